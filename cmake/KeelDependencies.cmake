@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The libraries Keel links. KEEL_LIBRARIES holds bare names, since they are also what the installed static library's
+# users link. Every KEEL_HAVE_ macro is defined, as 0 or 1.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+set(KEEL_LIBRARIES)
+set(have_hwloc 0)
+set(have_uring 0)
+if(NOT KEEL_PORTABLE)
+    pkg_check_modules(HWLOC REQUIRED hwloc>=2.4)
+    pkg_check_modules(URING liburing>=2.1)
+    set(have_hwloc 1)
+    list(APPEND KEEL_LIBRARIES hwloc)
+    if(URING_FOUND)
+        set(have_uring 1)
+        list(APPEND KEEL_LIBRARIES uring)
+    endif()
+endif()
+list(APPEND KEEL_LIBRARIES ${CMAKE_DL_LIBS} m)
+
+include_directories(SYSTEM ${HWLOC_INCLUDE_DIRS} ${URING_INCLUDE_DIRS})
+link_directories(${HWLOC_LIBRARY_DIRS} ${URING_LIBRARY_DIRS})
+add_compile_definitions(KEEL_HAVE_HWLOC=${have_hwloc} KEEL_HAVE_URING=${have_uring})
