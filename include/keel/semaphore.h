@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timeline semaphores, points on them, and waiting.
+//
+// A semaphore is a 64-bit value that only grows. A point (semaphore, value) is reached once the
+// value is at least that large. Host and queues wait for points and signal them, in all four
+// directions and in either order: waiting for what nobody has promised yet is normal. A signal
+// releases all earlier writes of its operation to every waiter, the host included.
+//
+// A semaphore can fail. Failure is final: every point not reached by then fails with the first
+// cause, and so does everything that waits for one, on the host or a queue, at once. An operation
+// fails its signals only when the device can no longer touch the operation's resources.
+//
+// Each queue has a timeline of its own (keel_queue_timeline), on which every submission is a point.
+// Queues are not FIFO, and these points are independent of each other: point 5 may be reached
+// before point 4, and a submission that fails, fails its point alone. keel_semaphore_value then
+// tells up to where all of them have ended. Only the queue can signal it.
+//
+// Points are plain data and borrow their semaphore. All functions may be called from any thread.
+#ifndef KEEL_SEMAPHORE_H_
+#define KEEL_SEMAPHORE_H_
+
+#include <keel/device.h>
+
+typedef struct keel_semaphore_t keel_semaphore_t;
+
+typedef struct keel_point_t {
+    keel_semaphore_t *semaphore;
+    uint64_t value;
+} keel_point_t;
+
+// A list of points: what a submission waits for or signals. Borrowed for the call.
+typedef struct keel_points_t {
+    const keel_point_t *points;
+    size_t count;
+} keel_points_t;
+
+static inline keel_point_t keel_point(keel_semaphore_t *semaphore, uint64_t value)
+{
+    keel_point_t point = {semaphore, value};
+    return point;
+}
+
+static inline keel_points_t keel_points(const keel_point_t *points, size_t count)
+{
+    keel_points_t list = {points, count};
+    return list;
+}
+
+#define KEEL_NO_WAITS   keel_points(NULL, 0)
+#define KEEL_NO_SIGNALS keel_points(NULL, 0)
+
+#ifndef __cplusplus
+// Points written in place: KEEL_AFTER(a, b) as waits, KEEL_SIGNAL(keel_point(s, 3)) as signals.
+#define KEEL_AFTER(...)                                                                            \
+    keel_points((const keel_point_t[]){__VA_ARGS__},                                               \
+                sizeof((const keel_point_t[]){__VA_ARGS__}) / sizeof(keel_point_t))
+#define KEEL_SIGNAL(...) KEEL_AFTER(__VA_ARGS__)
+#endif
+
+typedef struct keel_semaphore_options_t {
+    uint64_t initial; // the value to begin with
+    const char *name;
+} keel_semaphore_options_t;
+
+typedef enum keel_wait_mode_t {
+    KEEL_ALL, // until all points are reached; fails at once when one fails
+    KEEL_ANY, // until one point is reached or fails
+} keel_wait_mode_t;
+
+typedef struct keel_wait_options_t {
+    keel_wait_mode_t mode;
+    uint64_t deadline_ns; // on keel_now_ns; 0: none
+    uint64_t spin_ns;     // poll that long before going to sleep
+    size_t *index; // receives which point ended the wait (KEEL_ANY, or a failure); may be NULL
+} keel_wait_options_t;
+
+// Tells an epoll loop that a wait has ended.
+typedef struct keel_watch_t keel_watch_t;
+
+KEEL_EXTERN_C_BEGIN
+
+KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
+                                             const keel_semaphore_options_t *options,
+                                             keel_semaphore_t **semaphore) KEEL_MUST_USE;
+KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
+KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
+
+// The value reached so far, written also when the semaphore has failed; then returns the cause.
+KEEL_API keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore,
+                                            uint64_t *value) KEEL_MUST_USE;
+
+// Moves the value forward from the host and wakes whoever waits. KEEL_FAILED_PRECONDITION if
+// `value` is not larger than the present one, the cause if the semaphore has failed. A queue whose
+// signal comes to a larger value fails the semaphore: two signals were not ordered.
+KEEL_API keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore,
+                                             uint64_t value) KEEL_MUST_USE;
+
+// Fails the semaphore with `cause` (consumed, not NULL). The first failure stays.
+KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause);
+
+// Blocks until the points are reached: NULL. KEEL_DEADLINE_EXCEEDED when time is up, the cause when
+// a point failed. No points: returns at once. The wait ends in any case when the device of a
+// semaphore is closed or lost.
+KEEL_API keel_status_t keel_wait(const keel_point_t *points, size_t count, keel_wait_mode_t mode,
+                                 uint64_t timeout_ns) KEEL_MUST_USE;
+KEEL_API keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
+                                      const keel_wait_options_t *options) KEEL_MUST_USE;
+
+// Makes a file descriptor that becomes readable when the wait ends, for whatever reason; keel_wait
+// with a timeout of 0 then says which. The descriptor belongs to the watch: poll it, do not read or
+// close it. The points' semaphores are retained until the release, which may come at any time.
+KEEL_API keel_status_t keel_watch_create(const keel_point_t *points, size_t count,
+                                         keel_wait_mode_t mode, keel_watch_t **watch) KEEL_MUST_USE;
+KEEL_API int keel_watch_fd(const keel_watch_t *watch);
+KEEL_API void keel_watch_release(keel_watch_t *watch);
+
+KEEL_EXTERN_C_END
+
+#endif
