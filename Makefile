@@ -1,14 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for CMake: `make demo` and `make test` do everything, the rest are parts of them.
+# A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages included.
 
-.PHONY: build debug asan tsan portable clang install clean
+.PHONY: build demo test test-all check asan tsan x86 bench install format clean
 
-build debug asan tsan portable clang:
-	@cmake --preset $(subst build,default,$@) >/dev/null
-	@cmake --build --preset $(subst build,default,$@)
+build:
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default
+
+demo:
+	@.ci/setup demo
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target example_demo
+	@build/examples/demo
+
+# Builds with each compiler, then checks, unit tests, examples and conformance. See .ci/steps.
+test:
+	@.ci/setup test
+	@.ci/run-steps build check test
+
+# The same, then the sanitizers, the long runs and a foreign processor.
+test-all:
+	@.ci/setup all
+	@.ci/run-steps build check test asan tsan x86 long
+
+check:
+	@.ci/setup test
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target keel_shared keel_static
+	@.ci/run-steps check
+
+asan tsan x86:
+	@.ci/setup test
+	@.ci/run-steps $@
+
+bench:
+	@.ci/setup bench
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target keel_tool
+	@build/keel bench
 
 install: build
 	@cmake --install build
+
+format:
+	@find include src sim conformance tests bench examples -name '*.[ch]' 2>/dev/null | xargs clang-format-19 -i
 
 clean:
 	rm -rf build build-*
