@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/futex.h"
+
+#include <keel/base.h>
+
+#if defined(__linux__) && !KEEL_PORTABLE
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+bool futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    struct timespec deadline = {(time_t)(deadline_ns / 1000000000u),
+                                (long)(deadline_ns % 1000000000u)};
+    // Of the two waits this is the one whose timeout is absolute and on the monotonic clock.
+    long result =
+        syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+                deadline_ns == KEEL_FOREVER ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+    return result == 0 || errno != ETIMEDOUT;
+}
+
+void futex_wake(_Atomic uint32_t *word, int count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+#else
+
+#include <pthread.h>
+#include <time.h>
+
+// Sleepers are found by a hash of the word's address; sharing a bucket costs spurious wake-ups and
+// nothing else.
+enum { BUCKETS = 64 };
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+} buckets[BUCKETS];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void buckets_init(void)
+{
+    for (int i = 0; i < BUCKETS; i++) {
+        pthread_mutex_init(&buckets[i].mutex, NULL);
+        pthread_cond_init(&buckets[i].changed, NULL);
+    }
+}
+
+static unsigned bucket_of(const void *word)
+{
+    pthread_once(&once, buckets_init);
+    return (unsigned)(((uintptr_t)word >> 3) * 0x9E3779B97F4A7C15u >> 58);
+}
+
+bool futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    unsigned b = bucket_of(word);
+    bool in_time = true;
+    pthread_mutex_lock(&buckets[b].mutex);
+    if (atomic_load(word) == expected) {
+        if (deadline_ns == KEEL_FOREVER) {
+            pthread_cond_wait(&buckets[b].changed, &buckets[b].mutex);
+        } else {
+            // Condition variables keep the wall clock where they cannot be given another.
+            uint64_t now = keel_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+            struct timespec until;
+            clock_gettime(CLOCK_REALTIME, &until);
+            uint64_t ns = (uint64_t)until.tv_nsec + left % 1000000000u;
+            until.tv_sec += (time_t)(left / 1000000000u + ns / 1000000000u);
+            until.tv_nsec = (long)(ns % 1000000000u);
+            if (left) pthread_cond_timedwait(&buckets[b].changed, &buckets[b].mutex, &until);
+            in_time = keel_now_ns() < deadline_ns;
+        }
+    }
+    pthread_mutex_unlock(&buckets[b].mutex);
+    return in_time;
+}
+
+void futex_wake(_Atomic uint32_t *word, int count)
+{
+    (void)count; // others may sleep in the same bucket, so all must look
+    unsigned b = bucket_of(word);
+    pthread_mutex_lock(&buckets[b].mutex);
+    pthread_cond_broadcast(&buckets[b].changed);
+    pthread_mutex_unlock(&buckets[b].mutex);
+}
+
+#endif
