@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages included.
+# A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
+# included.
 
 .PHONY: build demo test test-all check asan tsan x86 bench install format clean
 
@@ -43,7 +44,8 @@ install: build
 	@cmake --install build
 
 format:
-	@find include src sim conformance tests bench examples -name '*.[ch]' 2>/dev/null | xargs clang-format-19 -i
+	@find include src sim conformance tests bench examples -name '*.[ch]' 2>/dev/null | \
+	    xargs clang-format-19 -i
 
 clean:
 	rm -rf build build-*

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries Keel links. KEEL_LIBRARIES holds bare names, since they are also what the installed static library's
-# users link. Every KEEL_HAVE_ macro is defined, as 0 or 1.
+# The libraries Keel links. KEEL_LIBRARIES holds bare names, since users of the installed static
+# library link them too. Every KEEL_HAVE_ macro is defined, as 0 or 1.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)

@@ -13,9 +13,10 @@ file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Keel)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+set(version_file ${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake)
+write_basic_package_version_file(${version_file} COMPATIBILITY SameMinorVersion)
 install(EXPORT KeelTargets NAMESPACE Keel:: DESTINATION ${package_dir})
-install(FILES ${PROJECT_SOURCE_DIR}/cmake/KeelConfig.cmake ${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/KeelConfig.cmake ${version_file}
     DESTINATION ${package_dir})
 
 list(TRANSFORM KEEL_LIBRARIES PREPEND -l OUTPUT_VARIABLE private_libs)

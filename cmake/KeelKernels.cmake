@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# keel_kernels(NAME FOLDER): builds FOLDER/*.c into NAME, a shared object of kernels for the cpu driver. Without sources
-# there is no target.
+# keel_kernels(NAME FOLDER): builds FOLDER/*.c into NAME, a shared object of kernels for the cpu
+# driver. Without sources there is no target.
 function(keel_kernels name folder)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
     if(NOT sources)

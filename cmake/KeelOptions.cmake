@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What can be chosen, and the flags that follow from it. Everything here is directory-scoped, so a project that adds
-# Keel as a subdirectory keeps its own flags.
+# What can be chosen, and the flags that follow from it. All of it is scoped to this directory, so a
+# project that adds Keel as a subdirectory keeps its own flags.
 
 option(KEEL_PORTABLE "Build without hwloc, liburing and anything particular to Linux" OFF)
 option(KEEL_ASSERTS "Keep assertions, in optimised builds too" ON)
 option(KEEL_TESTS "Build the unit tests and the examples" ${PROJECT_IS_TOP_LEVEL})
 option(KEEL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
-set(KEEL_SANITIZE "" CACHE STRING "Sanitizer to build with: address (with undefined), thread, or none")
+set(KEEL_SANITIZE "" CACHE STRING "Sanitizer: address (with undefined), thread, or none")
 set_property(CACHE KEEL_SANITIZE PROPERTY STRINGS "" address thread)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
@@ -20,8 +20,8 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-# CMake's optimised build types define NDEBUG. Keel's assertions guard the front door and cost little, so dropping them
-# is a decision of its own: KEEL_ASSERTS=OFF.
+# CMake's optimised build types define NDEBUG. Keel's assertions guard the front door and cost
+# little, so dropping them is a decision of its own: KEEL_ASSERTS=OFF.
 foreach(type RELEASE RELWITHDEBINFO MINSIZEREL)
     string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_${type} "${CMAKE_C_FLAGS_${type}}")
 endforeach()
@@ -38,8 +38,8 @@ if(KEEL_WERROR)
     add_compile_options(-Werror)
 endif()
 
-# The portable build asks the C library for POSIX and no more than macOS has beside it, so that a GNU extension outside
-# its Linux branch does not compile.
+# The portable build asks the C library for POSIX and what the BSDs have beside it, so that a GNU
+# extension outside of its Linux branch does not compile.
 if(KEEL_PORTABLE)
     add_compile_definitions(_DEFAULT_SOURCE _DARWIN_C_SOURCE KEEL_PORTABLE=1)
 else()
