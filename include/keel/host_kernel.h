@@ -11,8 +11,8 @@
 //     }
 //     static const uint32_t access[] = {KEEL_HOST_READ | KEEL_HOST_WRITE};
 //     static const keel_host_entry_t entries[] = {
-//         {.name = "scale", .kernel = scale, .group_size = {64, 1, 1}, .constants = 4, .bindings =
-//         1, .access = access},
+//         {.name = "scale", .kernel = scale, .group_size = {64, 1, 1}, .constants = 4,
+//          .bindings = 1, .access = access},
 //     };
 //     KEEL_HOST_LIBRARY(entries, NULL, 0)
 //

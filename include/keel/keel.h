@@ -2,14 +2,20 @@
 // Keel: a compute hardware abstraction layer. This header includes all others; each is the manual
 // of its noun.
 //
-//     status.h      how calls fail                     semaphore.h   timelines, points, waiting
-//     device.h      opening devices, capabilities      queue.h       submitting work
-//     buffer.h      memory                             op.h          the operations, as data
-//     pool.h        queue-ordered memory               recording.h   operations recorded once, run
-//     often executable.h  kernels                            file.h        reading and writing
-//     files in queue order dlpack.h      tensors in and out                 host_kernel.h the
-//     kernel ABI of cpu:// (not included here) log.h         what the library has to say base.h
-//     time, allocator, leak counters
+//     base.h         time, allocator, leak counters
+//     status.h       how calls fail
+//     log.h          what the library has to say
+//     device.h       opening devices, capabilities
+//     queue.h        submitting work
+//     semaphore.h    timelines, points, waiting
+//     op.h           the operations, as data
+//     recording.h    operations recorded once, run often
+//     executable.h   kernels
+//     buffer.h       memory
+//     pool.h         queue-ordered memory
+//     file.h         reading and writing files in queue order
+//     dlpack.h       tensors in and out
+//     host_kernel.h  the kernel ABI of cpu:// (not included here)
 #ifndef KEEL_KEEL_H_
 #define KEEL_KEEL_H_
 
