@@ -49,6 +49,7 @@ keel_status_t status_timed_out(void)
 }
 
 KEEL_PRINTF(2, 0)
+KEEL_PRINTF(2, 0)
 static keel_status_t status_create(keel_code_t code, const char *format, va_list args)
 {
     va_list again;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands: operations as they are kept in recordings and submissions. One contiguous stream of
+// records of different sizes, checked, with everything they point to copied in and every object
+// retained, that each driver walks:
+//
+//     for (const keel_command_t *c = keel_commands_first(s); c != keel_commands_end(s); c =
+//     keel_command_next(c))
+//
+// Blocks are resolved into jumps: offsets from the start of the stream. All that DESIGN calls a
+// barrier stops a walker until everything before it has ended: KEEL_CMD_BARRIER and every command
+// from KEEL_CMD_IF on.
+#ifndef KEEL_DRIVER_COMMAND_H_
+#define KEEL_DRIVER_COMMAND_H_
+
+#include <keel/driver/object.h>
+
+typedef enum keel_cmd_t {
+    KEEL_CMD_BARRIER,
+    KEEL_CMD_FILL,
+    KEEL_CMD_UPDATE,
+    KEEL_CMD_COPY,
+    KEEL_CMD_DISPATCH,
+    KEEL_CMD_TIMESTAMP,
+    KEEL_CMD_GROUP_BEGIN,
+    KEEL_CMD_GROUP_END,
+    KEEL_CMD_ALLOCA,
+    KEEL_CMD_DEALLOCA,
+    KEEL_CMD_READ,
+    KEEL_CMD_WRITE,
+    KEEL_CMD_EXECUTE,
+    KEEL_CMD_HOST_CALL,
+    KEEL_CMD_EVENT_SET,
+    KEEL_CMD_EVENT_WAIT,
+    KEEL_CMD_IF,     // value is 0: go to `target`
+    KEEL_CMD_JUMP,   // go to `target`
+    KEEL_CMD_WHILE,  // value is 0: go to `target`; else on with iteration + 1 of loop `depth`
+    KEEL_CMD_SWITCH, // go behind the case that matches, or to `target`, the end
+    KEEL_CMD_CASE,   // `target`: the next case, or the end; `match`
+} keel_cmd_t;
+
+// 16-aligned, as is every field that a device may read.
+typedef struct keel_command_t {
+    _Alignas(16) uint32_t size; // of the record, in bytes
+    uint32_t kind;              // keel_cmd_t
+} keel_command_t;
+
+typedef struct keel_cmd_fill_t {
+    keel_command_t head;
+    keel_ref_t target;
+    uint32_t pattern; // repeated to 4 bytes
+    uint32_t pattern_size;
+} keel_cmd_fill_t;
+
+typedef struct keel_cmd_update_t {
+    keel_command_t head;
+    keel_ref_t target;
+    _Alignas(16) unsigned char data[];
+} keel_cmd_update_t;
+
+typedef struct keel_cmd_copy_t {
+    keel_command_t head;
+    keel_ref_t source, target;
+} keel_cmd_copy_t;
+
+typedef struct keel_cmd_dispatch_t {
+    keel_command_t head;
+    keel_executable_t *executable;
+    void *kernel; // keel_executable_t.kernels[entry]
+    uint32_t entry;
+    uint32_t groups[3];
+    uint32_t group_size[3];
+    uint32_t local_memory; // the entry's and the dispatch's
+    uint32_t constant_size;
+    uint32_t constants; // offset of the constants from the record
+    uint32_t patches;   // offset of the patches from the record
+    uint16_t binding_count;
+    uint16_t patch_count;
+    uint8_t counts_kind; // keel_counts_t
+    bool raw;
+    keel_ref_t counts;
+    keel_ref_t bindings[];
+} keel_cmd_dispatch_t;
+
+typedef struct keel_cmd_timestamp_t {
+    keel_command_t head;
+    keel_ref_t target;
+} keel_cmd_timestamp_t;
+
+typedef struct keel_cmd_group_t {
+    keel_command_t head;
+    char name[];
+} keel_cmd_group_t;
+
+typedef struct keel_cmd_alloca_t {
+    keel_command_t head;
+    keel_buffer_t *buffer;
+} keel_cmd_alloca_t;
+
+typedef struct keel_cmd_transfer_t {
+    keel_command_t head;
+    keel_file_t *file;
+    uint64_t file_offset;
+    keel_ref_t ref;
+} keel_cmd_transfer_t;
+
+typedef struct keel_cmd_execute_t {
+    keel_command_t head;
+    keel_recording_t *recording;
+    size_t binding_count;
+    keel_ref_t bindings[];
+} keel_cmd_execute_t;
+
+typedef struct keel_cmd_call_t {
+    keel_command_t head;
+    keel_call_t call;
+} keel_cmd_call_t;
+
+typedef struct keel_cmd_branch_t {
+    keel_command_t head;
+    uint32_t target;
+    uint32_t match;
+    uint32_t depth; // of the loop: below keel_caps_t.max_depth
+    uint32_t max_iterations;
+    keel_ref_t value;
+} keel_cmd_branch_t;
+
+typedef struct keel_commands_t {
+    unsigned char *data; // owned by whoever embeds this
+    uint32_t size;
+    uint32_t capacity;
+    uint32_t count;
+    uint32_t kinds; // bits 1 << keel_cmd_t of what is in there
+} keel_commands_t;
+
+static inline const keel_command_t *keel_commands_at(const keel_commands_t *commands,
+                                                     uint32_t offset)
+{
+    return (const keel_command_t *)(const void *)(commands->data + offset);
+}
+
+static inline const keel_command_t *keel_commands_first(const keel_commands_t *commands)
+{
+    return keel_commands_at(commands, 0);
+}
+
+static inline const keel_command_t *keel_commands_end(const keel_commands_t *commands)
+{
+    return keel_commands_at(commands, commands->size);
+}
+
+static inline const keel_command_t *keel_command_next(const keel_command_t *command)
+{
+    return (const keel_command_t *)(const void *)((const unsigned char *)command + command->size);
+}
+
+// What a recording demands of the buffer bound to a slot.
+typedef struct keel_slot_need_t {
+    uint64_t length; // bytes at least
+    uint32_t usage;
+    uint32_t access;
+} keel_slot_need_t;
+
+#endif

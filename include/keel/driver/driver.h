@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// For people who write a driver: docs/new-driver.md walks through this with the null driver at
+// hand.
+//
+// A driver is one keel_driver_t, listed in src/drivers/register.c; a device is a struct that begins
+// with keel_device_t and an ops table. Arguments are checked before an op is called, so drivers
+// assume good ones. No op is called with a lock of the library held, and all may be called from any
+// thread at any time, unless the slot says otherwise.
+//
+// Errors: an op that returns a status leaves nothing behind when it fails. Work reports by
+// keel_submission_t (kit/submission.h).
+#ifndef KEEL_DRIVER_DRIVER_H_
+#define KEEL_DRIVER_DRIVER_H_
+
+#include <keel/driver/command.h>
+#include <keel/driver/object.h>
+
+// A URI taken apart. Texts are borrowed.
+typedef struct keel_uri_t {
+    const char *text;  // the whole
+    const char *which; // between :// and ?
+    const struct keel_uri_option_t {
+        const char *key, *value;
+    } *options;
+    size_t option_count;
+} keel_uri_t;
+
+typedef struct keel_driver_t {
+    const char *name; // the scheme of its URIs
+    // Adds its devices. Finding none is no error.
+    keel_status_t (*list)(keel_device_info_t *devices, size_t capacity, size_t *count);
+    // Makes a device: allocates its struct zeroed (mem_zalloc), sets ops and caps. `object`, `uri`,
+    // `name`, queues and pools are filled in by the library afterwards. Unknown options are errors.
+    keel_status_t (*open)(const keel_uri_t *uri, keel_device_t **device);
+} keel_driver_t;
+
+extern const keel_driver_t *const keel_drivers[]; // ended by NULL; src/drivers/register.c
+
+// The ops table. "(optional)" slots may be NULL, which their capability bit must then say; the text
+// names what happens.
+struct keel_device_ops_t {
+    // Stops: lets running work end, gives up threads, and returns when no op will touch the device
+    // again. Every submission that waits has been failed before. Called once, before destroy; not
+    // waiting for the calling thread itself when that is one of the device's own.
+    void (*device_close)(keel_device_t *device);
+    // Frees the struct and what the driver put into it. Also called for a half-opened device, and
+    // in the child of a fork without device_close: it must not wait or lock.
+    void (*device_destroy)(keel_device_t *device);
+    // The device's clock in ns. (optional) default: the host's.
+    uint64_t (*device_clock)(keel_device_t *device);
+    // Fills total and budget.
+    void (*device_memory)(keel_device_t *device, keel_memory_stats_t *stats);
+
+    // Makes the driver's queue struct (mem_zalloc, begins with keel_queue_t) and sets
+    // submission_size.
+    keel_status_t (*queue_create)(keel_device_t *device, const keel_queue_options_t *options,
+                                  keel_queue_t **queue);
+    // Called when no submission of the queue is left.
+    void (*queue_destroy)(keel_queue_t *queue);
+    // Takes over a submission. It ends by submission_end, now or later; failures are reported
+    // there. Must not block.
+    void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
+
+    // Gives memory to a root buffer whose size, memory, usage and alignment are set: fills data,
+    // address, handle and capacity, and may add bits to memory and usage.
+    keel_status_t (*buffer_alloc)(keel_buffer_t *buffer);
+    // Takes it back; never for imported memory. May be called in the child of a fork: no vendor
+    // call then.
+    void (*buffer_free)(keel_buffer_t *buffer);
+    // Attaches buffer->external. (optional) default: KEEL_UNSUPPORTED.
+    keel_status_t (*buffer_import)(keel_buffer_t *buffer);
+    void (*buffer_forget)(keel_buffer_t *buffer); // detaches it again
+    // (optional) default: host pointers and device addresses only.
+    keel_status_t (*buffer_export)(keel_buffer_t *buffer, keel_external_t *external);
+    // Make host writes visible to the device, device writes to the host. (optional) default:
+    // nothing; coherent memory.
+    keel_status_t (*buffer_flush)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+    keel_status_t (*buffer_invalidate)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+
+    // Queue-ordered memory: KEEL_CAP_QUEUE_ALLOCA. (optional) default: kit/pool.c over
+    // buffer_alloc.
+    keel_status_t (*pool_create)(keel_device_t *device, const keel_pool_options_t *options,
+                                 keel_pool_t **pool);
+    void (*pool_destroy)(keel_pool_t *pool);
+    void (*pool_stats)(keel_pool_t *pool, keel_pool_stats_t *stats);
+    keel_status_t (*pool_trim)(keel_pool_t *pool, uint64_t keep);
+
+    // Loads an image: makes the driver's struct (mem_zalloc, begins with keel_executable_t) and
+    // fills in the entries.
+    keel_status_t (*executable_load)(keel_device_t *device,
+                                     const keel_executable_options_t *options,
+                                     keel_executable_t **executable);
+    void (*executable_unload)(keel_executable_t *executable);
+    // Where a global lies. (optional) default: KEEL_UNSUPPORTED.
+    keel_status_t (*executable_global)(keel_executable_t *executable, const char *name,
+                                       keel_external_t *where);
+
+    // Translates an ended recording into what the device likes, to be kept in recording->prepared.
+    // May be called several times, also at once. (optional) default: nothing to prepare.
+    keel_status_t (*recording_prepare)(keel_recording_t *recording, keel_queue_t *queue);
+    void (*recording_discard)(keel_recording_t *recording);
+};
+
+#endif

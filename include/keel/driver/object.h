@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of the API as drivers see them. A driver embeds these at offset 0 of its own structs;
+// the library fills in what is common before it calls the driver, and drivers read it freely. Each
+// pointer says who keeps it alive: owned, retained (a reference is held) or borrowed.
+#ifndef KEEL_DRIVER_OBJECT_H_
+#define KEEL_DRIVER_OBJECT_H_
+
+#include <stdatomic.h>
+
+#include <keel/keel.h>
+
+typedef struct keel_device_ops_t keel_device_ops_t;
+typedef struct keel_submission_t keel_submission_t;
+
+typedef struct keel_object_t {
+    _Atomic uint32_t refs;
+    uint32_t
+        generation; // of fork(2): an object of another one belongs to a process that is not ours
+} keel_object_t;
+
+struct keel_device_t {
+    keel_object_t
+        object; // keeps the memory: one for the application's references together, one per object
+    _Atomic uint32_t users; // references of the application; the last one closes
+    _Atomic bool closed;    // no new work is taken
+    const keel_device_ops_t *ops;
+    keel_caps_t caps;                     // filled by the driver's open
+    char *uri;                            // owned
+    char *name;                           // owned
+    keel_queue_t **queues;                // owned: the first one of each node
+    keel_pool_t **pools;                  // owned: the default one of each node
+    _Atomic uint64_t used, peak, buffers; // bytes and buffers, for keel_device_memory
+    _Atomic uint32_t lock;                // for the lists below (base/lock.h)
+    keel_queue_t *all_queues;             // borrowed, linked by keel_queue_t.link
+    keel_semaphore_t *all_semaphores;     // borrowed, linked by keel_semaphore_t.link
+};
+
+struct keel_queue_t {
+    keel_object_t object;
+    keel_device_t *device; // retained
+    keel_queue_options_t options;
+    char *name;                 // owned
+    keel_semaphore_t *timeline; // owned
+    struct {
+        keel_queue_t *next, *previous; // in keel_device_t.all_queues
+    } link;
+    _Atomic uint32_t lock;      // for the lists below
+    keel_submission_t *waiting; // submitted, waits not resolved; borrowed
+    keel_submission_t *spare;   // recycled; owned
+    uint32_t spare_count;
+    size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
+};
+
+struct keel_buffer_t {
+    keel_object_t object;
+    keel_device_t *device; // retained
+    keel_buffer_t *root;   // the buffer it is a subspan of (retained), or itself
+    keel_pool_t *pool;     // retained; NULL unless queue ordered
+    uint64_t offset;       // within the root
+    uint64_t size;
+    uint64_t alignment;
+    uint32_t memory, usage, access, node;
+    char *name; // owned
+    // In roots only, written by the driver. `data` is where the host finds the memory (NULL:
+    // nowhere), `address` where the device does. Queue-ordered buffers have both only between
+    // alloca and dealloca.
+    void *_Atomic data;
+    _Atomic uint64_t address;
+    _Atomic uint32_t resident; // has memory
+    uint64_t handle;           // the driver's or the pool's
+    uint64_t capacity;         // bytes taken for it
+    // In imported ones.
+    keel_external_t external;
+    keel_executable_t *executable; // retained: whose global it is
+};
+
+struct keel_pool_t {
+    keel_object_t object;
+    keel_device_t *device;       // retained
+    keel_pool_options_t options; // limit resolved, name cleared
+    char *name;                  // owned
+};
+
+struct keel_executable_t {
+    keel_object_t object;
+    keel_device_t *device; // retained
+    char *name;            // owned
+    uint32_t entry_count;
+    const keel_entry_info_t *entries;           // [entry_count], the driver's
+    const keel_binding_info_t *const *bindings; // [entry_count][entries[i].bindings], the driver's
+    void *const *kernels;                       // [entry_count] what the driver calls them
+};
+
+struct keel_recording_t {
+    keel_object_t object;
+    keel_device_t *device; // retained
+    char *name;            // owned
+    keel_recording_options_t options;
+    struct keel_commands_t *commands; // owned; see command.h
+    struct keel_recorder_t *recorder; // owned; while open
+    struct keel_slot_need_t *needs;   // owned: what each slot must provide
+    _Atomic uint32_t executed;        // submissions so far, counted for one-shot recordings
+    void *_Atomic prepared;           // the driver's
+};
+
+struct keel_file_t {
+    keel_object_t object;
+    keel_device_t *device; // retained
+    char *path;            // owned; for messages
+    uint32_t flags;
+    int fd; // owned
+};
+
+#endif

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline of a queue: one point per submission, ended in any order.
+//
+//      value                     last
+//        |                         |
+//     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
+//
+// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen without the lock.
+// Which points failed is kept as ranges of values with one cause, few as failures are, for as long as the queue lives.
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kit/semaphore.h"
+
+typedef struct slot_t {
+    waiter_t *waiters; // doubly linked by node.next and node.previous
+    bool ended;
+} slot_t;
+
+typedef struct failed_range_t {
+    uint64_t first, last;
+    keel_status_t cause; // owned
+} failed_range_t;
+
+struct ledger_t {  // guarded by the semaphore's lock
+    slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
+    uint64_t mask;
+    uint64_t last;
+    failed_range_t *failed; // owned; sorted, apart from each other
+    size_t failed_count, failed_capacity;
+    _Atomic bool any_failed;
+};
+
+enum { FIRST_SLOTS = 256 };
+
+keel_status_t ledger_create(keel_semaphore_t *semaphore)
+{
+    timeline_init(semaphore, 0);
+    ledger_t *ledger = mem_zalloc(sizeof *ledger);
+    if (!ledger) return status_no_memory();
+    ledger->slots = mem_zalloc(FIRST_SLOTS * sizeof *ledger->slots);
+    ledger->mask = FIRST_SLOTS - 1;
+    semaphore->ledger = ledger;
+    return ledger->slots ? NULL : status_no_memory();
+}
+
+void ledger_destroy(keel_semaphore_t *semaphore)
+{
+    ledger_t *ledger = semaphore->ledger;
+    if (!ledger) return;
+    for (size_t i = 0; i < ledger->failed_count; i++) keel_status_release(ledger->failed[i].cause);
+    mem_free(ledger->failed);
+    mem_free(ledger->slots);
+    mem_free(ledger);
+}
+
+static uint64_t ledger_value(keel_semaphore_t *semaphore)
+{
+    return atomic_load_explicit(&semaphore->value, memory_order_relaxed); // under the lock
+}
+
+static bool ledger_grow(keel_semaphore_t *semaphore)
+{
+    ledger_t *ledger = semaphore->ledger;
+    uint64_t mask = ledger->mask * 2 + 1;
+    slot_t *slots = mem_zalloc((mask + 1) * sizeof *slots);
+    if (!slots) return false;
+    for (uint64_t v = ledger_value(semaphore) + 1; v <= ledger->last; v++)
+        slots[v & mask] = ledger->slots[v & ledger->mask];
+    mem_free(ledger->slots);
+    ledger->slots = slots;
+    ledger->mask = mask;
+    return true;
+}
+
+// Makes room for one more failure than there could be already: ending a point must not need memory.
+static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
+{
+    size_t need = ledger->failed_count + pending + 1;
+    if (need <= ledger->failed_capacity) return true;
+    size_t capacity = need < 64 ? 64 : need * 2;
+    failed_range_t *failed = mem_resize(ledger->failed, capacity * sizeof *failed);
+    if (!failed) return false;
+    ledger->failed = failed;
+    ledger->failed_capacity = capacity;
+    return true;
+}
+
+keel_status_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
+{
+    ledger_t *ledger = semaphore->ledger;
+    lock_enter(&semaphore->lock);
+    uint64_t pending = ledger->last - ledger_value(semaphore);
+    bool room =
+        (pending <= ledger->mask || ledger_grow(semaphore)) && ledger_reserve(ledger, pending);
+    if (room) {
+        *value = ++ledger->last;
+        ledger->slots[*value & ledger->mask] = (slot_t){0};
+    }
+    lock_leave(&semaphore->lock);
+    return room ? NULL : status_no_memory();
+}
+
+uint64_t ledger_last(keel_semaphore_t *semaphore)
+{
+    lock_enter(&semaphore->lock);
+    uint64_t last = semaphore->ledger->last;
+    lock_leave(&semaphore->lock);
+    return last;
+}
+
+// The range that holds `value`, or else where it would be inserted.
+static size_t ledger_find(const ledger_t *ledger, uint64_t value)
+{
+    size_t low = 0, high = ledger->failed_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ledger->failed[middle].last < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
+{
+    size_t i = ledger_find(ledger, value);
+    failed_range_t *failed = ledger->failed;
+    if (i > 0 && failed[i - 1].last + 1 == value && failed[i - 1].cause == cause) {
+        failed[i - 1].last = value; // a chain that fails with one cause takes one range
+    } else {
+        memmove(&failed[i + 1], &failed[i], (ledger->failed_count - i) * sizeof *failed);
+        failed[i] = (failed_range_t){value, value, keel_status_retain(cause)};
+        ledger->failed_count++;
+    }
+    // release: pairs with the acquire in ledger_poll through `value`, which is stored afterwards.
+    atomic_store_explicit(&ledger->any_failed, true, memory_order_release);
+}
+
+static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
+{
+    size_t i = ledger_find(ledger, value);
+    bool failed = i < ledger->failed_count && ledger->failed[i].first <= value;
+    return failed ? ledger->failed[i].cause : NULL;
+}
+
+void ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure)
+{
+    ledger_t *ledger = semaphore->ledger;
+    lock_enter(&semaphore->lock);
+    slot_t *slot = &ledger->slots[value & ledger->mask];
+    waiter_t *list = slot->waiters;
+    for (waiter_t *w = list; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
+    *slot = (slot_t){.ended = true};
+    if (failure) ledger_note_failure(ledger, value, failure);
+    uint64_t all = ledger_value(semaphore);
+    while (all < ledger->last && ledger->slots[(all + 1) & ledger->mask].ended) all++;
+    // release: pairs with the acquire in ledger_poll; the submission's writes come before.
+    atomic_store_explicit(&semaphore->value, all, memory_order_release);
+    waiter_t *idle = semaphore->waiters.root && semaphore->waiters.root->key <= all
+                         ? waiters_take(semaphore, all)
+                         : NULL;
+    lock_leave(&semaphore->lock);
+    // From here on the queue may be gone, if nobody waits for it.
+    waiters_fire(list, failure);
+    waiters_fire(idle, NULL);
+}
+
+static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    bool ended = point.value <= ledger_value(point.semaphore) ||
+                 (point.value <= ledger->last && ledger->slots[point.value & ledger->mask].ended);
+    if (!ended) return POINT_PENDING;
+    keel_status_t cause = ledger_failure(ledger, point.value);
+    if (!cause) return POINT_REACHED;
+    if (failure) *failure = keel_status_retain(cause);
+    return POINT_FAILED;
+}
+
+point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
+{
+    // acquire: pairs with ledger_end.
+    uint64_t all = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
+    if (point.value <= all &&
+        !atomic_load_explicit(&point.semaphore->ledger->any_failed, memory_order_acquire))
+        return POINT_REACHED;
+    lock_enter(&point.semaphore->lock);
+    point_state_t state = ledger_state(point, failure);
+    lock_leave(&point.semaphore->lock);
+    return state;
+}
+
+static void slot_add(slot_t *slot, waiter_t *waiter)
+{
+    waiter->node.previous = NULL;
+    waiter->node.next = slot->waiters ? &slot->waiters->node : NULL;
+    if (slot->waiters) slot->waiters->node.previous = &waiter->node;
+    slot->waiters = waiter;
+    waiter->linked = true;
+}
+
+static void slot_remove(slot_t *slot, waiter_t *waiter)
+{
+    if (waiter->node.previous)
+        waiter->node.previous->next = waiter->node.next;
+    else
+        slot->waiters = (waiter_t *)(void *)waiter->node.next;
+    if (waiter->node.next) waiter->node.next->previous = waiter->node.previous;
+    waiter->linked = false;
+}
+
+point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    lock_enter(&point.semaphore->lock);
+    point_state_t state;
+    if (waiter->for_all) {
+        state = point.value <= ledger_value(point.semaphore) ? POINT_REACHED : POINT_PENDING;
+        if (state == POINT_PENDING) waiters_add(point.semaphore, waiter);
+    } else {
+        state = ledger_state(point, failure);
+        if (state == POINT_PENDING) slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+    }
+    lock_leave(&point.semaphore->lock);
+    return state;
+}
+
+bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    lock_enter(&point.semaphore->lock);
+    bool linked = waiter->linked;
+    if (linked && waiter->for_all)
+        waiters_remove(point.semaphore, waiter);
+    else if (linked)
+        slot_remove(&ledger->slots[point.value & ledger->mask], waiter);
+    lock_leave(&point.semaphore->lock);
+    return linked;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A timeline's signal must not take the lock when nobody waits. It stores the value and then looks at next_wait; a waiter
+// stores next_wait and then looks at the value. Both orders are sequentially consistent, so at least one of the two
+// sees the other.
+#include <stddef.h>
+
+#include "base/status.h"
+#include "kit/semaphore.h"
+
+_Static_assert(offsetof(waiter_t, node) == 0, "a waiter is found by its node");
+
+static waiter_t *waiter_of(heap_node_t *node)
+{
+    return (waiter_t *)(void *)node;
+}
+
+static void next_wait_update(keel_semaphore_t *semaphore)
+{
+    heap_node_t *first = semaphore->waiters.root;
+    atomic_store(&semaphore->next_wait, first ? first->key : UINT64_MAX); // see above
+}
+
+void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter)
+{
+    heap_insert(&semaphore->waiters, &waiter->node);
+    waiter->linked = true;
+    next_wait_update(semaphore);
+}
+
+bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter)
+{
+    if (!waiter->linked) return false;
+    heap_remove(&semaphore->waiters, &waiter->node);
+    waiter->linked = false;
+    next_wait_update(semaphore);
+    return true;
+}
+
+waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value)
+{
+    heap_node_t *list = NULL, **tail = &list, *first;
+    while ((first = semaphore->waiters.root) && first->key <= value) {
+        heap_remove(&semaphore->waiters, first);
+        waiter_of(first)->linked = false;
+        first->next = NULL;
+        *tail = first;
+        tail = &first->next;
+    }
+    next_wait_update(semaphore);
+    return list ? waiter_of(list) : NULL;
+}
+
+void waiters_fire(waiter_t *list, keel_status_t failure)
+{
+    while (list) {
+        waiter_t *waiter = list;
+        list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
+        waiter->fire(waiter, failure);
+    }
+}
+
+static keel_status_t timeline_failure(keel_semaphore_t *semaphore)
+{
+    // relaxed: ordered by the bit in the value.
+    return keel_status_retain(atomic_load_explicit(&semaphore->failure, memory_order_relaxed));
+}
+
+void timeline_init(keel_semaphore_t *semaphore, uint64_t initial)
+{
+    atomic_init(&semaphore->value, initial);
+    atomic_init(&semaphore->next_wait, UINT64_MAX);
+}
+
+keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
+{
+    uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_relaxed);
+    do {
+        if (old & TIMELINE_FAILED) return timeline_failure(semaphore);
+        if (value <= old)
+            return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                              "semaphore '%s' cannot be signalled to %llu: it has reached %llu",
+                              semaphore->name ? semaphore->name : "", (unsigned long long)value,
+                              (unsigned long long)old);
+        // seq_cst: see the top; its release part also publishes the writes that the signal stands for.
+    } while (!atomic_compare_exchange_weak(&semaphore->value, &old, value));
+    if (atomic_load(&semaphore->next_wait) > value) return NULL;
+
+    lock_enter(&semaphore->lock);
+    waiter_t *list = waiters_take(semaphore, value);
+    lock_leave(&semaphore->lock);
+    waiters_fire(list, NULL);
+    return NULL;
+}
+
+void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause)
+{
+    keel_status_t none = NULL;
+    lock_enter(&semaphore->lock);
+    bool first = atomic_compare_exchange_strong(&semaphore->failure, &none, cause);
+    if (!first) {
+        lock_leave(&semaphore->lock);
+        keel_status_release(cause);
+        return;
+    }
+    // release: pairs with the acquire of whoever sees the bit and reads the cause.
+    uint64_t reached = atomic_fetch_or(&semaphore->value, TIMELINE_FAILED);
+    waiter_t *well = waiters_take(semaphore, reached);
+    waiter_t *failed = waiters_take(semaphore, UINT64_MAX);
+    keel_status_retain(cause); // the last of them may release the semaphore, and the cause with it
+    lock_leave(&semaphore->lock);
+    waiters_fire(well, NULL);
+    waiters_fire(failed, cause);
+    keel_status_release(cause);
+}
+
+static point_state_t timeline_poll(keel_point_t point, keel_status_t *failure)
+{
+    // acquire: pairs with the signal's release. seq_cst for timeline_watch, see the top.
+    uint64_t value = atomic_load(&point.semaphore->value);
+    if ((value & ~TIMELINE_FAILED) >= point.value) return POINT_REACHED;
+    if (!(value & TIMELINE_FAILED)) return POINT_PENDING;
+    if (failure) *failure = timeline_failure(point.semaphore);
+    return POINT_FAILED;
+}
+
+point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure)
+{
+    keel_point_t point = {semaphore, waiter->node.key};
+    lock_enter(&semaphore->lock);
+    point_state_t state = timeline_poll(point, failure);
+    if (state == POINT_PENDING) {
+        waiters_add(semaphore, waiter);
+        state = timeline_poll(point, failure); // a signal that came meanwhile may not have seen us
+        if (state != POINT_PENDING) waiters_remove(semaphore, waiter);
+    }
+    lock_leave(&semaphore->lock);
+    return state;
+}
+
+point_state_t point_poll(keel_point_t point, keel_status_t *failure)
+{
+    return point.semaphore->ledger ? ledger_poll(point, failure) : timeline_poll(point, failure);
+}
+
+point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+{
+    waiter->node.key = point.value;
+    return point.semaphore->ledger ? ledger_watch(point, waiter, failure)
+                                   : timeline_watch(point.semaphore, waiter, failure);
+}
+
+bool point_unwatch(keel_point_t point, waiter_t *waiter)
+{
+    if (point.semaphore->ledger) return ledger_unwatch(point, waiter);
+    lock_enter(&point.semaphore->lock);
+    bool removed = waiters_remove(point.semaphore, waiter);
+    lock_leave(&point.semaphore->lock);
+    return removed;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/wait.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+// Says how one point ended. Afterwards nothing of the wait may be touched unless it is still counted.
+static void wait_note(wait_t *wait, size_t index, keel_status_t failure)
+{
+    if (!failure && wait->mode == KEEL_ALL) return;
+    size_t none = SIZE_MAX;
+    if (atomic_compare_exchange_strong(&wait->index, &none, index))
+        atomic_store(&wait->failure, keel_status_retain(failure));
+    atomic_fetch_or(&wait->word, WAIT_DECIDED);
+}
+
+static void wait_write_fd(wait_t *wait)
+{
+    uint64_t one = 1;
+    // It fails only if the counter is full, when the descriptor is readable anyway.
+    if (wait->fd >= 0 && write(wait->fd, &one, sizeof one) < 0) return;
+}
+
+static void wait_fire(waiter_t *waiter, keel_status_t failure)
+{
+    wait_entry_t *entry = (wait_entry_t *)(void *)waiter;
+    wait_t *wait = entry->wait;
+    wait_note(wait, (size_t)(entry - wait->entries), failure);
+    uint32_t now = atomic_load(&wait->word);
+    if ((now & WAIT_DECIDED) || (now & WAIT_COUNT) == 1) wait_write_fd(wait);
+    _Atomic uint32_t *word = &wait->word;
+    // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at zero.
+    uint32_t old = atomic_fetch_sub_explicit(word, 1, memory_order_acq_rel);
+    bool decided = (old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1;
+    if (decided && (old & WAIT_SLEEPING)) futex_wake(word, 1);
+}
+
+void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count, int fd)
+{
+    wait->mode = mode;
+    wait->fd = fd;
+    wait->entries = entries;
+    wait->count = count;
+    atomic_init(&wait->index, SIZE_MAX);
+    atomic_init(&wait->failure, NULL);
+    atomic_init(&wait->word, 1); // ourselves: nothing is decided while entries are added
+    for (size_t i = 0; i < count; i++) {
+        entries[i].wait = wait;
+        entries[i].waiter.fire = wait_fire;
+        entries[i].waiter.linked = false;
+    }
+    for (size_t i = 0; i < count && !(atomic_load(&wait->word) & WAIT_DECIDED); i++) {
+        keel_status_t failure = NULL;
+        atomic_fetch_add(&wait->word, 1);
+        if (point_watch(entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING) continue;
+        wait_note(wait, i, failure);
+        keel_status_release(failure);
+        atomic_fetch_sub(&wait->word, 1);
+    }
+    uint32_t old = atomic_fetch_sub(&wait->word, 1);
+    if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1) wait_write_fd(wait);
+}
+
+static bool wait_decided(wait_t *wait)
+{
+    // acquire: pairs with wait_fire.
+    uint32_t word = atomic_load_explicit(&wait->word, memory_order_acquire);
+    return (word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0;
+}
+
+void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
+{
+    if (spin_ns) {
+        uint64_t start = clock_ticks(), ticks = clock_ticks_of_ns(spin_ns);
+        while (!wait_decided(wait) && clock_ticks() - start < ticks) cpu_relax();
+    }
+    bool in_time = true;
+    while (in_time && !wait_decided(wait)) {
+        uint32_t word = atomic_fetch_or(&wait->word, WAIT_SLEEPING) | WAIT_SLEEPING;
+        if ((word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0) break;
+        in_time = futex_wait(&wait->word, word, deadline_ns);
+    }
+}
+
+keel_status_t wait_end(wait_t *wait, size_t *index)
+{
+    bool given_up = false;
+    for (size_t i = 0; i < wait->count && (atomic_load(&wait->word) & WAIT_COUNT); i++) {
+        if (!point_unwatch(wait->entries[i].point, &wait->entries[i].waiter)) continue;
+        atomic_fetch_sub(&wait->word, 1);
+        given_up = true;
+    }
+    // What could not be unlinked is being told right now.
+    uint32_t word;
+    while ((word = atomic_load_explicit(&wait->word, memory_order_acquire)) & WAIT_COUNT)
+        if (atomic_compare_exchange_strong(&wait->word, &word, word | WAIT_SLEEPING))
+            futex_wait(&wait->word, word | WAIT_SLEEPING, KEEL_FOREVER);
+
+    size_t decided = atomic_load(&wait->index);
+    if (index && decided != SIZE_MAX) *index = decided;
+    if (decided != SIZE_MAX) return atomic_load(&wait->failure);
+    return given_up ? status_timed_out() : NULL;
+}
