@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh BUILD COMPILER: installs a build into a prefix, moves that elsewhere, and builds a user of
+# it by pkg-config and by find_package, with the shared and with the static library.
+set -eu
+build=$1 cc=$2
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cmake --install "$build" --prefix "$folder/first" >/dev/null
+prefix=$folder/moved
+mv "$folder/first" "$prefix"
+
+for file in include/keel/keel.h bin/keel; do
+    [ -e "$prefix/$file" ] || { echo "$file was not installed"; exit 1; }
+done
+
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name keel.pc)")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir keel)
+version=-DPACKAGE_VERSION=\"$(pkg-config --modversion keel)\"
+$cc "$version" "$here/consumer.c" -o "$folder/shared" \
+    $(pkg-config --cflags --libs keel) -Wl,-rpath,"$libdir"
+$cc "$version" "$here/consumer.c" -o "$folder/static" \
+    $(pkg-config --static --cflags --libs keel | sed 's/-lkeel/-l:libkeel.a/')
+
+cmake -S "$here" -B "$folder/package" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+cmake --build "$folder/package" >/dev/null
+
+status=0
+expect() { # expect NAME PROGRAM shared|static
+    linked=$(ldd "$2" | grep -c 'libkeel\.so\.0 ' || true)
+    if "$2" && [ "$linked" = "$([ "$3" = shared ] && echo 1 || echo 0)" ]; then
+        echo "$1, $3: works"
+    else
+        echo "$1, $3: does not work"
+        status=1
+    fi
+}
+expect pkg-config "$folder/shared" shared
+expect pkg-config "$folder/static" static
+expect find_package "$folder/package/with_keel" shared
+expect find_package "$folder/package/with_keel_static" static
+exit $status
