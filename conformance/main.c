@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.h"
+
+#include "suite/plan.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: keel conformance [--device=URI] [options]\n"
+    "  --device=URI      the device under test (cpu://)\n"
+    "  --mode=MODE       plain; torture: each allocation fails in turn; shuffle: random "
+    "scheduling\n"
+    "  --filter=GLOB     only tests whose name (area.name) matches\n"
+    "  --list            print their names and what they need, run nothing\n"
+    "  --expect=FILE     fail when other tests are skipped than FILE says\n"
+    "  --seed=N          of everything random (1)\n"
+    "  --runs=N          shuffle: seeds per test (3)\n"
+    "  --seconds=N       torture and shuffle: stop after that long; torture then takes samples\n"
+    "  --allocation=N    torture: let only the Nth fail\n"
+    "  --timeout=N       seconds a test may take (20)\n"
+    "  --json            the results as a JSON document\n"
+    "  -j N              tests that run at the same time (one per core)\n"
+    "  -v                tell also of tests that pass or are skipped\n";
+
+typedef struct arguments_t {
+    settings_t settings;
+    bool list, help;
+} arguments_t;
+
+enum {
+    OPTION_DEVICE = 256,
+    OPTION_MODE,
+    OPTION_FILTER,
+    OPTION_LIST,
+    OPTION_EXPECT,
+    OPTION_SEED,
+    OPTION_RUNS,
+    OPTION_SECONDS,
+    OPTION_ALLOCATION,
+    OPTION_TIMEOUT,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, OPTION_DEVICE},
+    {"mode", required_argument, NULL, OPTION_MODE},
+    {"filter", required_argument, NULL, OPTION_FILTER},
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"expect", required_argument, NULL, OPTION_EXPECT},
+    {"seed", required_argument, NULL, OPTION_SEED},
+    {"runs", required_argument, NULL, OPTION_RUNS},
+    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"allocation", required_argument, NULL, OPTION_ALLOCATION},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static bool read_number(const char *what, const char *text, double least, double *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtod(text, &end);
+    if (!errno && end != text && !*end && *number >= least) return true;
+    fprintf(stderr, "keel conformance: --%s=%s: give a number of at least %g\n", what, text, least);
+    return false;
+}
+
+static bool read_mode(const char *text, run_mode_t *mode)
+{
+    static const char *const names[] = {"plain", "torture", "shuffle"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *mode = (run_mode_t)i;
+        return true;
+    }
+    fprintf(stderr, "keel conformance: --mode=%s: give plain, torture or shuffle\n", text);
+    return false;
+}
+
+static bool read_option(arguments_t *arguments, int option)
+{
+    settings_t *settings = &arguments->settings;
+    double number = 0;
+    switch (option) {
+    case OPTION_DEVICE: settings->uri = optarg; return true;
+    case OPTION_MODE: return read_mode(optarg, &settings->mode);
+    case OPTION_FILTER: settings->filter = optarg; return true;
+    case OPTION_EXPECT: settings->expect = optarg; return true;
+    case OPTION_LIST: arguments->list = true; return true;
+    case OPTION_JSON: settings->json = true; return true;
+    case OPTION_HELP: arguments->help = true; return true;
+    case 'v': settings->verbose = true; return true;
+    case OPTION_SEED:
+        if (!read_number("seed", optarg, 0, &number)) return false;
+        settings->seed = (uint64_t)number;
+        return true;
+    case OPTION_RUNS:
+        if (!read_number("runs", optarg, 1, &number)) return false;
+        settings->runs = (unsigned)number;
+        return true;
+    case OPTION_ALLOCATION:
+        if (!read_number("allocation", optarg, 1, &number)) return false;
+        settings->allocation = (uint64_t)number;
+        return true;
+    case 'j':
+        if (!read_number("j", optarg, 1, &number)) return false;
+        settings->parallel = (unsigned)number;
+        return true;
+    case OPTION_SECONDS: return read_number("seconds", optarg, 0, &settings->seconds);
+    case OPTION_TIMEOUT: return read_number("timeout", optarg, 0.1, &settings->limit_s);
+    default: return false;
+    }
+}
+
+static bool read_arguments(int argc, char **argv, arguments_t *arguments)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *arguments = (arguments_t){.settings = {.uri = "cpu://",
+                                            .seed = 1,
+                                            .limit_s = 20,
+                                            .filter = "*",
+                                            .runs = 3,
+                                            .parallel = cores > 0 ? (unsigned)cores : 1}};
+    optind = 1;
+    for (int option; (option = getopt_long(argc, argv, "j:v", options, NULL)) != -1;) {
+        if (!read_option(arguments, option)) return false;
+    }
+    if (optind == argc) return true;
+    fprintf(stderr, "keel conformance: %s: no such argument\n", argv[optind]);
+    return false;
+}
+
+static bool is_selected(const settings_t *settings, const test_t *test)
+{
+    char name[128];
+    size_t driver = strcspn(settings->uri, ":");
+    if (test->driver &&
+        (strlen(test->driver) != driver || strncmp(test->driver, settings->uri, driver) != 0)) {
+        return false;
+    }
+    return fnmatch(settings->filter, test_name(test, name, sizeof name), 0) == 0;
+}
+
+static void select_tests(report_t *report)
+{
+    size_t count;
+    test_t **tests = test_all(&count);
+    report->records = calloc(count + 1, sizeof *report->records);
+    if (!report->records) abort();
+    for (size_t i = 0; i < count; i++) {
+        if (!is_selected(report->settings, tests[i])) continue;
+        report->records[report->count++].test = tests[i];
+    }
+}
+
+static void skip_tests(report_t *report, const keel_caps_t *caps)
+{
+    uint32_t others = 0;
+    if (caps->nodes > 1 || strncmp(report->settings->uri, "cpu:", 4) == 0) others |= NEED_NODES;
+    if (caps->workers > 0) others |= NEED_WORKERS;
+    for (size_t i = 0; i < report->count; i++) {
+        const test_t *test = report->records[i].test;
+        uint32_t lacking = test->needs & ~caps->bits, also = test->also & ~others;
+        if (!lacking && !also) continue;
+        report_skip(report, &report->records[i], need_name(lacking, also),
+                    "the device does not have it");
+    }
+}
+
+static void list_tests(const report_t *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const test_t *test = report->records[i].test;
+        char name[128];
+        printf("%-48s", test_name(test, name, sizeof name));
+        for (unsigned bit = 0; bit < 32; bit++) {
+            if (test->needs >> bit & 1) printf(" %s", need_name(1u << bit, 0));
+        }
+        for (unsigned bit = 0; bit < 32; bit++) {
+            if (test->also >> bit & 1) printf(" %s", need_name(0, 1u << bit));
+        }
+        printf("\n");
+    }
+}
+
+static int run_tests(const settings_t *settings, report_t *report)
+{
+    keel_caps_t caps;
+    if (settings->expect &&
+        !(expect_read(&report->expected, settings->expect) && expect_all_used(&report->expected))) {
+        return 2;
+    }
+    if (report->count == 0) {
+        fprintf(stderr, "keel conformance: no test is called %s\n", settings->filter);
+        return 2;
+    }
+    if (!plan_probe(settings, &caps)) return 2;
+    skip_tests(report, &caps);
+    if (!plan_run(settings, report)) return 130;
+    return report_end(report) ? 0 : 1;
+}
+
+int conformance_main(int argc, char **argv)
+{
+    arguments_t arguments;
+    if (!read_arguments(argc, argv, &arguments)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (arguments.help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    report_t report = {.settings = &arguments.settings};
+    select_tests(&report);
+    int status = 0;
+    if (arguments.list) {
+        list_tests(&report);
+    } else {
+        status = run_tests(&arguments.settings, &report);
+    }
+    expect_finish(&report.expected);
+    free(report.records);
+    return status;
+}

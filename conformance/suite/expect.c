@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suite/expect.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_need(const char *name)
+{
+    for (unsigned bit = 0; bit < 32; bit++) {
+        if (strcmp(need_name(1u << bit, 0), name) == 0) return true;
+        if (strcmp(need_name(0, 1u << bit), name) == 0) return true;
+    }
+    return false;
+}
+
+static bool parse(expectations_t *all, char *text, int number)
+{
+    expectation_t line = {.line = number};
+    int end = 0;
+    text[strcspn(text, "#\n")] = 0;
+    if (text[strspn(text, " ")] == 0) return true;
+    if (sscanf(text, " unsupported %63s %31s %n", line.glob, line.need, &end) != 2 || !text[end]) {
+        fprintf(stderr, "%s:%d: not of the form: unsupported GLOB NEED reason\n", all->path,
+                number);
+        return false;
+    }
+    if (!*line.need || !is_need(line.need)) {
+        fprintf(stderr, "%s:%d: %s is no capability\n", all->path, number, line.need);
+        return false;
+    }
+    expectation_t *list = realloc(all->list, (all->count + 1) * sizeof *list);
+    if (!list) abort();
+    all->list = list;
+    all->list[all->count++] = line;
+    return true;
+}
+
+bool expect_read(expectations_t *all, const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        return false;
+    }
+    *all = (expectations_t){.path = path};
+    char text[300];
+    bool good = true;
+    for (int number = 1; fgets(text, sizeof text, file); number++) good &= parse(all, text, number);
+    fclose(file);
+    return good;
+}
+
+void expect_finish(expectations_t *all)
+{
+    free(all->list);
+    *all = (expectations_t){0};
+}
+
+static bool needs(const test_t *test, const char *need)
+{
+    for (unsigned bit = 0; bit < 32; bit++) {
+        if (test->needs >> bit & 1 && strcmp(need_name(1u << bit, 0), need) == 0) return true;
+        if (test->also >> bit & 1 && strcmp(need_name(0, 1u << bit), need) == 0) return true;
+    }
+    return false;
+}
+
+static bool speaks_of(const expectation_t *line, const test_t *test)
+{
+    char name[128];
+    return needs(test, line->need) &&
+           fnmatch(line->glob, test_name(test, name, sizeof name), 0) == 0;
+}
+
+int expect_line(const expectations_t *all, const test_t *test, const char *need)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (need && strcmp(all->list[i].need, need) != 0) continue;
+        if (speaks_of(&all->list[i], test)) return all->list[i].line;
+    }
+    return 0;
+}
+
+bool expect_all_used(const expectations_t *all)
+{
+    size_t count;
+    test_t **tests = test_all(&count);
+    bool good = true;
+    for (size_t i = 0; i < all->count; i++) {
+        size_t t = 0;
+        while (t < count && !speaks_of(&all->list[i], tests[t])) t++;
+        if (t < count) continue;
+        fprintf(stderr, "%s:%d: no test is called %s and needs %s\n", all->path, all->list[i].line,
+                all->list[i].glob, all->list[i].need);
+        good = false;
+    }
+    return good;
+}

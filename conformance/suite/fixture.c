@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device under test and what is made from it.
+#include "suite/fixture.h"
+
+#include "suite/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+void *scratch(size_t size)
+{
+    void *memory = calloc(1, size ? size : 1);
+    CHECK(memory);
+    own(OWNED_MEMORY, memory);
+    return memory;
+}
+
+const char *with_option(const char *option)
+{
+    const char *uri = run_settings()->uri;
+    size_t size = strlen(uri) + strlen(option) + 2;
+    char *text = scratch(size);
+    snprintf(text, size, "%s%c%s", uri, strchr(uri, '?') ? '&' : '?', option);
+    return text;
+}
+
+const char *the_uri(void)
+{
+    static const char *uri;
+    if (uri) return uri;
+    if (run_settings()->mode != MODE_SHUFFLE) return uri = run_settings()->uri;
+    char option[40];
+    snprintf(option, sizeof option, "shuffle=%llu", (unsigned long long)run_settings()->seed);
+    return uri = with_option(option);
+}
+
+const char *the_driver(void)
+{
+    static char driver[32];
+    snprintf(driver, sizeof driver, "%.*s", (int)strcspn(run_settings()->uri, ":"),
+             run_settings()->uri);
+    return driver;
+}
+
+keel_device_t *open_device(const char *uri)
+{
+    keel_device_t *device = NULL;
+    TRY(keel_device_open(uri, NULL, &device));
+    OWN(device);
+    return device;
+}
+
+keel_device_t *the_device(void)
+{
+    static keel_device_t *device;
+    if (!device) device = open_device(the_uri());
+    return device;
+}
+
+keel_queue_t *the_queue(void)
+{
+    keel_queue_t *queue = keel_device_queue(the_device(), 0);
+    CHECK(queue);
+    return queue;
+}
+
+const keel_caps_t *the_caps(void)
+{
+    return keel_device_caps(the_device());
+}
+
+keel_device_t *open_nodes(void)
+{
+    if (the_caps()->nodes > 1) return the_device();
+    if (strcmp(the_driver(), "cpu") != 0) skip("NODES", "the device has one node");
+    return open_device(strstr(the_uri(), "inline") ? "cpu://inline?nodes=2" : "cpu://?nodes=2");
+}
+
+keel_queue_t *new_queue(int32_t priority)
+{
+    keel_queue_options_t options = {.priority = priority};
+    keel_queue_t *queue = NULL;
+    TRY(keel_queue_create(the_device(), &options, &queue));
+    OWN(queue);
+    return queue;
+}
+
+keel_semaphore_t *new_semaphore(uint64_t initial)
+{
+    keel_semaphore_options_t options = {.initial = initial};
+    keel_semaphore_t *semaphore = NULL;
+    TRY(keel_semaphore_create(the_device(), &options, &semaphore));
+    OWN(semaphore);
+    return semaphore;
+}
+
+keel_pool_t *new_pool(uint64_t limit, uint64_t block_size)
+{
+    keel_pool_options_t options = {.limit = limit, .block_size = block_size};
+    keel_pool_t *pool = NULL;
+    TRY(keel_pool_create(the_device(), &options, &pool));
+    OWN(pool);
+    return pool;
+}
+
+keel_recording_t *new_recording(uint32_t slots, const keel_op_t *ops, size_t count)
+{
+    keel_recording_options_t options = {.slots = slots};
+    keel_recording_t *recording = NULL;
+    TRY(keel_recording_create(the_device(), &options, &recording));
+    OWN(recording);
+    TRY(keel_recording_add(recording, ops, count));
+    TRY(keel_recording_end(recording));
+    return recording;
+}
+
+keel_buffer_t *new_buffer_on(keel_device_t *device, uint64_t size)
+{
+    keel_buffer_options_t options = {.size = size};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_create(device, &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+keel_buffer_t *new_buffer_filled(uint64_t size, uint8_t byte)
+{
+    void *data = scratch(size);
+    memset(data, byte, size);
+    keel_buffer_t *buffer = new_buffer_of(data, size);
+    return buffer;
+}
+
+keel_buffer_t *new_buffer(uint64_t size)
+{
+    return new_buffer_filled(size, 0);
+}
+
+keel_buffer_t *new_buffer_of(const void *data, uint64_t size)
+{
+    keel_buffer_t *buffer = new_buffer_on(the_device(), size);
+    buffer_put(buffer, 0, data, size);
+    return buffer;
+}
+
+keel_buffer_t *new_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
+{
+    keel_buffer_t *subspan = NULL;
+    TRY(keel_buffer_subspan(buffer, offset, length, &subspan));
+    OWN(subspan);
+    return subspan;
+}
+
+keel_buffer_t *new_reserved(keel_pool_t *pool, uint64_t size)
+{
+    keel_buffer_options_t options = {.size = size};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_reserve(pool, &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+static bool is_mappable(keel_buffer_t *buffer)
+{
+    keel_buffer_info_t info;
+    keel_buffer_info(buffer, &info);
+    return info.memory & KEEL_MEMORY_HOST_VISIBLE && info.usage & KEEL_USAGE_MAP;
+}
+
+// A buffer the host can reach, for those it cannot.
+static keel_buffer_t *new_staging(uint64_t size)
+{
+    keel_buffer_options_t options = {
+        .size = size, .memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+void buffer_put(keel_buffer_t *buffer, uint64_t offset, const void *data, uint64_t length)
+{
+    if (is_mappable(buffer)) {
+        TRY(keel_buffer_write(buffer, offset, data, length));
+        return;
+    }
+    keel_buffer_t *staging = new_staging(length);
+    TRY(keel_buffer_write(staging, 0, data, length));
+    reach(submit(keel_op_copy(keel_whole(staging), keel_span(buffer, offset, length))));
+    drop(staging);
+}
+
+void buffer_get(keel_buffer_t *buffer, uint64_t offset, void *data, uint64_t length)
+{
+    if (is_mappable(buffer)) {
+        TRY(keel_buffer_read(buffer, offset, data, length));
+        return;
+    }
+    keel_buffer_t *staging = new_staging(length);
+    reach(submit(keel_op_copy(keel_span(buffer, offset, length), keel_whole(staging))));
+    TRY(keel_buffer_read(staging, 0, data, length));
+    drop(staging);
+}
+
+uint32_t buffer_u32(keel_buffer_t *buffer, uint64_t index)
+{
+    uint32_t value;
+    buffer_get(buffer, index * sizeof value, &value, sizeof value);
+    return value;
+}
+
+uint64_t buffer_u64(keel_buffer_t *buffer, uint64_t index)
+{
+    uint64_t value;
+    buffer_get(buffer, index * sizeof value, &value, sizeof value);
+    return value;
+}
+
+void check_bytes_(const char *file, int line, keel_buffer_t *buffer, uint64_t offset,
+                  const void *expected, uint64_t length)
+{
+    void *actual = scratch(length);
+    buffer_get(buffer, offset, actual, length);
+    check_memory(file, line, "the buffer", actual, expected, length);
+    drop(actual);
+}
+
+void check_filled_(const char *file, int line, keel_buffer_t *buffer, uint64_t offset,
+                   uint64_t length, uint8_t byte)
+{
+    void *expected = scratch(length);
+    memset(expected, byte, length);
+    check_bytes_(file, line, buffer, offset, expected, length);
+    drop(expected);
+}
+
+void kernels_image(const void **data, size_t *size)
+{
+    *data = keel_embed_conformance_kernels;
+    *size = keel_embed_conformance_kernels_size;
+}
+
+keel_executable_t *kernels_on(keel_device_t *device)
+{
+    keel_executable_options_t options = {.name = "kernels"};
+    keel_executable_t *executable = NULL;
+    kernels_image(&options.data, &options.size);
+    TRY(keel_executable_load(device, &options, &executable));
+    OWN(executable);
+    return executable;
+}
+
+keel_executable_t *kernels(void)
+{
+    static keel_executable_t *executable;
+    if (!executable) executable = kernels_on(the_device());
+    return executable;
+}
+
+keel_entry_t kernel(const char *name)
+{
+    keel_entry_t entry = {NULL, 0};
+    TRY(keel_executable_entry(kernels(), name, &entry));
+    return entry;
+}
+
+keel_entry_t kernel_on(keel_device_t *device, const char *name)
+{
+    keel_entry_t entry = {NULL, 0};
+    TRY(keel_executable_entry(kernels_on(device), name, &entry));
+    return entry;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests work with: the device under test, things made from it, threads, gates.
+//
+// Whatever these functions return is owned by the test and released after it, the newest first.
+// Each leaves the test when it fails, so results need no check.
+#ifndef SUITE_FIXTURE_H_
+#define SUITE_FIXTURE_H_
+
+#include "suite/check.h"
+
+typedef enum owned_kind_t {
+    OWNED_DEVICE,
+    OWNED_QUEUE,
+    OWNED_SEMAPHORE,
+    OWNED_BUFFER,
+    OWNED_POOL,
+    OWNED_EXECUTABLE,
+    OWNED_RECORDING,
+    OWNED_FILE,
+    OWNED_WATCH,
+    OWNED_STATUS,
+    OWNED_MEMORY,
+    OWNED_THREAD,
+    OWNED_GATE,
+    OWNED_CLEANUP,
+} owned_kind_t;
+
+// Gives an object to the test; NULL is fine. Any thread.
+#define OWN(object)                                                                                \
+    own(_Generic((object),                                                                         \
+            keel_device_t *: OWNED_DEVICE,                                                         \
+            keel_queue_t *: OWNED_QUEUE,                                                           \
+            keel_semaphore_t *: OWNED_SEMAPHORE,                                                   \
+            keel_buffer_t *: OWNED_BUFFER,                                                         \
+            keel_pool_t *: OWNED_POOL,                                                             \
+            keel_executable_t *: OWNED_EXECUTABLE,                                                 \
+            keel_recording_t *: OWNED_RECORDING,                                                   \
+            keel_file_t *: OWNED_FILE,                                                             \
+            keel_watch_t *: OWNED_WATCH,                                                           \
+            keel_status_t: OWNED_STATUS),                                                          \
+        (object))
+void own(owned_kind_t kind, void *object);
+// Calls `fn(user)` after the test.
+void own_cleanup(void (*fn)(void *user), void *user);
+
+// Releases something the test owns now; disown takes it back without releasing it.
+void drop(void *object);
+void disown(void *object);
+
+// Memory of the test, zeroed.
+void *scratch(size_t size);
+
+// The URI under test and its driver's name; the device it opens (the first time) and its queue 0.
+const char *the_uri(void);
+const char *the_driver(void);
+keel_device_t *the_device(void);
+keel_queue_t *the_queue(void);
+const keel_caps_t *the_caps(void);
+
+// Another device.
+keel_device_t *open_device(const char *uri);
+// The device under test if it has several nodes, or one of its kind that has; else the test is
+// skipped.
+keel_device_t *open_nodes(void);
+// The URI under test with a further option: with_option("threads=1").
+const char *with_option(const char *option);
+
+keel_queue_t *new_queue(int32_t priority);
+keel_semaphore_t *new_semaphore(uint64_t initial);
+keel_pool_t *new_pool(uint64_t limit, uint64_t block_size);
+keel_recording_t *new_recording(uint32_t slots, const keel_op_t *ops, size_t count);
+#define RECORD(slots, ...)                                                                         \
+    new_recording((slots), (const keel_op_t[]){__VA_ARGS__},                                       \
+                  sizeof((const keel_op_t[]){__VA_ARGS__}) / sizeof(keel_op_t))
+
+// Buffers. Made of zeros, of one byte throughout, of given bytes, from a pool without memory yet.
+keel_buffer_t *new_buffer(uint64_t size);
+keel_buffer_t *new_buffer_filled(uint64_t size, uint8_t byte);
+keel_buffer_t *new_buffer_of(const void *data, uint64_t size);
+keel_buffer_t *new_buffer_on(keel_device_t *device, uint64_t size);
+keel_buffer_t *new_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+keel_buffer_t *new_reserved(keel_pool_t *pool, uint64_t size);
+
+// The host's way into and out of any buffer, host visible or not; nothing may be using it.
+void buffer_put(keel_buffer_t *buffer, uint64_t offset, const void *data, uint64_t length);
+void buffer_get(keel_buffer_t *buffer, uint64_t offset, void *data, uint64_t length);
+uint32_t buffer_u32(keel_buffer_t *buffer, uint64_t index);
+uint64_t buffer_u64(keel_buffer_t *buffer, uint64_t index);
+
+// Contents.
+#define check_bytes(buffer, offset, expected, length)                                              \
+    check_bytes_(HERE, (buffer), (offset), (expected), (length))
+#define check_filled(buffer, offset, length, byte)                                                 \
+    check_filled_(HERE, (buffer), (offset), (length), (byte))
+void check_bytes_(const char *file, int line, keel_buffer_t *buffer, uint64_t offset,
+                  const void *expected, uint64_t length);
+void check_filled_(const char *file, int line, keel_buffer_t *buffer, uint64_t offset,
+                   uint64_t length, uint8_t byte);
+
+// Kernels of conformance/kernels.
+keel_executable_t *kernels(void);
+keel_executable_t *kernels_on(keel_device_t *device);
+void kernels_image(const void **data, size_t *size);
+keel_entry_t kernel(const char *name);
+keel_entry_t kernel_on(keel_device_t *device, const char *name);
+
+// Submission to queue 0 of the device under test, and waiting with the test's time limit in mind.
+keel_point_t submit(keel_op_t op);
+keel_point_t submit_after(keel_points_t waits, keel_op_t op);
+keel_point_t submit_all(keel_points_t waits, const keel_op_t *ops, size_t count);
+#define SUBMIT(waits, ...)                                                                         \
+    submit_all((waits), (const keel_op_t[]){__VA_ARGS__},                                          \
+               sizeof((const keel_op_t[]){__VA_ARGS__}) / sizeof(keel_op_t))
+#define reach(point)              reach_(HERE, (point))
+#define reach_value(semaphore, v) reach_(HERE, keel_point((semaphore), (v)))
+void reach_(const char *file, int line, keel_point_t point);
+// The point must fail with this code.
+#define reach_failure(point, code) reach_failure_(HERE, (point), (code), NULL)
+// ... and an error that contains `part`.
+#define reach_failure_saying(point, code, part) reach_failure_(HERE, (point), (code), (part))
+void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t code,
+                    const char *part);
+// True if the point has been reached or has failed.
+bool ended(keel_point_t point);
+uint64_t value_of(keel_semaphore_t *semaphore);
+// How long one may wait for what must happen, in ns.
+uint64_t patience(void);
+void sleep_ms(unsigned ms);
+
+// Threads. One whose check fails ends, and the test fails when it has ended itself.
+typedef struct thread_t thread_t;
+thread_t *thread_start(void (*fn)(void *user), void *user);
+void thread_join(thread_t *thread);
+
+// Something to wait for that is not Keel's. Opened by the runner when the test has failed, so that
+// nobody stays behind one.
+typedef struct gate_t gate_t;
+gate_t *new_gate(void);
+void gate_open(gate_t *gate);
+bool gate_is_open(gate_t *gate);
+void gate_wait(gate_t *gate);
+// False if it stayed shut for that long.
+bool gate_wait_ms(gate_t *gate, unsigned ms);
+
+// A host call that waits at `gate` and opens `entered` on its way in; both may be NULL.
+typedef struct hold_t {
+    gate_t *entered;
+    gate_t *gate;
+} hold_t;
+hold_t *new_hold(void);
+keel_op_t op_hold(hold_t *hold);
+
+#endif

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suite/report.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static const char *const outcome_names[] = {
+    [OUTCOME_CRASHED] = "crashed", [OUTCOME_PASSED] = "passed",  [OUTCOME_FAILED] = "failed",
+    [OUTCOME_SKIPPED] = "skipped", [OUTCOME_STARVED] = "passed", [OUTCOME_TIMED_OUT] = "timed out",
+};
+
+static const char *const mode_names[] = {"plain", "torture", "shuffle"};
+
+// Words for people; with --json they stay out of the document.
+static FILE *words(const report_t *report)
+{
+    return report->settings->json ? stderr : stdout;
+}
+
+static void clear_progress(report_t *report)
+{
+    if (!report->progress) return;
+    fprintf(stderr, "\r\033[K");
+    report->progress = false;
+}
+
+static void show_progress(report_t *report, const char *name)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    if (report->runs_wanted) {
+        fprintf(stderr, "\r\033[K%lu/%lu %s", report->runs, report->runs_wanted, name);
+    } else {
+        fprintf(stderr, "\r\033[K%lu %s", report->runs, name);
+    }
+    fflush(stderr);
+    report->progress = true;
+}
+
+static void print_output(FILE *to, FILE *output)
+{
+    char line[500];
+    for (int lines = 0; fgets(line, sizeof line, output); lines++) {
+        line[strcspn(line, "\n")] = 0;
+        fprintf(to, "    | %s\n", line);
+        if (lines == 200) {
+            fprintf(to, "    | ...\n");
+            return;
+        }
+    }
+}
+
+// How to see the same again.
+static void print_again(const report_t *report, const job_t *job, const char *name)
+{
+    const settings_t *settings = report->settings;
+    fprintf(words(report), "    again: keel conformance --device='%s' --mode=%s --filter=%s",
+            settings->uri, mode_names[settings->mode], name);
+    if (settings->mode != MODE_PLAIN) {
+        fprintf(words(report), " --seed=%llu", (unsigned long long)job->seed);
+    }
+    if (settings->mode == MODE_SHUFFLE) fprintf(words(report), " --runs=1");
+    if (job->fail_at) {
+        fprintf(words(report), " --allocation=%llu", (unsigned long long)job->fail_at);
+    }
+    fprintf(words(report), "\n");
+}
+
+static void fail(report_t *report, record_t *record, const char *reason)
+{
+    record->outcome = OUTCOME_FAILED;
+    if (!record->reason[0]) snprintf(record->reason, sizeof record->reason, "%s", reason);
+    clear_progress(report);
+}
+
+void report_skip(report_t *report, record_t *record, const char *need, const char *why)
+{
+    char name[128];
+    record->outcome = OUTCOME_SKIPPED;
+    snprintf(record->need, sizeof record->need, "%s", need);
+    snprintf(record->reason, sizeof record->reason, "%s", why);
+    test_name(record->test, name, sizeof name);
+    if (report->expected.path && !expect_line(&report->expected, record->test, need)) {
+        record->reason[0] = 0;
+        fail(report, record, "skipped, which nobody expected");
+        fprintf(words(report), "FAILED  %s: skipped for lack of %s, but %s does not say so\n", name,
+                need, report->expected.path);
+    } else if (report->settings->verbose) {
+        fprintf(words(report), "skipped %s: %s: %s\n", name, need, why);
+    }
+}
+
+static void report_failure(report_t *report, record_t *record, const job_t *job,
+                           const result_t *result, FILE *output)
+{
+    char name[128];
+    test_name(record->test, name, sizeof name);
+    record->failed_runs++;
+    fail(report, record, result->reason);
+    if (record->failed_runs > 3) return; // more of the same
+    fprintf(words(report), "FAILED  %s (%.2f s): %s\n", name, result->seconds, result->reason);
+    print_output(words(report), output);
+    print_again(report, job, name);
+}
+
+static void report_pass(report_t *report, record_t *record, const result_t *result)
+{
+    char name[128];
+    int line = expect_line(&report->expected, record->test, NULL);
+    test_name(record->test, name, sizeof name);
+    if (line && record->outcome != OUTCOME_FAILED) {
+        fail(report, record, "passed, which nobody expected");
+        fprintf(words(report), "FAILED  %s: passed, but %s:%d says it cannot\n", name,
+                report->expected.path, line);
+        return;
+    }
+    if (record->outcome == OUTCOME_CRASHED) record->outcome = OUTCOME_PASSED;
+    if (report->settings->verbose && record->runs == 1) {
+        fprintf(words(report), "passed  %s (%.2f s)\n", name, result->seconds);
+    }
+}
+
+void report_run(report_t *report, record_t *record, const job_t *job, const result_t *result,
+                FILE *output)
+{
+    char name[128];
+    report->runs++;
+    record->runs++;
+    record->seconds += result->seconds;
+    if (!job->fail_at) record->allocations = result->allocations;
+    switch (result->outcome) {
+    case OUTCOME_PASSED:
+    case OUTCOME_STARVED: report_pass(report, record, result); break;
+    case OUTCOME_SKIPPED: report_skip(report, record, result->need, result->reason); break;
+    default: report_failure(report, record, job, result, output); break;
+    }
+    show_progress(report, test_name(record->test, name, sizeof name));
+}
+
+static void print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') {
+            printf("\\%c", c);
+        } else if (c < 0x20) {
+            printf("\\u%04x", c);
+        } else {
+            putchar(c);
+        }
+    }
+    putchar('"');
+}
+
+static void print_json(const report_t *report, const unsigned *counts)
+{
+    printf("{\"device\": ");
+    print_json_text(report->settings->uri);
+    printf(", \"mode\": \"%s\", \"seed\": %llu, \"version\": \"%s\",\n \"tests\": [",
+           mode_names[report->settings->mode], (unsigned long long)report->settings->seed,
+           keel_version());
+    for (size_t i = 0; i < report->count; i++) {
+        const record_t *record = &report->records[i];
+        char name[128];
+        printf("%s\n  {\"name\": \"%s\", \"outcome\": \"%s\", \"runs\": %u, \"seconds\": %.3f",
+               i ? "," : "", test_name(record->test, name, sizeof name),
+               outcome_names[record->outcome], record->runs, record->seconds);
+        if (record->need[0]) printf(", \"need\": \"%s\"", record->need);
+        if (record->reason[0]) {
+            printf(", \"reason\": ");
+            print_json_text(record->reason);
+        }
+        printf("}");
+    }
+    printf("],\n \"passed\": %u, \"failed\": %u, \"skipped\": %u}\n", counts[OUTCOME_PASSED],
+           counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
+}
+
+bool report_end(report_t *report)
+{
+    unsigned counts[OUTCOME_TIMED_OUT + 1] = {0};
+    clear_progress(report);
+    for (size_t i = 0; i < report->count; i++) counts[report->records[i].outcome]++;
+    if (report->settings->json) print_json(report, counts);
+    if (report->settings->mode != MODE_PLAIN) fprintf(words(report), "%lu runs\n", report->runs);
+    fprintf(words(report), "%u passed, %u failed, %u skipped\n", counts[OUTCOME_PASSED],
+            counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
+    return counts[OUTCOME_FAILED] == 0;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came out: one record per selected test, told as it happens and counted in the end.
+#ifndef SUITE_REPORT_H_
+#define SUITE_REPORT_H_
+
+#include "suite/expect.h"
+#include "suite/run.h"
+
+#include <stdio.h>
+
+typedef struct record_t {
+    test_t *test;
+    outcome_t outcome; // of all its runs; OUTCOME_CRASHED: none yet
+    unsigned runs, failed_runs;
+    uint64_t allocations; // in a run in which none fails
+    double seconds;
+    char need[32];
+    char reason[200];
+} record_t;
+
+typedef struct report_t {
+    const settings_t *settings;
+    expectations_t expected;
+    record_t *records;
+    size_t count;
+    unsigned long runs, runs_wanted; // wanted: 0 if that depends on time
+    bool progress;                   // there is a line to be overwritten on the terminal
+} report_t;
+
+// Skips the test before it runs.
+void report_skip(report_t *report, record_t *record, const char *need, const char *why);
+// A run of it has ended.
+void report_run(report_t *report, record_t *record, const job_t *job, const result_t *result,
+                FILE *output);
+// All have; prints the counts. Returns whether everything was as it should be.
+bool report_end(report_t *report);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suite/run.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local jmp_buf *run_exit;
+
+static settings_t current;
+static result_t *result_now;
+static pthread_mutex_t outcome_lock = PTHREAD_MUTEX_INITIALIZER;
+
+const settings_t *run_settings(void)
+{
+    return &current;
+}
+
+result_t *run_result(void)
+{
+    return result_now;
+}
+
+void run_outcome(outcome_t outcome, const char *format, ...)
+{
+    pthread_mutex_lock(&outcome_lock);
+    if (result_now->outcome == OUTCOME_PASSED) {
+        result_now->outcome = outcome;
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(result_now->reason, sizeof result_now->reason, format, arguments);
+        va_end(arguments);
+    }
+    pthread_mutex_unlock(&outcome_lock);
+}
+
+outcome_t run_outcome_now(void)
+{
+    pthread_mutex_lock(&outcome_lock);
+    outcome_t outcome = result_now->outcome;
+    pthread_mutex_unlock(&outcome_lock);
+    return outcome;
+}
+
+void run_leave(void)
+{
+    if (!run_exit) {
+        fprintf(stderr, "a check failed on a thread of the library: nowhere to go\n");
+        abort();
+    }
+    longjmp(*run_exit, 1);
+}
+
+double limit_of(const settings_t *settings, const test_t *test)
+{
+    return settings->limit_s * (test && test->seconds ? test->seconds / 20.0 : 1.0);
+}
+
+// The entries of a folder, less itself and its parent: open descriptors, threads.
+static int entries_of(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder) return 0;
+    int count = 0;
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count - 2;
+}
+
+typedef struct footprint_t {
+    int descriptors, threads;
+} footprint_t;
+
+static footprint_t footprint_now(void)
+{
+    return (footprint_t){entries_of("/dev/fd/"), entries_of("/proc/self/task")};
+}
+
+static bool is_clean(const keel_live_t *live, footprint_t before, footprint_t now)
+{
+    static const keel_live_t none;
+    return memcmp(live, &none, sizeof none) == 0 && starve_outstanding() == 0 &&
+           before.descriptors == now.descriptors && before.threads == now.threads;
+}
+
+static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t now)
+{
+    const struct {
+        const char *name;
+        int64_t count;
+    } counts[] = {
+        {"devices", live->devices},
+        {"queues", live->queues},
+        {"semaphores", live->semaphores},
+        {"buffers", live->buffers},
+        {"pools", live->pools},
+        {"executables", live->executables},
+        {"recordings", live->recordings},
+        {"files", live->files},
+        {"watches", live->watches},
+        {"submissions", live->submissions},
+        {"statuses", live->statuses},
+        {"allocations", starve_outstanding()},
+        {"descriptors", now.descriptors - before.descriptors},
+        {"threads", now.threads - before.threads},
+    };
+    char text[160] = "";
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        size_t used = strlen(text);
+        if (!counts[i].count) continue;
+        snprintf(text + used, sizeof text - used, " %s %lld", counts[i].name,
+                 (long long)counts[i].count);
+    }
+    fprintf(stderr, "left after the test:%s\n", text);
+    run_outcome(OUTCOME_FAILED, "left after the test:%s", text);
+}
+
+// A device that was closed on a worker of its own ends a little later, and so do its threads.
+static void check_leaks(footprint_t before)
+{
+    uint64_t deadline = keel_now_ns() + 3000000000u;
+    for (unsigned ms = 0;; ms = ms * 2 + 1) {
+        keel_live_t live;
+        keel_live_objects(&live);
+        footprint_t now = footprint_now();
+        if (is_clean(&live, before, now)) return;
+        if (keel_now_ns() > deadline) {
+            print_leaks(&live, before, now);
+            return;
+        }
+        sleep_ms(ms < 50 ? ms : 50);
+    }
+}
+
+static void show_log(void *user, keel_log_level_t level, const char *text)
+{
+    fprintf(stderr, "keel log: %s\n", text);
+}
+
+static void run_body(const job_t *job)
+{
+    jmp_buf point;
+    run_exit = &point;
+    if (!setjmp(point)) {
+        if (job->test) {
+            job->test->body();
+        } else {
+            result_now->caps = *the_caps();
+        }
+    }
+    run_exit = NULL;
+}
+
+void run_child(const settings_t *settings, const job_t *job, result_t *result)
+{
+    // Where the C library opens or starts something for its own use, let it do so before counting.
+    fflush(NULL);
+    current = *settings;
+    current.seed = job->seed;
+    result_now = result;
+    footprint_t before = footprint_now();
+    if (settings->mode == MODE_TORTURE && job->test) starve_install(job->fail_at);
+    keel_set_log(show_log, NULL, KEEL_LOG_WARNING);
+
+    uint64_t start = keel_now_ns();
+    result->outcome = OUTCOME_PASSED;
+    run_body(job);
+    outcome_t outcome = run_outcome_now();
+    fixture_finish(outcome != OUTCOME_PASSED && outcome != OUTCOME_SKIPPED);
+    check_leaks(before);
+    result->seconds = (double)(keel_now_ns() - start) / 1e9;
+    result->allocations = starve_calls();
+    result->hit = starved();
+    exit(result->outcome == OUTCOME_FAILED);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of one test, inside the process made for it. For the suite's own files.
+#ifndef SUITE_RUN_H_
+#define SUITE_RUN_H_
+
+#include "suite/fixture.h"
+
+#include <setjmp.h>
+
+typedef enum run_mode_t { MODE_PLAIN, MODE_TORTURE, MODE_SHUFFLE } run_mode_t;
+
+// What the command was asked for.
+typedef struct settings_t {
+    const char *uri;
+    run_mode_t mode;
+    uint64_t seed;
+    double limit_s; // time limit of a test that states none
+    const char *filter;
+    const char *expect; // path; NULL: no expectations
+    unsigned parallel;
+    double seconds;      // bound of a sampled torture; 0: all of it
+    uint64_t allocation; // torture: only this one fails; 0: each in turn
+    unsigned runs;       // shuffle: seeds per test
+    bool json;
+    bool verbose;
+} settings_t;
+
+typedef struct job_t {
+    test_t *test;
+    uint64_t seed;
+    uint64_t fail_at; // the allocation that fails; 0: none
+    size_t index;     // of the test, for whoever made the job
+} job_t;
+
+// What the process has to say, in memory shared with the runner.
+typedef struct result_t {
+    outcome_t outcome;
+    uint64_t allocations;
+    bool hit; // the allocation that was to fail did
+    double seconds;
+    char need[32];    // skipped: what is lacking
+    char reason[160]; // one line
+    keel_caps_t caps; // of a probe
+} result_t;
+
+// Runs a test in this process and ends the process. A job without a test probes the device: its
+// capabilities go into the result.
+_Noreturn void run_child(const settings_t *settings, const job_t *job, result_t *result);
+
+double limit_of(const settings_t *settings, const test_t *test);
+
+// The rest is for check.c and fixture.c.
+
+extern _Thread_local jmp_buf *run_exit; // where a failed check goes; NULL: nowhere
+const settings_t *run_settings(void);
+
+// Records how the run ends; the first one that is not a pass stays. `format` is the one line.
+void run_outcome(outcome_t outcome, const char *format, ...) KEEL_PRINTF(2, 3);
+outcome_t run_outcome_now(void);
+result_t *run_result(void);
+_Noreturn void run_leave(void);
+
+// Releases all that the test owns. After a failure, first ends whatever others might wait for.
+void fixture_finish(bool failed);
+
+// The allocator that fails on request.
+void starve_install(uint64_t fail_at);
+uint64_t starve_calls(void);
+int64_t starve_outstanding(void);
+
+#endif

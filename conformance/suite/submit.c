@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submitting and waiting.
+#include "suite/fixture.h"
+
+#include "suite/run.h"
+
+#include <stdio.h>
+
+uint64_t patience(void)
+{
+    return (uint64_t)(limit_of(run_settings(), NULL) * 0.6e9);
+}
+
+keel_point_t submit_all(keel_points_t waits, const keel_op_t *ops, size_t count)
+{
+    keel_point_t done = {NULL, 0};
+    TRY(keel_queue_submit(the_queue(), waits, ops, count, KEEL_NO_SIGNALS, &done));
+    return done;
+}
+
+keel_point_t submit_after(keel_points_t waits, keel_op_t op)
+{
+    return submit_all(waits, &op, 1);
+}
+
+keel_point_t submit(keel_op_t op)
+{
+    return submit_all(KEEL_NO_WAITS, &op, 1);
+}
+
+void reach_(const char *file, int line, keel_point_t point)
+{
+    char call[64];
+    snprintf(call, sizeof call, "waiting for value %llu", (unsigned long long)point.value);
+    check_ok(file, line, call, keel_wait(&point, 1, KEEL_ALL, patience()));
+}
+
+void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t code,
+                    const char *part)
+{
+    char call[64];
+    snprintf(call, sizeof call, "waiting for value %llu", (unsigned long long)point.value);
+    check_error(file, line, call, keel_wait(&point, 1, KEEL_ALL, patience()), code, part);
+}
+
+bool ended(keel_point_t point)
+{
+    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, 0);
+    bool over = keel_status_code(status) != KEEL_DEADLINE_EXCEEDED;
+    keel_status_release(status);
+    return over;
+}
+
+uint64_t value_of(keel_semaphore_t *semaphore)
+{
+    uint64_t value = 0;
+    TRY(keel_semaphore_value(semaphore, &value));
+    return value;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests: how they are written down, what they need, how they end.
+//
+//     TEST(transfer, fill_one_byte, .needs = KEEL_CAP_EXECUTES)
+//     {
+//         keel_buffer_t *x = new_buffer(64);
+//         reach(submit(keel_op_fill(keel_whole(x), 7, 1)));
+//         check_filled(x, 0, 64, 7);
+//     }
+//
+// A test registers itself; there is no list. Each runs in a process of its own, in which nothing of
+// Keel was used before.
+#ifndef SUITE_TEST_H_
+#define SUITE_TEST_H_
+
+#include <keel/keel.h>
+
+// What a test may need besides capabilities. Written by name in expect/*.txt, like these.
+enum {
+    NEED_NODES = 1 << 0,   // a logical device of two or more
+    NEED_WORKERS = 1 << 1, // work runs on other threads than the one that submits it
+};
+
+typedef struct test_t {
+    const char *area;
+    const char *name;
+    const char *file;
+    int line;
+    void (*body)(void);
+    uint32_t needs;      // of keel_cap_t; skipped where one is missing
+    uint32_t also;       // of the NEED_ bits above
+    const char *driver;  // runs on this driver only; NULL: on all
+    unsigned seconds;    // time limit; 0: the default
+    bool heavy;          // long or hungry: torture takes a sample of its allocations
+    bool alone;          // measures time: no other test runs beside it
+    struct test_t *next; // the registry's
+} test_t;
+
+#define TEST(area_, name_, ...)                                                                    \
+    static void area_##_##name_(void);                                                             \
+    __attribute__((constructor)) static void area_##_##name_##_register(void)                      \
+    {                                                                                              \
+        static test_t test = {.area = #area_,                                                      \
+                              .name = #name_,                                                      \
+                              .file = __FILE__,                                                    \
+                              .line = __LINE__,                                                    \
+                              .body = area_##_##name_,                                             \
+                              __VA_ARGS__};                                                        \
+        test_register(&test);                                                                      \
+    }                                                                                              \
+    static void area_##_##name_(void)
+
+// Called before main; the test must live for ever.
+void test_register(test_t *test);
+
+// All tests, sorted by file and line. The array belongs to the registry.
+test_t **test_all(size_t *count);
+
+// "area.name"; returns `text`.
+const char *test_name(const test_t *test, char *text, size_t size);
+
+// The name of the lowest bit of `caps`, or of `also` if `caps` is 0; "" for none.
+const char *need_name(uint32_t caps, uint32_t also);
+
+typedef enum outcome_t {
+    OUTCOME_CRASHED, // the zero a process leaves behind that ends before it can say more
+    OUTCOME_PASSED,
+    OUTCOME_FAILED,
+    OUTCOME_SKIPPED,
+    OUTCOME_STARVED,   // ended early with KEEL_OUT_OF_MEMORY after an allocation was made to fail
+    OUTCOME_TIMED_OUT, //
+} outcome_t;
+
+#endif

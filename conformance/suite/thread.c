@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads and gates.
+#include "suite/own.h"
+#include "suite/run.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct thread_t {
+    pthread_t id;
+    bool joined;
+    void (*fn)(void *user);
+    void *user;
+};
+
+static void *thread_main(void *argument)
+{
+    thread_t *thread = argument;
+    jmp_buf point;
+    run_exit = &point;
+    if (!setjmp(point)) thread->fn(thread->user);
+    run_exit = NULL;
+    return NULL;
+}
+
+thread_t *thread_start(void (*fn)(void *user), void *user)
+{
+    thread_t *thread = scratch(sizeof *thread);
+    thread->fn = fn;
+    thread->user = user;
+    CHECK(pthread_create(&thread->id, NULL, thread_main, thread) == 0);
+    own(OWNED_THREAD, thread);
+    return thread;
+}
+
+void thread_finish(thread_t *thread)
+{
+    if (!thread->joined) pthread_join(thread->id, NULL);
+    thread->joined = true;
+}
+
+void thread_join(thread_t *thread)
+{
+    thread_finish(thread);
+    if (run_outcome_now() != OUTCOME_PASSED) run_leave();
+}
+
+struct gate_t {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool open;
+};
+
+gate_t *new_gate(void)
+{
+    gate_t *gate = scratch(sizeof *gate);
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->opened, NULL);
+    own(OWNED_GATE, gate);
+    return gate;
+}
+
+void gate_open(gate_t *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->open = true;
+    pthread_cond_broadcast(&gate->opened);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_is_open(gate_t *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    bool open = gate->open;
+    pthread_mutex_unlock(&gate->lock);
+    return open;
+}
+
+void gate_wait(gate_t *gate)
+{
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->open) pthread_cond_wait(&gate->opened, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+bool gate_wait_ms(gate_t *gate, unsigned ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->open && pthread_cond_timedwait(&gate->opened, &gate->lock, &until) == 0) {
+    }
+    bool open = gate->open;
+    pthread_mutex_unlock(&gate->lock);
+    return open;
+}
+
+void gate_finish(gate_t *gate)
+{
+    pthread_cond_destroy(&gate->opened);
+    pthread_mutex_destroy(&gate->lock);
+}
+
+static keel_status_t hold_call(void *user, keel_host_call_t *call)
+{
+    hold_t *hold = user;
+    gate_open(hold->entered);
+    gate_wait(hold->gate);
+    return NULL;
+}
+
+hold_t *new_hold(void)
+{
+    hold_t *hold = scratch(sizeof *hold);
+    hold->entered = new_gate();
+    hold->gate = new_gate();
+    return hold;
+}
+
+keel_op_t op_hold(hold_t *hold)
+{
+    return keel_op_host_call(hold_call, hold);
+}
+
+void sleep_ms(unsigned ms)
+{
+    struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
