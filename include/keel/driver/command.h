@@ -91,9 +91,19 @@ typedef struct keel_cmd_group_t {
     char name[];
 } keel_cmd_group_t;
 
+// An alloca that waits for memory; see kit/pool.h.
+typedef struct keel_pool_request_t {
+    struct keel_pool_request_t *next;
+    keel_buffer_t *buffer;                                                   // borrowed
+    void (*done)(struct keel_pool_request_t *request, keel_status_t status); // consumes the status
+    void *context;
+} keel_pool_request_t;
+
 typedef struct keel_cmd_alloca_t {
     keel_command_t head;
     keel_buffer_t *buffer;
+    bool settled; // dealloca: the pool has been told how it ended
+    keel_pool_request_t request;
 } keel_cmd_alloca_t;
 
 typedef struct keel_cmd_transfer_t {
@@ -110,9 +120,17 @@ typedef struct keel_cmd_execute_t {
     keel_ref_t bindings[];
 } keel_cmd_execute_t;
 
+// A call in progress.
+struct keel_host_call_t {
+    void (*done)(keel_host_call_t *call, keel_status_t status); // consumes the status
+    void *context;
+    bool deferred; // written by the calling thread only
+};
+
 typedef struct keel_cmd_call_t {
     keel_command_t head;
     keel_call_t call;
+    keel_host_call_t state;
 } keel_cmd_call_t;
 
 typedef struct keel_cmd_branch_t {
@@ -125,7 +143,8 @@ typedef struct keel_cmd_branch_t {
 } keel_cmd_branch_t;
 
 typedef struct keel_commands_t {
-    unsigned char *data; // owned by whoever embeds this
+    unsigned char *data;  // owned, unless it is `fixed`
+    unsigned char *fixed; // where the stream begins if it has a place of its own; NULL: nowhere
     uint32_t size;
     uint32_t capacity;
     uint32_t count;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The front door's checks. What passes them, drivers may rely on.
+#ifndef KEEL_SRC_CORE_CHECK_H_
+#define KEEL_SRC_CORE_CHECK_H_
+
+#include <keel/driver/driver.h>
+
+#include "base/status.h"
+#include "kit/object.h"
+
+#define CHECK(condition, code, ...)                                                                \
+    do {                                                                                           \
+        if (__builtin_expect(!(condition), 0)) return KEEL_ERROR(code, __VA_ARGS__);               \
+    } while (0)
+
+#define CHECK_NOT_NULL(argument)                                                                   \
+    CHECK((argument) != NULL, KEEL_INVALID_ARGUMENT, "%s is NULL", #argument)
+
+#define TEXT_OF(name) ((name) ? (name) : "")
+
+// That the device takes work: it is this process's and open.
+keel_status_t device_check(const keel_device_t *device);
+
+// An object keeps its device's memory by these, which do not count as references of the application.
+void device_hold(keel_device_t *device);
+void device_drop(keel_device_t *device);
+
+static inline keel_status_t check_flags(const char *what, uint32_t flags, uint32_t known)
+{
+    CHECK(!(flags & ~known), KEEL_INVALID_ARGUMENT, "%s has unknown bits 0x%x", what,
+          flags & ~known);
+    return NULL;
+}
+
+// A copy of options->name into *copy.
+keel_status_t copy_name(const char *name, char **copy);
+
+#endif

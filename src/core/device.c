@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/live.h"
+#include "base/lock.h"
+#include "base/memory.h"
+#include "core/check.h"
+#include "core/registry.h"
+#include "core/uri.h"
+#include "kit/submission.h"
+#include "kit/wait.h"
+
+keel_status_t device_check(const keel_device_t *device)
+{
+    CHECK(object_is_ours(&device->object), KEEL_DEVICE_LOST,
+          "device '%s' was opened before fork and stayed with the parent process", device->name);
+    CHECK(!atomic_load(&device->closed), KEEL_FAILED_PRECONDITION, "device '%s' is closed",
+          device->name);
+    return NULL;
+}
+
+keel_status_t copy_name(const char *name, char **copy)
+{
+    *copy = mem_copy_text(name);
+    return name && !*copy ? status_no_memory() : NULL;
+}
+
+void device_hold(keel_device_t *device)
+{
+    object_retain(&device->object);
+}
+
+void device_drop(keel_device_t *device)
+{
+    if (!device || !object_release(&device->object)) return;
+    mem_free(device->queues);
+    mem_free(device->pools);
+    mem_free(device->uri);
+    mem_free(device->name);
+    device->ops->device_destroy(device);
+    live_add(LIVE_DEVICE, -1);
+}
+
+keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices, size_t capacity,
+                               size_t *count)
+{
+    CHECK_NOT_NULL(count);
+    CHECK(devices || !capacity, KEEL_INVALID_ARGUMENT, "devices is NULL, but capacity is %zu",
+          capacity);
+    *count = 0;
+    if (driver) {
+        const keel_driver_t *found = NULL;
+        KEEL_TRY(registry_find(driver, &found));
+        return found->list(devices, capacity, count);
+    }
+    for (const keel_driver_t *const *d = keel_drivers; *d; d++) {
+        size_t more = 0, room = capacity > *count ? capacity - *count : 0;
+        KEEL_TRY((*d)->list(room ? devices + *count : NULL, room, &more));
+        *count += more;
+    }
+    return NULL;
+}
+
+// The queue and the pool that each node starts with.
+static keel_status_t device_furnish(keel_device_t *device)
+{
+    uint32_t nodes = device->caps.nodes;
+    device->queues =
+        mem_zalloc((nodes + 1) * sizeof(keel_queue_t *)); // one more, so that a NULL ends both
+    device->pools = mem_zalloc((nodes + 1) * sizeof(keel_pool_t *));
+    if (!device->queues || !device->pools) return status_no_memory();
+    for (uint32_t node = 0; node < nodes; node++) {
+        char name[16] = "queue ";
+        name[6] = (char)('0' + node % 10);
+        keel_queue_options_t queue = {.node = node, .name = name};
+        KEEL_TRY(keel_queue_create(device, &queue, &device->queues[node]));
+        if (!(device->caps.bits & KEEL_CAP_QUEUE_ALLOCA)) continue;
+        keel_pool_options_t pool = {.node = node, .name = "default"};
+        KEEL_TRY(keel_pool_create(device, &pool, &device->pools[node]));
+    }
+    return NULL;
+}
+
+static keel_status_t device_init(keel_device_t *device, const char *uri,
+                                 const keel_device_options_t *options)
+{
+    KEEL_TRY(registry_check_ops(device));
+    KEEL_TRY(copy_name(uri, &device->uri));
+    KEEL_TRY(copy_name(options && options->name ? options->name : uri, &device->name));
+    return device_furnish(device);
+}
+
+keel_status_t keel_device_open(const char *uri, const keel_device_options_t *options,
+                               keel_device_t **device)
+{
+    CHECK_NOT_NULL(device);
+    *device = NULL;
+    CHECK_NOT_NULL(uri);
+    uri_t parsed;
+    const keel_driver_t *driver = NULL;
+    KEEL_TRY(uri_parse(uri, &parsed));
+    KEEL_TRY(registry_find(parsed.driver, &driver));
+
+    keel_device_t *d = NULL;
+    KEEL_TRY(driver->open(&parsed.parts, &d));
+    object_init(&d->object);
+    atomic_init(&d->users, 1);
+    live_add(LIVE_DEVICE, 1);
+    keel_status_t status = device_init(d, uri, options);
+    if (status) {
+        keel_device_release(d);
+        return status;
+    }
+    *device = d;
+    return NULL;
+}
+
+keel_device_t *keel_device_retain(keel_device_t *device)
+{
+    if (device) atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
+    return device;
+}
+
+// The next queue behind `after` (NULL: the first) that is not about to be destroyed, retained.
+static keel_queue_t *queue_next(keel_device_t *device, keel_queue_t *after)
+{
+    lock_t *lock = (lock_t *)(void *)&device->lock;
+    lock_enter(lock);
+    keel_queue_t *queue = after ? after->link.next : device->all_queues;
+    for (; queue; queue = queue->link.next) {
+        uint32_t refs = atomic_load(&queue->object.refs);
+        while (refs && !atomic_compare_exchange_weak(&queue->object.refs, &refs, refs + 1)) {
+        }
+        if (refs) break;
+    }
+    lock_leave(lock);
+    keel_queue_release(after);
+    return queue;
+}
+
+static keel_semaphore_t *semaphore_next(keel_device_t *device, keel_semaphore_t *after)
+{
+    lock_t *lock = (lock_t *)(void *)&device->lock;
+    lock_enter(lock);
+    keel_semaphore_t *semaphore = after ? after->link.next : device->all_semaphores;
+    for (; semaphore; semaphore = semaphore->link.next) {
+        uint32_t refs = atomic_load(&semaphore->object.refs);
+        while (refs && !atomic_compare_exchange_weak(&semaphore->object.refs, &refs, refs + 1)) {
+        }
+        if (refs) break;
+    }
+    lock_leave(lock);
+    keel_semaphore_release(after);
+    return semaphore;
+}
+
+static void device_close(keel_device_t *device)
+{
+    atomic_store(&device->closed, true);
+    keel_status_t cause =
+        KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", TEXT_OF(device->name));
+    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
+        submission_cancel_all(q, cause);
+    device->ops->device_close(device);
+    // After the work that was running has signalled, nothing else will.
+    for (keel_semaphore_t *s = semaphore_next(device, NULL); s; s = semaphore_next(device, s))
+        timeline_fail(s, keel_status_retain(cause));
+    keel_status_release(cause);
+}
+
+void keel_device_release(keel_device_t *device)
+{
+    // acq_rel: the last one sees what the others did.
+    if (!device || atomic_fetch_sub_explicit(&device->users, 1, memory_order_acq_rel) != 1) return;
+    if (object_is_ours(&device->object)) device_close(device);
+    for (uint32_t i = 0; device->queues && i < device->caps.nodes; i++)
+        keel_queue_release(device->queues[i]);
+    for (uint32_t i = 0; device->pools && i < device->caps.nodes; i++)
+        keel_pool_release(device->pools[i]);
+    device_drop(device);
+}
+
+const char *keel_device_uri(const keel_device_t *device)
+{
+    return device->uri;
+}
+
+const char *keel_device_name(const keel_device_t *device)
+{
+    return device->name;
+}
+
+const keel_caps_t *keel_device_caps(const keel_device_t *device)
+{
+    return &device->caps;
+}
+
+keel_queue_t *keel_device_queue(keel_device_t *device, size_t index)
+{
+    return device && index < device->caps.nodes ? device->queues[index] : NULL;
+}
+
+keel_pool_t *keel_device_pool(keel_device_t *device, size_t node)
+{
+    return device && node < device->caps.nodes ? device->pools[node] : NULL;
+}
+
+static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
+{
+    wait_t wait;
+    wait_entry_t entry = {.point = {queue->timeline, ledger_last(queue->timeline)}};
+    entry.waiter.for_all = true;
+    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_sleep(&wait, deadline_ns, 0);
+    return wait_end(&wait, NULL);
+}
+
+keel_status_t keel_queue_wait_idle(keel_queue_t *queue, uint64_t timeout_ns)
+{
+    CHECK_NOT_NULL(queue);
+    KEEL_TRY(device_check(queue->device));
+    return queue_drain(queue, clock_deadline(timeout_ns));
+}
+
+keel_status_t keel_device_wait_idle(keel_device_t *device, uint64_t timeout_ns)
+{
+    CHECK_NOT_NULL(device);
+    KEEL_TRY(device_check(device));
+    uint64_t deadline_ns = clock_deadline(timeout_ns);
+    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+        keel_status_t status = queue_drain(q, deadline_ns);
+        if (status) {
+            keel_queue_release(q);
+            return status;
+        }
+    }
+    return NULL;
+}
+
+keel_status_t keel_device_clock(keel_device_t *device, keel_clock_pair_t *pair)
+{
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(pair);
+    KEEL_TRY(device_check(device));
+    uint64_t before = keel_now_ns();
+    uint64_t there = device->ops->device_clock ? device->ops->device_clock(device) : keel_now_ns();
+    uint64_t after = keel_now_ns();
+    *pair = (keel_clock_pair_t){
+        .host_ns = before + (after - before) / 2,
+        .device_ns = there,
+        .error_ns = (after - before + 1) / 2,
+    };
+    return NULL;
+}
+
+keel_status_t keel_device_memory(keel_device_t *device, keel_memory_stats_t *stats)
+{
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(stats);
+    KEEL_TRY(device_check(device));
+    *stats = (keel_memory_stats_t){
+        .used = atomic_load(&device->used),
+        .peak = atomic_load(&device->peak),
+        .buffers = atomic_load(&device->buffers),
+    };
+    device->ops->device_memory(device, stats);
+    return NULL;
+}

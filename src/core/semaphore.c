@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/semaphore.h"
+
+#include "base/clock.h"
+#include "base/live.h"
+#include "base/memory.h"
+#include "core/check.h"
+
+static lock_t *device_lock(keel_device_t *device)
+{
+    return (lock_t *)(void *)&device->lock;
+}
+
+static void semaphore_link(keel_semaphore_t *semaphore)
+{
+    keel_device_t *device = semaphore->device;
+    lock_enter(device_lock(device));
+    semaphore->link.next = device->all_semaphores;
+    if (device->all_semaphores) device->all_semaphores->link.previous = semaphore;
+    device->all_semaphores = semaphore;
+    lock_leave(device_lock(device));
+}
+
+static void semaphore_unlink(keel_semaphore_t *semaphore)
+{
+    keel_device_t *device = semaphore->device;
+    lock_enter(device_lock(device));
+    if (semaphore->link.previous)
+        semaphore->link.previous->link.next = semaphore->link.next;
+    else
+        device->all_semaphores = semaphore->link.next;
+    if (semaphore->link.next) semaphore->link.next->link.previous = semaphore->link.previous;
+    lock_leave(device_lock(device));
+}
+
+keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_options_t *options,
+                                    keel_semaphore_t **semaphore)
+{
+    CHECK_NOT_NULL(semaphore);
+    *semaphore = NULL;
+    CHECK_NOT_NULL(device);
+    KEEL_TRY(device_check(device));
+    uint64_t initial = options ? options->initial : 0;
+    CHECK(initial < TIMELINE_FAILED, KEEL_INVALID_ARGUMENT, "options->initial is 2^63 or more");
+    keel_semaphore_t *s = mem_zalloc_aligned(sizeof *s, _Alignof(keel_semaphore_t));
+    if (!s) return status_no_memory();
+    keel_status_t status = copy_name(options ? options->name : NULL, &s->name);
+    if (status) {
+        mem_free_aligned(s);
+        return status;
+    }
+    object_init(&s->object);
+    timeline_init(s, initial);
+    s->device = device;
+    device_hold(device);
+    semaphore_link(s);
+    live_add(LIVE_SEMAPHORE, 1);
+    *semaphore = s;
+    return NULL;
+}
+
+keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore)
+{
+    if (semaphore) object_retain(&semaphore->object);
+    return semaphore;
+}
+
+void keel_semaphore_release(keel_semaphore_t *semaphore)
+{
+    if (!semaphore || !object_release(&semaphore->object)) return;
+    if (!semaphore->ledger) {
+        if (object_is_ours(&semaphore->object)) semaphore_unlink(semaphore);
+        live_add(LIVE_SEMAPHORE, -1);
+    }
+    ledger_destroy(semaphore);
+    keel_status_release(atomic_load(&semaphore->failure));
+    device_drop(semaphore->device);
+    mem_free(semaphore->name);
+    mem_free_aligned(semaphore);
+}
+
+keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore, uint64_t *value)
+{
+    CHECK_NOT_NULL(semaphore);
+    CHECK_NOT_NULL(value);
+    // acquire: pairs with the signal's release.
+    uint64_t now = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    *value = now & ~TIMELINE_FAILED;
+    return now & TIMELINE_FAILED ? keel_status_retain(atomic_load(&semaphore->failure)) : NULL;
+}
+
+static keel_status_t semaphore_check_host(const keel_semaphore_t *semaphore)
+{
+    CHECK(object_is_ours(&semaphore->object), KEEL_DEVICE_LOST,
+          "semaphore '%s' was made before fork and stayed with the parent process",
+          TEXT_OF(semaphore->name));
+    CHECK(!semaphore->ledger, KEEL_FAILED_PRECONDITION,
+          "the timeline of a queue is signalled by the queue alone");
+    return NULL;
+}
+
+keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore, uint64_t value)
+{
+    CHECK_NOT_NULL(semaphore);
+    KEEL_TRY(semaphore_check_host(semaphore));
+    CHECK(value < TIMELINE_FAILED, KEEL_INVALID_ARGUMENT, "value is 2^63 or more");
+    return timeline_signal(semaphore, value);
+}
+
+void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause)
+{
+    if (!cause) return;
+    keel_status_t refused = semaphore ? semaphore_check_host(semaphore) : NULL;
+    if (semaphore && !refused)
+        timeline_fail(semaphore, cause);
+    else
+        keel_status_release(cause);
+    keel_status_release(refused);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kit/pool.h"
+
+static bool commands_grow(keel_commands_t *commands, size_t need)
+{
+    size_t capacity = commands->capacity ? commands->capacity : 512;
+    while (capacity < need) capacity *= 2;
+    if (capacity > UINT32_MAX) return false;
+    bool move = commands->data == commands->fixed;
+    unsigned char *data = mem_resize(move ? NULL : commands->data, capacity);
+    if (!data) return false;
+    if (move && commands->size) memcpy(data, commands->fixed, commands->size);
+    commands->data = data;
+    commands->capacity = (uint32_t)capacity;
+    return true;
+}
+
+void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size)
+{
+    size = (size + 15) & ~(size_t)15;
+    if (size > UINT32_MAX / 2) return NULL;
+    size_t end = commands->size + size;
+    if (end > commands->capacity && !commands_grow(commands, end)) return NULL;
+    keel_command_t *command = (keel_command_t *)(void *)(commands->data + commands->size);
+    memset(command, 0, size);
+    command->size = (uint32_t)size;
+    command->kind = kind;
+    commands->size = (uint32_t)end;
+    commands->count++;
+    commands->kinds |= UINT32_C(1) << kind;
+    return command;
+}
+
+static void refs_release(const keel_ref_t *refs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) keel_buffer_release(refs[i].buffer);
+}
+
+static void dispatch_release(const keel_cmd_dispatch_t *c)
+{
+    const keel_patch_t *patches =
+        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    keel_executable_release(c->executable);
+    keel_buffer_release(c->counts.buffer);
+    refs_release(c->bindings, c->binding_count);
+    for (uint16_t i = 0; i < c->patch_count; i++) keel_buffer_release(patches[i].ref.buffer);
+}
+
+static void dealloca_release(const keel_cmd_alloca_t *c)
+{
+    if (!c->settled) pool_dealloca_dropped(c->buffer->root->pool);
+    keel_buffer_release(c->buffer);
+}
+
+static void command_release(const keel_command_t *command)
+{
+    const void *c = command;
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_FILL: refs_release(&((const keel_cmd_fill_t *)c)->target, 1); break;
+    case KEEL_CMD_UPDATE: refs_release(&((const keel_cmd_update_t *)c)->target, 1); break;
+    case KEEL_CMD_TIMESTAMP: refs_release(&((const keel_cmd_timestamp_t *)c)->target, 1); break;
+    case KEEL_CMD_COPY:
+        refs_release(&((const keel_cmd_copy_t *)c)->source, 1);
+        refs_release(&((const keel_cmd_copy_t *)c)->target, 1);
+        break;
+    case KEEL_CMD_DISPATCH: dispatch_release(c); break;
+    case KEEL_CMD_ALLOCA: keel_buffer_release(((const keel_cmd_alloca_t *)c)->buffer); break;
+    case KEEL_CMD_DEALLOCA: dealloca_release(c); break;
+    case KEEL_CMD_READ:
+    case KEEL_CMD_WRITE:
+        keel_file_release(((const keel_cmd_transfer_t *)c)->file);
+        refs_release(&((const keel_cmd_transfer_t *)c)->ref, 1);
+        break;
+    case KEEL_CMD_EXECUTE:
+        refs_release(((const keel_cmd_execute_t *)c)->bindings,
+                     ((const keel_cmd_execute_t *)c)->binding_count);
+        keel_recording_release(((const keel_cmd_execute_t *)c)->recording);
+        break;
+    case KEEL_CMD_IF:
+    case KEEL_CMD_WHILE:
+    case KEEL_CMD_SWITCH: refs_release(&((const keel_cmd_branch_t *)c)->value, 1); break;
+    case KEEL_CMD_BARRIER:
+    case KEEL_CMD_GROUP_BEGIN:
+    case KEEL_CMD_GROUP_END:
+    case KEEL_CMD_HOST_CALL:
+    case KEEL_CMD_EVENT_SET:
+    case KEEL_CMD_EVENT_WAIT:
+    case KEEL_CMD_JUMP:
+    case KEEL_CMD_CASE: break;
+    }
+}
+
+void commands_finish(keel_commands_t *commands)
+{
+    const keel_command_t *end = keel_commands_end(commands);
+    for (const keel_command_t *c = keel_commands_first(commands); c != end;
+         c = keel_command_next(c))
+        command_release(c);
+    if (commands->data != commands->fixed) mem_free(commands->data);
+    *commands = (keel_commands_t){0};
+}
+
+static const char *command_name(uint32_t kind)
+{
+    static const char *const names[] = {
+        "barrier",   "fill",       "update",   "copy", "dispatch", "timestamp", "group",
+        "group end", "alloca",     "dealloca", "read", "write",    "execute",   "host call",
+        "event set", "event wait", "if",       "jump", "while",    "switch",    "case",
+    };
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "command";
+}
+
+static const char *command_subject(const keel_command_t *command)
+{
+    const void *c = command;
+    if (command->kind == KEEL_CMD_DISPATCH) {
+        const keel_cmd_dispatch_t *dispatch = c;
+        return dispatch->executable->entries[dispatch->entry].name;
+    }
+    if (command->kind == KEEL_CMD_EXECUTE) return ((const keel_cmd_execute_t *)c)->recording->name;
+    return NULL;
+}
+
+static void text_append(char *text, size_t size, const char *head, const char *name,
+                        const char *tail)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "%s%s%s", head, name, tail);
+}
+
+void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
+                       size_t size)
+{
+    enum { MAX_GROUPS = 16 };
+    const char *groups[MAX_GROUPS];
+    size_t depth = 0, index = 0;
+    for (const keel_command_t *c = keel_commands_first(commands); c != command;
+         c = keel_command_next(c)) {
+        index++;
+        if (c->kind == KEEL_CMD_GROUP_BEGIN && depth++ < MAX_GROUPS)
+            groups[depth - 1] = ((const keel_cmd_group_t *)(const void *)c)->name;
+        if (c->kind == KEEL_CMD_GROUP_END) depth--;
+    }
+    for (size_t i = 0; i < depth && i < MAX_GROUPS; i++)
+        text_append(text, size, "group '", groups[i], "' > ");
+    const char *subject = command_subject(command);
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "command %zu (%s%s%s%s)", index,
+             command_name(command->kind), subject ? " '" : "", subject ? subject : "",
+             subject ? "'" : "");
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing, releasing and naming commands (<keel/driver/command.h>).
+#ifndef KEEL_SRC_KIT_COMMAND_H_
+#define KEEL_SRC_KIT_COMMAND_H_
+
+#include <keel/driver/command.h>
+
+// Appends a record of `size` bytes, zeroed but for its head; NULL without memory. The pointer is good until the next one.
+void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
+
+// Releases what the commands retain, and their memory.
+void commands_finish(keel_commands_t *commands);
+
+// Names a command for a person: "group 'decode' > command 3 (dispatch 'saxpy')". Appends to `text`.
+void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
+                       size_t size);
+
+// Whether everything before such a command must have ended before it is looked at.
+static inline bool command_is_barrier(uint32_t kind)
+{
+    return kind == KEEL_CMD_BARRIER || kind >= KEEL_CMD_EVENT_WAIT;
+}
+
+#endif

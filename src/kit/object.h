@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference counts.
+#ifndef KEEL_SRC_KIT_OBJECT_H_
+#define KEEL_SRC_KIT_OBJECT_H_
+
+#include <keel/driver/object.h>
+
+#include "base/fork.h"
+
+static inline void object_init(keel_object_t *object)
+{
+    atomic_init(&object->refs, 1);
+    object->generation = fork_generation();
+}
+
+static inline void object_retain(keel_object_t *object)
+{
+    // relaxed: the caller has a reference already.
+    atomic_fetch_add_explicit(&object->refs, 1, memory_order_relaxed);
+}
+
+// True for the last one, who destroys.
+static inline bool object_release(keel_object_t *object)
+{
+    // acq_rel: all uses by others come before the destruction.
+    return atomic_fetch_sub_explicit(&object->refs, 1, memory_order_acq_rel) == 1;
+}
+
+// Whether the object belongs to this process; if not, no lock of it may be taken.
+static inline bool object_is_ours(const keel_object_t *object)
+{
+    return fork_is_ours(object->generation);
+}
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/pool.h"
+
+#include "base/live.h"
+#include "base/lock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "memory/block.h"
+#include "memory/tlsf.h"
+
+typedef struct slab_t {
+    struct slab_t *next;
+    keel_buffer_t memory; // a root buffer that no one else knows
+    uint64_t used;
+    bool blocks;
+    union {
+        tlsf_t tlsf;
+        block_pool_t block_pool;
+    } map;
+} slab_t;
+
+typedef struct kit_pool_t {
+    keel_pool_t base;
+    lock_t lock; // for everything below
+    slab_t *slabs;
+    uint64_t used, peak, reserved, buffers, waiting;
+    uint64_t deallocas;            // submitted, not ended
+    keel_pool_request_t *requests; // allocas that wait, oldest first
+} kit_pool_t;
+
+enum {
+    GRANULE = 64,
+    SLAB_SIZE = 32 << 20,
+};
+
+static kit_pool_t *kit_pool(keel_pool_t *pool)
+{
+    return (kit_pool_t *)(void *)pool;
+}
+
+static uint64_t round_up(uint64_t size, uint64_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                          keel_pool_t **pool)
+{
+    (void)device, (void)options;
+    kit_pool_t *p = mem_zalloc(sizeof *p);
+    *pool = p ? &p->base : NULL;
+    return p ? NULL : status_no_memory();
+}
+
+static void slab_destroy(kit_pool_t *pool, slab_t *slab)
+{
+    if (slab->blocks)
+        block_pool_finish(&slab->map.block_pool);
+    else
+        tlsf_finish(&slab->map.tlsf);
+    keel_device_t *device = slab->memory.device;
+    device->ops->buffer_free(&slab->memory);
+    atomic_fetch_sub(&device->used, slab->memory.capacity);
+    pool->reserved -= slab->memory.size;
+    mem_free(slab);
+}
+
+void pool_destroy(keel_pool_t *base)
+{
+    kit_pool_t *pool = kit_pool(base);
+    while (pool->slabs) {
+        slab_t *slab = pool->slabs;
+        pool->slabs = slab->next;
+        slab_destroy(pool, slab);
+    }
+    mem_free(pool);
+}
+
+static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
+{
+    if (block_size) {
+        slab->blocks = true;
+        return block_pool_init(&slab->map.block_pool, slab->memory.size, block_size)
+                   ? NULL
+                   : status_no_memory();
+    }
+    tlsf_options_t options = {.capacity = slab->memory.size, .granule = GRANULE};
+    return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
+}
+
+// Gets a slab that holds at least `size`, within the limit. *made stays NULL without error if the limit is in the way.
+static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
+{
+    const keel_pool_options_t *options = &pool->base.options;
+    uint64_t unit = options->block_size ? options->block_size : GRANULE;
+    uint64_t left = options->limit > pool->reserved ? options->limit - pool->reserved : 0;
+    uint64_t want = size > SLAB_SIZE ? size : SLAB_SIZE / unit * unit;
+    if (want < size) want = size;
+    if (want > left) want = left / unit * unit;
+    if (want < size) return NULL;
+
+    slab_t *slab = mem_zalloc(sizeof *slab);
+    if (!slab) return status_no_memory();
+    keel_buffer_t *memory = &slab->memory;
+    memory->device = pool->base.device;
+    memory->root = memory;
+    memory->size = want;
+    memory->memory = options->memory;
+    memory->usage = options->usage;
+    memory->access = KEEL_ACCESS_ALL;
+    memory->node = options->node;
+    memory->alignment = memory->device->caps.buffer_alignment;
+    keel_status_t status = memory->device->ops->buffer_alloc(memory);
+    if (status) {
+        mem_free(slab);
+        return status;
+    }
+    status = slab_init_map(slab, options->block_size);
+    if (status) {
+        memory->device->ops->buffer_free(memory);
+        mem_free(slab);
+        return status;
+    }
+    uint64_t used = atomic_fetch_add(&memory->device->used, memory->capacity) + memory->capacity;
+    uint64_t peak = atomic_load(&memory->device->peak);
+    while (used > peak && !atomic_compare_exchange_weak(&memory->device->peak, &peak, used)) {
+    }
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    pool->reserved += want;
+    *made = slab;
+    return NULL;
+}
+
+// Cuts memory for the buffer out of a slab. False if it does not fit.
+static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint64_t size)
+{
+    uint64_t offset;
+    if (slab->blocks) {
+        if (!block_pool_acquire(&slab->map.block_pool, &offset)) return false;
+        buffer->handle = offset;
+    } else {
+        tlsf_block_t block;
+        if (tlsf_alloc(&slab->map.tlsf, size, buffer->alignment, &block) != TLSF_OK) return false;
+        buffer->handle = (uint64_t)(uintptr_t)block.record;
+        offset = block.offset;
+    }
+    char *data = atomic_load(&slab->memory.data);
+    buffer->slab = slab;
+    buffer->capacity = size;
+    atomic_store(&buffer->data, data ? data + offset : NULL);
+    atomic_store(&buffer->address, atomic_load(&slab->memory.address) + offset);
+    // release: pairs with the acquire of whoever finds the buffer resident.
+    atomic_store_explicit(&buffer->resident, 1, memory_order_release);
+    slab->used += size;
+    pool->buffers++;
+    pool->used += size;
+    if (pool->used > pool->peak) pool->peak = pool->used;
+    return true;
+}
+
+static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    uint64_t block = pool->base.options.block_size;
+    return block ? block : round_up(buffer->size ? buffer->size : 1, GRANULE);
+}
+
+// Under the lock: true if it was served; else *status is an error, or NULL if there is no room.
+static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
+{
+    uint64_t size = pool_size_of(pool, buffer);
+    *status = NULL;
+    if (pool->used + size > round_up(pool->base.options.limit, GRANULE)) return false;
+    for (slab_t *slab = pool->slabs; slab; slab = slab->next)
+        if (slab->memory.size - slab->used >= size && slab_cut(pool, slab, buffer, size))
+            return true;
+    slab_t *slab = NULL;
+    *status = slab_create(pool, size, &slab);
+    return slab && slab_cut(pool, slab, buffer, size);
+}
+
+static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                      "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and no "
+                      "dealloca is on its way",
+                      pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
+                      (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
+}
+
+pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
+                          keel_status_t *status)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    // acquire: pairs with slab_cut, possibly on another thread.
+    if (atomic_load_explicit(&buffer->resident, memory_order_acquire)) {
+        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
+                             buffer->name ? buffer->name : "");
+        return POOL_DONE;
+    }
+    pool_result_t result = POOL_DONE;
+    lock_enter(&pool->lock);
+    if (!pool_serve(pool, buffer, status)) {
+        if (pool->deallocas) {
+            keel_status_release(*status);
+            *status = NULL;
+            request->buffer = buffer;
+            request->next = NULL;
+            keel_pool_request_t **tail = &pool->requests;
+            while (*tail) tail = &(*tail)->next;
+            *tail = request;
+            pool->waiting++;
+            result = POOL_WAITING;
+        } else if (!*status) {
+            *status = pool_exhausted(pool, buffer);
+        }
+    }
+    lock_leave(&pool->lock);
+    return result;
+}
+
+// A request and how it ended.
+typedef struct served_t {
+    keel_pool_request_t *list;
+    keel_pool_request_t *failed; // these without memory
+} served_t;
+
+// Under the lock: serves what can be served now. Not in strict order: a small request behind a large one may be what the
+// dealloca that the large one needs is waiting for.
+static served_t pool_retry(kit_pool_t *pool)
+{
+    served_t served = {NULL, NULL};
+    for (keel_pool_request_t **at = &pool->requests; *at;) {
+        keel_pool_request_t *request = *at;
+        keel_status_t status;
+        bool got = pool_serve(pool, request->buffer, &status);
+        keel_status_release(status);
+        if (!got && pool->deallocas) {
+            at = &request->next;
+            continue;
+        }
+        keel_pool_request_t **to = got ? &served.list : &served.failed;
+        *at = request->next;
+        request->next = *to;
+        *to = request;
+        pool->waiting--;
+    }
+    return served;
+}
+
+static void pool_tell(kit_pool_t *pool, served_t served)
+{
+    while (served.list) {
+        keel_pool_request_t *request = served.list;
+        served.list = request->next;
+        request->done(request, NULL);
+    }
+    while (served.failed) {
+        keel_pool_request_t *request = served.failed;
+        served.failed = request->next;
+        request->done(request, pool_exhausted(pool, request->buffer));
+    }
+}
+
+// Under the lock: puts the memory back.
+static void pool_put(kit_pool_t *pool, keel_buffer_t *buffer)
+{
+    slab_t *slab = buffer->slab;
+    atomic_store(&buffer->resident, 0);
+    atomic_store(&buffer->data, NULL);
+    atomic_store(&buffer->address, 0);
+    if (slab->blocks)
+        block_pool_return(&slab->map.block_pool, buffer->handle);
+    else
+        tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)buffer->handle);
+    slab->used -= buffer->capacity;
+    pool->used -= buffer->capacity;
+    pool->buffers--;
+}
+
+// Frees `buffer` if it has memory, counts `ended` deallocas as ended, and serves whoever waited for that.
+static bool pool_free(kit_pool_t *pool, keel_buffer_t *buffer, unsigned ended)
+{
+    lock_enter(&pool->lock);
+    bool resident = buffer && atomic_load(&buffer->resident);
+    if (resident) pool_put(pool, buffer);
+    pool->deallocas -= ended;
+    served_t served = pool->requests ? pool_retry(pool) : (served_t){NULL, NULL};
+    lock_leave(&pool->lock);
+    if (served.list || served.failed) pool_tell(pool, served);
+    return resident;
+}
+
+void pool_dealloca_submitted(keel_pool_t *base)
+{
+    kit_pool_t *pool = kit_pool(base);
+    lock_enter(&pool->lock);
+    pool->deallocas++;
+    lock_leave(&pool->lock);
+}
+
+keel_status_t pool_dealloca(keel_buffer_t *buffer)
+{
+    if (pool_free(kit_pool(buffer->pool), buffer, 1)) return NULL;
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has no memory to give back",
+                      buffer->name ? buffer->name : "");
+}
+
+void pool_dealloca_dropped(keel_pool_t *pool)
+{
+    pool_free(kit_pool(pool), NULL, 1);
+}
+
+void pool_reclaim(keel_buffer_t *buffer)
+{
+    pool_free(kit_pool(buffer->pool), buffer, 0);
+}
+
+void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)
+{
+    kit_pool_t *pool = kit_pool(base);
+    lock_enter(&pool->lock);
+    *stats = (keel_pool_stats_t){
+        .limit = base->options.limit,
+        .used = pool->used,
+        .peak = pool->peak,
+        .reserved = pool->reserved,
+        .buffers = pool->buffers,
+        .waiting = pool->waiting,
+    };
+    lock_leave(&pool->lock);
+}
+
+keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
+{
+    kit_pool_t *pool = kit_pool(base);
+    lock_enter(&pool->lock);
+    for (slab_t **at = &pool->slabs; *at;) {
+        slab_t *slab = *at;
+        uint64_t idle = pool->reserved - pool->used;
+        if (slab->used || idle < keep + slab->memory.size) {
+            at = &slab->next;
+            continue;
+        }
+        *at = slab->next;
+        slab_destroy(pool, slab);
+    }
+    lock_leave(&pool->lock);
+    return NULL;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue-ordered memory on the host's side: slabs got by the driver's buffer_alloc, cut by the allocators of src/memory.
+// Drivers without pools of their own use these as their pool ops, and the two calls below to run alloca and dealloca.
+#ifndef KEEL_SRC_KIT_POOL_H_
+#define KEEL_SRC_KIT_POOL_H_
+
+#include <keel/driver/driver.h>
+
+keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                          keel_pool_t **pool);
+void pool_destroy(keel_pool_t *pool);
+void pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
+keel_status_t pool_trim(keel_pool_t *pool, uint64_t keep);
+
+typedef enum pool_result_t {
+    POOL_DONE,    // the buffer has memory, or *status says why not
+    POOL_WAITING, // request->done is called later, by the thread that frees memory
+} pool_result_t;
+
+// Runs an alloca. `request` is used only while it waits; done and context are set.
+pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
+                          keel_status_t *status);
+
+// A dealloca was submitted; it ran; it never will. Each submitted one ends as one of the other two.
+void pool_dealloca_submitted(keel_pool_t *pool);
+keel_status_t pool_dealloca(keel_buffer_t *buffer); // fails if the buffer has no memory
+void pool_dealloca_dropped(keel_pool_t *pool);
+
+// Takes the memory of a buffer that goes away.
+void pool_reclaim(keel_buffer_t *buffer);
+
+#endif

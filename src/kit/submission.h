@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submissions: work handed to a queue, from the call that submits it until its points are signalled.
+//
+//     create ----> wait for points ----> start (the driver's) ----> end: release what it used, signal, recycle
+//                        |                                            ^
+//                        +---- a point failed, or the device closed --+
+//
+// A submission holds references to all it touches. It waits without a thread: the thread that brings the last point starts
+// it. Starting and ending may set off others, which are put on a list of the thread and taken in turn, so that a chain
+// of any length needs no deep stack.
+#ifndef KEEL_SRC_KIT_SUBMISSION_H_
+#define KEEL_SRC_KIT_SUBMISSION_H_
+
+#include "kit/command.h"
+#include "kit/semaphore.h"
+
+typedef struct submission_wait_t {
+    waiter_t waiter;    // first
+    keel_point_t point; // semaphore retained
+    keel_submission_t *submission;
+} submission_wait_t;
+
+// Begins the driver's own struct.
+struct keel_submission_t {
+    keel_submission_t *next; // in a list of whoever has it
+    keel_queue_t *queue;     // retained
+    uint64_t id;             // its value on the queue's timeline
+    keel_commands_t commands;
+    submission_wait_t *waits;
+    uint32_t wait_count;
+    uint32_t signal_count;
+    keel_point_t *signals;               // semaphores retained
+    void (*start)(keel_submission_t *);  // set by submission_wait
+    _Atomic uint32_t waits_left;         // and one for submission_wait itself
+    struct keel_status *_Atomic failure; // of a wait; owned
+    struct {
+        keel_submission_t *next, *previous;
+        bool listed;
+    } link;       // in keel_queue_t.waiting
+    void *points; // owned: memory of waits and signals that did not fit in here
+};
+
+// Room for commands and points that needs no allocation of its own.
+enum { SUBMISSION_ROOM = 1024 };
+
+// A submission with room for its points, which the caller fills in, retaining the semaphores; NULL without memory.
+keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t signals);
+
+// Takes back one that was never submitted.
+void submission_discard(keel_submission_t *submission);
+
+// For drivers: calls `start` once the waits are reached, on this thread or another, or ends it if one fails.
+void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *));
+
+// For drivers: it has ended; `status` is consumed. The driver must not touch it afterwards.
+void submission_end(keel_submission_t *submission, keel_status_t status);
+
+// Fails all submissions of the queue that wait, with `cause` (borrowed).
+void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);
+
+// Frees the recycled ones, when the queue goes away.
+void submission_free_spares(keel_queue_t *queue);
+
+// Runs `fn` on `submission` now, or when the outermost caller on this thread's stack is done: for continuations that could
+// otherwise nest without bound.
+void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *));
+
+// Names a submission for a person: "queue 'main', submission 3".
+void submission_describe(const keel_submission_t *submission, char *text, size_t size);
+
+#endif
