@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// `keel bench`: rows, the sides that compete in a row, and the bars a row must meet.
+//
+// A row is one thing to do. Its sides do it, each in its own way: Keel first, then its peers. A
+// round lets every side run once, one after the other, so that whatever the machine does meanwhile
+// does it to all of them; a row has several rounds. Figures are nanoseconds. A side's figure is the
+// median of its rounds' medians, a ratio the median of the rounds' ratios; percentiles are over the
+// samples of all rounds.
+#ifndef BENCH_BENCH_H_
+#define BENCH_BENCH_H_
+
+#include <keel/keel.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { MAX_SIDES = 4, MAX_BARS = 5, MAX_ROUNDS = 16, MAX_VALUES = 2, MAX_WORKERS = 256 };
+
+#define TAIL_NS 1000000 // beyond it a sample counts as tail
+
+typedef enum place_t {
+    PLACE_FREE,     // threads go where the system puts them
+    PLACE_APART,    // the two threads of a ping-pong on two processors
+    PLACE_TOGETHER, // both on one
+} place_t;
+
+// What a row does; which fields matter is up to its sides.
+typedef struct job_t {
+    const char *uri;    // device; NULL: the one of the command line
+    const char *kernel; // of kernels/kernels.c
+    uint32_t groups;    // workgroups of a dispatch
+    uint32_t group_ns;  // how long each takes ("spin")
+    uint32_t repeat;    // times per sample, which is divided by it
+    uint32_t samples;   // per round
+    uint64_t size;
+    place_t place;
+    uint32_t legs; // what a ping-pong's round trip is divided by; 0: 1
+    bool other;    // the waiter is another thread than the submitter
+} job_t;
+
+// A job and what the command line makes of it.
+typedef struct setting_t {
+    job_t job;
+    const char *device;
+    uint32_t workers; // for every side ...
+    uint32_t threads; // ... and as an option of the device; 0: as its URI says
+    bool once;        // no peers, no repetition: for a profiler
+} setting_t;
+
+// What a side measured.
+typedef struct tally_t {
+    double *samples;
+    size_t count, capacity;
+    double values[MAX_VALUES]; // figures beside time, that bars may refer to
+    char note[200];            // one line about the run; the last round's stays
+} tally_t;
+
+void tally_add(tally_t *tally, double ns);
+__attribute__((format(printf, 2, 3))) void tally_note(tally_t *tally, const char *format, ...);
+
+// One competitor. `begin` may fail with KEEL_UNSUPPORTED: then the side is absent, and the message
+// says why. `state` is its own; it lives until `end`.
+typedef struct side_t {
+    const char *name;
+    keel_status_t (*begin)(const setting_t *setting, void **state);
+    keel_status_t (*round)(void *state, tally_t *tally);
+    void (*end)(void *state);
+} side_t;
+
+typedef enum bar_kind_t {
+    BAR_NONE,
+    BAR_NS,     // Keel's median is at most `limit`
+    BAR_RATIO,  // ... at most `limit` times that of side `peer`
+    BAR_FASTER, // ... fast: at least `limit` times the speed of side `peer`
+    BAR_P99,    // Keel's 99th percentile is at most `limit` times its median
+    BAR_TAIL,   // no more samples beyond TAIL_NS than side `peer`
+    BAR_VALUE,  // Keel's value `peer` is at most `limit`
+    BAR_LEAST,  // ... at least `limit`
+} bar_kind_t;
+
+typedef struct bar_t {
+    bar_kind_t kind;
+    double limit;
+    int peer;
+    const char *what; // BAR_VALUE, BAR_LEAST: what the value is
+} bar_t;
+
+#define AT_MOST_NS(ns)             {.kind = BAR_NS, .limit = (ns)}
+#define AT_MOST(times, side)       {.kind = BAR_RATIO, .limit = (times), .peer = (side)}
+#define SPEED(times, side)         {.kind = BAR_FASTER, .limit = (times), .peer = (side)}
+#define P99_WITHIN(times)          {.kind = BAR_P99, .limit = (times)}
+#define NO_TAIL_BEYOND(side)       {.kind = BAR_TAIL, .peer = (side)}
+#define VALUE_WITHIN(n, index, is) {.kind = BAR_VALUE, .limit = (n), .peer = (index), .what = (is)}
+#define VALUE_LEAST(n, index, is)  {.kind = BAR_LEAST, .limit = (n), .peer = (index), .what = (is)}
+
+typedef struct row_t {
+    const char *name, *what;
+    job_t job;
+    const side_t *sides[MAX_SIDES]; // the first is Keel
+    bar_t bars[MAX_BARS];
+    double iree[2]; // what IREE's HAL took on 2 cores of the same kind, from .. to; 0: not measured
+    uint32_t rounds; // 0: as many as the command line says
+    bool scales;     // run for each of --workers
+} row_t;
+
+// Groups of rows: one file each, ended by a row without a name.
+extern const row_t record_rows[], replay_rows[], submit_rows[], wake_rows[], alloca_rows[],
+    gemm_rows[], memory_rows[];
+
+extern const side_t gomp_replay, gomp_gemm;      // peer_gomp.c
+extern const side_t futex_pingpong, futex_wake;  // peer_futex.c
+extern const side_t opencl_replay, opencl_chain; // peer_opencl.c
+
+// What became of a row.
+typedef struct side_result_t {
+    const char *name;
+    char absent[120]; // why it did not run; "" if it did
+    tally_t tally;
+    double rounds[MAX_ROUNDS]; // medians
+    double median, low, high, p95, p99, max;
+    size_t tail;
+} side_result_t;
+
+typedef struct bar_result_t {
+    char text[64]; // "<= 1.00x libgomp"
+    char got[32];  // "0.72x"
+    double value, limit;
+    bool judged, met; // not judged: the peer was absent
+} bar_result_t;
+
+typedef struct row_result_t {
+    const row_t *row;
+    char name[64]; // with the number of workers, where the row was run for several
+    uint32_t rounds;
+    size_t side_count, bar_count;
+    side_result_t sides[MAX_SIDES];
+    bar_result_t bars[MAX_BARS];
+} row_result_t;
+
+typedef struct plan_t {
+    uint32_t rounds;
+    double effort; // the number of samples of every round is multiplied by it
+    bool once;
+    void (*progress)(const char *row, uint32_t round, uint32_t rounds);
+} plan_t;
+
+// Runs a row's sides in turns. On failure the result still holds what `row_finish` frees.
+keel_status_t row_run(const row_t *row, const plan_t *plan, setting_t *setting,
+                      row_result_t *result) KEEL_MUST_USE;
+void row_finish(row_result_t *result);
+
+// Fills in `bars` from `sides`.
+void row_judge(row_result_t *result);
+
+// report.c
+typedef struct report_t {
+    FILE *file;
+    bool json;
+    size_t rows, met, missed, unjudged;
+} report_t;
+void report_begin(report_t *report, const setting_t *setting, const plan_t *plan);
+void report_row(report_t *report, const row_result_t *result);
+void report_end(report_t *report);
+
+// stats.c: of `count` > 0 values; the array is put in order.
+double percentile(double *values, size_t count, double p);
+static inline double median_of(double *values, size_t count)
+{
+    return percentile(values, count, 0.5);
+}
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of the benchmark and their callers agree on.
+#ifndef KERNELS_KERNELS_H_
+#define KERNELS_KERNELS_H_
+
+#include <keel/host_kernel.h>
+
+// "spin": binding 0 holds one counter of groups per worker, a cache line apart.
+#define SPIN_COUNTER_STRIDE 8
+
+typedef struct spin_constants_t {
+    uint64_t iterations; // of a loop whose steps depend on each other
+} spin_constants_t;
+
+// "sgemm": C = A * B, row-major, each N x N; one group makes one SGEMM_TILE x SGEMM_TILE of C.
+#define SGEMM_TILE  64
+#define SGEMM_DEPTH 128 // of A and B packed at a time
+
+typedef struct sgemm_constants_t {
+    uint32_t n; // a multiple of SGEMM_TILE and of SGEMM_DEPTH
+} sgemm_constants_t;
+
+#define SGEMM_LOCAL (2 * SGEMM_TILE * SGEMM_DEPTH * sizeof(float))
+
+int sgemm_kernel(const keel_host_dispatch_t *dispatch, const keel_host_group_t *group);
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does it last? A million submissions of one group, chained in batches of `repeat` with a wait
+// after each batch. A sample is a batch, per submission.
+#include "rig.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WARM_BATCHES = 10, EDGE_BATCHES = 100 };
+
+typedef struct endure_t {
+    setting_t setting;
+    rig_t rig;
+} endure_t;
+
+static void endure_end(void *state)
+{
+    endure_t *self = state;
+    rig_close(&self->rig);
+    free(self);
+}
+
+static keel_status_t resident_bytes(double *bytes)
+{
+    unsigned long total, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    int fields = file ? fscanf(file, "%lu %lu", &total, &resident) : 0;
+    if (file) fclose(file);
+    if (fields != 2) return KEEL_ERROR(KEEL_UNSUPPORTED, "no /proc/self/statm");
+    *bytes = (double)resident * (double)sysconf(_SC_PAGESIZE);
+    return NULL;
+}
+
+static keel_status_t endure_begin(const setting_t *setting, void **state)
+{
+    double bytes;
+    KEEL_TRY(resident_bytes(&bytes));
+    endure_t *self = calloc(1, sizeof *self);
+    if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
+    *state = self;
+    self->setting = *setting;
+    return rig_open(&self->rig, setting);
+}
+
+static keel_status_t batch_run(endure_t *self, const keel_op_t *op)
+{
+    keel_point_t last;
+    KEEL_TRY(keel_queue_run(self->rig.queue, KEEL_NO_WAITS, *op, &last));
+    for (uint32_t i = 1; i < self->setting.job.repeat; i++)
+        KEEL_TRY(keel_queue_run(self->rig.queue, KEEL_AFTER(last), *op, &last));
+    return rig_wait(last);
+}
+
+static keel_status_t endure_round(void *state, tally_t *tally)
+{
+    endure_t *self = state;
+    uint32_t batches = self->setting.job.samples, edge = EDGE_BATCHES;
+    double early = 0, late;
+    keel_op_t op =
+        keel_op_dispatch(self->rig.entry, keel_groups(1, 1, 1), NULL, 0, KEEL_NO_BINDINGS);
+    for (uint32_t b = 0; b < batches; b++) {
+        if (b == WARM_BATCHES) KEEL_TRY(resident_bytes(&early));
+        uint64_t start = keel_now_ns();
+        KEEL_TRY(batch_run(self, &op));
+        tally_add(tally, (double)(keel_now_ns() - start) / self->setting.job.repeat);
+    }
+    if (batches < 2 * edge) return NULL;
+    KEEL_TRY(resident_bytes(&late));
+    double first = median_of(tally->samples, edge);
+    double last = median_of(tally->samples + batches - edge, edge);
+    tally->values[0] = (late - early) / (1 << 20);
+    tally->values[1] = last / first;
+    tally_note(tally,
+               "each: %.0f ns in the first 100,000, %.0f in the last; RSS %.1f MiB at the end",
+               first, last, late / (1 << 20));
+    return NULL;
+}
+
+static const side_t keel_endure = {"keel", endure_begin, endure_round, endure_end};
+
+const row_t memory_rows[] = {
+    {.name = "memory.million",
+     .what = "1,000,000 submissions, in chains of 1000, each",
+     .job = {.kernel = "empty", .repeat = 1000, .samples = 1000},
+     .sides = {&keel_endure},
+     .bars = {VALUE_WITHIN(1, 0, "MiB more after the first 10,000"),
+              VALUE_WITHIN(1.1, 1, "last / first 100,000")},
+     .rounds = 1},
+    {0},
+};

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const unsigned char keel_embed_bench_kernels[];
+extern const uint64_t keel_embed_bench_kernels_size;
+
+enum { WAIT_SECONDS = 10 };
+
+// A ping-pong on two processors has its worker on the second; its first thread pins itself to the
+// first.
+static keel_status_t rig_uri(const setting_t *setting, char *uri, size_t size)
+{
+    const char *base = setting->job.uri ? setting->job.uri : setting->device;
+    if (setting->job.place == PLACE_APART && !strcmp(base, "cpu://")) {
+        int cpu = place_cpu(1);
+        if (cpu < 0) return KEEL_ERROR(KEEL_UNSUPPORTED, "needs two processors");
+        snprintf(uri, size, "cpu://?threads=1&cpus=%d", cpu);
+    } else if (setting->threads && !setting->job.uri) {
+        snprintf(uri, size, "%s%sthreads=%u", base, strchr(base, '?') ? "&" : "?",
+                 setting->threads);
+    } else {
+        snprintf(uri, size, "%s", base);
+    }
+    return NULL;
+}
+
+keel_status_t rig_open(rig_t *rig, const setting_t *setting)
+{
+    char uri[256];
+    keel_executable_options_t image = {.data = keel_embed_bench_kernels,
+                                       .size = keel_embed_bench_kernels_size,
+                                       .name = "bench kernels"};
+    KEEL_TRY(rig_uri(setting, uri, sizeof uri));
+    KEEL_TRY(keel_device_open(uri, NULL, &rig->device));
+    rig->queue = keel_device_queue(rig->device, 0);
+    KEEL_TRY(keel_executable_load(rig->device, &image, &rig->executable));
+    if (!setting->job.kernel) return NULL;
+    return keel_executable_entry(rig->executable, setting->job.kernel, &rig->entry);
+}
+
+void rig_close(rig_t *rig)
+{
+    keel_executable_release(rig->executable);
+    keel_device_release(rig->device);
+    *rig = (rig_t){0};
+}
+
+keel_status_t rig_wait(keel_point_t point)
+{
+    return keel_wait(&point, 1, KEEL_ALL, WAIT_SECONDS * UINT64_C(1000000000));
+}
+
+static _Atomic uint64_t allocations;
+
+static void *counted_resize(void *user, void *old, size_t size)
+{
+    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    return realloc(old, size);
+}
+
+static void counted_free(void *user, void *memory)
+{
+    free(memory);
+}
+
+void rig_watch(void)
+{
+    keel_set_allocator(&(keel_allocator_t){.resize = counted_resize, .free = counted_free});
+}
+
+uint64_t rig_allocations(void)
+{
+    return atomic_load_explicit(&allocations, memory_order_relaxed);
+}
