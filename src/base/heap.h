@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An intrusive pairing heap: smallest key first, constant insertion, removal of any node. No lock inside.
+// An intrusive pairing heap: smallest key first, constant insertion, removal of any node. No lock
+// inside.
 #ifndef KEEL_SRC_BASE_HEAP_H_
 #define KEEL_SRC_BASE_HEAP_H_
 

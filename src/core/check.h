@@ -21,7 +21,8 @@
 // That the device takes work: it is this process's and open.
 keel_status_t device_check(const keel_device_t *device);
 
-// An object keeps its device's memory by these, which do not count as references of the application.
+// An object keeps its device's memory by these, which do not count as references of the
+// application.
 void device_hold(keel_device_t *device);
 void device_drop(keel_device_t *device);
 

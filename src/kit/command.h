@@ -5,7 +5,8 @@
 
 #include <keel/driver/command.h>
 
-// Appends a record of `size` bytes, zeroed but for its head; NULL without memory. The pointer is good until the next one.
+// Appends a record of `size` bytes, zeroed but for its head; NULL without memory. The pointer is
+// good until the next one.
 void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
 
 // Releases what the commands retain, and their memory.

@@ -5,8 +5,9 @@
 //        |                         |
 //     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
 //
-// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen without the lock.
-// Which points failed is kept as ranges of values with one cause, few as failures are, for as long as the queue lives.
+// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
+// without the lock. Which points failed is kept as ranges of values with one cause, few as failures
+// are, for as long as the queue lives.
 #include <string.h>
 
 #include "base/memory.h"

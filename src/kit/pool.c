@@ -88,7 +88,8 @@ static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
     return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
 }
 
-// Gets a slab that holds at least `size`, within the limit. *made stays NULL without error if the limit is in the way.
+// Gets a slab that holds at least `size`, within the limit. *made stays NULL without error if the
+// limit is in the way.
 static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
 {
     const keel_pool_options_t *options = &pool->base.options;
@@ -225,8 +226,8 @@ typedef struct served_t {
     keel_pool_request_t *failed; // these without memory
 } served_t;
 
-// Under the lock: serves what can be served now. Not in strict order: a small request behind a large one may be what the
-// dealloca that the large one needs is waiting for.
+// Under the lock: serves what can be served now. Not in strict order: a small request behind a
+// large one may be what the dealloca that the large one needs is waiting for.
 static served_t pool_retry(kit_pool_t *pool)
 {
     served_t served = {NULL, NULL};
@@ -278,7 +279,8 @@ static void pool_put(kit_pool_t *pool, keel_buffer_t *buffer)
     pool->buffers--;
 }
 
-// Frees `buffer` if it has memory, counts `ended` deallocas as ended, and serves whoever waited for that.
+// Frees `buffer` if it has memory, counts `ended` deallocas as ended, and serves whoever waited for
+// that.
 static bool pool_free(kit_pool_t *pool, keel_buffer_t *buffer, unsigned ended)
 {
     lock_enter(&pool->lock);

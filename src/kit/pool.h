@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue-ordered memory on the host's side: slabs got by the driver's buffer_alloc, cut by the allocators of src/memory.
-// Drivers without pools of their own use these as their pool ops, and the two calls below to run alloca and dealloca.
+// Queue-ordered memory on the host's side: slabs got by the driver's buffer_alloc, cut by the
+// allocators of src/memory. Drivers without pools of their own use these as their pool ops, and the
+// two calls below to run alloca and dealloca.
 #ifndef KEEL_SRC_KIT_POOL_H_
 #define KEEL_SRC_KIT_POOL_H_
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Semaphores on the host: the state behind keel_semaphore_t, and waiters on its points.
 //
-// There are two kinds. A timeline (timeline.c) is one value, and a point is reached when the value is. A ledger (ledger.c)
-// belongs to a queue: each of its points is a submission that ends by itself, in any order, well or not.
+// There are two kinds. A timeline (timeline.c) is one value, and a point is reached when the value
+// is. A ledger (ledger.c) belongs to a queue: each of its points is a submission that ends by
+// itself, in any order, well or not.
 //
-// A waiter is a record of the caller's that is told once when its point is reached or fails. It is told without locks held,
-// by the thread that signals.
+// A waiter is a record of the caller's that is told once when its point is reached or fails. It is
+// told without locks held, by the thread that signals.
 #ifndef KEEL_SRC_KIT_SEMAPHORE_H_
 #define KEEL_SRC_KIT_SEMAPHORE_H_
 
@@ -16,7 +17,8 @@
 
 typedef struct waiter_t waiter_t;
 
-// `failure` is borrowed, NULL if the point was reached. The waiter is no longer linked and may be reused or freed.
+// `failure` is borrowed, NULL if the point was reached. The waiter is no longer linked and may be
+// reused or freed.
 typedef void (*waiter_fn)(waiter_t *waiter, keel_status_t failure);
 
 struct waiter_t {
@@ -53,11 +55,12 @@ typedef enum point_state_t {
     POINT_FAILED,
 } point_state_t;
 
-// Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the cause.
+// Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the
+// cause.
 point_state_t point_poll(keel_point_t point, keel_status_t *failure);
 
-// Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING. Else it is not linked and the result
-// is as of point_poll.
+// Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING. Else
+// it is not linked and the result is as of point_poll.
 point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
 
 // Unlinks it. False if it is not linked: it was told, or is being told right now by another thread.
@@ -83,7 +86,8 @@ point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
 bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
 
-// Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heap, linked by node.next.
+// Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heap, linked by
+// node.next.
 waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value);
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter);
 bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);

@@ -258,7 +258,8 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
     for (;;) {
         lock_enter(queue_lock(queue));
         keel_submission_t *submission = queue->waiting;
-        // A count of ours keeps it from ending while we work on it; none left means that it is being resolved.
+        // A count of ours keeps it from ending while we work on it; none left means that it is
+        // being resolved.
         uint32_t left = submission ? atomic_load(&submission->waits_left) : 0;
         while (left && !atomic_compare_exchange_weak(&submission->waits_left, &left, left + 1)) {
         }

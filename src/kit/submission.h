@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submissions: work handed to a queue, from the call that submits it until its points are signalled.
+// Submissions: work handed to a queue, from the call that submits it until its points are
+// signalled.
 //
-//     create ----> wait for points ----> start (the driver's) ----> end: release what it used, signal, recycle
+//     create ----> wait for points ----> start (the driver's) ----> end: release what it used,
+//     signal, recycle
 //                        |                                            ^
 //                        +---- a point failed, or the device closed --+
 //
-// A submission holds references to all it touches. It waits without a thread: the thread that brings the last point starts
-// it. Starting and ending may set off others, which are put on a list of the thread and taken in turn, so that a chain
-// of any length needs no deep stack.
+// A submission holds references to all it touches. It waits without a thread: the thread that
+// brings the last point starts it. Starting and ending may set off others, which are put on a list
+// of the thread and taken in turn, so that a chain of any length needs no deep stack.
 #ifndef KEEL_SRC_KIT_SUBMISSION_H_
 #define KEEL_SRC_KIT_SUBMISSION_H_
 
@@ -43,13 +45,15 @@ struct keel_submission_t {
 // Room for commands and points that needs no allocation of its own.
 enum { SUBMISSION_ROOM = 1024 };
 
-// A submission with room for its points, which the caller fills in, retaining the semaphores; NULL without memory.
+// A submission with room for its points, which the caller fills in, retaining the semaphores; NULL
+// without memory.
 keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t signals);
 
 // Takes back one that was never submitted.
 void submission_discard(keel_submission_t *submission);
 
-// For drivers: calls `start` once the waits are reached, on this thread or another, or ends it if one fails.
+// For drivers: calls `start` once the waits are reached, on this thread or another, or ends it if
+// one fails.
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *));
 
 // For drivers: it has ended; `status` is consumed. The driver must not touch it afterwards.
@@ -61,8 +65,8 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);
 // Frees the recycled ones, when the queue goes away.
 void submission_free_spares(keel_queue_t *queue);
 
-// Runs `fn` on `submission` now, or when the outermost caller on this thread's stack is done: for continuations that could
-// otherwise nest without bound.
+// Runs `fn` on `submission` now, or when the outermost caller on this thread's stack is done: for
+// continuations that could otherwise nest without bound.
 void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *));
 
 // Names a submission for a person: "queue 'main', submission 3".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A timeline's signal must not take the lock when nobody waits. It stores the value and then looks at next_wait; a waiter
-// stores next_wait and then looks at the value. Both orders are sequentially consistent, so at least one of the two
-// sees the other.
+// A timeline's signal must not take the lock when nobody waits. It stores the value and then looks
+// at next_wait; a waiter stores next_wait and then looks at the value. Both orders are sequentially
+// consistent, so at least one of the two sees the other.
 #include <stddef.h>
 
 #include "base/status.h"
@@ -81,7 +81,8 @@ keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
                               "semaphore '%s' cannot be signalled to %llu: it has reached %llu",
                               semaphore->name ? semaphore->name : "", (unsigned long long)value,
                               (unsigned long long)old);
-        // seq_cst: see the top; its release part also publishes the writes that the signal stands for.
+        // seq_cst: see the top; its release part also publishes the writes that the signal stands
+        // for.
     } while (!atomic_compare_exchange_weak(&semaphore->value, &old, value));
     if (atomic_load(&semaphore->next_wait) > value) return NULL;
 

@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-// Says how one point ended. Afterwards nothing of the wait may be touched unless it is still counted.
+// Says how one point ended. Afterwards nothing of the wait may be touched unless it is still
+// counted.
 static void wait_note(wait_t *wait, size_t index, keel_status_t failure)
 {
     if (!failure && wait->mode == KEEL_ALL) return;
@@ -31,7 +32,8 @@ static void wait_fire(waiter_t *waiter, keel_status_t failure)
     uint32_t now = atomic_load(&wait->word);
     if ((now & WAIT_DECIDED) || (now & WAIT_COUNT) == 1) wait_write_fd(wait);
     _Atomic uint32_t *word = &wait->word;
-    // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at zero.
+    // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at
+    // zero.
     uint32_t old = atomic_fetch_sub_explicit(word, 1, memory_order_acq_rel);
     bool decided = (old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1;
     if (decided && (old & WAIT_SLEEPING)) futex_wake(word, 1);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wait of the host: for all or any of some points, by a sleeping thread or a file descriptor.
 //
-// The waiting thread owns the memory, and whoever signals must not touch it once the thread may have gone on. So the last
-// thing a signaller does to it is one atomic subtraction; the wake-up after it needs the address alone. A waiter never
-// has to spin until a preempted signaller is done with it.
+// The waiting thread owns the memory, and whoever signals must not touch it once the thread may
+// have gone on. So the last thing a signaller does to it is one atomic subtraction; the wake-up
+// after it needs the address alone. A waiter never has to spin until a preempted signaller is done
+// with it.
 #ifndef KEEL_SRC_KIT_WAIT_H_
 #define KEEL_SRC_KIT_WAIT_H_
 
@@ -37,8 +38,8 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
 // Sleeps until it is decided or the deadline has passed; polls for `spin_ns` first.
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns);
 
-// Unlinks everything; the memory is the caller's again. NULL, the cause of a failure, or the time-out. `index`, if not
-// NULL, receives the point that decided.
+// Unlinks everything; the memory is the caller's again. NULL, the cause of a failure, or the
+// time-out. `index`, if not NULL, receives the point that decided.
 keel_status_t wait_end(wait_t *wait, size_t *index);
 
 #endif
