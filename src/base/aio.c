@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/aio_service.h"
+#include "base/fork.h"
+#include "base/futex.h"
+#include "base/memory.h"
+#include "base/status.h"
+
+void aio_collect(aio_t *aio)
+{
+    // acquire: pairs with the release in inbox_push.
+    aio_request_t *newest = atomic_exchange_explicit(&aio->inbox, NULL, memory_order_acquire);
+    if (!newest) return;
+    aio_request_t *oldest = NULL;
+    for (aio_request_t *r = newest, *next; r; r = next) {
+        next = r->next;
+        r->next = oldest;
+        oldest = r;
+    }
+    *(aio->first ? &aio->last->next : &aio->first) = oldest;
+    aio->last = newest;
+}
+
+aio_request_t *aio_take(aio_t *aio)
+{
+    aio_request_t *request = aio->first;
+    if (request) aio->first = request->next;
+    return request;
+}
+
+bool aio_doze(aio_t *aio)
+{
+    aio_request_t *empty = NULL;
+    // release: whoever replaces the mark sees how to call.
+    return atomic_compare_exchange_strong_explicit(&aio->inbox, &empty, &aio->asleep,
+                                                   memory_order_release, memory_order_relaxed);
+}
+
+size_t aio_turn_size(const aio_request_t *request)
+{
+    uint64_t left = request->size - request->moved;
+    return left < AIO_CHUNK ? (size_t)left : AIO_CHUNK;
+}
+
+int64_t aio_turn(const aio_request_t *request)
+{
+    unsigned char *data = request->data + request->moved;
+    size_t size = aio_turn_size(request);
+    off_t offset = (off_t)(request->offset + request->moved);
+    for (;;) {
+        ssize_t moved = request->write ? pwrite(request->fd, data, size, offset)
+                                       : pread(request->fd, data, size, offset);
+        if (moved >= 0) return moved;
+        if (errno == EAGAIN)
+            poll(&(struct pollfd){request->fd, request->write ? POLLOUT : POLLIN, 0}, 1, -1);
+        else if (errno != EINTR)
+            return -errno;
+    }
+}
+
+void aio_turn_end(aio_t *aio, aio_request_t *request, int64_t result)
+{
+    if (result > 0) request->moved += (uint64_t)result;
+    if (result < 0 && result != -EINTR) {
+        request->done(request, (int)-result);
+    } else if (request->moved == request->size) {
+        request->done(request, 0);
+    } else if (result == 0) {
+        request->done(request, request->write ? EIO : AIO_END_OF_FILE);
+    } else {
+        request->next = NULL;
+        *(aio->first ? &aio->last->next : &aio->first) = request;
+        aio->last = request;
+    }
+}
+
+static void thread_sleep(aio_t *aio)
+{
+    uint32_t before = atomic_load_explicit(&aio->calls, memory_order_relaxed);
+    if (!aio_doze(aio)) return;
+    // relaxed: what was submitted is seen by way of the inbox.
+    while (atomic_load_explicit(&aio->calls, memory_order_relaxed) == before)
+        futex_wait(&aio->calls, before, KEEL_FOREVER);
+}
+
+static void thread_serve(aio_t *aio)
+{
+    for (;;) {
+        aio_collect(aio);
+        aio_request_t *request = aio_take(aio);
+        if (request == &aio->stop) return;
+        if (request)
+            aio_turn_end(aio, request, aio_turn(request));
+        else
+            thread_sleep(aio);
+    }
+}
+
+static void *service_run(void *argument)
+{
+    aio_t *aio = argument;
+    aio->thread = pthread_self();
+    if (aio->ring_forbidden || !aio_ring_serve(aio)) thread_serve(aio);
+    if (aio->orphaned) mem_free(aio);
+    return NULL;
+}
+
+static void service_start(aio_t *aio)
+{
+    // Signals are for the application's threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread; // the service writes it down itself, since it may be needed before we could
+    int error = pthread_create(&thread, NULL, service_run, aio);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error) return;
+    // acq_rel: as in inbox_push, and as in aio_collect.
+    aio_request_t *request =
+        atomic_exchange_explicit(&aio->inbox, &aio->absent, memory_order_acq_rel);
+    while (request) {
+        aio_request_t *next = request->next;
+        request->done(request, error);
+        request = next;
+    }
+}
+
+static void service_call(aio_t *aio)
+{
+    if (aio->ring_fd >= 0) {
+        // It cannot fail: there is never more than one call.
+        (void)!write(aio->notify.write_fd, &(uint64_t){1}, sizeof(uint64_t));
+        return;
+    }
+    _Atomic uint32_t *calls = &aio->calls;
+    atomic_fetch_add_explicit(calls, 1, memory_order_relaxed);
+    futex_wake(calls, 1);
+}
+
+// Adds a request and returns what was on top before.
+static aio_request_t *inbox_push(aio_t *aio, aio_request_t *request)
+{
+    aio_request_t *top = atomic_load_explicit(&aio->inbox, memory_order_relaxed);
+    // release: the request is filled in when the service takes it. acquire: pairs with aio_doze.
+    do {
+        request->next = top == &aio->absent || top == &aio->asleep ? NULL : top;
+    } while (!atomic_compare_exchange_weak_explicit(&aio->inbox, &top, request,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return top;
+}
+
+keel_status_t aio_create(aio_t **aio)
+{
+    *aio = mem_zalloc(sizeof **aio);
+    if (!*aio) return status_no_memory();
+    atomic_init(&(*aio)->inbox, &(*aio)->absent);
+    (*aio)->generation = fork_generation();
+    (*aio)->ring_fd = -1;
+    return NULL;
+}
+
+void aio_submit(aio_t *aio, aio_request_t *request)
+{
+    request->moved = 0;
+    const aio_request_t *top = inbox_push(aio, request);
+    if (top == &aio->absent)
+        service_start(aio);
+    else if (top == &aio->asleep)
+        service_call(aio);
+}
+
+void aio_destroy(aio_t *aio)
+{
+    if (!aio) return;
+    if (!fork_is_ours(aio->generation)) {
+        if (aio->ring_fd >= 0) {
+            close(aio->ring_fd);
+            notify_finish(&aio->notify);
+        }
+        mem_free(aio);
+        return;
+    }
+    if (atomic_load_explicit(&aio->inbox, memory_order_relaxed) == &aio->absent) {
+        mem_free(aio);
+        return;
+    }
+    pthread_t thread = aio->thread;
+    aio->orphaned = pthread_equal(thread, pthread_self());
+    if (aio->orphaned) {
+        pthread_detach(thread);
+        aio_submit(aio, &aio->stop);
+        return;
+    }
+    aio_submit(aio, &aio->stop);
+    pthread_join(thread, NULL);
+    mem_free(aio);
+}
