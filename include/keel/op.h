@@ -150,7 +150,8 @@ typedef keel_status_t (*keel_host_fn)(void *user, keel_host_call_t *call);
 typedef struct keel_call_t {
     keel_host_fn fn;
     void *user;
-    bool detached; // the operation ends when `fn` is called; an error it returns is only logged
+    bool detached; // the operation does not wait for `fn`, which gets NULL for its call; an error
+                   // is only logged
 } keel_call_t;
 
 // Names what follows, up to the matching end, in errors and traces. Groups nest and do not order.

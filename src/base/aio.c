@@ -62,6 +62,18 @@ int64_t aio_turn(const aio_request_t *request)
     }
 }
 
+int aio_perform(aio_request_t *request)
+{
+    request->moved = 0;
+    while (request->moved < request->size) {
+        int64_t moved = aio_turn(request);
+        if (moved < 0) return (int)-moved;
+        if (moved == 0) return request->write ? EIO : AIO_END_OF_FILE;
+        request->moved += (uint64_t)moved;
+    }
+    return 0;
+}
+
 void aio_turn_end(aio_t *aio, aio_request_t *request, int64_t result)
 {
     if (result > 0) request->moved += (uint64_t)result;

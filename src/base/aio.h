@@ -39,6 +39,10 @@ keel_status_t aio_create(aio_t **aio) KEEL_MUST_USE;
 // cannot be started, `done` is called right here with the reason.
 void aio_submit(aio_t *aio, aio_request_t *request);
 
+// The same on the calling thread, which waits for it: returns what `done` would be told, and does
+// not call it.
+int aio_perform(aio_request_t *request);
+
 // When all requests have ended. Waits for the service thread to leave, unless called on it (from
 // `done`). In the child of a fork it only frees memory and closes descriptors. NULL is fine.
 void aio_destroy(aio_t *aio);

@@ -106,6 +106,7 @@ keel_status_t keel_device_open(const char *uri, const keel_device_options_t *opt
     KEEL_TRY(driver->open(&parsed.parts, &d));
     object_init(&d->object);
     atomic_init(&d->users, 1);
+    d->drop = device_drop;
     live_add(LIVE_DEVICE, 1);
     keel_status_t status = device_init(d, uri, options);
     if (status) {

@@ -95,7 +95,7 @@ keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t s
     return submission;
 }
 
-static void submission_recycle(keel_submission_t *submission)
+void submission_recycle(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     for (uint32_t i = 0; i < submission->wait_count; i++)
@@ -115,10 +115,20 @@ void submission_discard(keel_submission_t *submission)
 }
 
 // What this thread has still to do. `running` is set while somebody up the stack works on it.
-static _Thread_local struct {
-    keel_submission_t *first, **last;
-    bool running;
-} later;
+static _Thread_local nest_t later;
+
+nest_t submission_nest(void)
+{
+    nest_t saved = later;
+    later = (nest_t){0};
+    return saved;
+}
+
+void submission_unnest(nest_t saved)
+{
+    later = saved; // what came in between has been run: nobody was running
+    if (later.running && !later.first) later.last = &later.first;
+}
 
 void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *))
 {
@@ -237,7 +247,7 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
     submission_resolve(submission, done + 1);
 }
 
-void submission_end(keel_submission_t *submission, keel_status_t status)
+void submission_signal(keel_submission_t *submission, keel_status_t status)
 {
     keel_semaphore_t *timeline = submission->queue->timeline;
     // What it used is released before anyone learns that it ended, so that a waiter finds it gone.
@@ -250,6 +260,11 @@ void submission_end(keel_submission_t *submission, keel_status_t status)
     }
     ledger_end(timeline, submission->id, status);
     keel_status_release(status);
+}
+
+void submission_end(keel_submission_t *submission, keel_status_t status)
+{
+    submission_signal(submission, status);
     submission_recycle(submission);
 }
 

@@ -56,7 +56,12 @@ void submission_discard(keel_submission_t *submission);
 // one fails.
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *));
 
-// For drivers: it has ended; `status` is consumed. The driver must not touch it afterwards.
+// For drivers: it has ended; `status` is consumed. Releases what it used and signals its points.
+// The memory stays until submission_recycle, for a driver that has others looking at it.
+void submission_signal(keel_submission_t *submission, keel_status_t status);
+void submission_recycle(keel_submission_t *submission);
+
+// Both at once.
 void submission_end(keel_submission_t *submission, keel_status_t status);
 
 // Fails all submissions of the queue that wait, with `cause` (borrowed).
@@ -68,6 +73,15 @@ void submission_free_spares(keel_queue_t *queue);
 // Runs `fn` on `submission` now, or when the outermost caller on this thread's stack is done: for
 // continuations that could otherwise nest without bound.
 void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *));
+
+// Around a call into the application: what it sets off must not wait until it returns, for it may
+// wait for that.
+typedef struct nest_t {
+    keel_submission_t *first, **last;
+    bool running;
+} nest_t;
+nest_t submission_nest(void);
+void submission_unnest(nest_t saved);
 
 // Names a submission for a person: "queue 'main', submission 3".
 void submission_describe(const keel_submission_t *submission, char *text, size_t size);

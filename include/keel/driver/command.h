@@ -111,6 +111,7 @@ typedef struct keel_cmd_transfer_t {
     keel_file_t *file;
     uint64_t file_offset;
     keel_ref_t ref;
+    _Alignas(16) unsigned char request[192]; // the driver's, while it is under way
 } keel_cmd_transfer_t;
 
 typedef struct keel_cmd_execute_t {
@@ -120,12 +121,20 @@ typedef struct keel_cmd_execute_t {
     keel_ref_t bindings[];
 } keel_cmd_execute_t;
 
-// A call in progress.
+// A call in progress. A deferred one ends when it has both returned and been completed, whichever
+// comes last.
 struct keel_host_call_t {
     void (*done)(keel_host_call_t *call, keel_status_t status); // consumes the status
     void *context;
-    bool deferred; // written by the calling thread only
+    bool deferred;        // written by the calling thread only
+    _Atomic uint32_t end; // bits of keel_call_end_t
+    keel_status_t status; // of its completion
 };
+
+typedef enum keel_call_end_t {
+    KEEL_CALL_RETURNED = 1 << 0,
+    KEEL_CALL_COMPLETED = 1 << 1,
+} keel_call_end_t;
 
 typedef struct keel_cmd_call_t {
     keel_command_t head;

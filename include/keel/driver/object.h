@@ -21,8 +21,9 @@ typedef struct keel_object_t {
 struct keel_device_t {
     keel_object_t
         object; // keeps the memory: one for the application's references together, one per object
-    _Atomic uint32_t users; // references of the application; the last one closes
-    _Atomic bool closed;    // no new work is taken
+    _Atomic uint32_t users;              // references of the application; the last one closes
+    _Atomic bool closed;                 // no new work is taken
+    void (*drop)(keel_device_t *device); // gives back a reference taken on `object`
     const keel_device_ops_t *ops;
     keel_caps_t caps;                     // filled by the driver's open
     char *uri;                            // owned

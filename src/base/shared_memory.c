@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/shared_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+#if defined(__linux__) && !KEEL_PORTABLE
+
+static int memory_file(void)
+{
+    return memfd_create("keel", MFD_CLOEXEC);
+}
+
+#else
+
+// A file in the temporary folder that is removed before anybody could open it: its name is random,
+// its mode 0600.
+static int memory_file(void)
+{
+    char path[] = "/tmp/keel-XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0) return fd;
+    unlink(path);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
+
+#endif
+
+keel_status_t shared_memory_create(uint64_t size, int *fd)
+{
+    *fd = memory_file();
+    if (*fd < 0)
+        return status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "cannot make a memory file");
+    if (ftruncate(*fd, (off_t)size) == 0) return NULL;
+    keel_status_t status =
+        status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "cannot size a memory file");
+    close(*fd);
+    *fd = -1;
+    return status;
+}
+
+keel_status_t shared_memory_duplicate(int fd, int *copy)
+{
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *copy >= 0
+               ? NULL
+               : status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "cannot duplicate a descriptor");
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/live.h"
+#include "base/memory.h"
+#include "core/check.h"
+#include "kit/pool.h"
+
+#define USAGE_DEFAULT                                                                              \
+    (KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP)
+#define USAGE_ALL  (USAGE_DEFAULT | KEEL_USAGE_EXPORT)
+#define MEMORY_ALL UINT32_C(0x1f)
+
+static keel_status_t options_check(const keel_device_t *device,
+                                   const keel_buffer_options_t *options)
+{
+    KEEL_TRY(check_flags("options->memory", options->memory, MEMORY_ALL));
+    KEEL_TRY(check_flags("options->usage", options->usage, USAGE_ALL));
+    KEEL_TRY(check_flags("options->access", options->access, KEEL_ACCESS_ALL));
+    CHECK(options->node < device->caps.nodes, KEEL_OUT_OF_RANGE,
+          "options->node is %u; the device has %u", options->node, device->caps.nodes);
+    CHECK(options->size <= device->caps.max_buffer_size, KEEL_OUT_OF_RANGE,
+          "options->size is %llu bytes; a buffer of the device has at most %llu",
+          (unsigned long long)options->size, (unsigned long long)device->caps.max_buffer_size);
+    CHECK(!(options->alignment & (options->alignment - 1)), KEEL_INVALID_ARGUMENT,
+          "options->alignment is %llu, which is no power of two",
+          (unsigned long long)options->alignment);
+    CHECK(options->alignment <= UINT64_C(1) << 30, KEEL_OUT_OF_RANGE,
+          "options->alignment is above 2^30");
+    return NULL;
+}
+
+// The memory type the device has that has all that was asked for.
+static keel_status_t memory_choose(const keel_device_t *device, uint32_t wanted, uint32_t *chosen)
+{
+    for (int i = 0; i < 8 && device->caps.memory_types[i]; i++) {
+        *chosen = device->caps.memory_types[i];
+        if ((*chosen & wanted) == wanted) return NULL;
+    }
+    return KEEL_ERROR(
+        KEEL_UNSUPPORTED,
+        "options->memory is 0x%x; the device has no such memory (keel_caps_t.memory_types)",
+        wanted);
+}
+
+// A zeroed buffer of the device with what all kinds have in common. On failure nothing is left.
+static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_options_t *options,
+                                 keel_buffer_t **buffer)
+{
+    keel_buffer_t *b = mem_zalloc(sizeof *b);
+    if (!b) return status_no_memory();
+    keel_status_t status = copy_name(options->name, &b->name);
+    if (status) {
+        mem_free(b);
+        return status;
+    }
+    object_init(&b->object);
+    b->device = device;
+    device_hold(device);
+    b->root = b;
+    b->size = options->size;
+    b->alignment = options->alignment > device->caps.buffer_alignment
+                       ? options->alignment
+                       : device->caps.buffer_alignment;
+    b->usage = options->usage ? options->usage : USAGE_DEFAULT;
+    b->access = options->access ? options->access : KEEL_ACCESS_ALL;
+    b->node = options->node;
+    live_add(LIVE_BUFFER, 1);
+    *buffer = b;
+    return NULL;
+}
+
+static void buffer_unmake(keel_buffer_t *buffer)
+{
+    keel_device_t *device = buffer->device;
+    mem_free(buffer->name);
+    mem_free(buffer);
+    live_add(LIVE_BUFFER, -1);
+    device_drop(device);
+}
+
+static void device_count(keel_device_t *device, uint64_t bytes)
+{
+    atomic_fetch_add(&device->buffers, 1);
+    uint64_t used = atomic_fetch_add(&device->used, bytes) + bytes;
+    uint64_t peak = atomic_load(&device->peak);
+    while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used)) {
+    }
+}
+
+keel_status_t keel_buffer_create(keel_device_t *device, const keel_buffer_options_t *options,
+                                 keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(options);
+    KEEL_TRY(device_check(device));
+    KEEL_TRY(options_check(device, options));
+    uint32_t memory = 0;
+    KEEL_TRY(memory_choose(device, options->memory, &memory));
+    CHECK(!(options->usage & KEEL_USAGE_EXPORT) || (device->caps.bits & KEEL_CAP_EXPORT_FD),
+          KEEL_UNSUPPORTED,
+          "options->usage asks for KEEL_USAGE_EXPORT, and the device has no KEEL_CAP_EXPORT_FD");
+    keel_buffer_t *b;
+    KEEL_TRY(buffer_make(device, options, &b));
+    b->memory = memory;
+    keel_status_t status = device->ops->buffer_alloc(b);
+    if (status) {
+        buffer_unmake(b);
+        return status;
+    }
+    atomic_store(&b->resident, 1);
+    device_count(device, b->capacity);
+    *buffer = b;
+    return NULL;
+}
+
+keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_options_t *options,
+                                  keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(pool);
+    CHECK_NOT_NULL(options);
+    KEEL_TRY(device_check(pool->device));
+    KEEL_TRY(options_check(pool->device, options));
+    uint64_t block = pool->options.block_size;
+    CHECK(!block ||
+              (options->size <= block && options->alignment <= pool->device->caps.buffer_alignment),
+          KEEL_OUT_OF_RANGE,
+          "options ask for %llu bytes aligned to %llu; the pool has blocks of %llu aligned to %llu",
+          (unsigned long long)options->size, (unsigned long long)options->alignment,
+          (unsigned long long)block, (unsigned long long)pool->device->caps.buffer_alignment);
+    keel_buffer_t *b;
+    KEEL_TRY(buffer_make(pool->device, options, &b));
+    b->memory = pool->options.memory;
+    b->usage = pool->options.usage;
+    b->node = pool->options.node;
+    b->pool = keel_pool_retain(pool);
+    *buffer = b;
+    return NULL;
+}
+
+// That a range lies within the buffer; *length comes back as a number.
+static keel_status_t range_check(const keel_buffer_t *buffer, uint64_t offset, uint64_t *length)
+{
+    CHECK(offset <= buffer->size, KEEL_OUT_OF_RANGE,
+          "offset %llu lies beyond the buffer's %llu bytes", (unsigned long long)offset,
+          (unsigned long long)buffer->size);
+    if (*length == KEEL_WHOLE) *length = buffer->size - offset;
+    CHECK(*length <= buffer->size - offset, KEEL_OUT_OF_RANGE,
+          "offset %llu and length %llu reach beyond the buffer's %llu bytes",
+          (unsigned long long)offset, (unsigned long long)*length,
+          (unsigned long long)buffer->size);
+    return NULL;
+}
+
+keel_status_t keel_buffer_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length,
+                                  keel_buffer_t **subspan)
+{
+    CHECK_NOT_NULL(subspan);
+    *subspan = NULL;
+    CHECK_NOT_NULL(buffer);
+    KEEL_TRY(range_check(buffer, offset, &length));
+    keel_buffer_options_t options = {.size = length,
+                                     .usage = buffer->usage,
+                                     .access = buffer->access,
+                                     .node = buffer->node,
+                                     .name = buffer->name};
+    keel_buffer_t *b;
+    KEEL_TRY(buffer_make(buffer->device, &options, &b));
+    b->memory = buffer->memory;
+    b->root = keel_buffer_retain(buffer->root);
+    b->offset = buffer->offset + offset;
+    *subspan = b;
+    return NULL;
+}
+
+keel_buffer_t *keel_buffer_retain(keel_buffer_t *buffer)
+{
+    if (buffer) object_retain(&buffer->object);
+    return buffer;
+}
+
+static void root_release_memory(keel_buffer_t *buffer)
+{
+    keel_device_t *device = buffer->device;
+    if (buffer->pool) {
+        if (object_is_ours(&buffer->object)) pool_reclaim(buffer);
+        keel_pool_release(buffer->pool);
+    } else if (buffer->external.size || buffer->external.release) {
+        device->ops->buffer_forget(buffer);
+        if (buffer->external.release) buffer->external.release(buffer->external.user);
+        keel_executable_release(buffer->executable);
+    } else {
+        device->ops->buffer_free(buffer);
+        atomic_fetch_sub(&device->buffers, 1);
+        atomic_fetch_sub(&device->used, buffer->capacity);
+    }
+}
+
+void keel_buffer_release(keel_buffer_t *buffer)
+{
+    if (!buffer || !object_release(&buffer->object)) return;
+    if (buffer->root == buffer)
+        root_release_memory(buffer);
+    else
+        keel_buffer_release(buffer->root);
+    buffer_unmake(buffer);
+}
+
+uint64_t keel_buffer_size(const keel_buffer_t *buffer)
+{
+    return buffer->size;
+}
+
+void keel_buffer_info(const keel_buffer_t *buffer, keel_buffer_info_t *info)
+{
+    *info = (keel_buffer_info_t){
+        .size = buffer->size,
+        .memory = buffer->memory,
+        .usage = buffer->usage,
+        .access = buffer->access,
+        .node = buffer->node,
+        .queue_ordered = buffer->root->pool != NULL,
+        .resident = atomic_load(&buffer->root->resident) != 0,
+        .offset = buffer->offset,
+        .root = buffer->root,
+    };
+}
+
+// That the buffer has memory now.
+static keel_status_t resident_check(const keel_buffer_t *buffer)
+{
+    // acquire: pairs with the alloca that gave it memory.
+    CHECK(atomic_load_explicit(&buffer->root->resident, memory_order_acquire),
+          KEEL_FAILED_PRECONDITION,
+          "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
+          TEXT_OF(buffer->name));
+    return NULL;
+}
+
+keel_status_t keel_buffer_address(keel_buffer_t *buffer, uint64_t *address)
+{
+    CHECK_NOT_NULL(buffer);
+    CHECK_NOT_NULL(address);
+    KEEL_TRY(resident_check(buffer));
+    *address = atomic_load(&buffer->root->address) + buffer->offset;
+    return NULL;
+}
+
+static keel_status_t host_check(const keel_buffer_t *buffer, uint64_t offset, uint64_t *length)
+{
+    CHECK_NOT_NULL(buffer);
+    CHECK(object_is_ours(&buffer->object), KEEL_DEVICE_LOST,
+          "buffer '%s' was made before fork and stayed with the parent process",
+          TEXT_OF(buffer->name));
+    KEEL_TRY(range_check(buffer, offset, length));
+    CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,
+          "buffer '%s' is not in KEEL_MEMORY_HOST_VISIBLE memory", TEXT_OF(buffer->name));
+    return NULL;
+}
+
+keel_status_t keel_buffer_map(keel_buffer_t *buffer, uint64_t offset, uint64_t length,
+                              uint32_t access, void **pointer)
+{
+    CHECK_NOT_NULL(pointer);
+    *pointer = NULL;
+    KEEL_TRY(host_check(buffer, offset, &length));
+    KEEL_TRY(check_flags("access", access, KEEL_ACCESS_ALL));
+    CHECK(buffer->usage & KEEL_USAGE_MAP, KEEL_PERMISSION_DENIED,
+          "buffer '%s' was made without KEEL_USAGE_MAP", TEXT_OF(buffer->name));
+    CHECK((buffer->access & access) == access, KEEL_PERMISSION_DENIED,
+          "access is 0x%x, but buffer '%s' allows only 0x%x", access, TEXT_OF(buffer->name),
+          buffer->access);
+    KEEL_TRY(resident_check(buffer));
+    *pointer = (char *)atomic_load(&buffer->root->data) + buffer->offset + offset;
+    object_retain(&buffer->object); // a mapping keeps the memory
+    return NULL;
+}
+
+void keel_buffer_unmap(keel_buffer_t *buffer)
+{
+    keel_buffer_release(buffer);
+}
+
+keel_status_t keel_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
+{
+    KEEL_TRY(host_check(buffer, offset, &length));
+    if (!buffer->device->ops->buffer_flush) return NULL;
+    return buffer->device->ops->buffer_flush(buffer, offset, length);
+}
+
+keel_status_t keel_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
+{
+    KEEL_TRY(host_check(buffer, offset, &length));
+    if (!buffer->device->ops->buffer_invalidate) return NULL;
+    return buffer->device->ops->buffer_invalidate(buffer, offset, length);
+}
+
+keel_status_t keel_buffer_read(keel_buffer_t *buffer, uint64_t offset, void *target,
+                               uint64_t length)
+{
+    CHECK(target || !length, KEEL_INVALID_ARGUMENT, "target is NULL, but length is %llu",
+          (unsigned long long)length);
+    void *memory;
+    KEEL_TRY(keel_buffer_map(buffer, offset, length, KEEL_ACCESS_READ, &memory));
+    keel_status_t status = keel_buffer_invalidate(buffer, offset, length);
+    if (!status && length) memcpy(target, memory, length);
+    keel_buffer_unmap(buffer);
+    return status;
+}
+
+keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset, const void *source,
+                                uint64_t length)
+{
+    CHECK(source || !length, KEEL_INVALID_ARGUMENT, "source is NULL, but length is %llu",
+          (unsigned long long)length);
+    void *memory;
+    KEEL_TRY(keel_buffer_map(buffer, offset, length, KEEL_ACCESS_WRITE, &memory));
+    if (length) memcpy(memory, source, length);
+    keel_status_t status = keel_buffer_flush(buffer, offset, length);
+    keel_buffer_unmap(buffer);
+    return status;
+}
+
+static keel_status_t external_check(const keel_external_t *external)
+{
+    switch (external->kind) {
+    case KEEL_EXTERNAL_HOST:
+        CHECK(external->handle.host || !external->size, KEEL_INVALID_ARGUMENT,
+              "external->handle.host is NULL");
+        return NULL;
+    case KEEL_EXTERNAL_DEVICE:
+        CHECK(external->handle.device || !external->size, KEEL_INVALID_ARGUMENT,
+              "external->handle.device is 0");
+        return NULL;
+    case KEEL_EXTERNAL_FD:
+        CHECK(external->handle.fd >= 0, KEEL_INVALID_ARGUMENT, "external->handle.fd is %d",
+              external->handle.fd);
+        CHECK(external->size, KEEL_INVALID_ARGUMENT, "external->size is 0");
+        return NULL;
+    }
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                      "external->kind is %d, which is none of keel_external_kind_t",
+                      (int)external->kind);
+}
+
+keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *external,
+                                 const keel_buffer_options_t *options, keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(external);
+    KEEL_TRY(device_check(device));
+    CHECK(device->caps.bits & KEEL_CAP_IMPORT_HOST, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_IMPORT_HOST");
+    KEEL_TRY(external_check(external));
+    keel_buffer_options_t own = options ? *options : (keel_buffer_options_t){0};
+    own.size = external->size;
+    own.alignment = 0;
+    KEEL_TRY(options_check(device, &own));
+    keel_buffer_t *b;
+    KEEL_TRY(buffer_make(device, &own, &b));
+    b->external = *external;
+    keel_status_t status = device->ops->buffer_import(b);
+    if (status) {
+        buffer_unmake(b);
+        return status;
+    }
+    // Marks it as imported even if there is nothing of it.
+    if (!b->external.size && !b->external.release) b->external.size = 1;
+    atomic_store(&b->resident, 1);
+    *buffer = b;
+    return NULL;
+}
+
+keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
+{
+    CHECK_NOT_NULL(buffer);
+    CHECK_NOT_NULL(external);
+    KEEL_TRY(device_check(buffer->device));
+    KEEL_TRY(resident_check(buffer));
+    keel_external_kind_t kind = external->kind;
+    *external = (keel_external_t){.kind = kind, .size = buffer->size};
+    switch (kind) {
+    case KEEL_EXTERNAL_HOST: {
+        CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,
+              "buffer '%s' is not in KEEL_MEMORY_HOST_VISIBLE memory", TEXT_OF(buffer->name));
+        external->handle.host = (char *)atomic_load(&buffer->root->data) + buffer->offset;
+        return NULL;
+    }
+    case KEEL_EXTERNAL_DEVICE:
+        external->handle.device = atomic_load(&buffer->root->address) + buffer->offset;
+        return NULL;
+    case KEEL_EXTERNAL_FD:
+        CHECK(buffer->usage & KEEL_USAGE_EXPORT, KEEL_PERMISSION_DENIED,
+              "buffer '%s' was made without KEEL_USAGE_EXPORT", TEXT_OF(buffer->name));
+        return buffer->device->ops->buffer_export(buffer, external);
+    }
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                      "external->kind is %d, which is none of keel_external_kind_t", (int)kind);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "base/live.h"
+#include "base/memory.h"
+#include "core/check.h"
+
+keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_options_t *options,
+                                   keel_executable_t **executable)
+{
+    CHECK_NOT_NULL(executable);
+    *executable = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(options);
+    KEEL_TRY(device_check(device));
+    CHECK(!options->data != !options->path, KEEL_INVALID_ARGUMENT,
+          "options must give either data or path, and give %s", options->data ? "both" : "neither");
+    const char *given = options->name ? options->name : options->path;
+    char *name = NULL;
+    KEEL_TRY(copy_name(given ? given : "executable", &name));
+    keel_executable_t *e = NULL;
+    keel_status_t status = device->ops->executable_load(device, options, &e);
+    if (status) {
+        status = keel_status_wrap(status, "'%s' cannot be loaded", name);
+        mem_free(name);
+        return status;
+    }
+    object_init(&e->object);
+    e->name = name;
+    e->device = device;
+    device_hold(device);
+    live_add(LIVE_EXECUTABLE, 1);
+    *executable = e;
+    return NULL;
+}
+
+keel_executable_t *keel_executable_retain(keel_executable_t *executable)
+{
+    if (executable) object_retain(&executable->object);
+    return executable;
+}
+
+void keel_executable_release(keel_executable_t *executable)
+{
+    if (!executable || !object_release(&executable->object)) return;
+    keel_device_t *device = executable->device;
+    mem_free(executable->name);
+    device->ops->executable_unload(executable);
+    live_add(LIVE_EXECUTABLE, -1);
+    device_drop(device);
+}
+
+size_t keel_executable_count(const keel_executable_t *executable)
+{
+    return executable->entry_count;
+}
+
+static keel_status_t entry_not_found(const keel_executable_t *executable, const char *name)
+{
+    char names[512] = "";
+    for (uint32_t i = 0; i < executable->entry_count; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
+                 executable->entries[i].name);
+    }
+    return KEEL_ERROR(KEEL_NOT_FOUND, "'%s' has no entry point '%s'; it has: %s", executable->name,
+                      name, names);
+}
+
+keel_status_t keel_executable_entry(keel_executable_t *executable, const char *name,
+                                    keel_entry_t *entry)
+{
+    CHECK_NOT_NULL(executable);
+    CHECK_NOT_NULL(name);
+    CHECK_NOT_NULL(entry);
+    *entry = (keel_entry_t){0};
+    for (uint32_t i = 0; i < executable->entry_count; i++) {
+        if (strcmp(executable->entries[i].name, name) != 0) continue;
+        *entry = (keel_entry_t){executable, i};
+        return NULL;
+    }
+    return entry_not_found(executable, name);
+}
+
+static keel_status_t index_check(const keel_executable_t *executable, uint32_t index)
+{
+    CHECK_NOT_NULL(executable);
+    CHECK(index < executable->entry_count, KEEL_OUT_OF_RANGE,
+          "index is %u; '%s' has %u entry points", index, executable->name,
+          executable->entry_count);
+    return NULL;
+}
+
+keel_status_t keel_executable_info(const keel_executable_t *executable, uint32_t index,
+                                   keel_entry_info_t *info)
+{
+    KEEL_TRY(index_check(executable, index));
+    CHECK_NOT_NULL(info);
+    *info = executable->entries[index];
+    return NULL;
+}
+
+keel_status_t keel_executable_bindings(const keel_executable_t *executable, uint32_t index,
+                                       size_t capacity, keel_binding_info_t *bindings)
+{
+    KEEL_TRY(index_check(executable, index));
+    CHECK(bindings || !capacity, KEEL_INVALID_ARGUMENT, "bindings is NULL, but capacity is %zu",
+          capacity);
+    size_t count = executable->entries[index].bindings;
+    for (size_t i = 0; i < count && i < capacity; i++) bindings[i] = executable->bindings[index][i];
+    return NULL;
+}
+
+keel_status_t keel_executable_global(keel_executable_t *executable, const char *name,
+                                     keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(executable);
+    CHECK_NOT_NULL(name);
+    keel_device_t *device = executable->device;
+    CHECK(device->ops->executable_global, KEEL_UNSUPPORTED,
+          "the device cannot look up global variables");
+    keel_external_t where = {0};
+    KEEL_TRY(device->ops->executable_global(executable, name, &where));
+    keel_buffer_options_t options = {.name = name};
+    KEEL_TRY(keel_buffer_import(device, &where, &options, buffer));
+    (*buffer)->executable = keel_executable_retain(executable);
+    return NULL;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <keel/driver/driver.h>
+
+#include "base/live.h"
+#include "base/memory.h"
+#include "core/check.h"
+
+// Fills in what the options leave open.
+static keel_status_t options_resolve(keel_device_t *device, keel_pool_options_t *options)
+{
+    CHECK(options->node < device->caps.nodes, KEEL_OUT_OF_RANGE,
+          "options->node is %u; the device has %u", options->node, device->caps.nodes);
+    CHECK(!(options->usage & KEEL_USAGE_EXPORT), KEEL_UNSUPPORTED,
+          "options->usage: buffers of pools cannot be exported");
+    uint32_t wanted = options->memory;
+    options->memory = 0;
+    for (int i = 0; i < 8 && !options->memory; i++)
+        if ((device->caps.memory_types[i] & wanted) == wanted)
+            options->memory = device->caps.memory_types[i];
+    CHECK(options->memory, KEEL_UNSUPPORTED,
+          "options->memory is 0x%x; the device has no such memory", wanted);
+    if (!options->usage)
+        options->usage =
+            KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP;
+    uint64_t align = device->caps.buffer_alignment;
+    CHECK(options->block_size % align == 0, KEEL_INVALID_ARGUMENT,
+          "options->block_size is %llu, no multiple of %llu",
+          (unsigned long long)options->block_size, (unsigned long long)align);
+    CHECK(!options->limit || options->limit >= options->block_size, KEEL_INVALID_ARGUMENT,
+          "options->limit is %llu, less than one block of %llu", (unsigned long long)options->limit,
+          (unsigned long long)options->block_size);
+    if (!options->limit) {
+        keel_memory_stats_t stats = {0};
+        device->ops->device_memory(device, &stats);
+        options->limit = stats.total;
+    }
+    return NULL;
+}
+
+keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                               keel_pool_t **pool)
+{
+    CHECK_NOT_NULL(pool);
+    *pool = NULL;
+    CHECK_NOT_NULL(device);
+    KEEL_TRY(device_check(device));
+    CHECK(device->caps.bits & KEEL_CAP_QUEUE_ALLOCA, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_QUEUE_ALLOCA");
+    keel_pool_options_t own = options ? *options : (keel_pool_options_t){0};
+    KEEL_TRY(options_resolve(device, &own));
+    char *name = NULL;
+    KEEL_TRY(copy_name(own.name, &name));
+    keel_pool_t *p = NULL;
+    keel_status_t status = device->ops->pool_create(device, &own, &p);
+    if (status) {
+        mem_free(name);
+        return status;
+    }
+    object_init(&p->object);
+    own.name = NULL;
+    p->options = own;
+    p->name = name;
+    p->device = device;
+    device_hold(device);
+    live_add(LIVE_POOL, 1);
+    *pool = p;
+    return NULL;
+}
+
+keel_pool_t *keel_pool_retain(keel_pool_t *pool)
+{
+    if (pool) object_retain(&pool->object);
+    return pool;
+}
+
+void keel_pool_release(keel_pool_t *pool)
+{
+    if (!pool || !object_release(&pool->object)) return;
+    keel_device_t *device = pool->device;
+    mem_free(pool->name);
+    device->ops->pool_destroy(pool);
+    live_add(LIVE_POOL, -1);
+    device_drop(device);
+}
+
+void keel_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
+{
+    pool->device->ops->pool_stats(pool, stats);
+}
+
+keel_status_t keel_pool_trim(keel_pool_t *pool, uint64_t keep)
+{
+    CHECK_NOT_NULL(pool);
+    KEEL_TRY(device_check(pool->device));
+    return pool->device->ops->pool_trim(pool, keep);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/live.h"
+#include "base/lock.h"
+#include "base/memory.h"
+#include "core/check.h"
+#include "core/recorder.h"
+#include "kit/submission.h"
+
+static lock_t *device_lock(keel_device_t *device)
+{
+    return (lock_t *)(void *)&device->lock;
+}
+
+static void queue_link(keel_queue_t *queue)
+{
+    keel_device_t *device = queue->device;
+    lock_enter(device_lock(device));
+    queue->link.next = device->all_queues;
+    if (device->all_queues) device->all_queues->link.previous = queue;
+    device->all_queues = queue;
+    lock_leave(device_lock(device));
+}
+
+static void queue_unlink(keel_queue_t *queue)
+{
+    keel_device_t *device = queue->device;
+    lock_enter(device_lock(device));
+    if (queue->link.previous)
+        queue->link.previous->link.next = queue->link.next;
+    else
+        device->all_queues = queue->link.next;
+    if (queue->link.next) queue->link.next->link.previous = queue->link.previous;
+    lock_leave(device_lock(device));
+}
+
+static keel_status_t timeline_create(keel_device_t *device, keel_semaphore_t **timeline)
+{
+    keel_semaphore_t *s = mem_zalloc_aligned(sizeof *s, _Alignof(keel_semaphore_t));
+    if (!s) return status_no_memory();
+    object_init(&s->object);
+    s->device = device;
+    device_hold(device);
+    keel_status_t status = ledger_create(s);
+    if (status) {
+        ledger_destroy(s);
+        device_drop(device);
+        mem_free_aligned(s);
+        return status;
+    }
+    *timeline = s;
+    return NULL;
+}
+
+static keel_status_t options_check(const keel_device_t *device, const keel_queue_options_t *options)
+{
+    const keel_caps_t *caps = &device->caps;
+    CHECK((unsigned)options->family < 32 && (caps->queue_families >> options->family & 1),
+          KEEL_UNSUPPORTED,
+          "options->family is %d, which the device has not (keel_caps_t.queue_families)",
+          (int)options->family);
+    CHECK(options->priority >= caps->min_priority && options->priority <= caps->max_priority,
+          KEEL_OUT_OF_RANGE, "options->priority is %d; the device takes %d to %d",
+          options->priority, caps->min_priority, caps->max_priority);
+    CHECK(options->node < caps->nodes, KEEL_OUT_OF_RANGE, "options->node is %u; the device has %u",
+          options->node, caps->nodes);
+    return NULL;
+}
+
+keel_status_t keel_queue_create(keel_device_t *device, const keel_queue_options_t *options,
+                                keel_queue_t **queue)
+{
+    CHECK_NOT_NULL(queue);
+    *queue = NULL;
+    CHECK_NOT_NULL(device);
+    KEEL_TRY(device_check(device));
+    keel_queue_options_t own = options ? *options : (keel_queue_options_t){0};
+    KEEL_TRY(options_check(device, &own));
+    keel_semaphore_t *timeline = NULL;
+    KEEL_TRY(timeline_create(device, &timeline));
+    char *name = NULL;
+    keel_queue_t *q = NULL;
+    keel_status_t status = copy_name(own.name, &name);
+    if (!status) status = device->ops->queue_create(device, &own, &q);
+    if (status) {
+        mem_free(name);
+        keel_semaphore_release(timeline);
+        return status;
+    }
+    own.name = NULL;
+    object_init(&q->object);
+    q->device = device;
+    device_hold(device);
+    q->options = own;
+    q->name = name;
+    q->timeline = timeline;
+    queue_link(q);
+    live_add(LIVE_QUEUE, 1);
+    *queue = q;
+    return NULL;
+}
+
+keel_queue_t *keel_queue_retain(keel_queue_t *queue)
+{
+    if (queue) object_retain(&queue->object);
+    return queue;
+}
+
+void keel_queue_release(keel_queue_t *queue)
+{
+    if (!queue || !object_release(&queue->object)) return;
+    keel_device_t *device = queue->device;
+    if (object_is_ours(&queue->object)) queue_unlink(queue);
+    submission_free_spares(queue);
+    keel_semaphore_release(queue->timeline);
+    mem_free(queue->name);
+    device->ops->queue_destroy(queue);
+    live_add(LIVE_QUEUE, -1);
+    device_drop(device);
+}
+
+keel_semaphore_t *keel_queue_timeline(keel_queue_t *queue)
+{
+    return queue->timeline;
+}
+
+keel_device_t *keel_queue_device(keel_queue_t *queue)
+{
+    return queue->device;
+}
+
+static keel_status_t waits_check(keel_points_t waits)
+{
+    CHECK(waits.points || !waits.count, KEEL_INVALID_ARGUMENT,
+          "waits.points is NULL, but waits.count is %zu", waits.count);
+    for (size_t i = 0; i < waits.count; i++) {
+        keel_point_t point = waits.points[i];
+        CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "waits[%zu].semaphore is NULL", i);
+        CHECK(!point.semaphore->ledger || point.value <= ledger_last(point.semaphore),
+              KEEL_INVALID_ARGUMENT, "waits[%zu]: the queue has no submission %llu yet", i,
+              (unsigned long long)point.value);
+    }
+    return NULL;
+}
+
+static keel_status_t signals_check(keel_points_t signals)
+{
+    CHECK(signals.points || !signals.count, KEEL_INVALID_ARGUMENT,
+          "signals.points is NULL, but signals.count is %zu", signals.count);
+    for (size_t i = 0; i < signals.count; i++) {
+        keel_point_t point = signals.points[i];
+        CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "signals[%zu].semaphore is NULL", i);
+        CHECK(!point.semaphore->ledger, KEEL_INVALID_ARGUMENT,
+              "signals[%zu]: the timeline of a queue is signalled by the queue alone", i);
+        CHECK(point.value && point.value < TIMELINE_FAILED, KEEL_INVALID_ARGUMENT,
+              "signals[%zu].value is %llu; it must be between 1 and 2^63 - 1", i,
+              (unsigned long long)point.value);
+    }
+    return NULL;
+}
+
+static void points_fill(keel_submission_t *submission, keel_points_t waits, keel_points_t signals)
+{
+    for (size_t i = 0; i < waits.count; i++) {
+        submission->waits[i].point = waits.points[i];
+        object_retain(&waits.points[i].semaphore->object);
+    }
+    for (size_t i = 0; i < signals.count; i++) {
+        submission->signals[i] = signals.points[i];
+        object_retain(&signals.points[i].semaphore->object);
+    }
+}
+
+static keel_status_t commands_fill(keel_submission_t *submission, const keel_op_t *ops,
+                                   size_t count)
+{
+    keel_queue_t *queue = submission->queue;
+    recorder_t recorder = {
+        .device = queue->device,
+        .commands = &submission->commands,
+        .transfers_only = queue->options.family == KEEL_QUEUE_TRANSFER,
+    };
+    keel_status_t status = recorder_add(&recorder, ops, count);
+    if (!status) status = recorder_end(&recorder);
+    return status;
+}
+
+keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops,
+                                size_t count, keel_points_t signals, keel_point_t *done)
+{
+    CHECK_NOT_NULL(queue);
+    CHECK(ops || !count, KEEL_INVALID_ARGUMENT, "ops is NULL, but count is %zu", count);
+    KEEL_TRY(device_check(queue->device));
+    KEEL_TRY(waits_check(waits));
+    KEEL_TRY(signals_check(signals));
+    keel_submission_t *submission = submission_create(queue, waits.count, signals.count);
+    if (!submission) return status_no_memory();
+    points_fill(submission, waits, signals);
+    keel_status_t status = commands_fill(submission, ops, count);
+    if (!status) status = ledger_open(queue->timeline, &submission->id);
+    if (status) {
+        recorder_undo_executes(&submission->commands);
+        submission_discard(submission);
+        return status;
+    }
+    if (done) *done = (keel_point_t){queue->timeline, submission->id};
+    queue->device->ops->queue_submit(queue, submission);
+    return NULL;
+}

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each record_x checks everything first, then writes the command, then retains: so a failure leaves
+// nothing behind.
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/recorder_internal.h"
+#include "kit/pool.h"
+
+keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use)
+{
+    const keel_buffer_t *buffer = ref->buffer;
+    if (!buffer) {
+        CHECK(recorder->is_recording, KEEL_INVALID_ARGUMENT,
+              "%s: buffer is NULL; slots are for recordings", use->what);
+        CHECK(ref->slot < recorder->slots, KEEL_OUT_OF_RANGE,
+              "%s: slot is %u; the recording has %u", use->what, ref->slot, recorder->slots);
+        uint64_t length = ref->length == KEEL_WHOLE ? 0 : ref->length;
+        CHECK(ref->offset <= UINT64_MAX - length, KEEL_OUT_OF_RANGE,
+              "%s: offset and length overflow", use->what);
+        keel_slot_need_t *need = &recorder->needs[ref->slot];
+        if (ref->offset + length > need->length) need->length = ref->offset + length;
+        need->usage |= use->usage;
+        need->access |= use->access;
+        return NULL;
+    }
+    CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "%s: buffer '%s' belongs to another device", use->what, TEXT_OF(buffer->name));
+    CHECK(ref->offset <= buffer->size, KEEL_OUT_OF_RANGE,
+          "%s: offset %llu lies beyond the buffer's %llu bytes", use->what,
+          (unsigned long long)ref->offset, (unsigned long long)buffer->size);
+    uint64_t rest = buffer->size - ref->offset;
+    if (ref->length == KEEL_WHOLE) ref->length = rest;
+    CHECK(ref->length <= rest, KEEL_OUT_OF_RANGE,
+          "%s: offset %llu and length %llu reach beyond the buffer's %llu bytes", use->what,
+          (unsigned long long)ref->offset, (unsigned long long)ref->length,
+          (unsigned long long)buffer->size);
+    CHECK((buffer->usage & use->usage) == use->usage, KEEL_PERMISSION_DENIED,
+          "%s: buffer '%s' has usage 0x%x and needs 0x%x", use->what, TEXT_OF(buffer->name),
+          buffer->usage, use->usage);
+    CHECK((buffer->access & use->access) == use->access, KEEL_PERMISSION_DENIED,
+          "%s: buffer '%s' has access 0x%x and needs 0x%x", use->what, TEXT_OF(buffer->name),
+          buffer->access, use->access);
+    return NULL;
+}
+
+static keel_status_t record_barrier(recorder_t *recorder, const keel_op_t *op)
+{
+    (void)op;
+    return commands_add(recorder->commands, KEEL_CMD_BARRIER, sizeof(keel_command_t))
+               ? NULL
+               : status_no_memory();
+}
+
+static const ref_use_t target_use = {"target", KEEL_USAGE_TRANSFER, KEEL_ACCESS_WRITE};
+static const ref_use_t source_use = {"source", KEEL_USAGE_TRANSFER, KEEL_ACCESS_READ};
+
+static keel_status_t record_fill(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_fill_t fill = op->as.fill;
+    uint32_t size = fill.pattern_size;
+    CHECK(size == 1 || size == 2 || size == 4, KEEL_INVALID_ARGUMENT,
+          "pattern_size is %u; it must be 1, 2 or 4", size);
+    KEEL_TRY(ref_check(recorder, &fill.target, &target_use));
+    CHECK(fill.target.length == KEEL_WHOLE || fill.target.length % size == 0, KEEL_INVALID_ARGUMENT,
+          "target: length %llu is no multiple of the pattern's %u bytes",
+          (unsigned long long)fill.target.length, size);
+    keel_cmd_fill_t *c = commands_add(recorder->commands, KEEL_CMD_FILL, sizeof *c);
+    if (!c) return status_no_memory();
+    c->target = fill.target;
+    c->pattern_size = size;
+    c->pattern = size == 1   ? (fill.pattern & 0xff) * 0x01010101u
+                 : size == 2 ? (fill.pattern & 0xffff) * 0x00010001u
+                             : fill.pattern;
+    ref_retain(&c->target);
+    return NULL;
+}
+
+static keel_status_t record_update(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_ref_t target = op->as.update.target;
+    CHECK(op->as.update.data || !target.length, KEEL_INVALID_ARGUMENT,
+          "data is NULL, but length is %llu", (unsigned long long)target.length);
+    CHECK(target.buffer || target.length != KEEL_WHOLE, KEEL_INVALID_ARGUMENT,
+          "target: the length of an update through a slot must be given");
+    KEEL_TRY(ref_check(recorder, &target, &target_use));
+    CHECK(target.length < UINT32_MAX / 2, KEEL_OUT_OF_RANGE,
+          "target: an update of %llu bytes; at most 2^31 are taken",
+          (unsigned long long)target.length);
+    keel_cmd_update_t *c =
+        commands_add(recorder->commands, KEEL_CMD_UPDATE, sizeof *c + target.length);
+    if (!c) return status_no_memory();
+    c->target = target;
+    if (target.length) memcpy(c->data, op->as.update.data, target.length);
+    ref_retain(&c->target);
+    return NULL;
+}
+
+static bool refs_overlap(const keel_ref_t *a, const keel_ref_t *b)
+{
+    if (!a->buffer || !b->buffer || a->buffer->root != b->buffer->root) return false;
+    uint64_t at = a->buffer->offset + a->offset, bt = b->buffer->offset + b->offset;
+    return a->length && at < bt + b->length && bt < at + a->length;
+}
+
+static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_ref_t source = op->as.copy.source, target = op->as.copy.target;
+    KEEL_TRY(ref_check(recorder, &source, &source_use));
+    KEEL_TRY(ref_check(recorder, &target, &target_use));
+    // A slot's whole takes its length from the other side; the slot must then be that long.
+    if (source.length == KEEL_WHOLE && target.length != KEEL_WHOLE) {
+        source.length = target.length;
+        KEEL_TRY(ref_check(recorder, &source, &source_use));
+    } else if (target.length == KEEL_WHOLE && source.length != KEEL_WHOLE) {
+        target.length = source.length;
+        KEEL_TRY(ref_check(recorder, &target, &target_use));
+    }
+    CHECK(source.length == target.length, KEEL_INVALID_ARGUMENT,
+          "source has %llu bytes and target %llu", (unsigned long long)source.length,
+          (unsigned long long)target.length);
+    CHECK(!refs_overlap(&source, &target), KEEL_INVALID_ARGUMENT, "source and target overlap");
+    keel_cmd_copy_t *c = commands_add(recorder->commands, KEEL_CMD_COPY, sizeof *c);
+    if (!c) return status_no_memory();
+    c->source = source;
+    c->target = target;
+    ref_retain(&source);
+    ref_retain(&target);
+    return NULL;
+}
+
+static keel_status_t grid_check(const keel_device_t *device, const keel_dispatch_t *d)
+{
+    if (d->counts_kind != KEEL_COUNTS_DIRECT) return NULL;
+    // 32 bits each: two of them cannot overflow 64, so the third is compared by division.
+    uint64_t xy = (uint64_t)d->groups.x * d->groups.y, max = device->caps.max_groups;
+    CHECK(!xy || !d->groups.z || xy <= max / d->groups.z, KEEL_OUT_OF_RANGE,
+          "groups: %u x %u x %u; the device takes at most %llu together", d->groups.x, d->groups.y,
+          d->groups.z, (unsigned long long)max);
+    return NULL;
+}
+
+static keel_status_t group_size_check(const keel_device_t *device, const keel_dispatch_t *d)
+{
+    keel_groups_t size = d->group_size;
+    if (!size.x && !size.y && !size.z) return NULL;
+    CHECK(device->caps.bits & KEEL_CAP_GROUP_SIZE, KEEL_UNSUPPORTED,
+          "group_size: the device has no KEEL_CAP_GROUP_SIZE");
+    uint64_t max = device->caps.max_group_size;
+    CHECK(size.x && size.y && size.z && size.x <= max && size.y <= max / size.x &&
+              size.z <= max / ((uint64_t)size.x * size.y),
+          KEEL_OUT_OF_RANGE, "group_size: %u x %u x %u; it must be 1 to %llu work-items together",
+          size.x, size.y, size.z, (unsigned long long)max);
+    return NULL;
+}
+
+static keel_status_t arguments_check(recorder_t *recorder, const keel_dispatch_t *d,
+                                     const keel_entry_info_t *info)
+{
+    const keel_caps_t *caps = &recorder->device->caps;
+    CHECK(d->constants || !d->constant_size, KEEL_INVALID_ARGUMENT,
+          "constants is NULL, but constant_size is %u", d->constant_size);
+    CHECK(d->bindings.refs || !d->bindings.count, KEEL_INVALID_ARGUMENT,
+          "bindings.refs is NULL, but bindings.count is %zu", d->bindings.count);
+    CHECK(d->bindings.count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
+          "bindings: %zu of them; the device takes at most %u", d->bindings.count,
+          caps->max_bindings);
+    if (d->raw) {
+        CHECK(caps->bits & KEEL_CAP_RAW_ARGUMENTS, KEEL_UNSUPPORTED,
+              "raw: the device has no KEEL_CAP_RAW_ARGUMENTS");
+        CHECK(d->constant_size <= caps->max_arguments, KEEL_OUT_OF_RANGE,
+              "constant_size is %u; the device takes at most %u bytes of raw arguments",
+              d->constant_size, caps->max_arguments);
+        CHECK(d->patches || !d->patch_count, KEEL_INVALID_ARGUMENT,
+              "patches is NULL, but patch_count is %zu", d->patch_count);
+        CHECK(d->patch_count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
+              "patch_count is %zu; the device takes at most %u", d->patch_count,
+              caps->max_bindings);
+        return NULL;
+    }
+    CHECK(!d->patch_count, KEEL_INVALID_ARGUMENT, "patches are for raw arguments");
+    CHECK(d->constant_size == info->constants, KEEL_INVALID_ARGUMENT,
+          "constant_size is %u; entry point '%s' takes %u bytes", d->constant_size, info->name,
+          info->constants);
+    CHECK(d->bindings.count == info->bindings, KEEL_INVALID_ARGUMENT,
+          "bindings: %zu of them; entry point '%s' takes %u", d->bindings.count, info->name,
+          info->bindings);
+    return NULL;
+}
+
+static keel_status_t entry_check(recorder_t *recorder, const keel_dispatch_t *d)
+{
+    keel_executable_t *executable = d->entry.executable;
+    CHECK(!recorder->transfers_only, KEEL_UNSUPPORTED, "a transfer queue takes no dispatches");
+    CHECK(executable, KEEL_INVALID_ARGUMENT, "entry.executable is NULL");
+    CHECK(executable->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "entry: '%s' was loaded for another device", executable->name);
+    CHECK(d->entry.index < executable->entry_count, KEEL_OUT_OF_RANGE,
+          "entry.index is %u; '%s' has %u entry points", d->entry.index, executable->name,
+          executable->entry_count);
+    return NULL;
+}
+
+static keel_status_t counts_check(recorder_t *recorder, keel_dispatch_t *d)
+{
+    static const ref_use_t use = {"counts", KEEL_USAGE_COUNTS, KEEL_ACCESS_READ};
+    CHECK((unsigned)d->counts_kind <= KEEL_COUNTS_DYNAMIC, KEEL_INVALID_ARGUMENT,
+          "counts_kind is %d, which is none of keel_counts_t", (int)d->counts_kind);
+    if (d->counts_kind == KEEL_COUNTS_DIRECT) {
+        d->counts = (keel_ref_t){0};
+        return NULL;
+    }
+    CHECK(d->counts_kind == KEEL_COUNTS_STATIC ||
+              (recorder->device->caps.bits & KEEL_CAP_DYNAMIC_COUNTS),
+          KEEL_UNSUPPORTED, "counts_kind: the device has no KEEL_CAP_DYNAMIC_COUNTS");
+    KEEL_TRY(ref_check(recorder, &d->counts, &use));
+    CHECK(d->counts.length >= 12, KEEL_OUT_OF_RANGE, "counts: %llu bytes; three uint32_t are read",
+          (unsigned long long)d->counts.length);
+    CHECK(d->counts.offset % 4 == 0, KEEL_INVALID_ARGUMENT,
+          "counts: offset %llu is no multiple of 4", (unsigned long long)d->counts.offset);
+    d->counts.length = 12;
+    return ref_check(recorder, &d->counts, &use);
+}
+
+// Copies the bindings into the command, checked.
+static keel_status_t bindings_check(recorder_t *recorder, const keel_dispatch_t *d, keel_ref_t *to)
+{
+    static const char *const names[] = {"bindings[0]", "bindings[1]", "bindings[2]", "bindings[3]",
+                                        "bindings[4]", "bindings[5]", "bindings[6]", "bindings[7]"};
+    const keel_binding_info_t *infos = d->entry.executable->bindings[d->entry.index];
+    for (size_t i = 0; i < d->bindings.count; i++) {
+        to[i] = d->bindings.refs[i];
+        ref_use_t use = {i < 8 ? names[i] : "a binding", KEEL_USAGE_DISPATCH,
+                         d->raw ? 0 : infos[i].access};
+        KEEL_TRY(ref_check(recorder, &to[i], &use));
+    }
+    return NULL;
+}
+
+static keel_status_t patches_check(recorder_t *recorder, const keel_dispatch_t *d, keel_patch_t *to)
+{
+    static const ref_use_t use = {"patches", KEEL_USAGE_DISPATCH, 0};
+    for (size_t i = 0; i < d->patch_count; i++) {
+        to[i] = d->patches[i];
+        CHECK(d->constant_size >= 8 && to[i].offset <= d->constant_size - 8, KEEL_OUT_OF_RANGE,
+              "patches[%zu].offset is %u; an address does not fit there into %u bytes of arguments",
+              i, to[i].offset, d->constant_size);
+        KEEL_TRY(ref_check(recorder, &to[i].ref, &use));
+    }
+    return NULL;
+}
+
+// Fills in a command that has been made large enough; nothing is retained yet.
+static keel_status_t dispatch_write(recorder_t *recorder, const keel_dispatch_t *d,
+                                    const keel_entry_info_t *info, keel_cmd_dispatch_t *c)
+{
+    keel_executable_t *executable = d->entry.executable;
+    bool own_size = d->group_size.x != 0;
+    c->executable = executable;
+    c->kernel = executable->kernels[d->entry.index];
+    c->entry = d->entry.index;
+    c->groups[0] = d->groups.x;
+    c->groups[1] = d->groups.y;
+    c->groups[2] = d->groups.z;
+    c->group_size[0] = own_size ? d->group_size.x : info->group_size[0];
+    c->group_size[1] = own_size ? d->group_size.y : info->group_size[1];
+    c->group_size[2] = own_size ? d->group_size.z : info->group_size[2];
+    c->local_memory = info->local_memory + d->local_memory;
+    c->constant_size = d->constant_size;
+    c->binding_count = (uint16_t)d->bindings.count;
+    c->patch_count = (uint16_t)d->patch_count;
+    c->counts_kind = (uint8_t)d->counts_kind;
+    c->raw = d->raw;
+    c->counts = d->counts;
+    if (d->constant_size) memcpy((char *)c + c->constants, d->constants, d->constant_size);
+    KEEL_TRY(bindings_check(recorder, d, c->bindings));
+    return patches_check(recorder, d, (keel_patch_t *)(void *)((char *)c + c->patches));
+}
+
+static void dispatch_retain(const keel_cmd_dispatch_t *c)
+{
+    const keel_patch_t *patches =
+        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    object_retain(&c->executable->object);
+    ref_retain(&c->counts);
+    for (uint16_t i = 0; i < c->binding_count; i++) ref_retain(&c->bindings[i]);
+    for (uint16_t i = 0; i < c->patch_count; i++) ref_retain(&patches[i].ref);
+}
+
+static keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_dispatch_t d = op->as.dispatch;
+    keel_commands_t *commands = recorder->commands;
+    KEEL_TRY(entry_check(recorder, &d));
+    const keel_entry_info_t *info = &d.entry.executable->entries[d.entry.index];
+    KEEL_TRY(arguments_check(recorder, &d, info));
+    KEEL_TRY(grid_check(recorder->device, &d));
+    KEEL_TRY(group_size_check(recorder->device, &d));
+    KEEL_TRY(counts_check(recorder, &d));
+    CHECK(d.local_memory <= recorder->device->caps.max_local_memory &&
+              info->local_memory <= recorder->device->caps.max_local_memory - d.local_memory,
+          KEEL_OUT_OF_RANGE, "local_memory: %u bytes and %u of the entry point; the device has %u",
+          d.local_memory, info->local_memory, recorder->device->caps.max_local_memory);
+
+    size_t constants =
+        (sizeof(keel_cmd_dispatch_t) + d.bindings.count * sizeof(keel_ref_t) + 15) & ~(size_t)15;
+    size_t patches = (constants + d.constant_size + 15) & ~(size_t)15;
+    uint32_t before = commands->size, kinds = commands->kinds;
+    keel_cmd_dispatch_t *c =
+        commands_add(commands, KEEL_CMD_DISPATCH, patches + d.patch_count * sizeof(keel_patch_t));
+    if (!c) return status_no_memory();
+    c->constants = (uint32_t)constants;
+    c->patches = (uint32_t)patches;
+    keel_status_t status = dispatch_write(recorder, &d, info, c);
+    if (status) { // take the record back: bindings are checked where they are written, which saves
+                  // a copy
+        commands->size = before;
+        commands->kinds = kinds;
+        commands->count--;
+        return status;
+    }
+    dispatch_retain(c);
+    return NULL;
+}
+
+static keel_status_t record_timestamp(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_ref_t target = op->as.timestamp.target;
+    CHECK(recorder->device->caps.bits & KEEL_CAP_TIMESTAMPS, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_TIMESTAMPS");
+    KEEL_TRY(ref_check(recorder, &target, &target_use));
+    CHECK(target.length == 8 && target.offset % 8 == 0, KEEL_INVALID_ARGUMENT,
+          "target: a timestamp takes 8 bytes at a multiple of 8, not %llu at %llu",
+          (unsigned long long)target.length, (unsigned long long)target.offset);
+    keel_cmd_timestamp_t *c = commands_add(recorder->commands, KEEL_CMD_TIMESTAMP, sizeof *c);
+    if (!c) return status_no_memory();
+    c->target = target;
+    ref_retain(&target);
+    return NULL;
+}
+
+static keel_status_t record_group_begin(recorder_t *recorder, const keel_op_t *op)
+{
+    const char *name = op->as.group.name;
+    CHECK(name, KEEL_INVALID_ARGUMENT, "name is NULL");
+    size_t size = strlen(name) + 1;
+    CHECK(size <= 4096, KEEL_OUT_OF_RANGE, "name has %zu characters; at most 4095 are taken",
+          size - 1);
+    keel_cmd_group_t *c = commands_add(recorder->commands, KEEL_CMD_GROUP_BEGIN, sizeof *c + size);
+    if (!c) return status_no_memory();
+    memcpy(c->name, name, size);
+    recorder->group_depth++;
+    return NULL;
+}
+
+static keel_status_t record_group_end(recorder_t *recorder, const keel_op_t *op)
+{
+    (void)op;
+    uint32_t outer = recorder->depth ? recorder->blocks[recorder->depth - 1].group_depth : 0;
+    CHECK(recorder->group_depth > outer, KEEL_FAILED_PRECONDITION,
+          "no group is open in this block");
+    if (!commands_add(recorder->commands, KEEL_CMD_GROUP_END, sizeof(keel_command_t)))
+        return status_no_memory();
+    recorder->group_depth--;
+    return NULL;
+}
+
+static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_buffer_t *buffer = op->as.alloca_.buffer;
+    bool take = op->kind == KEEL_OP_ALLOCA;
+    CHECK(buffer, KEEL_INVALID_ARGUMENT, "buffer is NULL");
+    CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "buffer '%s' belongs to another device", TEXT_OF(buffer->name));
+    CHECK(buffer->root == buffer, KEEL_INVALID_ARGUMENT,
+          "buffer '%s' is a subspan; name the buffer it is part of", TEXT_OF(buffer->name));
+    CHECK(buffer->pool, KEEL_FAILED_PRECONDITION, "buffer '%s' is not from keel_buffer_reserve",
+          TEXT_OF(buffer->name));
+    keel_cmd_alloca_t *c =
+        commands_add(recorder->commands, take ? KEEL_CMD_ALLOCA : KEEL_CMD_DEALLOCA, sizeof *c);
+    if (!c) return status_no_memory();
+    c->buffer = buffer;
+    object_retain(&buffer->object);
+    if (!take) pool_dealloca_submitted(buffer->pool);
+    return NULL;
+}
+
+static keel_status_t record_transfer(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_transfer_t transfer = op->as.transfer;
+    bool read = op->kind == KEEL_OP_READ;
+    CHECK(recorder->device->caps.bits & KEEL_CAP_FILES, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_FILES");
+    CHECK(transfer.file, KEEL_INVALID_ARGUMENT, "file is NULL");
+    CHECK(transfer.file->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "file '%s' was opened for another device", TEXT_OF(transfer.file->path));
+    CHECK(transfer.file->flags & (read ? KEEL_FILE_READ : KEEL_FILE_WRITE), KEEL_PERMISSION_DENIED,
+          "file '%s' was not opened for %s", TEXT_OF(transfer.file->path),
+          read ? "reading" : "writing");
+    KEEL_TRY(ref_check(recorder, &transfer.ref, read ? &target_use : &source_use));
+    CHECK(transfer.file_offset <= INT64_MAX - transfer.ref.length, KEEL_OUT_OF_RANGE,
+          "file_offset %llu and length %llu overflow", (unsigned long long)transfer.file_offset,
+          (unsigned long long)transfer.ref.length);
+    keel_cmd_transfer_t *c =
+        commands_add(recorder->commands, read ? KEEL_CMD_READ : KEEL_CMD_WRITE, sizeof *c);
+    if (!c) return status_no_memory();
+    c->file = keel_file_retain(transfer.file);
+    c->file_offset = transfer.file_offset;
+    c->ref = transfer.ref;
+    ref_retain(&c->ref);
+    return NULL;
+}
+
+static keel_status_t table_check(recorder_t *recorder, const keel_execute_t *e)
+{
+    keel_recording_t *recording = e->recording;
+    CHECK(e->bindings.refs || !e->bindings.count, KEEL_INVALID_ARGUMENT,
+          "bindings.refs is NULL, but bindings.count is %zu", e->bindings.count);
+    CHECK(e->bindings.count == recording->options.slots, KEEL_INVALID_ARGUMENT,
+          "bindings: %zu of them; recording '%s' has %u slots", e->bindings.count,
+          TEXT_OF(recording->name), recording->options.slots);
+    for (size_t i = 0; i < e->bindings.count; i++) {
+        const keel_slot_need_t *need = &recording->needs[i];
+        keel_ref_t ref = e->bindings.refs[i];
+        if (!ref.buffer && !need->usage) continue; // nothing uses the slot
+        ref_use_t use = {"a binding", need->usage, need->access};
+        keel_status_t status = ref_check(recorder, &ref, &use);
+        if (status) return keel_status_wrap(status, "bindings[%zu] does not suit the recording", i);
+        CHECK(ref.length >= need->length, KEEL_OUT_OF_RANGE,
+              "bindings[%zu] has %llu bytes; the recording needs %llu", i,
+              (unsigned long long)ref.length, (unsigned long long)need->length);
+    }
+    return NULL;
+}
+
+static keel_status_t record_execute(recorder_t *recorder, const keel_op_t *op)
+{
+    keel_execute_t e = op->as.execute;
+    CHECK(!recorder->transfers_only, KEEL_UNSUPPORTED, "a transfer queue takes no recordings");
+    CHECK(e.recording, KEEL_INVALID_ARGUMENT, "recording is NULL");
+    CHECK(e.recording->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "recording '%s' was made for another device", TEXT_OF(e.recording->name));
+    CHECK(!e.recording->recorder, KEEL_FAILED_PRECONDITION, "recording '%s' has not ended",
+          TEXT_OF(e.recording->name));
+    KEEL_TRY(table_check(recorder, &e));
+    keel_cmd_execute_t *c = commands_add(recorder->commands, KEEL_CMD_EXECUTE,
+                                         sizeof *c + e.bindings.count * sizeof c->bindings[0]);
+    if (!c) return status_no_memory();
+    c->recording = keel_recording_retain(e.recording);
+    c->binding_count = e.bindings.count;
+    for (size_t i = 0; i < e.bindings.count; i++) {
+        keel_ref_t *ref = &c->bindings[i];
+        *ref = e.bindings.refs[i];
+        if (ref->buffer && ref->length == KEEL_WHOLE) ref->length = ref->buffer->size - ref->offset;
+        ref_retain(ref);
+    }
+    bool again = e.recording->options.one_shot && atomic_fetch_add(&e.recording->executed, 1) != 0;
+    CHECK(!again, KEEL_FAILED_PRECONDITION, "recording '%s' is one-shot and was executed before",
+          TEXT_OF(e.recording->name)); // counted down again with the command
+    return NULL;
+}
+
+void recorder_undo_executes(const keel_commands_t *commands)
+{
+    const keel_command_t *end = keel_commands_end(commands);
+    if (!(commands->kinds & 1u << KEEL_CMD_EXECUTE)) return;
+    for (const keel_command_t *c = keel_commands_first(commands); c != end;
+         c = keel_command_next(c)) {
+        if (c->kind != KEEL_CMD_EXECUTE) continue;
+        keel_recording_t *recording = ((const keel_cmd_execute_t *)(const void *)c)->recording;
+        if (recording->options.one_shot) atomic_fetch_sub(&recording->executed, 1);
+    }
+}
+
+static keel_status_t record_call(recorder_t *recorder, const keel_op_t *op)
+{
+    CHECK(recorder->device->caps.bits & KEEL_CAP_HOST_CALLS, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_HOST_CALLS");
+    CHECK(op->as.call.fn, KEEL_INVALID_ARGUMENT, "fn is NULL");
+    keel_cmd_call_t *c = commands_add(recorder->commands, KEEL_CMD_HOST_CALL, sizeof *c);
+    if (!c) return status_no_memory();
+    c->call = op->as.call;
+    return NULL;
+}
+
+// Who takes an operation, and where it may be used.
+static const struct {
+    const char *name;
+    keel_status_t (*record)(recorder_t *recorder, const keel_op_t *op);
+    bool in_submission, in_recording;
+} handlers[] = {
+    [KEEL_OP_BARRIER] = {"barrier", record_barrier, true, true},
+    [KEEL_OP_FILL] = {"fill", record_fill, true, true},
+    [KEEL_OP_UPDATE] = {"update", record_update, true, true},
+    [KEEL_OP_COPY] = {"copy", record_copy, true, true},
+    [KEEL_OP_DISPATCH] = {"dispatch", record_dispatch, true, true},
+    [KEEL_OP_TIMESTAMP] = {"timestamp", record_timestamp, true, true},
+    [KEEL_OP_GROUP_BEGIN] = {"group_begin", record_group_begin, true, true},
+    [KEEL_OP_GROUP_END] = {"group_end", record_group_end, true, true},
+    [KEEL_OP_ALLOCA] = {"alloca", record_alloca, true, false},
+    [KEEL_OP_DEALLOCA] = {"dealloca", record_alloca, true, false},
+    [KEEL_OP_READ] = {"read", record_transfer, true, false},
+    [KEEL_OP_WRITE] = {"write", record_transfer, true, false},
+    [KEEL_OP_EXECUTE] = {"execute", record_execute, true, false},
+    [KEEL_OP_HOST_CALL] = {"host_call", record_call, true, false},
+    [KEEL_OP_EVENT_SET] = {"event_set", record_event, false, true},
+    [KEEL_OP_EVENT_WAIT] = {"event_wait", record_event, false, true},
+    [KEEL_OP_IF] = {"if", record_block, false, true},
+    [KEEL_OP_ELSE] = {"else", record_else, false, true},
+    [KEEL_OP_WHILE] = {"while", record_block, false, true},
+    [KEEL_OP_SWITCH] = {"switch", record_block, false, true},
+    [KEEL_OP_CASE] = {"case", record_case, false, true},
+    [KEEL_OP_END] = {"end", record_end, false, true},
+};
+
+static keel_status_t record_one(recorder_t *recorder, const keel_op_t *op)
+{
+    bool allowed =
+        recorder->is_recording ? handlers[op->kind].in_recording : handlers[op->kind].in_submission;
+    CHECK(allowed, KEEL_INVALID_ARGUMENT, "this operation is not for %s",
+          recorder->is_recording ? "recordings" : "submissions");
+    CHECK(recorder->commands->count < recorder->device->caps.max_commands, KEEL_RESOURCE_EXHAUSTED,
+          "the list has %u commands, which is all the device takes", recorder->commands->count);
+    const block_t *block = recorder->depth ? &recorder->blocks[recorder->depth - 1] : NULL;
+    bool outside = block && block->kind == KEEL_OP_SWITCH && !block->last;
+    CHECK(!outside || op->kind == KEEL_OP_CASE || op->kind == KEEL_OP_END, KEEL_FAILED_PRECONDITION,
+          "a switch begins with a case");
+    return handlers[op->kind].record(recorder, op);
+}
+
+keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned kind = (unsigned)ops[i].kind;
+        CHECK(kind < sizeof handlers / sizeof handlers[0], KEEL_INVALID_ARGUMENT,
+              "ops[%zu].kind is %u, which is none of keel_op_kind_t", i, kind);
+        keel_status_t status = record_one(recorder, &ops[i]);
+        if (status)
+            return keel_status_wrap(status, "ops[%zu] (%s) is refused", i, handlers[kind].name);
+    }
+    return NULL;
+}
+
+keel_status_t recorder_end(recorder_t *recorder)
+{
+    CHECK(!recorder->depth, KEEL_FAILED_PRECONDITION, "%u blocks are not ended", recorder->depth);
+    CHECK(!recorder->group_depth, KEEL_FAILED_PRECONDITION, "%u groups are not ended",
+          recorder->group_depth);
+    return NULL;
+}
+
+void recorder_finish(recorder_t *recorder)
+{
+    mem_free(recorder->events);
+    recorder->events = NULL;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks operations and writes them down as commands: for a recording, or for one submission.
+#ifndef KEEL_SRC_CORE_RECORDER_H_
+#define KEEL_SRC_CORE_RECORDER_H_
+
+#include <keel/driver/command.h>
+
+enum { MAX_DEPTH = 16 };
+
+// An open if, while or switch.
+typedef struct block_t {
+    keel_op_kind_t kind;
+    uint32_t start;  // offset of its first command
+    uint32_t last;   // offset of its newest else's jump, or of its newest case; 0: none
+    uint32_t to_end; // newest jump that leads to the end, the others chained by target; 0: none
+    uint32_t group_depth;
+    uint32_t serial; // which block it is, to tell where events belong
+} block_t;
+
+typedef struct keel_recorder_t {
+    keel_device_t *device;     // borrowed
+    keel_commands_t *commands; // borrowed
+    bool is_recording;
+    bool transfers_only; // the queue's family
+    uint32_t slots;
+    keel_slot_need_t *needs; // borrowed, [slots]
+    block_t blocks[MAX_DEPTH];
+    uint32_t depth;
+    uint32_t serial;
+    uint32_t group_depth;
+    uint32_t *events; // owned: by event, 1 + the serial of the block that set it; 0: not set
+    uint32_t event_count;
+} recorder_t;
+
+keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count) KEEL_MUST_USE;
+
+// That blocks and groups are closed.
+keel_status_t recorder_end(recorder_t *recorder) KEEL_MUST_USE;
+void recorder_finish(recorder_t *recorder);
+
+// Takes back that one-shot recordings were executed, for a submission that did not happen.
+void recorder_undo_executes(const keel_commands_t *commands);
+
+#endif

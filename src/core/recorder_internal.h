@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the recorder share: recorder.c (operations), recorder_blocks.c (control flow).
+#ifndef KEEL_SRC_CORE_RECORDER_INTERNAL_H_
+#define KEEL_SRC_CORE_RECORDER_INTERNAL_H_
+
+#include "core/check.h"
+#include "core/recorder.h"
+#include "kit/command.h"
+
+// What an operation is going to do to a range.
+typedef struct ref_use_t {
+    const char *what; // for messages: "target"
+    uint32_t usage;
+    uint32_t access;
+} ref_use_t;
+
+// Checks a range; its length comes back as a number unless it is a slot's.
+keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use) KEEL_MUST_USE;
+
+static inline void ref_retain(const keel_ref_t *ref)
+{
+    if (ref->buffer) object_retain(&ref->buffer->object);
+}
+
+keel_status_t record_event(recorder_t *recorder, const keel_op_t *op);
+keel_status_t record_block(recorder_t *recorder, const keel_op_t *op); // if, while, switch
+keel_status_t record_else(recorder_t *recorder, const keel_op_t *op);
+keel_status_t record_case(recorder_t *recorder, const keel_op_t *op);
+keel_status_t record_end(recorder_t *recorder, const keel_op_t *op);
+
+#endif

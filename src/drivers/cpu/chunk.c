@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work of a run, a piece at a time. No lock of the run is held here.
+#include <stdio.h>
+#include <string.h>
+
+#include <keel/host_kernel.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/cpu/cpu.h"
+#include "kit/pool.h"
+
+// A range as the processor sees it.
+typedef struct span_t {
+    unsigned char *data;
+    uint64_t length;
+} span_t;
+
+static const keel_ref_t *table_of(const keel_cmd_execute_t *execute)
+{
+    return execute ? execute->bindings : NULL;
+}
+
+static inline bool ref_resolve(const keel_ref_t *ref, const keel_ref_t *table, span_t *span)
+{
+    const keel_buffer_t *buffer = ref->buffer;
+    uint64_t offset = ref->offset;
+    span->length = ref->length;
+    if (!buffer) {
+        const keel_ref_t *bound = &table[ref->slot];
+        if (ref->length == KEEL_WHOLE) span->length = bound->length - ref->offset;
+        buffer = bound->buffer;
+        offset += bound->offset;
+    }
+    // relaxed: the alloca that wrote it is ordered before us by a point or a barrier.
+    unsigned char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
+    span->data = data + buffer->offset + offset;
+    return __builtin_expect(data != NULL, 1);
+}
+
+static keel_status_t ref_missing(const keel_ref_t *ref, const keel_ref_t *table)
+{
+    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                      "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
+                      buffer->name ? buffer->name : "");
+}
+
+#define TRY_RESOLVE(ref, table, span)                                                              \
+    do {                                                                                           \
+        if (!ref_resolve((ref), (table), (span))) return ref_missing((ref), (table));              \
+    } while (0)
+
+keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *branch,
+                               uint32_t *value)
+{
+    span_t span;
+    TRY_RESOLVE(&branch->value, table_of(run->execute), &span);
+    memcpy(value, span.data, sizeof *value);
+    return NULL;
+}
+
+static keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+                                     uint32_t counts[3])
+{
+    memcpy(counts, c->groups, sizeof c->groups);
+    if (c->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
+    span_t span;
+    TRY_RESOLVE(&c->counts, table, &span);
+    memcpy(counts, span.data, 12);
+    uint64_t xy = (uint64_t)counts[0] * counts[1], max = c->executable->device->caps.max_groups;
+    if (xy && counts[2] && xy > max / counts[2])
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                          "the counts read are %u x %u x %u; at most %llu groups are run",
+                          counts[0], counts[1], counts[2], (unsigned long long)max);
+    return NULL;
+}
+
+static uint64_t transfer_units(const keel_ref_t *ref, const keel_ref_t *table)
+{
+    uint64_t length = ref->length;
+    if (length == KEEL_WHOLE) length = table[ref->slot].length - ref->offset;
+    return (length + CPU_UNIT_BYTES - 1) / CPU_UNIT_BYTES;
+}
+
+keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
+                                uint64_t *units)
+{
+    const keel_ref_t *table = table_of(run->execute);
+    const void *c = command;
+    *units = 1;
+    switch (command->kind) {
+    case KEEL_CMD_DISPATCH: {
+        uint32_t counts[3];
+        KEEL_TRY(dispatch_counts(c, table, counts));
+        *units = (uint64_t)counts[0] * counts[1] * counts[2];
+        break;
+    }
+    case KEEL_CMD_FILL:
+        *units = transfer_units(&((const keel_cmd_fill_t *)c)->target, table);
+        break;
+    case KEEL_CMD_UPDATE:
+        *units = transfer_units(&((const keel_cmd_update_t *)c)->target, table);
+        break;
+    case KEEL_CMD_COPY:
+        *units = transfer_units(&((const keel_cmd_copy_t *)c)->source, table);
+        break;
+    default: break;
+    }
+    return NULL;
+}
+
+static keel_status_t local_reserve(cpu_worker_t *worker, uint32_t size)
+{
+    if (size <= worker->local_size) return NULL;
+    void *local = mem_zalloc_aligned(size, 64);
+    if (!local) return status_no_memory();
+    mem_free_aligned(worker->local);
+    worker->local = local;
+    worker->local_size = size;
+    return NULL;
+}
+
+static keel_status_t dispatch_failed(const keel_cmd_dispatch_t *c, const keel_host_group_t *group,
+                                     int result)
+{
+    return KEEL_ERROR(KEEL_ABORTED, "kernel '%s' returned %d in workgroup (%u, %u, %u)",
+                      c->executable->entries[c->entry].name, result, group->id[0], group->id[1],
+                      group->id[2]);
+}
+
+// Where a linear index lies in a grid. In shuffle mode the order is a permutation of the natural
+// one.
+static void group_locate(const cpu_device_t *device, const uint32_t groups[3], uint64_t index,
+                         uint32_t id[3])
+{
+    uint64_t total = (uint64_t)groups[0] * groups[1] * groups[2];
+    if (device->shuffle && total < UINT32_MAX)
+        index = (total - 1 - index + device->seed % total) % total;
+    id[0] = (uint32_t)(index % groups[0]);
+    index /= groups[0];
+    id[1] = (uint32_t)(index % groups[1]);
+    id[2] = (uint32_t)(index / groups[1]);
+}
+
+static inline void group_advance(const uint32_t groups[3], uint32_t id[3])
+{
+    if (++id[0] < groups[0]) return;
+    id[0] = 0;
+    if (++id[1] < groups[1]) return;
+    id[1] = 0;
+    id[2]++;
+}
+
+static keel_status_t groups_run(const keel_cmd_dispatch_t *c, const keel_host_dispatch_t *dispatch,
+                                cpu_worker_t *worker, const cpu_chunk_t *chunk)
+{
+    keel_host_kernel_fn kernel;
+    memcpy(&kernel, &c->kernel, sizeof kernel); // function pointers travel as data pointers
+    keel_host_group_t group = {.worker = worker->index, .local = worker->local};
+    const cpu_device_t *device = worker->node->device;
+    group_locate(device, dispatch->groups, chunk->first, group.id);
+    for (uint64_t i = 0; i < chunk->count; i++) {
+        int result = kernel(dispatch, &group);
+        if (__builtin_expect(result != 0, 0)) return dispatch_failed(c, &group, result);
+        if (i + 1 == chunk->count) break;
+        if (device->shuffle)
+            group_locate(device, dispatch->groups, chunk->first + i + 1, group.id);
+        else
+            group_advance(dispatch->groups, group.id);
+    }
+    return NULL;
+}
+
+// Raw arguments with the addresses put in.
+static keel_status_t arguments_patch(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+                                     unsigned char *block)
+{
+    const keel_patch_t *patches =
+        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    memcpy(block, (const char *)c + c->constants, c->constant_size);
+    for (uint16_t i = 0; i < c->patch_count; i++) {
+        span_t span;
+        TRY_RESOLVE(&patches[i].ref, table, &span);
+        uint64_t address = (uint64_t)(uintptr_t)span.data;
+        memcpy(block + patches[i].offset, &address, sizeof address);
+    }
+    return NULL;
+}
+
+static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
+                                    const keel_host_dispatch_t *partial, cpu_worker_t *worker,
+                                    const cpu_chunk_t *chunk)
+{
+    const keel_ref_t *table = table_of(chunk->execute);
+    void *bindings[CPU_MAX_BINDINGS];
+    uint64_t lengths[CPU_MAX_BINDINGS];
+    for (uint16_t i = 0; i < c->binding_count; i++) {
+        span_t span;
+        TRY_RESOLVE(&c->bindings[i], table, &span);
+        bindings[i] = span.data;
+        lengths[i] = span.length;
+    }
+    keel_host_dispatch_t dispatch = *partial;
+    dispatch.bindings = bindings;
+    dispatch.lengths = lengths;
+    dispatch.binding_count = c->binding_count;
+    return groups_run(c, &dispatch, worker, chunk);
+}
+
+static keel_status_t raw_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t *partial,
+                             cpu_worker_t *worker, const cpu_chunk_t *chunk)
+{
+    _Alignas(16) unsigned char block[CPU_MAX_CONSTANTS];
+    KEEL_TRY(arguments_patch(c, table_of(chunk->execute), block));
+    partial->constants = block;
+    return dispatch_bound(c, partial, worker, chunk);
+}
+
+static keel_status_t dispatch_run(cpu_worker_t *worker, const cpu_chunk_t *chunk)
+{
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)chunk->command;
+    keel_host_dispatch_t dispatch = {
+        .group_size = {c->group_size[0], c->group_size[1], c->group_size[2]},
+        .constants = (const char *)c + c->constants,
+        .constant_size = c->constant_size,
+        .local_size = c->local_memory,
+    };
+    KEEL_TRY(dispatch_counts(c, table_of(chunk->execute), dispatch.groups));
+    if (c->local_memory) KEEL_TRY(local_reserve(worker, c->local_memory));
+    return c->raw ? raw_run(c, &dispatch, worker, chunk)
+                  : dispatch_bound(c, &dispatch, worker, chunk);
+}
+
+// The part of a range that the chunk is for.
+static span_t span_of_chunk(span_t whole, const cpu_chunk_t *chunk)
+{
+    uint64_t start = chunk->first * CPU_UNIT_BYTES, length = chunk->count * CPU_UNIT_BYTES;
+    if (length > whole.length - start) length = whole.length - start;
+    return (span_t){whole.data + start, length};
+}
+
+static keel_status_t fill_run(const cpu_chunk_t *chunk)
+{
+    const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)chunk->command;
+    span_t span;
+    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
+    if (span.length % c->pattern_size)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%llu bytes are filled with a pattern of %u",
+                          (unsigned long long)span.length, c->pattern_size);
+    span = span_of_chunk(span, chunk);
+    if ((c->pattern & 0xff) * 0x01010101u == c->pattern) {
+        memset(span.data, (int)(c->pattern & 0xff), span.length);
+        return NULL;
+    }
+    // Units are multiples of 4, so each begins where the pattern does.
+    uint64_t i = 0;
+    for (; i + 4 <= span.length; i += 4) memcpy(span.data + i, &c->pattern, 4);
+    memcpy(span.data + i, &c->pattern, span.length - i);
+    return NULL;
+}
+
+static keel_status_t update_run(const cpu_chunk_t *chunk)
+{
+    const keel_cmd_update_t *c = (const keel_cmd_update_t *)(const void *)chunk->command;
+    span_t span;
+    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
+    span = span_of_chunk(span, chunk);
+    memcpy(span.data, c->data + chunk->first * CPU_UNIT_BYTES, span.length);
+    return NULL;
+}
+
+static keel_status_t copy_run(const cpu_chunk_t *chunk)
+{
+    const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)chunk->command;
+    span_t source, target;
+    TRY_RESOLVE(&c->source, table_of(chunk->execute), &source);
+    TRY_RESOLVE(&c->target, table_of(chunk->execute), &target);
+    if (source.length != target.length)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source has %llu bytes and target %llu",
+                          (unsigned long long)source.length, (unsigned long long)target.length);
+    source = span_of_chunk(source, chunk);
+    target = span_of_chunk(target, chunk);
+    memmove(target.data, source.data,
+            source.length); // slots may overlap; whoever does that gets one of two results
+    return NULL;
+}
+
+static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
+{
+    const keel_cmd_timestamp_t *c = (const keel_cmd_timestamp_t *)(const void *)chunk->command;
+    span_t span;
+    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
+    uint64_t now = keel_now_ns();
+    memcpy(span.data, &now, sizeof now);
+    return NULL;
+}
+
+// An operation of the submission that went on by itself has ended.
+static void resume_at(cpu_run_t *run, const keel_command_t *command, keel_status_t status)
+{
+    cpu_chunk_t chunk = {.command = command, .commands = &run->base.commands};
+    cpu_run_resume(run, status ? cpu_chunk_blame(run, &chunk, status) : NULL);
+}
+
+static void alloca_done(keel_pool_request_t *request, keel_status_t status)
+{
+    keel_cmd_alloca_t *c =
+        (keel_cmd_alloca_t *)(void *)((char *)request - offsetof(keel_cmd_alloca_t, request));
+    resume_at(request->context, &c->head, status);
+}
+
+static cpu_outcome_t alloca_run(cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t *status)
+{
+    keel_cmd_alloca_t *c = (keel_cmd_alloca_t *)(uintptr_t)chunk->command;
+    c->request.done = alloca_done;
+    c->request.context = run;
+    return pool_alloca(c->buffer, &c->request, status) == POOL_WAITING ? CPU_GOES_ON : CPU_ENDED;
+}
+
+static keel_status_t dealloca_run(const cpu_chunk_t *chunk)
+{
+    keel_cmd_alloca_t *c = (keel_cmd_alloca_t *)(uintptr_t)chunk->command;
+    c->settled = true;
+    return pool_dealloca(c->buffer);
+}
+
+_Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
+               "room for a request");
+
+static keel_status_t transfer_status(const keel_cmd_transfer_t *c, int error)
+{
+    const char *path = c->file->path ? c->file->path : "";
+    if (!error) return NULL;
+    if (error == AIO_END_OF_FILE)
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
+                          path, (unsigned long long)c->file_offset,
+                          (unsigned long long)c->ref.length);
+    return status_from_errno(KEEL_IO, error, path);
+}
+
+static void transfer_done(aio_request_t *request, int error)
+{
+    keel_cmd_transfer_t *c =
+        (keel_cmd_transfer_t *)(void *)((char *)request - offsetof(keel_cmd_transfer_t, request));
+    resume_at(request->context, &c->head, transfer_status(c, error));
+}
+
+static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                                  keel_status_t *status)
+{
+    keel_cmd_transfer_t *c = (keel_cmd_transfer_t *)(uintptr_t)chunk->command;
+    span_t span;
+    if (!ref_resolve(&c->ref, table_of(chunk->execute), &span)) {
+        *status = ref_missing(&c->ref, table_of(chunk->execute));
+        return CPU_ENDED;
+    }
+    aio_request_t *request = (aio_request_t *)(void *)c->request;
+    *request = (aio_request_t){
+        .fd = c->file->fd,
+        .write = chunk->command->kind == KEEL_CMD_WRITE,
+        .data = span.data,
+        .size = span.length,
+        .offset = c->file_offset,
+        .done = transfer_done,
+        .context = run,
+    };
+    aio_t *aio = worker->node->device->aio;
+    if (!aio) { // inline
+        *status = transfer_status(c, aio_perform(request));
+        return CPU_ENDED;
+    }
+    aio_submit(aio, request);
+    return CPU_GOES_ON;
+}
+
+static void call_done(keel_host_call_t *call, keel_status_t status)
+{
+    keel_cmd_call_t *c =
+        (keel_cmd_call_t *)(void *)((char *)call - offsetof(keel_cmd_call_t, state));
+    resume_at(call->context, &c->head, status);
+}
+
+static bool call_detach(cpu_worker_t *worker, const keel_call_t *call)
+{
+    if (worker->detached.count == worker->detached.capacity) {
+        size_t capacity = worker->detached.capacity ? worker->detached.capacity * 2 : 4;
+        keel_call_t *calls = mem_resize(worker->detached.calls, capacity * sizeof *calls);
+        if (!calls) return false;
+        worker->detached.calls = calls;
+        worker->detached.capacity = capacity;
+    }
+    worker->detached.calls[worker->detached.count++] = *call;
+    return true;
+}
+
+static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                              keel_status_t *status)
+{
+    keel_cmd_call_t *c = (keel_cmd_call_t *)(uintptr_t)chunk->command;
+    if (c->call.detached) {
+        if (!call_detach(worker, &c->call)) *status = status_no_memory();
+        return CPU_ENDED;
+    }
+    c->state = (keel_host_call_t){.done = call_done, .context = run};
+    nest_t saved = submission_nest();
+    *status = c->call.fn(c->call.user, &c->state);
+    submission_unnest(saved);
+    if (!c->state.deferred) return CPU_ENDED;
+    // acq_rel: pairs with keel_call_complete; the later of the two ends the call, and owns it until
+    // then.
+    uint32_t before =
+        atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel);
+    if (!(before & KEEL_CALL_COMPLETED)) {
+        if (*status)
+            log_say(KEEL_LOG_ERROR, "a deferred host call returned an error, which is lost");
+        keel_status_release(*status);
+        return CPU_GOES_ON;
+    }
+    keel_status_release(*status);
+    *status = c->state.status;
+    return CPU_ENDED;
+}
+
+static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                                    keel_status_t *status)
+{
+    *status = NULL;
+    switch ((keel_cmd_t)chunk->command->kind) {
+    case KEEL_CMD_DISPATCH: *status = dispatch_run(worker, chunk); return CPU_ENDED;
+    case KEEL_CMD_FILL: *status = fill_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_UPDATE: *status = update_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_COPY: *status = copy_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_TIMESTAMP: *status = timestamp_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_ALLOCA: return alloca_run(run, chunk, status);
+    case KEEL_CMD_DEALLOCA: *status = dealloca_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_READ:
+    case KEEL_CMD_WRITE: return transfer_run(run, worker, chunk, status);
+    case KEEL_CMD_HOST_CALL: return call_run(run, worker, chunk, status);
+    default:
+        *status = KEEL_ERROR(KEEL_INTERNAL, "command %u is no work", chunk->command->kind);
+        return CPU_ENDED;
+    }
+}
+
+keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status)
+{
+    char path[512];
+    submission_describe(&run->base, path, sizeof path);
+    strncat(path, " > ", sizeof path - strlen(path) - 1);
+    if (chunk->execute) {
+        commands_describe(&run->base.commands, &chunk->execute->head, path, sizeof path);
+        strncat(path, " > ", sizeof path - strlen(path) - 1);
+    }
+    commands_describe(chunk->commands, chunk->command, path, sizeof path);
+    return status_at(status, path);
+}
+
+cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                            keel_status_t *status)
+{
+    cpu_outcome_t outcome = chunk_dispatch(run, worker, chunk, status);
+    if (outcome == CPU_ENDED && __builtin_expect(*status != NULL, 0))
+        *status = cpu_chunk_blame(run, chunk, *status);
+    return outcome;
+}

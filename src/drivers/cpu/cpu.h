@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cpu driver: workgroups on threads of the host.
+//
+// A node (node.c) has workers (worker.c), which take runs from its lists. A run (run.c) is a
+// submission being executed: a walk over its commands that any worker can go on with. A worker
+// begins a run alone, with no lock and no atomic operation per command; when a stage (what lies
+// between two barriers) turns out to take long, it opens the run, and others join and claim chunks
+// of it (chunk.c does the work of one) under the run's lock. Whoever ends the last chunk before a
+// barrier goes on alone.
+#ifndef KEEL_SRC_DRIVERS_CPU_CPU_H_
+#define KEEL_SRC_DRIVERS_CPU_CPU_H_
+
+#include <pthread.h>
+
+#include <keel/driver/driver.h>
+
+#include "base/aio.h"
+#include "base/lock.h"
+#include "kit/submission.h"
+
+enum {
+    CPU_LEVELS = 5, // priorities
+    CPU_MAX_BINDINGS = 128,
+    CPU_MAX_CONSTANTS = 4096,
+    CPU_MAX_DEPTH = 16,
+    CPU_MAX_LOCAL = 1 << 20,
+};
+
+typedef struct cpu_device_t cpu_device_t;
+typedef struct cpu_node_t cpu_node_t;
+typedef struct cpu_queue_t cpu_queue_t;
+typedef struct cpu_run_t cpu_run_t;
+
+typedef struct cpu_worker_t {
+    cpu_node_t *node; // borrowed
+    uint32_t index;   // in the device
+    pthread_t thread;
+    bool started;
+    void *local; // owned: workgroup memory
+    uint32_t local_size;
+    cpu_run_t *next;  // set off by the run that just ended, to be run next without the lists
+    uint32_t in_turn; // runs taken that way in a row
+    bool ending;      // the thread is signalling the end of a run
+    bool guest;       // no worker: a thread that runs something for itself, and must not poll
+    uint64_t random;  // shuffle
+    struct {
+        keel_call_t *calls; // owned
+        size_t count, capacity;
+    } detached; // calls to make when the run is over
+} cpu_worker_t;
+
+// A submission being executed. Touched by one worker alone, or under the lock while it is shared.
+struct cpu_run_t {
+    keel_submission_t base;
+    cpu_run_t *next;                   // in its queue's list
+    const keel_commands_t *commands;   // the submission's, or those of the recording it executes
+    const keel_command_t *at;          // the next command
+    const keel_cmd_execute_t *execute; // the command that executes the recording; NULL: none
+    uint64_t unit,
+        units;      // of `at`, if it is under way: the next one to claim and how many there are
+    uint64_t claim; // how many to claim at once, while alone
+    uint64_t stage_start;  // ticks
+    uint64_t slice_start;  // ticks, when a worker took it from the list
+    uint32_t in_flight;    // chunks claimed and not ended
+    uint32_t workers;      // that are on it
+    keel_status_t failure; // owned: the first
+    uint32_t loops[CPU_MAX_DEPTH];
+    bool hot;    // the last stage was worth sharing
+    bool listed; // in the node's list of open runs; guarded by the node's lock
+    struct {
+        cpu_run_t *next, *previous;
+    } open_link;
+    _Alignas(64) lock_t lock;
+    _Atomic uint32_t open;     // there may be something to claim; polled without the lock
+    _Atomic uint32_t finished; // nothing more to come
+};
+
+struct cpu_queue_t {
+    keel_queue_t base;
+    cpu_node_t *node;               // borrowed
+    uint32_t level;                 // of priority
+    cpu_run_t *ready, **ready_last; // guarded by the node's lock
+    cpu_queue_t *next;              // in its level's list, if it has ready runs
+};
+
+struct cpu_node_t {
+    cpu_device_t *device; // borrowed
+    cpu_worker_t *workers;
+    uint32_t worker_count; // 0: inline
+    uint32_t first_worker; // the index of its first in the device
+    lock_t lock;           // for the lists
+    struct {
+        cpu_queue_t *first, **last; // taken in turn
+    } levels[CPU_LEVELS];
+    cpu_run_t *open_runs;
+    _Alignas(64) _Atomic uint32_t ready_mask; // levels that have ready runs
+    _Atomic uint32_t open_count;              // runs in open_runs
+    _Atomic uint32_t spinning;                // workers that poll, at most one
+    _Atomic uint32_t sleeping;
+    _Atomic uint32_t epoch;               // what sleepers sleep on
+    _Alignas(64) _Atomic uint32_t active; // runs begun and not ended
+    _Atomic uint32_t stopping;            // cpu_stop_t; 0: no
+    _Atomic uint32_t alive;               // workers
+};
+
+struct cpu_device_t {
+    keel_device_t base;
+    cpu_node_t *nodes; // owned
+    uint64_t spin_ticks, share_ticks, slice_ticks;
+    bool shuffle;
+    uint64_t seed;
+    aio_t *aio; // owned; NULL on inline devices
+};
+
+typedef enum cpu_stop_t {
+    CPU_STOP_AND_WAIT = 1, // for the runs there are
+    CPU_STOP_AND_LEAVE, // on one of the workers: they end by themselves, and the last one drops the
+                        // device
+} cpu_stop_t;
+
+// node.c: the lists, and sleeping.
+keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers);
+void cpu_node_finish(cpu_node_t *node);
+void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a worker
+// A ready run, to be run alone, or an open one, to join; NULL: nothing to do.
+cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
+void cpu_node_open(cpu_node_t *node, cpu_run_t *run);  // lets others join
+void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
+bool cpu_node_run_begun(cpu_node_t *node);             // false: the device is closing
+void cpu_node_run_ended(cpu_node_t *node);
+void cpu_node_sleep(cpu_node_t *node);                // until there may be something to do
+void cpu_node_stop(cpu_node_t *node, cpu_stop_t how); // takes no more runs
+
+// Whether something more urgent is ready.
+static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
+{
+    return atomic_load_explicit(&node->ready_mask, memory_order_relaxed) >> level >> 1;
+}
+
+// worker.c
+extern _Thread_local cpu_worker_t *cpu_this_worker;
+keel_status_t cpu_workers_start(cpu_node_t *node);
+void cpu_workers_stop(cpu_node_t *node);        // after cpu_node_stop
+void cpu_workers_abandon(cpu_device_t *device); // as above, from one of them: they go by themselves
+bool cpu_is_own_thread(const cpu_device_t *device);
+
+// run.c
+void cpu_run_start(keel_submission_t *submission); // its waits are over
+// Works on it until there is nothing to do: from the start, or joining others.
+void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone);
+void cpu_run_resume(cpu_run_t *run,
+                    keel_status_t status); // an operation that went on by itself has ended
+
+// chunk.c
+typedef struct cpu_chunk_t {
+    const keel_command_t *command;
+    const keel_commands_t *commands;
+    const keel_cmd_execute_t *execute; // whose binding table is used
+    uint64_t first, count;             // units
+} cpu_chunk_t;
+
+enum { CPU_UNIT_BYTES = 256 << 10 }; // of a fill, update or copy
+
+typedef enum cpu_outcome_t {
+    CPU_ENDED,   // *status says how
+    CPU_GOES_ON, // cpu_run_resume will say
+} cpu_outcome_t;
+
+cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                            keel_status_t *status);
+// How many units a command has; 0 if there is nothing to do.
+keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
+                                uint64_t *units);
+// The value that a branch looks at.
+keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *branch,
+                               uint32_t *value);
+// The error, said to have happened at the chunk.
+keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status);
+
+// placement.c: where workers go.
+keel_status_t cpu_count_default(uint32_t *count);
+keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus);
+
+// device.c
+keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device);
+
+// memory.c, executable.c: ops.
+keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer);
+void cpu_buffer_free(keel_buffer_t *buffer);
+keel_status_t cpu_buffer_import(keel_buffer_t *buffer);
+void cpu_buffer_forget(keel_buffer_t *buffer);
+keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
+keel_status_t cpu_executable_load(keel_device_t *device, const keel_executable_options_t *options,
+                                  keel_executable_t **executable);
+void cpu_executable_unload(keel_executable_t *executable);
+keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
+                                    keel_external_t *where);
+
+#endif

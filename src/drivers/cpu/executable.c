@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared objects of the host as executables. Images come from memory or a path, and are opened by
+// descriptor in both cases: what was checked is what is loaded, and nothing is written where others
+// could guess its name.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <keel/host_kernel.h>
+
+#include "base/memory.h"
+#include "base/shared_memory.h"
+#include "base/status.h"
+#include "drivers/cpu/cpu.h"
+#include "executable/elf.h"
+
+typedef struct cpu_executable_t {
+    keel_executable_t base;
+    void *library; // of dlopen
+    int fd;        // kept open: the loader knows the object by a path with this number in it
+    const keel_host_library_t *table; // in the library
+    keel_entry_info_t *entries;       // owned, as are the next three
+    keel_binding_info_t *infos;
+    const keel_binding_info_t **bindings;
+    void **kernels;
+} cpu_executable_t;
+
+static keel_status_t write_all(int fd, const char *data, size_t size)
+{
+    while (size) {
+        ssize_t written = write(fd, data, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            return status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "cannot copy the image");
+        data += written;
+        size -= (size_t)written;
+    }
+    return NULL;
+}
+
+static keel_status_t image_open(const keel_executable_options_t *options, int *fd)
+{
+    if (options->data) {
+        KEEL_TRY(shared_memory_create(0, fd));
+        return write_all(*fd, options->data, options->size);
+    }
+    *fd = open(options->path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0)
+        return status_from_errno(errno == ENOENT ? KEEL_NOT_FOUND : KEEL_IO, errno, options->path);
+    struct stat info;
+    if (fstat(*fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "options->path is no regular file");
+    return NULL;
+}
+
+static keel_status_t library_open(cpu_executable_t *e, const keel_executable_options_t *options)
+{
+    KEEL_TRY(image_open(options, &e->fd));
+    KEEL_TRY(elf_check_host_library(e->fd));
+    char path[64];
+#if defined(__linux__)
+    snprintf(path, sizeof path, "/proc/self/fd/%d", e->fd);
+#else
+    snprintf(path, sizeof path, "/dev/fd/%d", e->fd);
+#endif
+    e->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!e->library)
+        return KEEL_ERROR(KEEL_CORRUPT, "the system's loader refuses it: %s", dlerror());
+    e->table = dlsym(e->library, "keel_host_library");
+    if (!e->table)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "it exports no keel_host_library (see keel/host_kernel.h)");
+    if (e->table->abi != KEEL_HOST_ABI)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "it was built for version %u of the kernel ABI; this is version %d",
+                          e->table->abi, KEEL_HOST_ABI);
+    return NULL;
+}
+
+static keel_status_t entry_check(const keel_host_entry_t *entry, uint32_t index,
+                                 const keel_caps_t *caps)
+{
+    if (!entry->name || !entry->kernel)
+        return KEEL_ERROR(KEEL_CORRUPT, "entry point %u has no %s", index,
+                          entry->name ? "kernel" : "name");
+    if (entry->bindings > caps->max_bindings || (entry->bindings && !entry->access))
+        return KEEL_ERROR(KEEL_CORRUPT, "entry point '%s' has %u bindings%s; at most %u are taken",
+                          entry->name, entry->bindings, entry->access ? "" : " of unknown access",
+                          caps->max_bindings);
+    if (entry->constants > caps->max_constants)
+        return KEEL_ERROR(KEEL_CORRUPT,
+                          "entry point '%s' takes %u bytes of constants; at most %u are given",
+                          entry->name, entry->constants, caps->max_constants);
+    if (entry->local_memory > caps->max_local_memory)
+        return KEEL_ERROR(KEEL_CORRUPT,
+                          "entry point '%s' takes %u bytes of workgroup memory; there are %u",
+                          entry->name, entry->local_memory, caps->max_local_memory);
+    uint64_t size = (uint64_t)entry->group_size[0] * entry->group_size[1];
+    if (!size || !entry->group_size[2] || size > caps->max_group_size / entry->group_size[2])
+        return KEEL_ERROR(
+            KEEL_CORRUPT,
+            "entry point '%s' has workgroups of %u x %u x %u; 1 to %u work-items are taken",
+            entry->name, entry->group_size[0], entry->group_size[1], entry->group_size[2],
+            caps->max_group_size);
+    return NULL;
+}
+
+static void entry_describe(cpu_executable_t *e, uint32_t index, keel_binding_info_t *infos)
+{
+    const keel_host_entry_t *entry = &e->table->entries[index];
+    e->entries[index] = (keel_entry_info_t){
+        .name = entry->name,
+        .group_size = {entry->group_size[0], entry->group_size[1], entry->group_size[2]},
+        .constants = entry->constants,
+        .bindings = entry->bindings,
+        .local_memory = entry->local_memory,
+    };
+    memcpy(&e->kernels[index], &entry->kernel, sizeof e->kernels[index]);
+    e->bindings[index] = infos;
+    for (uint32_t i = 0; i < entry->bindings; i++)
+        infos[i] = (keel_binding_info_t){
+            .name = entry->names && entry->names[i] ? entry->names[i] : "",
+            .access = entry->access[i] & KEEL_ACCESS_ALL,
+        };
+}
+
+static keel_status_t entries_read(cpu_executable_t *e, const keel_caps_t *caps)
+{
+    uint32_t count = e->table->entry_count;
+    size_t bindings = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        KEEL_TRY(entry_check(&e->table->entries[i], i, caps));
+        bindings += e->table->entries[i].bindings;
+    }
+    e->entries = mem_zalloc(count * sizeof *e->entries);
+    e->infos = mem_zalloc(bindings * sizeof *e->infos);
+    e->bindings = mem_zalloc(count * sizeof *e->bindings);
+    e->kernels = mem_zalloc(count * sizeof *e->kernels);
+    if (!e->entries || !e->infos || !e->bindings || !e->kernels) return status_no_memory();
+    keel_binding_info_t *infos = e->infos;
+    for (uint32_t i = 0; i < count; i++) {
+        entry_describe(e, i, infos);
+        infos += e->entries[i].bindings;
+    }
+    e->base.entry_count = count;
+    e->base.entries = e->entries;
+    e->base.bindings = e->bindings;
+    e->base.kernels = e->kernels;
+    return NULL;
+}
+
+keel_status_t cpu_executable_load(keel_device_t *device, const keel_executable_options_t *options,
+                                  keel_executable_t **executable)
+{
+    cpu_executable_t *e = mem_zalloc(sizeof *e);
+    if (!e) return status_no_memory();
+    e->fd = -1;
+    keel_status_t status = library_open(e, options);
+    if (!status) status = entries_read(e, &device->caps);
+    if (status) {
+        cpu_executable_unload(&e->base);
+        return status;
+    }
+    *executable = &e->base;
+    return NULL;
+}
+
+void cpu_executable_unload(keel_executable_t *executable)
+{
+    cpu_executable_t *e = (cpu_executable_t *)(void *)executable;
+    mem_free(e->entries);
+    mem_free(e->infos);
+    mem_free(e->bindings);
+    mem_free(e->kernels);
+    if (e->library) dlclose(e->library);
+    if (e->fd >= 0) close(e->fd);
+    mem_free(e);
+}
+
+keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
+                                    keel_external_t *where)
+{
+    const cpu_executable_t *e = (const cpu_executable_t *)(const void *)executable;
+    for (uint32_t i = 0; i < e->table->global_count; i++) {
+        const keel_host_global_t *global = &e->table->globals[i];
+        if (strcmp(global->name, name) != 0) continue;
+        *where = (keel_external_t){
+            .kind = KEEL_EXTERNAL_HOST, .handle.host = global->address, .size = global->size};
+        return NULL;
+    }
+    return KEEL_ERROR(KEEL_NOT_FOUND, "'%s' has no global '%s'", executable->name, name);
+}

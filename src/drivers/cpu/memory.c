@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the cpu device is memory of the process. Small buffers come from the library's
+// allocator, large ones straight from the system, so that their pages go back when they do;
+// exportable ones from a memory file.
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/shared_memory.h"
+#include "base/status.h"
+#include "drivers/cpu/cpu.h"
+
+enum {
+    LARGE = 128 << 10,
+    FD_NONE = -1,
+};
+
+// What keel_buffer_t.handle holds: how it was got, and the descriptor behind it.
+typedef enum memory_kind_t {
+    MEMORY_SMALL,
+    MEMORY_MAPPED,
+    MEMORY_FILE,
+} memory_kind_t;
+
+static uint64_t handle_make(memory_kind_t kind, int fd)
+{
+    return (uint64_t)(uint32_t)fd << 8 | kind;
+}
+
+static int handle_fd(uint64_t handle)
+{
+    return (int)(uint32_t)(handle >> 8);
+}
+
+static uint64_t page_round(uint64_t size)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+static void buffer_attach(keel_buffer_t *buffer, void *data)
+{
+    atomic_store(&buffer->data, data);
+    atomic_store(&buffer->address, (uint64_t)(uintptr_t)data);
+}
+
+static keel_status_t exhausted(uint64_t size, int error)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "the system has no %llu bytes for a buffer: %s",
+                      (unsigned long long)size, strerror(error));
+}
+
+// Maps with room to align, and gives the rest back.
+static keel_status_t map_aligned(uint64_t size, uint64_t align, void **data)
+{
+    uint64_t page = page_round(1), extra = align > page ? align : 0;
+    char *start =
+        mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return exhausted(size, errno);
+    char *aligned = start;
+    if (extra) {
+        aligned += -(uintptr_t)start & (align - 1);
+        if (aligned > start) munmap(start, (size_t)(aligned - start));
+        char *end = aligned + size;
+        if (start + size + extra > end) munmap(end, (size_t)(start + size + extra - end));
+    }
+    *data = aligned;
+    return NULL;
+}
+
+static keel_status_t alloc_file(keel_buffer_t *buffer, void **data)
+{
+    int fd = FD_NONE;
+    KEEL_TRY(shared_memory_create(buffer->capacity, &fd));
+    *data = mmap(NULL, buffer->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (*data == MAP_FAILED) {
+        keel_status_t status = exhausted(buffer->capacity, errno);
+        close(fd);
+        return status;
+    }
+    buffer->handle = handle_make(MEMORY_FILE, fd);
+    return NULL;
+}
+
+keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer)
+{
+    void *data = NULL;
+    buffer->capacity = buffer->size ? buffer->size : 1;
+    if (buffer->usage & KEEL_USAGE_EXPORT) {
+        buffer->capacity = page_round(buffer->capacity);
+        KEEL_TRY(alloc_file(buffer, &data));
+    } else if (buffer->capacity >= LARGE) {
+        buffer->capacity = page_round(buffer->capacity);
+        KEEL_TRY(map_aligned(buffer->capacity, buffer->alignment, &data));
+        buffer->handle = handle_make(MEMORY_MAPPED, FD_NONE);
+    } else {
+        data = mem_zalloc_aligned(buffer->capacity, buffer->alignment);
+        if (!data) return status_no_memory();
+        buffer->handle = handle_make(MEMORY_SMALL, FD_NONE);
+    }
+    buffer_attach(buffer, data);
+    return NULL;
+}
+
+void cpu_buffer_free(keel_buffer_t *buffer)
+{
+    void *data = atomic_load(&buffer->data);
+    switch ((memory_kind_t)(buffer->handle & 0xff)) {
+    case MEMORY_SMALL: mem_free_aligned(data); break;
+    case MEMORY_FILE: close(handle_fd(buffer->handle)); // fall through
+    case MEMORY_MAPPED: munmap(data, buffer->capacity); break;
+    }
+}
+
+static keel_status_t import_file(keel_buffer_t *buffer)
+{
+    const keel_external_t *external = &buffer->external;
+    if (external->offset % page_round(1))
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                          "external->offset is %llu, no multiple of the page size %llu",
+                          (unsigned long long)external->offset, (unsigned long long)page_round(1));
+    struct stat info;
+    if (fstat(external->handle.fd, &info) < 0)
+        return status_from_errno(KEEL_INVALID_ARGUMENT, errno, "external->handle.fd");
+    if (external->offset > (uint64_t)info.st_size ||
+        external->size > (uint64_t)info.st_size - external->offset)
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes at %llu; the file has %llu",
+                          (unsigned long long)external->size, (unsigned long long)external->offset,
+                          (unsigned long long)info.st_size);
+    int protection = (buffer->access & KEEL_ACCESS_READ ? PROT_READ : 0) |
+                     (buffer->access & KEEL_ACCESS_WRITE ? PROT_WRITE : 0);
+    void *data = mmap(NULL, external->size, protection, MAP_SHARED, external->handle.fd,
+                      (off_t)external->offset);
+    if (data == MAP_FAILED)
+        return status_from_errno(KEEL_PERMISSION_DENIED, errno, "mapping external->handle.fd");
+    buffer->capacity = external->size;
+    buffer_attach(buffer, data);
+    return NULL;
+}
+
+keel_status_t cpu_buffer_import(keel_buffer_t *buffer)
+{
+    buffer->memory = buffer->device->caps.memory_types[0];
+    if (buffer->external.kind == KEEL_EXTERNAL_FD) return import_file(buffer);
+    void *data = buffer->external.kind == KEEL_EXTERNAL_HOST
+                     ? buffer->external.handle.host
+                     : (void *)(uintptr_t)buffer->external.handle.device;
+    buffer_attach(buffer, data ? data : buffer); // nothing at all still needs an address
+    return NULL;
+}
+
+void cpu_buffer_forget(keel_buffer_t *buffer)
+{
+    if (buffer->external.kind == KEEL_EXTERNAL_FD)
+        munmap(atomic_load(&buffer->data), buffer->capacity);
+}
+
+keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
+{
+    const keel_buffer_t *root = buffer->root;
+    if ((root->handle & 0xff) != MEMORY_FILE || root->external.size)
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "the buffer's memory has no file descriptor");
+    if (buffer->offset % page_round(1))
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                          "the subspan begins at %llu, no multiple of the page size",
+                          (unsigned long long)buffer->offset);
+    external->offset = buffer->offset;
+    return shared_memory_duplicate(handle_fd(root->handle), &external->handle.fd);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of a node, and how its workers sleep.
+//
+// No wake-up is lost: whoever adds work does so before it looks whether anybody polls or sleeps,
+// and a worker announces that it is about to sleep before it looks for work the last time; these
+// four are sequentially consistent. A worker that polls spares others the call into the kernel;
+// when it takes something and leaves more behind, it wakes the next.
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/cpu/cpu.h"
+
+keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers)
+{
+    node->device = device;
+    node->worker_count = workers;
+    for (int i = 0; i < CPU_LEVELS; i++) node->levels[i].last = &node->levels[i].first;
+    if (!workers) return NULL;
+    node->workers = mem_zalloc_aligned(workers * sizeof *node->workers, 64);
+    return node->workers ? NULL : status_no_memory();
+}
+
+void cpu_node_finish(cpu_node_t *node)
+{
+    for (uint32_t i = 0; node->workers && i < node->worker_count; i++) {
+        mem_free_aligned(node->workers[i].local);
+        mem_free(node->workers[i].detached.calls);
+    }
+    mem_free_aligned(node->workers);
+}
+
+static void node_wake(cpu_node_t *node, int count)
+{
+    atomic_fetch_add(&node->epoch, 1);
+    futex_wake(&node->epoch, count);
+}
+
+// Somebody should look: the one who polls, or a sleeper.
+static void node_rouse(cpu_node_t *node)
+{
+    if (atomic_load(&node->spinning) || !atomic_load(&node->sleeping)) return;
+    node_wake(node, 1);
+}
+
+static void level_append(cpu_node_t *node, cpu_queue_t *queue)
+{
+    queue->next = NULL;
+    *node->levels[queue->level].last = queue;
+    node->levels[queue->level].last = &queue->next;
+}
+
+void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
+{
+    cpu_queue_t *queue = (cpu_queue_t *)(void *)run->base.queue;
+    lock_enter(&node->lock);
+    if (!queue->ready) {
+        queue->ready_last = &queue->ready;
+        level_append(node, queue);
+    }
+    if (first) {
+        run->next = queue->ready;
+        queue->ready = run;
+        if (!run->next) queue->ready_last = &run->next;
+    } else {
+        run->next = NULL;
+        *queue->ready_last = run;
+        queue->ready_last = &run->next;
+    }
+    uint32_t mask = atomic_load_explicit(&node->ready_mask,
+                                         memory_order_relaxed); // changed under the lock only
+    atomic_store(&node->ready_mask, mask | 1u << queue->level); // see the top
+    lock_leave(&node->lock);
+    node_rouse(node);
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+// Under the lock: takes a run of a queue out of its list. Shuffling, any of them.
+static cpu_run_t *queue_pop(cpu_queue_t *queue, cpu_worker_t *worker)
+{
+    cpu_run_t **at = &queue->ready;
+    if (worker->node->device->shuffle)
+        for (uint64_t skip = random_next(&worker->random) % 4; skip && (*at)->next; skip--)
+            at = &(*at)->next;
+    cpu_run_t *run = *at;
+    *at = run->next;
+    if (!*at) queue->ready_last = at;
+    return run;
+}
+
+// Under the lock: queues of a level take turns.
+static cpu_run_t *level_pop(cpu_node_t *node, uint32_t level, cpu_worker_t *worker)
+{
+    cpu_queue_t *queue = node->levels[level].first;
+    cpu_run_t *run = queue_pop(queue, worker);
+    node->levels[level].first = queue->next;
+    if (!queue->next) node->levels[level].last = &node->levels[level].first;
+    if (queue->ready) level_append(node, queue);
+    if (!node->levels[level].first) {
+        uint32_t mask = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
+        atomic_store_explicit(&node->ready_mask, mask & ~(1u << level), memory_order_relaxed);
+    }
+    return run;
+}
+
+// Under the lock: joins an open run.
+static cpu_run_t *open_join(cpu_node_t *node)
+{
+    for (cpu_run_t *run = node->open_runs; run; run = run->open_link.next) {
+        if (!atomic_load_explicit(&run->open, memory_order_relaxed)) continue;
+        lock_enter(&run->lock);
+        bool open = atomic_load_explicit(&run->open, memory_order_relaxed);
+        if (open) run->workers++;
+        lock_leave(&run->lock);
+        if (open) return run;
+    }
+    return NULL;
+}
+
+static bool node_has_work(cpu_node_t *node)
+{
+    return atomic_load(&node->ready_mask) || atomic_load(&node->open_count);
+}
+
+cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
+{
+    if (!node_has_work(node)) return NULL;
+    lock_enter(&node->lock);
+    uint32_t mask = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
+    cpu_run_t *run;
+    if (mask) {
+        run = level_pop(node, 31u - (uint32_t)__builtin_clz(mask), worker);
+        run->workers = 1;
+        *alone = true;
+    } else {
+        run = open_join(node);
+        *alone = false;
+    }
+    lock_leave(&node->lock);
+    if (run && node_has_work(node)) node_rouse(node);
+    return run;
+}
+
+void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
+{
+    lock_enter(&node->lock);
+    if (!run->listed) {
+        run->listed = true;
+        run->open_link.previous = NULL;
+        run->open_link.next = node->open_runs;
+        if (node->open_runs) node->open_runs->open_link.previous = run;
+        node->open_runs = run;
+        atomic_fetch_add(&node->open_count, 1); // see the top
+    }
+    lock_leave(&node->lock);
+    node_rouse(node);
+}
+
+void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
+{
+    lock_enter(&node->lock);
+    if (run->open_link.previous)
+        run->open_link.previous->open_link.next = run->open_link.next;
+    else
+        node->open_runs = run->open_link.next;
+    if (run->open_link.next) run->open_link.next->open_link.previous = run->open_link.previous;
+    run->listed = false;
+    atomic_fetch_sub(&node->open_count, 1);
+    lock_leave(&node->lock);
+}
+
+// Whether there is a ready run, or an open one with something to claim.
+static bool node_is_worth_taking(cpu_node_t *node)
+{
+    if (atomic_load(&node->ready_mask)) return true;
+    if (!atomic_load(&node->open_count)) return false;
+    bool found = false;
+    lock_enter(&node->lock);
+    for (cpu_run_t *run = node->open_runs; run && !found; run = run->open_link.next)
+        found = atomic_load_explicit(&run->open, memory_order_relaxed);
+    lock_leave(&node->lock);
+    return found;
+}
+
+static void node_spin(cpu_node_t *node)
+{
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong(&node->spinning, &none, 1)) return;
+    uint64_t start = clock_ticks();
+    while (!node_is_worth_taking(node) && !atomic_load(&node->stopping) &&
+           clock_ticks() - start < node->device->spin_ticks)
+        for (int i = 0; i < 4; i++) cpu_relax();
+    atomic_store(&node->spinning, 0);
+}
+
+void cpu_node_sleep(cpu_node_t *node)
+{
+    node_spin(node);
+    atomic_fetch_add(&node->sleeping, 1);
+    uint32_t epoch = atomic_load(&node->epoch);
+    bool over = atomic_load(&node->stopping) && !atomic_load(&node->active);
+    if (!node_is_worth_taking(node) && !over) futex_wait(&node->epoch, epoch, KEEL_FOREVER);
+    atomic_fetch_sub(&node->sleeping, 1);
+}
+
+bool cpu_node_run_begun(cpu_node_t *node)
+{
+    // seq_cst, as in cpu_node_stop: either we see that it stops, or it sees us.
+    atomic_fetch_add(&node->active, 1);
+    if (!atomic_load(&node->stopping)) return true;
+    cpu_node_run_ended(node);
+    return false;
+}
+
+void cpu_node_run_ended(cpu_node_t *node)
+{
+    if (atomic_fetch_sub(&node->active, 1) != 1 || !atomic_load(&node->stopping)) return;
+    futex_wake(&node->active, INT32_MAX);
+    node_wake(node, INT32_MAX);
+}
+
+void cpu_node_stop(cpu_node_t *node, cpu_stop_t how)
+{
+    atomic_store(&node->stopping, how);
+    uint32_t active;
+    while (how == CPU_STOP_AND_WAIT && (active = atomic_load(&node->active)))
+        futex_wait(&node->active, active, KEEL_FOREVER);
+    node_wake(node, INT32_MAX);
+}

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over the commands of a submission.
+//
+//            start               a stage takes long                 nothing to claim for a while
+//     ready -------> alone (1) ----------------------> shared (n) ---------------------------->
+//     detached
+//       ^              |  ^                             |     | | |   yields     |
+//       +-----------------------------+     | nobody left, operations under way    |
+//       +--------------+     last chunk before a barrier      v |
+//       +-------------------- the last of them ends ----- parked
+//       <-----------------------------------+
+//
+// Alone, a worker owns the run's fields. Shared, they belong to whoever holds the lock; a worker
+// that finds `open` unset under the lock must not touch them, for somebody goes on alone.
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/cpu/cpu.h"
+#include "kit/object.h"
+
+typedef enum step_t {
+    STEP_CHUNK, // work was claimed
+    STEP_WAIT,  // others must end first
+    STEP_ALONE, // a barrier is passed, and nobody else has work
+    STEP_LEFT,  // the worker has left for something more urgent
+    STEP_DONE,
+} step_t;
+
+static cpu_device_t *run_device(const cpu_run_t *run)
+{
+    return ((cpu_queue_t *)(void *)run->base.queue)->node->device;
+}
+
+static cpu_node_t *run_node(const cpu_run_t *run)
+{
+    return ((cpu_queue_t *)(void *)run->base.queue)->node;
+}
+
+static uint32_t run_level(const cpu_run_t *run)
+{
+    return ((cpu_queue_t *)(void *)run->base.queue)->level;
+}
+
+static void run_fail(cpu_run_t *run, keel_status_t status)
+{
+    if (run->failure)
+        keel_status_release(status);
+    else
+        run->failure = status;
+}
+
+static void run_fail_at(cpu_run_t *run, keel_status_t status)
+{
+    cpu_chunk_t chunk = {.command = run->at, .commands = run->commands, .execute = run->execute};
+    run_fail(run, cpu_chunk_blame(run, &chunk, status));
+}
+
+static void run_enter(cpu_run_t *run, const keel_cmd_execute_t *execute)
+{
+    run->execute = execute;
+    run->commands = execute->recording->commands;
+    run->at = keel_commands_first(run->commands);
+}
+
+static void run_return(cpu_run_t *run)
+{
+    run->commands = &run->base.commands;
+    run->at = keel_command_next(&run->execute->head);
+    run->execute = NULL;
+}
+
+static keel_status_t while_count(cpu_run_t *run, const keel_cmd_branch_t *c)
+{
+    if (!c->max_iterations || run->loops[c->depth] < c->max_iterations) {
+        run->loops[c->depth]++;
+        return NULL;
+    }
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                      "the loop has run %u times, which is its max_iterations", c->max_iterations);
+}
+
+// A barrier or a branch: all before it has ended.
+static void run_branch(cpu_run_t *run)
+{
+    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)run->at;
+    const keel_command_t *next = keel_command_next(run->at);
+    uint32_t value = 1;
+    keel_status_t status = NULL;
+    switch (run->at->kind) {
+    case KEEL_CMD_IF:
+        status = cpu_branch_value(run, c, &value);
+        if (!value) next = keel_commands_at(run->commands, c->target);
+        break;
+    case KEEL_CMD_WHILE:
+        status = cpu_branch_value(run, c, &value);
+        if (!status && value) status = while_count(run, c);
+        if (!value) {
+            next = keel_commands_at(run->commands, c->target);
+            run->loops[c->depth] = 0;
+        }
+        break;
+    case KEEL_CMD_SWITCH:
+        status = cpu_branch_value(run, c, &value);
+        while (next->kind == KEEL_CMD_CASE) {
+            const keel_cmd_branch_t *one = (const keel_cmd_branch_t *)(const void *)next;
+            next = one->match == value ? keel_command_next(next)
+                                       : keel_commands_at(run->commands, one->target);
+            if (one->match == value) break;
+        }
+        break;
+    case KEEL_CMD_JUMP: next = keel_commands_at(run->commands, c->target); break;
+    default: break;
+    }
+    if (status)
+        run_fail_at(run, status);
+    else
+        run->at = next;
+}
+
+// Takes units of the command at hand.
+static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
+{
+    uint64_t left = run->units - run->unit;
+    uint64_t count = left < most ? left : most;
+    *chunk = (cpu_chunk_t){run->at, run->commands, run->execute, run->unit, count};
+    run->unit += count;
+    run->in_flight++;
+    if (count < left) return;
+    run->unit = run->units = 0;
+    run->at = keel_command_next(run->at);
+}
+
+// How much to claim while others do too: less as the end nears, so that all end together, and never
+// more than is good for being interrupted.
+static uint64_t run_share(const cpu_run_t *run)
+{
+    uint64_t part = (run->units - run->unit) / (2 * (uint64_t)run_node(run)->worker_count);
+    if (part > run->claim) part = run->claim;
+    return part ? part : 1;
+}
+
+// Goes on until there is work to claim or nothing to do. Alone, or under the lock.
+static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
+{
+    for (;;) {
+        if (__builtin_expect(run->failure != NULL, 0))
+            return run->in_flight ? STEP_WAIT : STEP_DONE;
+        if (run->at == keel_commands_end(run->commands)) {
+            if (run->execute) {
+                run_return(run);
+                continue;
+            }
+            return run->in_flight ? STEP_WAIT : STEP_DONE;
+        }
+        uint32_t kind = run->at->kind;
+        if (command_is_barrier(kind)) {
+            if (run->in_flight) return STEP_WAIT;
+            if (!alone) return STEP_ALONE;
+            run_branch(run);
+            run->stage_start = 0;
+        } else if (kind == KEEL_CMD_EXECUTE) {
+            run_enter(run, (const keel_cmd_execute_t *)(const void *)run->at);
+        } else if (kind == KEEL_CMD_GROUP_BEGIN || kind == KEEL_CMD_GROUP_END ||
+                   kind == KEEL_CMD_EVENT_SET) {
+            run->at = keel_command_next(run->at);
+        } else {
+            if (!run->units) {
+                keel_status_t status = cpu_command_units(run, run->at, &run->units);
+                if (status) {
+                    run_fail_at(run, status);
+                    continue;
+                }
+                if (!run->units) {
+                    run->at = keel_command_next(run->at);
+                    continue;
+                }
+            }
+            if (!run->unit && run_node(run)->worker_count)
+                run->claim = 1; // nothing is known of it yet
+            run_claim(run, alone ? run->claim : run_share(run), chunk);
+            return STEP_CHUNK;
+        }
+    }
+}
+
+// Whether there is more to claim before the next barrier.
+static bool run_has_more(const cpu_run_t *run)
+{
+    if (run->failure) return false;
+    if (run->units) return true;
+    return run->at != keel_commands_end(run->commands) && !command_is_barrier(run->at->kind);
+}
+
+static bool may_go_on_by_itself(uint32_t kind)
+{
+    return kind == KEEL_CMD_ALLOCA || kind == KEEL_CMD_READ || kind == KEEL_CMD_WRITE ||
+           kind == KEEL_CMD_HOST_CALL;
+}
+
+// Lets others in. From here on the lock is needed.
+static void run_open(cpu_run_t *run)
+{
+    lock_enter(&run->lock);
+    atomic_store_explicit(&run->open, 1, memory_order_relaxed); // cpu_node_open publishes it
+    lock_leave(&run->lock);
+    cpu_node_open(run_node(run), run);
+}
+
+// Sizes the next chunk by what the last one took: long enough not to notice the claiming, short
+// enough to be interrupted.
+static void run_adapt(cpu_run_t *run, uint64_t count, uint64_t took)
+{
+    uint64_t share = run_device(run)->share_ticks;
+    if (took < share * 16 && count == run->claim && run->claim < UINT32_MAX)
+        run->claim *= 4;
+    else if (took > share * 128 && run->claim > 1)
+        run->claim /= 2;
+}
+
+// Whether others should have the worker now.
+static bool run_should_yield(const cpu_run_t *run, uint64_t now)
+{
+    const cpu_node_t *node = run_node(run);
+    if (cpu_node_is_above(node, run_level(run))) return true;
+    uint32_t ready = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
+    return (ready >> run_level(run) & 1) && now - run->slice_start > run_device(run)->slice_ticks;
+}
+
+// One worker less, under the lock, which it leaves. The last one of a finished run takes its memory
+// back.
+static void run_leave(cpu_run_t *run)
+{
+    bool last = --run->workers == 0 && atomic_load_explicit(&run->finished, memory_order_relaxed);
+    lock_leave(&run->lock);
+    if (last) submission_recycle(&run->base);
+}
+
+static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
+{
+    cpu_node_t *node = run_node(run);
+    if (run->listed) cpu_node_close(node, run);
+    // release: pollers that see it leave, and the last one recycles.
+    atomic_store_explicit(&run->finished, 1, memory_order_release);
+    worker->ending = true;
+    submission_signal(&run->base, run->failure);
+    worker->ending = false;
+    lock_enter(&run->lock);
+    run_leave(run);
+    cpu_node_run_ended(node);
+}
+
+// Nothing to claim. Polls for a while; true if there may be something again, false if the worker
+// has left.
+static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
+{
+    uint64_t start = clock_ticks(), most = worker->guest ? 0 : run_device(run)->spin_ticks;
+    for (;;) {
+        // acquire: pairs with run_finish and with whoever opened it.
+        if (atomic_load_explicit(&run->open, memory_order_acquire)) return true;
+        bool over = atomic_load_explicit(&run->finished, memory_order_acquire);
+        bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) != 0;
+        if (over || other || clock_ticks() - start >= most) break;
+        cpu_relax();
+    }
+    lock_enter(&run->lock);
+    bool again = atomic_load_explicit(&run->open, memory_order_relaxed);
+    if (again)
+        lock_leave(&run->lock);
+    else
+        run_leave(run);
+    return again;
+}
+
+// A worker on a run, and the chunk it has just run while others were on it too.
+typedef struct drive_t {
+    cpu_run_t *run;
+    cpu_worker_t *worker;
+    bool alone;
+    bool has_ended;        // a chunk is to be counted as ended ...
+    keel_status_t status;  // ... with this status
+    uint64_t count, start; // its units, and when it began
+} drive_t;
+
+static void drive_chunk(drive_t *d, const cpu_chunk_t *chunk)
+{
+    d->count = chunk->count;
+    d->status = NULL;
+    d->has_ended = cpu_chunk_run(d->run, d->worker, chunk, &d->status) == CPU_ENDED;
+}
+
+// Ends the chunk at hand and takes the next step.
+static step_t drive_step(drive_t *d, cpu_chunk_t *chunk)
+{
+    cpu_run_t *run = d->run;
+    uint64_t now = clock_ticks();
+    lock_enter(&run->lock);
+    if (d->has_ended) {
+        run->in_flight--;
+        if (d->status) run_fail(run, d->status);
+        run_adapt(run, d->count, now - d->start);
+        d->has_ended = false;
+    } else if (!atomic_load_explicit(&run->open, memory_order_relaxed)) {
+        lock_leave(&run->lock);
+        return STEP_WAIT;
+    }
+    d->start = now;
+    bool more = run_has_more(run);
+    if (run->workers > 1 && (more || run->in_flight) &&
+        cpu_node_is_above(run_node(run), run_level(run))) {
+        atomic_store_explicit(&run->open, more, memory_order_release);
+        run_leave(run);
+        return STEP_LEFT;
+    }
+    step_t step = run_next(run, false, chunk);
+    // release: pairs with run_poll.
+    atomic_store_explicit(&run->open, step == STEP_CHUNK && run_has_more(run),
+                          memory_order_release);
+    if (step == STEP_ALONE)
+        run->hot = run->stage_start && now - run->stage_start > 4 * run_device(run)->share_ticks;
+    lock_leave(&run->lock);
+    return step;
+}
+
+// Works on a run together with others. True if it is to be gone on with alone, false if the worker
+// has left it.
+static bool drive_shared(drive_t *d)
+{
+    cpu_chunk_t chunk;
+    for (;;) {
+        switch (drive_step(d, &chunk)) {
+        case STEP_CHUNK: drive_chunk(d, &chunk); break;
+        case STEP_ALONE: d->alone = true; return true;
+        case STEP_DONE: run_finish(d->run, d->worker); return false;
+        case STEP_LEFT: return false;
+        case STEP_WAIT:
+            if (!run_poll(d->run, d->worker)) return false;
+            break;
+        }
+    }
+}
+
+// Before a chunk that is not the stage's last, or that may go on by itself: whether others are let
+// in first.
+static void drive_open_early(drive_t *d, const cpu_chunk_t *chunk, bool timed)
+{
+    cpu_run_t *run = d->run;
+    if (timed && run->hot && !run->stage_start) { // the stages before were worth it
+        run->stage_start = d->start;
+        run_open(run);
+        d->alone = false;
+    } else if (may_go_on_by_itself(chunk->command->kind)) {
+        if (run_has_more(run)) run_open(run);
+        d->alone = false;
+    }
+}
+
+// After a chunk with more of the stage to come: true if the worker is to go on as before.
+static bool drive_weigh(drive_t *d)
+{
+    cpu_run_t *run = d->run;
+    const cpu_device_t *device = run_device(run);
+    uint64_t now = clock_ticks();
+    if (!run->stage_start) run->stage_start = d->start;
+    run_adapt(run, d->count, now - d->start);
+    d->start = now;
+    if (run_node(run)->worker_count > 1 &&
+        (device->shuffle || now - run->stage_start > device->share_ticks)) {
+        run_open(run);
+        d->alone = false;
+        return false;
+    }
+    if (!run_should_yield(run, now)) return true;
+    run->workers = 0;
+    cpu_node_push(run_node(run), run, cpu_node_is_above(run_node(run), run_level(run)));
+    return false;
+}
+
+// Works on a run alone. True if it is to be gone on with together with others, false if the worker
+// has left it.
+static bool drive_alone(drive_t *d)
+{
+    cpu_run_t *run = d->run;
+    bool has_peers = run_node(run)->worker_count > 0;
+    cpu_chunk_t chunk;
+    while (run_next(run, true, &chunk) != STEP_DONE) {
+        bool timed = has_peers && (chunk.first || run_has_more(run));
+        if (timed && !chunk.first) d->start = clock_ticks();
+        drive_open_early(d, &chunk, timed);
+        drive_chunk(d, &chunk);
+        if (!d->alone) return true;
+        d->has_ended = false;
+        run->in_flight--;
+        if (d->status) run_fail(run, d->status);
+        if (timed && run_has_more(run) && !drive_weigh(d)) return !d->alone;
+    }
+    run_finish(run, d->worker);
+    return false;
+}
+
+static void detached_call(cpu_worker_t *worker)
+{
+    for (size_t i = 0; i < worker->detached.count; i++) {
+        keel_call_t call = worker->detached.calls[i];
+        keel_status_t status = call.fn(call.user, NULL);
+        if (status)
+            log_say(KEEL_LOG_ERROR, "a detached host call failed: %s", keel_status_message(status));
+        keel_status_release(status);
+    }
+    worker->detached.count = 0;
+}
+
+void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
+{
+    drive_t d = {.run = run, .worker = worker, .alone = alone, .start = clock_ticks()};
+    if (alone) run->slice_start = d.start;
+    while (d.alone ? drive_alone(&d) : drive_shared(&d)) {
+    }
+    detached_call(worker);
+}
+
+// Runs it on a thread that is no worker.
+static void run_as_guest(cpu_run_t *run)
+{
+    cpu_worker_t guest = {.node = run_node(run), .guest = true};
+    // A worker is joined before its device goes away; a guest must keep it.
+    keel_device_t *device = &guest.node->device->base;
+    object_retain(&device->object);
+    run->workers = 1;
+    cpu_run_drive(run, &guest, true);
+    mem_free_aligned(guest.local);
+    mem_free(guest.detached.calls);
+    device->drop(device);
+}
+
+static void run_as_guest_later(keel_submission_t *submission)
+{
+    run_as_guest((cpu_run_t *)(void *)submission);
+}
+
+void cpu_run_resume(cpu_run_t *run, keel_status_t status)
+{
+    lock_enter(&run->lock);
+    if (status) run_fail(run, status);
+    bool parked = --run->in_flight == 0 && run->workers == 0;
+    if (run->in_flight == 0 && run->workers)
+        atomic_store_explicit(&run->open, 1, memory_order_release);
+    lock_leave(&run->lock);
+    if (!parked) return;
+    if (run_node(run)->worker_count)
+        cpu_node_push(run_node(run), run, false);
+    else
+        submission_later(&run->base, run_as_guest_later);
+}
+
+static void run_init(cpu_run_t *run)
+{
+    run->commands = &run->base.commands;
+    run->at = keel_commands_first(run->commands);
+    run->execute = NULL;
+    run->unit = run->units = 0;
+    run->claim = run_node(run)->worker_count ? 1 : UINT64_MAX;
+    run->stage_start = 0;
+    run->in_flight = run->workers = 0;
+    run->failure = NULL;
+    memset(run->loops, 0, sizeof run->loops);
+    run->hot = run->listed = false;
+    run->lock = (lock_t){0};
+    atomic_store_explicit(&run->open, 0, memory_order_relaxed);
+    atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
+}
+
+// Commands that touch no memory of the application and run no code of it: not worth a thread.
+#define LIGHT                                                                                      \
+    (1u << KEEL_CMD_BARRIER | 1u << KEEL_CMD_GROUP_BEGIN | 1u << KEEL_CMD_GROUP_END |              \
+     1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_DEALLOCA)
+
+void cpu_run_start(keel_submission_t *submission)
+{
+    cpu_run_t *run = (cpu_run_t *)(void *)submission;
+    cpu_node_t *node = run_node(run);
+    if (!cpu_node_run_begun(node)) {
+        submission_end(submission, KEEL_ERROR(KEEL_CANCELLED, "the device was closed"));
+        return;
+    }
+    run_init(run);
+    cpu_worker_t *worker = cpu_this_worker;
+    if (!node->worker_count || !(submission->commands.kinds & ~LIGHT)) {
+        run_as_guest(run);
+    } else if (worker && worker->node == node && worker->ending && !worker->next) {
+        worker->next = run;
+    } else {
+        cpu_node_push(node, run, false);
+    }
+}

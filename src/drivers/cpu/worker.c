@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "base/thread.h"
+#include "drivers/cpu/cpu.h"
+
+_Thread_local cpu_worker_t *cpu_this_worker;
+
+enum { MAX_IN_TURN = 64 }; // runs of one chain before others of the list have their turn
+
+// The run that the last one set off, unless somebody else is to be served first.
+static cpu_run_t *worker_next(cpu_worker_t *worker)
+{
+    cpu_run_t *run = worker->next;
+    worker->next = NULL;
+    if (!run) return NULL;
+    uint32_t level = ((cpu_queue_t *)(void *)run->base.queue)->level;
+    uint32_t ready = atomic_load_explicit(&worker->node->ready_mask, memory_order_relaxed) >> level;
+    if (ready >> 1 || (ready && ++worker->in_turn > MAX_IN_TURN)) {
+        worker->in_turn = 0;
+        cpu_node_push(worker->node, run, false);
+        return NULL;
+    }
+    run->workers = 1;
+    return run;
+}
+
+static void *worker_main(void *argument)
+{
+    cpu_worker_t *worker = argument;
+    cpu_node_t *node = worker->node;
+    cpu_this_worker = worker;
+    for (;;) {
+        bool alone = true;
+        cpu_run_t *run = worker_next(worker);
+        if (!run) run = cpu_node_take(node, worker, &alone);
+        if (run)
+            cpu_run_drive(run, worker, alone);
+        else if (atomic_load(&node->stopping) && !atomic_load(&node->active))
+            break;
+        else
+            cpu_node_sleep(node);
+    }
+    cpu_this_worker = NULL;
+    keel_device_t *device = &node->device->base;
+    // Abandoned workers keep the device's memory together; joined ones leave it to whoever joins.
+    bool abandoned = atomic_load(&node->stopping) == CPU_STOP_AND_LEAVE;
+    if (atomic_fetch_sub(&node->alive, 1) == 1 && abandoned) device->drop(device);
+    return NULL;
+}
+
+keel_status_t cpu_workers_start(cpu_node_t *node)
+{
+    for (uint32_t i = 0; i < node->worker_count; i++) {
+        cpu_worker_t *worker = &node->workers[i];
+        worker->node = node;
+        worker->index = node->first_worker + i;
+        worker->random = node->device->seed + worker->index;
+        atomic_fetch_add(&node->alive, 1);
+        int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+        if (error) {
+            atomic_fetch_sub(&node->alive, 1);
+            return status_from_errno(KEEL_RESOURCE_EXHAUSTED, error,
+                                     "cannot start a worker thread");
+        }
+        worker->started = true;
+        char name[16];
+        snprintf(name, sizeof name, "keel-cpu%u", worker->index);
+        thread_set_name(worker->thread, name);
+    }
+    return NULL;
+}
+
+void cpu_workers_stop(cpu_node_t *node)
+{
+    for (uint32_t i = 0; node->workers && i < node->worker_count; i++)
+        if (node->workers[i].started) pthread_join(node->workers[i].thread, NULL);
+}
+
+void cpu_workers_abandon(cpu_device_t *device)
+{
+    for (uint32_t n = 0; n < device->base.caps.nodes; n++) {
+        cpu_node_t *node = &device->nodes[n];
+        if (!node->worker_count) continue;
+        atomic_fetch_add(&device->base.object.refs, 1); // dropped by the node's last worker
+        for (uint32_t i = 0; i < node->worker_count; i++) pthread_detach(node->workers[i].thread);
+        cpu_node_stop(node, CPU_STOP_AND_LEAVE);
+    }
+}
+
+bool cpu_is_own_thread(const cpu_device_t *device)
+{
+    return cpu_this_worker && cpu_this_worker->node->device == device;
+}
