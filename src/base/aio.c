@@ -9,6 +9,7 @@
 #include "base/futex.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 void aio_collect(aio_t *aio)
 {
@@ -116,6 +117,7 @@ static void *service_run(void *argument)
 {
     aio_t *aio = argument;
     aio->thread = pthread_self();
+    thread_set_name(aio->thread, "keel-files");
     if (aio->ring_forbidden || !aio_ring_serve(aio)) thread_serve(aio);
     if (aio->orphaned) mem_free(aio);
     return NULL;
