@@ -162,7 +162,8 @@ static void points_fill(keel_submission_t *submission, keel_points_t waits, keel
 {
     for (size_t i = 0; i < waits.count; i++) {
         submission->waits[i].point = waits.points[i];
-        object_retain(&waits.points[i].semaphore->object);
+        if (waits.points[i].semaphore != submission->queue->timeline) // which the queue keeps
+            object_retain(&waits.points[i].semaphore->object);
     }
     for (size_t i = 0; i < signals.count; i++) {
         submission->signals[i] = signals.points[i];
@@ -196,7 +197,6 @@ keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits, const 
     if (!submission) return status_no_memory();
     points_fill(submission, waits, signals);
     keel_status_t status = commands_fill(submission, ops, count);
-    if (!status) status = ledger_open(queue->timeline, &submission->id);
     if (status) {
         recorder_undo_executes(&submission->commands);
         submission_discard(submission);

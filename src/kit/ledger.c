@@ -27,7 +27,7 @@ typedef struct failed_range_t {
 struct ledger_t {  // guarded by the semaphore's lock
     slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
     uint64_t mask;
-    uint64_t last;
+    _Atomic uint64_t last;  // written under the lock
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
     _Atomic bool any_failed;
@@ -61,13 +61,19 @@ static uint64_t ledger_value(keel_semaphore_t *semaphore)
     return atomic_load_explicit(&semaphore->value, memory_order_relaxed); // under the lock
 }
 
+uint64_t ledger_last(keel_semaphore_t *semaphore)
+{
+    // relaxed: whoever has a value got it from somebody who knew that it was there.
+    return atomic_load_explicit(&semaphore->ledger->last, memory_order_relaxed);
+}
+
 static bool ledger_grow(keel_semaphore_t *semaphore)
 {
     ledger_t *ledger = semaphore->ledger;
     uint64_t mask = ledger->mask * 2 + 1;
     slot_t *slots = mem_zalloc((mask + 1) * sizeof *slots);
     if (!slots) return false;
-    for (uint64_t v = ledger_value(semaphore) + 1; v <= ledger->last; v++)
+    for (uint64_t v = ledger_value(semaphore) + 1; v <= ledger_last(semaphore); v++)
         slots[v & mask] = ledger->slots[v & ledger->mask];
     mem_free(ledger->slots);
     ledger->slots = slots;
@@ -88,27 +94,26 @@ static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
     return true;
 }
 
-keel_status_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
+bool ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
 {
     ledger_t *ledger = semaphore->ledger;
-    lock_enter(&semaphore->lock);
-    uint64_t pending = ledger->last - ledger_value(semaphore);
+    uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
     bool room =
         (pending <= ledger->mask || ledger_grow(semaphore)) && ledger_reserve(ledger, pending);
-    if (room) {
-        *value = ++ledger->last;
-        ledger->slots[*value & ledger->mask] = (slot_t){0};
-    }
-    lock_leave(&semaphore->lock);
-    return room ? NULL : status_no_memory();
+    if (!room) return false;
+    *value = last + 1;
+    ledger->slots[*value & ledger->mask] = (slot_t){0};
+    atomic_store_explicit(&ledger->last, *value, memory_order_relaxed);
+    return true;
 }
 
-uint64_t ledger_last(keel_semaphore_t *semaphore)
+void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value)
 {
     lock_enter(&semaphore->lock);
-    uint64_t last = semaphore->ledger->last;
+    bool newest = ledger_last(semaphore) == value;
+    if (newest) atomic_store_explicit(&semaphore->ledger->last, value - 1, memory_order_relaxed);
     lock_leave(&semaphore->lock);
-    return last;
+    if (!newest) ledger_end(semaphore, value, NULL); // a value that nobody knows
 }
 
 // The range that holds `value`, or else where it would be inserted.
@@ -157,7 +162,7 @@ void ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failu
     *slot = (slot_t){.ended = true};
     if (failure) ledger_note_failure(ledger, value, failure);
     uint64_t all = ledger_value(semaphore);
-    while (all < ledger->last && ledger->slots[(all + 1) & ledger->mask].ended) all++;
+    while (all < ledger_last(semaphore) && ledger->slots[(all + 1) & ledger->mask].ended) all++;
     // release: pairs with the acquire in ledger_poll; the submission's writes come before.
     atomic_store_explicit(&semaphore->value, all, memory_order_release);
     waiter_t *idle = semaphore->waiters.root && semaphore->waiters.root->key <= all
@@ -173,7 +178,8 @@ static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
 {
     ledger_t *ledger = point.semaphore->ledger;
     bool ended = point.value <= ledger_value(point.semaphore) ||
-                 (point.value <= ledger->last && ledger->slots[point.value & ledger->mask].ended);
+                 (point.value <= ledger_last(point.semaphore) &&
+                  ledger->slots[point.value & ledger->mask].ended);
     if (!ended) return POINT_PENDING;
     keel_status_t cause = ledger_failure(ledger, point.value);
     if (!cause) return POINT_REACHED;

@@ -24,7 +24,7 @@ typedef struct kit_pool_t {
     lock_t lock; // for everything below
     slab_t *slabs;
     uint64_t used, peak, reserved, buffers, waiting;
-    uint64_t deallocas;            // submitted, not ended
+    _Atomic uint64_t deallocas;    // submitted, not ended; counted down under the lock
     keel_pool_request_t *requests; // allocas that wait, oldest first
 } kit_pool_t;
 
@@ -295,10 +295,8 @@ static bool pool_free(kit_pool_t *pool, keel_buffer_t *buffer, unsigned ended)
 
 void pool_dealloca_submitted(keel_pool_t *base)
 {
-    kit_pool_t *pool = kit_pool(base);
-    lock_enter(&pool->lock);
-    pool->deallocas++;
-    lock_leave(&pool->lock);
+    // relaxed: an alloca that should count on it is submitted later, and ordered by the lock.
+    atomic_fetch_add_explicit(&kit_pool(base)->deallocas, 1, memory_order_relaxed);
 }
 
 keel_status_t pool_dealloca(keel_buffer_t *buffer)
@@ -315,6 +313,8 @@ void pool_dealloca_dropped(keel_pool_t *pool)
 
 void pool_reclaim(keel_buffer_t *buffer)
 {
+    // acquire: pairs with slab_cut. Nobody else has the buffer any more.
+    if (!atomic_load_explicit(&buffer->resident, memory_order_acquire)) return;
     pool_free(kit_pool(buffer->pool), buffer, 0);
 }
 

@@ -77,8 +77,10 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
 // Ledgers.
 keel_status_t ledger_create(keel_semaphore_t *semaphore);
 void ledger_destroy(keel_semaphore_t *semaphore);
-// Enters a new point, pending, and returns its value.
-keel_status_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
+// Enters a new point, pending, under semaphore->lock. False without memory.
+bool ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
+// Takes it back: nobody was told of it.
+void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value);
 // Ends it; `failure` is borrowed.
 void ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
 uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point

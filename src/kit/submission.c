@@ -21,38 +21,45 @@ static lock_t *queue_lock(keel_queue_t *queue)
 _Static_assert(sizeof(lock_t) == sizeof(((keel_queue_t *)0)->lock),
                "drivers see a lock as its word");
 
+// Recycled submissions come back one by one to a stack without lock, and are taken from a list
+// under the lock of the timeline, which the taker holds anyway. The list is refilled with the whole
+// stack.
 static keel_submission_t *spare_take(keel_queue_t *queue)
 {
-    lock_enter(queue_lock(queue));
+    // acquire: pairs with spare_put.
+    if (!queue->spare)
+        queue->spare = atomic_exchange_explicit(&queue->returned, NULL, memory_order_acquire);
     keel_submission_t *spare = queue->spare;
-    if (spare) {
-        queue->spare = spare->next;
-        queue->spare_count--;
-    }
-    lock_leave(queue_lock(queue));
+    if (spare) queue->spare = spare->next;
     return spare;
 }
 
-static bool spare_put(keel_queue_t *queue, keel_submission_t *submission)
+static void spare_put(keel_queue_t *queue, keel_submission_t *submission)
 {
-    lock_enter(queue_lock(queue));
-    bool keep = queue->spare_count < MAX_SPARES;
-    if (keep) {
-        submission->next = queue->spare;
-        queue->spare = submission;
-        queue->spare_count++;
-    }
-    lock_leave(queue_lock(queue));
-    return keep;
+    keel_submission_t *top = atomic_load_explicit(&queue->returned, memory_order_relaxed);
+    do {
+        submission->next = top;
+        // release: pairs with spare_take.
+    } while (!atomic_compare_exchange_weak_explicit(&queue->returned, &top, submission,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+// Whether a burst has left more behind than is worth keeping. All relaxed: an estimate will do.
+static bool spares_are_many(keel_queue_t *queue)
+{
+    uint64_t ended = atomic_load_explicit(&queue->timeline->value, memory_order_relaxed);
+    uint64_t pending = ledger_last(queue->timeline) - ended;
+    return atomic_load_explicit(&queue->allocated, memory_order_relaxed) > pending + MAX_SPARES;
 }
 
 void submission_free_spares(keel_queue_t *queue)
 {
-    while (queue->spare) {
-        keel_submission_t *spare = queue->spare;
-        queue->spare = spare->next;
-        mem_free_aligned(spare);
-    }
+    for (keel_submission_t *spare; (spare = spare_take(queue));) mem_free_aligned(spare);
+}
+
+static size_t submission_own_size(const keel_queue_t *queue)
+{
+    return (queue->submission_size + 15) & ~(size_t)15;
 }
 
 // Lays out the points in `room`, or in memory of their own. Returns the bytes of room used.
@@ -71,21 +78,45 @@ static bool points_place(keel_submission_t *submission, unsigned char *room, siz
     return true;
 }
 
+static keel_submission_t *submission_alloc(keel_queue_t *queue)
+{
+    keel_submission_t *submission =
+        mem_zalloc_aligned(submission_own_size(queue) + SUBMISSION_ROOM, 64);
+    if (submission) atomic_fetch_add_explicit(&queue->allocated, 1, memory_order_relaxed);
+    return submission;
+}
+
+// A piece of memory and a place on the timeline.
+static keel_submission_t *submission_begin(keel_queue_t *queue, uint64_t *id)
+{
+    keel_semaphore_t *timeline = queue->timeline;
+    lock_enter(&timeline->lock);
+    keel_submission_t *submission = spare_take(queue);
+    bool opened = ledger_open(timeline, id);
+    lock_leave(&timeline->lock);
+    if (opened && !submission) submission = submission_alloc(queue);
+    if (opened && submission) return submission;
+    if (opened) ledger_cancel(timeline, *id);
+    if (submission) spare_put(queue, submission);
+    return NULL;
+}
+
 keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t signals)
 {
-    keel_submission_t *submission = spare_take(queue);
-    size_t own = (queue->submission_size + 15) & ~(size_t)15;
-    if (!submission) submission = mem_zalloc_aligned(own + SUBMISSION_ROOM, 64);
+    uint64_t id = 0;
+    keel_submission_t *submission = submission_begin(queue, &id);
     if (!submission) return NULL;
     *submission = (keel_submission_t){
         .queue = queue,
+        .id = id,
         .wait_count = (uint32_t)waits,
         .signal_count = (uint32_t)signals,
     };
-    unsigned char *room = (unsigned char *)submission + own;
+    unsigned char *room = (unsigned char *)submission + submission_own_size(queue);
     size_t used = 0;
     if (!points_place(submission, room, &used)) {
-        if (!spare_put(queue, submission)) mem_free_aligned(submission);
+        ledger_cancel(queue->timeline, id);
+        spare_put(queue, submission);
         return NULL;
     }
     submission->commands.data = submission->commands.fixed = room + used;
@@ -99,11 +130,17 @@ void submission_recycle(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     for (uint32_t i = 0; i < submission->wait_count; i++)
-        keel_semaphore_release(submission->waits[i].point.semaphore);
+        if (submission->waits[i].point.semaphore != queue->timeline) // which the queue keeps
+            keel_semaphore_release(submission->waits[i].point.semaphore);
     for (uint32_t i = 0; i < submission->signal_count; i++)
         keel_semaphore_release(submission->signals[i].semaphore);
     mem_free(submission->points);
-    if (!spare_put(queue, submission)) mem_free_aligned(submission);
+    if (spares_are_many(queue)) {
+        atomic_fetch_sub_explicit(&queue->allocated, 1, memory_order_relaxed);
+        mem_free_aligned(submission);
+    } else {
+        spare_put(queue, submission);
+    }
     live_add(LIVE_SUBMISSION, -1);
     keel_queue_release(queue);
 }
@@ -111,6 +148,7 @@ void submission_recycle(keel_submission_t *submission)
 void submission_discard(keel_submission_t *submission)
 {
     commands_finish(&submission->commands);
+    ledger_cancel(submission->queue->timeline, submission->id);
     submission_recycle(submission);
 }
 
@@ -219,14 +257,22 @@ static void submission_fire(waiter_t *waiter, keel_status_t failure)
     submission_resolve(submission, 1);
 }
 
+// Most often they are, and then nothing needs to be linked anywhere.
+static bool waits_are_over(const keel_submission_t *submission)
+{
+    for (uint32_t i = 0; i < submission->wait_count; i++)
+        if (point_poll(submission->waits[i].point, NULL) != POINT_REACHED) return false;
+    return true;
+}
+
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
-    submission->start = start;
     uint32_t count = submission->wait_count, done = 0;
-    if (count == 0) {
+    if (waits_are_over(submission)) {
         submission_later(submission, start);
         return;
     }
+    submission->start = start;
     atomic_store(&submission->waits_left, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         submission->waits[i].submission = submission;

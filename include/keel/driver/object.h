@@ -45,10 +45,11 @@ struct keel_queue_t {
     struct {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
-    _Atomic uint32_t lock;      // for the lists below
-    keel_submission_t *waiting; // submitted, waits not resolved; borrowed
-    keel_submission_t *spare;   // recycled; owned
-    uint32_t spare_count;
+    _Atomic uint32_t lock;               // for the lists below
+    keel_submission_t *waiting;          // submitted, waits not resolved; borrowed
+    _Atomic uint64_t allocated;          // submissions: in flight and recycled
+    keel_submission_t *_Atomic returned; // recycled; owned
+    keel_submission_t *spare;            // recycled, guarded by the timeline's lock; owned
     size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
 };
 

@@ -65,8 +65,9 @@ struct cpu_run_t {
     uint32_t workers;      // that are on it
     keel_status_t failure; // owned: the first
     uint32_t loops[CPU_MAX_DEPTH];
-    bool hot;    // the last stage was worth sharing
-    bool listed; // in the node's list of open runs; guarded by the node's lock
+    bool hot;         // the last stage was worth sharing
+    bool listed;      // in the node's list of open runs; guarded by the node's lock
+    bool listed_once; // others may have come to know it
     struct {
         cpu_run_t *next, *previous;
     } open_link;

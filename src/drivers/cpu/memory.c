@@ -108,11 +108,13 @@ keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer)
 void cpu_buffer_free(keel_buffer_t *buffer)
 {
     void *data = atomic_load(&buffer->data);
-    switch ((memory_kind_t)(buffer->handle & 0xff)) {
-    case MEMORY_SMALL: mem_free_aligned(data); break;
-    case MEMORY_FILE: close(handle_fd(buffer->handle)); // fall through
-    case MEMORY_MAPPED: munmap(data, buffer->capacity); break;
+    memory_kind_t kind = (memory_kind_t)(buffer->handle & 0xff);
+    if (kind == MEMORY_SMALL) {
+        mem_free_aligned(data);
+        return;
     }
+    munmap(data, buffer->capacity);
+    if (kind == MEMORY_FILE) close(handle_fd(buffer->handle));
 }
 
 static keel_status_t import_file(keel_buffer_t *buffer)

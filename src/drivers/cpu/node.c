@@ -149,7 +149,7 @@ void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
 {
     lock_enter(&node->lock);
     if (!run->listed) {
-        run->listed = true;
+        run->listed = run->listed_once = true;
         run->open_link.previous = NULL;
         run->open_link.next = node->open_runs;
         if (node->open_runs) node->open_runs->open_link.previous = run;

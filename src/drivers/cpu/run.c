@@ -19,7 +19,6 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
-#include "kit/object.h"
 
 typedef enum step_t {
     STEP_CHUNK, // work was claimed
@@ -247,9 +246,13 @@ static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
     worker->ending = true;
     submission_signal(&run->base, run->failure);
     worker->ending = false;
+    cpu_node_run_ended(node); // the queue, which the run keeps, keeps the node
+    if (!run->listed_once) {
+        submission_recycle(&run->base); // nobody else has ever known it
+        return;
+    }
     lock_enter(&run->lock);
     run_leave(run);
-    cpu_node_run_ended(node);
 }
 
 // Nothing to claim. Polls for a while; true if there may be something again, false if the worker
@@ -425,14 +428,10 @@ void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
 static void run_as_guest(cpu_run_t *run)
 {
     cpu_worker_t guest = {.node = run_node(run), .guest = true};
-    // A worker is joined before its device goes away; a guest must keep it.
-    keel_device_t *device = &guest.node->device->base;
-    object_retain(&device->object);
     run->workers = 1;
     cpu_run_drive(run, &guest, true);
     mem_free_aligned(guest.local);
     mem_free(guest.detached.calls);
-    device->drop(device);
 }
 
 static void run_as_guest_later(keel_submission_t *submission)
@@ -466,7 +465,7 @@ static void run_init(cpu_run_t *run)
     run->in_flight = run->workers = 0;
     run->failure = NULL;
     memset(run->loops, 0, sizeof run->loops);
-    run->hot = run->listed = false;
+    run->hot = run->listed = run->listed_once = false;
     run->lock = (lock_t){0};
     atomic_store_explicit(&run->open, 0, memory_order_relaxed);
     atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
