@@ -109,7 +109,7 @@ extern const row_t record_rows[], replay_rows[], submit_rows[], wake_rows[], all
     gemm_rows[], memory_rows[];
 
 extern const side_t gomp_replay, gomp_gemm;      // peer_gomp.c
-extern const side_t futex_pingpong, futex_wake;  // peer_futex.c
+extern const side_t peer_pingpong, peer_wake;    // peer_futex.c
 extern const side_t opencl_replay, opencl_chain; // peer_opencl.c
 
 // What became of a row.

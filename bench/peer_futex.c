@@ -124,5 +124,5 @@ static keel_status_t futex_begin(const setting_t *setting, void **state)
 
 #endif
 
-const side_t futex_pingpong = {"futex", futex_begin, pingpong_round, futex_end};
-const side_t futex_wake = {"futex", futex_begin, wake_round, futex_end};
+const side_t peer_pingpong = {"futex", futex_begin, pingpong_round, futex_end};
+const side_t peer_wake = {"futex", futex_begin, wake_round, futex_end};

@@ -31,13 +31,12 @@ static keel_status_t spin_make(replay_t *self)
 
 static keel_status_t recording_make(replay_t *self)
 {
+    bool spins = self->counters;
+    keel_ref_t counters = keel_whole(self->counters);
     keel_op_t ops[2];
-    keel_groups_t groups = keel_groups(self->setting.job.groups, 1, 1);
-    if (self->counters)
-        ops[0] = keel_op_dispatch(self->rig.entry, groups, &self->spin, sizeof self->spin,
-                                  KEEL_BIND(self->counters));
-    else
-        ops[0] = keel_op_dispatch(self->rig.entry, groups, NULL, 0, KEEL_NO_BINDINGS);
+    ops[0] =
+        keel_op_dispatch(self->rig.entry, keel_groups(self->setting.job.groups, 1, 1), &self->spin,
+                         spins ? sizeof self->spin : 0, keel_refs(&counters, spins));
     ops[1] = keel_op_barrier();
     KEEL_TRY(keel_recording_create(self->rig.device, NULL, &self->recording));
     for (uint32_t i = 0; i < self->setting.job.repeat; i++)
