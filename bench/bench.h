@@ -45,7 +45,6 @@ typedef struct setting_t {
     const char *device;
     uint32_t workers; // for every side ...
     uint32_t threads; // ... and as an option of the device; 0: as its URI says
-    bool once;        // no peers, no repetition: for a profiler
 } setting_t;
 
 // What a side measured.
@@ -74,7 +73,7 @@ typedef enum bar_kind_t {
     BAR_RATIO,  // ... at most `limit` times that of side `peer`
     BAR_FASTER, // ... fast: at least `limit` times the speed of side `peer`
     BAR_P99,    // Keel's 99th percentile is at most `limit` times its median
-    BAR_TAIL,   // no more samples beyond TAIL_NS than side `peer`
+    BAR_TAIL,   // Keel has no sample beyond TAIL_NS
     BAR_VALUE,  // Keel's value `peer` is at most `limit`
     BAR_LEAST,  // ... at least `limit`
 } bar_kind_t;
@@ -89,8 +88,8 @@ typedef struct bar_t {
 #define AT_MOST_NS(ns)             {.kind = BAR_NS, .limit = (ns)}
 #define AT_MOST(times, side)       {.kind = BAR_RATIO, .limit = (times), .peer = (side)}
 #define SPEED(times, side)         {.kind = BAR_FASTER, .limit = (times), .peer = (side)}
-#define P99_WITHIN(times)          {.kind = BAR_P99, .limit = (times)}
-#define NO_TAIL_BEYOND(side)       {.kind = BAR_TAIL, .peer = (side)}
+#define P99_WITHIN(times, side)    {.kind = BAR_P99, .limit = (times), .peer = (side)}
+#define NO_TAIL(side)              {.kind = BAR_TAIL, .peer = (side)}
 #define VALUE_WITHIN(n, index, is) {.kind = BAR_VALUE, .limit = (n), .peer = (index), .what = (is)}
 #define VALUE_LEAST(n, index, is)  {.kind = BAR_LEAST, .limit = (n), .peer = (index), .what = (is)}
 
@@ -122,11 +121,19 @@ typedef struct side_result_t {
     size_t tail;
 } side_result_t;
 
+typedef enum verdict_t {
+    VERDICT_NONE, // the peer was absent
+    VERDICT_MET,
+    VERDICT_MISSED,
+    VERDICT_NOISE, // missed, but so does the peer: percentiles of a machine that does other things
+    VERDICTS,
+} verdict_t;
+
 typedef struct bar_result_t {
     char text[64]; // "<= 1.00x libgomp"
     char got[32];  // "0.72x"
     double value, limit;
-    bool judged, met; // not judged: the peer was absent
+    verdict_t verdict;
 } bar_result_t;
 
 typedef struct row_result_t {
@@ -141,7 +148,8 @@ typedef struct row_result_t {
 typedef struct plan_t {
     uint32_t rounds;
     double effort; // the number of samples of every round is multiplied by it
-    bool once;
+    bool alone;    // no peers
+    bool once;     // no rounds, one sample: for a profiler
     void (*progress)(const char *row, uint32_t round, uint32_t rounds);
 } plan_t;
 
@@ -157,7 +165,7 @@ void row_judge(row_result_t *result);
 typedef struct report_t {
     FILE *file;
     bool json;
-    size_t rows, met, missed, unjudged;
+    size_t rows, verdicts[VERDICTS];
 } report_t;
 void report_begin(report_t *report, const setting_t *setting, const plan_t *plan);
 void report_row(report_t *report, const row_result_t *result);

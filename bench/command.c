@@ -18,12 +18,13 @@ static const char usage[] =
     "  --rounds=N        that many rounds (default 7, at most 16)\n"
     "  --device=URI      the device to measure (default cpu://)\n"
     "  --workers=N,...   rows that scale, once for each number of workers\n"
-    "  --once            each row once, Keel alone: for a profiler\n"
+    "  --alone           without the peers\n"
+    "  --once            without the peers, and each row once: for a profiler\n"
     "  --strict          exit with 1 if a bar is missed\n";
 
 typedef struct options_t {
     const char *filter, *device;
-    bool json, list, quick, once, strict;
+    bool json, list, quick, alone, once, strict;
     uint32_t rounds;
     uint32_t workers[16], worker_count;
 } options_t;
@@ -70,8 +71,8 @@ static bool option_parse(const char *text, options_t *options)
     } known[] = {
         {"--json", &options->json, NULL},     {"--list", &options->list, NULL},
         {"--quick", &options->quick, NULL},   {"--once", &options->once, NULL},
-        {"--strict", &options->strict, NULL}, {"--filter", NULL, &options->filter},
-        {"--device", NULL, &options->device},
+        {"--alone", &options->alone, NULL},   {"--strict", &options->strict, NULL},
+        {"--filter", NULL, &options->filter}, {"--device", NULL, &options->device},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strlen(known[i].name) != length || strncmp(known[i].name, text, length)) continue;
@@ -164,6 +165,7 @@ int bench_main(int argc, char **argv)
 
     plan_t plan = {.rounds = options.rounds,
                    .effort = options.quick ? 0.25 : 1,
+                   .alone = options.alone || options.once,
                    .once = options.once,
                    .progress = progress_show};
     setting_t setting = {.device = options.device};
@@ -179,5 +181,5 @@ int bench_main(int argc, char **argv)
         done = false;
     }
     report_end(&report);
-    return !done || (options.strict && report.missed);
+    return !done || (options.strict && report.verdicts[VERDICT_MISSED]);
 }

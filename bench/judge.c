@@ -20,15 +20,19 @@ static void format_ns(char *text, size_t size, double ns)
     snprintf(text, size, "%.*f %s", ns < 9.995 ? 2 : ns < 99.95 ? 1 : 0, ns, units[unit]);
 }
 
-static void bar_judge(const bar_t *bar, const row_result_t *row, bar_result_t *out)
+static double p99_ratio(const side_result_t *side)
+{
+    return side->p99 / side->median;
+}
+
+// Says what was asked for and what was got. Returns whether the peer itself would miss the bar.
+static bool bar_measure(const bar_t *bar, const row_result_t *row, const side_result_t *peer,
+                        bar_result_t *out)
 {
     const side_result_t *keel = &row->sides[0];
-    const side_result_t *peer = (size_t)bar->peer < row->side_count ? &row->sides[bar->peer] : keel;
     size_t text = sizeof out->text, got = sizeof out->got;
-    bool at_least = bar->kind == BAR_FASTER || bar->kind == BAR_LEAST;
+    bool present = !peer->absent[0];
     char limit[32];
-
-    out->limit = bar->limit;
     switch (bar->kind) {
     case BAR_NONE: break;
     case BAR_NS:
@@ -39,36 +43,48 @@ static void bar_judge(const bar_t *bar, const row_result_t *row, bar_result_t *o
         break;
     case BAR_RATIO:
         snprintf(out->text, text, "<= %.2fx %s", bar->limit, peer->name);
-        out->value = peer->absent[0] ? 0 : rounds_ratio(keel, peer, row->rounds);
+        out->value = present ? rounds_ratio(keel, peer, row->rounds) : 0;
         snprintf(out->got, got, "%.2fx", out->value);
         break;
     case BAR_FASTER:
         snprintf(out->text, text, ">= %gx the speed of %s", bar->limit, peer->name);
-        out->value = peer->absent[0] ? 0 : rounds_ratio(peer, keel, row->rounds);
+        out->value = present ? rounds_ratio(peer, keel, row->rounds) : 0;
         snprintf(out->got, got, "%.2fx", out->value);
         break;
     case BAR_P99:
         snprintf(out->text, text, "p99 <= %gx median", bar->limit);
-        out->value = keel->p99 / keel->median;
-        snprintf(out->got, got, "%.2fx", out->value);
-        break;
+        out->value = p99_ratio(keel);
+        snprintf(out->got, got, "%.1fx (%s %.1fx)", out->value, peer->name, p99_ratio(peer));
+        return p99_ratio(peer) > bar->limit;
     case BAR_TAIL:
-        snprintf(out->text, text, "no more > 1 ms than %s", peer->name);
-        out->limit = (double)peer->tail;
+        snprintf(out->text, text, "none beyond 1 ms");
         out->value = (double)keel->tail;
-        snprintf(out->got, got, "%zu of %zu (%zu)", keel->tail, keel->tally.count, peer->tail);
-        break;
+        snprintf(out->got, got, "%zu (%s %zu)", keel->tail, peer->name, peer->tail);
+        return peer->tail > 0;
     case BAR_VALUE:
     case BAR_LEAST:
+        snprintf(out->text, text, "%s %s %g", bar->what,
+                 bar->kind == BAR_LEAST ? ">=" : "<=", bar->limit);
         out->value = keel->tally.values[bar->peer];
-        snprintf(out->text, text, "%s %s %g", bar->what, at_least ? ">=" : "<=", bar->limit);
         snprintf(out->got, got, "%.3g", out->value);
-        peer = keel;
         break;
     }
-    out->judged = !keel->absent[0] && !peer->absent[0];
-    out->met = at_least ? out->value >= out->limit : out->value <= out->limit;
-    if (!out->judged) snprintf(out->got, got, "-");
+    return false;
+}
+
+static void bar_judge(const bar_t *bar, const row_result_t *row, bar_result_t *out)
+{
+    bool of_value = bar->kind == BAR_VALUE || bar->kind == BAR_LEAST;
+    bool at_least = bar->kind == BAR_FASTER || bar->kind == BAR_LEAST;
+    const side_result_t *peer = &row->sides[of_value ? 0 : bar->peer];
+    out->limit = bar->limit;
+    bool noisy = bar_measure(bar, row, peer, out);
+    if (row->sides[0].absent[0] || peer->absent[0]) {
+        snprintf(out->got, sizeof out->got, "-");
+        return;
+    }
+    bool met = at_least ? out->value >= out->limit : out->value <= out->limit;
+    out->verdict = met ? VERDICT_MET : noisy ? VERDICT_NOISE : VERDICT_MISSED;
 }
 
 void row_judge(row_result_t *result)

@@ -11,10 +11,7 @@ static void format_figure(char *text, size_t size, double ns)
     snprintf(text, size, "%.*f", ns < 9.995 ? 2 : 0, ns);
 }
 
-static const char *verdict(const bar_result_t *bar)
-{
-    return !bar->judged ? "-" : bar->met ? "met" : "MISSED";
-}
+static const char *const verdict_names[VERDICTS] = {"-", "met", "MISSED", "noise"};
 
 // Spread: from the lowest to the highest median of a round.
 static void table_side(FILE *file, const side_result_t *side)
@@ -57,7 +54,7 @@ static void table_row(FILE *file, const row_result_t *result)
             fprintf(file, "%72s", "");
         if (i < result->bar_count) {
             const bar_result_t *bar = &result->bars[i];
-            fprintf(file, "   %-32s %14s  %s", bar->text, bar->got, verdict(bar));
+            fprintf(file, "   %-32s %14s  %s", bar->text, bar->got, verdict_names[bar->verdict]);
         }
         fputc('\n', file);
     }
@@ -119,11 +116,11 @@ static void json_row(report_t *report, const row_result_t *result)
         const bar_result_t *bar = &result->bars[i];
         fputs(i ? ",{\"bar\":" : "{\"bar\":", file);
         json_text(file, bar->text);
-        if (bar->judged)
-            fprintf(file, ",\"value\":%.4f,\"limit\":%.4f,\"met\":%s}", bar->value, bar->limit,
-                    bar->met ? "true" : "false");
+        if (bar->verdict)
+            fprintf(file, ",\"value\":%.4f,\"limit\":%.4f,\"verdict\":\"%s\"}", bar->value,
+                    bar->limit, verdict_names[bar->verdict]);
         else
-            fputs(",\"met\":null}", file);
+            fputs(",\"verdict\":null}", file);
     }
     fputs("]}", file);
 }
@@ -157,23 +154,18 @@ void report_row(report_t *report, const row_result_t *result)
     else
         table_row(report->file, result);
     report->rows++;
-    for (size_t i = 0; i < result->bar_count; i++) {
-        const bar_result_t *bar = &result->bars[i];
-        if (!bar->judged)
-            report->unjudged++;
-        else if (bar->met)
-            report->met++;
-        else
-            report->missed++;
-    }
+    for (size_t i = 0; i < result->bar_count; i++) report->verdicts[result->bars[i].verdict]++;
 }
 
 void report_end(report_t *report)
 {
+    size_t met = report->verdicts[VERDICT_MET], missed = report->verdicts[VERDICT_MISSED];
+    size_t noise = report->verdicts[VERDICT_NOISE], unjudged = report->verdicts[VERDICT_NONE];
     if (report->json)
-        fprintf(report->file, "\n],\"met\":%zu,\"missed\":%zu,\"unjudged\":%zu}\n", report->met,
-                report->missed, report->unjudged);
+        fprintf(report->file, "\n],\"met\":%zu,\"missed\":%zu,\"noise\":%zu,\"unjudged\":%zu}\n",
+                met, missed, noise, unjudged);
     else
-        fprintf(report->file, "\n%zu rows: %zu bars met, %zu missed, %zu without their peer\n",
-                report->rows, report->met, report->missed, report->unjudged);
+        fprintf(report->file,
+                "\n%zu rows: %zu bars met, %zu missed, %zu lost in noise, %zu without their peer\n",
+                report->rows, met, missed, noise, unjudged);
 }

@@ -79,17 +79,17 @@ keel_status_t row_run(const row_t *row, const plan_t *plan, setting_t *setting,
     result->row = row;
     result->rounds = plan->once ? 1 : row->rounds ? row->rounds : plan->rounds;
     setting->job = row->job;
-    setting->once = plan->once;
     if (!row->rounds) setting->job.samples = (uint32_t)(row->job.samples * plan->effort);
     if (!setting->job.samples || plan->once) setting->job.samples = 1;
 
     while (result->side_count < MAX_SIDES && row->sides[result->side_count]) {
-        result->sides[result->side_count].name = row->sides[result->side_count]->name;
-        result->side_count++;
-        if (plan->once) break;
+        side_result_t *side = &result->sides[result->side_count];
+        side->name = row->sides[result->side_count]->name;
+        if (result->side_count++ && plan->alone) strcpy(side->absent, "left out");
     }
     for (; begun < result->side_count && !status; begun++)
-        status = side_begin(row->sides[begun], setting, &states[begun], &result->sides[begun]);
+        if (!result->sides[begun].absent[0])
+            status = side_begin(row->sides[begun], setting, &states[begun], &result->sides[begun]);
     if (!status) status = rounds_run(row, plan, states, result);
     for (size_t s = 0; s < begun; s++)
         if (states[s]) row->sides[s]->end(states[s]);
