@@ -142,12 +142,14 @@ void gate_wait(gate_t *gate);
 // False if it stayed shut for that long.
 bool gate_wait_ms(gate_t *gate, unsigned ms);
 
-// A host call that waits at `gate` and opens `entered` on its way in; both may be NULL.
+// A host call that opens `entered` on its way in and waits at `gate`.
 typedef struct hold_t {
     gate_t *entered;
     gate_t *gate;
 } hold_t;
 hold_t *new_hold(void);
 keel_op_t op_hold(hold_t *hold);
+// Waits until the call is inside; leaves the test if its submission, `done`, ended without it.
+void hold_entered(hold_t *hold, keel_point_t done);
 
 #endif

@@ -129,6 +129,18 @@ keel_op_t op_hold(hold_t *hold)
     return keel_op_host_call(hold_call, hold);
 }
 
+void hold_entered(hold_t *hold, keel_point_t done)
+{
+    uint64_t start = keel_now_ns();
+    while (!gate_wait_ms(hold->entered, 2)) {
+        if (ended(done) && !gate_is_open(hold->entered)) {
+            reach(done);
+            check_failed(HERE, "the submission ended without its host call");
+        }
+        if (keel_now_ns() - start > patience()) check_failed(HERE, "the host call never came");
+    }
+}
+
 void sleep_ms(unsigned ms)
 {
     struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue-ordered memory: alloca and dealloca among other work.
+#include "suite/suite.h"
+
+#define POOLS .needs = KEEL_CAP_QUEUE_ALLOCA
+#define RUNS  .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_EXECUTES
+
+static bool is_resident(keel_buffer_t *buffer)
+{
+    keel_buffer_info_t info;
+    keel_buffer_info(buffer, &info);
+    return info.resident;
+}
+
+static uint64_t waiting_in(keel_pool_t *pool)
+{
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    return stats.waiting;
+}
+
+TEST(alloca, basic, RUNS)
+{
+    keel_buffer_t *x = NULL;
+    keel_point_t ready, done;
+    TRY(keel_queue_alloca(the_queue(), NULL, 1000, &x, &ready));
+    OWN(x);
+    CHECK_EQ(keel_buffer_size(x), 1000);
+    keel_point_t filled = submit_after(KEEL_AFTER(ready), keel_op_fill(keel_whole(x), 5, 1));
+    reach(filled);
+    check_filled(x, 0, 1000, 5);
+    TRY(keel_queue_dealloca(the_queue(), KEEL_AFTER(filled), x, &done));
+    reach(done);
+    CHECK(!is_resident(x));
+}
+
+TEST(alloca, metadata, POOLS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 100);
+    keel_buffer_info_t info;
+    uint64_t address;
+    keel_buffer_info(x, &info);
+    CHECK(info.queue_ordered);
+    CHECK(!info.resident);
+    CHECK_EQ(info.access, KEEL_ACCESS_ALL);
+    CHECK_EQ(info.size, 100);
+    CHECK(info.root == x);
+    FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_address(x, &address));
+    reach(submit(keel_op_alloca(x)));
+    CHECK(is_resident(x));
+    TRY(keel_buffer_address(x, &address));
+    CHECK(address);
+    reach(submit(keel_op_dealloca(x)));
+    CHECK(!is_resident(x));
+    FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_address(x, &address));
+}
+
+// Nothing happens, and nobody is held up, before the waits are satisfied.
+TEST(alloca, waits_for_points, POOLS)
+{
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    keel_point_t ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(x));
+    CHECK(!is_resident(x));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(ready);
+    CHECK(is_resident(x));
+}
+
+TEST(alloca, size_zero, POOLS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 0);
+    reach(submit(keel_op_alloca(x)));
+    reach(submit(keel_op_dealloca(x)));
+}
+
+TEST(alloca, cycle, RUNS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    for (uint8_t i = 1; i < 30; i++) {
+        row("round %u", i);
+        keel_buffer_t *x = new_reserved(pool, 4096);
+        keel_point_t a = submit(keel_op_alloca(x));
+        keel_point_t b = submit_after(KEEL_AFTER(a), keel_op_fill(keel_whole(x), i, 1));
+        reach(b);
+        check_filled(x, 0, 4096, i);
+        reach(submit_after(KEEL_AFTER(b), keel_op_dealloca(x)));
+        drop(x);
+    }
+}
+
+TEST(alloca, same_buffer_again, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(4096, 0), 4096);
+    for (uint8_t i = 1; i < 10; i++) {
+        row("round %u", i);
+        reach(submit(keel_op_alloca(x)));
+        reach(submit(keel_op_fill(keel_whole(x), i, 1)));
+        check_filled(x, 0, 4096, i);
+        reach(submit(keel_op_dealloca(x)));
+    }
+}
+
+// All of it in one submission, ordered by barriers.
+TEST(alloca, in_one_submission, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 256), *y = new_buffer(256);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_barrier(),
+                 keel_op_fill(keel_whole(x), 7, 1), keel_op_barrier(),
+                 keel_op_copy(keel_whole(x), keel_whole(y)), keel_op_barrier(),
+                 keel_op_dealloca(x)));
+    check_filled(y, 0, 256, 7);
+    CHECK(!is_resident(x));
+}
+
+// A chain on one small pool: each alloca depends on the dealloca before, all submitted at once.
+TEST(alloca, chained, RUNS)
+{
+    enum { N = 50 };
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *out = new_buffer(N);
+    keel_point_t last = keel_point(gate, 1);
+    for (uint32_t i = 0; i < N; i++) {
+        keel_buffer_t *x = new_reserved(pool, 4096);
+        last = submit_after(KEEL_AFTER(last), keel_op_alloca(x));
+        last = submit_after(KEEL_AFTER(last), keel_op_fill(keel_whole(x), i + 1, 1));
+        last = submit_after(KEEL_AFTER(last),
+                            keel_op_copy(keel_span(x, 4095, 1), keel_span(out, i, 1)));
+        last = submit_after(KEEL_AFTER(last), keel_op_dealloca(x));
+        drop(x);
+    }
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(last);
+    uint8_t expected[N];
+    for (uint32_t i = 0; i < N; i++) expected[i] = (uint8_t)(i + 1);
+    check_bytes(out, 0, expected, N);
+}
+
+// Full, but a dealloca is on its way: the alloca waits for it and for nothing else.
+TEST(alloca, waits_for_a_dealloca, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
+    keel_point_t ready = submit(keel_op_alloca(y));
+    sleep_ms(5);
+    CHECK(!ended(ready));
+    CHECK_EQ(waiting_in(pool), 1);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(ready);
+    reach(freed);
+    CHECK(is_resident(y));
+    CHECK_EQ(waiting_in(pool), 0);
+}
+
+TEST(alloca, waits_for_a_dealloca_of_another_queue, POOLS)
+{
+    keel_pool_t *pool = new_pool(8192, 4096);
+    keel_queue_t *other = new_queue(0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *a = new_reserved(pool, 4096), *b = new_reserved(pool, 4096);
+    keel_buffer_t *c = new_reserved(pool, 4096);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(a), keel_op_alloca(b)));
+    TRY(keel_queue_dealloca(other, KEEL_AFTER(keel_point(gate, 1)), b, NULL));
+    keel_point_t ready = submit(keel_op_alloca(c));
+    CHECK(!ended(ready));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(ready);
+}
+
+TEST(alloca, several_wait_for_several, POOLS)
+{
+    enum { N = 6 };
+    keel_pool_t *pool = new_pool(N * 1024, 1024);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *old[N], *fresh[N];
+    keel_point_t ready[N];
+    for (int i = 0; i < N; i++) {
+        old[i] = new_reserved(pool, 1024);
+        reach(submit(keel_op_alloca(old[i])));
+    }
+    for (uint64_t i = 0; i < N; i++) {
+        submit_after(KEEL_AFTER(keel_point(gate, i + 1)), keel_op_dealloca(old[i]));
+    }
+    for (int i = 0; i < N; i++) {
+        fresh[i] = new_reserved(pool, 1024);
+        ready[i] = submit(keel_op_alloca(fresh[i]));
+    }
+    CHECK_EQ(waiting_in(pool), N);
+    for (uint64_t i = 0; i < N; i++) {
+        TRY(keel_semaphore_signal(gate, i + 1));
+        uint64_t start = keel_now_ns();
+        while (waiting_in(pool) > N - 1 - i && keel_now_ns() - start < patience()) sleep_ms(1);
+        CHECK_EQ(waiting_in(pool), N - 1 - i);
+    }
+    TRY(keel_wait(ready, N, KEEL_ALL, patience()));
+}
+
+// The dealloca comes, but does not help: the alloca fails rather than waits for ever.
+TEST(alloca, dealloca_that_does_not_help, POOLS)
+{
+    keel_pool_t *pool = new_pool(8192, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *a = new_reserved(pool, 4096), *b = new_reserved(pool, 4096);
+    keel_buffer_t *large = new_reserved(pool, 8192);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(a), keel_op_alloca(b)));
+    keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(a));
+    keel_point_t ready = submit(keel_op_alloca(large));
+    CHECK(!ended(ready));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(freed);
+    reach_failure_saying(ready, KEEL_RESOURCE_EXHAUSTED, "8192");
+}
+
+// A dealloca that fails frees nothing, and those that waited for it are told.
+TEST(alloca, failed_dealloca_does_not_free, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    buffer_put(x, 0, "here", 4);
+    keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
+    keel_point_t ready = submit(keel_op_alloca(y));
+    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_ABORTED, "not today"));
+    reach_failure(freed, KEEL_ABORTED);
+    reach_failure(ready, KEEL_RESOURCE_EXHAUSTED);
+    CHECK(is_resident(x));
+    check_bytes(x, 0, "here", 4);
+}
+
+// Work that waits for an alloca that fails, fails with its cause.
+TEST(alloca, failure_reaches_users, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t ready = submit(keel_op_alloca(y));
+    keel_point_t filled = submit_after(KEEL_AFTER(ready), keel_op_fill(keel_whole(y), 1, 1));
+    reach_failure_saying(filled, KEEL_RESOURCE_EXHAUSTED, "4096");
+}
+
+TEST(alloca, use_before_alloca_fails, POOLS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    reach_failure(submit(keel_op_fill(keel_whole(x), 1, 1)), KEEL_FAILED_PRECONDITION);
+}
+
+TEST(alloca, use_after_dealloca_fails, POOLS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64), *y = new_buffer(64);
+    reach(submit(keel_op_alloca(x)));
+    reach(submit(keel_op_dealloca(x)));
+    reach_failure(submit(keel_op_fill(keel_whole(x), 1, 1)), KEEL_FAILED_PRECONDITION);
+    reach_failure(submit(keel_op_copy(keel_whole(x), keel_whole(y))), KEEL_FAILED_PRECONDITION);
+    reach_failure(submit(keel_op_copy(keel_whole(y), keel_whole(x))), KEEL_FAILED_PRECONDITION);
+    reach_failure(submit(keel_op_update(x, 0, "x", 1)), KEEL_FAILED_PRECONDITION);
+}
+
+TEST(alloca, dispatch_without_memory_fails, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    reach_failure(
+        submit(keel_op_dispatch(kernel("tally"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(x))),
+        KEEL_FAILED_PRECONDITION);
+}
+
+TEST(alloca, twice_fails, POOLS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    reach(submit(keel_op_alloca(x)));
+    reach_failure(submit(keel_op_alloca(x)), KEEL_FAILED_PRECONDITION);
+    CHECK(is_resident(x));
+    reach(submit(keel_op_dealloca(x)));
+    reach_failure(submit(keel_op_dealloca(x)), KEEL_FAILED_PRECONDITION);
+}
+
+TEST(alloca, bad_arguments, POOLS)
+{
+    keel_buffer_t *plain = new_buffer(64), *reserved = new_reserved(new_pool(0, 0), 64);
+    keel_buffer_t *part = new_subspan(reserved, 0, 32);
+    keel_queue_t *q = the_queue();
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer",
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(NULL), NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer",
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_dealloca(NULL), NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "reserved",
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(plain), NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "reserved",
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_dealloca(plain), NULL));
+    FAILS(KEEL_INVALID_ARGUMENT, keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(part), NULL));
+}
+
+// Subspans of a reserved buffer come alive with it.
+TEST(alloca, subspans_before_memory, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64), *part = new_subspan(x, 16, 16);
+    CHECK(!is_resident(part));
+    keel_point_t ready = submit(keel_op_alloca(x));
+    reach(submit_after(KEEL_AFTER(ready), keel_op_fill(keel_whole(part), 3, 1)));
+    CHECK(is_resident(part));
+    check_filled(x, 16, 16, 3);
+    uint64_t whole, sub;
+    TRY(keel_buffer_address(x, &whole));
+    TRY(keel_buffer_address(part, &sub));
+    CHECK_EQ(sub, whole + 16);
+}
+
+// A recording may name a buffer directly before it has memory, and be bound to one that has none.
+TEST(alloca, recorded_before_memory, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    keel_recording_t *recording = RECORD(0, keel_op_fill(keel_whole(x), 9, 1));
+    keel_point_t ready = submit(keel_op_alloca(x));
+    reach(submit_after(KEEL_AFTER(ready), keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    check_filled(x, 0, 64, 9);
+}
+
+TEST(alloca, bound_before_memory, RUNS)
+{
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    keel_recording_t *recording = RECORD(1, keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 8, 1));
+    keel_point_t ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(x));
+    keel_point_t done = submit_after(KEEL_AFTER(ready), keel_op_execute(recording, KEEL_BIND(x)));
+    CHECK(!ended(done));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    check_filled(x, 0, 64, 8);
+}
+
+TEST(alloca, recorded_without_memory_fails, RUNS)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    keel_recording_t *recording = RECORD(0, keel_op_fill(keel_whole(x), 9, 1));
+    reach_failure(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)), KEEL_FAILED_PRECONDITION);
+    reach(submit(keel_op_alloca(x)));
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+}
+
+// Released by the application at once; the queue keeps it while it needs it.
+TEST(alloca, released_while_pending, RUNS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *out = new_buffer(4096);
+    keel_point_t a = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(x));
+    keel_point_t b = submit_after(KEEL_AFTER(a), keel_op_fill(keel_whole(x), 6, 1));
+    keel_point_t c = submit_after(KEEL_AFTER(b), keel_op_copy(keel_whole(x), keel_whole(out)));
+    keel_point_t d = submit_after(KEEL_AFTER(c), keel_op_dealloca(x));
+    drop(x);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(d);
+    check_filled(out, 0, 4096, 6);
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    CHECK_EQ(stats.used, 0);
+}
+
+TEST(alloca, pipelined, RUNS)
+{
+    enum { N = 20, DEPTH = 3 };
+    keel_pool_t *pool = new_pool(DEPTH * 4096, 4096);
+    keel_buffer_t *out = new_buffer(N);
+    keel_recording_t *recording = RECORD(2, keel_op_copy(keel_slot(0, 0, 1), keel_slot(1, 0, 1)));
+    keel_point_t freed[N];
+    for (uint32_t i = 0; i < N; i++) {
+        keel_buffer_t *x = new_reserved(pool, 4096);
+        keel_point_t a = submit(keel_op_alloca(x));
+        keel_point_t b = submit_after(KEEL_AFTER(a), keel_op_fill(keel_whole(x), 100 + i, 1));
+        keel_point_t c = submit_after(
+            KEEL_AFTER(b), keel_op_execute(recording, KEEL_BIND(x, keel_span(out, i, 1))));
+        freed[i] = submit_after(KEEL_AFTER(c), keel_op_dealloca(x));
+        drop(x);
+    }
+    TRY(keel_wait(freed, N, KEEL_ALL, patience()));
+    for (uint32_t i = 0; i < N; i++) check_filled(out, i, 1, (uint8_t)(100 + i));
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executables: loading, entry points, globals.
+#include "suite/suite.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define RUNS .needs = KEEL_CAP_EXECUTES
+
+static keel_status_t load(const void *data, size_t size, const char *path)
+{
+    keel_executable_options_t options = {.data = data, .size = size, .path = path};
+    keel_executable_t *executable = NULL;
+    keel_status_t status = keel_executable_load(the_device(), &options, &executable);
+    keel_executable_release(executable);
+    return status;
+}
+
+TEST(executable, load_from_memory, RUNS)
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    // The image is borrowed for the call only.
+    void *copy = scratch(size);
+    memcpy(copy, data, size);
+    keel_executable_options_t options = {.data = copy, .size = size, .name = "mine"};
+    keel_executable_t *executable = NULL;
+    TRY(keel_executable_load(the_device(), &options, &executable));
+    OWN(executable);
+    drop(copy);
+    keel_entry_t entry;
+    TRY(keel_executable_entry(executable, "tally", &entry));
+    keel_buffer_t *word = new_buffer(4);
+    reach(submit(keel_op_dispatch(entry, keel_groups(3, 1, 1), NULL, 0, KEEL_BIND(word))));
+    CHECK_EQ(buffer_u32(word, 0), 3);
+}
+
+static void remove_file(void *user)
+{
+    unlink(user);
+}
+
+static const char *write_file(const void *data, size_t size)
+{
+    char *path = scratch(64);
+    strcpy(path, "/tmp/keel-conformance-XXXXXX");
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    own_cleanup(remove_file, path);
+    ssize_t written = write(fd, data, size);
+    close(fd);
+    CHECK(written == (ssize_t)size);
+    return path;
+}
+
+TEST(executable, load_from_a_path, RUNS)
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    const char *path = write_file(data, size);
+    keel_executable_options_t options = {.path = path};
+    keel_executable_t *executable = NULL;
+    TRY(keel_executable_load(the_device(), &options, &executable));
+    OWN(executable);
+    CHECK_GE(keel_executable_count(executable), 10);
+    keel_entry_t entry;
+    FAILS_SAYING(KEEL_NOT_FOUND, path, keel_executable_entry(executable, "missing", &entry));
+}
+
+TEST(executable, load_twice, RUNS)
+{
+    keel_executable_t *a = kernels(), *b = kernels_on(the_device());
+    CHECK(a != b);
+    drop(a);
+    keel_entry_t entry;
+    TRY(keel_executable_entry(b, "empty", &entry));
+    reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_NO_BINDINGS)));
+}
+
+// Two loads of one image do not share their variables.
+TEST(executable, load_twice_is_two, RUNS)
+{
+    keel_executable_t *a = kernels_on(the_device()), *b = kernels_on(the_device());
+    keel_entry_t entry;
+    keel_buffer_t *out = new_buffer(16);
+    uint32_t five = 5, zero = 0;
+    TRY(keel_executable_entry(a, "use_global", &entry));
+    reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), &five, 4, KEEL_BIND(out))));
+    CHECK_EQ(buffer_u32(out, 0), 16);
+    TRY(keel_executable_entry(b, "use_global", &entry));
+    reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), &zero, 4, KEEL_BIND(out))));
+    CHECK_EQ(buffer_u32(out, 0), 11);
+}
+
+TEST(executable, damaged_images, RUNS)
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    const size_t sizes[] = {1, 4, 16, 63, 64, 100, size / 4, size / 2, size - 1};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        row("the first %zu of %zu bytes", sizes[i], size);
+        void *part = scratch(sizes[i]);
+        memcpy(part, data, sizes[i]);
+        FAILS(KEEL_CORRUPT, load(part, sizes[i], NULL));
+    }
+    FAILS(KEEL_CORRUPT, load("this is no image at all, is it?", 31, NULL));
+    void *zeros = scratch(4096);
+    FAILS(KEEL_CORRUPT, load(zeros, 4096, NULL));
+}
+
+// Each byte of the headers changed in turn: an error or not, but never a crash.
+TEST(executable, flipped_bytes, RUNS, .heavy = true)
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    unsigned char *copy = scratch(size);
+    for (size_t i = 0; i < 64; i++) {
+        row("byte %zu", i);
+        memcpy(copy, data, size);
+        copy[i] ^= 0xff;
+        keel_status_t status = load(copy, size, NULL);
+        keel_code_t code = keel_status_code(status);
+        if (code != KEEL_CORRUPT && code != KEEL_UNSUPPORTED) TRY(status);
+        keel_status_release(status);
+    }
+}
+
+TEST(executable, another_machine, RUNS, .driver = "cpu")
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    unsigned char *copy = scratch(size);
+    memcpy(copy, data, size);
+    memcpy(copy + 18, "\x08\x00", 2); // e_machine: MIPS
+    FAILS_SAYING(KEEL_UNSUPPORTED, "MIPS", load(copy, size, NULL));
+    memcpy(copy, data, size);
+    copy[4] = 1; // 32 bits
+    FAILS_SAYING(KEEL_UNSUPPORTED, "32", load(copy, size, NULL));
+}
+
+// A library that is no module: everything is in order but for the table.
+TEST(executable, without_the_table, RUNS, .driver = "cpu")
+{
+    keel_executable_options_t options = {.path = "libm.so.6"};
+    static const char *const places[] = {"/lib/aarch64-linux-gnu/libm.so.6",
+                                         "/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        if (access(places[i], R_OK) == 0) options.path = places[i];
+    }
+    if (options.path[0] != '/') return;
+    keel_executable_t *executable = NULL;
+    FAILS_SAYING(KEEL_CORRUPT, "keel_host_library",
+                 keel_executable_load(the_device(), &options, &executable));
+}
+
+TEST(executable, load_bad_arguments, RUNS)
+{
+    const void *data;
+    size_t size;
+    kernels_image(&data, &size);
+    keel_executable_options_t good = {.data = data, .size = size}, none = {.name = "none"};
+    keel_executable_options_t both = {.data = data, .size = size, .path = "/dev/null"};
+    keel_executable_t *executable = NULL;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "device", keel_executable_load(NULL, &good, &executable));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "options",
+                 keel_executable_load(the_device(), NULL, &executable));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable",
+                 keel_executable_load(the_device(), &good, NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "path",
+                 keel_executable_load(the_device(), &none, &executable));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "path",
+                 keel_executable_load(the_device(), &both, &executable));
+    FAILS(KEEL_NOT_FOUND, load(NULL, 0, "/no/such/file"));
+    CHECK(executable == NULL);
+}
+
+TEST(executable, entries, RUNS)
+{
+    size_t count = keel_executable_count(kernels());
+    CHECK_EQ(count, 21);
+    for (uint32_t i = 0; i < count; i++) {
+        keel_entry_info_t info;
+        keel_entry_t entry;
+        TRY(keel_executable_info(kernels(), i, &info));
+        row("%s", info.name);
+        TRY(keel_executable_entry(kernels(), info.name, &entry));
+        CHECK(entry.executable == kernels());
+        CHECK_EQ(entry.index, i);
+    }
+}
+
+TEST(executable, entry_info, RUNS)
+{
+    keel_entry_info_t info;
+    TRY(keel_executable_info(kernels(), kernel("describe").index, &info));
+    CHECK_STR(info.name, "describe");
+    CHECK_EQ(info.group_size[0], 4);
+    CHECK_EQ(info.group_size[1], 3);
+    CHECK_EQ(info.group_size[2], 2);
+    CHECK_EQ(info.constants, 12);
+    CHECK_EQ(info.bindings, 1);
+    CHECK_EQ(info.local_memory, 128);
+}
+
+TEST(executable, entry_not_found, RUNS)
+{
+    keel_entry_t entry;
+    FAILS_SAYING(KEEL_NOT_FOUND, "tall", keel_executable_entry(kernels(), "tall", &entry));
+    FAILS_SAYING(KEEL_NOT_FOUND, "saxpy", keel_executable_entry(kernels(), "tall", &entry));
+    FAILS(KEEL_NOT_FOUND, keel_executable_entry(kernels(), "", &entry));
+    FAILS(KEEL_NOT_FOUND, keel_executable_entry(kernels(), "TALLY", &entry));
+}
+
+TEST(executable, entry_bad_arguments, RUNS)
+{
+    keel_entry_t entry;
+    keel_entry_info_t info;
+    uint32_t count = (uint32_t)keel_executable_count(kernels());
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable", keel_executable_entry(NULL, "x", &entry));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "name", keel_executable_entry(kernels(), NULL, &entry));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "entry", keel_executable_entry(kernels(), "add", NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable", keel_executable_info(NULL, 0, &info));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "info", keel_executable_info(kernels(), 0, NULL));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index", keel_executable_info(kernels(), count, &info));
+    FAILS(KEEL_OUT_OF_RANGE, keel_executable_info(kernels(), UINT32_MAX, &info));
+}
+
+TEST(executable, bindings, RUNS)
+{
+    keel_binding_info_t infos[3];
+    memset(infos, 0x5a, sizeof infos);
+    TRY(keel_executable_bindings(kernels(), kernel("abs").index, 2, infos));
+    CHECK_STR(infos[0].name, "in");
+    CHECK_STR(infos[1].name, "out");
+    CHECK_EQ(infos[0].access, KEEL_ACCESS_READ);
+    CHECK_EQ(infos[1].access, KEEL_ACCESS_WRITE);
+    CHECK_EQ(infos[2].access, 0x5a5a5a5a);
+    TRY(keel_executable_bindings(kernels(), kernel("add").index, 1, infos));
+    CHECK_STR(infos[0].name, "");
+    CHECK_STR(infos[1].name, "out"); // beyond the capacity nothing is written
+}
+
+TEST(executable, bindings_bad_arguments, RUNS)
+{
+    keel_binding_info_t info;
+    uint32_t index = kernel("abs").index;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable",
+                 keel_executable_bindings(NULL, index, 1, &info));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "bindings",
+                 keel_executable_bindings(kernels(), index, 1, NULL));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index", keel_executable_bindings(kernels(), 1000, 1, &info));
+    TRY(keel_executable_bindings(kernels(), index, 0, NULL));
+}
+
+TEST(executable, global, RUNS)
+{
+    keel_buffer_t *global = NULL, *out = new_buffer(16);
+    TRY(keel_executable_global(kernels(), "shared_words", &global));
+    OWN(global);
+    CHECK_EQ(keel_buffer_size(global), 16);
+    CHECK_EQ(buffer_u32(global, 2), 33);
+    uint32_t hundred = 100, one = 1;
+    buffer_put(global, 8, &hundred, 4);
+    reach(submit(
+        keel_op_dispatch(kernel("use_global"), keel_groups(1, 1, 1), &one, 4, KEEL_BIND(out))));
+    CHECK_EQ(buffer_u32(out, 2), 101);
+    CHECK_EQ(buffer_u32(global, 3), 45);
+}
+
+TEST(executable, global_in_queue_order, RUNS)
+{
+    keel_buffer_t *global = NULL, *out = new_buffer(16);
+    TRY(keel_executable_global(kernels(), "shared_words", &global));
+    OWN(global);
+    uint32_t one = 1;
+    reach(SUBMIT(
+        KEEL_NO_WAITS, keel_op_fill(keel_whole(global), 7, 4), keel_op_barrier(),
+        keel_op_dispatch(kernel("use_global"), keel_groups(1, 1, 1), &one, 4, KEEL_BIND(out))));
+    CHECK_EQ(buffer_u32(out, 3), 8);
+}
+
+// The buffer keeps the executable.
+TEST(executable, global_retains, RUNS)
+{
+    keel_buffer_t *global = NULL;
+    TRY(keel_executable_global(kernels(), "shared_words", &global));
+    OWN(global);
+    drop(kernels());
+    CHECK_EQ(buffer_u32(global, 0), 11);
+    keel_live_t live;
+    keel_live_objects(&live);
+    CHECK_EQ(live.executables, 1);
+    drop(global);
+    keel_live_objects(&live);
+    CHECK_EQ(live.executables, 0);
+}
+
+TEST(executable, global_bad_arguments, RUNS)
+{
+    keel_buffer_t *global = NULL;
+    FAILS_SAYING(KEEL_NOT_FOUND, "secrets", keel_executable_global(kernels(), "secrets", &global));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable", keel_executable_global(NULL, "x", &global));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "name", keel_executable_global(kernels(), NULL, &global));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer",
+                 keel_executable_global(kernels(), "shared_words", NULL));
+    CHECK(global == NULL);
+}
+
+TEST(executable, released_with_work_in_flight, RUNS)
+{
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *word = new_buffer(4);
+    keel_op_t op =
+        keel_op_dispatch(kernel("tally"), keel_groups(5, 1, 1), NULL, 0, KEEL_BIND(word));
+    keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)), op);
+    drop(kernels());
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    CHECK_EQ(buffer_u32(word, 0), 5);
+}
+
+TEST(executable, retain_and_release, RUNS)
+{
+    keel_executable_t *executable = kernels();
+    CHECK(keel_executable_retain(executable) == executable);
+    keel_executable_release(executable);
+    keel_executable_release(NULL);
+    CHECK_GE(keel_executable_count(executable), 1);
+}
+
+static void load_in_a_loop(void *user)
+{
+    for (size_t i = 0; i < few(64); i++) {
+        keel_executable_options_t options = {.name = "loop"};
+        keel_executable_t *executable = NULL;
+        keel_entry_t entry;
+        kernels_image(&options.data, &options.size);
+        TRY(keel_executable_load(the_device(), &options, &executable));
+        keel_status_t status = keel_executable_entry(executable, "empty", &entry);
+        keel_executable_release(executable);
+        TRY(status);
+    }
+}
+
+TEST(executable, loaded_by_many_threads, RUNS)
+{
+    the_device();
+    thread_t *threads[3];
+    for (int i = 0; i < 3; i++) threads[i] = thread_start(load_in_a_loop, NULL);
+    for (int i = 0; i < 3; i++) thread_join(threads[i]);
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory from and for outside: host pointers, device addresses, file descriptors.
+#include "suite/suite.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOST  .needs = KEEL_CAP_IMPORT_HOST
+#define FD    .needs = KEEL_CAP_EXPORT_FD
+#define RUNS_ | KEEL_CAP_EXECUTES
+
+static atomic_int released;
+
+static void on_release(void *user)
+{
+    EXPECT(user == &released);
+    atomic_fetch_add(&released, 1);
+}
+
+static keel_buffer_t *import_host(void *memory, uint64_t size, uint32_t access)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = memory,
+                                .size = size,
+                                .release = on_release,
+                                .user = &released};
+    keel_buffer_options_t options = {.access = access, .name = "imported"};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_import(the_device(), &external, &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+TEST(external, import_host, HOST RUNS_)
+{
+    uint8_t *memory = scratch(4096);
+    memset(memory, 1, 4096);
+    keel_buffer_t *x = import_host(memory + 3, 1000, 0), *y = new_buffer(1000);
+    CHECK_EQ(keel_buffer_size(x), 1000);
+    reach(submit(keel_op_copy(keel_whole(x), keel_whole(y))));
+    check_filled(y, 0, 1000, 1);
+    reach(submit(keel_op_fill(keel_whole(x), 2, 1)));
+    CHECK_EQ(memory[2], 1);
+    CHECK_EQ(memory[3], 2);
+    CHECK_EQ(memory[1002], 2);
+    CHECK_EQ(memory[1003], 1);
+}
+
+// The callback comes once, when the last user is gone.
+TEST(external, import_host_release, HOST)
+{
+    uint8_t *memory = scratch(64);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = import_host(memory, 64, 0);
+    keel_buffer_t *part = new_subspan(x, 0, 32);
+    keel_point_t done =
+        submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_whole(part), 1, 1));
+    drop(x);
+    drop(part);
+    CHECK_EQ(atomic_load(&released), 0);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    drop(the_device());
+    CHECK_EQ(atomic_load(&released), 1);
+}
+
+TEST(external, import_host_without_callback, HOST)
+{
+    uint8_t *memory = scratch(64);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
+    for (int i = 0; i < 3; i++) { // and again, since nothing of it stays registered
+        row("round %d", i);
+        keel_buffer_t *buffer = NULL;
+        TRY(keel_buffer_import(the_device(), &external, NULL, &buffer));
+        keel_buffer_release(buffer);
+    }
+}
+
+TEST(external, import_host_twice_at_once, HOST RUNS_)
+{
+    uint8_t *memory = scratch(64);
+    keel_buffer_t *x = import_host(memory, 64, 0), *y = import_host(memory, 64, 0);
+    reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
+    reach(submit(keel_op_fill(keel_span(y, 32, 32), 2, 1)));
+    CHECK_EQ(memory[31], 1);
+    CHECK_EQ(memory[32], 2);
+    drop(x);
+    CHECK_EQ(atomic_load(&released), 1);
+    reach(submit(keel_op_fill(keel_whole(y), 3, 1)));
+    CHECK_EQ(memory[0], 3);
+}
+
+TEST(external, import_host_access, HOST)
+{
+    keel_buffer_t *x = import_host(scratch(64), 64, KEEL_ACCESS_READ);
+    FAILS_SAYING(KEEL_PERMISSION_DENIED, "imported",
+                 keel_queue_fill(the_queue(), KEEL_NO_WAITS, keel_whole(x), 0, 1, NULL));
+}
+
+TEST(external, import_host_for_kernels, HOST RUNS_)
+{
+    int32_t *memory = scratch(64 * 4);
+    for (int i = 0; i < 64; i++) memory[i] = -i;
+    keel_buffer_t *x = import_host(memory, 64 * 4, 0), *y = new_buffer(64 * 4);
+    reach(submit(keel_op_dispatch(kernel("abs"), keel_groups(4, 1, 1), NULL, 0, KEEL_BIND(x, y))));
+    for (uint32_t i = 0; i < 64; i++) CHECK_EQ(buffer_u32(y, i), i);
+}
+
+TEST(external, import_counts_no_memory, HOST)
+{
+    keel_memory_stats_t before, after;
+    TRY(keel_device_memory(the_device(), &before));
+    import_host(scratch(1 << 16), 1 << 16, 0);
+    TRY(keel_device_memory(the_device(), &after));
+    CHECK_LE(after.used, before.used + 4096);
+}
+
+TEST(external, import_bad_arguments, HOST)
+{
+    char memory[16];
+    keel_external_t good = {.kind = KEEL_EXTERNAL_HOST,
+                            .handle.host = memory,
+                            .size = 16,
+                            .release = on_release,
+                            .user = &released};
+    keel_external_t null = good, kind = good;
+    keel_buffer_options_t usage = {.usage = 1u << 30};
+    keel_buffer_t *buffer = NULL;
+    null.handle.host = NULL;
+    kind.kind = (keel_external_kind_t)77;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "device", keel_buffer_import(NULL, &good, NULL, &buffer));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "external",
+                 keel_buffer_import(the_device(), NULL, NULL, &buffer));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer",
+                 keel_buffer_import(the_device(), &good, NULL, NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "host",
+                 keel_buffer_import(the_device(), &null, NULL, &buffer));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "kind",
+                 keel_buffer_import(the_device(), &kind, NULL, &buffer));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "usage",
+                 keel_buffer_import(the_device(), &good, &usage, &buffer));
+    CHECK(buffer == NULL);
+    CHECK_EQ(atomic_load(&released), 0); // on failure it is not called
+}
+
+TEST(external, export_host, HOST RUNS_)
+{
+    keel_buffer_t *x = new_buffer_filled(64, 4), *part = new_subspan(x, 16, 16);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+    TRY(keel_buffer_export(part, &external));
+    CHECK_EQ(external.size, 16);
+    reach(submit(keel_op_fill(keel_span(x, 16, 8), 5, 1)));
+    const uint8_t *bytes = external.handle.host;
+    CHECK_EQ(bytes[0], 5);
+    CHECK_EQ(bytes[8], 4);
+}
+
+TEST(external, export_device_address, HOST)
+{
+    keel_buffer_t *x = new_buffer(64);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    uint64_t address;
+    TRY(keel_buffer_export(x, &external));
+    TRY(keel_buffer_address(x, &address));
+    CHECK_EQ(external.handle.device, address);
+    CHECK_EQ(external.size, 64);
+}
+
+TEST(external, import_device_address, HOST RUNS_)
+{
+    keel_buffer_t *x = new_buffer_filled(64, 1);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    TRY(keel_buffer_export(x, &external));
+    keel_buffer_t *y = NULL;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &y));
+    OWN(y);
+    CHECK_EQ(keel_buffer_size(y), 64);
+    reach(submit(keel_op_fill(keel_span(y, 0, 8), 2, 1)));
+    check_filled(x, 0, 8, 2);
+    check_filled(x, 8, 56, 1);
+}
+
+TEST(external, export_bad_arguments, HOST)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer", keel_buffer_export(NULL, &external));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "external", keel_buffer_export(new_buffer(16), NULL));
+    external.kind = (keel_external_kind_t)9;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "kind", keel_buffer_export(new_buffer(16), &external));
+}
+
+TEST(external, export_without_memory, .needs = KEEL_CAP_QUEUE_ALLOCA)
+{
+    keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_export(x, &external));
+}
+
+static void close_descriptor(void *user)
+{
+    close((int)(intptr_t)user);
+}
+
+static keel_buffer_t *exportable(uint64_t size)
+{
+    keel_buffer_options_t options = {.size = size,
+                                     .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH |
+                                              KEEL_USAGE_MAP | KEEL_USAGE_EXPORT};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+static keel_external_t export_fd(keel_buffer_t *buffer)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    TRY(keel_buffer_export(buffer, &external));
+    CHECK(external.handle.fd >= 0);
+    own_cleanup(close_descriptor, (void *)(intptr_t)external.handle.fd);
+    return external;
+}
+
+TEST(external, export_fd, FD RUNS_)
+{
+    keel_buffer_t *x = exportable(10000);
+    keel_external_t external = export_fd(x);
+    CHECK_EQ(external.size, 10000);
+    reach(submit(keel_op_fill(keel_whole(x), 7, 1)));
+    uint8_t *p = mmap(NULL, external.size, PROT_READ | PROT_WRITE, MAP_SHARED, external.handle.fd,
+                      (off_t)external.offset);
+    CHECK(p != MAP_FAILED);
+    bool seen = p[0] == 7 && p[9999] == 7;
+    p[1] = 9;
+    munmap(p, external.size);
+    CHECK(seen);
+    check_filled(x, 1, 1, 9);
+}
+
+TEST(external, export_fd_is_new_each_time, FD)
+{
+    keel_buffer_t *x = exportable(4096);
+    int a = export_fd(x).handle.fd, b = export_fd(x).handle.fd;
+    CHECK(a != b);
+    CHECK(fcntl(a, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(external, export_fd_outlives_the_buffer, FD)
+{
+    keel_buffer_t *x = exportable(4096);
+    buffer_put(x, 0, "words", 5);
+    keel_external_t external = export_fd(x);
+    drop(x);
+    keel_buffer_t *y = NULL;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &y));
+    OWN(y);
+    check_bytes(y, 0, "words", 5);
+}
+
+TEST(external, export_fd_needs_the_usage, FD)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    FAILS_SAYING(KEEL_PERMISSION_DENIED, "EXPORT", keel_buffer_export(new_buffer(64), &external));
+}
+
+TEST(external, import_fd, FD RUNS_)
+{
+    keel_external_t external = export_fd(exportable(8192));
+    keel_buffer_t *a = NULL, *b = NULL;
+    keel_device_t *other = open_device(the_uri());
+    TRY(keel_buffer_import(the_device(), &external, NULL, &a));
+    OWN(a);
+    TRY(keel_buffer_import(other, &external, NULL, &b));
+    OWN(b);
+    CHECK_EQ(keel_buffer_size(b), 8192);
+    CHECK(fcntl(external.handle.fd, F_GETFD) >= 0); // the caller's stays the caller's
+    reach(submit(keel_op_fill(keel_whole(a), 3, 1)));
+    check_filled(b, 0, 8192, 3);
+}
+
+TEST(external, import_fd_with_offset, FD)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    keel_buffer_t *x = exportable((uint64_t)page * 3);
+    keel_external_t external = export_fd(x);
+    uint64_t base = external.offset;
+    buffer_put(x, (uint64_t)page, "second page", 11);
+    external.offset = base + (uint64_t)page;
+    external.size = 100;
+    keel_buffer_t *part = NULL;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &part));
+    OWN(part);
+    CHECK_EQ(keel_buffer_size(part), 100);
+    check_bytes(part, 0, "second page", 11);
+    keel_buffer_t *bad = NULL;
+    external.offset = base + 1;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "offset",
+                 keel_buffer_import(the_device(), &external, NULL, &bad));
+}
+
+TEST(external, import_fd_beyond_its_end, FD)
+{
+    keel_external_t external = export_fd(exportable(4096));
+    keel_buffer_t *buffer = NULL;
+    external.size = UINT64_C(1) << 30;
+    FAILS(KEEL_OUT_OF_RANGE, keel_buffer_import(the_device(), &external, NULL, &buffer));
+    external.size = 4096;
+    external.offset += UINT64_C(1) << 40;
+    FAILS(KEEL_OUT_OF_RANGE, keel_buffer_import(the_device(), &external, NULL, &buffer));
+}
+
+TEST(external, import_bad_fd, FD)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_FD, .handle.fd = -1, .size = 4096};
+    keel_buffer_t *buffer = NULL;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "fd",
+                 keel_buffer_import(the_device(), &external, NULL, &buffer));
+    external.handle.fd = 987654;
+    FAILS(KEEL_INVALID_ARGUMENT, keel_buffer_import(the_device(), &external, NULL, &buffer));
+}
+
+// Another process works on the same memory.
+TEST(external, shared_between_processes, FD RUNS_)
+{
+    keel_buffer_t *x = exportable(4096);
+    keel_external_t external = export_fd(x);
+    reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) { // without Keel: it needs nothing but the descriptor
+        uint8_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, external.handle.fd,
+                          (off_t)external.offset);
+        if (p == MAP_FAILED || p[4095] != 1) _exit(1);
+        memset(p, 2, 2048);
+        _exit(0);
+    }
+    int status = 1;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_EQ(status, 0);
+    keel_buffer_t *y = new_buffer(4096);
+    reach(submit(keel_op_copy(keel_whole(x), keel_whole(y))));
+    check_filled(y, 0, 2048, 2);
+    check_filled(y, 2048, 2048, 1);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches whose counts are read from a buffer.
+#include "suite/suite.h"
+
+#define RUNS    .needs = KEEL_CAP_EXECUTES
+#define DYNAMIC .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS
+
+static keel_op_t tally(keel_buffer_t *word, keel_counts_t kind, keel_ref_t counts)
+{
+    keel_op_t op =
+        keel_op_dispatch(kernel("tally"), keel_groups(9, 9, 9), NULL, 0, KEEL_BIND(word));
+    return keel_op_indirect(op, kind, counts);
+}
+
+static keel_buffer_t *new_counts(uint32_t x, uint32_t y, uint32_t z)
+{
+    return new_buffer_of((uint32_t[]){x, y, z}, 12);
+}
+
+static keel_op_t make_counts(keel_buffer_t *target, const uint32_t *counts)
+{
+    return keel_op_dispatch(kernel("make_counts"), keel_groups(1, 1, 1), counts, 12,
+                            KEEL_BIND(target));
+}
+
+TEST(indirect, static_counts, RUNS)
+{
+    static const uint32_t rows[][3] = {{1, 1, 1}, {7, 1, 1}, {2, 3, 4}, {0, 1, 1}, {5, 0, 5}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("%u x %u x %u", rows[i][0], rows[i][1], rows[i][2]);
+        keel_buffer_t *word = new_buffer(4), *counts = new_buffer_of(rows[i], 12);
+        reach(submit(tally(word, KEEL_COUNTS_STATIC, keel_whole(counts))));
+        CHECK_EQ(buffer_u32(word, 0), rows[i][0] * rows[i][1] * rows[i][2]);
+    }
+}
+
+// Final once the waits are satisfied, not when the dispatch is submitted.
+TEST(indirect, static_counts_from_earlier_work, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t written = submit_after(KEEL_AFTER(keel_point(gate, 1)),
+                                        keel_op_update(counts, 0, (uint32_t[]){6, 1, 1}, 12));
+    keel_point_t done =
+        submit_after(KEEL_AFTER(written), tally(word, KEEL_COUNTS_STATIC, keel_whole(counts)));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    CHECK_EQ(buffer_u32(word, 0), 6);
+}
+
+TEST(indirect, static_counts_from_the_host, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)),
+                                     tally(word, KEEL_COUNTS_STATIC, keel_whole(counts)));
+    buffer_put(counts, 0, (uint32_t[]){3, 3, 1}, 12);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    CHECK_EQ(buffer_u32(word, 0), 9);
+}
+
+TEST(indirect, subspan_of_counts, RUNS)
+{
+    uint32_t data[] = {90, 90, 90, 90, 4, 2, 1, 90};
+    keel_buffer_t *all = new_buffer_of(data, sizeof data), *part = new_subspan(all, 8, 24);
+    keel_buffer_t *word = new_buffer(4);
+    reach(submit(tally(word, KEEL_COUNTS_STATIC, keel_span(part, 8, KEEL_WHOLE))));
+    CHECK_EQ(buffer_u32(word, 0), 8);
+    reach(submit(tally(word, KEEL_COUNTS_STATIC, keel_span(all, 16, 12))));
+    CHECK_EQ(buffer_u32(word, 0), 16);
+}
+
+TEST(indirect, dynamic_counts_from_update, DYNAMIC)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_update(counts, 0, (uint32_t[]){5, 2, 1}, 12),
+                 keel_op_barrier(), tally(word, KEEL_COUNTS_DYNAMIC, keel_whole(counts))));
+    CHECK_EQ(buffer_u32(word, 0), 10);
+}
+
+TEST(indirect, dynamic_counts_from_fill, DYNAMIC)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_whole(counts), 3, 4), keel_op_barrier(),
+                 tally(word, KEEL_COUNTS_DYNAMIC, keel_whole(counts))));
+    CHECK_EQ(buffer_u32(word, 0), 27);
+}
+
+TEST(indirect, dynamic_counts_from_a_kernel, DYNAMIC)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
+    static const uint32_t wanted[] = {11, 1, 2};
+    reach(SUBMIT(KEEL_NO_WAITS, make_counts(counts, wanted), keel_op_barrier(),
+                 tally(word, KEEL_COUNTS_DYNAMIC, keel_whole(counts))));
+    CHECK_EQ(buffer_u32(word, 0), 22);
+}
+
+TEST(indirect, dynamic_counts_in_a_recording, DYNAMIC)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(0, 0, 0);
+    static const uint32_t wanted[] = {2, 2, 2};
+    keel_recording_t *recording = RECORD(0, make_counts(counts, wanted), keel_op_barrier(),
+                                         tally(word, KEEL_COUNTS_DYNAMIC, keel_whole(counts)),
+                                         keel_op_barrier(), keel_op_fill(keel_whole(counts), 0, 4));
+    for (uint32_t i = 1; i <= 5; i++) {
+        row("round %u", i);
+        reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+        CHECK_EQ(buffer_u32(word, 0), 8 * i);
+    }
+}
+
+TEST(indirect, static_counts_in_a_recording, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(4, 1, 1);
+    keel_recording_t *recording = RECORD(0, tally(word, KEEL_COUNTS_STATIC, keel_whole(counts)));
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    CHECK_EQ(buffer_u32(word, 0), 4);
+    buffer_put(counts, 0, (uint32_t[]){10, 1, 1}, 12); // read anew by each execution
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    CHECK_EQ(buffer_u32(word, 0), 14);
+}
+
+TEST(indirect, counts_in_a_slot, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *a = new_counts(3, 1, 1), *b = new_counts(1, 5, 1);
+    keel_op_t op =
+        keel_op_dispatch(kernel("tally"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(word));
+    keel_recording_t *recording =
+        RECORD(1, keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_slot(0, 0, 12)));
+    reach(submit(keel_op_execute(recording, KEEL_BIND(a))));
+    CHECK_EQ(buffer_u32(word, 0), 3);
+    reach(submit(keel_op_execute(recording, KEEL_BIND(b))));
+    CHECK_EQ(buffer_u32(word, 0), 8);
+}
+
+TEST(indirect, counts_released_in_flight, RUNS)
+{
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(6, 1, 1);
+    keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)),
+                                     tally(word, KEEL_COUNTS_STATIC, keel_whole(counts)));
+    drop(counts);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    CHECK_EQ(buffer_u32(word, 0), 6);
+}
+
+// Counts beyond the device's limits are found when they are read.
+TEST(indirect, too_many_groups, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(UINT32_MAX, UINT32_MAX, UINT32_MAX);
+    reach_failure_saying(submit(tally(word, KEEL_COUNTS_STATIC, keel_whole(counts))),
+                         KEEL_OUT_OF_RANGE, "tally");
+    CHECK_EQ(buffer_u32(word, 0), 0);
+}
+
+TEST(indirect, bad_counts, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(1, 1, 1);
+    keel_buffer_options_t options = {.size = 64,
+                                     .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH};
+    keel_buffer_t *unusable = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &unusable));
+    OWN(unusable);
+    keel_queue_t *q = the_queue();
+    const struct {
+        keel_code_t code;
+        keel_counts_t kind;
+        keel_ref_t counts;
+    } rows[] = {
+        {KEEL_OUT_OF_RANGE, KEEL_COUNTS_STATIC, keel_span(counts, 4, 12)},
+        {KEEL_OUT_OF_RANGE, KEEL_COUNTS_STATIC, keel_span(counts, 0, 8)},
+        {KEEL_OUT_OF_RANGE, KEEL_COUNTS_STATIC, keel_span(counts, 8, KEEL_WHOLE)},
+        {KEEL_INVALID_ARGUMENT, KEEL_COUNTS_STATIC, keel_span(unusable, 1, 12)},
+        {KEEL_INVALID_ARGUMENT, KEEL_COUNTS_STATIC, keel_span(NULL, 0, 12)},
+        {KEEL_INVALID_ARGUMENT, (keel_counts_t)7, keel_whole(counts)},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("row %zu", i);
+        FAILS_SAYING(
+            rows[i].code, "counts",
+            keel_queue_run(q, KEEL_NO_WAITS, tally(word, rows[i].kind, rows[i].counts), NULL));
+    }
+    keel_buffer_info_t info;
+    keel_buffer_info(unusable, &info);
+    if (info.usage & KEEL_USAGE_COUNTS) return; // got more than asked for
+    FAILS_SAYING(KEEL_PERMISSION_DENIED, "COUNTS",
+                 keel_queue_run(q, KEEL_NO_WAITS,
+                                tally(word, KEEL_COUNTS_STATIC, keel_span(unusable, 0, 12)), NULL));
+}

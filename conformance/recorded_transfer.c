@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fill, update and copy in recordings, directly and through slots.
+#include "suite/suite.h"
+
+#include "transfer.h"
+
+#define RUNS .needs = KEEL_CAP_EXECUTES
+
+static void run_recorded(const keel_op_t *ops, size_t count)
+{
+    reach(submit(keel_op_execute(new_recording(0, ops, count), KEEL_NO_BINDINGS)));
+}
+
+TEST(recorded_transfer, fill_table, RUNS)
+{
+    transfer_fill_table(run_recorded);
+}
+
+TEST(recorded_transfer, update_table, RUNS)
+{
+    transfer_update_table(run_recorded);
+}
+
+TEST(recorded_transfer, copy_table, RUNS)
+{
+    transfer_copy_table(run_recorded);
+}
+
+// Puts each buffer of the list into a slot of its own and replaces it by that slot.
+static keel_ref_t into_slot(keel_ref_t ref, keel_ref_t *table, uint32_t *slots)
+{
+    uint32_t slot = (*slots)++;
+    table[slot] = keel_whole(ref.buffer);
+    return keel_slot(slot, ref.offset, ref.length);
+}
+
+static void run_through_slots(const keel_op_t *ops, size_t count)
+{
+    keel_op_t op = ops[0];
+    keel_ref_t table[2];
+    uint32_t slots = 0;
+    CHECK_EQ(count, 1);
+    if (op.kind == KEEL_OP_COPY) {
+        op.as.copy.source = into_slot(op.as.copy.source, table, &slots);
+        op.as.copy.target = into_slot(op.as.copy.target, table, &slots);
+    } else if (op.kind == KEEL_OP_FILL) {
+        op.as.fill.target = into_slot(op.as.fill.target, table, &slots);
+    } else {
+        op.as.update.target = into_slot(op.as.update.target, table, &slots);
+    }
+    keel_recording_t *recording = new_recording(slots, &op, 1);
+    reach(submit(keel_op_execute(recording, keel_refs(table, slots))));
+}
+
+TEST(recorded_transfer, fill_table_through_slots, RUNS)
+{
+    transfer_fill_table(run_through_slots);
+}
+
+TEST(recorded_transfer, update_table_through_slots, RUNS)
+{
+    transfer_update_table(run_through_slots);
+}
+
+TEST(recorded_transfer, copy_table_through_slots, RUNS)
+{
+    transfer_copy_table(run_through_slots);
+}
+
+TEST(recorded_transfer, update_is_taken_when_recorded, RUNS)
+{
+    keel_buffer_t *x = new_buffer(4);
+    char data[] = "abc";
+    keel_recording_t *recording = RECORD(0, keel_op_update(x, 0, data, 4));
+    memset(data, 'z', 3);
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    check_bytes(x, 0, "abc", 4);
+}
+
+TEST(recorded_transfer, large_updates, RUNS)
+{
+    enum { N = 40, SIZE = 30000 };
+    keel_buffer_t *x = new_buffer(N * SIZE);
+    uint8_t *data = scratch(N * SIZE);
+    keel_op_t ops[N];
+    for (uint32_t i = 0; i < N * SIZE; i++) data[i] = (uint8_t)(i * 31 + (i >> 10));
+    for (uint32_t i = 0; i < N; i++) {
+        ops[i] = keel_op_update(x, i * SIZE, data + i * SIZE, SIZE);
+    }
+    run_recorded(ops, N);
+    check_bytes(x, 0, data, N * SIZE);
+}
+
+TEST(recorded_transfer, fill_then_copy, RUNS)
+{
+    keel_buffer_t *x = new_buffer(64), *y = new_buffer(64);
+    keel_recording_t *recording =
+        RECORD(0, keel_op_fill(keel_whole(x), 0x44332211, 4), keel_op_barrier(),
+               keel_op_copy(keel_span(x, 0, 32), keel_span(y, 32, 32)), keel_op_barrier(),
+               keel_op_fill(keel_span(y, 40, 8), 0, 1));
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    uint8_t expected[64] = {0};
+    for (int i = 32; i < 64; i++) expected[i] = (uint8_t)(0x11 * (1 + i % 4));
+    memset(expected + 40, 0, 8);
+    check_bytes(y, 0, expected, 64);
+}

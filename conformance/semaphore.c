@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Semaphores by themselves: values, signals, failure.
+#include "suite/suite.h"
+
+TEST(semaphore, starts_at_zero)
+{
+    keel_semaphore_t *semaphore = NULL;
+    TRY(keel_semaphore_create(the_device(), NULL, &semaphore));
+    OWN(semaphore);
+    CHECK_EQ(value_of(semaphore), 0);
+    reach_value(semaphore, 0);
+}
+
+TEST(semaphore, starts_where_told)
+{
+    static const uint64_t values[] = {1, 5, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
+                                      UINT64_C(1) << 62};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        row("%llu", (unsigned long long)values[i]);
+        keel_semaphore_t *semaphore = new_semaphore(values[i]);
+        CHECK_EQ(value_of(semaphore), values[i]);
+        reach_value(semaphore, values[i]);
+        FAILS(KEEL_DEADLINE_EXCEEDED,
+              keel_wait(&(keel_point_t){semaphore, values[i] + 1}, 1, KEEL_ALL, 0));
+    }
+}
+
+TEST(semaphore, signal_moves_forward)
+{
+    keel_semaphore_t *semaphore = new_semaphore(2);
+    static const uint64_t steps[] = {3, 4, 100, UINT64_C(1) << 40, (UINT64_C(1) << 63) - 1};
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        row("%llu", (unsigned long long)steps[i]);
+        TRY(keel_semaphore_signal(semaphore, steps[i]));
+        CHECK_EQ(value_of(semaphore), steps[i]);
+        reach_value(semaphore, steps[i]);
+    }
+}
+
+TEST(semaphore, signal_backwards_is_refused)
+{
+    keel_semaphore_t *semaphore = new_semaphore(5);
+    FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_signal(semaphore, 5));
+    FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_signal(semaphore, 4));
+    FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_signal(semaphore, 0));
+    CHECK_EQ(value_of(semaphore), 5);
+    TRY(keel_semaphore_signal(semaphore, 6));
+    CHECK_EQ(value_of(semaphore), 6);
+}
+
+TEST(semaphore, failure_is_final)
+{
+    keel_semaphore_t *semaphore = new_semaphore(3);
+    uint64_t value = 0;
+    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst"));
+    FAILS_SAYING(KEEL_ABORTED, "the boiler burst", keel_semaphore_value(semaphore, &value));
+    CHECK_EQ(value, 3);
+    FAILS_SAYING(KEEL_ABORTED, "the boiler burst", keel_semaphore_signal(semaphore, 4));
+    FAILS(KEEL_ABORTED, keel_semaphore_value(semaphore, &value));
+    CHECK_EQ(value, 3);
+}
+
+TEST(semaphore, failure_keeps_every_code)
+{
+    static const keel_code_t codes[] = {
+        KEEL_INVALID_ARGUMENT, KEEL_NOT_FOUND,   KEEL_CANCELLED, KEEL_ABORTED,          KEEL_IO,
+        KEEL_INTERNAL,         KEEL_DEVICE_LOST, KEEL_CORRUPT,   KEEL_DEADLINE_EXCEEDED};
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        row("%s", keel_code_name(codes[i]));
+        keel_semaphore_t *semaphore = new_semaphore(0);
+        uint64_t value;
+        keel_semaphore_fail(semaphore, KEEL_ERROR(codes[i], "cause %zu", i));
+        FAILS_SAYING(codes[i], "cause", keel_semaphore_value(semaphore, &value));
+    }
+}
+
+TEST(semaphore, first_failure_stays)
+{
+    keel_semaphore_t *semaphore = new_semaphore(0);
+    uint64_t value;
+    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_IO, "the first"));
+    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the second"));
+    FAILS_SAYING(KEEL_IO, "the first", keel_semaphore_value(semaphore, &value));
+}
+
+TEST(semaphore, reached_points_stay_reached)
+{
+    keel_semaphore_t *semaphore = new_semaphore(0);
+    TRY(keel_semaphore_signal(semaphore, 4));
+    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late"));
+    reach_value(semaphore, 4);
+    reach_value(semaphore, 1);
+    reach_failure(keel_point(semaphore, 5), KEEL_ABORTED);
+}
+
+TEST(semaphore, device_sees_reached_points_of_a_failed_one)
+{
+    keel_semaphore_t *semaphore = new_semaphore(4);
+    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late"));
+    reach(submit_after(KEEL_AFTER(keel_point(semaphore, 4)), keel_op_barrier()));
+    reach_failure(submit_after(KEEL_AFTER(keel_point(semaphore, 5)), keel_op_barrier()),
+                  KEEL_ABORTED);
+}
+
+// A queue's signal that comes to a larger value fails the semaphore.
+TEST(semaphore, unordered_signals)
+{
+    keel_semaphore_t *gate = new_semaphore(0), *semaphore = new_semaphore(0);
+    keel_point_t done;
+    uint64_t value = 0;
+    TRY(keel_queue_signal(the_queue(), KEEL_AFTER(keel_point(gate, 1)),
+                          KEEL_SIGNAL(keel_point(semaphore, 5)), &done));
+    TRY(keel_semaphore_signal(semaphore, 10));
+    TRY(keel_semaphore_signal(gate, 1));
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_value(semaphore, &value));
+    CHECK_EQ(value, 10);
+    reach_value(semaphore, 10);
+    reach_failure(keel_point(semaphore, 11), KEEL_FAILED_PRECONDITION);
+}
+
+TEST(semaphore, host_cannot_signal_a_timeline)
+{
+    reach(submit(keel_op_barrier()));
+    keel_semaphore_t *timeline = keel_queue_timeline(the_queue());
+    FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_signal(timeline, 100));
+    reach(submit(keel_op_barrier()));
+    CHECK_EQ(value_of(timeline), 2);
+}
+
+TEST(semaphore, queue_cannot_signal_a_timeline)
+{
+    keel_queue_t *other = new_queue(0);
+    keel_semaphore_t *timelines[] = {keel_queue_timeline(the_queue()), keel_queue_timeline(other)};
+    for (int i = 0; i < 2; i++) {
+        row("timeline %d", i);
+        FAILS(KEEL_FAILED_PRECONDITION,
+              keel_queue_signal(the_queue(), KEEL_NO_WAITS,
+                                KEEL_SIGNAL(keel_point(timelines[i], 100)), NULL));
+    }
+    CHECK_EQ(value_of(timelines[0]), 0);
+}
+
+TEST(semaphore, bad_arguments)
+{
+    keel_semaphore_t *semaphore = NULL;
+    uint64_t value;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "device", keel_semaphore_create(NULL, NULL, &semaphore));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore",
+                 keel_semaphore_create(the_device(), NULL, NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore", keel_semaphore_value(NULL, &value));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "value", keel_semaphore_value(new_semaphore(0), NULL));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore", keel_semaphore_signal(NULL, 1));
+    CHECK(semaphore == NULL);
+}
+
+TEST(semaphore, retain_and_release)
+{
+    keel_semaphore_t *semaphore = new_semaphore(0);
+    CHECK(keel_semaphore_retain(semaphore) == semaphore);
+    keel_semaphore_release(semaphore);
+    TRY(keel_semaphore_signal(semaphore, 1));
+    keel_semaphore_release(NULL);
+}
+
+TEST(semaphore, fail_nothing)
+{
+    keel_semaphore_fail(NULL, KEEL_ERROR(KEEL_ABORTED, "nobody to tell"));
+}
+
+static void signal_in_turn(void *user)
+{
+    keel_semaphore_t **pair = user;
+    for (uint64_t i = 1; i <= 500; i++) {
+        reach_value(pair[0], i);
+        TRY(keel_semaphore_signal(pair[1], i));
+    }
+}
+
+TEST(semaphore, ping_pong)
+{
+    keel_semaphore_t *pair[] = {new_semaphore(0), new_semaphore(0)};
+    thread_t *thread = thread_start(signal_in_turn, pair);
+    for (uint64_t i = 1; i <= 500; i++) {
+        TRY(keel_semaphore_signal(pair[0], i));
+        reach_value(pair[1], i);
+    }
+    thread_join(thread);
+}
+
+typedef struct race_t {
+    keel_semaphore_t *semaphore;
+    gate_t *start;
+    atomic_uint wins;
+} race_t;
+
+static void race_to_signal(void *user)
+{
+    race_t *race = user;
+    gate_wait(race->start);
+    keel_status_t status = keel_semaphore_signal(race->semaphore, 1);
+    if (!status) {
+        atomic_fetch_add(&race->wins, 1);
+    } else {
+        FAILS(KEEL_FAILED_PRECONDITION, status);
+    }
+}
+
+// Of many that signal the same value at once exactly one moves the semaphore.
+TEST(semaphore, one_signaller_wins)
+{
+    for (size_t round = 0; round < few(32); round++) {
+        race_t race = {new_semaphore(0), new_gate(), 0};
+        thread_t *threads[4];
+        for (int i = 0; i < 4; i++) threads[i] = thread_start(race_to_signal, &race);
+        gate_open(race.start);
+        for (int i = 0; i < 4; i++) thread_join(threads[i]);
+        CHECK_EQ(atomic_load(&race.wins), 1);
+        CHECK_EQ(value_of(race.semaphore), 1);
+    }
+}
