@@ -287,9 +287,9 @@ TEST(alloca, bad_arguments, POOLS)
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(NULL), NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_dealloca(NULL), NULL));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "reserved",
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "reserve",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(plain), NULL));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "reserved",
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "reserve",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_dealloca(plain), NULL));
     FAILS(KEEL_INVALID_ARGUMENT, keel_queue_run(q, KEEL_NO_WAITS, keel_op_alloca(part), NULL));
 }

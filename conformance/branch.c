@@ -5,24 +5,14 @@
 #define BRANCHES .needs = KEEL_CAP_EXECUTES | KEEL_CAP_BRANCHES
 
 // words[0] is the condition, words[4...] are written.
-static keel_refs_t bind(keel_buffer_t *words)
-{
-    keel_ref_t *ref = scratch(sizeof *ref);
-    *ref = keel_whole(words);
-    return keel_refs(ref, 1);
-}
-
 static keel_op_t poke(keel_buffer_t *words, uint32_t index, uint32_t value)
 {
-    uint32_t *constants = scratch(8);
-    constants[0] = index;
-    constants[1] = value;
-    return keel_op_dispatch(kernel("poke"), keel_groups(1, 1, 1), constants, 8, bind(words));
+    return op_kernel("poke", 1, (uint32_t[]){index, value}, 8, KEEL_BIND(words));
 }
 
 static keel_op_t count_down(keel_buffer_t *words)
 {
-    return keel_op_dispatch(kernel("count_down"), keel_groups(1, 1, 1), NULL, 0, bind(words));
+    return op_kernel("count_down", 1, NULL, 0, KEEL_BIND(words));
 }
 
 static keel_ref_t word(keel_buffer_t *words, uint32_t index)
@@ -283,17 +273,17 @@ TEST(branch, unbalanced_blocks, BRANCHES)
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v));
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_while(v));
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_case(1));
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_end());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_if(v), keel_op_end(), keel_op_end());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_else());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_while(v), keel_op_else());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_if(v), keel_op_else(), keel_op_else());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_case(1));
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_if(v), keel_op_case(1));
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_switch(v), keel_op_barrier());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_switch(v), keel_op_case(1), keel_op_case(1));
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_group_begin("g"), keel_op_if(v), keel_op_group_end());
-    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_if(v), keel_op_group_begin("g"), keel_op_end());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_end());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_end(), keel_op_end());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_else());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_while(v), keel_op_else());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_else(), keel_op_else());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_case(1));
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_case(1));
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_barrier());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_case(1), keel_op_case(1));
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_group_begin("g"), keel_op_if(v), keel_op_group_end());
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_group_begin("g"), keel_op_end());
 }
 
 TEST(branch, bad_conditions, BRANCHES)
@@ -331,6 +321,5 @@ TEST(branch, depth, BRANCHES)
     keel_recording_t *recording = NULL;
     TRY(keel_recording_create(the_device(), NULL, &recording));
     OWN(recording);
-    FAILS_SAYING(KEEL_RESOURCE_EXHAUSTED, "max_depth",
-                 keel_recording_add(recording, ops, depth + 1));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "deep", keel_recording_add(recording, ops, depth + 1));
 }

@@ -6,7 +6,7 @@
 
 static keel_op_t dispatch(const char *name, uint32_t groups, keel_refs_t bindings)
 {
-    return keel_op_dispatch(kernel(name), keel_groups(groups, 1, 1), NULL, 0, bindings);
+    return op_kernel(name, groups, NULL, 0, bindings);
 }
 
 static keel_status_t attempt(keel_op_t op)
@@ -229,7 +229,7 @@ TEST(dispatch, bad_group_size, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
 {
     keel_op_t op = dispatch("tally", 1, KEEL_BIND(new_buffer(4)));
     op.as.dispatch.group_size = keel_groups(8, 0, 1);
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "group_size", attempt(op));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
     op.as.dispatch.group_size = keel_groups(the_caps()->max_group_size + 1, 1, 1);
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
     op.as.dispatch.group_size = keel_groups(65536, 65536, 65536);
@@ -418,11 +418,10 @@ TEST(dispatch, patches_need_raw, RUNS)
 TEST(dispatch, chain_of_kernels, RUNS)
 {
     keel_buffer_t *x = new_buffer(64);
-    keel_entry_t scale = kernel("scale");
     uint32_t k[][2] = {{0, 1}, {10, 2}, {10, 3}, {10, 4}};
     keel_op_t ops[8];
     for (int i = 0; i < 4; i++) {
-        ops[2 * i] = keel_op_dispatch(scale, keel_groups(1, 1, 1), k[i], 8, KEEL_BIND(x));
+        ops[2 * i] = op_kernel("scale", 1, k[i], 8, KEEL_BIND(x));
         ops[2 * i + 1] = keel_op_barrier();
     }
     reach(submit_all(KEEL_NO_WAITS, ops, 8));

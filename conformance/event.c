@@ -6,11 +6,7 @@
 
 static keel_op_t slow(keel_buffer_t *word, uint32_t us)
 {
-    uint32_t *constant = scratch(4);
-    keel_ref_t *ref = scratch(sizeof *ref);
-    *constant = us;
-    *ref = keel_whole(word);
-    return keel_op_dispatch(kernel("slow"), keel_groups(1, 1, 1), constant, 4, keel_refs(ref, 1));
+    return op_kernel("slow", 1, &us, 4, KEEL_BIND(word));
 }
 
 // What follows the wait starts after all that came before the set.
@@ -120,7 +116,7 @@ static void refused(const keel_op_t *ops, size_t count)
     OWN(recording);
     keel_status_t status = keel_recording_add(recording, ops, count);
     if (!status) status = keel_recording_end(recording);
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "event", status);
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "event", status);
 }
 
 #define REFUSED(...)                                                                               \

@@ -205,7 +205,7 @@ static int run_tests(const settings_t *settings, report_t *report)
     if (!plan_probe(settings, &caps)) return 2;
     skip_tests(report, &caps);
     if (!plan_run(settings, report)) return 130;
-    return report_end(report) ? 0 : 1;
+    return report_total(report) ? 0 : 1;
 }
 
 int conformance_main(int argc, char **argv)

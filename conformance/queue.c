@@ -37,7 +37,7 @@ TEST(queue, create_bad_arguments)
                  make_queue((keel_queue_options_t){.priority = caps->min_priority - 1}));
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "node",
                  make_queue((keel_queue_options_t){.node = caps->nodes}));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "family",
+    FAILS_SAYING(KEEL_UNSUPPORTED, "family",
                  make_queue((keel_queue_options_t){.family = (keel_queue_family_t)9}));
     CHECK(queue == NULL);
 }

@@ -25,7 +25,7 @@ static keel_status_t execute(keel_recording_t *recording, keel_refs_t bindings)
 
 static keel_op_t tally(keel_ref_t word)
 {
-    return keel_op_dispatch(kernel("tally"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(word));
+    return op_kernel("tally", 1, NULL, 0, KEEL_BIND(word));
 }
 
 TEST(recording, empty)
@@ -454,7 +454,7 @@ TEST(recording, too_many_commands, .heavy = true, .seconds = 60)
         TRY(keel_recording_add(recording, ops, COUNT(ops)));
     }
     TRY(keel_recording_add(recording, ops, room));
-    FAILS_SAYING(KEEL_RESOURCE_EXHAUSTED, "max_commands", add(recording, keel_op_barrier()));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "commands", add(recording, keel_op_barrier()));
     CHECK_EQ(keel_recording_count(recording), the_caps()->max_commands);
     TRY(keel_recording_end(recording));
 }
@@ -503,8 +503,8 @@ TEST(recording, groups_must_balance)
     TRY(add(open, keel_op_group_begin("outer")));
     TRY(add(open, keel_op_group_begin("inner")));
     TRY(add(open, keel_op_group_end()));
-    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "outer", keel_recording_end(open));
-    FAILS(KEEL_INVALID_ARGUMENT, add(closed, keel_op_group_end()));
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "group", keel_recording_end(open));
+    FAILS(KEEL_FAILED_PRECONDITION, add(closed, keel_op_group_end()));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "name", add(closed, keel_op_group_begin(NULL)));
     TRY(keel_recording_end(closed));
 }
@@ -529,9 +529,9 @@ TEST(recording, groups_in_submissions, RUNS)
     reach(SUBMIT(KEEL_NO_WAITS, keel_op_group_begin("a"), keel_op_fill(keel_whole(x), 1, 1),
                  keel_op_group_end()));
     check_filled(x, 0, 8, 1);
-    FAILS(KEEL_INVALID_ARGUMENT,
+    FAILS(KEEL_FAILED_PRECONDITION,
           keel_queue_run(the_queue(), KEEL_NO_WAITS, keel_op_group_begin("a"), NULL));
-    FAILS(KEEL_INVALID_ARGUMENT,
+    FAILS(KEEL_FAILED_PRECONDITION,
           keel_queue_run(the_queue(), KEEL_NO_WAITS, keel_op_group_end(), NULL));
 }
 

@@ -134,9 +134,9 @@ TEST(semaphore, queue_cannot_signal_a_timeline)
     keel_semaphore_t *timelines[] = {keel_queue_timeline(the_queue()), keel_queue_timeline(other)};
     for (int i = 0; i < 2; i++) {
         row("timeline %d", i);
-        FAILS(KEEL_FAILED_PRECONDITION,
-              keel_queue_signal(the_queue(), KEEL_NO_WAITS,
-                                KEEL_SIGNAL(keel_point(timelines[i], 100)), NULL));
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, "signals[0]",
+                     keel_queue_signal(the_queue(), KEEL_NO_WAITS,
+                                       KEEL_SIGNAL(keel_point(timelines[i], 100)), NULL));
     }
     CHECK_EQ(value_of(timelines[0]), 0);
 }

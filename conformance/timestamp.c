@@ -68,7 +68,7 @@ TEST(timestamp, bad_targets, STAMPS)
     longer.as.timestamp.target.length = 16;
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "target",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_timestamp(t, 64), NULL));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "align",
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "target",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_timestamp(t, 4), NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "target",
                  keel_queue_run(q, KEEL_NO_WAITS, keel_op_timestamp(NULL, 0), NULL));

@@ -148,10 +148,10 @@ TEST(transfer, copy_overlap_is_refused)
 TEST(transfer, copy_lengths_must_agree)
 {
     keel_buffer_t *x = new_buffer(64), *y = new_buffer(32);
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "length",
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "source",
                  keel_queue_copy(the_queue(), KEEL_NO_WAITS, keel_whole(x), keel_whole(y), NULL));
     FAILS_SAYING(
-        KEEL_INVALID_ARGUMENT, "length",
+        KEEL_INVALID_ARGUMENT, "source",
         keel_queue_copy(the_queue(), KEEL_NO_WAITS, keel_span(x, 0, 8), keel_span(y, 0, 9), NULL));
 }
 

@@ -19,8 +19,17 @@ void row(const char *format, ...)
     va_end(arguments);
 }
 
+// Paths begin where this tree does, wherever it was built.
+static const char *place(const char *file)
+{
+    const char *here = strstr(__FILE__, "conformance/suite/check.c");
+    size_t prefix = here ? (size_t)(here - __FILE__) : 0;
+    return strncmp(file, __FILE__, prefix) == 0 ? file + prefix : file;
+}
+
 static void note(const char *file, int line, const char *text)
 {
+    file = place(file);
     fprintf(stderr, "%s:%d: %s%s%s%s\n", file, line, text, row_text[0] ? " [" : "", row_text,
             row_text[0] ? "]" : "");
     run_outcome(OUTCOME_FAILED, "%s:%d: %s", file, line, text);

@@ -274,3 +274,19 @@ keel_entry_t kernel_on(keel_device_t *device, const char *name)
     TRY(keel_executable_entry(kernels_on(device), name, &entry));
     return entry;
 }
+
+static void *copy_of(const void *data, size_t size)
+{
+    void *copy = scratch(size);
+    if (size) memcpy(copy, data, size);
+    return copy;
+}
+
+keel_op_t op_kernel(const char *name, uint32_t groups, const void *constants, size_t constant_size,
+                    keel_refs_t bindings)
+{
+    keel_refs_t kept = {copy_of(bindings.refs, bindings.count * sizeof *bindings.refs),
+                        bindings.count};
+    return keel_op_dispatch(kernel(name), keel_groups(groups, 1, 1),
+                            copy_of(constants, constant_size), constant_size, kept);
+}

@@ -97,6 +97,11 @@ void check_bytes_(const char *file, int line, keel_buffer_t *buffer, uint64_t of
 void check_filled_(const char *file, int line, keel_buffer_t *buffer, uint64_t offset,
                    uint64_t length, uint8_t byte);
 
+// A dispatch of a kernel of conformance/kernels, over a row of groups. What it points to is the
+// test's: it may be kept and returned.
+keel_op_t op_kernel(const char *name, uint32_t groups, const void *constants, size_t constant_size,
+                    keel_refs_t bindings);
+
 // Kernels of conformance/kernels.
 keel_executable_t *kernels(void);
 keel_executable_t *kernels_on(keel_device_t *device);

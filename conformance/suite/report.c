@@ -176,7 +176,7 @@ static void print_json(const report_t *report, const unsigned *counts)
            counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
 }
 
-bool report_end(report_t *report)
+bool report_total(report_t *report)
 {
     unsigned counts[OUTCOME_TIMED_OUT + 1] = {0};
     clear_progress(report);

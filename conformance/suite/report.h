@@ -33,6 +33,6 @@ void report_skip(report_t *report, record_t *record, const char *need, const cha
 void report_run(report_t *report, record_t *record, const job_t *job, const result_t *result,
                 FILE *output);
 // All have; prints the counts. Returns whether everything was as it should be.
-bool report_end(report_t *report);
+bool report_total(report_t *report);
 
 #endif

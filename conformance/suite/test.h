@@ -37,14 +37,14 @@ typedef struct test_t {
 } test_t;
 
 #define TEST(area_, name_, ...)                                                                    \
-    static void test_##area_##_##name_(void);                                                             \
-    __attribute__((constructor)) static void test_##area_##_##name_##_register(void)                      \
+    static void test_##area_##_##name_(void);                                                      \
+    __attribute__((constructor)) static void test_##area_##_##name_##_register(void)               \
     {                                                                                              \
         static test_t test = {.area = #area_,                                                      \
                               .name = #name_,                                                      \
                               .file = __FILE__,                                                    \
                               .line = __LINE__,                                                    \
-                              .body = test_##area_##_##name_,                                             \
+                              .body = test_##area_##_##name_,                                      \
                               __VA_ARGS__};                                                        \
         test_register(&test);                                                                      \
     }                                                                                              \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timeline semaphores, points on them, and waiting.
 //
-// A semaphore is a 64-bit value that only grows. A point (semaphore, value) is reached once the
+// A semaphore is a value below 2^63 that only grows. A point (semaphore, value) is reached once the
 // value is at least that large. Host and queues wait for points and signal them, in all four
 // directions and in either order: waiting for what nobody has promised yet is normal. A signal
 // releases all earlier writes of its operation to every waiter, the host included.

@@ -7,6 +7,19 @@
 #include "core/recorder_internal.h"
 #include "kit/pool.h"
 
+// The first of some bits, as the application wrote it.
+static const char *usage_name(uint32_t bits)
+{
+    static const char *const names[] = {"KEEL_USAGE_TRANSFER", "KEEL_USAGE_DISPATCH",
+                                        "KEEL_USAGE_COUNTS", "KEEL_USAGE_MAP", "KEEL_USAGE_EXPORT"};
+    return names[__builtin_ctz(bits)];
+}
+
+static const char *access_name(uint32_t bits)
+{
+    return bits & KEEL_ACCESS_READ ? "KEEL_ACCESS_READ" : "KEEL_ACCESS_WRITE";
+}
+
 keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use)
 {
     const keel_buffer_t *buffer = ref->buffer;
@@ -36,11 +49,11 @@ keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *
           (unsigned long long)ref->offset, (unsigned long long)ref->length,
           (unsigned long long)buffer->size);
     CHECK((buffer->usage & use->usage) == use->usage, KEEL_PERMISSION_DENIED,
-          "%s: buffer '%s' has usage 0x%x and needs 0x%x", use->what, TEXT_OF(buffer->name),
-          buffer->usage, use->usage);
+          "%s: buffer '%s' was made without %s", use->what, TEXT_OF(buffer->name),
+          usage_name(use->usage & ~buffer->usage));
     CHECK((buffer->access & use->access) == use->access, KEEL_PERMISSION_DENIED,
-          "%s: buffer '%s' has access 0x%x and needs 0x%x", use->what, TEXT_OF(buffer->name),
-          buffer->access, use->access);
+          "%s: buffer '%s' was made without %s", use->what, TEXT_OF(buffer->name),
+          access_name(use->access & ~buffer->access));
     return NULL;
 }
 
@@ -239,13 +252,14 @@ static keel_status_t bindings_check(recorder_t *recorder, const keel_dispatch_t 
 
 static keel_status_t patches_check(recorder_t *recorder, const keel_dispatch_t *d, keel_patch_t *to)
 {
-    static const ref_use_t use = {"patches", KEEL_USAGE_DISPATCH, 0};
+    static const ref_use_t use = {"ref", KEEL_USAGE_DISPATCH, 0};
     for (size_t i = 0; i < d->patch_count; i++) {
         to[i] = d->patches[i];
         CHECK(d->constant_size >= 8 && to[i].offset <= d->constant_size - 8, KEEL_OUT_OF_RANGE,
               "patches[%zu].offset is %u; an address does not fit there into %u bytes of arguments",
               i, to[i].offset, d->constant_size);
-        KEEL_TRY(ref_check(recorder, &to[i].ref, &use));
+        keel_status_t status = ref_check(recorder, &to[i].ref, &use);
+        if (status) return keel_status_wrap(status, "patches[%zu] is refused", i);
     }
     return NULL;
 }

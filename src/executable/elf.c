@@ -77,6 +77,11 @@ static keel_status_t header_check(const elf_header_t *header)
     return NULL;
 }
 
+static bool table_fits(uint64_t offset, uint64_t count, uint64_t entry, uint64_t size)
+{
+    return offset <= size && count * entry <= size - offset;
+}
+
 keel_status_t elf_check_host_library(int fd)
 {
     struct stat info;
@@ -85,6 +90,11 @@ keel_status_t elf_check_host_library(int fd)
     uint64_t size = (uint64_t)info.st_size;
     KEEL_TRY(read_at(fd, &header, sizeof header, 0));
     KEEL_TRY(header_check(&header));
+    if (!table_fits(header.program_offset, header.program_count, header.program_size, size) ||
+        !table_fits(header.section_offset, header.section_count, header.section_size, size))
+        return KEEL_ERROR(KEEL_CORRUPT,
+                          "it is truncated: a table of its ELF header lies beyond %llu bytes",
+                          (unsigned long long)size);
     for (unsigned i = 0; i < header.program_count; i++) {
         elf_program_t program;
         KEEL_TRY(read_at(fd, &program, sizeof program, header.program_offset + i * sizeof program));

@@ -340,7 +340,7 @@ keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
     for (slab_t **at = &pool->slabs; *at;) {
         slab_t *slab = *at;
         uint64_t idle = pool->reserved - pool->used;
-        if (slab->used || idle < keep + slab->memory.size) {
+        if (slab->used || idle < keep || idle - keep < slab->memory.size) {
             at = &slab->next;
             continue;
         }

@@ -74,6 +74,10 @@ static bool wait_decided(wait_t *wait)
 
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
+    if (spin_ns && deadline_ns != KEEL_FOREVER) {
+        uint64_t now = keel_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+        if (left < spin_ns) spin_ns = left;
+    }
     if (spin_ns) {
         uint64_t start = clock_ticks(), ticks = clock_ticks_of_ns(spin_ns);
         while (!wait_decided(wait) && clock_ticks() - start < ticks) cpu_relax();

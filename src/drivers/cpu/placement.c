@@ -17,9 +17,9 @@ keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus
 {
     if (cpus && strcmp(cpus, "any") == 0) return NULL;
     topology_set_t set;
-    KEEL_TRY(topology_set_init(&set, cpus));
+    keel_status_t status = topology_set_init(&set, cpus);
+    if (status) return keel_status_wrap(status, "option cpus is refused");
     uint32_t workers = node_count * nodes[0].worker_count;
-    keel_status_t status = NULL;
     for (uint32_t i = 0; !status && i < workers && workers <= set.count; i++) {
         cpu_node_t *node = &nodes[i / nodes[0].worker_count];
         status = topology_bind(node->workers[i % nodes[0].worker_count].thread, set.processors[i]);
