@@ -9,3 +9,11 @@ void thread_set_name(pthread_t thread, const char *name)
     (void)thread, (void)name;
 #endif
 }
+
+bool thread_detach(void *(*fn)(void *), void *argument)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, fn, argument) != 0) return false;
+    pthread_detach(thread);
+    return true;
+}

@@ -43,7 +43,9 @@ static keel_status_t memory_choose(const keel_device_t *device, uint32_t wanted,
         wanted);
 }
 
-// A zeroed buffer of the device with what all kinds have in common. On failure nothing is left.
+// A zeroed buffer of the device with what all kinds have in common. On failure nothing is left. The
+// device is held by roots with memory of their own, by the pool of others, and by the root of
+// subspans.
 static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_options_t *options,
                                  keel_buffer_t **buffer)
 {
@@ -56,7 +58,6 @@ static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_option
     }
     object_init(&b->object);
     b->device = device;
-    device_hold(device);
     b->root = b;
     b->size = options->size;
     b->alignment = options->alignment > device->caps.buffer_alignment
@@ -72,11 +73,9 @@ static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_option
 
 static void buffer_unmake(keel_buffer_t *buffer)
 {
-    keel_device_t *device = buffer->device;
     mem_free(buffer->name);
     mem_free(buffer);
     live_add(LIVE_BUFFER, -1);
-    device_drop(device);
 }
 
 static void device_count(keel_device_t *device, uint64_t bytes)
@@ -112,6 +111,7 @@ keel_status_t keel_buffer_create(keel_device_t *device, const keel_buffer_option
     }
     atomic_store(&b->resident, 1);
     device_count(device, b->capacity);
+    device_hold(device);
     *buffer = b;
     return NULL;
 }
@@ -189,7 +189,9 @@ static void root_release_memory(keel_buffer_t *buffer)
     if (buffer->pool) {
         if (object_is_ours(&buffer->object)) pool_reclaim(buffer);
         keel_pool_release(buffer->pool);
-    } else if (buffer->external.size || buffer->external.release) {
+        return;
+    }
+    if (buffer->external.size || buffer->external.release) {
         device->ops->buffer_forget(buffer);
         if (buffer->external.release) buffer->external.release(buffer->external.user);
         keel_executable_release(buffer->executable);
@@ -198,6 +200,7 @@ static void root_release_memory(keel_buffer_t *buffer)
         atomic_fetch_sub(&device->buffers, 1);
         atomic_fetch_sub(&device->used, buffer->capacity);
     }
+    device_drop(device);
 }
 
 void keel_buffer_release(keel_buffer_t *buffer)
@@ -373,6 +376,7 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
     // Marks it as imported even if there is nothing of it.
     if (!b->external.size && !b->external.release) b->external.size = 1;
     atomic_store(&b->resident, 1);
+    device_hold(device);
     *buffer = b;
     return NULL;
 }

@@ -4,7 +4,9 @@
 #include "base/clock.h"
 #include "base/live.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "core/check.h"
 #include "core/registry.h"
 #include "core/uri.h"
@@ -104,9 +106,9 @@ keel_status_t keel_device_open(const char *uri, const keel_device_options_t *opt
 
     keel_device_t *d = NULL;
     KEEL_TRY(driver->open(&parsed.parts, &d));
+    fork_generation();
     object_init(&d->object);
     atomic_init(&d->users, 1);
-    d->drop = device_drop;
     live_add(LIVE_DEVICE, 1);
     keel_status_t status = device_init(d, uri, options);
     if (status) {
@@ -126,7 +128,7 @@ keel_device_t *keel_device_retain(keel_device_t *device)
 // The next queue behind `after` (NULL: the first) that is not about to be destroyed, retained.
 static keel_queue_t *queue_next(keel_device_t *device, keel_queue_t *after)
 {
-    lock_t *lock = (lock_t *)(void *)&device->lock;
+    lock_t *lock = device_lock(device);
     lock_enter(lock);
     keel_queue_t *queue = after ? after->link.next : device->all_queues;
     for (; queue; queue = queue->link.next) {
@@ -142,7 +144,7 @@ static keel_queue_t *queue_next(keel_device_t *device, keel_queue_t *after)
 
 static keel_semaphore_t *semaphore_next(keel_device_t *device, keel_semaphore_t *after)
 {
-    lock_t *lock = (lock_t *)(void *)&device->lock;
+    lock_t *lock = device_lock(device);
     lock_enter(lock);
     keel_semaphore_t *semaphore = after ? after->link.next : device->all_semaphores;
     for (; semaphore; semaphore = semaphore->link.next) {
@@ -156,30 +158,71 @@ static keel_semaphore_t *semaphore_next(keel_device_t *device, keel_semaphore_t 
     return semaphore;
 }
 
-static void device_close(keel_device_t *device)
+static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
 {
-    atomic_store(&device->closed, true);
+    wait_t wait;
+    wait_entry_t entry = {.point = {queue->timeline, ledger_last(queue->timeline)}};
+    entry.waiter.for_all = true;
+    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_sleep(&wait, deadline_ns, 0);
+    return wait_end(&wait, NULL);
+}
+
+static void device_unfurnish(keel_device_t *device)
+{
+    for (uint32_t i = 0; device->queues && i < device->caps.nodes; i++)
+        keel_queue_release(device->queues[i]);
+    for (uint32_t i = 0; device->pools && i < device->caps.nodes; i++)
+        keel_pool_release(device->pools[i]);
+}
+
+// Ends all work: what waits is failed, what runs is waited for.
+static void device_quiesce(keel_device_t *device, keel_status_t cause)
+{
+    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+        ledger_close(q->timeline);
+        submission_cancel_all(q, cause);
+    }
+    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
+        keel_status_release(queue_drain(q, KEEL_FOREVER));
+}
+
+static void *device_close(void *argument)
+{
+    keel_device_t *device = argument;
     keel_status_t cause =
         KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", TEXT_OF(device->name));
-    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
-        submission_cancel_all(q, cause);
+    device_quiesce(device, cause);
     device->ops->device_close(device);
-    // After the work that was running has signalled, nothing else will.
     for (keel_semaphore_t *s = semaphore_next(device, NULL); s; s = semaphore_next(device, s))
         timeline_fail(s, keel_status_retain(cause));
     keel_status_release(cause);
+    device_unfurnish(device);
+    device_drop(device);
+    return NULL;
 }
 
 void keel_device_release(keel_device_t *device)
 {
     // acq_rel: the last one sees what the others did.
     if (!device || atomic_fetch_sub_explicit(&device->users, 1, memory_order_acq_rel) != 1) return;
-    if (object_is_ours(&device->object)) device_close(device);
-    for (uint32_t i = 0; device->queues && i < device->caps.nodes; i++)
-        keel_queue_release(device->queues[i]);
-    for (uint32_t i = 0; device->pools && i < device->caps.nodes; i++)
-        keel_pool_release(device->pools[i]);
-    device_drop(device);
+    if (!object_is_ours(&device->object)) {
+        device_unfurnish(device);
+        device_drop(device);
+        return;
+    }
+    lock_enter(device_lock(device));
+    atomic_store(&device->closed, true); // under the lock: no queue is added from here on
+    lock_leave(device_lock(device));
+    if (!submission_is_inside(device)) {
+        device_close(device);
+    } else if (!thread_detach(device_close, device)) {
+        // A call of the device's own work cannot wait for that work to end; a thread of its own
+        // could have.
+        log_say(KEEL_LOG_ERROR,
+                "device '%s' stays open: there is no thread to close it from a host call",
+                device->name);
+    }
 }
 
 const char *keel_device_uri(const keel_device_t *device)
@@ -205,16 +248,6 @@ keel_queue_t *keel_device_queue(keel_device_t *device, size_t index)
 keel_pool_t *keel_device_pool(keel_device_t *device, size_t node)
 {
     return device && node < device->caps.nodes ? device->pools[node] : NULL;
-}
-
-static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
-{
-    wait_t wait;
-    wait_entry_t entry = {.point = {queue->timeline, ledger_last(queue->timeline)}};
-    entry.waiter.for_all = true;
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
-    wait_sleep(&wait, deadline_ns, 0);
-    return wait_end(&wait, NULL);
 }
 
 keel_status_t keel_queue_wait_idle(keel_queue_t *queue, uint64_t timeout_ns)

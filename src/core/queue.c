@@ -6,19 +6,21 @@
 #include "core/recorder.h"
 #include "kit/submission.h"
 
-static lock_t *device_lock(keel_device_t *device)
-{
-    return (lock_t *)(void *)&device->lock;
-}
-
-static void queue_link(keel_queue_t *queue)
+// False if the device has been closed meanwhile.
+static bool queue_link(keel_queue_t *queue)
 {
     keel_device_t *device = queue->device;
     lock_enter(device_lock(device));
+    if (atomic_load(&device->closed)) {
+        lock_leave(device_lock(device));
+        return false;
+    }
     queue->link.next = device->all_queues;
     if (device->all_queues) device->all_queues->link.previous = queue;
     device->all_queues = queue;
+    queue->linked = true;
     lock_leave(device_lock(device));
+    return true;
 }
 
 static void queue_unlink(keel_queue_t *queue)
@@ -93,8 +95,11 @@ keel_status_t keel_queue_create(keel_device_t *device, const keel_queue_options_
     q->options = own;
     q->name = name;
     q->timeline = timeline;
-    queue_link(q);
     live_add(LIVE_QUEUE, 1);
+    if (!queue_link(q)) {
+        keel_queue_release(q);
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", device->name);
+    }
     *queue = q;
     return NULL;
 }
@@ -109,7 +114,7 @@ void keel_queue_release(keel_queue_t *queue)
 {
     if (!queue || !object_release(&queue->object)) return;
     keel_device_t *device = queue->device;
-    if (object_is_ours(&queue->object)) queue_unlink(queue);
+    if (queue->linked && object_is_ours(&queue->object)) queue_unlink(queue);
     submission_free_spares(queue);
     keel_semaphore_release(queue->timeline);
     mem_free(queue->name);
@@ -193,8 +198,8 @@ keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits, const 
     KEEL_TRY(device_check(queue->device));
     KEEL_TRY(waits_check(waits));
     KEEL_TRY(signals_check(signals));
-    keel_submission_t *submission = submission_create(queue, waits.count, signals.count);
-    if (!submission) return status_no_memory();
+    keel_submission_t *submission;
+    KEEL_TRY(submission_create(queue, waits.count, signals.count, &submission));
     points_fill(submission, waits, signals);
     keel_status_t status = commands_fill(submission, ops, count);
     if (status) {

@@ -6,11 +6,6 @@
 #include "base/memory.h"
 #include "core/check.h"
 
-static lock_t *device_lock(keel_device_t *device)
-{
-    return (lock_t *)(void *)&device->lock;
-}
-
 static void semaphore_link(keel_semaphore_t *semaphore)
 {
     keel_device_t *device = semaphore->device;

@@ -28,6 +28,7 @@ struct ledger_t {  // guarded by the semaphore's lock
     slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
     uint64_t mask;
     _Atomic uint64_t last;  // written under the lock
+    bool closed;            // takes no more
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
     _Atomic bool any_failed;
@@ -94,17 +95,25 @@ static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
     return true;
 }
 
-bool ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
+ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
 {
     ledger_t *ledger = semaphore->ledger;
     uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
+    if (ledger->closed) return LEDGER_CLOSED;
     bool room =
         (pending <= ledger->mask || ledger_grow(semaphore)) && ledger_reserve(ledger, pending);
-    if (!room) return false;
+    if (!room) return LEDGER_NO_MEMORY;
     *value = last + 1;
     ledger->slots[*value & ledger->mask] = (slot_t){0};
     atomic_store_explicit(&ledger->last, *value, memory_order_relaxed);
-    return true;
+    return LEDGER_OPENED;
+}
+
+void ledger_close(keel_semaphore_t *semaphore)
+{
+    lock_enter(&semaphore->lock);
+    semaphore->ledger->closed = true;
+    lock_leave(&semaphore->lock);
 }
 
 void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value)

@@ -10,7 +10,7 @@
 static inline void object_init(keel_object_t *object)
 {
     atomic_init(&object->refs, 1);
-    object->generation = fork_generation();
+    object->generation = fork_count_; // counted from the first device on
 }
 
 static inline void object_retain(keel_object_t *object)

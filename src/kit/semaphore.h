@@ -77,8 +77,16 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
 // Ledgers.
 keel_status_t ledger_create(keel_semaphore_t *semaphore);
 void ledger_destroy(keel_semaphore_t *semaphore);
-// Enters a new point, pending, under semaphore->lock. False without memory.
-bool ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
+typedef enum ledger_result_t {
+    LEDGER_OPENED,
+    LEDGER_NO_MEMORY,
+    LEDGER_CLOSED,
+} ledger_result_t;
+
+// Enters a new point, pending, under semaphore->lock.
+ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
+// From now on none is taken.
+void ledger_close(keel_semaphore_t *semaphore);
 // Takes it back: nobody was told of it.
 void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value);
 // Ends it; `failure` is borrowed.

@@ -87,25 +87,29 @@ static keel_submission_t *submission_alloc(keel_queue_t *queue)
 }
 
 // A piece of memory and a place on the timeline.
-static keel_submission_t *submission_begin(keel_queue_t *queue, uint64_t *id)
+static keel_status_t submission_begin(keel_queue_t *queue, keel_submission_t **submission,
+                                      uint64_t *id)
 {
     keel_semaphore_t *timeline = queue->timeline;
     lock_enter(&timeline->lock);
-    keel_submission_t *submission = spare_take(queue);
-    bool opened = ledger_open(timeline, id);
+    ledger_result_t opened = ledger_open(timeline, id);
+    *submission = opened == LEDGER_OPENED ? spare_take(queue) : NULL;
     lock_leave(&timeline->lock);
-    if (opened && !submission) submission = submission_alloc(queue);
-    if (opened && submission) return submission;
-    if (opened) ledger_cancel(timeline, *id);
-    if (submission) spare_put(queue, submission);
-    return NULL;
+    if (opened == LEDGER_CLOSED)
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", queue->device->name);
+    if (opened == LEDGER_NO_MEMORY) return status_no_memory();
+    if (!*submission) *submission = submission_alloc(queue);
+    if (*submission) return NULL;
+    ledger_cancel(timeline, *id);
+    return status_no_memory();
 }
 
-keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t signals)
+keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
+                                keel_submission_t **made)
 {
     uint64_t id = 0;
-    keel_submission_t *submission = submission_begin(queue, &id);
-    if (!submission) return NULL;
+    keel_submission_t *submission;
+    KEEL_TRY(submission_begin(queue, &submission, &id));
     *submission = (keel_submission_t){
         .queue = queue,
         .id = id,
@@ -117,13 +121,14 @@ keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t s
     if (!points_place(submission, room, &used)) {
         ledger_cancel(queue->timeline, id);
         spare_put(queue, submission);
-        return NULL;
+        return status_no_memory();
     }
     submission->commands.data = submission->commands.fixed = room + used;
     submission->commands.capacity = (uint32_t)(SUBMISSION_ROOM - used);
     object_retain(&queue->object);
     live_add(LIVE_SUBMISSION, 1);
-    return submission;
+    *made = submission;
+    return NULL;
 }
 
 void submission_recycle(keel_submission_t *submission)
@@ -155,11 +160,16 @@ void submission_discard(keel_submission_t *submission)
 // What this thread has still to do. `running` is set while somebody up the stack works on it.
 static _Thread_local nest_t later;
 
-nest_t submission_nest(void)
+nest_t submission_nest(const keel_device_t *device)
 {
     nest_t saved = later;
-    later = (nest_t){0};
+    later = (nest_t){.device = device};
     return saved;
+}
+
+bool submission_is_inside(const keel_device_t *device)
+{
+    return later.device == device;
 }
 
 void submission_unnest(nest_t saved)
@@ -189,16 +199,22 @@ void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_
     later.running = false;
 }
 
-static void waiting_link(keel_submission_t *submission)
+// False if the queue is closed and nothing may wait any more.
+static bool waiting_link(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     lock_enter(queue_lock(queue));
+    if (queue->closed) {
+        lock_leave(queue_lock(queue));
+        return false;
+    }
     submission->link.previous = NULL;
     submission->link.next = queue->waiting;
     if (queue->waiting) queue->waiting->link.previous = submission;
     queue->waiting = submission;
     submission->link.listed = true;
     lock_leave(queue_lock(queue));
+    return true;
 }
 
 static void waiting_unlink(keel_submission_t *submission)
@@ -278,7 +294,11 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
         submission->waits[i].submission = submission;
         submission->waits[i].waiter = (waiter_t){.fire = submission_fire};
     }
-    waiting_link(submission);
+    if (!waiting_link(submission)) {
+        submission_end(submission, KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed",
+                                              submission->queue->device->name));
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
         point_state_t state =
@@ -318,6 +338,7 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
 {
     for (;;) {
         lock_enter(queue_lock(queue));
+        queue->closed = true;
         keel_submission_t *submission = queue->waiting;
         // A count of ours keeps it from ending while we work on it; none left means that it is
         // being resolved.

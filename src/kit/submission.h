@@ -45,9 +45,9 @@ struct keel_submission_t {
 // Room for commands and points that needs no allocation of its own.
 enum { SUBMISSION_ROOM = 1024 };
 
-// A submission with room for its points, which the caller fills in, retaining the semaphores; NULL
-// without memory.
-keel_submission_t *submission_create(keel_queue_t *queue, size_t waits, size_t signals);
+// A submission with room for its points, which the caller fills in, retaining the semaphores.
+keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
+                                keel_submission_t **submission) KEEL_MUST_USE;
 
 // Takes back one that was never submitted.
 void submission_discard(keel_submission_t *submission);
@@ -79,9 +79,12 @@ void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_
 typedef struct nest_t {
     keel_submission_t *first, **last;
     bool running;
+    const keel_device_t *device; // whose call it is
 } nest_t;
-nest_t submission_nest(void);
+nest_t submission_nest(const keel_device_t *device);
 void submission_unnest(nest_t saved);
+bool submission_is_inside(
+    const keel_device_t *device); // the innermost call on this thread is of that device
 
 // Names a submission for a person: "queue 'main', submission 3".
 void submission_describe(const keel_submission_t *submission, char *text, size_t size);

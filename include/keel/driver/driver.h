@@ -39,9 +39,8 @@ extern const keel_driver_t *const keel_drivers[]; // ended by NULL; src/drivers/
 // The ops table. "(optional)" slots may be NULL, which their capability bit must then say; the text
 // names what happens.
 struct keel_device_ops_t {
-    // Stops: lets running work end, gives up threads, and returns when no op will touch the device
-    // again. Every submission that waits has been failed before. Called once, before destroy; not
-    // waiting for the calling thread itself when that is one of the device's own.
+    // Gives up threads and returns when no op will touch the device again. All submissions have
+    // ended before. Called once, before destroy.
     void (*device_close)(keel_device_t *device);
     // Frees the struct and what the driver put into it. Also called for a half-opened device, and
     // in the child of a fork without device_close: it must not wait or lock.

@@ -21,9 +21,8 @@ typedef struct keel_object_t {
 struct keel_device_t {
     keel_object_t
         object; // keeps the memory: one for the application's references together, one per object
-    _Atomic uint32_t users;              // references of the application; the last one closes
-    _Atomic bool closed;                 // no new work is taken
-    void (*drop)(keel_device_t *device); // gives back a reference taken on `object`
+    _Atomic uint32_t users; // references of the application; the last one closes
+    _Atomic bool closed;    // no new work is taken
     const keel_device_ops_t *ops;
     keel_caps_t caps;                     // filled by the driver's open
     char *uri;                            // owned
@@ -45,8 +44,10 @@ struct keel_queue_t {
     struct {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
+    bool linked;
     _Atomic uint32_t lock;               // for the lists below
     keel_submission_t *waiting;          // submitted, waits not resolved; borrowed
+    bool closed;                         // nothing may wait any more
     _Atomic uint64_t allocated;          // submissions: in flight and recycled
     keel_submission_t *_Atomic returned; // recycled; owned
     keel_submission_t *spare;            // recycled, guarded by the timeline's lock; owned
@@ -55,7 +56,7 @@ struct keel_queue_t {
 
 struct keel_buffer_t {
     keel_object_t object;
-    keel_device_t *device; // retained
+    keel_device_t *device; // retained, or kept by the pool or the root
     keel_buffer_t *root;   // the buffer it is a subspan of (retained), or itself
     keel_pool_t *pool;     // retained; NULL unless queue ordered
     uint64_t offset;       // within the root

@@ -405,7 +405,7 @@ static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_ch
         return CPU_ENDED;
     }
     c->state = (keel_host_call_t){.done = call_done, .context = run};
-    nest_t saved = submission_nest();
+    nest_t saved = submission_nest(run->base.queue->device);
     *status = c->call.fn(c->call.user, &c->state);
     submission_unnest(saved);
     if (!c->state.deferred) return CPU_ENDED;

@@ -98,10 +98,8 @@ struct cpu_node_t {
     _Atomic uint32_t open_count;              // runs in open_runs
     _Atomic uint32_t spinning;                // workers that poll, at most one
     _Atomic uint32_t sleeping;
-    _Atomic uint32_t epoch;               // what sleepers sleep on
-    _Alignas(64) _Atomic uint32_t active; // runs begun and not ended
-    _Atomic uint32_t stopping;            // cpu_stop_t; 0: no
-    _Atomic uint32_t alive;               // workers
+    _Atomic uint32_t epoch; // what sleepers sleep on
+    _Atomic uint32_t stopping;
 };
 
 struct cpu_device_t {
@@ -113,12 +111,6 @@ struct cpu_device_t {
     aio_t *aio; // owned; NULL on inline devices
 };
 
-typedef enum cpu_stop_t {
-    CPU_STOP_AND_WAIT = 1, // for the runs there are
-    CPU_STOP_AND_LEAVE, // on one of the workers: they end by themselves, and the last one drops the
-                        // device
-} cpu_stop_t;
-
 // node.c: the lists, and sleeping.
 keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers);
 void cpu_node_finish(cpu_node_t *node);
@@ -127,10 +119,8 @@ void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a
 cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run);  // lets others join
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
-bool cpu_node_run_begun(cpu_node_t *node);             // false: the device is closing
-void cpu_node_run_ended(cpu_node_t *node);
-void cpu_node_sleep(cpu_node_t *node);                // until there may be something to do
-void cpu_node_stop(cpu_node_t *node, cpu_stop_t how); // takes no more runs
+void cpu_node_sleep(cpu_node_t *node);                 // until there may be something to do
+void cpu_node_stop(cpu_node_t *node);                  // workers that find nothing to do end
 
 // Whether something more urgent is ready.
 static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
@@ -141,9 +131,7 @@ static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
 // worker.c
 extern _Thread_local cpu_worker_t *cpu_this_worker;
 keel_status_t cpu_workers_start(cpu_node_t *node);
-void cpu_workers_stop(cpu_node_t *node);        // after cpu_node_stop
-void cpu_workers_abandon(cpu_device_t *device); // as above, from one of them: they go by themselves
-bool cpu_is_own_thread(const cpu_device_t *device);
+void cpu_workers_stop(cpu_node_t *node); // waits until they have ended
 
 // run.c
 void cpu_run_start(keel_submission_t *submission); // its waits are over

@@ -22,14 +22,7 @@ static cpu_device_t *cpu_device(keel_device_t *device)
 
 static void device_close(keel_device_t *base)
 {
-    cpu_device_t *device = cpu_device(base);
-    bool wait = !cpu_is_own_thread(device);
-    if (!wait) cpu_workers_abandon(device);
-    for (uint32_t i = 0; i < base->caps.nodes; i++) {
-        if (wait || !device->nodes[i].worker_count)
-            cpu_node_stop(&device->nodes[i], wait ? CPU_STOP_AND_WAIT : CPU_STOP_AND_LEAVE);
-        if (wait) cpu_workers_stop(&device->nodes[i]);
-    }
+    for (uint32_t i = 0; i < base->caps.nodes; i++) cpu_workers_stop(&cpu_device(base)->nodes[i]);
 }
 
 static void device_destroy(keel_device_t *base)
@@ -150,7 +143,6 @@ static void device_abort(cpu_device_t *device)
 {
     for (uint32_t i = 0; device->nodes && i < device->base.caps.nodes; i++) {
         if (!device->nodes[i].device) continue;
-        cpu_node_stop(&device->nodes[i], CPU_STOP_AND_WAIT);
         cpu_workers_stop(&device->nodes[i]);
     }
     device_destroy(&device->base);

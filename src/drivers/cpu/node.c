@@ -202,32 +202,13 @@ void cpu_node_sleep(cpu_node_t *node)
     node_spin(node);
     atomic_fetch_add(&node->sleeping, 1);
     uint32_t epoch = atomic_load(&node->epoch);
-    bool over = atomic_load(&node->stopping) && !atomic_load(&node->active);
-    if (!node_is_worth_taking(node) && !over) futex_wait(&node->epoch, epoch, KEEL_FOREVER);
+    if (!node_is_worth_taking(node) && !atomic_load(&node->stopping))
+        futex_wait(&node->epoch, epoch, KEEL_FOREVER);
     atomic_fetch_sub(&node->sleeping, 1);
 }
 
-bool cpu_node_run_begun(cpu_node_t *node)
+void cpu_node_stop(cpu_node_t *node)
 {
-    // seq_cst, as in cpu_node_stop: either we see that it stops, or it sees us.
-    atomic_fetch_add(&node->active, 1);
-    if (!atomic_load(&node->stopping)) return true;
-    cpu_node_run_ended(node);
-    return false;
-}
-
-void cpu_node_run_ended(cpu_node_t *node)
-{
-    if (atomic_fetch_sub(&node->active, 1) != 1 || !atomic_load(&node->stopping)) return;
-    futex_wake(&node->active, INT32_MAX);
-    node_wake(node, INT32_MAX);
-}
-
-void cpu_node_stop(cpu_node_t *node, cpu_stop_t how)
-{
-    atomic_store(&node->stopping, how);
-    uint32_t active;
-    while (how == CPU_STOP_AND_WAIT && (active = atomic_load(&node->active)))
-        futex_wait(&node->active, active, KEEL_FOREVER);
+    atomic_store(&node->stopping, 1);
     node_wake(node, INT32_MAX);
 }

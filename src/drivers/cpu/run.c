@@ -193,12 +193,6 @@ static bool run_has_more(const cpu_run_t *run)
     return run->at != keel_commands_end(run->commands) && !command_is_barrier(run->at->kind);
 }
 
-static bool may_go_on_by_itself(uint32_t kind)
-{
-    return kind == KEEL_CMD_ALLOCA || kind == KEEL_CMD_READ || kind == KEEL_CMD_WRITE ||
-           kind == KEEL_CMD_HOST_CALL;
-}
-
 // Lets others in. From here on the lock is needed.
 static void run_open(cpu_run_t *run)
 {
@@ -239,14 +233,12 @@ static void run_leave(cpu_run_t *run)
 
 static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
 {
-    cpu_node_t *node = run_node(run);
-    if (run->listed) cpu_node_close(node, run);
+    if (run->listed) cpu_node_close(run_node(run), run);
     // release: pollers that see it leave, and the last one recycles.
     atomic_store_explicit(&run->finished, 1, memory_order_release);
     worker->ending = true;
     submission_signal(&run->base, run->failure);
     worker->ending = false;
-    cpu_node_run_ended(node); // the queue, which the run keeps, keeps the node
     if (!run->listed_once) {
         submission_recycle(&run->base); // nobody else has ever known it
         return;
@@ -345,19 +337,15 @@ static bool drive_shared(drive_t *d)
     }
 }
 
-// Before a chunk that is not the stage's last, or that may go on by itself: whether others are let
-// in first.
-static void drive_open_early(drive_t *d, const cpu_chunk_t *chunk, bool timed)
+// Before the stage's first chunk, with more to come: whether others are let in at once.
+static void drive_open_early(drive_t *d, const cpu_chunk_t *chunk)
 {
     cpu_run_t *run = d->run;
-    if (timed && run->hot && !run->stage_start) { // the stages before were worth it
-        run->stage_start = d->start;
-        run_open(run);
-        d->alone = false;
-    } else if (may_go_on_by_itself(chunk->command->kind)) {
-        if (run_has_more(run)) run_open(run);
-        d->alone = false;
-    }
+    bool expected = run->hot && !run->stage_start; // the stages before were worth it
+    if (!expected && chunk->command->kind != KEEL_CMD_HOST_CALL) return; // which may take any time
+    run->stage_start = d->start;
+    run_open(run);
+    d->alone = false;
 }
 
 // After a chunk with more of the stage to come: true if the worker is to go on as before.
@@ -389,11 +377,18 @@ static bool drive_alone(drive_t *d)
     bool has_peers = run_node(run)->worker_count > 0;
     cpu_chunk_t chunk;
     while (run_next(run, true, &chunk) != STEP_DONE) {
-        bool timed = has_peers && (chunk.first || run_has_more(run));
-        if (timed && !chunk.first) d->start = clock_ticks();
-        drive_open_early(d, &chunk, timed);
+        bool more = run_has_more(run), timed = has_peers && (chunk.first || more);
+        if (timed && !chunk.first) {
+            d->start = clock_ticks();
+            drive_open_early(d, &chunk);
+        }
         drive_chunk(d, &chunk);
         if (!d->alone) return true;
+        if (!d->has_ended) { // it goes on by itself, and whoever ends it may be here already
+            if (more) run_open(run);
+            d->alone = false;
+            return true;
+        }
         d->has_ended = false;
         run->in_flight--;
         if (d->status) run_fail(run, d->status);
@@ -480,10 +475,6 @@ void cpu_run_start(keel_submission_t *submission)
 {
     cpu_run_t *run = (cpu_run_t *)(void *)submission;
     cpu_node_t *node = run_node(run);
-    if (!cpu_node_run_begun(node)) {
-        submission_end(submission, KEEL_ERROR(KEEL_CANCELLED, "the device was closed"));
-        return;
-    }
     run_init(run);
     cpu_worker_t *worker = cpu_this_worker;
     if (!node->worker_count || !(submission->commands.kinds & ~LIGHT)) {

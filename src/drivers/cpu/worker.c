@@ -38,16 +38,11 @@ static void *worker_main(void *argument)
         if (!run) run = cpu_node_take(node, worker, &alone);
         if (run)
             cpu_run_drive(run, worker, alone);
-        else if (atomic_load(&node->stopping) && !atomic_load(&node->active))
+        else if (atomic_load(&node->stopping))
             break;
         else
             cpu_node_sleep(node);
     }
-    cpu_this_worker = NULL;
-    keel_device_t *device = &node->device->base;
-    // Abandoned workers keep the device's memory together; joined ones leave it to whoever joins.
-    bool abandoned = atomic_load(&node->stopping) == CPU_STOP_AND_LEAVE;
-    if (atomic_fetch_sub(&node->alive, 1) == 1 && abandoned) device->drop(device);
     return NULL;
 }
 
@@ -58,13 +53,10 @@ keel_status_t cpu_workers_start(cpu_node_t *node)
         worker->node = node;
         worker->index = node->first_worker + i;
         worker->random = node->device->seed + worker->index;
-        atomic_fetch_add(&node->alive, 1);
         int error = pthread_create(&worker->thread, NULL, worker_main, worker);
-        if (error) {
-            atomic_fetch_sub(&node->alive, 1);
+        if (error)
             return status_from_errno(KEEL_RESOURCE_EXHAUSTED, error,
                                      "cannot start a worker thread");
-        }
         worker->started = true;
         char name[16];
         snprintf(name, sizeof name, "keel-cpu%u", worker->index);
@@ -75,22 +67,7 @@ keel_status_t cpu_workers_start(cpu_node_t *node)
 
 void cpu_workers_stop(cpu_node_t *node)
 {
+    cpu_node_stop(node);
     for (uint32_t i = 0; node->workers && i < node->worker_count; i++)
         if (node->workers[i].started) pthread_join(node->workers[i].thread, NULL);
-}
-
-void cpu_workers_abandon(cpu_device_t *device)
-{
-    for (uint32_t n = 0; n < device->base.caps.nodes; n++) {
-        cpu_node_t *node = &device->nodes[n];
-        if (!node->worker_count) continue;
-        atomic_fetch_add(&device->base.object.refs, 1); // dropped by the node's last worker
-        for (uint32_t i = 0; i < node->worker_count; i++) pthread_detach(node->workers[i].thread);
-        cpu_node_stop(node, CPU_STOP_AND_LEAVE);
-    }
-}
-
-bool cpu_is_own_thread(const cpu_device_t *device)
-{
-    return cpu_this_worker && cpu_this_worker->node->device == device;
 }
