@@ -64,6 +64,16 @@ typedef enum keel_cap_t {
     KEEL_CAP_EXECUTES = 1 << 12,      // dispatches are really executed (null:// does not)
 } keel_cap_t;
 
+// A place where memory of the device lies, by the name that DLPack has for it. A buffer lies in the
+// first one of its node whose `memory` it has.
+typedef struct keel_dlpack_place_t {
+    int32_t type, id; // as in DLDevice
+    uint32_t node;    // or KEEL_EVERY_NODE
+    uint32_t memory;  // keel_memory_bit_t; with KEEL_MEMORY_HOST_VISIBLE, addresses are the host's
+} keel_dlpack_place_t;
+
+#define KEEL_EVERY_NODE UINT32_MAX
+
 typedef struct keel_caps_t {
     uint32_t bits;   // of keel_cap_t
     uint32_t native; // those of them that the driver does itself; the rest is emulated on the host
@@ -86,6 +96,7 @@ typedef struct keel_caps_t {
     uint32_t max_depth;        // blocks nested in each other
     uint32_t
         memory_types[8]; // the combinations of keel_memory_bit_t there are, best first, ended by 0
+    const keel_dlpack_place_t *dlpack; // ended by type 0; NULL without KEEL_CAP_DLPACK
 } keel_caps_t;
 
 // A moment on both clocks. Timestamps of the device are nanoseconds on its own clock.

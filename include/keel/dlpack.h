@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in and out, by DLPack: memory shared with other frameworks, nothing copied.
+// Tensors in and out, by DLPack: memory shared with other frameworks, nothing copied. A device that
+// can has KEEL_CAP_DLPACK, and keel_caps_t.dlpack says which tensors are its own.
 //
 // The structs below are the ABI of DLPack 1.x (versioned) and of the releases before it (legacy),
 // declared here because the headers that systems ship are old. Include the real dlpack.h before
 // this one to use its types.
+//
+// Handing over a tensor orders nothing: the memory must not be in use on the side it comes from.
+// All functions may be called from any thread, and so may the deleters.
 #ifndef KEEL_DLPACK_H_
 #define KEEL_DLPACK_H_
 
@@ -60,10 +64,12 @@ typedef struct DLManagedTensorVersioned {
 
 #define KEEL_DLPACK_MAX_DIMS 16
 
-// The shape to show a buffer by.
+// The shape to show a buffer by. Here and in tensors from elsewhere, elements are whole bytes (bits
+// times lanes is a multiple of 8) and strides are not negative. Dimensions of size 0 and strides of
+// 0 are fine.
 typedef struct keel_tensor_t {
     DLDataType type;
-    int32_t rank;
+    int32_t rank; // up to KEEL_DLPACK_MAX_DIMS; 0: a single element
     const int64_t *shape;
     const int64_t *strides; // in elements; NULL: compact, row-major
     uint64_t offset;        // bytes into the buffer
@@ -71,17 +77,19 @@ typedef struct keel_tensor_t {
 
 KEEL_EXTERN_C_BEGIN
 
-// The buffer as a tensor, which retains it until its deleter is called. KEEL_OUT_OF_RANGE if the
-// shape does not fit into it. A buffer without write access becomes a read only tensor (versioned),
-// or fails (legacy, which cannot say so).
+// The buffer as a tensor (of version 1.1), which retains it until its deleter is called.
+// KEEL_OUT_OF_RANGE if the shape does not fit into the buffer, KEEL_FAILED_PRECONDITION while that
+// has no memory. A buffer without write access becomes a read only tensor (versioned), or fails
+// (legacy, which cannot say so).
 KEEL_API keel_status_t keel_buffer_to_dlpack(keel_buffer_t *buffer, const keel_tensor_t *tensor,
                                              DLManagedTensorVersioned **managed) KEEL_MUST_USE;
 KEEL_API keel_status_t keel_buffer_to_dlpack0(keel_buffer_t *buffer, const keel_tensor_t *tensor,
                                               DLManagedTensor **managed) KEEL_MUST_USE;
 
-// A buffer over a tensor's memory, from its first element to its last. On success the tensor is
-// owned by the buffer, which calls its deleter; on failure it stays the caller's. The tensor must
-// lie on the device and have no negative strides.
+// A buffer over a tensor's memory, from its first element to the end of its last. On success the
+// tensor is owned by the buffer, which calls its deleter; on failure it stays the caller's. A read
+// only tensor becomes a buffer without write access. The tensor must lie in a place of the device
+// (keel_caps_t.dlpack).
 KEEL_API keel_status_t keel_buffer_from_dlpack(keel_device_t *device,
                                                DLManagedTensorVersioned *managed,
                                                keel_buffer_t **buffer) KEEL_MUST_USE;

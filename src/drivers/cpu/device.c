@@ -85,6 +85,12 @@ static const keel_device_ops_t cpu_ops = {
     .executable_global = cpu_executable_global,
 };
 
+// DLPack calls all memory of the process device 0 of type 1.
+static const keel_dlpack_place_t dlpack_places[] = {
+    {.type = 1, .node = KEEL_EVERY_NODE, .memory = KEEL_MEMORY_HOST_VISIBLE},
+    {.type = 0},
+};
+
 static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
 {
     uint64_t total, budget;
@@ -113,6 +119,7 @@ static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
         .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE |
                          KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT |
                          KEEL_MEMORY_HOST_CACHED},
+        .dlpack = dlpack_places,
     };
     caps->native = caps->bits;
 }

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <keel/dlpack.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/check.h"
+
+enum { FLAG_READ_ONLY = 1 };
+
+// A tensor as it was given. Pointers are borrowed.
+typedef struct view_t {
+    const char *name; // of the argument, for messages
+    DLDataType type;
+    int32_t rank;
+    const int64_t *shape, *strides;
+} view_t;
+
+// What it comes to.
+typedef struct layout_t {
+    int64_t shape[KEEL_DLPACK_MAX_DIMS];
+    int64_t strides[KEEL_DLPACK_MAX_DIMS]; // in elements
+    uint64_t bytes;                        // from the first element to the end of the last
+} layout_t;
+
+static keel_status_t view_check(const view_t *view)
+{
+    CHECK(view->rank >= 0 && view->rank <= KEEL_DLPACK_MAX_DIMS, KEEL_INVALID_ARGUMENT,
+          "%s has %d dimensions; 0 to %d are possible", view->name, view->rank,
+          KEEL_DLPACK_MAX_DIMS);
+    CHECK(view->shape || !view->rank, KEEL_INVALID_ARGUMENT,
+          "%s has %d dimensions, but shape is NULL", view->name, view->rank);
+    CHECK(view->type.bits && view->type.lanes && view->type.bits * view->type.lanes % 8 == 0,
+          KEEL_INVALID_ARGUMENT, "%s has elements of %u bits in %u lanes; they must be whole bytes",
+          view->name, view->type.bits, view->type.lanes);
+    for (int32_t i = 0; i < view->rank; i++) {
+        CHECK(view->shape[i] >= 0, KEEL_INVALID_ARGUMENT, "%s: shape[%d] is %lld", view->name, i,
+              (long long)view->shape[i]);
+        // Where there is nothing to step to, a stride may be anything.
+        CHECK(!view->strides || view->strides[i] >= 0 || view->shape[i] <= 1, KEEL_INVALID_ARGUMENT,
+              "%s: strides[%d] is %lld; negative strides are not supported", view->name, i,
+              (long long)view->strides[i]);
+    }
+    return NULL;
+}
+
+static keel_status_t layout_strides(const view_t *view, layout_t *layout)
+{
+    int64_t compact = 1;
+    for (int32_t i = view->rank; i-- > 0;) {
+        int64_t size = layout->shape[i] = view->shape[i];
+        layout->strides[i] = view->strides ? view->strides[i] : compact;
+        CHECK(!__builtin_mul_overflow(compact, size ? size : 1, &compact), KEEL_OUT_OF_RANGE,
+              "%s: shape[%d] is %lld, which makes more than 2^63 elements", view->name, i,
+              (long long)size);
+    }
+    return NULL;
+}
+
+static keel_status_t layout_of(const view_t *view, layout_t *layout)
+{
+    KEEL_TRY(view_check(view));
+    KEEL_TRY(layout_strides(view, layout));
+    uint64_t element = view->type.bits * view->type.lanes / 8u, end = element;
+    bool empty = false;
+    for (int32_t i = 0; i < view->rank; i++) {
+        uint64_t step, size = (uint64_t)layout->shape[i];
+        empty |= size == 0;
+        if (size <= 1) continue;
+        CHECK(!__builtin_mul_overflow((uint64_t)layout->strides[i], element, &step) &&
+                  !__builtin_mul_overflow(step, size - 1, &step) &&
+                  !__builtin_add_overflow(end, step, &end),
+              KEEL_OUT_OF_RANGE,
+              "%s: shape[%d] is %lld with stride %lld, which reaches beyond 2^64 bytes", view->name,
+              i, (long long)size, (long long)layout->strides[i]);
+    }
+    layout->bytes = empty ? 0 : end;
+    return NULL;
+}
+
+// Tensors out of buffers.
+
+typedef struct exported_t {
+    keel_buffer_t *buffer; // retained
+    layout_t layout;
+    DLTensor tensor;
+    union {
+        DLManagedTensorVersioned versioned;
+        DLManagedTensor legacy;
+    } managed;
+} exported_t;
+
+static void exported_destroy(exported_t *exported)
+{
+    keel_buffer_release(exported->buffer);
+    mem_free(exported);
+}
+
+static void versioned_delete(DLManagedTensorVersioned *self)
+{
+    exported_destroy(self->manager_ctx);
+}
+
+static void legacy_delete(DLManagedTensor *self)
+{
+    exported_destroy(self->manager_ctx);
+}
+
+static keel_status_t place_of(const keel_buffer_t *buffer, const keel_dlpack_place_t **place)
+{
+    const keel_dlpack_place_t *p = buffer->device->caps.dlpack;
+    CHECK(p, KEEL_UNSUPPORTED, "the device has no KEEL_CAP_DLPACK");
+    for (; p->type; p++) {
+        *place = p;
+        if ((p->node == KEEL_EVERY_NODE || p->node == buffer->node) &&
+            (buffer->memory & p->memory) == p->memory)
+            return NULL;
+    }
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "buffer '%s' is in memory 0x%x of node %u, for which DLPack has no name",
+                      TEXT_OF(buffer->name), buffer->memory, buffer->node);
+}
+
+static keel_status_t tensor_fill(exported_t *exported, const keel_tensor_t *tensor)
+{
+    keel_buffer_t *buffer = exported->buffer;
+    const keel_dlpack_place_t *place = NULL;
+    KEEL_TRY(place_of(buffer, &place));
+    keel_external_t memory = {.kind = place->memory & KEEL_MEMORY_HOST_VISIBLE
+                                          ? KEEL_EXTERNAL_HOST
+                                          : KEEL_EXTERNAL_DEVICE};
+    KEEL_TRY(keel_buffer_export(buffer, &memory));
+    uintptr_t start = memory.kind == KEEL_EXTERNAL_HOST ? (uintptr_t)memory.handle.host
+                                                        : (uintptr_t)memory.handle.device;
+    exported->tensor = (DLTensor){
+        .data = (void *)(start + tensor->offset), // not byte_offset, which many readers forget
+        .device = {place->type, place->id},
+        .ndim = tensor->rank,
+        .dtype = tensor->type,
+        .shape = exported->layout.shape,
+        .strides = exported->layout.strides,
+    };
+    return NULL;
+}
+
+static keel_status_t tensor_export(keel_buffer_t *buffer, const keel_tensor_t *tensor,
+                                   exported_t **exported)
+{
+    CHECK_NOT_NULL(buffer);
+    CHECK_NOT_NULL(tensor);
+    CHECK(buffer->access & KEEL_ACCESS_READ, KEEL_PERMISSION_DENIED,
+          "buffer '%s' does not allow KEEL_ACCESS_READ", TEXT_OF(buffer->name));
+    view_t view = {"tensor", tensor->type, tensor->rank, tensor->shape, tensor->strides};
+    layout_t layout = {0};
+    KEEL_TRY(layout_of(&view, &layout));
+    CHECK(tensor->offset <= buffer->size && layout.bytes <= buffer->size - tensor->offset,
+          KEEL_OUT_OF_RANGE, "tensor has %llu bytes at offset %llu; buffer '%s' has %llu",
+          (unsigned long long)layout.bytes, (unsigned long long)tensor->offset,
+          TEXT_OF(buffer->name), (unsigned long long)buffer->size);
+    exported_t *e = mem_zalloc(sizeof *e);
+    if (!e) return status_no_memory();
+    e->buffer = keel_buffer_retain(buffer);
+    e->layout = layout;
+    keel_status_t status = tensor_fill(e, tensor);
+    if (status) {
+        exported_destroy(e);
+        return status;
+    }
+    *exported = e;
+    return NULL;
+}
+
+keel_status_t keel_buffer_to_dlpack(keel_buffer_t *buffer, const keel_tensor_t *tensor,
+                                    DLManagedTensorVersioned **managed)
+{
+    CHECK_NOT_NULL(managed);
+    *managed = NULL;
+    exported_t *exported;
+    KEEL_TRY(tensor_export(buffer, tensor, &exported));
+    exported->managed.versioned = (DLManagedTensorVersioned){
+        .version = {1, 1},
+        .manager_ctx = exported,
+        .deleter = versioned_delete,
+        .flags = buffer->access & KEEL_ACCESS_WRITE ? 0 : FLAG_READ_ONLY,
+        .dl_tensor = exported->tensor,
+    };
+    *managed = &exported->managed.versioned;
+    return NULL;
+}
+
+keel_status_t keel_buffer_to_dlpack0(keel_buffer_t *buffer, const keel_tensor_t *tensor,
+                                     DLManagedTensor **managed)
+{
+    CHECK_NOT_NULL(managed);
+    *managed = NULL;
+    CHECK_NOT_NULL(buffer);
+    CHECK(buffer->access & KEEL_ACCESS_WRITE, KEEL_PERMISSION_DENIED,
+          "buffer '%s' does not allow KEEL_ACCESS_WRITE, which a legacy tensor cannot say",
+          TEXT_OF(buffer->name));
+    exported_t *exported;
+    KEEL_TRY(tensor_export(buffer, tensor, &exported));
+    exported->managed.legacy = (DLManagedTensor){
+        .dl_tensor = exported->tensor,
+        .manager_ctx = exported,
+        .deleter = legacy_delete,
+    };
+    *managed = &exported->managed.legacy;
+    return NULL;
+}
+
+// Buffers over tensors.
+
+static void versioned_release(void *user)
+{
+    DLManagedTensorVersioned *managed = user;
+    if (managed->deleter) managed->deleter(managed);
+}
+
+static void legacy_release(void *user)
+{
+    DLManagedTensor *managed = user;
+    if (managed->deleter) managed->deleter(managed);
+}
+
+static keel_status_t place_find(const keel_device_t *device, DLDevice wanted,
+                                const keel_dlpack_place_t **place)
+{
+    char there[128] = "";
+    CHECK(device->caps.dlpack, KEEL_UNSUPPORTED, "the device has no KEEL_CAP_DLPACK");
+    for (const keel_dlpack_place_t *p = device->caps.dlpack; p->type; p++) {
+        *place = p;
+        if (p->type == (int32_t)wanted.device_type && p->id == wanted.device_id) return NULL;
+        size_t length = strlen(there);
+        snprintf(there + length, sizeof there - length, "%s(%d, %d)", length ? ", " : "", p->type,
+                 p->id);
+    }
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "managed->dl_tensor lies on DLPack's device (%d, %d); device '%s' has %s",
+                      (int)wanted.device_type, (int)wanted.device_id, device->name, there);
+}
+
+// `external` says how to release the tensor.
+static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor, uint32_t access,
+                                   keel_external_t *external, keel_buffer_t **buffer)
+{
+    const keel_dlpack_place_t *place = NULL;
+    KEEL_TRY(place_find(device, tensor->device, &place));
+    view_t view = {"managed->dl_tensor", tensor->dtype, tensor->ndim, tensor->shape,
+                   tensor->strides};
+    layout_t layout;
+    KEEL_TRY(layout_of(&view, &layout));
+    uintptr_t start = (uintptr_t)tensor->data, end;
+    CHECK(start || !layout.bytes, KEEL_INVALID_ARGUMENT,
+          "managed->dl_tensor has %llu bytes, but data is NULL", (unsigned long long)layout.bytes);
+    CHECK(!__builtin_add_overflow(start, tensor->byte_offset, &start) &&
+              !__builtin_add_overflow(start, layout.bytes, &end),
+          KEEL_OUT_OF_RANGE,
+          "managed->dl_tensor has %llu bytes at byte_offset %llu, beyond the end of memory",
+          (unsigned long long)layout.bytes, (unsigned long long)tensor->byte_offset);
+    external->size = layout.bytes;
+    if (place->memory & KEEL_MEMORY_HOST_VISIBLE) {
+        external->kind = KEEL_EXTERNAL_HOST;
+        external->handle.host = (void *)start;
+    } else {
+        external->kind = KEEL_EXTERNAL_DEVICE;
+        external->handle.device = start;
+    }
+    keel_buffer_options_t options = {
+        .access = access,
+        .node = place->node == KEEL_EVERY_NODE ? 0 : place->node,
+    };
+    return keel_buffer_import(device, external, &options, buffer);
+}
+
+keel_status_t keel_buffer_from_dlpack(keel_device_t *device, DLManagedTensorVersioned *managed,
+                                      keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(managed);
+    // Of another major version only the first fields are known.
+    CHECK(managed->version.major == 1, KEEL_UNSUPPORTED,
+          "managed is a tensor of DLPack %u.%u; only 1.x is supported", managed->version.major,
+          managed->version.minor);
+    keel_external_t external = {.release = versioned_release, .user = managed};
+    uint32_t access = managed->flags & FLAG_READ_ONLY ? KEEL_ACCESS_READ : KEEL_ACCESS_ALL;
+    return tensor_import(device, &managed->dl_tensor, access, &external, buffer);
+}
+
+keel_status_t keel_buffer_from_dlpack0(keel_device_t *device, DLManagedTensor *managed,
+                                       keel_buffer_t **buffer)
+{
+    CHECK_NOT_NULL(buffer);
+    *buffer = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(managed);
+    keel_external_t external = {.release = legacy_release, .user = managed};
+    return tensor_import(device, &managed->dl_tensor, KEEL_ACCESS_ALL, &external, buffer);
+}
