@@ -1,28 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
+// Objects are made and released on hot paths, so each thread counts for itself, without atomic
+// read-modify-write; asking adds up all threads. What a thread counted stays when it ends.
 #include "base/live.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <keel/base.h>
 
-// A cache line each: objects of different types are made by different threads.
+#include "base/lock.h"
+
+typedef struct counts_t {
+    _Atomic int64_t of[LIVE_TYPES]; // written by their thread alone
+    struct counts_t *next, *previous;
+    bool listed;
+} counts_t;
+
+static _Thread_local counts_t mine;
+
 static struct {
-    _Alignas(64) _Atomic int64_t count;
-} live[LIVE_TYPES];
+    lock_t lock;
+    counts_t *threads;
+    int64_t gone[LIVE_TYPES]; // of threads that have ended
+    pthread_key_t key;        // its destructor is how we learn that a thread ends
+    pthread_once_t once;
+    bool has_key;
+} all = {.once = PTHREAD_ONCE_INIT};
+
+static void counts_fold(void *argument)
+{
+    counts_t *counts = argument;
+    lock_enter(&all.lock);
+    for (int i = 0; i < LIVE_TYPES; i++) {
+        all.gone[i] += atomic_load_explicit(&counts->of[i], memory_order_relaxed);
+        atomic_store_explicit(&counts->of[i], 0, memory_order_relaxed);
+    }
+    *(counts->previous ? &counts->previous->next : &all.threads) = counts->next;
+    if (counts->next) counts->next->previous = counts->previous;
+    counts->listed = false;
+    lock_leave(&all.lock);
+}
+
+static void all_init(void)
+{
+    all.has_key = pthread_key_create(&all.key, counts_fold) == 0;
+}
+
+// The thread's first: from now on it is added up with the others. False if we would not learn of
+// its end.
+static bool counts_list(void)
+{
+    pthread_once(&all.once, all_init);
+    if (!all.has_key || pthread_setspecific(all.key, &mine) != 0) return false;
+    lock_enter(&all.lock);
+    mine.previous = NULL;
+    mine.next = all.threads;
+    if (all.threads) all.threads->previous = &mine;
+    all.threads = &mine;
+    mine.listed = true;
+    lock_leave(&all.lock);
+    return true;
+}
 
 void live_add(live_type_t type, int change)
 {
+    if (__builtin_expect(!mine.listed, 0) && !counts_list()) {
+        lock_enter(&all.lock);
+        all.gone[type] += change;
+        lock_leave(&all.lock);
+        return;
+    }
     // relaxed: a statistic; whoever compares it with zero has joined the threads that count.
-    atomic_fetch_add_explicit(&live[type].count, change, memory_order_relaxed);
+    int64_t count = atomic_load_explicit(&mine.of[type], memory_order_relaxed);
+    atomic_store_explicit(&mine.of[type], count + change, memory_order_relaxed);
 }
 
 static int64_t live_count(live_type_t type)
 {
-    return atomic_load_explicit(&live[type].count, memory_order_relaxed);
+    int64_t count = all.gone[type];
+    for (counts_t *c = all.threads; c; c = c->next)
+        count += atomic_load_explicit(&c->of[type], memory_order_relaxed);
+    return count;
 }
 
 void keel_live_objects(keel_live_t *out)
 {
+    lock_enter(&all.lock);
     *out = (keel_live_t){
         .devices = live_count(LIVE_DEVICE),
         .queues = live_count(LIVE_QUEUE),
@@ -36,4 +99,5 @@ void keel_live_objects(keel_live_t *out)
         .submissions = live_count(LIVE_SUBMISSION),
         .statuses = live_count(LIVE_STATUS),
     };
+    lock_leave(&all.lock);
 }

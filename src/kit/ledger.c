@@ -116,15 +116,6 @@ void ledger_close(keel_semaphore_t *semaphore)
     lock_leave(&semaphore->lock);
 }
 
-void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value)
-{
-    lock_enter(&semaphore->lock);
-    bool newest = ledger_last(semaphore) == value;
-    if (newest) atomic_store_explicit(&semaphore->ledger->last, value - 1, memory_order_relaxed);
-    lock_leave(&semaphore->lock);
-    if (!newest) ledger_end(semaphore, value, NULL); // a value that nobody knows
-}
-
 // The range that holds `value`, or else where it would be inserted.
 static size_t ledger_find(const ledger_t *ledger, uint64_t value)
 {
@@ -161,26 +152,33 @@ static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
     return failed ? ledger->failed[i].cause : NULL;
 }
 
-void ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure)
+ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure)
 {
     ledger_t *ledger = semaphore->ledger;
-    lock_enter(&semaphore->lock);
     slot_t *slot = &ledger->slots[value & ledger->mask];
-    waiter_t *list = slot->waiters;
-    for (waiter_t *w = list; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
+    ledger_ended_t ended = {.waiters = slot->waiters};
+    for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
     *slot = (slot_t){.ended = true};
     if (failure) ledger_note_failure(ledger, value, failure);
     uint64_t all = ledger_value(semaphore);
     while (all < ledger_last(semaphore) && ledger->slots[(all + 1) & ledger->mask].ended) all++;
     // release: pairs with the acquire in ledger_poll; the submission's writes come before.
     atomic_store_explicit(&semaphore->value, all, memory_order_release);
-    waiter_t *idle = semaphore->waiters.root && semaphore->waiters.root->key <= all
-                         ? waiters_take(semaphore, all)
-                         : NULL;
+    if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
+        ended.for_all = waiters_take(semaphore, all);
+    return ended;
+}
+
+void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value)
+{
+    lock_enter(&semaphore->lock);
+    ledger_ended_t ended = {NULL, NULL};
+    if (ledger_last(semaphore) == value)
+        atomic_store_explicit(&semaphore->ledger->last, value - 1, memory_order_relaxed);
+    else
+        ended = ledger_end(semaphore, value, NULL); // a value that nobody knows
     lock_leave(&semaphore->lock);
-    // From here on the queue may be gone, if nobody waits for it.
-    waiters_fire(list, failure);
-    waiters_fire(idle, NULL);
+    waiters_fire(ended.for_all, NULL);
 }
 
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)

@@ -286,7 +286,7 @@ static bool pool_free(kit_pool_t *pool, keel_buffer_t *buffer, unsigned ended)
     lock_enter(&pool->lock);
     bool resident = buffer && atomic_load(&buffer->resident);
     if (resident) pool_put(pool, buffer);
-    pool->deallocas -= ended;
+    if (ended) atomic_fetch_sub_explicit(&pool->deallocas, ended, memory_order_relaxed);
     served_t served = pool->requests ? pool_retry(pool) : (served_t){NULL, NULL};
     lock_leave(&pool->lock);
     if (served.list || served.failed) pool_tell(pool, served);

@@ -89,8 +89,12 @@ ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
 void ledger_close(keel_semaphore_t *semaphore);
 // Takes it back: nobody was told of it.
 void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value);
-// Ends it; `failure` is borrowed.
-void ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
+// Ends it, under semaphore->lock; `failure` is borrowed. Returns whom to tell, without the lock:
+// those who wait for this point, with the failure, and those who wait for all up to some value.
+typedef struct ledger_ended_t {
+    waiter_t *waiters, *for_all;
+} ledger_ended_t;
+ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
 uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);

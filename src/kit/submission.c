@@ -131,7 +131,8 @@ keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signal
     return NULL;
 }
 
-void submission_recycle(keel_submission_t *submission)
+// Gives up what it holds of others, but for the queue.
+static void submission_clear(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     for (uint32_t i = 0; i < submission->wait_count; i++)
@@ -140,6 +141,12 @@ void submission_recycle(keel_submission_t *submission)
     for (uint32_t i = 0; i < submission->signal_count; i++)
         keel_semaphore_release(submission->signals[i].semaphore);
     mem_free(submission->points);
+}
+
+void submission_recycle(keel_submission_t *submission)
+{
+    keel_queue_t *queue = submission->queue;
+    submission_clear(submission);
     if (spares_are_many(queue)) {
         atomic_fetch_sub_explicit(&queue->allocated, 1, memory_order_relaxed);
         mem_free_aligned(submission);
@@ -313,10 +320,10 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
     submission_resolve(submission, done + 1);
 }
 
-void submission_signal(keel_submission_t *submission, keel_status_t status)
+// Releases what it used before anyone learns that it ended, so that a waiter finds it gone; then
+// signals all but the queue's own point.
+static void submission_signal_others(keel_submission_t *submission, keel_status_t status)
 {
-    keel_semaphore_t *timeline = submission->queue->timeline;
-    // What it used is released before anyone learns that it ended, so that a waiter finds it gone.
     commands_finish(&submission->commands);
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         keel_point_t *signal = &submission->signals[i];
@@ -324,14 +331,45 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
             status ? keel_status_retain(status) : timeline_signal(signal->semaphore, signal->value);
         if (failure) timeline_fail(signal->semaphore, failure);
     }
-    ledger_end(timeline, submission->id, status);
+}
+
+static void ended_fire(ledger_ended_t ended, keel_status_t status)
+{
+    waiters_fire(ended.waiters, status);
+    waiters_fire(ended.for_all, NULL);
     keel_status_release(status);
+}
+
+void submission_signal(keel_submission_t *submission, keel_status_t status)
+{
+    keel_semaphore_t *timeline = submission->queue->timeline;
+    submission_signal_others(submission, status);
+    lock_enter(&timeline->lock);
+    ledger_ended_t ended = ledger_end(timeline, submission->id, status);
+    lock_leave(&timeline->lock);
+    ended_fire(ended, status);
 }
 
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
-    submission_signal(submission, status);
-    submission_recycle(submission);
+    keel_queue_t *queue = submission->queue;
+    submission_signal_others(submission, status);
+    submission_clear(submission);
+    lock_enter(&queue->timeline->lock);
+    ledger_ended_t ended = ledger_end(queue->timeline, submission->id, status);
+    bool keep = !spares_are_many(queue);
+    if (keep) {
+        submission->next = queue->spare;
+        queue->spare = submission;
+    }
+    lock_leave(&queue->timeline->lock);
+    if (!keep) {
+        atomic_fetch_sub_explicit(&queue->allocated, 1, memory_order_relaxed);
+        mem_free_aligned(submission);
+    }
+    ended_fire(ended, status);
+    live_add(LIVE_SUBMISSION, -1);
+    keel_queue_release(queue);
 }
 
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)

@@ -233,16 +233,18 @@ static void run_leave(cpu_run_t *run)
 
 static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
 {
+    if (!run->listed_once) { // nobody else has ever known it
+        worker->ending = true;
+        submission_end(&run->base, run->failure);
+        worker->ending = false;
+        return;
+    }
     if (run->listed) cpu_node_close(run_node(run), run);
     // release: pollers that see it leave, and the last one recycles.
     atomic_store_explicit(&run->finished, 1, memory_order_release);
     worker->ending = true;
     submission_signal(&run->base, run->failure);
     worker->ending = false;
-    if (!run->listed_once) {
-        submission_recycle(&run->base); // nobody else has ever known it
-        return;
-    }
     lock_enter(&run->lock);
     run_leave(run);
 }
