@@ -98,6 +98,12 @@ static keel_status_t cores_list(topology_set_t *set)
     return status;
 }
 
+static bool processor_exists(uint32_t processor)
+{
+    pthread_once(&machine.once, machine_load);
+    return !machine.topology || hwloc_get_pu_obj_by_os_index(machine.topology, processor);
+}
+
 keel_status_t topology_bind(pthread_t thread, uint32_t processor)
 {
     pthread_once(&machine.once, machine_load);
@@ -121,6 +127,12 @@ static keel_status_t cores_list(topology_set_t *set)
     return NULL;
 }
 
+static bool processor_exists(uint32_t processor)
+{
+    long count = sysconf(_SC_NPROCESSORS_CONF);
+    return count <= 0 || processor < (uint64_t)count;
+}
+
 keel_status_t topology_bind(pthread_t thread, uint32_t processor)
 {
     (void)thread, (void)processor; // a hint there is no portable way to give
@@ -133,6 +145,10 @@ keel_status_t topology_set_init(topology_set_t *set, const char *text)
 {
     *set = (topology_set_t){0};
     keel_status_t status = text ? set_parse(set, text) : cores_list(set);
+    for (uint32_t i = 0; !status && i < set->count; i++)
+        if (!processor_exists(set->processors[i]))
+            status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the machine has no processor %u",
+                                set->processors[i]);
     if (!status && !set->count) status = set_add(set, 0);
     if (status) topology_set_finish(set);
     return status;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include <keel/driver/driver.h>
+#include <keel/host_kernel.h>
 
 #include "base/aio.h"
 #include "base/lock.h"
@@ -49,6 +50,12 @@ typedef struct cpu_worker_t {
     } detached; // calls to make when the run is over
 } cpu_worker_t;
 
+// An entry point.
+typedef struct cpu_kernel_t {
+    keel_host_kernel_fn fn;
+    _Atomic uint32_t cost; // ticks per workgroup, as last seen; 0: never
+} cpu_kernel_t;
+
 // A submission being executed. Touched by one worker alone, or under the lock while it is shared.
 struct cpu_run_t {
     keel_submission_t base;
@@ -65,7 +72,6 @@ struct cpu_run_t {
     uint32_t workers;      // that are on it
     keel_status_t failure; // owned: the first
     uint32_t loops[CPU_MAX_DEPTH];
-    bool hot;         // the last stage was worth sharing
     bool listed;      // in the node's list of open runs; guarded by the node's lock
     bool listed_once; // others may have come to know it
     struct {
@@ -160,6 +166,9 @@ cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chun
 // How many units a command has; 0 if there is nothing to do.
 keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
                                 uint64_t *units);
+// What a unit of a command takes, in ticks, by what was seen before; 0: nobody knows.
+uint32_t cpu_command_cost(const keel_command_t *command);
+void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);
 // The value that a branch looks at.
 keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *branch,
                                uint32_t *value);

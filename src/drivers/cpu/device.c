@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/system.h"
@@ -171,6 +172,11 @@ keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device)
         device_abort(d);
         return status;
     }
+    if (options.is_inline)
+        log_say(KEEL_LOG_INFO, "cpu://inline: work runs on the threads that submit it");
+    else
+        log_say(KEEL_LOG_INFO, "cpu://: %u node%s of %u worker%s", options.nodes,
+                options.nodes > 1 ? "s" : "", options.threads, options.threads > 1 ? "s" : "");
     *device = &d->base;
     return NULL;
 }

@@ -23,10 +23,11 @@ typedef struct cpu_executable_t {
     void *library; // of dlopen
     int fd;        // kept open: the loader knows the object by a path with this number in it
     const keel_host_library_t *table; // in the library
-    keel_entry_info_t *entries;       // owned, as are the next three
+    keel_entry_info_t *entries;       // owned, as are the next four
     keel_binding_info_t *infos;
     const keel_binding_info_t **bindings;
-    void **kernels;
+    cpu_kernel_t *kernels;
+    void **kernel_pointers;
 } cpu_executable_t;
 
 static keel_status_t write_all(int fd, const char *data, size_t size)
@@ -119,7 +120,8 @@ static void entry_describe(cpu_executable_t *e, uint32_t index, keel_binding_inf
         .bindings = entry->bindings,
         .local_memory = entry->local_memory,
     };
-    memcpy(&e->kernels[index], &entry->kernel, sizeof e->kernels[index]);
+    e->kernels[index].fn = entry->kernel;
+    e->kernel_pointers[index] = &e->kernels[index];
     e->bindings[index] = infos;
     for (uint32_t i = 0; i < entry->bindings; i++)
         infos[i] = (keel_binding_info_t){
@@ -140,7 +142,9 @@ static keel_status_t entries_read(cpu_executable_t *e, const keel_caps_t *caps)
     e->infos = mem_zalloc(bindings * sizeof *e->infos);
     e->bindings = mem_zalloc(count * sizeof *e->bindings);
     e->kernels = mem_zalloc(count * sizeof *e->kernels);
-    if (!e->entries || !e->infos || !e->bindings || !e->kernels) return status_no_memory();
+    e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
+    if (!e->entries || !e->infos || !e->bindings || !e->kernels || !e->kernel_pointers)
+        return status_no_memory();
     keel_binding_info_t *infos = e->infos;
     for (uint32_t i = 0; i < count; i++) {
         entry_describe(e, i, infos);
@@ -149,7 +153,7 @@ static keel_status_t entries_read(cpu_executable_t *e, const keel_caps_t *caps)
     e->base.entry_count = count;
     e->base.entries = e->entries;
     e->base.bindings = e->bindings;
-    e->base.kernels = e->kernels;
+    e->base.kernels = e->kernel_pointers;
     return NULL;
 }
 
@@ -176,6 +180,7 @@ void cpu_executable_unload(keel_executable_t *executable)
     mem_free(e->infos);
     mem_free(e->bindings);
     mem_free(e->kernels);
+    mem_free(e->kernel_pointers);
     if (e->library) dlclose(e->library);
     if (e->fd >= 0) close(e->fd);
     mem_free(e);

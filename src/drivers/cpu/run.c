@@ -141,6 +141,16 @@ static uint64_t run_share(const cpu_run_t *run)
     return part ? part : 1;
 }
 
+// How much of a command to claim at first: what should take no longer than it takes to decide to
+// share.
+static uint64_t run_first_claim(const cpu_run_t *run)
+{
+    if (!run_node(run)->worker_count) return UINT64_MAX;
+    uint32_t cost = cpu_command_cost(run->at);
+    uint64_t fit = cost ? run_device(run)->share_ticks / cost : 1;
+    return fit ? fit : 1;
+}
+
 // Goes on until there is work to claim or nothing to do. Alone, or under the lock.
 static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
 {
@@ -177,8 +187,7 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
                     continue;
                 }
             }
-            if (!run->unit && run_node(run)->worker_count)
-                run->claim = 1; // nothing is known of it yet
+            if (!run->unit) run->claim = run_first_claim(run);
             run_claim(run, alone ? run->claim : run_share(run), chunk);
             return STEP_CHUNK;
         }
@@ -204,10 +213,11 @@ static void run_open(cpu_run_t *run)
 
 // Sizes the next chunk by what the last one took: long enough not to notice the claiming, short
 // enough to be interrupted.
-static void run_adapt(cpu_run_t *run, uint64_t count, uint64_t took)
+static void run_adapt(cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
 {
     uint64_t share = run_device(run)->share_ticks;
-    if (took < share * 16 && count == run->claim && run->claim < UINT32_MAX)
+    cpu_command_learn(chunk->command, chunk->count, took);
+    if (took < share * 16 && chunk->count == run->claim && run->claim < UINT32_MAX)
         run->claim *= 4;
     else if (took > share * 128 && run->claim > 1)
         run->claim /= 2;
@@ -276,20 +286,20 @@ typedef struct drive_t {
     cpu_run_t *run;
     cpu_worker_t *worker;
     bool alone;
-    bool has_ended;        // a chunk is to be counted as ended ...
-    keel_status_t status;  // ... with this status
-    uint64_t count, start; // its units, and when it began
+    bool has_ended;       // a chunk is to be counted as ended ...
+    keel_status_t status; // ... with this status
+    cpu_chunk_t chunk;
+    uint64_t start; // when it began
 } drive_t;
 
-static void drive_chunk(drive_t *d, const cpu_chunk_t *chunk)
+static void drive_chunk(drive_t *d)
 {
-    d->count = chunk->count;
     d->status = NULL;
-    d->has_ended = cpu_chunk_run(d->run, d->worker, chunk, &d->status) == CPU_ENDED;
+    d->has_ended = cpu_chunk_run(d->run, d->worker, &d->chunk, &d->status) == CPU_ENDED;
 }
 
 // Ends the chunk at hand and takes the next step.
-static step_t drive_step(drive_t *d, cpu_chunk_t *chunk)
+static step_t drive_step(drive_t *d)
 {
     cpu_run_t *run = d->run;
     uint64_t now = clock_ticks();
@@ -297,7 +307,7 @@ static step_t drive_step(drive_t *d, cpu_chunk_t *chunk)
     if (d->has_ended) {
         run->in_flight--;
         if (d->status) run_fail(run, d->status);
-        run_adapt(run, d->count, now - d->start);
+        run_adapt(run, &d->chunk, now - d->start);
         d->has_ended = false;
     } else if (!atomic_load_explicit(&run->open, memory_order_relaxed)) {
         lock_leave(&run->lock);
@@ -311,12 +321,10 @@ static step_t drive_step(drive_t *d, cpu_chunk_t *chunk)
         run_leave(run);
         return STEP_LEFT;
     }
-    step_t step = run_next(run, false, chunk);
+    step_t step = run_next(run, false, &d->chunk);
     // release: pairs with run_poll.
     atomic_store_explicit(&run->open, step == STEP_CHUNK && run_has_more(run),
                           memory_order_release);
-    if (step == STEP_ALONE)
-        run->hot = run->stage_start && now - run->stage_start > 4 * run_device(run)->share_ticks;
     lock_leave(&run->lock);
     return step;
 }
@@ -325,10 +333,9 @@ static step_t drive_step(drive_t *d, cpu_chunk_t *chunk)
 // has left it.
 static bool drive_shared(drive_t *d)
 {
-    cpu_chunk_t chunk;
     for (;;) {
-        switch (drive_step(d, &chunk)) {
-        case STEP_CHUNK: drive_chunk(d, &chunk); break;
+        switch (drive_step(d)) {
+        case STEP_CHUNK: drive_chunk(d); break;
         case STEP_ALONE: d->alone = true; return true;
         case STEP_DONE: run_finish(d->run, d->worker); return false;
         case STEP_LEFT: return false;
@@ -339,26 +346,27 @@ static bool drive_shared(drive_t *d)
     }
 }
 
-// Before the stage's first chunk, with more to come: whether others are let in at once.
-static void drive_open_early(drive_t *d, const cpu_chunk_t *chunk)
+// Before a chunk with more of the stage to come: whether others are let in first. Kernels known to
+// be short are not worth it; of others it would be too late to find out when the chunk has ended.
+static void drive_open_early(drive_t *d)
 {
-    cpu_run_t *run = d->run;
-    bool expected = run->hot && !run->stage_start; // the stages before were worth it
-    if (!expected && chunk->command->kind != KEEL_CMD_HOST_CALL) return; // which may take any time
-    run->stage_start = d->start;
-    run_open(run);
+    uint32_t cost = cpu_command_cost(d->chunk.command);
+    if (cost && cost < run_device(d->run)->share_ticks) return;
+    d->run->stage_start = d->start;
+    run_open(d->run);
     d->alone = false;
 }
 
-// After a chunk with more of the stage to come: true if the worker is to go on as before.
-static bool drive_weigh(drive_t *d)
+// After a chunk: true if the worker is to go on as before.
+static bool drive_weigh(drive_t *d, bool more)
 {
     cpu_run_t *run = d->run;
     const cpu_device_t *device = run_device(run);
     uint64_t now = clock_ticks();
     if (!run->stage_start) run->stage_start = d->start;
-    run_adapt(run, d->count, now - d->start);
+    run_adapt(run, &d->chunk, now - d->start);
     d->start = now;
+    if (!more) return true;
     if (run_node(run)->worker_count > 1 &&
         (device->shuffle || now - run->stage_start > device->share_ticks)) {
         run_open(run);
@@ -376,15 +384,14 @@ static bool drive_weigh(drive_t *d)
 static bool drive_alone(drive_t *d)
 {
     cpu_run_t *run = d->run;
-    bool has_peers = run_node(run)->worker_count > 0;
-    cpu_chunk_t chunk;
-    while (run_next(run, true, &chunk) != STEP_DONE) {
-        bool more = run_has_more(run), timed = has_peers && (chunk.first || more);
-        if (timed && !chunk.first) {
+    uint32_t peers = run_node(run)->worker_count;
+    while (run_next(run, true, &d->chunk) != STEP_DONE) {
+        bool more = run_has_more(run), timed = peers && (more || d->chunk.count > 1);
+        if (timed) {
             d->start = clock_ticks();
-            drive_open_early(d, &chunk);
+            if (more && peers > 1) drive_open_early(d);
         }
-        drive_chunk(d, &chunk);
+        drive_chunk(d);
         if (!d->alone) return true;
         if (!d->has_ended) { // it goes on by itself, and whoever ends it may be here already
             if (more) run_open(run);
@@ -394,7 +401,7 @@ static bool drive_alone(drive_t *d)
         d->has_ended = false;
         run->in_flight--;
         if (d->status) run_fail(run, d->status);
-        if (timed && run_has_more(run) && !drive_weigh(d)) return !d->alone;
+        if (timed && !drive_weigh(d, run_has_more(run))) return !d->alone;
     }
     run_finish(run, d->worker);
     return false;
@@ -462,7 +469,7 @@ static void run_init(cpu_run_t *run)
     run->in_flight = run->workers = 0;
     run->failure = NULL;
     memset(run->loops, 0, sizeof run->loops);
-    run->hot = run->listed = run->listed_once = false;
+    run->listed = run->listed_once = false;
     run->lock = (lock_t){0};
     atomic_store_explicit(&run->open, 0, memory_order_relaxed);
     atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
