@@ -72,6 +72,10 @@ struct cpu_run_t {
     uint32_t workers;      // that are on it
     keel_status_t failure; // owned: the first
     uint32_t loops[CPU_MAX_DEPTH];
+    struct {
+        const keel_command_t *first, *end, *pivot; // of a stage; pivot NULL: none
+    } rotation;                                    // shuffle
+    uint64_t random;                               // shuffle
     bool listed;      // in the node's list of open runs; guarded by the node's lock
     bool listed_once; // others may have come to know it
     struct {

@@ -12,6 +12,7 @@
 //
 // Alone, a worker owns the run's fields. Shared, they belong to whoever holds the lock; a worker
 // that finds `open` unset under the lock must not touch them, for somebody goes on alone.
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -119,6 +120,32 @@ static void run_branch(cpu_run_t *run)
         run->at = next;
 }
 
+// Shuffling, the commands of a stage are taken from a random one on, and those before it
+// afterwards.
+static void stage_rotate(cpu_run_t *run)
+{
+    const keel_command_t *end = run->at;
+    uint64_t count = 0;
+    for (; end != keel_commands_end(run->commands); end = keel_command_next(end), count++)
+        if (command_is_barrier(end->kind) || end->kind == KEEL_CMD_EXECUTE) break;
+    run->rotation.first = run->at;
+    run->rotation.end = end;
+    run->random = run->random * 6364136223846793005u + 1442695040888963407u;
+    for (uint64_t skip = count ? (run->random >> 33) % count : 0; skip; skip--)
+        run->at = keel_command_next(run->at);
+    run->rotation.pivot = count ? run->at : NULL;
+}
+
+static void run_advance(cpu_run_t *run)
+{
+    run->at = keel_command_next(run->at);
+    if (!run->rotation.pivot) return;
+    if (run->at == run->rotation.end) run->at = run->rotation.first;
+    if (run->at != run->rotation.pivot) return;
+    run->at = run->rotation.end;
+    run->rotation.pivot = NULL;
+}
+
 // Takes units of the command at hand.
 static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
 {
@@ -129,7 +156,7 @@ static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
     run->in_flight++;
     if (count < left) return;
     run->unit = run->units = 0;
-    run->at = keel_command_next(run->at);
+    run_advance(run);
 }
 
 // How much to claim while others do too: less as the end nears, so that all end together, and never
@@ -164,6 +191,9 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
             }
             return run->in_flight ? STEP_WAIT : STEP_DONE;
         }
+        bool rotate =
+            run_device(run)->shuffle && !run->rotation.pivot && run->at != run->rotation.end;
+        if (__builtin_expect(rotate, 0)) stage_rotate(run);
         uint32_t kind = run->at->kind;
         if (command_is_barrier(kind)) {
             if (run->in_flight) return STEP_WAIT;
@@ -174,7 +204,7 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
             run_enter(run, (const keel_cmd_execute_t *)(const void *)run->at);
         } else if (kind == KEEL_CMD_GROUP_BEGIN || kind == KEEL_CMD_GROUP_END ||
                    kind == KEEL_CMD_EVENT_SET) {
-            run->at = keel_command_next(run->at);
+            run_advance(run);
         } else {
             if (!run->units) {
                 keel_status_t status = cpu_command_units(run, run->at, &run->units);
@@ -183,7 +213,7 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
                     continue;
                 }
                 if (!run->units) {
-                    run->at = keel_command_next(run->at);
+                    run_advance(run);
                     continue;
                 }
             }
@@ -295,6 +325,7 @@ typedef struct drive_t {
 static void drive_chunk(drive_t *d)
 {
     d->status = NULL;
+    if (run_device(d->run)->shuffle && (clock_ticks() & 3) == 0) sched_yield();
     d->has_ended = cpu_chunk_run(d->run, d->worker, &d->chunk, &d->status) == CPU_ENDED;
 }
 
@@ -468,6 +499,8 @@ static void run_init(cpu_run_t *run)
     run->stage_start = 0;
     run->in_flight = run->workers = 0;
     run->failure = NULL;
+    run->rotation.first = run->rotation.end = run->rotation.pivot = NULL;
+    run->random = run_device(run)->seed + run->base.id;
     memset(run->loops, 0, sizeof run->loops);
     run->listed = run->listed_once = false;
     run->lock = (lock_t){0};
