@@ -11,7 +11,8 @@ enum { FLAG_READ_ONLY = 1 };
 
 // A tensor as it was given. Pointers are borrowed.
 typedef struct view_t {
-    const char *name; // of the argument, for messages
+    // What messages call it: "tensor->", followed by the names of fields, of which two differ.
+    const char *name, *rank_name, *type_name;
     DLDataType type;
     int32_t rank;
     const int64_t *shape, *strides;
@@ -27,19 +28,19 @@ typedef struct layout_t {
 static keel_status_t view_check(const view_t *view)
 {
     CHECK(view->rank >= 0 && view->rank <= KEEL_DLPACK_MAX_DIMS, KEEL_INVALID_ARGUMENT,
-          "%s has %d dimensions; 0 to %d are possible", view->name, view->rank,
+          "%s%s is %d; it must be 0 to %d", view->name, view->rank_name, view->rank,
           KEEL_DLPACK_MAX_DIMS);
-    CHECK(view->shape || !view->rank, KEEL_INVALID_ARGUMENT,
-          "%s has %d dimensions, but shape is NULL", view->name, view->rank);
+    CHECK(view->shape || !view->rank, KEEL_INVALID_ARGUMENT, "%sshape is NULL, but %s is %d",
+          view->name, view->rank_name, view->rank);
     CHECK(view->type.bits && view->type.lanes && view->type.bits * view->type.lanes % 8 == 0,
-          KEEL_INVALID_ARGUMENT, "%s has elements of %u bits in %u lanes; they must be whole bytes",
-          view->name, view->type.bits, view->type.lanes);
+          KEEL_INVALID_ARGUMENT, "%s%s has %u bits in %u lanes; elements must be whole bytes",
+          view->name, view->type_name, view->type.bits, view->type.lanes);
     for (int32_t i = 0; i < view->rank; i++) {
-        CHECK(view->shape[i] >= 0, KEEL_INVALID_ARGUMENT, "%s: shape[%d] is %lld", view->name, i,
+        CHECK(view->shape[i] >= 0, KEEL_INVALID_ARGUMENT, "%sshape[%d] is %lld", view->name, i,
               (long long)view->shape[i]);
         // Where there is nothing to step to, a stride may be anything.
         CHECK(!view->strides || view->strides[i] >= 0 || view->shape[i] <= 1, KEEL_INVALID_ARGUMENT,
-              "%s: strides[%d] is %lld; negative strides are not supported", view->name, i,
+              "%sstrides[%d] is %lld; negative strides are not supported", view->name, i,
               (long long)view->strides[i]);
     }
     return NULL;
@@ -52,7 +53,7 @@ static keel_status_t layout_strides(const view_t *view, layout_t *layout)
         int64_t size = layout->shape[i] = view->shape[i];
         layout->strides[i] = view->strides ? view->strides[i] : compact;
         CHECK(!__builtin_mul_overflow(compact, size ? size : 1, &compact), KEEL_OUT_OF_RANGE,
-              "%s: shape[%d] is %lld, which makes more than 2^63 elements", view->name, i,
+              "%sshape[%d] is %lld, which makes more than 2^63 elements", view->name, i,
               (long long)size);
     }
     return NULL;
@@ -72,7 +73,7 @@ static keel_status_t layout_of(const view_t *view, layout_t *layout)
                   !__builtin_mul_overflow(step, size - 1, &step) &&
                   !__builtin_add_overflow(end, step, &end),
               KEEL_OUT_OF_RANGE,
-              "%s: shape[%d] is %lld with stride %lld, which reaches beyond 2^64 bytes", view->name,
+              "%sshape[%d] is %lld with stride %lld, which reaches beyond 2^64 bytes", view->name,
               i, (long long)size, (long long)layout->strides[i]);
     }
     layout->bytes = empty ? 0 : end;
@@ -151,7 +152,15 @@ static keel_status_t tensor_export(keel_buffer_t *buffer, const keel_tensor_t *t
     CHECK_NOT_NULL(tensor);
     CHECK(buffer->access & KEEL_ACCESS_READ, KEEL_PERMISSION_DENIED,
           "buffer '%s' does not allow KEEL_ACCESS_READ", TEXT_OF(buffer->name));
-    view_t view = {"tensor", tensor->type, tensor->rank, tensor->shape, tensor->strides};
+    view_t view = {
+        .name = "tensor->",
+        .rank_name = "rank",
+        .type_name = "type",
+        .type = tensor->type,
+        .rank = tensor->rank,
+        .shape = tensor->shape,
+        .strides = tensor->strides,
+    };
     layout_t layout = {0};
     KEEL_TRY(layout_of(&view, &layout));
     CHECK(tensor->offset <= buffer->size && layout.bytes <= buffer->size - tensor->offset,
@@ -235,8 +244,8 @@ static keel_status_t place_find(const keel_device_t *device, DLDevice wanted,
         snprintf(there + length, sizeof there - length, "%s(%d, %d)", length ? ", " : "", p->type,
                  p->id);
     }
-    return KEEL_ERROR(KEEL_UNSUPPORTED,
-                      "managed->dl_tensor lies on DLPack's device (%d, %d); device '%s' has %s",
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                      "managed->dl_tensor.device is (%d, %d) in DLPack's terms; device '%s' has %s",
                       (int)wanted.device_type, (int)wanted.device_id, device->name, there);
 }
 
@@ -246,18 +255,26 @@ static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor
 {
     const keel_dlpack_place_t *place = NULL;
     KEEL_TRY(place_find(device, tensor->device, &place));
-    view_t view = {"managed->dl_tensor", tensor->dtype, tensor->ndim, tensor->shape,
-                   tensor->strides};
+    view_t view = {
+        .name = "managed->dl_tensor.",
+        .rank_name = "ndim",
+        .type_name = "dtype",
+        .type = tensor->dtype,
+        .rank = tensor->ndim,
+        .shape = tensor->shape,
+        .strides = tensor->strides,
+    };
     layout_t layout;
     KEEL_TRY(layout_of(&view, &layout));
     uintptr_t start = (uintptr_t)tensor->data, end;
     CHECK(start || !layout.bytes, KEEL_INVALID_ARGUMENT,
-          "managed->dl_tensor has %llu bytes, but data is NULL", (unsigned long long)layout.bytes);
+          "managed->dl_tensor.data is NULL, but the tensor has %llu bytes",
+          (unsigned long long)layout.bytes);
     CHECK(!__builtin_add_overflow(start, tensor->byte_offset, &start) &&
               !__builtin_add_overflow(start, layout.bytes, &end),
           KEEL_OUT_OF_RANGE,
-          "managed->dl_tensor has %llu bytes at byte_offset %llu, beyond the end of memory",
-          (unsigned long long)layout.bytes, (unsigned long long)tensor->byte_offset);
+          "managed->dl_tensor.byte_offset is %llu, which puts %llu bytes beyond the end of memory",
+          (unsigned long long)tensor->byte_offset, (unsigned long long)layout.bytes);
     external->size = layout.bytes;
     if (place->memory & KEEL_MEMORY_HOST_VISIBLE) {
         external->kind = KEEL_EXTERNAL_HOST;
@@ -282,7 +299,7 @@ keel_status_t keel_buffer_from_dlpack(keel_device_t *device, DLManagedTensorVers
     CHECK_NOT_NULL(managed);
     // Of another major version only the first fields are known.
     CHECK(managed->version.major == 1, KEEL_UNSUPPORTED,
-          "managed is a tensor of DLPack %u.%u; only 1.x is supported", managed->version.major,
+          "managed->version is %u.%u; tensors of version 1.x are supported", managed->version.major,
           managed->version.minor);
     keel_external_t external = {.release = versioned_release, .user = managed};
     uint32_t access = managed->flags & FLAG_READ_ONLY ? KEEL_ACCESS_READ : KEEL_ACCESS_ALL;
