@@ -5,14 +5,13 @@
 // done to its contents). What it gets may be more than what was asked for, never less. There are
 // five ways to one:
 //
-//     keel_buffer_create      memory at once, from the device
-//     keel_buffer_reserve     a buffer of a pool that has no memory yet: a queue gives it
-//     (keel_op_alloca) and takes it
-//                             (keel_op_dealloca) in order with other work. It can be recorded,
-//                             bound and submitted before.
-//     keel_buffer_subspan     a part of another buffer
-//     keel_buffer_import      memory of the application or of another process
-//     keel_buffer_from_dlpack a tensor (dlpack.h)
+//     keel_buffer_create       memory at once, from the device
+//     keel_buffer_reserve      a buffer of a pool that has no memory yet: a queue gives it
+//                              (keel_op_alloca) and takes it (keel_op_dealloca) in order with other
+//                              work. It can be recorded, bound and submitted before.
+//     keel_buffer_subspan      a part of another buffer
+//     keel_buffer_import       memory of the application or of another process
+//     keel_buffer_from_dlpack  a tensor (dlpack.h)
 //
 // The memory goes back when the last reference is released; work in flight holds references of its
 // own. All functions may be called from any thread; what happens to the contents is for the caller

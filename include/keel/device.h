@@ -4,20 +4,21 @@
 // A device is opened by URI: DRIVER://WHICH?OPTION=VALUE&... An option that the driver does not
 // know is an error.
 //
-//     cpu://                  workgroups on worker threads, one per core the process may use
-//       threads=N             that many workers
-//       cpus=0-3,8            the processors they are placed on; `any` leaves placement to the
-//       system spin_us=N             how long an idle worker polls before it sleeps nodes=N one
-//       logical device of N, each with workers, memory and a queue of its own shuffle=SEED run
-//       whatever is not ordered by points and barriers in a random order, to find what should be
-//     cpu://inline            everything runs on the thread that submits, or that resolves the last
-//     wait null://                 completes all work and does none
+//     cpu://           workgroups on worker threads, one per core the process may use
+//       threads=N      that many workers
+//       cpus=0-3,8     the processors they are placed on; `any` leaves that to the system
+//       spin_us=N      how long an idle worker polls before it sleeps
+//       nodes=N        one logical device of N, each with workers, memory and a queue of its own
+//       shuffle=SEED   whatever points and barriers do not order runs in a random order
+//     cpu://inline     everything runs on the thread that submits, or that resolves the last wait
+//     null://          completes all work and does none
 //
 // Lifetime. keel_device_release of the last reference closes the device: work not yet started fails
 // with KEEL_CANCELLED, running work finishes, and the call returns when the device is quiet (except
-// on one of its own workers, in a host call, where it does not wait). Objects made from the device
-// may outlive it; all but reading them and releasing them fails then. After fork(2) the child's
-// devices are lost: every call fails with KEEL_DEVICE_LOST, releases free host memory.
+// inside a host call of the device, where it does not wait; deferred calls must be completed
+// first). Objects made from the device may outlive it; all but reading them and releasing them
+// fails then. After fork(2) the child's devices are lost: every call fails with KEEL_DEVICE_LOST,
+// releases free host memory.
 //
 // All functions may be called from any thread.
 #ifndef KEEL_DEVICE_H_

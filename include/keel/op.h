@@ -7,10 +7,10 @@
 // record are borrowed for the call it is passed to: constants, update data, bindings and names are
 // copied, objects retained.
 //
-// Where each may be used:     fill update copy dispatch timestamp barrier group      submissions
-// and recordings
-//                             alloca dealloca read write execute host_call           submissions
-//                             event_set event_wait if else while switch case end     recordings
+// Where each may be used:
+//     submissions and recordings   fill update copy dispatch timestamp barrier group
+//     submissions                  alloca dealloca read write execute host_call
+//     recordings                   event_set event_wait if else while switch case end
 #ifndef KEEL_OP_H_
 #define KEEL_OP_H_
 
@@ -167,8 +167,9 @@ typedef struct keel_event_t {
 
 // Control flow on a uint32_t in a buffer, read when the device gets there. Blocks nest, and their
 // beginning, their end and each else and case are barriers.
-//     if value ... [else ...] end        while value ... end        switch value  case 0 ... case 1
-//     ... end
+//     if value ... [else ...] end
+//     while value ... end
+//     switch value case 0 ... case 1 ... end
 typedef struct keel_branch_t {
     keel_ref_t value;        // 4 bytes, aligned to 4
     uint32_t match;          // case: the value it is for

@@ -2,10 +2,9 @@
 // Submissions: work handed to a queue, from the call that submits it until its points are
 // signalled.
 //
-//     create ----> wait for points ----> start (the driver's) ----> end: release what it used,
-//     signal, recycle
-//                        |                                            ^
-//                        +---- a point failed, or the device closed --+
+//     create --> wait for points --> start (the driver's) --> end: release what it used, signal,
+//                      |                                       ^   recycle
+//                      +-- a point failed, or the device closed +
 //
 // A submission holds references to all it touches. It waits without a thread: the thread that
 // brings the last point starts it. Starting and ending may set off others, which are put on a list

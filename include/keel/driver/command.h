@@ -3,12 +3,11 @@
 // records of different sizes, checked, with everything they point to copied in and every object
 // retained, that each driver walks:
 //
-//     for (const keel_command_t *c = keel_commands_first(s); c != keel_commands_end(s); c =
-//     keel_command_next(c))
+//     const keel_command_t *c = keel_commands_first(s), *end = keel_commands_end(s);
+//     for (; c != end; c = keel_command_next(c)) ...
 //
-// Blocks are resolved into jumps: offsets from the start of the stream. All that DESIGN calls a
-// barrier stops a walker until everything before it has ended: KEEL_CMD_BARRIER and every command
-// from KEEL_CMD_IF on.
+// Blocks are resolved into jumps: offsets from the start of the stream. A walker stops until
+// everything before has ended at KEEL_CMD_BARRIER and at every command from KEEL_CMD_EVENT_WAIT on.
 #ifndef KEEL_DRIVER_COMMAND_H_
 #define KEEL_DRIVER_COMMAND_H_
 

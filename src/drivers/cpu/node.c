@@ -107,18 +107,27 @@ static cpu_run_t *level_pop(cpu_node_t *node, uint32_t level, cpu_worker_t *work
     return run;
 }
 
-// Under the lock: joins an open run.
-static cpu_run_t *open_join(cpu_node_t *node)
+static uint32_t run_level(const cpu_run_t *run)
 {
+    return ((const cpu_queue_t *)(const void *)run->base.queue)->level;
+}
+
+// Under the lock: joins the most urgent open run above `level`.
+static cpu_run_t *open_join(cpu_node_t *node, int level)
+{
+    cpu_run_t *best = NULL;
     for (cpu_run_t *run = node->open_runs; run; run = run->open_link.next) {
-        if (!atomic_load_explicit(&run->open, memory_order_relaxed)) continue;
-        lock_enter(&run->lock);
-        bool open = atomic_load_explicit(&run->open, memory_order_relaxed);
-        if (open) run->workers++;
-        lock_leave(&run->lock);
-        if (open) return run;
+        if ((int)run_level(run) <= level || !atomic_load_explicit(&run->open, memory_order_relaxed))
+            continue;
+        best = run;
+        level = (int)run_level(run);
     }
-    return NULL;
+    if (!best) return NULL;
+    lock_enter(&best->lock);
+    bool open = atomic_load_explicit(&best->open, memory_order_relaxed);
+    if (open) best->workers++;
+    lock_leave(&best->lock);
+    return open ? best : NULL;
 }
 
 static bool node_has_work(cpu_node_t *node)
@@ -131,14 +140,13 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     if (!node_has_work(node)) return NULL;
     lock_enter(&node->lock);
     uint32_t mask = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
-    cpu_run_t *run;
-    if (mask) {
-        run = level_pop(node, 31u - (uint32_t)__builtin_clz(mask), worker);
+    int level = mask ? 31 - __builtin_clz(mask) : -1;
+    cpu_run_t *run = open_join(node, level);
+    *alone = false;
+    if (!run && mask) {
+        run = level_pop(node, (uint32_t)level, worker);
         run->workers = 1;
         *alone = true;
-    } else {
-        run = open_join(node);
-        *alone = false;
     }
     lock_leave(&node->lock);
     if (run && node_has_work(node)) node_rouse(node);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over the commands of a submission.
 //
-//            start               a stage takes long                 nothing to claim for a while
-//     ready -------> alone (1) ----------------------> shared (n) ---------------------------->
-//     detached
-//       ^              |  ^                             |     | | |   yields     |
-//       +-----------------------------+     | nobody left, operations under way    |
-//       +--------------+     last chunk before a barrier      v |
-//       +-------------------- the last of them ends ----- parked
-//       <-----------------------------------+
+//            start              a stage takes long              nothing to claim for a while
+//     ready -------> alone (1) ----------------> shared (n) -----------------------------+
+//       ^             |  ^                          |                                    |
+//       |   yields    |  +--------------------------+                                    v
+//       +-------------+     last chunk before a barrier      parked: nobody on it, operations
+//       |                                                    such as a read go on by themselves
+//       +------------------- the last of them ends ----------------------+
 //
 // Alone, a worker owns the run's fields. Shared, they belong to whoever holds the lock; a worker
 // that finds `open` unset under the lock must not touch them, for somebody goes on alone.
@@ -298,7 +297,8 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
         // acquire: pairs with run_finish and with whoever opened it.
         if (atomic_load_explicit(&run->open, memory_order_acquire)) return true;
         bool over = atomic_load_explicit(&run->finished, memory_order_acquire);
-        bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) != 0;
+        bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) >>
+                     run_level(run);
         if (over || other || clock_ticks() - start >= most) break;
         cpu_relax();
     }
