@@ -305,14 +305,21 @@ static inline keel_op_t keel_op_dispatch(keel_entry_t entry, keel_groups_t group
                                          const void *constants, size_t constant_size,
                                          keel_refs_t bindings)
 {
-    keel_op_t op = keel_op_(KEEL_OP_DISPATCH);
-    keel_dispatch_t dispatch = KEEL_ZERO;
-    dispatch.entry = entry;
-    dispatch.groups = groups;
-    dispatch.constants = constants;
-    dispatch.constant_size = (uint32_t)constant_size;
-    dispatch.bindings = bindings;
-    op.as.dispatch = dispatch;
+    keel_op_t op;
+    keel_dispatch_t *d = &op.as.dispatch; // in place: copying it costs as much as recording it
+    op.kind = KEEL_OP_DISPATCH;
+    d->entry = entry;
+    d->groups = groups;
+    d->counts_kind = KEEL_COUNTS_DIRECT;
+    d->counts = keel_span(NULL, 0, 0);
+    d->group_size = keel_groups(0, 0, 0);
+    d->local_memory = 0;
+    d->constants = constants;
+    d->constant_size = (uint32_t)constant_size;
+    d->raw = false;
+    d->bindings = bindings;
+    d->patches = NULL;
+    d->patch_count = 0;
     return op;
 }
 

@@ -7,11 +7,11 @@
 #include "base/memory.h"
 #include "kit/pool.h"
 
-static bool commands_grow(keel_commands_t *commands, size_t need)
+bool commands_grow(keel_commands_t *commands, size_t end)
 {
     size_t capacity = commands->capacity ? commands->capacity : 512;
-    while (capacity < need) capacity *= 2;
-    if (capacity > UINT32_MAX) return false;
+    if (end > UINT32_MAX / 2) return false;
+    while (capacity < end) capacity *= 2;
     bool move = commands->data == commands->fixed;
     unsigned char *data = mem_resize(move ? NULL : commands->data, capacity);
     if (!data) return false;
@@ -23,17 +23,8 @@ static bool commands_grow(keel_commands_t *commands, size_t need)
 
 void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size)
 {
-    size = (size + 15) & ~(size_t)15;
-    if (size > UINT32_MAX / 2) return NULL;
-    size_t end = commands->size + size;
-    if (end > commands->capacity && !commands_grow(commands, end)) return NULL;
-    keel_command_t *command = (keel_command_t *)(void *)(commands->data + commands->size);
-    memset(command, 0, size);
-    command->size = (uint32_t)size;
-    command->kind = kind;
-    commands->size = (uint32_t)end;
-    commands->count++;
-    commands->kinds |= UINT32_C(1) << kind;
+    keel_command_t *command = commands_append(commands, kind, size);
+    if (command) memset(command + 1, 0, command->size - sizeof *command);
     return command;
 }
 

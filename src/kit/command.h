@@ -9,6 +9,31 @@
 // good until the next one.
 void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
 
+// Makes room for `end` bytes in all. False without memory.
+bool commands_grow(keel_commands_t *commands, size_t end);
+
+// As commands_add, but nothing is zeroed: for whoever writes all of it.
+static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, size_t size)
+{
+    size = (size + 15) & ~(size_t)15;
+    size_t end = commands->size + size;
+    if (__builtin_expect(end > commands->capacity, 0) && !commands_grow(commands, end)) return NULL;
+    keel_command_t *command = (keel_command_t *)(void *)(commands->data + commands->size);
+    command->size = (uint32_t)size;
+    command->kind = kind;
+    commands->size = (uint32_t)end;
+    commands->count++;
+    commands->kinds |= UINT32_C(1) << kind;
+    return command;
+}
+
+// Takes back the newest record, which retains nothing yet.
+static inline void commands_drop(keel_commands_t *commands, const keel_command_t *newest)
+{
+    commands->size -= newest->size;
+    commands->count--;
+}
+
 // Releases what the commands retain, and their memory.
 void commands_finish(keel_commands_t *commands);
 

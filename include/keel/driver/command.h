@@ -156,7 +156,7 @@ typedef struct keel_commands_t {
     uint32_t size;
     uint32_t capacity;
     uint32_t count;
-    uint32_t kinds; // bits 1 << keel_cmd_t of what is in there
+    uint32_t kinds; // bits 1 << keel_cmd_t: all that is in there, at least
 } keel_commands_t;
 
 static inline const keel_command_t *keel_commands_at(const keel_commands_t *commands,
