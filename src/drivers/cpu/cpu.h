@@ -67,7 +67,6 @@ struct cpu_run_t {
         units;      // of `at`, if it is under way: the next one to claim and how many there are
     uint64_t claim; // how many to claim at once, while alone
     uint64_t stage_start;  // ticks
-    uint64_t slice_start;  // ticks, when a worker took it from the list
     uint32_t in_flight;    // chunks claimed and not ended
     uint32_t workers;      // that are on it
     keel_status_t failure; // owned: the first

@@ -130,6 +130,18 @@ static cpu_run_t *open_join(cpu_node_t *node, int level)
     return open ? best : NULL;
 }
 
+// One worker more, on a run that it is going to have for itself.
+static void run_come(cpu_run_t *run)
+{
+    if (!run->listed_once) {
+        run->workers = 1; // there was none
+        return;
+    }
+    lock_enter(&run->lock);
+    run->workers++;
+    lock_leave(&run->lock);
+}
+
 static bool node_has_work(cpu_node_t *node)
 {
     return atomic_load(&node->ready_mask) || atomic_load(&node->open_count);
@@ -145,7 +157,7 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     *alone = false;
     if (!run && mask) {
         run = level_pop(node, (uint32_t)level, worker);
-        run->workers = 1;
+        run_come(run);
         *alone = true;
     }
     lock_leave(&node->lock);

@@ -162,7 +162,8 @@ static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
 // more than is good for being interrupted.
 static uint64_t run_share(const cpu_run_t *run)
 {
-    uint64_t part = (run->units - run->unit) / (2 * (uint64_t)run_node(run)->worker_count);
+    uint64_t workers = run_node(run)->worker_count;
+    uint64_t part = workers ? (run->units - run->unit) / (2 * workers) : run->units;
     if (part > run->claim) part = run->claim;
     return part ? part : 1;
 }
@@ -252,15 +253,6 @@ static void run_adapt(cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
         run->claim /= 2;
 }
 
-// Whether others should have the worker now.
-static bool run_should_yield(const cpu_run_t *run, uint64_t now)
-{
-    const cpu_node_t *node = run_node(run);
-    if (cpu_node_is_above(node, run_level(run))) return true;
-    uint32_t ready = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
-    return (ready >> run_level(run) & 1) && now - run->slice_start > run_device(run)->slice_ticks;
-}
-
 // One worker less, under the lock, which it leaves. The last one of a finished run takes its memory
 // back.
 static void run_leave(cpu_run_t *run)
@@ -311,6 +303,17 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
     return again;
 }
 
+// Puts a run that the worker has for itself back on the list, before the others of its queue if it
+// gives way to a more urgent one. Some who have joined it may still be polling.
+static void run_put_back(cpu_run_t *run)
+{
+    cpu_node_t *node = run_node(run);
+    lock_enter(&run->lock);
+    run->workers--;
+    lock_leave(&run->lock);
+    cpu_node_push(node, run, cpu_node_is_above(node, run_level(run)));
+}
+
 // A worker on a run, and the chunk it has just run while others were on it too.
 typedef struct drive_t {
     cpu_run_t *run;
@@ -320,7 +323,17 @@ typedef struct drive_t {
     keel_status_t status; // ... with this status
     cpu_chunk_t chunk;
     uint64_t start; // when it began
+    uint64_t since; // when the worker came
 } drive_t;
+
+// Whether others should have the worker now.
+static bool drive_should_yield(const drive_t *d, uint64_t now)
+{
+    uint32_t level = run_level(d->run);
+    uint32_t ready =
+        atomic_load_explicit(&run_node(d->run)->ready_mask, memory_order_relaxed) >> level;
+    return ready >> 1 || (ready && now - d->since > run_device(d->run)->slice_ticks);
+}
 
 static void drive_chunk(drive_t *d)
 {
@@ -346,13 +359,14 @@ static step_t drive_step(drive_t *d)
     }
     d->start = now;
     bool more = run_has_more(run);
-    if (run->workers > 1 && (more || run->in_flight) &&
-        cpu_node_is_above(run_node(run), run_level(run))) {
+    bool yield = drive_should_yield(d, now);
+    if (yield && run->workers > 1 && (more || run->in_flight)) { // others go on with it
         atomic_store_explicit(&run->open, more, memory_order_release);
         run_leave(run);
         return STEP_LEFT;
     }
-    step_t step = run_next(run, false, &d->chunk);
+    // Alone with it, it can be put back on the list.
+    step_t step = yield && !run->in_flight ? STEP_ALONE : run_next(run, false, &d->chunk);
     // release: pairs with run_poll.
     atomic_store_explicit(&run->open, step == STEP_CHUNK && run_has_more(run),
                           memory_order_release);
@@ -398,15 +412,14 @@ static bool drive_weigh(drive_t *d, bool more)
     run_adapt(run, &d->chunk, now - d->start);
     d->start = now;
     if (!more) return true;
-    if (run_node(run)->worker_count > 1 &&
-        (device->shuffle || now - run->stage_start > device->share_ticks)) {
-        run_open(run);
-        d->alone = false;
+    if (drive_should_yield(d, now)) {
+        run_put_back(run);
         return false;
     }
-    if (!run_should_yield(run, now)) return true;
-    run->workers = 0;
-    cpu_node_push(run_node(run), run, cpu_node_is_above(run_node(run), run_level(run)));
+    bool many = run_node(run)->worker_count > 1;
+    if (!many || (!device->shuffle && now - run->stage_start <= device->share_ticks)) return true;
+    run_open(run);
+    d->alone = false;
     return false;
 }
 
@@ -440,6 +453,11 @@ static bool drive_alone(drive_t *d)
 
 static void detached_call(cpu_worker_t *worker)
 {
+    // They may wait for what the run has set off.
+    if (worker->detached.count && worker->next) {
+        cpu_node_push(worker->node, worker->next, false);
+        worker->next = NULL;
+    }
     for (size_t i = 0; i < worker->detached.count; i++) {
         keel_call_t call = worker->detached.calls[i];
         keel_status_t status = call.fn(call.user, NULL);
@@ -453,7 +471,7 @@ static void detached_call(cpu_worker_t *worker)
 void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
 {
     drive_t d = {.run = run, .worker = worker, .alone = alone, .start = clock_ticks()};
-    if (alone) run->slice_start = d.start;
+    d.since = d.start;
     while (d.alone ? drive_alone(&d) : drive_shared(&d)) {
     }
     detached_call(worker);
