@@ -29,7 +29,8 @@ if(NOT KEEL_ASSERTS)
     add_compile_definitions(NDEBUG)
 endif()
 
-add_compile_options(-g
+# Statuses name files of this tree (__FILE__), not where somebody keeps it.
+add_compile_options(-g -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
     -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings -Wformat=2
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wimplicit-fallthrough
     # Entries of an ops table have the table's signature, whether they need every argument or not.
