@@ -194,13 +194,17 @@ static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
     return POINT_FAILED;
 }
 
-point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
+bool ledger_is_past(keel_point_t point)
 {
     // acquire: pairs with ledger_end.
     uint64_t all = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
-    if (point.value <= all &&
-        !atomic_load_explicit(&point.semaphore->ledger->any_failed, memory_order_acquire))
-        return POINT_REACHED;
+    return point.value <= all &&
+           !atomic_load_explicit(&point.semaphore->ledger->any_failed, memory_order_acquire);
+}
+
+point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
+{
+    if (ledger_is_past(point)) return POINT_REACHED;
     lock_enter(&point.semaphore->lock);
     point_state_t state = ledger_state(point, failure);
     lock_leave(&point.semaphore->lock);

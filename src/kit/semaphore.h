@@ -59,6 +59,9 @@ typedef enum point_state_t {
 // cause.
 point_state_t point_poll(keel_point_t point, keel_status_t *failure);
 
+// Whether it is known without taking the lock that the point was reached; false says nothing.
+bool point_is_past(keel_point_t point);
+
 // Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING. Else
 // it is not linked and the result is as of point_poll.
 point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
@@ -96,6 +99,7 @@ typedef struct ledger_ended_t {
 } ledger_ended_t;
 ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
 uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point
+bool ledger_is_past(keel_point_t point);
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
 bool ledger_unwatch(keel_point_t point, waiter_t *waiter);

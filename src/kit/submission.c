@@ -284,7 +284,7 @@ static void submission_fire(waiter_t *waiter, keel_status_t failure)
 static bool waits_are_over(const keel_submission_t *submission)
 {
     for (uint32_t i = 0; i < submission->wait_count; i++)
-        if (point_poll(submission->waits[i].point, NULL) != POINT_REACHED) return false;
+        if (!point_is_past(submission->waits[i].point)) return false;
     return true;
 }
 

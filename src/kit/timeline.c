@@ -143,6 +143,14 @@ point_state_t point_poll(keel_point_t point, keel_status_t *failure)
     return point.semaphore->ledger ? ledger_poll(point, failure) : timeline_poll(point, failure);
 }
 
+bool point_is_past(keel_point_t point)
+{
+    if (point.semaphore->ledger) return ledger_is_past(point);
+    // acquire: pairs with the signal's release.
+    uint64_t value = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
+    return (value & ~TIMELINE_FAILED) >= point.value;
+}
+
 point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
 {
     waiter->node.key = point.value;

@@ -47,22 +47,26 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
     wait->count = count;
     atomic_init(&wait->index, SIZE_MAX);
     atomic_init(&wait->failure, NULL);
-    atomic_init(&wait->word, 1); // ourselves: nothing is decided while entries are added
+    // All entries, and ourselves: nothing is decided while they are added.
+    atomic_init(&wait->word, (uint32_t)count + 1);
     for (size_t i = 0; i < count; i++) {
         entries[i].wait = wait;
         entries[i].waiter.fire = wait_fire;
         entries[i].waiter.linked = false;
     }
-    for (size_t i = 0; i < count && !(atomic_load(&wait->word) & WAIT_DECIDED); i++) {
+    uint32_t over = 1; // ourselves, and entries that are not linked
+    for (size_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
-        atomic_fetch_add(&wait->word, 1);
-        if (point_watch(entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING) continue;
-        wait_note(wait, i, failure);
+        bool decided = atomic_load(&wait->word) & WAIT_DECIDED;
+        if (!decided &&
+            point_watch(entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING)
+            continue;
+        if (!decided) wait_note(wait, i, failure);
         keel_status_release(failure);
-        atomic_fetch_sub(&wait->word, 1);
+        over++;
     }
-    uint32_t old = atomic_fetch_sub(&wait->word, 1);
-    if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1) wait_write_fd(wait);
+    uint32_t old = atomic_fetch_sub(&wait->word, over);
+    if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == over) wait_write_fd(wait);
 }
 
 static bool wait_decided(wait_t *wait)
