@@ -35,8 +35,8 @@ typedef struct job_t {
     uint32_t samples;   // per round
     uint64_t size;
     place_t place;
-    uint32_t legs; // what a ping-pong's round trip is divided by; 0: 1
-    bool other;    // the waiter is another thread than the submitter
+    uint32_t asleep_us; // before a thread is woken: how long it and the workers had to fall asleep
+    uint32_t legs;      // what a ping-pong's round trip is divided by; 0: 1
 } job_t;
 
 // A job and what the command line makes of it.

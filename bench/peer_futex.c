@@ -97,7 +97,7 @@ static keel_status_t wake_round(void *state, tally_t *tally)
     if (pthread_create(&second, NULL, wake_second, self))
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "no thread");
     for (uint32_t i = 1; i <= self->setting.job.samples; i++) {
-        place_until(&self->back, i, self->setting.job.place);
+        place_until(&self->setting.job, &self->back, i);
         self->start = keel_now_ns();
         futex_signal(&self->there, i);
     }

@@ -57,11 +57,11 @@ void place_second(place_t place)
     if (place != PLACE_FREE) place_pin(place_cpu(place == PLACE_APART));
 }
 
-void place_until(_Atomic uint32_t *word, uint32_t value, place_t place)
+void place_until(const job_t *job, _Atomic uint32_t *word, uint32_t value)
 {
-    enum { SLEEP_NS = 10000 };
+    bool shared = job->place != PLACE_APART;
     while (atomic_load_explicit(word, memory_order_acquire) != value)
-        if (place != PLACE_APART) sched_yield();
-    for (uint64_t end = keel_now_ns() + SLEEP_NS; keel_now_ns() < end;)
-        if (place != PLACE_APART) sched_yield();
+        if (shared) sched_yield();
+    for (uint64_t end = keel_now_ns() + job->asleep_us * UINT64_C(1000); keel_now_ns() < end;)
+        if (shared) sched_yield();
 }

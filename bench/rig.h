@@ -37,9 +37,9 @@ void place_pin(int cpu);
 void place_first(place_t place);
 void place_second(place_t place);
 
-// Returns a little after `*word` has become `value`: time enough for the thread that wrote it to
-// fall asleep. Polls, or yields where both threads share a processor.
-void place_until(_Atomic uint32_t *word, uint32_t value, place_t place);
+// Returns the job's asleep_us after `*word` has become `value`, which its writer does before it
+// goes to sleep. Polls, or yields where both threads may share a processor.
+void place_until(const job_t *job, _Atomic uint32_t *word, uint32_t value);
 
 // Waits for a point for at most ten seconds: a benchmark that hangs says where.
 keel_status_t rig_wait(keel_point_t point) KEEL_MUST_USE;
