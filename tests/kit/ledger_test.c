@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/semaphore.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit.h"
+
+typedef struct told_t {
+    waiter_t waiter;
+    int count;
+    keel_status_t failure; // borrowed, only compared
+} told_t;
+
+static void told_fire(waiter_t *waiter, keel_status_t failure)
+{
+    told_t *told = (told_t *)(void *)waiter;
+    told->count++;
+    told->failure = failure;
+}
+
+static uint64_t open_one(keel_semaphore_t *s)
+{
+    uint64_t value = 0;
+    lock_enter(&s->lock);
+    assert_int_equal(ledger_open(s, &value), LEDGER_OPENED);
+    lock_leave(&s->lock);
+    return value;
+}
+
+static void end_one(keel_semaphore_t *s, uint64_t value, keel_status_t failure)
+{
+    lock_enter(&s->lock);
+    ledger_ended_t ended = ledger_end(s, value, failure);
+    lock_leave(&s->lock);
+    waiters_fire(ended.waiters, failure);
+    waiters_fire(ended.for_all, NULL);
+}
+
+static point_state_t watch(keel_semaphore_t *s, uint64_t value, told_t *told, bool for_all)
+{
+    *told = (told_t){.waiter = {.fire = told_fire, .for_all = for_all}};
+    keel_status_t failure = NULL;
+    point_state_t state = point_watch((keel_point_t){s, value}, &told->waiter, &failure);
+    keel_status_release(failure);
+    return state;
+}
+
+static point_state_t poll(keel_semaphore_t *s, uint64_t value)
+{
+    return point_poll((keel_point_t){s, value}, NULL);
+}
+
+static int setup(void **state)
+{
+    keel_semaphore_t *s = aligned_alloc(64, sizeof *s);
+    memset(s, 0, sizeof *s);
+    *state = s;
+    return ledger_create(s) != NULL;
+}
+
+static int teardown(void **state)
+{
+    ledger_destroy(*state);
+    free(*state);
+    return 0;
+}
+
+static void test_points_end_in_any_order(void **state)
+{
+    keel_semaphore_t *s = *state;
+    for (uint64_t v = 1; v <= 4; v++) assert_int_equal(open_one(s), v);
+    end_one(s, 3, NULL);
+    assert_int_equal(poll(s, 3), POINT_REACHED);
+    assert_int_equal(poll(s, 1), POINT_PENDING);
+    assert_int_equal(atomic_load(&s->value), 0);
+    end_one(s, 1, NULL);
+    assert_int_equal(atomic_load(&s->value), 1);
+    end_one(s, 2, NULL);
+    assert_int_equal(atomic_load(&s->value), 3);
+    assert_int_equal(poll(s, 4), POINT_PENDING);
+    end_one(s, 4, NULL);
+}
+
+static void test_failure_is_of_one_point(void **state)
+{
+    keel_semaphore_t *s = *state;
+    for (int i = 0; i < 3; i++) open_one(s);
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "two");
+    end_one(s, 1, NULL);
+    end_one(s, 2, cause);
+    end_one(s, 3, NULL);
+    assert_int_equal(poll(s, 1), POINT_REACHED);
+    assert_int_equal(poll(s, 3), POINT_REACHED);
+    keel_status_t seen = NULL;
+    assert_int_equal(point_poll((keel_point_t){s, 2}, &seen), POINT_FAILED);
+    assert_ptr_equal(seen, cause);
+    keel_status_release(seen);
+    keel_status_release(cause);
+}
+
+static void test_waiters_are_told_once(void **state)
+{
+    keel_semaphore_t *s = *state;
+    for (int i = 0; i < 3; i++) open_one(s);
+    told_t point, other, idle, gone;
+    assert_int_equal(watch(s, 2, &point, false), POINT_PENDING);
+    assert_int_equal(watch(s, 2, &other, false), POINT_PENDING);
+    assert_int_equal(watch(s, 3, &idle, true), POINT_PENDING);
+    assert_int_equal(watch(s, 2, &gone, false), POINT_PENDING);
+    assert_true(point_unwatch((keel_point_t){s, 2}, &gone.waiter));
+    assert_false(point_unwatch((keel_point_t){s, 2}, &gone.waiter));
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "two");
+    end_one(s, 2, cause);
+    end_one(s, 3, NULL);
+    assert_int_equal(point.count, 1);
+    assert_int_equal(other.count, 1);
+    assert_ptr_equal(point.failure, cause);
+    assert_int_equal(idle.count, 0);
+    end_one(s, 1, NULL);
+    assert_int_equal(idle.count, 1);
+    assert_null(idle.failure);
+    assert_int_equal(gone.count, 0);
+    keel_status_release(cause);
+}
+
+// Far more points in flight than there are slots at first, ended backwards, every third failing.
+static void test_window_grows(void **state)
+{
+    keel_semaphore_t *s = *state;
+    enum { COUNT = 5000 };
+    for (int i = 0; i < COUNT; i++) open_one(s);
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "third");
+    for (uint64_t v = COUNT; v; v--) end_one(s, v, v % 3 ? NULL : cause);
+    assert_int_equal(atomic_load(&s->value), COUNT);
+    for (uint64_t v = 1; v <= COUNT; v++)
+        assert_int_equal(poll(s, v), v % 3 ? POINT_REACHED : POINT_FAILED);
+    keel_status_release(cause);
+}
+
+static void test_cancelled_and_closed(void **state)
+{
+    keel_semaphore_t *s = *state;
+    uint64_t one = open_one(s), two = open_one(s);
+    ledger_cancel(s, two);
+    assert_int_equal(ledger_last(s), one); // as if it had never been
+    two = open_one(s);
+    uint64_t three = open_one(s);
+    ledger_cancel(s, two);
+    end_one(s, one, NULL);
+    assert_int_equal(atomic_load(&s->value), two);
+    ledger_close(s);
+    uint64_t none = 0;
+    lock_enter(&s->lock);
+    assert_int_equal(ledger_open(s, &none), LEDGER_CLOSED);
+    lock_leave(&s->lock);
+    end_one(s, three, NULL);
+    assert_int_equal(atomic_load(&s->value), three);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_points_end_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failure_is_of_one_point, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_waiters_are_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_window_grows, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cancelled_and_closed, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
