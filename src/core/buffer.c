@@ -6,11 +6,6 @@
 #include "core/check.h"
 #include "kit/pool.h"
 
-#define USAGE_DEFAULT                                                                              \
-    (KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP)
-#define USAGE_ALL  (USAGE_DEFAULT | KEEL_USAGE_EXPORT)
-#define MEMORY_ALL UINT32_C(0x1f)
-
 static keel_status_t options_check(const keel_device_t *device,
                                    const keel_buffer_options_t *options)
 {

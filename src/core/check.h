@@ -19,6 +19,11 @@
 
 #define TEXT_OF(name) ((name) ? (name) : "")
 
+#define USAGE_DEFAULT                                                                              \
+    (KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP)
+#define USAGE_ALL  (USAGE_DEFAULT | KEEL_USAGE_EXPORT)
+#define MEMORY_ALL UINT32_C(0x1f)
+
 // That the device takes work: it is this process's and open.
 keel_status_t device_check(const keel_device_t *device);
 

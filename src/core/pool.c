@@ -12,6 +12,8 @@ static keel_status_t options_resolve(keel_device_t *device, keel_pool_options_t 
           "options->node is %u; the device has %u", options->node, device->caps.nodes);
     CHECK(!(options->usage & KEEL_USAGE_EXPORT), KEEL_UNSUPPORTED,
           "options->usage: buffers of pools cannot be exported");
+    KEEL_TRY(check_flags("options->usage", options->usage, USAGE_ALL));
+    KEEL_TRY(check_flags("options->memory", options->memory, MEMORY_ALL));
     uint32_t wanted = options->memory;
     options->memory = 0;
     for (int i = 0; i < 8 && !options->memory; i++)
@@ -19,9 +21,7 @@ static keel_status_t options_resolve(keel_device_t *device, keel_pool_options_t 
             options->memory = device->caps.memory_types[i];
     CHECK(options->memory, KEEL_UNSUPPORTED,
           "options->memory is 0x%x; the device has no such memory", wanted);
-    if (!options->usage)
-        options->usage =
-            KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP;
+    if (!options->usage) options->usage = USAGE_DEFAULT;
     uint64_t align = device->caps.buffer_alignment;
     CHECK(options->block_size % align == 0, KEEL_INVALID_ARGUMENT,
           "options->block_size is %llu, no multiple of %llu",
