@@ -145,7 +145,7 @@ static void count_line(void *user, keel_log_level_t level, const char *text)
 }
 
 // What was chosen is told at the level of information.
-TEST(base, log_tells_of_devices)
+TEST(base, log_tells_of_devices, .needs = KEEL_CAP_EXECUTES)
 {
     keel_set_log(count_line, &lines, KEEL_LOG_INFO);
     drop(open_device(the_uri()));

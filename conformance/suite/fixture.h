@@ -137,6 +137,9 @@ typedef struct thread_t thread_t;
 thread_t *thread_start(void (*fn)(void *user), void *user);
 void thread_join(thread_t *thread);
 
+// Runs `fn` in the child of a fork, where checks may be used, and waits for it.
+void in_child(void (*fn)(void *user), void *user);
+
 // Something to wait for that is not Keel's. Opened by the runner when the test has failed, so that
 // nobody stays behind one.
 typedef struct gate_t gate_t;

@@ -57,12 +57,22 @@ static void release(const owned_t *owned)
     }
 }
 
-// Takes the newest entry for `object` out of the stack, or its top for NULL.
+// Work in flight may use it until the device is closed.
+static bool is_passive(const owned_t *owned)
+{
+    return owned->kind == OWNED_MEMORY || owned->kind == OWNED_GATE;
+}
+
+// Takes the newest entry for `object` out of the stack; for NULL the newest that is not passive,
+// or else the newest.
 static owned_t *take(void *object)
 {
     pthread_mutex_lock(&lock);
     owned_t **link = &top;
-    while (*link && object && (*link)->object != object) link = &(*link)->below;
+    while (*link && (object ? (*link)->object != object : is_passive(*link))) {
+        link = &(*link)->below;
+    }
+    if (!*link && !object) link = &top;
     owned_t *owned = *link;
     if (owned) *link = owned->below;
     pthread_mutex_unlock(&lock);

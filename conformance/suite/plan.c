@@ -66,7 +66,7 @@ static bool next_in_order(plan_t *plan, job_t *job, uint64_t (*wanted)(plan_t *,
 
 static uint64_t wanted_once(plan_t *plan, record_t *record)
 {
-    return record->outcome != OUTCOME_SKIPPED;
+    return !record->skipped;
 }
 
 static bool next_plain(void *user, job_t *job)
@@ -147,7 +147,7 @@ bool plan_run(const settings_t *settings, report_t *report)
 {
     plan_t plan = {.settings = settings, .report = report, .random = settings->seed};
     for (size_t i = 0; i < report->count; i++) {
-        report->runs_wanted += report->records[i].outcome != OUTCOME_SKIPPED;
+        report->runs_wanted += !report->records[i].skipped;
     }
     if (settings->mode == MODE_TORTURE) return plan_torture(&plan);
     if (settings->mode == MODE_SHUFFLE) {

@@ -76,6 +76,7 @@ void report_skip(report_t *report, record_t *record, const char *need, const cha
 {
     char name[128];
     record->outcome = OUTCOME_SKIPPED;
+    record->skipped = true;
     snprintf(record->need, sizeof record->need, "%s", need);
     snprintf(record->reason, sizeof record->reason, "%s", why);
     test_name(record->test, name, sizeof name);

@@ -11,6 +11,7 @@
 typedef struct record_t {
     test_t *test;
     outcome_t outcome; // of all its runs; OUTCOME_CRASHED: none yet
+    bool skipped;      // there is nothing to run
     unsigned runs, failed_runs;
     uint64_t allocations; // in a run in which none fails
     double seconds;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads and gates.
+// Threads, children and gates.
 #include "suite/own.h"
 #include "suite/run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 struct thread_t {
     pthread_t id;
@@ -44,6 +46,22 @@ void thread_join(thread_t *thread)
 {
     thread_finish(thread);
     if (run_outcome_now() != OUTCOME_PASSED) run_leave();
+}
+
+void in_child(void (*fn)(void *user), void *user)
+{
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        jmp_buf point;
+        run_exit = &point;
+        if (!setjmp(point)) fn(user);
+        _exit(0); // how it ended lies in memory shared with the parent
+    }
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    if (run_outcome_now() != OUTCOME_PASSED) run_leave();
+    CHECK_EQ(status, 0);
 }
 
 struct gate_t {

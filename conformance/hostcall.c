@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls into the application, in queue order.
+#include "suite/suite.h"
+
+#include <pthread.h>
+
+#define CALLS .needs = KEEL_CAP_HOST_CALLS
+
+static keel_status_t count_call(void *user, keel_host_call_t *call)
+{
+    atomic_fetch_add((atomic_int *)user, 1);
+    return NULL;
+}
+
+static keel_status_t fail_call(void *user, keel_host_call_t *call)
+{
+    return KEEL_ERROR(KEEL_NOT_FOUND, "the call found no %s", (const char *)user);
+}
+
+TEST(hostcall, runs_once, CALLS)
+{
+    atomic_int *count = scratch(sizeof *count);
+    reach(submit(keel_op_host_call(count_call, count)));
+    CHECK_EQ(atomic_load(count), 1);
+}
+
+TEST(hostcall, waits_for_points, CALLS)
+{
+    atomic_int *count = scratch(sizeof *count);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t done =
+        submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_host_call(count_call, count));
+    sleep_ms(5);
+    CHECK_EQ(atomic_load(count), 0);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(done);
+    CHECK_EQ(atomic_load(count), 1);
+}
+
+typedef struct look_t {
+    keel_buffer_t *buffer;
+    uint8_t expected, then;
+} look_t;
+
+static keel_status_t look_call(void *user, keel_host_call_t *call)
+{
+    look_t *look = user;
+    uint8_t bytes[16];
+    KEEL_TRY(keel_buffer_read(look->buffer, 0, bytes, 16));
+    for (int i = 0; i < 16; i++) {
+        if (bytes[i] != look->expected) return KEEL_ERROR(KEEL_INTERNAL, "saw %u", bytes[i]);
+    }
+    memset(bytes, look->then, 16);
+    return keel_buffer_write(look->buffer, 0, bytes, 16);
+}
+
+// It sees what came before and is seen by what comes after.
+TEST(hostcall, in_order_with_work, .needs = KEEL_CAP_HOST_CALLS | KEEL_CAP_EXECUTES)
+{
+    keel_buffer_t *x = new_buffer(16), *y = new_buffer(16);
+    look_t look = {x, 3, 4};
+    for (int i = 0; i < 20; i++) {
+        row("round %d", i);
+        reach(SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 3, 1), keel_op_barrier(),
+                     keel_op_host_call(look_call, &look), keel_op_barrier(),
+                     keel_op_copy(keel_whole(x), keel_whole(y))));
+        check_filled(y, 0, 16, 4);
+    }
+}
+
+TEST(hostcall, failure, CALLS)
+{
+    char what[] = "spoon";
+    keel_point_t failed = submit(keel_op_host_call(fail_call, what));
+    reach_failure_saying(failed, KEEL_NOT_FOUND, "the call found no spoon");
+    reach(submit(keel_op_barrier()));
+}
+
+TEST(hostcall, failure_after_a_wait, CALLS)
+{
+    char what[] = "fork";
+    keel_semaphore_t *gate = new_semaphore(0), *out = new_semaphore(0);
+    keel_op_t op = keel_op_host_call(fail_call, what);
+    TRY(keel_queue_submit(the_queue(), KEEL_AFTER(keel_point(gate, 1)), &op, 1,
+                          KEEL_SIGNAL(keel_point(out, 1)), NULL));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach_failure_saying(keel_point(out, 1), KEEL_NOT_FOUND, "fork");
+}
+
+// What comes behind a barrier does not run when what was before it has failed.
+TEST(hostcall, failure_stops_its_submission, CALLS)
+{
+    char what[] = "knife";
+    atomic_int *count = scratch(sizeof *count);
+    reach_failure(SUBMIT(KEEL_NO_WAITS, keel_op_host_call(fail_call, what), keel_op_barrier(),
+                         keel_op_host_call(count_call, count)),
+                  KEEL_NOT_FOUND);
+    CHECK_EQ(atomic_load(count), 0);
+}
+
+typedef struct deferred_t {
+    _Atomic(keel_host_call_t *) call;
+    gate_t *called;
+    bool completed;
+} deferred_t;
+
+static keel_status_t defer_call(void *user, keel_host_call_t *call)
+{
+    deferred_t *deferred = user;
+    keel_call_defer(call);
+    atomic_store(&deferred->call, call);
+    gate_open(deferred->called);
+    return NULL;
+}
+
+static void complete(deferred_t *deferred, keel_status_t status)
+{
+    deferred->completed = true;
+    keel_call_complete(atomic_load(&deferred->call), status);
+}
+
+static void complete_if_left(void *user)
+{
+    deferred_t *deferred = user;
+    if (atomic_load(&deferred->call) && !deferred->completed) complete(deferred, NULL);
+}
+
+static deferred_t *new_deferred(void)
+{
+    deferred_t *deferred = scratch(sizeof *deferred);
+    deferred->called = new_gate();
+    own_cleanup(complete_if_left, deferred);
+    return deferred;
+}
+
+static void await_call(deferred_t *deferred, keel_point_t done)
+{
+    uint64_t start = keel_now_ns();
+    while (!gate_wait_ms(deferred->called, 2)) {
+        if (ended(done) && !gate_is_open(deferred->called)) {
+            reach(done); // it failed before the call
+            CHECK(gate_is_open(deferred->called));
+        }
+        CHECK_LE(keel_now_ns() - start, patience());
+    }
+}
+
+TEST(hostcall, deferred, CALLS)
+{
+    deferred_t *deferred = new_deferred();
+    keel_point_t done = submit(keel_op_host_call(defer_call, deferred));
+    await_call(deferred, done);
+    sleep_ms(5);
+    CHECK(!ended(done));
+    complete(deferred, NULL);
+    reach(done);
+}
+
+TEST(hostcall, deferred_failure, CALLS)
+{
+    deferred_t *deferred = new_deferred();
+    keel_point_t done = submit(keel_op_host_call(defer_call, deferred));
+    await_call(deferred, done);
+    complete(deferred, KEEL_ERROR(KEEL_IO, "answered late and badly"));
+    reach_failure_saying(done, KEEL_IO, "answered late and badly");
+}
+
+static keel_status_t answer_at_once(void *user, keel_host_call_t *call)
+{
+    keel_call_defer(call);
+    keel_call_complete(call, NULL);
+    return NULL;
+}
+
+TEST(hostcall, deferred_and_completed_inside, CALLS)
+{
+    for (int i = 0; i < 20; i++) reach(submit(keel_op_host_call(answer_at_once, NULL)));
+}
+
+// While a call is deferred it holds no worker: other work goes on.
+TEST(hostcall, deferred_holds_no_worker, CALLS)
+{
+    deferred_t *deferred[8];
+    keel_point_t done[8];
+    for (int i = 0; i < 8; i++) {
+        deferred[i] = new_deferred();
+        done[i] = submit(keel_op_host_call(defer_call, deferred[i]));
+        await_call(deferred[i], done[i]);
+    }
+    reach(submit(keel_op_barrier()));
+    for (int i = 7; i >= 0; i--) {
+        CHECK(!ended(done[i]));
+        complete(deferred[i], NULL);
+        reach(done[i]);
+    }
+}
+
+static void complete_soon(void *user)
+{
+    deferred_t *deferred = user;
+    gate_wait(deferred->called);
+    if (atomic_load(&deferred->call)) complete(deferred, NULL);
+}
+
+// The end of the call and its completion meet.
+TEST(hostcall, completion_races_with_return, CALLS)
+{
+    for (size_t i = 0; i < few(160); i++) {
+        deferred_t *deferred = new_deferred();
+        thread_t *thread = thread_start(complete_soon, deferred);
+        keel_point_t done = submit(keel_op_host_call(defer_call, deferred));
+        await_call(deferred, done);
+        thread_join(thread);
+        reach(done);
+    }
+}
+
+TEST(hostcall, deferred_in_the_middle, .needs = KEEL_CAP_HOST_CALLS | KEEL_CAP_EXECUTES)
+{
+    deferred_t *deferred = new_deferred();
+    keel_buffer_t *x = new_buffer(16);
+    keel_point_t done = SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 1, 1), keel_op_barrier(),
+                               keel_op_host_call(defer_call, deferred), keel_op_barrier(),
+                               keel_op_fill(keel_whole(x), 2, 1));
+    await_call(deferred, done);
+    check_filled(x, 0, 16, 1);
+    complete(deferred, NULL);
+    reach(done);
+    check_filled(x, 0, 16, 2);
+}
+
+static keel_op_t detached(keel_host_fn fn, void *user)
+{
+    keel_op_t op = keel_op_host_call(fn, user);
+    op.as.call.detached = true;
+    return op;
+}
+
+// Its operation ends when it is called: what it waits for may be the operation itself.
+typedef struct reach_t {
+    keel_point_t point;
+    gate_t *submitted, *called;
+} reach_t;
+
+static keel_status_t reach_call(void *user, keel_host_call_t *call)
+{
+    reach_t *target = user;
+    gate_wait(target->submitted);
+    keel_status_t status = keel_wait(&target->point, 1, KEEL_ALL, 5000000000);
+    gate_open(target->called);
+    return status;
+}
+
+TEST(hostcall, detached, CALLS, .also = NEED_WORKERS)
+{
+    reach_t *target = scratch(sizeof *target);
+    target->submitted = new_gate();
+    target->called = new_gate();
+    target->point = submit(detached(reach_call, target));
+    gate_open(target->submitted);
+    reach(target->point);
+    CHECK(gate_wait_ms(target->called, (unsigned)(patience() / 1000000)) || starved());
+}
+
+static char logged[200];
+
+static void keep_log(void *user, keel_log_level_t level, const char *text)
+{
+    if (!strstr(text, "spoon")) return;
+    snprintf(logged, sizeof logged, "%s", text);
+    gate_open(user);
+}
+
+// An error it returns is only logged.
+TEST(hostcall, detached_failure_is_logged, CALLS)
+{
+    char what[] = "spoon";
+    gate_t *told = new_gate();
+    keel_set_log(keep_log, told, KEEL_LOG_ERROR);
+    reach(submit(detached(fail_call, what)));
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    bool heard = gate_wait_ms(told, 2000) || starved();
+    drop(the_device());
+    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    CHECK(heard);
+}
+
+TEST(hostcall, many, CALLS)
+{
+    enum { N = 500 };
+    atomic_int *count = scratch(sizeof *count);
+    keel_point_t done[N];
+    for (int i = 0; i < N; i++) done[i] = submit(keel_op_host_call(count_call, count));
+    TRY(keel_wait(done, N, KEEL_ALL, patience()));
+    CHECK_EQ(atomic_load(count), N);
+}
+
+// All of Keel may be used inside.
+static keel_status_t submit_call(void *user, keel_host_call_t *call)
+{
+    keel_semaphore_t *out = user;
+    keel_buffer_options_t options = {.size = 64};
+    keel_buffer_t *buffer = NULL;
+    KEEL_TRY(keel_buffer_create(the_device(), &options, &buffer));
+    keel_op_t op = keel_op_fill(keel_whole(buffer), 1, 1);
+    keel_status_t status = keel_queue_submit(the_queue(), KEEL_NO_WAITS, &op, 1,
+                                             KEEL_SIGNAL(keel_point(out, 1)), NULL);
+    keel_buffer_release(buffer);
+    return status;
+}
+
+TEST(hostcall, submits_work, CALLS)
+{
+    keel_semaphore_t *out = new_semaphore(0);
+    reach(submit(keel_op_host_call(submit_call, out)));
+    reach_value(out, 1);
+}
+
+static keel_status_t signal_call(void *user, keel_host_call_t *call)
+{
+    return keel_semaphore_signal(user, 1);
+}
+
+TEST(hostcall, signals, CALLS)
+{
+    keel_semaphore_t *s = new_semaphore(0);
+    keel_point_t after = submit_after(KEEL_AFTER(keel_point(s, 1)), keel_op_barrier());
+    reach(submit(keel_op_host_call(signal_call, s)));
+    reach(after);
+}
+
+TEST(hostcall, bad_arguments, CALLS)
+{
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "fn",
+                 keel_queue_run(the_queue(), KEEL_NO_WAITS, keel_op_host_call(NULL, NULL), NULL));
+}
+
+// The last reference to the device released inside one of its own calls.
+typedef struct closer_t {
+    keel_device_t *device;
+    gate_t *released;
+} closer_t;
+
+static keel_status_t close_call(void *user, keel_host_call_t *call)
+{
+    closer_t *closer = user;
+    keel_device_release(closer->device);
+    gate_open(closer->released);
+    return NULL;
+}
+
+TEST(hostcall, releases_the_device, CALLS, .also = NEED_WORKERS)
+{
+    closer_t *closer = scratch(sizeof *closer);
+    closer->released = new_gate();
+    hold_t *hold = new_hold();
+    keel_device_t *device = open_device(the_uri());
+    keel_point_t held;
+    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &held));
+    hold_entered(hold, held);
+    keel_op_t op = keel_op_host_call(close_call, closer);
+    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_AFTER(held), op, NULL));
+    closer->device = device;
+    disown(device); // from here on it is the call's
+    gate_open(hold->gate);
+    CHECK(gate_wait_ms(closer->released, (unsigned)(patience() / 1000000)));
+}
