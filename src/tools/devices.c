@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands.h"
+
+#include <inttypes.h>
+#include <keel/keel.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const cap_names[] = {
+    "queue alloca", "dynamic counts", "branches",  "events", "timestamps", "raw arguments", "files",
+    "host calls",   "host import",    "fd export", "dlpack", "group size", "executes",
+};
+
+static const char *const memory_names[] = {
+    "device local", "device visible", "host visible", "host coherent", "host cached",
+};
+
+static int report(keel_status_t status)
+{
+    if (!status) return 0;
+    keel_status_print(status, stderr);
+    keel_status_release(status);
+    return 1;
+}
+
+static void print_bits(uint32_t bits, const char *const *names, size_t count)
+{
+    const char *separator = "";
+    for (size_t i = 0; i < count; i++) {
+        if (!(bits >> i & 1)) continue;
+        printf("%s%s", separator, names[i]);
+        separator = ", ";
+    }
+    printf("\n");
+}
+
+static void print_caps(const keel_caps_t *caps)
+{
+    const size_t cap_count = sizeof cap_names / sizeof cap_names[0];
+    printf("    native        ");
+    print_bits(caps->bits & caps->native, cap_names, cap_count);
+    if (caps->bits & ~caps->native) {
+        printf("    emulated      ");
+        print_bits(caps->bits & ~caps->native, cap_names, cap_count);
+    }
+    if (~caps->bits & ((1u << cap_count) - 1)) {
+        printf("    lacking       ");
+        print_bits(~caps->bits, cap_names, cap_count);
+    }
+    for (int i = 0; i < 8 && caps->memory_types[i]; i++) {
+        printf("    memory type   ");
+        print_bits(caps->memory_types[i], memory_names,
+                   sizeof memory_names / sizeof memory_names[0]);
+    }
+    printf("    queues        %s%spriorities %d to %d\n",
+           caps->queue_families >> KEEL_QUEUE_COMPUTE & 1 ? "compute, " : "",
+           caps->queue_families >> KEEL_QUEUE_TRANSFER & 1 ? "transfer, " : "", caps->min_priority,
+           caps->max_priority);
+    printf("    nodes         %u, %u workers\n", caps->nodes, caps->workers);
+    printf("    dispatch      %u bindings, %u bytes of constants, %u of raw arguments, %" PRIu64
+           " groups of %u, %u bytes of local memory\n",
+           caps->max_bindings, caps->max_constants, caps->max_arguments, caps->max_groups,
+           caps->max_group_size, caps->max_local_memory);
+    printf("    recording     %u commands, %u blocks deep, %u slots\n", caps->max_commands,
+           caps->max_depth, caps->max_slots);
+    printf("    buffer        %" PRIu64 " bytes at most, aligned to %" PRIu64 "\n",
+           caps->max_buffer_size, caps->buffer_alignment);
+}
+
+static int print_details(const char *uri)
+{
+    keel_device_t *device = NULL;
+    keel_memory_stats_t memory;
+    keel_status_t status = keel_device_open(uri, NULL, &device);
+    if (!status) status = keel_device_memory(device, &memory);
+    if (!status) {
+        print_caps(keel_device_caps(device));
+        printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n",
+               memory.total >> 20, memory.budget >> 20);
+    }
+    keel_device_release(device);
+    return report(status);
+}
+
+static int print_devices(const char *driver, bool verbose)
+{
+    size_t count = 0, listed = 0;
+    keel_device_info_t *devices = NULL;
+    keel_status_t status = keel_device_list(driver, NULL, 0, &count);
+    if (!status) {
+        devices = calloc(count + 1, sizeof *devices);
+        if (!devices) status = KEEL_ERROR(KEEL_OUT_OF_MEMORY, "%zu devices", count);
+    }
+    if (!status) status = keel_device_list(driver, devices, count, &listed);
+    int result = report(status);
+    for (size_t i = 0; !result && i < listed && i < count; i++) {
+        printf("%-20s  %s\n", devices[i].uri, devices[i].name);
+        if (verbose) result = print_details(devices[i].uri);
+    }
+    free(devices);
+    return result;
+}
+
+int command_devices(int argc, char **argv)
+{
+    bool verbose = false;
+    const char *driver = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-v") == 0) {
+            verbose = true;
+        } else if (argv[i][0] != '-' && !driver) {
+            driver = argv[i];
+        } else {
+            fprintf(stderr, "usage: keel devices [-v] [DRIVER]\n");
+            return 2;
+        }
+    }
+    return print_devices(driver, verbose);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/command.h"
+#include "tools/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct command_t {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"devices", command_devices, "list the devices of this machine (-v: and what they can do)"},
+    {"version", command_version, "print the version of the library"},
+    {"conformance", conformance_main, "test whether a device does what Keel promises"},
+};
+
+static void print_help(FILE *file)
+{
+    fprintf(file, "usage: keel COMMAND [options]\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        fprintf(file, "  %-12s %s\n", commands[i].name, commands[i].summary);
+    }
+    fprintf(file, "  %-12s %s\n", "help", "print this");
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "help";
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
+        print_help(stdout);
+        return argc > 1 ? 0 : 2;
+    }
+    fprintf(stderr, "keel: no command is called %s\n", name);
+    print_help(stderr);
+    return 2;
+}
