@@ -142,201 +142,6 @@ static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
     return NULL;
 }
 
-static keel_status_t grid_check(const keel_device_t *device, const keel_dispatch_t *d)
-{
-    if (d->counts_kind != KEEL_COUNTS_DIRECT) return NULL;
-    // 32 bits each: two of them cannot overflow 64, so the third is compared by division.
-    uint64_t xy = (uint64_t)d->groups.x * d->groups.y, max = device->caps.max_groups;
-    CHECK(!xy || !d->groups.z || xy <= max / d->groups.z, KEEL_OUT_OF_RANGE,
-          "groups: %u x %u x %u; the device takes at most %llu together", d->groups.x, d->groups.y,
-          d->groups.z, (unsigned long long)max);
-    return NULL;
-}
-
-static keel_status_t group_size_check(const keel_device_t *device, const keel_dispatch_t *d)
-{
-    keel_groups_t size = d->group_size;
-    if (!size.x && !size.y && !size.z) return NULL;
-    CHECK(device->caps.bits & KEEL_CAP_GROUP_SIZE, KEEL_UNSUPPORTED,
-          "group_size: the device has no KEEL_CAP_GROUP_SIZE");
-    uint64_t max = device->caps.max_group_size;
-    CHECK(size.x && size.y && size.z && size.x <= max && size.y <= max / size.x &&
-              size.z <= max / ((uint64_t)size.x * size.y),
-          KEEL_OUT_OF_RANGE, "group_size: %u x %u x %u; it must be 1 to %llu work-items together",
-          size.x, size.y, size.z, (unsigned long long)max);
-    return NULL;
-}
-
-static keel_status_t arguments_check(recorder_t *recorder, const keel_dispatch_t *d,
-                                     const keel_entry_info_t *info)
-{
-    const keel_caps_t *caps = &recorder->device->caps;
-    CHECK(d->constants || !d->constant_size, KEEL_INVALID_ARGUMENT,
-          "constants is NULL, but constant_size is %u", d->constant_size);
-    CHECK(d->bindings.refs || !d->bindings.count, KEEL_INVALID_ARGUMENT,
-          "bindings.refs is NULL, but bindings.count is %zu", d->bindings.count);
-    CHECK(d->bindings.count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
-          "bindings: %zu of them; the device takes at most %u", d->bindings.count,
-          caps->max_bindings);
-    if (d->raw) {
-        CHECK(caps->bits & KEEL_CAP_RAW_ARGUMENTS, KEEL_UNSUPPORTED,
-              "raw: the device has no KEEL_CAP_RAW_ARGUMENTS");
-        CHECK(d->constant_size <= caps->max_arguments, KEEL_OUT_OF_RANGE,
-              "constant_size is %u; the device takes at most %u bytes of raw arguments",
-              d->constant_size, caps->max_arguments);
-        CHECK(d->patches || !d->patch_count, KEEL_INVALID_ARGUMENT,
-              "patches is NULL, but patch_count is %zu", d->patch_count);
-        CHECK(d->patch_count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
-              "patch_count is %zu; the device takes at most %u", d->patch_count,
-              caps->max_bindings);
-        return NULL;
-    }
-    CHECK(!d->patch_count, KEEL_INVALID_ARGUMENT, "patches are for raw arguments");
-    CHECK(d->constant_size == info->constants, KEEL_INVALID_ARGUMENT,
-          "constant_size is %u; entry point '%s' takes %u bytes", d->constant_size, info->name,
-          info->constants);
-    CHECK(d->bindings.count == info->bindings, KEEL_INVALID_ARGUMENT,
-          "bindings: %zu of them; entry point '%s' takes %u", d->bindings.count, info->name,
-          info->bindings);
-    return NULL;
-}
-
-static keel_status_t entry_check(recorder_t *recorder, const keel_dispatch_t *d)
-{
-    keel_executable_t *executable = d->entry.executable;
-    CHECK(!recorder->transfers_only, KEEL_UNSUPPORTED, "a transfer queue takes no dispatches");
-    CHECK(executable, KEEL_INVALID_ARGUMENT, "entry.executable is NULL");
-    CHECK(executable->device == recorder->device, KEEL_INVALID_ARGUMENT,
-          "entry: '%s' was loaded for another device", executable->name);
-    CHECK(d->entry.index < executable->entry_count, KEEL_OUT_OF_RANGE,
-          "entry.index is %u; '%s' has %u entry points", d->entry.index, executable->name,
-          executable->entry_count);
-    return NULL;
-}
-
-static keel_status_t counts_check(recorder_t *recorder, keel_dispatch_t *d)
-{
-    static const ref_use_t use = {"counts", KEEL_USAGE_COUNTS, KEEL_ACCESS_READ};
-    CHECK((unsigned)d->counts_kind <= KEEL_COUNTS_DYNAMIC, KEEL_INVALID_ARGUMENT,
-          "counts_kind is %d, which is none of keel_counts_t", (int)d->counts_kind);
-    if (d->counts_kind == KEEL_COUNTS_DIRECT) {
-        d->counts = (keel_ref_t){0};
-        return NULL;
-    }
-    CHECK(d->counts_kind == KEEL_COUNTS_STATIC ||
-              (recorder->device->caps.bits & KEEL_CAP_DYNAMIC_COUNTS),
-          KEEL_UNSUPPORTED, "counts_kind: the device has no KEEL_CAP_DYNAMIC_COUNTS");
-    KEEL_TRY(ref_check(recorder, &d->counts, &use));
-    CHECK(d->counts.length >= 12, KEEL_OUT_OF_RANGE, "counts: %llu bytes; three uint32_t are read",
-          (unsigned long long)d->counts.length);
-    CHECK(d->counts.offset % 4 == 0, KEEL_INVALID_ARGUMENT,
-          "counts: offset %llu is no multiple of 4", (unsigned long long)d->counts.offset);
-    d->counts.length = 12;
-    return ref_check(recorder, &d->counts, &use);
-}
-
-// Copies the bindings into the command, checked.
-static keel_status_t bindings_check(recorder_t *recorder, const keel_dispatch_t *d, keel_ref_t *to)
-{
-    static const char *const names[] = {"bindings[0]", "bindings[1]", "bindings[2]", "bindings[3]",
-                                        "bindings[4]", "bindings[5]", "bindings[6]", "bindings[7]"};
-    const keel_binding_info_t *infos = d->entry.executable->bindings[d->entry.index];
-    for (size_t i = 0; i < d->bindings.count; i++) {
-        to[i] = d->bindings.refs[i];
-        ref_use_t use = {i < 8 ? names[i] : "a binding", KEEL_USAGE_DISPATCH,
-                         d->raw ? 0 : infos[i].access};
-        KEEL_TRY(ref_check(recorder, &to[i], &use));
-    }
-    return NULL;
-}
-
-static keel_status_t patches_check(recorder_t *recorder, const keel_dispatch_t *d, keel_patch_t *to)
-{
-    static const ref_use_t use = {"ref", KEEL_USAGE_DISPATCH, 0};
-    for (size_t i = 0; i < d->patch_count; i++) {
-        to[i] = d->patches[i];
-        CHECK(d->constant_size >= 8 && to[i].offset <= d->constant_size - 8, KEEL_OUT_OF_RANGE,
-              "patches[%zu].offset is %u; an address does not fit there into %u bytes of arguments",
-              i, to[i].offset, d->constant_size);
-        keel_status_t status = ref_check(recorder, &to[i].ref, &use);
-        if (status) return keel_status_wrap(status, "patches[%zu] is refused", i);
-    }
-    return NULL;
-}
-
-// Fills in a command that has been made large enough; nothing is retained yet.
-static keel_status_t dispatch_write(recorder_t *recorder, const keel_dispatch_t *d,
-                                    const keel_entry_info_t *info, keel_cmd_dispatch_t *c)
-{
-    keel_executable_t *executable = d->entry.executable;
-    bool own_size = d->group_size.x != 0;
-    c->executable = executable;
-    c->kernel = executable->kernels[d->entry.index];
-    c->entry = d->entry.index;
-    c->groups[0] = d->groups.x;
-    c->groups[1] = d->groups.y;
-    c->groups[2] = d->groups.z;
-    c->group_size[0] = own_size ? d->group_size.x : info->group_size[0];
-    c->group_size[1] = own_size ? d->group_size.y : info->group_size[1];
-    c->group_size[2] = own_size ? d->group_size.z : info->group_size[2];
-    c->local_memory = info->local_memory + d->local_memory;
-    c->constant_size = d->constant_size;
-    c->binding_count = (uint16_t)d->bindings.count;
-    c->patch_count = (uint16_t)d->patch_count;
-    c->counts_kind = (uint8_t)d->counts_kind;
-    c->raw = d->raw;
-    c->counts = d->counts;
-    if (d->constant_size) memcpy((char *)c + c->constants, d->constants, d->constant_size);
-    KEEL_TRY(bindings_check(recorder, d, c->bindings));
-    return patches_check(recorder, d, (keel_patch_t *)(void *)((char *)c + c->patches));
-}
-
-static void dispatch_retain(const keel_cmd_dispatch_t *c)
-{
-    const keel_patch_t *patches =
-        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
-    object_retain(&c->executable->object);
-    ref_retain(&c->counts);
-    for (uint16_t i = 0; i < c->binding_count; i++) ref_retain(&c->bindings[i]);
-    for (uint16_t i = 0; i < c->patch_count; i++) ref_retain(&patches[i].ref);
-}
-
-static keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op)
-{
-    keel_dispatch_t d = op->as.dispatch;
-    keel_commands_t *commands = recorder->commands;
-    KEEL_TRY(entry_check(recorder, &d));
-    const keel_entry_info_t *info = &d.entry.executable->entries[d.entry.index];
-    KEEL_TRY(arguments_check(recorder, &d, info));
-    KEEL_TRY(grid_check(recorder->device, &d));
-    KEEL_TRY(group_size_check(recorder->device, &d));
-    KEEL_TRY(counts_check(recorder, &d));
-    CHECK(d.local_memory <= recorder->device->caps.max_local_memory &&
-              info->local_memory <= recorder->device->caps.max_local_memory - d.local_memory,
-          KEEL_OUT_OF_RANGE, "local_memory: %u bytes and %u of the entry point; the device has %u",
-          d.local_memory, info->local_memory, recorder->device->caps.max_local_memory);
-
-    size_t constants =
-        (sizeof(keel_cmd_dispatch_t) + d.bindings.count * sizeof(keel_ref_t) + 15) & ~(size_t)15;
-    size_t patches = (constants + d.constant_size + 15) & ~(size_t)15;
-    uint32_t before = commands->size, kinds = commands->kinds;
-    keel_cmd_dispatch_t *c =
-        commands_add(commands, KEEL_CMD_DISPATCH, patches + d.patch_count * sizeof(keel_patch_t));
-    if (!c) return status_no_memory();
-    c->constants = (uint32_t)constants;
-    c->patches = (uint32_t)patches;
-    keel_status_t status = dispatch_write(recorder, &d, info, c);
-    if (status) { // take the record back: bindings are checked where they are written, which saves
-                  // a copy
-        commands->size = before;
-        commands->kinds = kinds;
-        commands->count--;
-        return status;
-    }
-    dispatch_retain(c);
-    return NULL;
-}
-
 static keel_status_t record_timestamp(recorder_t *recorder, const keel_op_t *op)
 {
     keel_ref_t target = op->as.timestamp.target;
@@ -498,48 +303,48 @@ static keel_status_t record_call(recorder_t *recorder, const keel_op_t *op)
 }
 
 // Who takes an operation, and where it may be used.
-static const struct {
+typedef struct handler_t {
     const char *name;
     keel_status_t (*record)(recorder_t *recorder, const keel_op_t *op);
-    bool in_submission, in_recording;
-} handlers[] = {
-    [KEEL_OP_BARRIER] = {"barrier", record_barrier, true, true},
-    [KEEL_OP_FILL] = {"fill", record_fill, true, true},
-    [KEEL_OP_UPDATE] = {"update", record_update, true, true},
-    [KEEL_OP_COPY] = {"copy", record_copy, true, true},
-    [KEEL_OP_DISPATCH] = {"dispatch", record_dispatch, true, true},
-    [KEEL_OP_TIMESTAMP] = {"timestamp", record_timestamp, true, true},
-    [KEEL_OP_GROUP_BEGIN] = {"group_begin", record_group_begin, true, true},
-    [KEEL_OP_GROUP_END] = {"group_end", record_group_end, true, true},
-    [KEEL_OP_ALLOCA] = {"alloca", record_alloca, true, false},
-    [KEEL_OP_DEALLOCA] = {"dealloca", record_alloca, true, false},
-    [KEEL_OP_READ] = {"read", record_transfer, true, false},
-    [KEEL_OP_WRITE] = {"write", record_transfer, true, false},
-    [KEEL_OP_EXECUTE] = {"execute", record_execute, true, false},
-    [KEEL_OP_HOST_CALL] = {"host_call", record_call, true, false},
-    [KEEL_OP_EVENT_SET] = {"event_set", record_event, false, true},
-    [KEEL_OP_EVENT_WAIT] = {"event_wait", record_event, false, true},
-    [KEEL_OP_IF] = {"if", record_block, false, true},
-    [KEEL_OP_ELSE] = {"else", record_else, false, true},
-    [KEEL_OP_WHILE] = {"while", record_block, false, true},
-    [KEEL_OP_SWITCH] = {"switch", record_block, false, true},
-    [KEEL_OP_CASE] = {"case", record_case, false, true},
-    [KEEL_OP_END] = {"end", record_end, false, true},
+    bool allowed[2]; // in submissions, in recordings
+} handler_t;
+
+static const handler_t handlers[] = {
+    [KEEL_OP_BARRIER] = {"barrier", record_barrier, {true, true}},
+    [KEEL_OP_FILL] = {"fill", record_fill, {true, true}},
+    [KEEL_OP_UPDATE] = {"update", record_update, {true, true}},
+    [KEEL_OP_COPY] = {"copy", record_copy, {true, true}},
+    [KEEL_OP_DISPATCH] = {"dispatch", record_dispatch, {true, true}},
+    [KEEL_OP_TIMESTAMP] = {"timestamp", record_timestamp, {true, true}},
+    [KEEL_OP_GROUP_BEGIN] = {"group_begin", record_group_begin, {true, true}},
+    [KEEL_OP_GROUP_END] = {"group_end", record_group_end, {true, true}},
+    [KEEL_OP_ALLOCA] = {"alloca", record_alloca, {true, false}},
+    [KEEL_OP_DEALLOCA] = {"dealloca", record_alloca, {true, false}},
+    [KEEL_OP_READ] = {"read", record_transfer, {true, false}},
+    [KEEL_OP_WRITE] = {"write", record_transfer, {true, false}},
+    [KEEL_OP_EXECUTE] = {"execute", record_execute, {true, false}},
+    [KEEL_OP_HOST_CALL] = {"host_call", record_call, {true, false}},
+    [KEEL_OP_EVENT_SET] = {"event_set", record_event, {false, true}},
+    [KEEL_OP_EVENT_WAIT] = {"event_wait", record_event, {false, true}},
+    [KEEL_OP_IF] = {"if", record_block, {false, true}},
+    [KEEL_OP_ELSE] = {"else", record_else, {false, true}},
+    [KEEL_OP_WHILE] = {"while", record_block, {false, true}},
+    [KEEL_OP_SWITCH] = {"switch", record_block, {false, true}},
+    [KEEL_OP_CASE] = {"case", record_case, {false, true}},
+    [KEEL_OP_END] = {"end", record_end, {false, true}},
 };
 
-static keel_status_t record_one(recorder_t *recorder, const keel_op_t *op)
+static keel_status_t record_one(recorder_t *recorder, const handler_t *handler, const keel_op_t *op)
 {
-    bool allowed =
-        recorder->is_recording ? handlers[op->kind].in_recording : handlers[op->kind].in_submission;
-    CHECK(allowed, KEEL_INVALID_ARGUMENT, "this operation is not for %s",
-          recorder->is_recording ? "recordings" : "submissions");
+    CHECK(handler->allowed[recorder->is_recording], KEEL_INVALID_ARGUMENT,
+          "this operation is not for %s", recorder->is_recording ? "recordings" : "submissions");
     CHECK(recorder->commands->count < recorder->device->caps.max_commands, KEEL_RESOURCE_EXHAUSTED,
           "the list has %u commands, which is all the device takes", recorder->commands->count);
     const block_t *block = recorder->depth ? &recorder->blocks[recorder->depth - 1] : NULL;
     bool outside = block && block->kind == KEEL_OP_SWITCH && !block->last;
     CHECK(!outside || op->kind == KEEL_OP_CASE || op->kind == KEEL_OP_END, KEEL_FAILED_PRECONDITION,
           "a switch begins with a case");
-    return handlers[op->kind].record(recorder, op);
+    return handler->record(recorder, op);
 }
 
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
@@ -548,7 +353,7 @@ keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t co
         unsigned kind = (unsigned)ops[i].kind;
         CHECK(kind < sizeof handlers / sizeof handlers[0], KEEL_INVALID_ARGUMENT,
               "ops[%zu].kind is %u, which is none of keel_op_kind_t", i, kind);
-        keel_status_t status = record_one(recorder, &ops[i]);
+        keel_status_t status = record_one(recorder, &handlers[kind], &ops[i]);
         if (status)
             return keel_status_wrap(status, "ops[%zu] (%s) is refused", i, handlers[kind].name);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the recorder share: recorder.c (operations), recorder_blocks.c (control flow).
+// What the parts of the recorder share: recorder.c (operations), recorder_dispatch.c (one of
+// them), recorder_blocks.c (control flow).
 #ifndef KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 #define KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 
@@ -22,6 +23,7 @@ static inline void ref_retain(const keel_ref_t *ref)
     if (ref->buffer) object_retain(&ref->buffer->object);
 }
 
+keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_event(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_block(recorder_t *recorder, const keel_op_t *op); // if, while, switch
 keel_status_t record_else(recorder_t *recorder, const keel_op_t *op);

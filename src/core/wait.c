@@ -28,6 +28,14 @@ static keel_status_t points_check(const keel_point_t *points, size_t count)
     return NULL;
 }
 
+// The common case, without any lock.
+static bool points_are_past(const keel_point_t *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!point_is_past(points[i])) return false;
+    return true;
+}
+
 static void entries_fill(wait_entry_t *entries, const keel_point_t *points, size_t count)
 {
     for (size_t i = 0; i < count; i++) entries[i] = (wait_entry_t){.point = points[i]};
@@ -52,6 +60,7 @@ keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
           "mode is %d; it must be KEEL_ALL or KEEL_ANY", (int)options->mode);
     KEEL_TRY(points_check(points, count));
     if (count == 0) return NULL;
+    if (options->mode == KEEL_ALL && points_are_past(points, count)) return NULL;
     if (count <= FEW) {
         wait_entry_t entries[FEW];
         return wait_points(points, count, options, entries);
