@@ -264,9 +264,12 @@ static inline keel_ref_t keel_ref_same(keel_ref_t ref)
 #define KEEL_BIND_8_(a, ...)                         KEEL_REF(a), KEEL_BIND_7_(__VA_ARGS__)
 #endif
 
+// Leaves all but the kind to the caller, who writes only what belongs to it: records are large, and
+// most of their fields are another kind's.
 static inline keel_op_t keel_op_(keel_op_kind_t kind)
 {
-    keel_op_t op = {kind, {{{NULL, 0, 0, 0}, 0, 0}}};
+    keel_op_t op;
+    op.kind = kind;
     return op;
 }
 
