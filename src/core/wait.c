@@ -51,16 +51,20 @@ static keel_status_t wait_points(const keel_point_t *points, size_t count,
     return wait_end(&wait, options->index);
 }
 
-keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
-                             const keel_wait_options_t *options)
+// Checks, and sees whether there is nothing to wait for.
+static keel_status_t wait_check(const keel_point_t *points, size_t count, keel_wait_mode_t mode,
+                                bool *over)
 {
-    static const keel_wait_options_t defaults = {.mode = KEEL_ALL};
-    if (!options) options = &defaults;
-    CHECK(options->mode == KEEL_ALL || options->mode == KEEL_ANY, KEEL_INVALID_ARGUMENT,
-          "mode is %d; it must be KEEL_ALL or KEEL_ANY", (int)options->mode);
+    CHECK(mode == KEEL_ALL || mode == KEEL_ANY, KEEL_INVALID_ARGUMENT,
+          "mode is %d; it must be KEEL_ALL or KEEL_ANY", (int)mode);
     KEEL_TRY(points_check(points, count));
-    if (count == 0) return NULL;
-    if (options->mode == KEEL_ALL && points_are_past(points, count)) return NULL;
+    *over = !count || (mode == KEEL_ALL && points_are_past(points, count));
+    return NULL;
+}
+
+static keel_status_t wait_checked(const keel_point_t *points, size_t count,
+                                  const keel_wait_options_t *options)
+{
     if (count <= FEW) {
         wait_entry_t entries[FEW];
         return wait_points(points, count, options, entries);
@@ -72,14 +76,27 @@ keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
     return status;
 }
 
+keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
+                             const keel_wait_options_t *options)
+{
+    static const keel_wait_options_t defaults = {.mode = KEEL_ALL};
+    bool over;
+    if (!options) options = &defaults;
+    KEEL_TRY(wait_check(points, count, options->mode, &over));
+    return over ? NULL : wait_checked(points, count, options);
+}
+
 keel_status_t keel_wait(const keel_point_t *points, size_t count, keel_wait_mode_t mode,
                         uint64_t timeout_ns)
 {
     keel_wait_options_t options = {.mode = mode};
+    bool over;
+    KEEL_TRY(wait_check(points, count, mode, &over));
+    if (over) return NULL;
     // A deadline of 0 would be none; 1 is as long ago.
     if (timeout_ns != KEEL_FOREVER)
         options.deadline_ns = timeout_ns ? clock_deadline(timeout_ns) : 1;
-    return keel_wait_with(points, count, &options);
+    return wait_checked(points, count, &options);
 }
 
 struct keel_watch_t {
