@@ -44,7 +44,10 @@ static keel_status_t pair_round(void *state, tally_t *tally)
     for (uint32_t s = 0; s < job->samples; s++) {
         keel_point_t done = {0};
         uint64_t start = keel_now_ns();
-        for (uint32_t i = 0; i < job->repeat; i++) KEEL_TRY(pair_submit(self, &done));
+        for (uint32_t i = 0; i < job->repeat; i++) {
+            KEEL_TRY(pair_submit(self, &done));
+            if (job->wait_each) KEEL_TRY(rig_wait(done));
+        }
         KEEL_TRY(rig_wait(done));
         tally_add(tally, (double)(keel_now_ns() - start) / job->repeat);
     }
@@ -67,8 +70,8 @@ const row_t alloca_rows[] = {
      .bars = {AT_MOST_NS(500)},
      .iree = {10800}},
     {.name = "alloca.4k.wait",
-     .what = "alloca + dealloca of 4 KB, each pair waited for",
-     .job = {.size = 4096, .repeat = 1, .samples = 20000},
+     .what = "alloca + dealloca of 4 KB, 1000 pairs, a wait after each, each",
+     .job = {.size = 4096, .repeat = 1000, .wait_each = true, .samples = 50},
      .sides = {&keel_pair},
      .bars = {AT_MOST_NS(500)}},
     {0},

@@ -32,6 +32,7 @@ typedef struct job_t {
     uint32_t groups;    // workgroups of a dispatch
     uint32_t group_ns;  // how long each takes ("spin")
     uint32_t repeat;    // times per sample, which is divided by it
+    bool wait_each;     // of them, and not only the last
     uint32_t samples;   // per round
     uint64_t size;
     place_t place;
