@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/command.h"
 #include "conformance/command.h"
 #include "tools/commands.h"
 
@@ -13,6 +14,7 @@ static const struct command_t {
     {"devices", command_devices, "list the devices of this machine (-v: and what they can do)"},
     {"version", command_version, "print the version of the library"},
     {"conformance", conformance_main, "test whether a device does what Keel promises"},
+    {"bench", bench_main, "measure Keel beside its peers"},
 };
 
 static void print_help(FILE *file)
