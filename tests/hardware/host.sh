@@ -78,6 +78,7 @@ for command in graphs stress; do
         skip $command "keel has no such command"
     fi
 done
-step bench 150 "$build/keel" bench --quick --workers="$counts"
-cat "$logs/bench.log"
+step bench 60 "$build/keel" bench --quick
+step bench-workers 120 "$build/keel" bench --quick --workers="$counts"
+cat "$logs/bench.log" "$logs/bench-workers.log"
 finish
