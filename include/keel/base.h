@@ -43,7 +43,8 @@ KEEL_API uint64_t keel_now_ns(void);
 
 // Where the library gets its own host memory (not the memory of buffers). `resize` is given NULL to
 // allocate; each result is aligned for any type. A function that returns NULL makes the call in
-// progress fail with KEEL_OUT_OF_MEMORY and leaves everything as it was.
+// progress fail with KEEL_OUT_OF_MEMORY and leaves everything as it was. Both are called from any
+// thread, also under locks of the library: they must not call Keel.
 typedef struct keel_allocator_t {
     void *(*resize)(void *user, void *old, size_t size);
     void (*free)(void *user, void *memory);

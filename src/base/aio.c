@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/aio_service.h"
@@ -125,13 +124,8 @@ static void *service_run(void *argument)
 
 static void service_start(aio_t *aio)
 {
-    // Signals are for the application's threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread; // the service writes it down itself, since it may be needed before we could
-    int error = pthread_create(&thread, NULL, service_run, aio);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = thread_start(&thread, NULL, service_run, aio); // no name: it may be over already
     if (!error) return;
     // acq_rel: as in inbox_push, and as in aio_collect.
     aio_request_t *request =

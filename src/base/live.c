@@ -41,8 +41,19 @@ static void counts_fold(void *argument)
     lock_leave(&all.lock);
 }
 
+static void all_lock(void)
+{
+    lock_enter(&all.lock);
+}
+
+static void all_unlock(void)
+{
+    lock_leave(&all.lock);
+}
+
 static void all_init(void)
 {
+    pthread_atfork(all_lock, all_unlock, all_unlock); // the child finds it free, and the list whole
     all.has_key = pthread_key_create(&all.key, counts_fold) == 0;
 }
 

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread.h"
 
+#include <signal.h>
+
 void thread_set_name(pthread_t thread, const char *name)
 {
 #if defined(__linux__) && !KEEL_PORTABLE
     pthread_setname_np(thread, name);
 #else
-    (void)thread, (void)name;
+    (void)thread, (void)name; // there is no portable way from outside of the thread
 #endif
 }
 
-bool thread_detach(void *(*fn)(void *), void *argument)
+int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before); // a thread begins with the mask of whoever starts it
+    int error = pthread_create(thread, NULL, fn, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error && name) thread_set_name(*thread, name);
+    return error;
+}
+
+bool thread_detach(const char *name, void *(*fn)(void *), void *argument)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, fn, argument) != 0) return false;
+    if (thread_start(&thread, name, fn, argument) != 0) return false;
     pthread_detach(thread);
     return true;
 }

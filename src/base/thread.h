@@ -5,11 +5,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-// The name that debuggers show: 15 characters at most. Does nothing where it cannot be done from
-// outside of the thread.
-void thread_set_name(pthread_t thread, const char *name);
+// Starts a thread of the library's own: it takes no signals, which are for the application's
+// threads, and debuggers show its name (15 characters at most; NULL: none). Returns an errno, or 0.
+int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument);
 
-// Runs `fn` on a thread that nobody joins. False if there is none to be had.
-bool thread_detach(void *(*fn)(void *), void *argument);
+// The same, and nobody joins it. False if there is none to be had.
+bool thread_detach(const char *name, void *(*fn)(void *), void *argument);
+
+// Names a thread that is not over yet.
+void thread_set_name(pthread_t thread, const char *name);
 
 #endif

@@ -216,7 +216,7 @@ void keel_device_release(keel_device_t *device)
     lock_leave(device_lock(device));
     if (!submission_is_inside(device)) {
         device_close(device);
-    } else if (!thread_detach(device_close, device)) {
+    } else if (!thread_detach("keel-close", device_close, device)) {
         // A call of the device's own work cannot wait for that work to end; a thread of its own
         // could have.
         log_say(KEEL_LOG_ERROR,

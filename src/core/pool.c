@@ -85,7 +85,8 @@ void keel_pool_release(keel_pool_t *pool)
 
 void keel_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
 {
-    pool->device->ops->pool_stats(pool, stats);
+    *stats = (keel_pool_stats_t){.limit = pool->options.limit};
+    if (object_is_ours(&pool->object)) pool->device->ops->pool_stats(pool, stats);
 }
 
 keel_status_t keel_pool_trim(keel_pool_t *pool, uint64_t keep)

@@ -200,7 +200,7 @@ static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
     if (!c) return status_no_memory();
     c->buffer = buffer;
     object_retain(&buffer->object);
-    if (!take) pool_dealloca_submitted(buffer->pool);
+    if (!take) pool_dealloca_submitted(buffer);
     return NULL;
 }
 

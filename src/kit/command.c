@@ -45,7 +45,7 @@ static void dispatch_release(const keel_cmd_dispatch_t *c)
 
 static void dealloca_release(const keel_cmd_alloca_t *c)
 {
-    if (!c->settled) pool_dealloca_dropped(c->buffer->root->pool);
+    if (!c->settled) pool_dealloca_dropped(c->buffer);
     keel_buffer_release(c->buffer);
 }
 

@@ -21,10 +21,11 @@ typedef struct slab_t {
 
 typedef struct kit_pool_t {
     keel_pool_t base;
-    lock_t lock; // for everything below
+    lock_t lock; // for everything below, and for keel_buffer_t.deallocas
     slab_t *slabs;
-    uint64_t used, peak, reserved, buffers, waiting;
-    _Atomic uint64_t deallocas;    // submitted, not ended; counted down under the lock
+    uint64_t used, peak, buffers, waiting;
+    uint64_t reserved;             // by slabs, those being got included
+    uint64_t deallocas;            // on their way, of buffers that have memory
     keel_pool_request_t *requests; // allocas that wait, oldest first
 } kit_pool_t;
 
@@ -52,7 +53,7 @@ keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *opti
     return p ? NULL : status_no_memory();
 }
 
-static void slab_destroy(kit_pool_t *pool, slab_t *slab)
+static void slab_destroy(slab_t *slab)
 {
     if (slab->blocks)
         block_pool_finish(&slab->map.block_pool);
@@ -61,18 +62,21 @@ static void slab_destroy(kit_pool_t *pool, slab_t *slab)
     keel_device_t *device = slab->memory.device;
     device->ops->buffer_free(&slab->memory);
     atomic_fetch_sub(&device->used, slab->memory.capacity);
-    pool->reserved -= slab->memory.size;
     mem_free(slab);
 }
 
-void pool_destroy(keel_pool_t *base)
+static void slabs_destroy(slab_t *slabs)
 {
-    kit_pool_t *pool = kit_pool(base);
-    while (pool->slabs) {
-        slab_t *slab = pool->slabs;
-        pool->slabs = slab->next;
-        slab_destroy(pool, slab);
+    while (slabs) {
+        slab_t *slab = slabs;
+        slabs = slab->next;
+        slab_destroy(slab);
     }
+}
+
+void pool_destroy(keel_pool_t *pool)
+{
+    slabs_destroy(kit_pool(pool)->slabs);
     mem_free(pool);
 }
 
@@ -88,24 +92,32 @@ static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
     return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
 }
 
-// Gets a slab that holds at least `size`, within the limit. *made stays NULL without error if the
-// limit is in the way.
-static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
+// Under the lock: the size of a new slab for a request of `size`, which is booked as reserved; 0 if
+// the limit is in the way.
+static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
 {
     const keel_pool_options_t *options = &pool->base.options;
     uint64_t unit = options->block_size ? options->block_size : GRANULE;
-    uint64_t left = options->limit > pool->reserved ? options->limit - pool->reserved : 0;
+    uint64_t limit = round_up(options->limit, GRANULE);
+    uint64_t left = limit > pool->reserved ? limit - pool->reserved : 0;
     uint64_t want = size > SLAB_SIZE ? size : SLAB_SIZE / unit * unit;
     if (want < size) want = size;
     if (want > left) want = left / unit * unit;
-    if (want < size) return NULL;
+    if (want < size) return 0;
+    pool->reserved += want;
+    return want;
+}
 
+// Without the lock: gets the memory.
+static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
+{
     slab_t *slab = mem_zalloc(sizeof *slab);
     if (!slab) return status_no_memory();
+    const keel_pool_options_t *options = &pool->base.options;
     keel_buffer_t *memory = &slab->memory;
     memory->device = pool->base.device;
     memory->root = memory;
-    memory->size = want;
+    memory->size = size;
     memory->memory = options->memory;
     memory->usage = options->usage;
     memory->access = KEEL_ACCESS_ALL;
@@ -116,19 +128,15 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
         mem_free(slab);
         return status;
     }
-    status = slab_init_map(slab, options->block_size);
-    if (status) {
-        memory->device->ops->buffer_free(memory);
-        mem_free(slab);
-        return status;
-    }
     uint64_t used = atomic_fetch_add(&memory->device->used, memory->capacity) + memory->capacity;
     uint64_t peak = atomic_load(&memory->device->peak);
     while (used > peak && !atomic_compare_exchange_weak(&memory->device->peak, &peak, used)) {
     }
-    slab->next = pool->slabs;
-    pool->slabs = slab;
-    pool->reserved += want;
+    status = slab_init_map(slab, options->block_size);
+    if (status) {
+        slab_destroy(slab);
+        return status;
+    }
     *made = slab;
     return NULL;
 }
@@ -155,6 +163,7 @@ static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     slab->used += size;
     pool->buffers++;
+    pool->deallocas += buffer->deallocas;
     pool->used += size;
     if (pool->used > pool->peak) pool->peak = pool->used;
     return true;
@@ -166,18 +175,36 @@ static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer
     return block ? block : round_up(buffer->size ? buffer->size : 1, GRANULE);
 }
 
-// Under the lock: true if it was served; else *status is an error, or NULL if there is no room.
-static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
+// Under the lock: true if it was served.
+static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer)
 {
     uint64_t size = pool_size_of(pool, buffer);
-    *status = NULL;
-    if (pool->used + size > round_up(pool->base.options.limit, GRANULE)) return false;
+    if (size > round_up(pool->base.options.limit, GRANULE) - pool->used) return false;
     for (slab_t *slab = pool->slabs; slab; slab = slab->next)
         if (slab->memory.size - slab->used >= size && slab_cut(pool, slab, buffer, size))
             return true;
+    return false;
+}
+
+// Under the lock, which is left for the while: as above, from a new slab. False with an error in
+// *status, or without one if the limit is in the way.
+static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
+{
+    uint64_t size = pool_size_of(pool, buffer);
+    if (size > round_up(pool->base.options.limit, GRANULE) - pool->used) return false;
+    uint64_t booked = slab_book(pool, size);
+    if (!booked) return false;
     slab_t *slab = NULL;
-    *status = slab_create(pool, size, &slab);
-    return slab && slab_cut(pool, slab, buffer, size);
+    lock_leave(&pool->lock);
+    *status = slab_create(pool, booked, &slab);
+    lock_enter(&pool->lock);
+    if (*status) {
+        pool->reserved -= booked;
+        return false;
+    }
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    return pool_serve(pool, buffer);
 }
 
 static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
@@ -201,7 +228,8 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     }
     pool_result_t result = POOL_DONE;
     lock_enter(&pool->lock);
-    if (!pool_serve(pool, buffer, status)) {
+    *status = NULL;
+    if (!pool_serve(pool, buffer) && !pool_serve_anew(pool, buffer, status)) {
         if (pool->deallocas) {
             keel_status_release(*status);
             *status = NULL;
@@ -233,9 +261,7 @@ static served_t pool_retry(kit_pool_t *pool)
     served_t served = {NULL, NULL};
     for (keel_pool_request_t **at = &pool->requests; *at;) {
         keel_pool_request_t *request = *at;
-        keel_status_t status;
-        bool got = pool_serve(pool, request->buffer, &status);
-        keel_status_release(status);
+        bool got = pool_serve(pool, request->buffer);
         if (!got && pool->deallocas) {
             at = &request->next;
             continue;
@@ -277,45 +303,51 @@ static void pool_put(kit_pool_t *pool, keel_buffer_t *buffer)
     slab->used -= buffer->capacity;
     pool->used -= buffer->capacity;
     pool->buffers--;
+    pool->deallocas -= buffer->deallocas;
 }
 
-// Frees `buffer` if it has memory, counts `ended` deallocas as ended, and serves whoever waited for
-// that.
-static bool pool_free(kit_pool_t *pool, keel_buffer_t *buffer, unsigned ended)
+// Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves whoever waited for
+// that. False if there was nothing to put.
+static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
 {
     lock_enter(&pool->lock);
-    bool resident = buffer && atomic_load(&buffer->resident);
-    if (resident) pool_put(pool, buffer);
-    if (ended) atomic_fetch_sub_explicit(&pool->deallocas, ended, memory_order_relaxed);
+    bool resident =
+        atomic_load_explicit(&buffer->resident, memory_order_relaxed); // written under the lock
+    buffer->deallocas -= ended;
+    if (resident) pool->deallocas -= ended;
+    if (resident && put) pool_put(pool, buffer);
     served_t served = pool->requests ? pool_retry(pool) : (served_t){NULL, NULL};
     lock_leave(&pool->lock);
     if (served.list || served.failed) pool_tell(pool, served);
     return resident;
 }
 
-void pool_dealloca_submitted(keel_pool_t *base)
+void pool_dealloca_submitted(keel_buffer_t *buffer)
 {
-    // relaxed: an alloca that should count on it is submitted later, and ordered by the lock.
-    atomic_fetch_add_explicit(&kit_pool(base)->deallocas, 1, memory_order_relaxed);
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    lock_enter(&pool->lock);
+    buffer->deallocas++;
+    if (atomic_load_explicit(&buffer->resident, memory_order_relaxed)) pool->deallocas++;
+    lock_leave(&pool->lock);
 }
 
 keel_status_t pool_dealloca(keel_buffer_t *buffer)
 {
-    if (pool_free(kit_pool(buffer->pool), buffer, 1)) return NULL;
+    if (pool_end(kit_pool(buffer->pool), buffer, 1, true)) return NULL;
     return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has no memory to give back",
                       buffer->name ? buffer->name : "");
 }
 
-void pool_dealloca_dropped(keel_pool_t *pool)
+void pool_dealloca_dropped(keel_buffer_t *buffer)
 {
-    pool_free(kit_pool(pool), NULL, 1);
+    pool_end(kit_pool(buffer->pool), buffer, 1, false);
 }
 
 void pool_reclaim(keel_buffer_t *buffer)
 {
     // acquire: pairs with slab_cut. Nobody else has the buffer any more.
     if (!atomic_load_explicit(&buffer->resident, memory_order_acquire)) return;
-    pool_free(kit_pool(buffer->pool), buffer, 0);
+    pool_end(kit_pool(buffer->pool), buffer, 0, true);
 }
 
 void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)
@@ -336,6 +368,7 @@ void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)
 keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
 {
     kit_pool_t *pool = kit_pool(base);
+    slab_t *idle_slabs = NULL;
     lock_enter(&pool->lock);
     for (slab_t **at = &pool->slabs; *at;) {
         slab_t *slab = *at;
@@ -345,8 +378,11 @@ keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
             continue;
         }
         *at = slab->next;
-        slab_destroy(pool, slab);
+        slab->next = idle_slabs;
+        idle_slabs = slab;
+        pool->reserved -= slab->memory.size;
     }
     lock_leave(&pool->lock);
+    slabs_destroy(idle_slabs);
     return NULL;
 }

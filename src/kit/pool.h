@@ -23,9 +23,9 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status);
 
 // A dealloca was submitted; it ran; it never will. Each submitted one ends as one of the other two.
-void pool_dealloca_submitted(keel_pool_t *pool);
+void pool_dealloca_submitted(keel_buffer_t *buffer);
 keel_status_t pool_dealloca(keel_buffer_t *buffer); // fails if the buffer has no memory
-void pool_dealloca_dropped(keel_pool_t *pool);
+void pool_dealloca_dropped(keel_buffer_t *buffer);
 
 // Takes the memory of a buffer that goes away.
 void pool_reclaim(keel_buffer_t *buffer);

@@ -164,25 +164,40 @@ void submission_discard(keel_submission_t *submission)
     submission_recycle(submission);
 }
 
-// What this thread has still to do. `running` is set while somebody up the stack works on it.
-static _Thread_local nest_t later;
+// What this thread does and has still to do. `later.running` is set while somebody up the stack
+// works on it.
+static _Thread_local nest_t *inside;
+static _Thread_local struct {
+    keel_submission_t *first, **last;
+    bool running;
+} later;
 
-nest_t submission_nest(const keel_device_t *device)
+void submission_nest(nest_t *nest, const keel_device_t *device)
 {
-    nest_t saved = later;
-    later = (nest_t){.device = device};
-    return saved;
+    nest->outer = inside;
+    nest->device = device;
+    nest->later.first = later.first;
+    nest->later.last = later.last;
+    nest->later.running = later.running;
+    later.first = NULL;
+    later.running = false;
+    inside = nest;
+}
+
+void submission_unnest(nest_t *nest)
+{
+    // What came in between has been run: nobody was running.
+    inside = nest->outer;
+    later.first = nest->later.first;
+    later.last = later.first ? nest->later.last : &later.first;
+    later.running = nest->later.running;
 }
 
 bool submission_is_inside(const keel_device_t *device)
 {
-    return later.device == device;
-}
-
-void submission_unnest(nest_t saved)
-{
-    later = saved; // what came in between has been run: nobody was running
-    if (later.running && !later.first) later.last = &later.first;
+    for (const nest_t *nest = inside; nest; nest = nest->outer)
+        if (nest->device == device) return true;
+    return false;
 }
 
 void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *))
@@ -324,7 +339,10 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
 // signals all but the queue's own point.
 static void submission_signal_others(keel_submission_t *submission, keel_status_t status)
 {
+    nest_t nest; // imported memory may be released here
+    submission_nest(&nest, submission->queue->device);
     commands_finish(&submission->commands);
+    submission_unnest(&nest);
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         keel_point_t *signal = &submission->signals[i];
         keel_status_t failure =

@@ -73,17 +73,20 @@ void submission_free_spares(keel_queue_t *queue);
 // continuations that could otherwise nest without bound.
 void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_t *));
 
-// Around a call into the application: what it sets off must not wait until it returns, for it may
-// wait for that.
+// Around code of the application that the library calls in the course of a device's work (a host
+// call, the release of imported memory): what it sets off must not wait until it returns, for it
+// may wait for that; and a device must not wait for itself.
 typedef struct nest_t {
-    keel_submission_t *first, **last;
-    bool running;
-    const keel_device_t *device; // whose call it is
+    struct nest_t *outer;
+    const keel_device_t *device; // whose work it is
+    struct {
+        keel_submission_t *first, **last;
+        bool running;
+    } later; // what the thread had to do
 } nest_t;
-nest_t submission_nest(const keel_device_t *device);
-void submission_unnest(nest_t saved);
-bool submission_is_inside(
-    const keel_device_t *device); // the innermost call on this thread is of that device
+void submission_nest(nest_t *nest, const keel_device_t *device);
+void submission_unnest(nest_t *nest);
+bool submission_is_inside(const keel_device_t *device); // the thread does work of that device
 
 // Names a submission for a person: "queue 'main', submission 3".
 void submission_describe(const keel_submission_t *submission, char *text, size_t size);

@@ -73,6 +73,7 @@ struct keel_buffer_t {
     uint64_t handle;           // the driver's or the pool's
     uint64_t capacity;         // bytes taken for it
     void *slab;                // the pool's
+    uint32_t deallocas;        // submitted and not ended; the pool's
     // In imported ones.
     keel_external_t external;
     keel_executable_t *executable; // retained: whose global it is

@@ -420,16 +420,17 @@ static void call_done(keel_host_call_t *call, keel_status_t status)
     resume_at(call->context, &c->head, status);
 }
 
-static bool call_detach(cpu_worker_t *worker, const keel_call_t *call)
+static bool call_detach(cpu_run_t *run, cpu_worker_t *worker, const keel_call_t *call)
 {
     if (worker->detached.count == worker->detached.capacity) {
         size_t capacity = worker->detached.capacity ? worker->detached.capacity * 2 : 4;
-        keel_call_t *calls = mem_resize(worker->detached.calls, capacity * sizeof *calls);
+        cpu_detached_t *calls = mem_resize(worker->detached.calls, capacity * sizeof *calls);
         if (!calls) return false;
         worker->detached.calls = calls;
         worker->detached.capacity = capacity;
     }
-    worker->detached.calls[worker->detached.count++] = *call;
+    worker->detached.calls[worker->detached.count++] =
+        (cpu_detached_t){*call, keel_queue_retain(run->base.queue)};
     return true;
 }
 
@@ -438,13 +439,14 @@ static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_ch
 {
     keel_cmd_call_t *c = (keel_cmd_call_t *)(uintptr_t)chunk->command;
     if (c->call.detached) {
-        if (!call_detach(worker, &c->call)) *status = status_no_memory();
+        if (!call_detach(run, worker, &c->call)) *status = status_no_memory();
         return CPU_ENDED;
     }
     c->state = (keel_host_call_t){.done = call_done, .context = run};
-    nest_t saved = submission_nest(run->base.queue->device);
+    nest_t nest;
+    submission_nest(&nest, run->base.queue->device);
     *status = c->call.fn(c->call.user, &c->state);
-    submission_unnest(saved);
+    submission_unnest(&nest);
     if (!c->state.deferred) return CPU_ENDED;
     // acq_rel: pairs with keel_call_complete; the later of the two ends the call, and owns it until
     // then.

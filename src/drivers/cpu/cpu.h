@@ -32,6 +32,11 @@ typedef struct cpu_node_t cpu_node_t;
 typedef struct cpu_queue_t cpu_queue_t;
 typedef struct cpu_run_t cpu_run_t;
 
+typedef struct cpu_detached_t {
+    keel_call_t call;
+    keel_queue_t *queue; // retained: it keeps the device
+} cpu_detached_t;
+
 typedef struct cpu_worker_t {
     cpu_node_t *node; // borrowed
     uint32_t index;   // in the device
@@ -45,7 +50,7 @@ typedef struct cpu_worker_t {
     bool guest;       // no worker: a thread that runs something for itself, and must not poll
     uint64_t random;  // shuffle
     struct {
-        keel_call_t *calls; // owned
+        cpu_detached_t *calls; // owned
         size_t count, capacity;
     } detached; // calls to make when the run is over
 } cpu_worker_t;

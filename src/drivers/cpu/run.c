@@ -459,11 +459,15 @@ static void detached_call(cpu_worker_t *worker)
         worker->next = NULL;
     }
     for (size_t i = 0; i < worker->detached.count; i++) {
-        keel_call_t call = worker->detached.calls[i];
-        keel_status_t status = call.fn(call.user, NULL);
+        cpu_detached_t detached = worker->detached.calls[i];
+        nest_t nest;
+        submission_nest(&nest, detached.queue->device);
+        keel_status_t status = detached.call.fn(detached.call.user, NULL);
+        submission_unnest(&nest);
         if (status)
             log_say(KEEL_LOG_ERROR, "a detached host call failed: %s", keel_status_message(status));
         keel_status_release(status);
+        keel_queue_release(detached.queue);
     }
     worker->detached.count = 0;
 }

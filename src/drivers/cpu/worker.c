@@ -53,14 +53,12 @@ keel_status_t cpu_workers_start(cpu_node_t *node)
         worker->node = node;
         worker->index = node->first_worker + i;
         worker->random = node->device->seed + worker->index;
-        int error = pthread_create(&worker->thread, NULL, worker_main, worker);
-        if (error)
-            return status_from_errno(KEEL_RESOURCE_EXHAUSTED, error,
-                                     "cannot start a worker thread");
-        worker->started = true;
         char name[16];
         snprintf(name, sizeof name, "keel-cpu%u", worker->index);
-        thread_set_name(worker->thread, name);
+        int error = thread_start(&worker->thread, name, worker_main, worker);
+        if (error)
+            return status_from_errno(KEEL_RESOURCE_EXHAUSTED, error, "cannot start a worker");
+        worker->started = true;
     }
     return NULL;
 }
