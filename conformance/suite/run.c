@@ -154,10 +154,23 @@ static void run_body(const job_t *job)
     run_exit = NULL;
 }
 
+static void *do_nothing(void *argument)
+{
+    return argument;
+}
+
+// Where the C library or a sanitizer opens or starts something for its own use (ThreadSanitizer a
+// thread, with the first one of the process), let it do so before counting.
+static void warm_up(void)
+{
+    pthread_t thread;
+    fflush(NULL);
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
+}
+
 void run_child(const settings_t *settings, const job_t *job, result_t *result)
 {
-    // Where the C library opens or starts something for its own use, let it do so before counting.
-    fflush(NULL);
+    warm_up();
     current = *settings;
     current.seed = job->seed;
     result_now = result;
