@@ -16,9 +16,15 @@
 //     };
 //     KEEL_HOST_LIBRARY(entries, NULL, 0)
 //
+//     cc -O2 -shared -fPIC scale.c -o scale.so
+//
 // A kernel is called once per workgroup, from any worker, several at once; it iterates over its
 // work-items itself. It returns 0, or a number of its own that fails the dispatch with KEEL_ABORTED
 // and is quoted in the message.
+//
+// Workgroups run in any order, and one after another if there is but one worker: a kernel must not
+// wait for another workgroup. It runs in the process like any other code of it, so a crash is the
+// process's, and it should not block.
 #ifndef KEEL_HOST_KERNEL_H_
 #define KEEL_HOST_KERNEL_H_
 
