@@ -132,8 +132,17 @@ static void open_and_work(void *user)
     keel_device_release(device);
 }
 
+// The child of a process with threads cannot have threads under ThreadSanitizer.
+static void needs_threads_after_fork(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    skip("TSAN", "ThreadSanitizer lets the child of a fork start no threads");
+#endif
+}
+
 TEST(fork, child_opens_its_own, RUNS)
 {
+    needs_threads_after_fork();
     reach(submit(keel_op_barrier()));
     in_child(open_and_work, NULL);
     in_child(open_and_work, NULL);
@@ -155,6 +164,7 @@ static void submit_foreign(void *user)
 
 TEST(fork, semaphores_of_the_parent_are_refused)
 {
+    needs_threads_after_fork();
     keel_semaphore_t *semaphore = new_semaphore(0);
     in_child(submit_foreign, semaphore);
     TRY(keel_semaphore_signal(semaphore, 1));
@@ -196,6 +206,7 @@ TEST(fork, under_load, RUNS)
 // Another process with a device of its own is killed in the middle of work on memory we share.
 TEST(fork, killed_in_the_middle, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD)
 {
+    needs_threads_after_fork();
     keel_buffer_options_t options = {
         .size = 1 << 16, .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_MAP | KEEL_USAGE_EXPORT};
     keel_buffer_t *shared = NULL;

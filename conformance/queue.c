@@ -304,11 +304,11 @@ TEST(queue, wait_idle_does_not_report_failures)
 TEST(queue, submit_never_blocks, .heavy = true)
 {
     keel_semaphore_t *gate = new_semaphore(0);
-    keel_buffer_t *x = new_buffer(16);
+    keel_buffer_t *x = new_buffer(few(20000));
     keel_point_t last;
-    for (size_t i = 0; i < few(20000); i++) {
-        last = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_whole(x), 1, 1));
-    }
+    for (size_t i = 0; i < few(20000); i++)
+        last =
+            submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_span(x, i, 1), 1, 1));
     CHECK(!ended(last));
     TRY(keel_semaphore_signal(gate, 1));
     TRY(keel_queue_wait_idle(the_queue(), patience()));
