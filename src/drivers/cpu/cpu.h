@@ -131,7 +131,8 @@ void cpu_node_finish(cpu_node_t *node);
 void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a worker
 // A ready run, to be run alone, or an open one, to join; NULL: nothing to do.
 cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
-void cpu_node_open(cpu_node_t *node, cpu_run_t *run);  // lets others join
+// Lets others join, if there is anything to claim. From then on the run's lock is needed.
+void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
 void cpu_node_sleep(cpu_node_t *node);                 // until there may be something to do
 void cpu_node_stop(cpu_node_t *node);                  // workers that find nothing to do end
@@ -153,6 +154,8 @@ void cpu_run_start(keel_submission_t *submission); // its waits are over
 void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone);
 void cpu_run_resume(cpu_run_t *run,
                     keel_status_t status); // an operation that went on by itself has ended
+// Whether there is more to claim before the next barrier. Alone, or under the lock.
+bool cpu_run_has_more(const cpu_run_t *run);
 
 // chunk.c
 typedef struct cpu_chunk_t {

@@ -165,17 +165,23 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     return run;
 }
 
+// Both locks at once: those who still poll a run that was open before may otherwise end it, and
+// take it off the list, before it is put there.
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
 {
     lock_enter(&node->lock);
-    if (!run->listed) {
+    lock_enter(&run->lock);
+    bool open = cpu_run_has_more(run);
+    if (open && !run->listed) {
         run->listed = run->listed_once = true;
         run->open_link.previous = NULL;
         run->open_link.next = node->open_runs;
         if (node->open_runs) node->open_runs->open_link.previous = run;
         node->open_runs = run;
-        atomic_fetch_add(&node->open_count, 1); // see the top
+        atomic_fetch_add(&node->open_count, 1);
     }
+    atomic_store(&run->open, open); // see the top
+    lock_leave(&run->lock);
     lock_leave(&node->lock);
     node_rouse(node);
 }
@@ -201,7 +207,7 @@ static bool node_is_worth_taking(cpu_node_t *node)
     bool found = false;
     lock_enter(&node->lock);
     for (cpu_run_t *run = node->open_runs; run && !found; run = run->open_link.next)
-        found = atomic_load_explicit(&run->open, memory_order_relaxed);
+        found = atomic_load(&run->open);
     lock_leave(&node->lock);
     return found;
 }

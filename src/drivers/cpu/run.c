@@ -224,21 +224,11 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
     }
 }
 
-// Whether there is more to claim before the next barrier.
-static bool run_has_more(const cpu_run_t *run)
+bool cpu_run_has_more(const cpu_run_t *run)
 {
     if (run->failure) return false;
     if (run->units) return true;
     return run->at != keel_commands_end(run->commands) && !command_is_barrier(run->at->kind);
-}
-
-// Lets others in. From here on the lock is needed.
-static void run_open(cpu_run_t *run)
-{
-    lock_enter(&run->lock);
-    atomic_store_explicit(&run->open, 1, memory_order_relaxed); // cpu_node_open publishes it
-    lock_leave(&run->lock);
-    cpu_node_open(run_node(run), run);
 }
 
 // Sizes the next chunk by what the last one took: long enough not to notice the claiming, short
@@ -358,7 +348,7 @@ static step_t drive_step(drive_t *d)
         return STEP_WAIT;
     }
     d->start = now;
-    bool more = run_has_more(run);
+    bool more = cpu_run_has_more(run);
     bool yield = drive_should_yield(d, now);
     if (yield && run->workers > 1 && (more || run->in_flight)) { // others go on with it
         atomic_store_explicit(&run->open, more, memory_order_release);
@@ -368,7 +358,7 @@ static step_t drive_step(drive_t *d)
     // Alone with it, it can be put back on the list.
     step_t step = yield && !run->in_flight ? STEP_ALONE : run_next(run, false, &d->chunk);
     // release: pairs with run_poll.
-    atomic_store_explicit(&run->open, step == STEP_CHUNK && run_has_more(run),
+    atomic_store_explicit(&run->open, step == STEP_CHUNK && cpu_run_has_more(run),
                           memory_order_release);
     lock_leave(&run->lock);
     return step;
@@ -398,7 +388,7 @@ static void drive_open_early(drive_t *d)
     uint32_t cost = cpu_command_cost(d->chunk.command);
     if (cost && cost < run_device(d->run)->share_ticks) return;
     d->run->stage_start = d->start;
-    run_open(d->run);
+    cpu_node_open(run_node(d->run), d->run);
     d->alone = false;
 }
 
@@ -418,7 +408,7 @@ static bool drive_weigh(drive_t *d, bool more)
     }
     bool many = run_node(run)->worker_count > 1;
     if (!many || (!device->shuffle && now - run->stage_start <= device->share_ticks)) return true;
-    run_open(run);
+    cpu_node_open(run_node(run), run);
     d->alone = false;
     return false;
 }
@@ -430,7 +420,7 @@ static bool drive_alone(drive_t *d)
     cpu_run_t *run = d->run;
     uint32_t peers = run_node(run)->worker_count;
     while (run_next(run, true, &d->chunk) != STEP_DONE) {
-        bool more = run_has_more(run), timed = peers && (more || d->chunk.count > 1);
+        bool more = cpu_run_has_more(run), timed = peers && (more || d->chunk.count > 1);
         if (timed) {
             d->start = clock_ticks();
             if (more && peers > 1) drive_open_early(d);
@@ -438,14 +428,14 @@ static bool drive_alone(drive_t *d)
         drive_chunk(d);
         if (!d->alone) return true;
         if (!d->has_ended) { // it goes on by itself, and whoever ends it may be here already
-            if (more) run_open(run);
+            if (more) cpu_node_open(run_node(run), run);
             d->alone = false;
             return true;
         }
         d->has_ended = false;
         run->in_flight--;
         if (d->status) run_fail(run, d->status);
-        if (timed && !drive_weigh(d, run_has_more(run))) return !d->alone;
+        if (timed && !drive_weigh(d, cpu_run_has_more(run))) return !d->alone;
     }
     run_finish(run, d->worker);
     return false;
