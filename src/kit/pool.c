@@ -26,6 +26,7 @@ typedef struct kit_pool_t {
     uint64_t used, peak, buffers, waiting;
     uint64_t reserved;             // by slabs, those being got included
     uint64_t deallocas;            // on their way, of buffers that have memory
+    uint32_t making;               // slabs on their way
     keel_pool_request_t *requests; // allocas that wait, oldest first
 } kit_pool_t;
 
@@ -195,9 +196,11 @@ static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status
     uint64_t booked = slab_book(pool, size);
     if (!booked) return false;
     slab_t *slab = NULL;
+    pool->making++;
     lock_leave(&pool->lock);
     *status = slab_create(pool, booked, &slab);
     lock_enter(&pool->lock);
+    pool->making--;
     if (*status) {
         pool->reserved -= booked;
         return false;
@@ -216,36 +219,10 @@ static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t 
                       (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
 }
 
-pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
-                          keel_status_t *status)
+// Whether memory may come back, or is just being got from the system by another thread.
+static bool pool_may_get_more(const kit_pool_t *pool)
 {
-    kit_pool_t *pool = kit_pool(buffer->pool);
-    // acquire: pairs with slab_cut, possibly on another thread.
-    if (atomic_load_explicit(&buffer->resident, memory_order_acquire)) {
-        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
-                             buffer->name ? buffer->name : "");
-        return POOL_DONE;
-    }
-    pool_result_t result = POOL_DONE;
-    lock_enter(&pool->lock);
-    *status = NULL;
-    if (!pool_serve(pool, buffer) && !pool_serve_anew(pool, buffer, status)) {
-        if (pool->deallocas) {
-            keel_status_release(*status);
-            *status = NULL;
-            request->buffer = buffer;
-            request->next = NULL;
-            keel_pool_request_t **tail = &pool->requests;
-            while (*tail) tail = &(*tail)->next;
-            *tail = request;
-            pool->waiting++;
-            result = POOL_WAITING;
-        } else if (!*status) {
-            *status = pool_exhausted(pool, buffer);
-        }
-    }
-    lock_leave(&pool->lock);
-    return result;
+    return pool->deallocas || pool->making;
 }
 
 // A request and how it ended.
@@ -262,7 +239,7 @@ static served_t pool_retry(kit_pool_t *pool)
     for (keel_pool_request_t **at = &pool->requests; *at;) {
         keel_pool_request_t *request = *at;
         bool got = pool_serve(pool, request->buffer);
-        if (!got && pool->deallocas) {
+        if (!got && pool_may_get_more(pool)) {
             at = &request->next;
             continue;
         }
@@ -287,6 +264,43 @@ static void pool_tell(kit_pool_t *pool, served_t served)
         served.failed = request->next;
         request->done(request, pool_exhausted(pool, request->buffer));
     }
+}
+
+pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
+                          keel_status_t *status)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    // acquire: pairs with slab_cut, possibly on another thread.
+    if (atomic_load_explicit(&buffer->resident, memory_order_acquire)) {
+        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
+                             buffer->name ? buffer->name : "");
+        return POOL_DONE;
+    }
+    pool_result_t result = POOL_DONE;
+    served_t served = {NULL, NULL};
+    *status = NULL;
+    lock_enter(&pool->lock);
+    bool got = pool_serve(pool, buffer);
+    if (!got) {
+        got = pool_serve_anew(pool, buffer, status);
+        if (pool->requests) served = pool_retry(pool); // some may have waited for the new slab
+    }
+    if (!got && pool_may_get_more(pool)) {
+        keel_status_release(*status);
+        *status = NULL;
+        request->buffer = buffer;
+        request->next = NULL;
+        keel_pool_request_t **tail = &pool->requests;
+        while (*tail) tail = &(*tail)->next;
+        *tail = request;
+        pool->waiting++;
+        result = POOL_WAITING;
+    } else if (!got && !*status) {
+        *status = pool_exhausted(pool, buffer);
+    }
+    lock_leave(&pool->lock);
+    pool_tell(pool, served);
+    return result;
 }
 
 // Under the lock: puts the memory back.
