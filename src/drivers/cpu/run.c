@@ -309,6 +309,7 @@ typedef struct drive_t {
     cpu_run_t *run;
     cpu_worker_t *worker;
     bool alone;
+    bool held;            // in_flight counts one too many, so that nobody else goes on
     bool has_ended;       // a chunk is to be counted as ended ...
     keel_status_t status; // ... with this status
     cpu_chunk_t chunk;
@@ -343,6 +344,9 @@ static step_t drive_step(drive_t *d)
         if (d->status) run_fail(run, d->status);
         run_adapt(run, &d->chunk, now - d->start);
         d->has_ended = false;
+    } else if (d->held) {
+        run->in_flight--;
+        d->held = false;
     } else if (!atomic_load_explicit(&run->open, memory_order_relaxed)) {
         lock_leave(&run->lock);
         return STEP_WAIT;
@@ -425,15 +429,19 @@ static bool drive_alone(drive_t *d)
             d->start = clock_ticks();
             if (more && peers > 1) drive_open_early(d);
         }
+        if (d->alone) run->in_flight++;
         drive_chunk(d);
         if (!d->alone) return true;
-        if (!d->has_ended) { // it goes on by itself, and whoever ends it may be here already
+        // It goes on by itself, and may have ended by now: were it not held, those who still poll
+        // the run would have gone on, and opening it would come too late.
+        if (!d->has_ended) {
             if (more) cpu_node_open(run_node(run), run);
+            d->held = true;
             d->alone = false;
             return true;
         }
         d->has_ended = false;
-        run->in_flight--;
+        run->in_flight -= 2;
         if (d->status) run_fail(run, d->status);
         if (timed && !drive_weigh(d, cpu_run_has_more(run))) return !d->alone;
     }
