@@ -76,8 +76,8 @@ struct keel_device_ops_t {
     keel_status_t (*buffer_flush)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
     keel_status_t (*buffer_invalidate)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
 
-    // Queue-ordered memory: KEEL_CAP_QUEUE_ALLOCA. (optional) default: kit/pool.c over
-    // buffer_alloc.
+    // Queue-ordered memory: KEEL_CAP_QUEUE_ALLOCA, all four or none. Those of kit/pool.h, over
+    // buffer_alloc, may stand here. (optional) default: there are no pools.
     keel_status_t (*pool_create)(keel_device_t *device, const keel_pool_options_t *options,
                                  keel_pool_t **pool);
     void (*pool_destroy)(keel_pool_t *pool);

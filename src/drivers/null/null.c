@@ -127,6 +127,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
         .memory_types = {KEEL_MEMORY_DEVICE_VISIBLE | KEEL_MEMORY_HOST_VISIBLE |
                          KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED},
     };
+    d->caps.native = d->caps.bits; // nothing is done by others either
     *device = d;
     return NULL;
 }
