@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices with what graphs need of them, opened once for many graphs.
+#ifndef GRAPHS_ENV_H_
+#define GRAPHS_ENV_H_
+
+#include "graphs/generate.h"
+#include "graphs/graph.h"
+
+#include <keel/keel.h>
+
+enum { ENV_POOLS = 3 }; // the device's own, one of any size, one of blocks
+
+typedef struct env_device_t {
+    keel_device_t *device;
+    keel_queue_t *queues[MAX_QUEUES]; // the first is the device's own
+    keel_pool_t *pools[ENV_POOLS];
+    keel_executable_t *executable;
+    keel_entry_t entries[OP_KINDS]; // of operations that are kernels
+} env_device_t;
+
+typedef struct env_t {
+    env_device_t devices[MAX_DEVICES];
+    size_t count;
+} env_t;
+
+// On failure nothing stays open.
+keel_status_t env_open(env_t *env, const char *const *uris, size_t count) KEEL_MUST_USE;
+void env_close(env_t *env);
+// Makes those of a device's queues that are NULL.
+keel_status_t env_queues(const env_device_t *device, keel_queue_t **queues) KEEL_MUST_USE;
+void env_traits(const env_t *env, device_traits_t *traits);
+
+#endif
