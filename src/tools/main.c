@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/command.h"
 #include "conformance/command.h"
+#include "conformance/graphs/command.h"
 #include "tools/commands.h"
 
 #include <stdio.h>
@@ -14,6 +15,8 @@ static const struct command_t {
     {"devices", command_devices, "list the devices of this machine (-v: and what they can do)"},
     {"version", command_version, "print the version of the library"},
     {"conformance", conformance_main, "test whether a device does what Keel promises"},
+    {"graphs", graphs_main, "run random submission graphs and compare them with a model"},
+    {"stress", stress_main, "make very many small submissions and look for lost wake-ups"},
     {"bench", bench_main, "measure Keel beside its peers"},
 };
 
