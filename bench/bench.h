@@ -23,6 +23,7 @@ typedef enum place_t {
     PLACE_FREE,     // threads go where the system puts them
     PLACE_APART,    // the two threads of a ping-pong on two processors
     PLACE_TOGETHER, // both on one
+    PLACE_BESIDE,   // both on one, and the device's worker on another
 } place_t;
 
 // What a row does; which fields matter is up to its sides.

@@ -34,11 +34,13 @@ static void futex_block(_Atomic uint32_t *word, uint32_t value)
 
 static keel_status_t futex_begin(const setting_t *setting, void **state)
 {
-    if (setting->job.place == PLACE_APART && place_cpu(1) < 0)
+    if (setting->job.place != PLACE_FREE && place_cpu(1) < 0)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "needs two processors");
     futex_t *self = aligned_alloc(64, sizeof *self);
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *self = (futex_t){.setting = *setting};
+    // Its second thread stands for the worker.
+    if (setting->job.place == PLACE_BESIDE) self->setting.job.place = PLACE_APART;
     *state = self;
     return NULL;
 }

@@ -10,12 +10,12 @@ extern const uint64_t keel_embed_bench_kernels_size;
 
 enum { WAIT_SECONDS = 10 };
 
-// A ping-pong on two processors has its worker on the second; its first thread pins itself to the
-// first.
+// Where threads have their places, the device has one worker, on the second processor.
 static keel_status_t rig_uri(const setting_t *setting, char *uri, size_t size)
 {
     const char *base = setting->job.uri ? setting->job.uri : setting->device;
-    if (setting->job.place == PLACE_APART && !strcmp(base, "cpu://")) {
+    place_t place = setting->job.place;
+    if ((place == PLACE_APART || place == PLACE_BESIDE) && !strcmp(base, "cpu://")) {
         int cpu = place_cpu(1);
         if (cpu < 0) return KEEL_ERROR(KEEL_UNSUPPORTED, "needs two processors");
         snprintf(uri, size, "cpu://?threads=1&cpus=%d", cpu);

@@ -168,9 +168,10 @@ const row_t wake_rows[] = {
      .bars = {AT_MOST(1.3, 1), P99_WITHIN(2, 1), SPEED(10, 2)},
      .iree = {11200}},
     {.name = "wake.dispatch.other",
-     .what = "one dispatch -> worker asleep -> another thread blocked; futex: a ping-pong",
+     .what =
+         "one dispatch -> worker asleep on another processor -> another thread; futex: a ping-pong",
      .job =
-         {.kernel = "empty", .groups = 1, .samples = 3000, .place = PLACE_APART, .asleep_us = 60},
+         {.kernel = "empty", .groups = 1, .samples = 3000, .place = PLACE_BESIDE, .asleep_us = 60},
      .sides = {&keel_other, &peer_pingpong},
      .bars = {AT_MOST(1.3, 1), P99_WITHIN(2, 1)}},
     {.name = "wake.dispatch.free",
