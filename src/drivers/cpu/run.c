@@ -537,6 +537,10 @@ void cpu_run_start(keel_submission_t *submission)
 {
     cpu_run_t *run = (cpu_run_t *)(void *)submission;
     cpu_node_t *node = run_node(run);
+    if (!submission->commands.count) { // nothing but waits and signals
+        submission_end(submission, NULL);
+        return;
+    }
     run_init(run);
     cpu_worker_t *worker = cpu_this_worker;
     if (!node->worker_count || !(submission->commands.kinds & ~LIGHT)) {
