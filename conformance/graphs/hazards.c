@@ -37,7 +37,7 @@ static uint64_t commands_before(const op_t *ops, size_t at, const uint64_t *befo
 
 bool ops_ordered(const graph_t *graph, const op_t *ops, size_t count, const span_t *table)
 {
-    uint64_t before[MAX_LIST];
+    uint64_t before[MAX_LIST] = {0};
     for (size_t i = 0; i < count; i++) before[i] = commands_before(ops, i, before);
     for (size_t i = 0; i + 1 < count; i++)
         if (!(before[count - 1] & action_bit(i)) &&
@@ -49,7 +49,7 @@ bool ops_ordered(const graph_t *graph, const op_t *ops, size_t count, const span
 static bool list_check(const graph_t *graph, const op_t *ops, size_t count, const span_t *table,
                        check_t *check)
 {
-    uint64_t before[MAX_LIST];
+    uint64_t before[MAX_LIST] = {0};
     for (size_t j = 0; j < count; j++) {
         before[j] = commands_before(ops, j, before);
         for (size_t i = 0; i < j; i++)
