@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "amd/base.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static unsigned log_topics;
+static pthread_once_t log_once = PTHREAD_ONCE_INIT;
+
+static void log_init(void)
+{
+    static const struct {
+        const char *name;
+        unsigned topic;
+    } topics[] = {{"calls", LOG_CALLS}, {"packets", LOG_PACKETS}, {"isa", LOG_ISA}};
+    const char *text = getenv("KEEL_SIM_LOG");
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        bool known = false;
+        for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
+            if (strlen(topics[i].name) != length || strncmp(topics[i].name, text, length)) continue;
+            log_topics |= topics[i].topic;
+            known = true;
+        }
+        if (!known) {
+            fprintf(stderr, "sim: KEEL_SIM_LOG knows calls, packets and isa, not '%.*s'\n",
+                    (int)length, text);
+        }
+        text += length + (text[length] == ',');
+    }
+}
+
+bool log_enabled(log_topic_t topic)
+{
+    pthread_once(&log_once, log_init);
+    return topic == LOG_ERROR || (log_topics & topic);
+}
+
+void log_line(log_topic_t topic, const char *format, ...)
+{
+    if (!log_enabled(topic)) return;
+    char line[1024] = "sim: ";
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line + 5, sizeof line - 6, format, arguments);
+    va_end(arguments);
+    size_t count = 5 + (length < 0 ? 0 : (size_t)length);
+    if (count > sizeof line - 2) count = sizeof line - 2;
+    line[count++] = '\n';
+    if (write(STDERR_FILENO, line, count) < 0) return; // nowhere left to complain
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void clock_relax(unsigned *count)
+{
+    unsigned waited = (*count)++;
+    if (waited < 64) {
+        sched_yield();
+        return;
+    }
+    long us = waited < 1024 ? 20 : waited < 4096 ? 100 : 500;
+    nanosleep(&(struct timespec){0, us * 1000}, NULL);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the software GPU needs of its host: a log, settings, a clock. Any thread may call any of it.
+#ifndef SIM_AMD_BASE_H_
+#define SIM_AMD_BASE_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// What KEEL_SIM_LOG may name, separated by commas; errors are always written.
+typedef enum {
+    LOG_ERROR = 0,
+    LOG_CALLS = 1 << 0,   // calls of the runtime into the library
+    LOG_PACKETS = 1 << 1, // packets of queues
+    LOG_ISA = 1 << 2,     // every instruction, with what it left in its destination
+} log_topic_t;
+
+// One line to standard error, in one write.
+void log_line(log_topic_t topic, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+bool log_enabled(log_topic_t topic);
+
+// Nanoseconds of a clock that never stops; the GPU's own counter runs at 100 MHz beside it.
+uint64_t clock_ns(void);
+static inline uint64_t clock_ticks(void)
+{
+    return clock_ns() / 10;
+}
+
+// Waits a little longer each time it is called with the same, at first zero, count.
+void clock_relax(unsigned *count);
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a dispatch: workgroups one after the other, the waves of a workgroup in turns.
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "amd/base.h"
+#include "amd/isa/state.h"
+
+// The part of a kernel descriptor that matters here, at its offsets.
+typedef struct {
+    int64_t entry;       // of the code, from the descriptor
+    uint32_t resource1;  // float mode
+    uint32_t resource2;  // which scalar registers are filled
+    uint16_t properties; // which of them the user gets
+} descriptor_t;
+
+enum { DESCRIPTOR_SIZE = 64, BUDGET = 4096 };
+
+isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host)
+{
+    isa_t *isa = calloc(1, sizeof *isa);
+    if (!isa) return NULL;
+    isa->gfx = gfx;
+    isa->node = node;
+    if (host) isa->host = *host;
+    isa->opcodes = opcode_tables(gfx);
+    isa->lds = aligned_alloc(64, LDS_SIZE_MAX);
+    if (!isa->lds) {
+        isa_destroy(isa);
+        return NULL;
+    }
+    return isa;
+}
+
+void isa_destroy(isa_t *isa)
+{
+    if (!isa) return;
+    isa_forget(isa);
+    free(isa->waves);
+    free(isa->lds);
+    free(isa->scratch);
+    free(isa);
+}
+
+const fault_t *isa_fault(const isa_t *isa)
+{
+    return &isa->fault;
+}
+
+uint64_t isa_count(const isa_t *isa)
+{
+    return isa->count;
+}
+
+static bool fail(isa_t *isa, fault_kind_t kind, const char *text)
+{
+    isa->fault.kind = kind;
+    snprintf(isa->fault.text, sizeof isa->fault.text, "kernel %s: %s", isa->kernel, text);
+    log_line(LOG_ERROR, "%s", isa->fault.text);
+    return false;
+}
+
+static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
+{
+    const uint8_t *bytes = map_bytes(address, DESCRIPTOR_SIZE, isa->node);
+    if (!bytes) {
+        isa->fault.address = address;
+        return fail(isa, FAULT_MEMORY, "its descriptor is in no memory of this node");
+    }
+    memcpy(&out->entry, bytes + 16, sizeof out->entry);
+    memcpy(&out->resource1, bytes + 48, sizeof out->resource1);
+    memcpy(&out->resource2, bytes + 52, sizeof out->resource2);
+    memcpy(&out->properties, bytes + 56, sizeof out->properties);
+    return true;
+}
+
+static bool rooms_grow(isa_t *isa, unsigned waves, uint64_t scratch)
+{
+    if (waves > isa->wave_room) {
+        free(isa->waves);
+        isa->waves = aligned_alloc(64, waves * sizeof(wave_t));
+        isa->wave_room = isa->waves ? waves : 0;
+        if (!isa->waves) return false;
+        memset(isa->waves, 0, waves * sizeof(wave_t));
+    }
+    if (scratch > isa->scratch_room) {
+        free(isa->scratch);
+        isa->scratch = aligned_alloc(256, scratch);
+        isa->scratch_room = isa->scratch ? scratch : 0;
+    }
+    return scratch == 0 || isa->scratch;
+}
+
+static uint32_t mode_of(uint32_t resource1)
+{
+    uint32_t mode = resource1 >> 12 & 0xff; // rounding and denormals
+    return mode | (resource1 >> 21 & 1) << 8 | (resource1 >> 23 & 1) << 9;
+}
+
+typedef struct {
+    uint32_t id[3], size[3]; // of the workgroup
+    uint32_t items;
+    unsigned waves;
+} group_t;
+
+// User registers, then those of the system, as the descriptor asks for them.
+static void fill_scalars(wave_t *w, const descriptor_t *kernel, const group_t *group,
+                         unsigned index)
+{
+    const dispatch_t *dispatch = w->isa->dispatch;
+    uint32_t per_wave = w->scratch_size * LANES;
+    uint64_t scratch = w->scratch_base - (uint64_t)index * per_wave;
+    unsigned s = 0;
+    if (kernel->properties & 1) {
+        wave_set_s64(w, 0, scratch | 1ull << 63); // interleaved
+        w->s[2] = ~0u;
+        w->s[3] = 0x00e00000;
+        s = 4;
+    }
+    const uint64_t pointers[] = {dispatch->packet, dispatch->queue, dispatch->kernarg, dispatch->id,
+                                 scratch};
+    for (unsigned k = 0; k < sizeof pointers / sizeof *pointers; k++) {
+        if (!(kernel->properties >> (k + 1) & 1)) continue;
+        wave_set_s64(w, s, pointers[k]);
+        s += 2;
+    }
+    if (kernel->properties & 1 << 6) w->s[s++] = dispatch->scratch_size;
+
+    s = kernel->resource2 >> 1 & 31;
+    for (unsigned k = 0; k < 3; k++) {
+        if (kernel->resource2 >> (7 + k) & 1) w->s[s++] = group->id[k];
+    }
+    if (kernel->resource2 >> 10 & 1) w->s[s++] = group->waves;
+    if (kernel->resource2 & 1) w->s[s] = index * per_wave;
+}
+
+// Work-item numbers: in three registers, or packed into one.
+static void fill_vectors(wave_t *w, const descriptor_t *kernel, const group_t *group,
+                         unsigned index)
+{
+    unsigned registers = (kernel->resource2 >> 11 & 3) + 1;
+    for (unsigned l = 0; l < LANES; l++) {
+        uint32_t item = index * LANES + l;
+        uint32_t id[3] = {item % group->size[0], item / group->size[0] % group->size[1],
+                          item / (group->size[0] * group->size[1])};
+        if (w->isa->gfx == GFX90A) {
+            w->v[0][l] = id[0] | id[1] << 10 | id[2] << 20;
+            continue;
+        }
+        for (unsigned k = 0; k < registers; k++) w->v[k][l] = id[k];
+    }
+}
+
+static void wave_start(isa_t *isa, const descriptor_t *kernel, const group_t *group, unsigned index)
+{
+    wave_t *w = &isa->waves[index];
+    const dispatch_t *dispatch = isa->dispatch;
+    // What a kernel has not written, nobody should rely on.
+    memset(w->s, 0xcd, sizeof w->s);
+    memset(w->v, 0xcd, sizeof w->v[0] * (4 * (kernel->resource1 & 63) + 4));
+    w->isa = isa;
+    w->scc = 0;
+    w->mode = mode_of(kernel->resource1);
+    w->lds = isa->lds;
+    w->lds_size = dispatch->lds_size;
+    w->scratch_size = (dispatch->scratch_size + 15) & ~15u;
+    uint64_t offset = (uint64_t)index * w->scratch_size * LANES;
+    w->scratch = isa->scratch + offset;
+    w->scratch_base = (uint64_t)(uintptr_t)isa->scratch + offset;
+    w->stores_pending = false;
+    fill_scalars(w, kernel, group, index);
+    fill_vectors(w, kernel, group, index);
+    uint32_t items = group->items - index * LANES;
+    wave_set_s64(w, SGPR_EXEC, items >= LANES ? ~0ull : (1ull << items) - 1);
+    w->mask_for = ~wave_exec(w);
+    w->pc = code_at(isa, dispatch->kernel + (uint64_t)kernel->entry);
+    w->state = w->pc ? WAVE_RUNNING : WAVE_FAULTED;
+}
+
+static void trace(const wave_t *w, const insn_t *i)
+{
+    if (i->run == run_undecoded) return;
+    log_line(LOG_ISA, "wave %u 0x%llx: %s exec %llx vcc %llx scc %u s%u %x v%u %x",
+             (unsigned)(w - w->isa->waves), (unsigned long long)code_address(w->isa, i),
+             i->name ? i->name : "?", (unsigned long long)wave_exec(w),
+             (unsigned long long)wave_s64(w, SGPR_VCC), w->scc, i->dst & 127, w->s[i->dst & 127],
+             i->dst, w->v[i->dst][0]);
+}
+
+static void wave_run(wave_t *w, bool traced)
+{
+    const insn_t *i = w->pc;
+    uint64_t count = 0;
+    w->budget = BUDGET;
+    w->state = WAVE_RUNNING;
+    if (traced) {
+        for (const insn_t *next; i; i = next, count++) {
+            next = i->run(w, i);
+            trace(w, i);
+        }
+    } else {
+        do {
+            count++;
+            i = i->run(w, i);
+        } while (i);
+    }
+    w->isa->count += count;
+}
+
+static bool stopped(const isa_t *isa)
+{
+    return isa->host.stop && isa->host.stop(isa->host.user);
+}
+
+// Gives each wave its turn until all have ended. False on a fault, or when the host wants to stop.
+static bool group_run(isa_t *isa, unsigned waves)
+{
+    bool traced = log_enabled(LOG_ISA);
+    for (;;) {
+        unsigned done = 0, waiting = 0, yielded = 0;
+        for (unsigned k = 0; k < waves; k++) {
+            wave_t *w = &isa->waves[k];
+            if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w, traced);
+            if (w->state == WAVE_FAULTED) return false;
+            done += w->state == WAVE_DONE;
+            waiting += w->state == WAVE_AT_BARRIER;
+            yielded += w->state == WAVE_YIELDED;
+        }
+        if (done == waves) return true;
+        if (done + waiting == waves) {
+            for (unsigned k = 0; k < waves; k++) {
+                if (isa->waves[k].state == WAVE_AT_BARRIER) isa->waves[k].state = WAVE_RUNNING;
+            }
+        }
+        if (done + waiting + yielded == waves && yielded) sched_yield();
+        if (stopped(isa)) return false;
+    }
+}
+
+static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_t *id)
+{
+    const dispatch_t *dispatch = isa->dispatch;
+    group_t group;
+    for (unsigned k = 0; k < 3; k++) {
+        uint32_t rest = dispatch->grid[k] - id[k] * dispatch->group[k];
+        group.id[k] = id[k];
+        group.size[k] = rest < dispatch->group[k] ? rest : dispatch->group[k];
+    }
+    group.items = group.size[0] * group.size[1] * group.size[2];
+    group.waves = (group.items + LANES - 1) / LANES;
+    memset(isa->lds, 0xa5, dispatch->lds_size);
+    for (unsigned k = 0; k < group.waves; k++) wave_start(isa, kernel, &group, k);
+    return group_run(isa, group.waves);
+}
+
+bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
+{
+    descriptor_t kernel;
+    isa->dispatch = dispatch;
+    isa->fault = (fault_t){0};
+    snprintf(isa->kernel, sizeof isa->kernel, "0x%llx", (unsigned long long)dispatch->kernel);
+    if (!descriptor_read(isa, dispatch->kernel, &kernel)) return false;
+    if (dispatch->lds_size > LDS_SIZE_MAX)
+        return fail(isa, FAULT_APERTURE, "too much group memory");
+    uint64_t items = (uint64_t)dispatch->group[0] * dispatch->group[1] * dispatch->group[2];
+    unsigned waves = (unsigned)((items + LANES - 1) / LANES);
+    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
+    if (!rooms_grow(isa, waves, per_lane * LANES * waves)) {
+        return fail(isa, FAULT_APERTURE, "no memory for its waves");
+    }
+    uint32_t counts[3], id[3];
+    for (unsigned k = 0; k < 3; k++) {
+        counts[k] = (dispatch->grid[k] + dispatch->group[k] - 1) / dispatch->group[k];
+    }
+    for (id[2] = 0; id[2] < counts[2]; id[2]++) {
+        for (id[1] = 0; id[1] < counts[1]; id[1]++) {
+            for (id[0] = 0; id[0] < counts[0]; id[0]++) {
+                if (!group_dispatch(isa, &kernel, id)) return false;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter: runs one kernel dispatch of a GFX9 GPU on the calling thread. It knows neither
+// queues nor the runtime. An interpreter belongs to one thread at a time; several may run at once.
+#ifndef SIM_AMD_ISA_ISA_H_
+#define SIM_AMD_ISA_ISA_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum { GFX900, GFX906, GFX908, GFX90A, GFX_COUNT } gfx_t;
+
+// "gfx90a" and its like; GFX_COUNT for a name that is not among them.
+gfx_t gfx_parse(const char *name, size_t length);
+const char *gfx_name(gfx_t gfx);
+
+// The upper halves of flat addresses that mean a workgroup's or a lane's own memory.
+enum { APERTURE_LDS = 0x10000, APERTURE_SCRATCH = 0x20000 };
+
+enum { LDS_SIZE_MAX = 64 * 1024, WORKGROUP_SIZE_MAX = 1024 };
+
+typedef enum {
+    FAULT_NONE,
+    FAULT_INSTRUCTION, // the GPU does not know it, or it is not modelled
+    FAULT_MEMORY,      // no such memory, or not for this node
+    FAULT_APERTURE,    // beyond the workgroup's or the lane's own memory
+    FAULT_TRAP,        // s_trap
+} fault_kind_t;
+
+typedef struct {
+    fault_kind_t kind;
+    uint64_t address; // of the memory
+    char text[256];   // kernel, lane, instruction and address, for people
+} fault_t;
+
+// A kernel dispatch packet in plain words.
+typedef struct {
+    uint32_t grid[3]; // work-items; 1 in dimensions that are not used
+    uint32_t group[3];
+    uint32_t lds_size;
+    uint32_t scratch_size; // per work-item
+    uint64_t kernel;       // address of the kernel descriptor
+    uint64_t kernarg, packet, queue, id;
+} dispatch_t;
+
+typedef struct isa isa_t;
+
+// What device code may ask of its surroundings.
+typedef struct {
+    void (*interrupt)(void *user, uint32_t event); // s_sendmsg(MSG_INTERRUPT): wake this event
+    bool (*stop)(void *user);                      // true: leave the dispatch, asked now and then
+    void *user;
+} isa_host_t;
+
+// NULL when memory is short. The host is copied; node decides what memory may be touched.
+isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host);
+void isa_destroy(isa_t *isa);
+
+// Runs until the last wave has ended. False on a fault, which isa_fault then describes, and when
+// host->stop said so, with FAULT_NONE.
+bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch);
+const fault_t *isa_fault(const isa_t *isa);
+
+// Forgets decoded code: what an instruction cache invalidation does.
+void isa_forget(isa_t *isa);
+
+// Instructions run since creation, each counted once per wave.
+uint64_t isa_count(const isa_t *isa);
+
+#endif

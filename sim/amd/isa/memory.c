@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loads, stores and atomics: flat, global, scratch and buffer instructions.
+//
+// Scratch is interleaved as the hardware does: word n of lane l is at 256 n + 4 l. It is addressed
+// here by lane offsets below the scratch aperture, whatever the instruction.
+#include "amd/isa/atomic.h"
+
+enum { SCRATCH_STRIDE = 4 * LANES };
+
+static const uint64_t scratch_aperture = (uint64_t)APERTURE_SCRATCH << 32;
+
+static void flat_addresses(const wave_t *w, const insn_t *i, uint64_t *out)
+{
+    const uint32_t *low = w->v[i->address], *high = w->v[i->address + 1];
+    uint64_t offset = (uint64_t)(int64_t)i->offset;
+    EACH_LANE out[l] = (low[l] | (uint64_t)high[l] << 32) + offset;
+}
+
+static void global_addresses(const wave_t *w, const insn_t *i, uint64_t *out)
+{
+    if (!i->has_scalar) {
+        flat_addresses(w, i, out);
+        return;
+    }
+    const uint32_t *low = w->v[i->address];
+    uint64_t base = wave_s64(w, i->scalar) + (uint64_t)(int64_t)i->offset;
+    EACH_LANE out[l] = base + low[l];
+}
+
+static void scratch_addresses(const wave_t *w, const insn_t *i, uint64_t *out)
+{
+    const uint32_t *vector = w->v[i->address];
+    uint32_t base = (uint32_t)i->offset + (i->has_scalar ? w->s[i->scalar] : 0);
+    EACH_LANE out[l] = scratch_aperture | (uint32_t)(base + (i->has_vector ? vector[l] : 0));
+}
+
+static void buffer_addresses(wave_t *w, const insn_t *i, uint64_t *out)
+{
+    const uint32_t *resource = &w->s[i->address];
+    uint64_t base = wave_s64(w, i->address) & 0xffffffffffff;
+    uint32_t stride = resource[1] >> 16 & 0x3fff;
+    bool interleaved = resource[1] >> 31;
+    uint32_t scalar = i->src[0].from == FROM_SCALAR     ? w->s[i->src[0].index]
+                      : i->src[0].from == FROM_CONSTANT ? (uint32_t)i->value[0].bits
+                                                        : w->scc;
+    const uint32_t *index = w->v[i->data[1]], *vector = w->v[i->data[1] + i->has_index];
+    uint32_t slot = (uint32_t)((base + scalar - w->scratch_base) / LANES);
+    EACH_LANE
+    {
+        uint32_t offset = (uint32_t)i->offset + (i->has_vector ? vector[l] : 0);
+        out[l] = interleaved
+                     ? scratch_aperture | (uint32_t)(slot + offset)
+                     : base + scalar + offset + (i->has_index ? (uint64_t)stride * index[l] : 0);
+    }
+}
+
+static void addresses(wave_t *w, const insn_t *i, uint64_t *out)
+{
+    switch ((encoding_t)i->segment) {
+    case ENC_FLAT: flat_addresses(w, i, out); break;
+    case ENC_GLOBAL: global_addresses(w, i, out); break;
+    case ENC_SCRATCH: scratch_addresses(w, i, out); break;
+    default: buffer_addresses(w, i, out); break;
+    }
+}
+
+// The memory that the lane before this one touched.
+typedef struct {
+    uint64_t base, room; // addresses base to base + room inclusive are good for this access
+    uint8_t *host;
+} nearby_t;
+
+typedef struct {
+    uint8_t *p; // NULL after a fault
+    uint32_t stride;
+} place_t;
+
+static place_t place_far(wave_t *w, const insn_t *i, unsigned l, uint64_t address, unsigned size,
+                         nearby_t *nearby)
+{
+    uint32_t upper = (uint32_t)(address >> 32), lower = (uint32_t)address;
+    if (upper == APERTURE_SCRATCH && i->segment != ENC_GLOBAL) {
+        if ((uint64_t)lower + size <= w->scratch_size) {
+            uint64_t word = lower / 4, byte = lower % 4;
+            return (place_t){w->scratch + SCRATCH_STRIDE * word + 4 * l + byte, SCRATCH_STRIDE};
+        }
+        wave_fault(w, i, FAULT_APERTURE, "lane %u: byte %u of %u of its own memory", l, lower,
+                   w->scratch_size);
+        return (place_t){0};
+    }
+    if (upper == APERTURE_LDS && i->segment == ENC_FLAT) {
+        if ((uint64_t)lower + size <= w->lds_size) return (place_t){w->lds + lower, 4};
+        wave_fault(w, i, FAULT_APERTURE, "lane %u: byte %u of %u of the workgroup's memory", l,
+                   lower, w->lds_size);
+        return (place_t){0};
+    }
+    const span_t *span = isa_span(w->isa, address, size);
+    if (!span) {
+        wave_memory_fault(w, i, (int)l, address);
+        return (place_t){0};
+    }
+    *nearby = (nearby_t){span->base, span->size - size, span->host};
+    return (place_t){span->host + (address - span->base), 4};
+}
+
+static inline place_t place(wave_t *w, const insn_t *i, unsigned l, uint64_t address, unsigned size,
+                            nearby_t *nearby)
+{
+    uint64_t offset = address - nearby->base;
+    if (nearby->host && offset <= nearby->room) return (place_t){nearby->host + offset, 4};
+    return place_far(w, i, l, address, size, nearby);
+}
+
+static inline uint32_t peek32(const uint8_t *p)
+{
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline uint64_t peek64(const uint8_t *p)
+{
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline uint16_t peek16(const uint8_t *p)
+{
+    uint16_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline void poke16(uint8_t *p, uint32_t value)
+{
+    uint16_t half = (uint16_t)value;
+    memcpy(p, &half, sizeof half);
+}
+
+static inline void poke32(uint8_t *p, uint32_t value)
+{
+    memcpy(p, &value, sizeof value);
+}
+static inline void poke64(uint8_t *p, uint64_t value)
+{
+    memcpy(p, &value, sizeof value);
+}
+
+// Where all lanes are active and touch one word after the other, as they do in most kernels: the
+// first of these words.
+static uint8_t *consecutive(wave_t *w, const uint64_t *address)
+{
+    if (wave_exec(w) != ~0ull) return NULL;
+    uint64_t base = address[0], differs = 0;
+    for (unsigned l = 0; l < LANES; l++) differs |= (address[l] - base) ^ 4 * l;
+    if (differs) return NULL;
+    const span_t *span = isa_span(w->isa, base, 4 * LANES);
+    return span ? span->host + (base - span->base) : NULL;
+}
+
+#define EACH_ACTIVE_LANE(exec)                                                                     \
+    for (uint64_t rest = (exec), l; rest && (l = (uint64_t)__builtin_ctzll(rest), true);           \
+         rest &= rest - 1)
+
+// Name, bytes, and what is done with register v, its lane l, and memory at p (words stride apart).
+#define LOADS(X)                                                                                   \
+    X(load_ubyte, 1, v[0][l] = *p)                                                                 \
+    X(load_sbyte, 1, v[0][l] = (uint32_t)(int8_t)*p)                                               \
+    X(load_ushort, 2, v[0][l] = peek16(p))                                                         \
+    X(load_sshort, 2, v[0][l] = (uint32_t)(int16_t)peek16(p))                                      \
+    X(load_ubyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | *p)                                    \
+    X(load_ubyte_d16_hi, 1, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)*p << 16)                     \
+    X(load_sbyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | (uint16_t)(int8_t)*p)                  \
+    X(load_sbyte_d16_hi, 1, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)(int8_t)*p << 16)             \
+    X(load_short_d16, 2, v[0][l] = (v[0][l] & 0xffff0000) | peek16(p))                             \
+    X(load_short_d16_hi, 2, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)peek16(p) << 16)
+
+#define STORES(X)                                                                                  \
+    X(store_byte, 1, *p = (uint8_t)v[0][l])                                                        \
+    X(store_byte_d16_hi, 1, *p = (uint8_t)(v[0][l] >> 16))                                         \
+    X(store_short, 2, poke16(p, v[0][l]))                                                          \
+    X(store_short_d16_hi, 2, poke16(p, v[0][l] >> 16))
+
+#define DEFINE_ACCESS(name, bytes, first, action)                                                  \
+    static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
+    {                                                                                              \
+        uint64_t address[LANES];                                                                   \
+        uint32_t(*v)[LANES] = &w->v[first];                                                        \
+        nearby_t nearby = {0};                                                                     \
+        addresses(w, i, address);                                                                  \
+        EACH_ACTIVE_LANE(wave_exec(w))                                                             \
+        {                                                                                          \
+            place_t at = place(w, i, (unsigned)l, address[l], bytes, &nearby);                     \
+            uint8_t *p = at.p;                                                                     \
+            if (!p) return NULL;                                                                   \
+            action;                                                                                \
+        }                                                                                          \
+        return insn_next(i);                                                                       \
+    }
+#define DEFINE_LOAD(name, bytes, action) DEFINE_ACCESS(name, bytes, i->dst, action)
+#define DEFINE_STORE(name, bytes, action)                                                          \
+    DEFINE_ACCESS(name, bytes, i->data[0], action; w->stores_pending = true)
+LOADS(DEFINE_LOAD)
+STORES(DEFINE_STORE)
+
+// A pair of words that is aligned is loaded and stored in one piece: that is how 64-bit values are
+// shared with others.
+static inline void load_words(uint32_t (*v)[LANES], uint64_t l, place_t at, unsigned words)
+{
+    if (words == 2 && at.stride == 4) {
+        uint64_t value = peek64(at.p);
+        v[0][l] = (uint32_t)value;
+        v[1][l] = (uint32_t)(value >> 32);
+        return;
+    }
+    for (unsigned k = 0; k < words; k++) v[k][l] = peek32(at.p + (size_t)at.stride * k);
+}
+
+static inline void store_words(uint32_t (*v)[LANES], uint64_t l, place_t at, unsigned words)
+{
+    if (words == 2 && at.stride == 4) {
+        poke64(at.p, v[0][l] | (uint64_t)v[1][l] << 32);
+        return;
+    }
+    for (unsigned k = 0; k < words; k++) poke32(at.p + (size_t)at.stride * k, v[k][l]);
+}
+
+static const insn_t *run_load_words(wave_t *w, const insn_t *i)
+{
+    uint64_t address[LANES];
+    unsigned words = i->op->detail;
+    // The loaded words may replace the address, so that has been computed for all lanes before.
+    addresses(w, i, address);
+    uint8_t *all = words == 1 ? consecutive(w, address) : NULL;
+    if (all) {
+        memcpy(w->v[i->dst], all, sizeof w->v[0]);
+        return insn_next(i);
+    }
+    nearby_t nearby = {0};
+    EACH_ACTIVE_LANE(wave_exec(w))
+    {
+        place_t at = place(w, i, (unsigned)l, address[l], 4 * words, &nearby);
+        if (!at.p) return NULL;
+        load_words(&w->v[i->dst], l, at, words);
+    }
+    return insn_next(i);
+}
+
+static const insn_t *run_store_words(wave_t *w, const insn_t *i)
+{
+    uint64_t address[LANES];
+    unsigned words = i->op->detail;
+    w->stores_pending = true;
+    addresses(w, i, address);
+    uint8_t *all = words == 1 ? consecutive(w, address) : NULL;
+    if (all) {
+        memcpy(all, w->v[i->data[0]], sizeof w->v[0]);
+        return insn_next(i);
+    }
+    nearby_t nearby = {0};
+    EACH_ACTIVE_LANE(wave_exec(w))
+    {
+        place_t at = place(w, i, (unsigned)l, address[l], 4 * words, &nearby);
+        if (!at.p) return NULL;
+        store_words(&w->v[i->data[0]], l, at, words);
+    }
+    return insn_next(i);
+}
+
+static bool misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t address, unsigned size)
+{
+    if (address % size == 0) return false;
+    wave_fault(w, i, FAULT_MEMORY, "lane %u: address 0x%llx is not aligned for an atomic", lane,
+               (unsigned long long)address);
+    return true;
+}
+
+#define X32(k) v[k][l]
+#define X64(k) (v[k][l] | (uint64_t)v[(k) + 1][l] << 32)
+#define RETURN32(value)                                                                            \
+    uint32_t old = (value);                                                                        \
+    if (i->returns) w->v[i->dst][l] = old
+#define RETURN64(value)                                                                            \
+    uint64_t old = (value);                                                                        \
+    if (i->returns) {                                                                              \
+        w->v[i->dst][l] = (uint32_t)old;                                                           \
+        w->v[i->dst + 1][l] = (uint32_t)(old >> 32);                                               \
+    }
+
+#define DEFINE_ATOMIC(name, bits, call)                                                            \
+    static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
+    {                                                                                              \
+        uint64_t address[LANES];                                                                   \
+        uint32_t(*v)[LANES] = &w->v[i->data[0]];                                                   \
+        nearby_t nearby = {0};                                                                     \
+        addresses(w, i, address);                                                                  \
+        EACH_ACTIVE_LANE(wave_exec(w))                                                             \
+        {                                                                                          \
+            if (misaligned(w, i, (unsigned)l, address[l], bits / 8)) return NULL;                  \
+            uint8_t *p = place(w, i, (unsigned)l, address[l], bits / 8, &nearby).p;                \
+            if (!p) return NULL;                                                                   \
+            RETURN##bits(call);                                                                    \
+        }                                                                                          \
+        return insn_next(i);                                                                       \
+    }
+#define DEFINE_INTEGER(name, ignored)                                                              \
+    DEFINE_ATOMIC(name##32, 32, atomic_##name##32(p, X32(0)))                                      \
+    DEFINE_ATOMIC(name##64, 64, atomic_##name##64(p, X64(0)))
+ATOMIC_INTEGER_OPS(DEFINE_INTEGER)
+DEFINE_ATOMIC(cmpswap32, 32, atomic_cmpswap32(p, X32(0), X32(1)))
+DEFINE_ATOMIC(cmpswap64, 64, atomic_cmpswap64(p, X64(0), X64(2)))
+DEFINE_ATOMIC(add_f32, 32, atomic_add_f32(p, X32(0)))
+DEFINE_ATOMIC(pk_add_f16, 32, atomic_pk_add_f16_32(p, X32(0)))
+DEFINE_ATOMIC(add_f64, 64, atomic_add_f64(p, X64(0)))
+DEFINE_ATOMIC(min_f64, 64, atomic_min_f64(p, X64(0)))
+DEFINE_ATOMIC(max_f64, 64, atomic_max_f64(p, X64(0)))
+
+// Caches are not modelled; what orders them orders the host's memory.
+static const insn_t *run_cache(wave_t *w, const insn_t *i)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return insn_next(i);
+}
+
+#define PLAIN(name, run, words)  {name, run, NULL, TYPE_NONE, {TYPE_NONE}, 0, words},
+#define ROW(name, bytes, action) PLAIN(#name, run_##name, 0)
+#define ROW_INTEGER(name, ignored)                                                                 \
+    PLAIN("atomic_" #name, run_##name##32, 0)                                                      \
+    PLAIN("atomic_" #name "_x2", run_##name##64, 0)
+
+static const op_t ops[] = {
+    LOADS(ROW) STORES(ROW) ATOMIC_INTEGER_OPS(ROW_INTEGER)                                 //
+    PLAIN("load_dword", run_load_words, 1) PLAIN("load_dwordx2", run_load_words, 2)        //
+    PLAIN("load_dwordx3", run_load_words, 3) PLAIN("load_dwordx4", run_load_words, 4)      //
+    PLAIN("store_dword", run_store_words, 1) PLAIN("store_dwordx2", run_store_words, 2)    //
+    PLAIN("store_dwordx3", run_store_words, 3) PLAIN("store_dwordx4", run_store_words, 4)  //
+    PLAIN("atomic_cmpswap", run_cmpswap32, 0) PLAIN("atomic_cmpswap_x2", run_cmpswap64, 0) //
+    PLAIN("atomic_add_f32", run_add_f32, 0) PLAIN("atomic_pk_add_f16", run_pk_add_f16, 0)  //
+    PLAIN("atomic_add_f64", run_add_f64, 0) PLAIN("atomic_min_f64", run_min_f64, 0)        //
+    PLAIN("atomic_max_f64", run_max_f64, 0)                                                //
+    PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                      //
+    PLAIN("wbl2", run_cache, 0) PLAIN("invl2", run_cache, 0)};
+const op_list_t memory_ops = {ops, sizeof ops / sizeof *ops};

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scalar loads and stores, cache control, clocks.
+#include "amd/base.h"
+#include "amd/isa/state.h"
+
+static uint64_t address(const wave_t *w, const insn_t *i, uint64_t base)
+{
+    uint64_t offset = (uint64_t)(int64_t)i->offset + (i->has_scalar ? w->s[i->scalar] : 0);
+    return (base + offset) & ~(uint64_t)3;
+}
+
+static const insn_t *transfer(wave_t *w, const insn_t *i, uint64_t from, bool store)
+{
+    unsigned count = i->op->detail;
+    const span_t *span = isa_span(w->isa, from, 4 * count);
+    if (!span) return wave_memory_fault(w, i, -1, from);
+    uint32_t *memory = (uint32_t *)(span->host + (from - span->base));
+    if (i->dst + count > SGPR_COUNT) return run_unknown(w, i);
+    for (unsigned k = 0; k < count; k++) {
+        if (store) {
+            __atomic_store_n(&memory[k], w->s[i->dst + k], __ATOMIC_RELAXED);
+        } else {
+            w->s[i->dst + k] = __atomic_load_n(&memory[k], __ATOMIC_RELAXED);
+        }
+    }
+    return insn_next(i);
+}
+
+static const insn_t *run_load(wave_t *w, const insn_t *i)
+{
+    return transfer(w, i, address(w, i, wave_s64(w, i->address)), false);
+}
+
+static const insn_t *run_store(wave_t *w, const insn_t *i)
+{
+    w->stores_pending = true;
+    return transfer(w, i, address(w, i, wave_s64(w, i->address)), true);
+}
+
+// A buffer resource has its stride and flags above the 48 bits of the address.
+static const insn_t *run_buffer_load(wave_t *w, const insn_t *i)
+{
+    return transfer(w, i, address(w, i, wave_s64(w, i->address) & 0xffffffffffff), false);
+}
+
+static const insn_t *run_clock(wave_t *w, const insn_t *i)
+{
+    wave_set_s64(w, i->dst, clock_ticks());
+    return insn_next(i);
+}
+
+static const insn_t *run_cache(wave_t *w, const insn_t *i)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return insn_next(i);
+}
+
+static const op_t ops[] = {
+#define ROW(name, run, count) {name, run, NULL, TYPE_NONE, {TYPE_NONE}, 0, count}
+    ROW("s_load_dword", run_load, 1),
+    ROW("s_load_dwordx2", run_load, 2),
+    ROW("s_load_dwordx4", run_load, 4),
+    ROW("s_load_dwordx8", run_load, 8),
+    ROW("s_load_dwordx16", run_load, 16),
+    ROW("s_store_dword", run_store, 1),
+    ROW("s_store_dwordx2", run_store, 2),
+    ROW("s_store_dwordx4", run_store, 4),
+    ROW("s_buffer_load_dword", run_buffer_load, 1),
+    ROW("s_buffer_load_dwordx2", run_buffer_load, 2),
+    ROW("s_buffer_load_dwordx4", run_buffer_load, 4),
+    ROW("s_buffer_load_dwordx8", run_buffer_load, 8),
+    ROW("s_buffer_load_dwordx16", run_buffer_load, 16),
+    ROW("s_memtime", run_clock, 0),
+    ROW("s_memrealtime", run_clock, 0),
+    ROW("s_dcache_inv", run_cache, 0),
+    ROW("s_dcache_wb", run_cache, 0),
+    ROW("s_dcache_inv_vol", run_cache, 0),
+    ROW("s_dcache_wb_vol", run_cache, 0),
+};
+const op_list_t scalar_memory_ops = {ops, sizeof ops / sizeof *ops};

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the interpreter share beyond waves and instructions.
+#ifndef SIM_AMD_ISA_STATE_H_
+#define SIM_AMD_ISA_STATE_H_
+
+#include "amd/isa/isa.h"
+#include "amd/isa/wave.h"
+
+enum { BLOCK_WORDS = 1024, SPAN_CACHE = 8 };
+
+// The decoded form of 4 KiB of code. Two more slots lead on to the next block, since the last
+// instruction may reach over the end by one word.
+typedef struct block {
+    uint64_t base;
+    struct block *next; // with the same hash; owned
+    insn_t insns[BLOCK_WORDS + 2];
+} block_t;
+
+typedef struct pool {
+    struct pool *next; // owned
+    size_t used;
+    uint32_t values[64][2 * LANES] __attribute__((aligned(64)));
+} pool_t;
+
+enum { BLOCK_HASH = 64, ENCODING_OPS = 1024 };
+
+typedef enum {
+    ENC_SOP2,
+    ENC_SOPK,
+    ENC_SOP1,
+    ENC_SOPC,
+    ENC_SOPP,
+    ENC_SMEM,
+    ENC_VOP2,
+    ENC_VOP1,
+    ENC_VOPC,
+    ENC_VOP3,
+    ENC_VOP3P,
+    ENC_DS,
+    ENC_FLAT,
+    ENC_GLOBAL,
+    ENC_SCRATCH,
+    ENC_MUBUF,
+    ENC_COUNT,
+} encoding_t;
+
+// What one number of an encoding means on a GPU.
+typedef struct {
+    const char *name; // NULL: nothing
+    const op_t *op;   // NULL: not modelled
+} opcode_t;
+
+struct isa {
+    gfx_t gfx;
+    unsigned node;
+    isa_host_t host;
+    const opcode_t (*opcodes)[ENCODING_OPS]; // one table per encoding; borrowed for ever
+    block_t *blocks[BLOCK_HASH];             // owned
+    pool_t *pool;                            // owned; constants of decoded instructions
+    block_t *last_block;
+    span_t span[SPAN_CACHE]; // recently used memory, good while span_generation is current
+    uint64_t span_generation;
+    unsigned span_next;
+    uint64_t code_generation; // of the map, when code was decoded
+    fault_t fault;
+    uint64_t count;
+    wave_t *waves; // owned; of the workgroup that runs
+    unsigned wave_room;
+    uint8_t *lds, *scratch; // owned
+    uint64_t scratch_room;
+    const dispatch_t *dispatch; // borrowed while it runs
+    char kernel[96];            // its name, or its address
+};
+
+// The tables of a GPU, ENC_COUNT of them; made once.
+const opcode_t (*opcode_tables(gfx_t gfx))[ENCODING_OPS];
+
+// The slot of the instruction at an address, decoded or not. NULL after a fault when there is no
+// code.
+const insn_t *code_at(isa_t *isa, uint64_t address);
+
+// The address of an instruction.
+uint64_t code_address(const isa_t *isa, const insn_t *i);
+
+// Goes to another address; NULL after a fault.
+const insn_t *wave_jump(wave_t *w, const insn_t *from, uint64_t address);
+
+// Decodes the code of one slot in place. The slot's run is never NULL afterwards.
+void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code);
+
+// 64 lanes of a constant, and 64 more of its upper word; NULL when memory is short.
+const uint32_t *pool_constant(isa_t *isa, uint64_t value);
+
+// Records the first fault, logs it, and stops the wave. Always NULL.
+const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// A memory fault at an address, seen by a lane (negative: by the whole wave). Always NULL.
+const insn_t *wave_memory_fault(wave_t *w, const insn_t *i, int lane, uint64_t address);
+
+// The span that holds [address, address + size) and may be touched, else NULL. Good until the next
+// call.
+const span_t *isa_span(isa_t *isa, uint64_t address, uint64_t size);
+
+// Stops the wave here, to go on at an instruction later. Always NULL.
+static inline const insn_t *wave_leave(wave_t *w, const insn_t *next, wave_state_t state)
+{
+    w->pc = next;
+    w->state = state;
+    return NULL;
+}
+
+// Runs an instruction that is not decoded, not known, or at the end of a block.
+const insn_t *run_undecoded(wave_t *w, const insn_t *i);
+const insn_t *run_unknown(wave_t *w, const insn_t *i);
+
+// Vector instructions: as they are, with masks, and with modifiers.
+const insn_t *run_vector(wave_t *w, const insn_t *i);
+const insn_t *run_vector_mask(wave_t *w, const insn_t *i);
+const insn_t *run_vector_modified(wave_t *w, const insn_t *i);
+
+// One source over all lanes.
+const uint32_t *wave_source(wave_t *w, const insn_t *i, unsigned k);
+
+// Moves w->result into the destination where exec (and more) has a lane.
+void wave_merge(wave_t *w, const insn_t *i, uint64_t lanes);
+
+// The operations, each in the file that implements them.
+typedef struct {
+    const op_t *ops;
+    size_t count;
+} op_list_t;
+extern const op_list_t scalar_ops, scalar_memory_ops, indexing_ops, integer_ops, float_ops,
+    half_ops, compare_ops, cross_ops, packed_ops, memory_ops, lds_ops;
+
+#endif

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "amd/map.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static span_t *spans; // sorted by base, disjoint
+static size_t span_count, span_room;
+static uint64_t generation; // written under the lock, read without
+
+// The index of the first span that ends after the address.
+static size_t span_index(uint64_t address)
+{
+    size_t low = 0, high = span_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spans[middle].base + spans[middle].size <= address) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static span_t *span_at(uint64_t base)
+{
+    size_t index = span_index(base);
+    return index < span_count && spans[index].base == base ? &spans[index] : NULL;
+}
+
+// Release: pairs with map_generation; who sees the new number looks the span up anew.
+static void generation_bump(void)
+{
+    __atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+}
+
+bool map_add(const span_t *span)
+{
+    pthread_rwlock_wrlock(&lock);
+    size_t index = span_index(span->base);
+    bool fits = span->size && (index == span_count || span->base + span->size <= spans[index].base);
+    if (fits && span_count == span_room) {
+        size_t room = span_room ? 2 * span_room : 64;
+        span_t *grown = realloc(spans, room * sizeof *grown);
+        fits = grown != NULL;
+        if (fits) {
+            spans = grown;
+            span_room = room;
+        }
+    }
+    if (fits) {
+        memmove(spans + index + 1, spans + index, (span_count - index) * sizeof *spans);
+        spans[index] = *span;
+        span_count++;
+        generation_bump();
+    }
+    pthread_rwlock_unlock(&lock);
+    return fits;
+}
+
+bool map_remove(uint64_t base)
+{
+    pthread_rwlock_wrlock(&lock);
+    span_t *span = span_at(base);
+    if (span) {
+        span_count--;
+        memmove(span, span + 1, (span_count - (size_t)(span - spans)) * sizeof *spans);
+        generation_bump();
+    }
+    pthread_rwlock_unlock(&lock);
+    return span != NULL;
+}
+
+bool map_allow(uint64_t base, uint64_t nodes)
+{
+    pthread_rwlock_wrlock(&lock);
+    span_t *span = span_at(base);
+    if (span) {
+        span->nodes = nodes;
+        generation_bump();
+    }
+    pthread_rwlock_unlock(&lock);
+    return span != NULL;
+}
+
+bool map_find(uint64_t address, span_t *out_span)
+{
+    pthread_rwlock_rdlock(&lock);
+    size_t index = span_index(address);
+    bool found = index < span_count && spans[index].base <= address;
+    if (found) *out_span = spans[index];
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+// Acquire: pairs with generation_bump.
+uint64_t map_generation(void)
+{
+    return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+}
+
+void *map_bytes(uint64_t address, uint64_t size, unsigned node)
+{
+    span_t span;
+    if (!map_find(address, &span) || !(span.nodes >> node & 1)) return NULL;
+    uint64_t offset = address - span.base;
+    return size <= span.size - offset ? span.host + offset : NULL;
+}
