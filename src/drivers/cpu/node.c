@@ -112,8 +112,15 @@ static uint32_t run_level(const cpu_run_t *run)
     return ((const cpu_queue_t *)(const void *)run->base.queue)->level;
 }
 
-// Under the lock: joins the most urgent open run above `level`.
-static cpu_run_t *open_join(cpu_node_t *node, int level)
+// Under the run's lock: whether there is work for more than those who are on it.
+static bool run_wants_workers(const cpu_run_t *run)
+{
+    uint64_t units = run->units ? run->units - run->unit : 1; // and what others are at
+    return run->workers < units + run->in_flight;
+}
+
+// Under the lock: joins the most urgent open run above `level`. *more: another one could join too.
+static cpu_run_t *open_join(cpu_node_t *node, int level, bool *more)
 {
     cpu_run_t *best = NULL;
     for (cpu_run_t *run = node->open_runs; run; run = run->open_link.next) {
@@ -126,6 +133,7 @@ static cpu_run_t *open_join(cpu_node_t *node, int level)
     lock_enter(&best->lock);
     bool open = atomic_load_explicit(&best->open, memory_order_relaxed);
     if (open) best->workers++;
+    *more = open && run_wants_workers(best);
     lock_leave(&best->lock);
     return open ? best : NULL;
 }
@@ -153,7 +161,8 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     lock_enter(&node->lock);
     uint32_t mask = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
     int level = mask ? 31 - __builtin_clz(mask) : -1;
-    cpu_run_t *run = open_join(node, level);
+    bool more = false;
+    cpu_run_t *run = open_join(node, level, &more);
     *alone = false;
     if (!run && mask) {
         run = level_pop(node, (uint32_t)level, worker);
@@ -161,29 +170,33 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
         *alone = true;
     }
     lock_leave(&node->lock);
-    if (run && node_has_work(node)) node_rouse(node);
+    if (more || atomic_load(&node->ready_mask)) node_rouse(node);
     return run;
 }
 
-// Both locks at once: those who still poll a run that was open before may otherwise end it, and
-// take it off the list, before it is put there.
+static void open_list(cpu_node_t *node, cpu_run_t *run)
+{
+    run->listed = run->listed_once = true;
+    run->open_link.previous = NULL;
+    run->open_link.next = node->open_runs;
+    if (node->open_runs) node->open_runs->open_link.previous = run;
+    node->open_runs = run;
+    atomic_fetch_add(&node->open_count, 1);
+}
+
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
 {
-    lock_enter(&node->lock);
+    // Both locks at once, if it is to be listed: those who still poll a run that was open before
+    // may otherwise end it, and take it off the list, before it is put there.
+    bool list = !run->listed; // only who has the run alone, or ends it, changes that
+    if (list) lock_enter(&node->lock);
     lock_enter(&run->lock);
-    bool open = cpu_run_has_more(run);
-    if (open && !run->listed) {
-        run->listed = run->listed_once = true;
-        run->open_link.previous = NULL;
-        run->open_link.next = node->open_runs;
-        if (node->open_runs) node->open_runs->open_link.previous = run;
-        node->open_runs = run;
-        atomic_fetch_add(&node->open_count, 1);
-    }
+    bool open = cpu_run_has_more(run), wants = open && run_wants_workers(run);
+    if (open && list) open_list(node, run);
     atomic_store(&run->open, open); // see the top
     lock_leave(&run->lock);
-    lock_leave(&node->lock);
-    node_rouse(node);
+    if (list) lock_leave(&node->lock);
+    if (wants) node_rouse(node);
 }
 
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run)

@@ -162,8 +162,14 @@ static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
 // more than is good for being interrupted.
 static uint64_t run_share(const cpu_run_t *run)
 {
-    uint64_t workers = run_node(run)->worker_count;
-    uint64_t part = workers ? (run->units - run->unit) / (2 * workers) : run->units;
+    uint64_t workers = run_node(run)->worker_count, left = run->units - run->unit;
+    if (!workers) return left;
+    // What is over soon is dealt out at once: claiming would take longer than ending together
+    // saves.
+    uint64_t fair = (left + workers - 1) / workers;
+    uint32_t cost = cpu_command_cost(run->at);
+    if (cost && fair < run_device(run)->share_ticks * 8 / cost) return fair;
+    uint64_t part = left / (2 * workers);
     if (part > run->claim) part = run->claim;
     return part ? part : 1;
 }
@@ -385,14 +391,16 @@ static bool drive_shared(drive_t *d)
     }
 }
 
-// Before a chunk with more of the stage to come: whether others are let in first. Kernels known to
-// be short are not worth it; of others it would be too late to find out when the chunk has ended.
+// Before a chunk with more of the stage to come: whether others are let in first. A command known
+// to be short is not worth it; of others it would be too late to find out when the chunk has ended.
 static void drive_open_early(drive_t *d)
 {
+    cpu_run_t *run = d->run;
+    uint64_t units = d->chunk.count + run->units - run->unit;
     uint32_t cost = cpu_command_cost(d->chunk.command);
-    if (cost && cost < run_device(d->run)->share_ticks) return;
-    d->run->stage_start = d->start;
-    cpu_node_open(run_node(d->run), d->run);
+    if (cost && units < 2 * run_device(run)->share_ticks / cost) return;
+    run->stage_start = d->start;
+    cpu_node_open(run_node(run), run);
     d->alone = false;
 }
 
