@@ -73,7 +73,8 @@ void timeline_init(keel_semaphore_t *semaphore, uint64_t initial)
 
 keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
 {
-    uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_relaxed);
+    // acquire: pairs with timeline_fail, whose cause is read if the bit is seen.
+    uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     do {
         if (old & TIMELINE_FAILED) return timeline_failure(semaphore);
         if (value <= old)
