@@ -29,12 +29,16 @@ static void wait_fire(waiter_t *waiter, keel_status_t failure)
     wait_entry_t *entry = (wait_entry_t *)(void *)waiter;
     wait_t *wait = entry->wait;
     wait_note(wait, (size_t)(entry - wait->entries), failure);
-    uint32_t now = atomic_load(&wait->word);
-    if ((now & WAIT_DECIDED) || (now & WAIT_COUNT) == 1) wait_write_fd(wait);
     _Atomic uint32_t *word = &wait->word;
+    uint32_t old = atomic_load_explicit(word, memory_order_relaxed);
+    // The descriptor is written before the count goes down, for afterwards the wait may be gone; and
+    // again if others have counted down meanwhile, since whoever is last must have written it.
     // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at
     // zero.
-    uint32_t old = atomic_fetch_sub_explicit(word, 1, memory_order_acq_rel);
+    do {
+        if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1) wait_write_fd(wait);
+    } while (!atomic_compare_exchange_weak_explicit(word, &old, old - 1, memory_order_acq_rel,
+                                                    memory_order_relaxed));
     bool decided = (old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1;
     if (decided && (old & WAIT_SLEEPING)) futex_wake(word, 1);
 }
