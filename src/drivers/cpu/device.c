@@ -29,10 +29,10 @@ static void device_close(keel_device_t *base)
 static void device_destroy(keel_device_t *base)
 {
     cpu_device_t *device = cpu_device(base);
+    aio_destroy(device->aio); // first: its thread may still be waking a worker
     for (uint32_t i = 0; device->nodes && i < base->caps.nodes; i++)
         cpu_node_finish(&device->nodes[i]);
     mem_free_aligned(device->nodes);
-    aio_destroy(device->aio);
     mem_free_aligned(device);
 }
 
