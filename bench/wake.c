@@ -3,6 +3,7 @@
 //
 // self     One thread submits and waits. A sample is the time from before the submission to after
 //          the wait.
+// polled   The same, the waiter polling before it would go to sleep (keel_wait_options_t.spin_ns).
 // other    The second thread is blocked in keel_wait. A sample is the time from before the first
 //          thread submits what it waits for to after the wait, on the second.
 // signal   The same with keel_semaphore_signal in place of a submission.
@@ -58,26 +59,36 @@ static keel_status_t wait_for(keel_point_t point)
     return keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
 }
 
-static keel_status_t self_samples(wake_t *self, tally_t *tally)
+static keel_status_t self_samples(wake_t *self, uint64_t spin_ns, tally_t *tally)
 {
+    keel_wait_options_t options = {.mode = KEEL_ALL, .spin_ns = spin_ns};
     for (uint32_t i = 0; i < self->setting.job.samples; i++) {
         keel_point_t done;
         uint64_t start = keel_now_ns();
         KEEL_TRY(keel_queue_submit(self->rig.queue, KEEL_NO_WAITS, &self->op, self->op_count,
                                    KEEL_NO_SIGNALS, &done));
-        KEEL_TRY(wait_for(done));
+        KEEL_TRY(keel_wait_with(&done, 1, &options));
         tally_add(tally, (double)(keel_now_ns() - start));
     }
     return NULL;
 }
 
-static keel_status_t self_round(void *state, tally_t *tally)
+static keel_status_t self_placed(wake_t *self, uint64_t spin_ns, tally_t *tally)
 {
-    wake_t *self = state;
     place_first(self->setting.job.place);
-    keel_status_t status = self_samples(self, tally);
+    keel_status_t status = self_samples(self, spin_ns, tally);
     place_pin(-1);
     return status;
+}
+
+static keel_status_t self_round(void *state, tally_t *tally)
+{
+    return self_placed(state, 0, tally);
+}
+
+static keel_status_t polled_round(void *state, tally_t *tally)
+{
+    return self_placed(state, 100000, tally);
 }
 
 static keel_status_t submit_signal(wake_t *self, uint64_t value)
@@ -146,6 +157,7 @@ static keel_status_t signal_round(void *state, tally_t *tally)
 }
 
 static const side_t keel_self = {"keel", wake_begin, self_round, wake_end};
+static const side_t keel_polled = {"keel", wake_begin, polled_round, wake_end};
 static const side_t keel_other = {"keel", wake_begin, other_round, wake_end};
 static const side_t keel_signal = {"keel", wake_begin, signal_round, wake_end};
 
@@ -158,7 +170,7 @@ const row_t wake_rows[] = {
      .iree = {8500}},
     {.name = "wake.empty.other",
      .what = "empty submission -> thread blocked on another processor; futex: half a ping-pong",
-     .job = {.samples = 5000, .place = PLACE_APART, .asleep_us = 10, .legs = 2},
+     .job = {.samples = 5000, .place = PLACE_APART, .asleep_us = 5, .legs = 2},
      .sides = {&keel_other, &peer_pingpong},
      .bars = {AT_MOST(1.15, 1), P99_WITHIN(2, 1)}},
     {.name = "wake.dispatch.self",
@@ -166,6 +178,12 @@ const row_t wake_rows[] = {
      .job = {.kernel = "empty", .groups = 1, .repeat = 1, .samples = 5000, .place = PLACE_APART},
      .sides = {&keel_self, &peer_pingpong, &opencl_chain},
      .bars = {AT_MOST(1.3, 1), P99_WITHIN(2, 1), SPEED(10, 2)},
+     .iree = {11200}},
+    {.name = "wake.dispatch.polled",
+     .what = "the same with a waiter that polls for up to 100 us before it sleeps",
+     .job = {.kernel = "empty", .groups = 1, .repeat = 1, .samples = 5000, .place = PLACE_APART},
+     .sides = {&keel_polled, &peer_pingpong, &opencl_chain},
+     .bars = {SPEED(10, 2)},
      .iree = {11200}},
     {.name = "wake.dispatch.other",
      .what =
