@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests work with: the device under test, things made from it, threads, gates.
 //
-// Whatever these functions return is owned by the test and released after it, the newest first.
+// Whatever these functions return is owned by the test and released after it: threads are joined
+// first, then objects released, the newest first, and memory last.
 // Each leaves the test when it fails, so results need no check.
 #ifndef SUITE_FIXTURE_H_
 #define SUITE_FIXTURE_H_

@@ -57,22 +57,12 @@ static void release(const owned_t *owned)
     }
 }
 
-// Work in flight may use it until the device is closed.
-static bool is_passive(const owned_t *owned)
-{
-    return owned->kind == OWNED_MEMORY || owned->kind == OWNED_GATE;
-}
-
-// Takes the newest entry for `object` out of the stack; for NULL the newest that is not passive,
-// or else the newest.
+// Takes the newest entry for `object` out of the stack.
 static owned_t *take(void *object)
 {
     pthread_mutex_lock(&lock);
     owned_t **link = &top;
-    while (*link && (object ? (*link)->object != object : is_passive(*link))) {
-        link = &(*link)->below;
-    }
-    if (!*link && !object) link = &top;
+    while (*link && (*link)->object != object) link = &(*link)->below;
     owned_t *owned = *link;
     if (owned) *link = owned->below;
     pthread_mutex_unlock(&lock);
@@ -107,11 +97,37 @@ static void unblock(void)
     pthread_mutex_unlock(&lock);
 }
 
+// In which order things go: clean-ups may stop threads, threads use objects, and work in flight
+// may use memory until its device is closed.
+static int turn_of(owned_kind_t kind)
+{
+    switch (kind) {
+    case OWNED_CLEANUP: return 0;
+    case OWNED_THREAD: return 1;
+    case OWNED_MEMORY:
+    case OWNED_GATE: return 3;
+    default: return 2;
+    }
+}
+
+static owned_t *take_in_turn(int turn)
+{
+    pthread_mutex_lock(&lock);
+    owned_t **link = &top;
+    while (*link && turn_of((*link)->kind) > turn) link = &(*link)->below;
+    owned_t *owned = *link;
+    if (owned) *link = owned->below;
+    pthread_mutex_unlock(&lock);
+    return owned;
+}
+
 void fixture_finish(bool failed)
 {
     if (failed) unblock();
-    for (owned_t *owned; (owned = take(NULL));) {
-        release(owned);
-        free(owned);
+    for (int turn = 0; turn < 4; turn++) {
+        for (owned_t *owned; (owned = take_in_turn(turn));) {
+            release(owned);
+            free(owned);
+        }
     }
 }

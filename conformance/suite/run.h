@@ -63,7 +63,7 @@ _Noreturn void run_leave(void);
 // Releases all that the test owns. After a failure, first ends whatever others might wait for.
 void fixture_finish(bool failed);
 
-// The allocator that fails on request.
+// The allocator that counts, and fails on request (0: never).
 void starve_install(uint64_t fail_at);
 uint64_t starve_calls(void);
 int64_t starve_outstanding(void);
