@@ -215,6 +215,26 @@ TEST(alloca, dealloca_that_does_not_help, POOLS)
     reach_failure_saying(ready, KEEL_RESOURCE_EXHAUSTED, "8192");
 }
 
+// Nor does the buffer's own, or that of another that has no memory either: both come after.
+TEST(alloca, dealloca_of_the_memoryless_does_not_help, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    keel_buffer_t *z = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t y_ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(y));
+    keel_point_t y_freed = submit_after(KEEL_AFTER(y_ready), keel_op_dealloca(y));
+    keel_point_t z_ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(z));
+    keel_point_t z_freed = submit_after(KEEL_AFTER(z_ready), keel_op_dealloca(z));
+    TRY(keel_semaphore_signal(gate, 1));
+    reach_failure_saying(y_ready, KEEL_RESOURCE_EXHAUSTED, "4096");
+    reach_failure(y_freed, KEEL_RESOURCE_EXHAUSTED);
+    reach_failure(z_ready, KEEL_RESOURCE_EXHAUSTED);
+    reach_failure(z_freed, KEEL_RESOURCE_EXHAUSTED);
+    CHECK(is_resident(x));
+}
+
 // A dealloca that fails frees nothing, and those that waited for it are told.
 TEST(alloca, failed_dealloca_does_not_free, POOLS)
 {
