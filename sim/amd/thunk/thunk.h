@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of libhsakmt.so.1 share. The functions that the runtime calls are those of
+// <hsakmt.h>; any thread may call them.
+#ifndef SIM_AMD_THUNK_THUNK_H_
+#define SIM_AMD_THUNK_THUNK_H_
+
+#define LITTLEENDIAN_CPU 1 // <hsa/hsa.h> knows no aarch64
+#include <hsakmt.h>
+#include <stdatomic.h>
+
+#include <hsa/hsa.h>
+
+#include <hsa/amd_hsa_queue.h>
+#include <hsa/amd_hsa_signal.h>
+
+#include "amd/base.h"
+#include "amd/isa/isa.h"
+#include "amd/map.h"
+
+enum { NODE_CPU = 0, NODE_FIRST_GPU = 1, GPU_MAX = 8 };
+
+// The GPUs of this process, from KEEL_SIM_GPUS; read once.
+unsigned gpu_count(void);
+gfx_t gpu_gfx(unsigned node);
+bool gpu_is(unsigned node);
+
+// A bit for every GPU.
+static inline uint64_t gpu_nodes(void)
+{
+    return ((1ull << gpu_count()) - 1) << NODE_FIRST_GPU;
+}
+
+// Sets an event and writes its number into its mailbox, as an interrupt of the device would.
+void event_interrupt(uint32_t id);
+
+// Tells the runtime of an access to memory that a node may not touch. False when it does not
+// listen.
+bool event_memory_fault(unsigned node, uint64_t address);
+
+// Grows whenever code may have changed, so that queues forget what they decoded.
+extern _Atomic uint64_t code_generation;
+
+typedef struct {
+    HSA_QUEUEID id;
+    unsigned node;
+    HSA_QUEUE_TYPE type;
+    uint8_t *ring;                                 // borrowed
+    uint64_t size;                                 // of the ring, in bytes
+    uint64_t *doorbell, *read_index, *write_index; // borrowed
+    uint64_t own_index[2];
+    amd_queue_t *shared; // borrowed; NULL for a copy engine
+    isa_t *isa;          // owned; NULL for a copy engine
+    uint64_t code_generation;
+    atomic_bool stop;
+} queue_t;
+
+// The engines: they run until the queue is told to stop.
+void aql_run(queue_t *queue);
+void sdma_run(queue_t *queue);
+
+// Waits a little; true when the queue shall stop.
+bool queue_idle(queue_t *queue, unsigned *count);
+
+// Reports an error to the runtime and waits for the queue's end.
+void queue_fail(queue_t *queue, uint64_t error);
+
+// Reports a memory fault and waits for the queue's end.
+void queue_memory_fault(queue_t *queue, uint64_t address);
+
+// What the runtime's error handler understands.
+enum {
+    QUEUE_ERROR_DIMENSIONS = 2,
+    QUEUE_ERROR_GROUP_MEMORY = 4,
+    QUEUE_ERROR_CODE = 8,
+    QUEUE_ERROR_PACKET = 32,
+    QUEUE_ERROR_GROUP_SIZE = 64,
+    QUEUE_ERROR_VENDOR_PACKET = 256,
+    QUEUE_ERROR_APERTURE = 0x20000000,
+    QUEUE_ERROR_INSTRUCTION = 0x40000000,
+};
+#define QUEUE_ERROR_TRAP 0x80000000u
+
+#endif

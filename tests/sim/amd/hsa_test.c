@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// hsa_test DIRECTORY [CASE]: ROCm's runtime on the software GPU. Without a case all are run, each
+// in a process of its own, because some end badly on purpose.
+#include "hsa.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 1000, HEADER_BARRIER = 1 << HSA_PACKET_HEADER_BARRIER };
+
+static hsa_status_t queue_status;
+static hsa_signal_t queue_failed;
+
+static void queue_error(hsa_status_t status, hsa_queue_t *queue, void *user)
+{
+    queue_status = status;
+    hsa_signal_store_screlease(queue_failed, 0);
+}
+
+static hsa_queue_t *queue_make(const gpu_t *gpu)
+{
+    hsa_queue_t *queue;
+    if (!queue_failed.handle) queue_failed = signal_make(1);
+    HSA(hsa_queue_create(gpu->agent, 64, HSA_QUEUE_TYPE_MULTI, queue_error, NULL, UINT32_MAX,
+                         UINT32_MAX, &queue));
+    return queue;
+}
+
+typedef struct {
+    uint32_t *data;
+    uint32_t count;
+} add_one_t;
+
+// Memory of the host to the GPU's own, a kernel over it, and back.
+static void test_dispatch(void)
+{
+    for (unsigned k = 0; k < hsa_gpu_count; k++) {
+        const gpu_t *gpu = &hsa_gpus[k];
+        hsa_queue_t *queue = queue_make(gpu);
+        kernel_t kernel = kernel_find(gpu, "add_one.kd");
+        uint32_t *host = memory_alloc(hsa_host_memory, COUNT * 4);
+        uint32_t *device = memory_alloc(gpu->memory, COUNT * 4);
+        for (unsigned n = 0; n < COUNT; n++) host[n] = 3 * n;
+        copy_wait(device, gpu->agent, host, hsa_cpu, COUNT * 4);
+        memset(host, 0, COUNT * 4);
+        hsa_signal_t done = signal_make(1);
+        dispatch_push(queue, &kernel, (COUNT + 63) / 64, &(add_one_t){device, COUNT},
+                      sizeof(add_one_t), done);
+        signal_wait(done);
+        copy_wait(host, hsa_cpu, device, gpu->agent, COUNT * 4);
+        for (unsigned n = 0; n < COUNT; n++) CHECK(host[n] == 3 * n + 1);
+        HSA(hsa_queue_destroy(queue));
+        HSA(hsa_amd_memory_pool_free(device));
+        HSA(hsa_amd_memory_pool_free(host));
+    }
+}
+
+static void test_profiling(void)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "add_one.kd");
+    uint32_t *data = memory_alloc(hsa_host_memory, COUNT * 4);
+    hsa_signal_t done = signal_make(1);
+    uint64_t before, after;
+    hsa_amd_profiling_dispatch_time_t time;
+    HSA(hsa_amd_profiling_set_profiler_enabled(queue, 1));
+    HSA(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &before));
+    dispatch_push(queue, &kernel, 16, &(add_one_t){data, COUNT}, sizeof(add_one_t), done);
+    signal_wait(done);
+    HSA(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &after));
+    HSA(hsa_amd_profiling_get_dispatch_time(hsa_gpus[0].agent, done, &time));
+    uint64_t slack = 2000000; // the runtime's translation of clocks is approximate
+    CHECK(time.start <= time.end);
+    CHECK(time.start + slack >= before && time.end <= after + slack);
+    HSA(hsa_queue_destroy(queue));
+}
+
+typedef struct {
+    uint32_t *log;
+    uint32_t value;
+} append_t;
+
+// Packets in two queues, ordered by signals alone: 1 after 0, 2 after either.
+static void test_barriers(void)
+{
+    hsa_queue_t *first = queue_make(&hsa_gpus[0]), *second = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "append.kd");
+    uint32_t *log = memory_alloc(hsa_host_memory, 4096);
+    hsa_signal_t gate = signal_make(1), never = signal_make(1), opened = signal_make(1);
+    hsa_signal_t done = signal_make(2);
+    memset(log, 0, 4096);
+    hsa_barrier_and_packet_t all = {.dep_signal = {gate, opened}};
+    packet_push(second, &all, HSA_PACKET_TYPE_BARRIER_AND | HEADER_BARRIER);
+    dispatch_push(second, &kernel, 1, &(append_t){log, 1}, sizeof(append_t), done);
+    hsa_barrier_or_packet_t any = {.dep_signal = {never, gate}};
+    packet_push(first, &any, HSA_PACKET_TYPE_BARRIER_OR | HEADER_BARRIER);
+    dispatch_push(first, &kernel, 1, &(append_t){log, 0}, sizeof(append_t), done);
+    hsa_barrier_and_packet_t tell = {.completion_signal = opened};
+    packet_push(first, &tell, HSA_PACKET_TYPE_BARRIER_AND | HEADER_BARRIER);
+    usleep(20000);
+    CHECK(__atomic_load_n(&log[0], __ATOMIC_ACQUIRE) == 0);
+    hsa_signal_subtract_screlease(gate, 1);
+    signal_wait(done);
+    CHECK(log[0] == 2 && log[1] == 0 && log[2] == 1);
+    HSA(hsa_queue_destroy(first));
+    HSA(hsa_queue_destroy(second));
+}
+
+static void test_barrier_value(void)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    hsa_signal_t value = signal_make(0), done = signal_make(1);
+    const hsa_amd_barrier_value_packet_t packet = {
+        .header = {.AmdFormat = HSA_AMD_PACKET_TYPE_BARRIER_VALUE},
+        .signal = value,
+        .value = 5,
+        .mask = 7,
+        .cond = HSA_SIGNAL_CONDITION_GTE,
+        .completion_signal = done,
+    };
+    packet_push(queue, &packet, HSA_PACKET_TYPE_VENDOR_SPECIFIC | HEADER_BARRIER);
+    hsa_signal_store_screlease(value, 8 + 4);
+    usleep(20000);
+    CHECK(hsa_signal_load_scacquire(done) == 1);
+    hsa_signal_store_screlease(value, 8 + 6);
+    signal_wait(done);
+    HSA(hsa_queue_destroy(queue));
+}
+
+// Memory that the program brings along has another address on the device.
+static void test_lock(void)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "add_one.kd");
+    uint32_t *own = malloc(COUNT * 4);
+    void *device;
+    hsa_signal_t done = signal_make(1);
+    CHECK(own != NULL);
+    for (unsigned n = 0; n < COUNT; n++) own[n] = n;
+    HSA(hsa_amd_memory_lock(own, COUNT * 4, &hsa_gpus[0].agent, 1, &device));
+    CHECK(device != own);
+    dispatch_push(queue, &kernel, 16, &(add_one_t){device, COUNT}, sizeof(add_one_t), done);
+    signal_wait(done);
+    for (unsigned n = 0; n < COUNT; n++) CHECK(own[n] == n + 1);
+    HSA(hsa_amd_memory_unlock(own));
+    free(own);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_wait_for_host(void)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "wait_for.kd");
+    uint32_t *memory = memory_alloc(hsa_host_memory, 4096);
+    hsa_signal_t done = signal_make(1);
+    memset(memory, 0, 4096);
+    struct {
+        uint32_t *flag;
+        uint32_t value;
+        uint32_t *out;
+    } arguments = {memory, 42, memory + 64};
+    dispatch_push(queue, &kernel, 1, &arguments, sizeof arguments, done);
+    usleep(10000);
+    CHECK(hsa_signal_load_scacquire(done) == 1);
+    __atomic_store_n(memory, 42, __ATOMIC_RELEASE);
+    signal_wait(done);
+    for (unsigned n = 0; n < 64; n++) CHECK(memory[64 + n] == 42);
+    HSA(hsa_queue_destroy(queue));
+}
+
+// Own memory of one GPU to that of another.
+static void test_peers(void)
+{
+    if (hsa_gpu_count < 2) exit(77);
+    uint32_t *host = memory_alloc(hsa_host_memory, COUNT * 4);
+    uint32_t *one = memory_alloc(hsa_gpus[0].memory, COUNT * 4);
+    uint32_t *other = memory_alloc(hsa_gpus[1].memory, COUNT * 4);
+    for (unsigned n = 0; n < COUNT; n++) host[n] = n * n;
+    copy_wait(one, hsa_gpus[0].agent, host, hsa_cpu, COUNT * 4);
+    copy_wait(other, hsa_gpus[1].agent, one, hsa_gpus[0].agent, COUNT * 4);
+    memset(host, 0, COUNT * 4);
+    copy_wait(host, hsa_cpu, other, hsa_gpus[1].agent, COUNT * 4);
+    for (unsigned n = 0; n < COUNT; n++) CHECK(host[n] == n * n);
+}
+
+static void queue_fails(const char *name, int want)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], name);
+    uint32_t *data = memory_alloc(hsa_host_memory, 4096);
+    dispatch_push(queue, &kernel, 1, &data, sizeof data, (hsa_signal_t){0});
+    signal_wait(queue_failed);
+    CHECK((int)queue_status == want);
+    CHECK(data[0] == 1);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_illegal(void)
+{
+    queue_fails("illegal.kd", HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION);
+}
+static void test_trap(void)
+{
+    queue_fails("stop_here.kd", HSA_STATUS_ERROR_EXCEPTION);
+}
+
+static void bad_packet(const void *packet, uint16_t header, hsa_status_t want)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    packet_push(queue, packet, header);
+    signal_wait(queue_failed);
+    CHECK(queue_status == want);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_bad_type(void)
+{
+    bad_packet((const uint8_t[64]){0}, 0x33, HSA_STATUS_ERROR_INVALID_PACKET_FORMAT);
+}
+
+static void test_group_size(void)
+{
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "add_one.kd");
+    const hsa_kernel_dispatch_packet_t packet = {.setup = 1,
+                                                 .workgroup_size_x = 2048,
+                                                 .workgroup_size_y = 1,
+                                                 .workgroup_size_z = 1,
+                                                 .grid_size_x = 2048,
+                                                 .grid_size_y = 1,
+                                                 .grid_size_z = 1,
+                                                 .kernel_object = kernel.object};
+    bad_packet(&packet, HSA_PACKET_TYPE_KERNEL_DISPATCH, HSA_STATUS_ERROR_INVALID_ARGUMENT);
+}
+
+static uint64_t fault_address;
+
+static hsa_status_t system_event(const hsa_amd_event_t *event, void *user)
+{
+    if (event->event_type == HSA_AMD_GPU_MEMORY_FAULT_EVENT) {
+        fault_address = event->memory_fault.virtual_address;
+        hsa_signal_store_screlease(queue_failed, 0);
+    }
+    return HSA_STATUS_SUCCESS;
+}
+
+static void memory_faults(const char *name, const void *arguments, size_t size, uint64_t want)
+{
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], name);
+    HSA(hsa_amd_register_system_event_handler(system_event, NULL));
+    dispatch_push(queue, &kernel, 1, arguments, size, (hsa_signal_t){0});
+    signal_wait(queue_failed);
+    CHECK(fault_address == (want & ~4095ull));
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_stray(void)
+{
+    uint32_t *data = memory_alloc(hsa_host_memory, 4096);
+    memory_faults("stray.kd", &data, sizeof data, 0xdead0000);
+}
+
+// A pointer of the host that the device was never told of.
+static void test_host_pointer(void)
+{
+    uint32_t *own = malloc(COUNT * 4);
+    memory_faults("add_one.kd", &(add_one_t){own, 64}, sizeof(add_one_t), (uint64_t)(uintptr_t)own);
+    free(own);
+}
+
+// Memory that exists, and is another GPU's. Small allocations would share a block with others.
+static void test_no_access(void)
+{
+    enum { LARGE = 64 << 20 };
+    void *memory;
+    if (hsa_gpu_count < 2) exit(77);
+    HSA(hsa_amd_memory_pool_allocate(hsa_gpus[1].memory, LARGE, 0, &memory));
+    memory_faults("add_one.kd", &(add_one_t){memory, 64}, sizeof(add_one_t),
+                  (uint64_t)(uintptr_t)memory);
+}
+
+// The same, and it is no more.
+static void test_freed(void)
+{
+    enum { LARGE = 64 << 20 };
+    void *memory;
+    HSA(hsa_amd_memory_pool_allocate(hsa_gpus[0].memory, LARGE, 0, &memory));
+    HSA(hsa_amd_memory_pool_free(memory));
+    memory_faults("add_one.kd", &(add_one_t){memory, 64}, sizeof(add_one_t),
+                  (uint64_t)(uintptr_t)memory);
+}
+
+// The host may not look into a GPU's own memory.
+static void test_host_touches(void)
+{
+    volatile uint32_t *device = memory_alloc(hsa_gpus[0].memory, COUNT * 4);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        device[0] = 1;
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"dispatch", test_dispatch},
+    {"profiling", test_profiling},
+    {"barriers", test_barriers},
+    {"barrier_value", test_barrier_value},
+    {"lock", test_lock},
+    {"wait_for_host", test_wait_for_host},
+    {"peers", test_peers},
+    {"illegal", test_illegal},
+    {"trap", test_trap},
+    {"bad_type", test_bad_type},
+    {"group_size", test_group_size},
+    {"stray", test_stray},
+    {"no_access", test_no_access},
+    {"host_pointer", test_host_pointer},
+    {"freed", test_freed},
+    {"host_touches", test_host_touches},
+};
+enum { CASE_COUNT = sizeof cases / sizeof *cases };
+
+static int run_one(const char *directory, const char *name)
+{
+    for (unsigned k = 0; k < CASE_COUNT; k++) {
+        if (strcmp(cases[k].name, name)) continue;
+        alarm(60);
+        hsa_open(directory);
+        cases[k].run();
+        hsa_close();
+        return 0;
+    }
+    fprintf(stderr, "no case is called %s\n", name);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned bad = 0;
+    if (argc == 3) return run_one(argv[1], argv[2]);
+    if (argc != 2) return 2;
+    for (unsigned k = 0; k < CASE_COUNT; k++) {
+        pid_t child = fork();
+        if (child == 0) execl(argv[0], argv[0], argv[1], cases[k].name, (char *)NULL);
+        int status = -1;
+        if (child < 0 || waitpid(child, &status, 0) < 0) return 1;
+        bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == 77;
+        if (status && !skipped) bad++;
+        printf("%-14s %s (%x)\n", cases[k].name,
+               !status   ? "ok"
+               : skipped ? "skipped"
+                         : "FAILED",
+               status);
+        fflush(stdout);
+    }
+    return bad != 0;
+}

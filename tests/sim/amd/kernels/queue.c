@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for tests of queues: small, and some of them wrong on purpose.
+#include "device.h"
+
+KERNEL void add_one(uint32_t *data, uint32_t count)
+{
+    uint32_t n = group_id() * GROUP_SIZE + lane_in_group();
+    if (n < count) data[n] += 1;
+}
+
+KERNEL void append(uint32_t *log, uint32_t value)
+{
+    if (lane_in_group() == 0) log[1 + __atomic_fetch_add(log, 1, __ATOMIC_RELAXED)] = value;
+}
+
+// Stores through a pointer that nobody gave it, from one lane only.
+KERNEL void stray(uint32_t *data)
+{
+    if (lane_in_group() == 7) *(volatile uint32_t *)0xdead0000 = 1;
+    data[lane_in_group()] = 1;
+}
+
+KERNEL void stop_here(uint32_t *data)
+{
+    data[0] = 1;
+    __builtin_trap();
+}
+
+// An instruction that no GFX9 has.
+KERNEL void illegal(uint32_t *data)
+{
+    data[0] = 1;
+    __asm__ volatile(".long 0xffffffff");
+}
+
+// Waits until the host has written its number.
+KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
+{
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value) __builtin_amdgcn_s_sleep(1);
+    out[lane_in_group()] = value;
+}
