@@ -61,6 +61,17 @@ typedef struct cpu_kernel_t {
     _Atomic uint32_t cost; // ticks per workgroup, as last seen; 0: never
 } cpu_kernel_t;
 
+// Units of a command that are dealt out; deal.c.
+typedef struct cpu_deal_t {
+    _Alignas(64) const keel_command_t *command;
+    const keel_commands_t *commands;
+    const keel_cmd_execute_t *execute;
+    uint64_t first;
+    _Atomic uint64_t left; // not ended
+} cpu_deal_t;
+
+enum { CPU_DEALS = 4 };
+
 // A submission being executed. Touched by one worker alone, or under the lock while it is shared.
 struct cpu_run_t {
     keel_submission_t base;
@@ -88,6 +99,9 @@ struct cpu_run_t {
     _Alignas(64) lock_t lock;
     _Atomic uint32_t open;     // there may be something to claim; polled without the lock
     _Atomic uint32_t finished; // nothing more to come
+    uint32_t deal_slot;        // of the newest deal
+    _Alignas(64) _Atomic uint64_t deal;
+    cpu_deal_t deals[CPU_DEALS];
 };
 
 struct cpu_queue_t {
@@ -134,8 +148,9 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
 // Lets others join, if there is anything to claim. From then on the run's lock is needed.
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
-void cpu_node_sleep(cpu_node_t *node);                 // until there may be something to do
-void cpu_node_stop(cpu_node_t *node);                  // workers that find nothing to do end
+void cpu_node_rouse(cpu_node_t *node); // somebody should look: a poller or a sleeper
+void cpu_node_sleep(cpu_node_t *node); // until there may be something to do
+void cpu_node_stop(cpu_node_t *node);  // workers that find nothing to do end
 
 // Whether something more urgent is ready.
 static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
@@ -156,6 +171,7 @@ void cpu_run_resume(cpu_run_t *run,
                     keel_status_t status); // an operation that went on by itself has ended
 // Whether there is more to claim before the next barrier. Alone, or under the lock.
 bool cpu_run_has_more(const cpu_run_t *run);
+void cpu_run_deal(cpu_run_t *run); // deals out the command at hand, if it is under way and may be
 
 // chunk.c
 typedef struct cpu_chunk_t {
@@ -163,6 +179,7 @@ typedef struct cpu_chunk_t {
     const keel_commands_t *commands;
     const keel_cmd_execute_t *execute; // whose binding table is used
     uint64_t first, count;             // units
+    cpu_deal_t *deal;                  // whose units they are; NULL: claimed by themselves
 } cpu_chunk_t;
 
 enum { CPU_UNIT_BYTES = 256 << 10 }; // of a fill, update or copy
@@ -185,6 +202,25 @@ keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *br
                                uint32_t *value);
 // The error, said to have happened at the chunk.
 keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status);
+
+// deal.c
+// Deals out the rest of the command at hand, alone or under the lock. False if that cannot be done
+// now, or there is not enough of it.
+bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks);
+bool cpu_deal_claim(cpu_run_t *run, uint64_t workers, cpu_chunk_t *chunk); // without the lock
+// Units have ended; true if they were the last: then one chunk less is in flight.
+bool cpu_deal_end(cpu_deal_t *deal, uint64_t count);
+// Takes back what nobody has claimed: how many units, from *next on, of *deal. They are still to be
+// ended.
+uint64_t cpu_deal_withdraw(cpu_run_t *run, cpu_deal_t **deal, uint64_t *next);
+uint64_t cpu_deal_left(const cpu_run_t *run); // to claim
+
+// Whether there may be something to claim.
+static inline bool cpu_run_is_open(const cpu_run_t *run)
+{
+    // acquire: pairs with whoever opened it.
+    return atomic_load_explicit(&run->open, memory_order_acquire) || cpu_deal_left(run);
+}
 
 // placement.c: where workers go.
 keel_status_t cpu_count_default(uint32_t *count);

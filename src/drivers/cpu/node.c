@@ -36,7 +36,7 @@ static void node_wake(cpu_node_t *node, int count)
 }
 
 // Somebody should look: the one who polls, or a sleeper.
-static void node_rouse(cpu_node_t *node)
+void cpu_node_rouse(cpu_node_t *node)
 {
     if (atomic_load(&node->spinning) || !atomic_load(&node->sleeping)) return;
     node_wake(node, 1);
@@ -70,7 +70,7 @@ void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
                                          memory_order_relaxed); // changed under the lock only
     atomic_store(&node->ready_mask, mask | 1u << queue->level); // see the top
     lock_leave(&node->lock);
-    node_rouse(node);
+    cpu_node_rouse(node);
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -115,8 +115,8 @@ static uint32_t run_level(const cpu_run_t *run)
 // Under the run's lock: whether there is work for more than those who are on it.
 static bool run_wants_workers(const cpu_run_t *run)
 {
-    uint64_t units = run->units ? run->units - run->unit : 1; // and what others are at
-    return run->workers < units + run->in_flight;
+    uint64_t units = run->units ? run->units - run->unit : cpu_run_has_more(run);
+    return run->workers < units + cpu_deal_left(run) + run->in_flight;
 }
 
 // Under the lock: joins the most urgent open run above `level`. *more: another one could join too.
@@ -124,14 +124,13 @@ static cpu_run_t *open_join(cpu_node_t *node, int level, bool *more)
 {
     cpu_run_t *best = NULL;
     for (cpu_run_t *run = node->open_runs; run; run = run->open_link.next) {
-        if ((int)run_level(run) <= level || !atomic_load_explicit(&run->open, memory_order_relaxed))
-            continue;
+        if ((int)run_level(run) <= level || !cpu_run_is_open(run)) continue;
         best = run;
         level = (int)run_level(run);
     }
     if (!best) return NULL;
     lock_enter(&best->lock);
-    bool open = atomic_load_explicit(&best->open, memory_order_relaxed);
+    bool open = cpu_run_is_open(best);
     if (open) best->workers++;
     *more = open && run_wants_workers(best);
     lock_leave(&best->lock);
@@ -170,7 +169,7 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
         *alone = true;
     }
     lock_leave(&node->lock);
-    if (more || atomic_load(&node->ready_mask)) node_rouse(node);
+    if (more || atomic_load(&node->ready_mask)) cpu_node_rouse(node);
     return run;
 }
 
@@ -191,12 +190,14 @@ void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
     bool list = !run->listed; // only who has the run alone, or ends it, changes that
     if (list) lock_enter(&node->lock);
     lock_enter(&run->lock);
-    bool open = cpu_run_has_more(run), wants = open && run_wants_workers(run);
+    cpu_run_deal(run);
+    bool more = cpu_run_has_more(run), open = more || cpu_deal_left(run);
+    bool wants = open && run_wants_workers(run);
     if (open && list) open_list(node, run);
-    atomic_store(&run->open, open); // see the top
+    atomic_store(&run->open, more); // see the top
     lock_leave(&run->lock);
     if (list) lock_leave(&node->lock);
-    if (wants) node_rouse(node);
+    if (wants) cpu_node_rouse(node);
 }
 
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
@@ -220,7 +221,7 @@ static bool node_is_worth_taking(cpu_node_t *node)
     bool found = false;
     lock_enter(&node->lock);
     for (cpu_run_t *run = node->open_runs; run && !found; run = run->open_link.next)
-        found = atomic_load(&run->open);
+        found = cpu_run_is_open(run);
     lock_leave(&node->lock);
     return found;
 }

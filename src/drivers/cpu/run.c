@@ -11,6 +11,7 @@
 //
 // Alone, a worker owns the run's fields. Shared, they belong to whoever holds the lock; a worker
 // that finds `open` unset under the lock must not touch them, for somebody goes on alone.
+#include <assert.h>
 #include <sched.h>
 #include <string.h>
 
@@ -43,12 +44,17 @@ static uint32_t run_level(const cpu_run_t *run)
     return ((cpu_queue_t *)(void *)run->base.queue)->level;
 }
 
+// The first failure counts, and what is dealt out and not claimed is not run any more.
 static void run_fail(cpu_run_t *run, keel_status_t status)
 {
-    if (run->failure)
+    if (run->failure) {
         keel_status_release(status);
-    else
-        run->failure = status;
+        return;
+    }
+    run->failure = status;
+    cpu_deal_t *deal;
+    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
+    if (count && cpu_deal_end(deal, count)) run->in_flight--;
 }
 
 static void run_fail_at(cpu_run_t *run, keel_status_t status)
@@ -150,7 +156,7 @@ static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
 {
     uint64_t left = run->units - run->unit;
     uint64_t count = left < most ? left : most;
-    *chunk = (cpu_chunk_t){run->at, run->commands, run->execute, run->unit, count};
+    *chunk = (cpu_chunk_t){run->at, run->commands, run->execute, run->unit, count, NULL};
     run->unit += count;
     run->in_flight++;
     if (count < left) return;
@@ -158,18 +164,11 @@ static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
     run_advance(run);
 }
 
-// How much to claim while others do too: less as the end nears, so that all end together, and never
-// more than is good for being interrupted.
+// How much to claim under the lock: of commands that could not be dealt out.
 static uint64_t run_share(const cpu_run_t *run)
 {
     uint64_t workers = run_node(run)->worker_count, left = run->units - run->unit;
-    if (!workers) return left;
-    // What is over soon is dealt out at once: claiming would take longer than ending together
-    // saves.
-    uint64_t fair = (left + workers - 1) / workers;
-    uint32_t cost = cpu_command_cost(run->at);
-    if (cost && fair < run_device(run)->share_ticks * 8 / cost) return fair;
-    uint64_t part = left / (2 * workers);
+    uint64_t part = workers ? left / (2 * workers) : left;
     if (part > run->claim) part = run->claim;
     return part ? part : 1;
 }
@@ -223,11 +222,24 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
                     continue;
                 }
             }
+            if (!alone) cpu_run_deal(run);
+            if (!run->units) continue;
             if (!run->unit) run->claim = run_first_claim(run);
             run_claim(run, alone ? run->claim : run_share(run), chunk);
             return STEP_CHUNK;
         }
     }
+}
+
+void cpu_run_deal(cpu_run_t *run)
+{
+    // Shuffling, units are claimed one by one; and a guest's run has nobody to deal to.
+    const cpu_device_t *device = run_device(run);
+    if (device->shuffle || !run_node(run)->worker_count || run->failure) return;
+    if (!run->units || !cpu_deal_publish(run, device->share_ticks) || run->unit < run->units)
+        return;
+    run->unit = run->units = 0;
+    run_advance(run);
 }
 
 bool cpu_run_has_more(const cpu_run_t *run)
@@ -237,12 +249,20 @@ bool cpu_run_has_more(const cpu_run_t *run)
     return run->at != keel_commands_end(run->commands) && !command_is_barrier(run->at->kind);
 }
 
+// Remembers what a unit takes. Getting at the chunk is not counted: with many workers it is most of
+// a short one.
+static void run_learn(const cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
+{
+    uint64_t overhead = run_device(run)->share_ticks / 4;
+    cpu_command_learn(chunk->command, chunk->count, took > overhead ? took - overhead : 0);
+}
+
 // Sizes the next chunk by what the last one took: long enough not to notice the claiming, short
 // enough to be interrupted.
 static void run_adapt(cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
 {
     uint64_t share = run_device(run)->share_ticks;
-    cpu_command_learn(chunk->command, chunk->count, took);
+    run_learn(run, chunk, took);
     if (took < share * 16 && chunk->count == run->claim && run->claim < UINT32_MAX)
         run->claim *= 4;
     else if (took > share * 128 && run->claim > 1)
@@ -283,7 +303,7 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
     uint64_t start = clock_ticks(), most = worker->guest ? 0 : run_device(run)->spin_ticks;
     for (;;) {
         // acquire: pairs with run_finish and with whoever opened it.
-        if (atomic_load_explicit(&run->open, memory_order_acquire)) return true;
+        if (cpu_run_is_open(run)) return true;
         bool over = atomic_load_explicit(&run->finished, memory_order_acquire);
         bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) >>
                      run_level(run);
@@ -291,7 +311,7 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
         cpu_relax();
     }
     lock_enter(&run->lock);
-    bool again = atomic_load_explicit(&run->open, memory_order_relaxed);
+    bool again = cpu_run_is_open(run);
     if (again)
         lock_leave(&run->lock);
     else
@@ -344,11 +364,13 @@ static step_t drive_step(drive_t *d)
 {
     cpu_run_t *run = d->run;
     uint64_t now = clock_ticks();
+    bool bound = d->has_ended || d->held; // to tell the others something
+    if (!bound && !atomic_load_explicit(&run->open, memory_order_relaxed)) return STEP_WAIT;
     lock_enter(&run->lock);
     if (d->has_ended) {
         run->in_flight--;
         if (d->status) run_fail(run, d->status);
-        run_adapt(run, &d->chunk, now - d->start);
+        if (!d->chunk.deal) run_adapt(run, &d->chunk, now - d->start);
         d->has_ended = false;
     } else if (d->held) {
         run->in_flight--;
@@ -357,7 +379,6 @@ static step_t drive_step(drive_t *d)
         lock_leave(&run->lock);
         return STEP_WAIT;
     }
-    d->start = now;
     bool more = cpu_run_has_more(run);
     bool yield = drive_should_yield(d, now);
     if (yield && run->workers > 1 && (more || run->in_flight)) { // others go on with it
@@ -367,11 +388,81 @@ static step_t drive_step(drive_t *d)
     }
     // Alone with it, it can be put back on the list.
     step_t step = yield && !run->in_flight ? STEP_ALONE : run_next(run, false, &d->chunk);
+    d->start = now;
     // release: pairs with run_poll.
     atomic_store_explicit(&run->open, step == STEP_CHUNK && cpu_run_has_more(run),
                           memory_order_release);
+    bool dealt = step == STEP_WAIT && cpu_deal_left(run) > run->workers;
     lock_leave(&run->lock);
+    if (dealt) cpu_node_rouse(run_node(run));
     return step;
+}
+
+// A dealt chunk has ended. If it was the deal's last, has_ended is left set: the deal is to be
+// counted as ended.
+static void drive_end_dealt(drive_t *d, uint64_t now)
+{
+    cpu_run_t *run = d->run;
+    run_learn(run, &d->chunk, now - d->start);
+    if (d->status) {
+        lock_enter(&run->lock);
+        run_fail(run, d->status);
+        lock_leave(&run->lock);
+        d->status = NULL;
+    }
+    d->has_ended = cpu_deal_end(d->chunk.deal, d->chunk.count);
+}
+
+// Under the lock: makes units that are dealt out and not claimed those of the command at hand
+// again, if nothing has been claimed behind it and nothing else is under way.
+static bool run_take_back(cpu_run_t *run)
+{
+    cpu_deal_t *deal = &run->deals[run->deal_slot];
+    bool same = run->execute == deal->execute && run->commands == deal->commands;
+    if (!same || run->units || run->in_flight != 1) return false;
+    if (run->at != keel_command_next(deal->command)) return false;
+    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
+    if (!count) return false;
+    bool over = cpu_deal_end(deal, count);
+    assert(over); // the only worker has nothing claimed
+    (void)over;
+    run->in_flight--;
+    run->at = deal->command;
+    run->unit = deal->first + next;
+    run->units = run->unit + count;
+    return true;
+}
+
+// Gives the worker to others although units are dealt out: those who are on the run too go on with
+// them, or they are taken back and the run is put back on the list. False if neither can be done
+// now.
+static bool drive_leave_dealt(drive_t *d)
+{
+    cpu_run_t *run = d->run;
+    lock_enter(&run->lock);
+    if (run->workers > 1) {
+        run_leave(run);
+        return true;
+    }
+    bool back = run_take_back(run);
+    lock_leave(&run->lock);
+    if (back) run_put_back(run);
+    return back;
+}
+
+// Takes part in a deal for as long as there is something to claim. False if the worker has left the
+// run.
+static bool drive_deal(drive_t *d)
+{
+    uint64_t workers = run_node(d->run)->worker_count, now = clock_ticks();
+    while (!d->has_ended && !d->held && cpu_deal_claim(d->run, workers, &d->chunk)) {
+        d->start = now;
+        drive_chunk(d);
+        now = clock_ticks();
+        drive_end_dealt(d, now);
+        if (!d->has_ended && drive_should_yield(d, now) && drive_leave_dealt(d)) return false;
+    }
+    return true;
 }
 
 // Works on a run together with others. True if it is to be gone on with alone, false if the worker
@@ -379,6 +470,7 @@ static step_t drive_step(drive_t *d)
 static bool drive_shared(drive_t *d)
 {
     for (;;) {
+        if (!drive_deal(d)) return false;
         switch (drive_step(d)) {
         case STEP_CHUNK: drive_chunk(d); break;
         case STEP_ALONE: d->alone = true; return true;
@@ -398,7 +490,7 @@ static void drive_open_early(drive_t *d)
     cpu_run_t *run = d->run;
     uint64_t units = d->chunk.count + run->units - run->unit;
     uint32_t cost = cpu_command_cost(d->chunk.command);
-    if (cost && units < 2 * run_device(run)->share_ticks / cost) return;
+    if (cost && units < 4 * run_device(run)->share_ticks / cost) return;
     run->stage_start = d->start;
     cpu_node_open(run_node(run), run);
     d->alone = false;
@@ -418,8 +510,11 @@ static bool drive_weigh(drive_t *d, bool more)
         run_put_back(run);
         return false;
     }
-    bool many = run_node(run)->worker_count > 1;
-    if (!many || (!device->shuffle && now - run->stage_start <= device->share_ticks)) return true;
+    if (run_node(run)->worker_count < 2) return true;
+    uint32_t cost = cpu_command_cost(run->at);
+    bool nearly = run->units && run->units - run->unit < 2 * device->share_ticks / (cost + 1);
+    bool worth = now - run->stage_start > device->share_ticks && !nearly;
+    if (!worth && !device->shuffle) return true;
     cpu_node_open(run_node(run), run);
     d->alone = false;
     return false;
@@ -534,6 +629,10 @@ static void run_init(cpu_run_t *run)
     run->lock = (lock_t){0};
     atomic_store_explicit(&run->open, 0, memory_order_relaxed);
     atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&run->deal, 0, memory_order_relaxed);
+    for (int i = 0; i < CPU_DEALS; i++)
+        atomic_store_explicit(&run->deals[i].left, 0, memory_order_relaxed);
+    run->deal_slot = 0;
 }
 
 // Commands that touch no memory of the application and run no code of it: not worth a thread.
