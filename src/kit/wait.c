@@ -31,8 +31,8 @@ static void wait_fire(waiter_t *waiter, keel_status_t failure)
     wait_note(wait, (size_t)(entry - wait->entries), failure);
     _Atomic uint32_t *word = &wait->word;
     uint32_t old = atomic_load_explicit(word, memory_order_relaxed);
-    // The descriptor is written before the count goes down, for afterwards the wait may be gone; and
-    // again if others have counted down meanwhile, since whoever is last must have written it.
+    // The descriptor is written before the count goes down, for afterwards the wait may be gone;
+    // and again if others have counted down meanwhile, since whoever is last must have written it.
     // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at
     // zero.
     do {

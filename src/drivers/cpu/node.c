@@ -52,6 +52,10 @@ static void level_append(cpu_node_t *node, cpu_queue_t *queue)
 void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
 {
     cpu_queue_t *queue = (cpu_queue_t *)(void *)run->base.queue;
+    // Once it is listed it may be run, and its device be closed, before we have roused anybody;
+    // only a worker of the node can be sure that the node stays.
+    bool own = cpu_this_worker && cpu_this_worker->node == node;
+    if (!own) keel_queue_retain(&queue->base);
     lock_enter(&node->lock);
     if (!queue->ready) {
         queue->ready_last = &queue->ready;
@@ -71,6 +75,7 @@ void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
     atomic_store(&node->ready_mask, mask | 1u << queue->level); // see the top
     lock_leave(&node->lock);
     cpu_node_rouse(node);
+    if (!own) keel_queue_release(&queue->base);
 }
 
 static uint64_t random_next(uint64_t *state)

@@ -493,6 +493,7 @@ static void drive_open_early(drive_t *d)
     if (cost && units < 4 * run_device(run)->share_ticks / cost) return;
     run->stage_start = d->start;
     cpu_node_open(run_node(run), run);
+    d->start = clock_ticks(); // waking others is not the kernel's time
     d->alone = false;
 }
 
