@@ -4,6 +4,7 @@
 #define TOOLS_COMMANDS_H_
 
 int command_devices(int argc, char **argv);
+int command_sim(int argc, char **argv);
 int command_version(int argc, char **argv);
 
 #endif

@@ -17,6 +17,7 @@ static const struct command_t {
     {"conformance", conformance_main, "test whether a device does what Keel promises"},
     {"graphs", graphs_main, "run random submission graphs and compare them with a model"},
     {"stress", stress_main, "make very many small submissions and look for lost wake-ups"},
+    {"sim", command_sim, "run a program that finds software AMD GPUs below its ROCm"},
     {"bench", bench_main, "measure Keel beside its peers"},
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine as the runtime sees it: a CPU node and a node for each GPU, linked all to all.
+// The machine as the runtime sees it: a CPU node and a node for each GPU. Each GPU has a link to
+// the CPU and to every other GPU. There is none from the CPU to a GPU, which would say that the
+// host may touch the GPU's memory.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +72,6 @@ static void cpu_properties(HsaNodeProperties *out)
     out->NumCPUCores = (HSAuint32)sysconf(_SC_NPROCESSORS_ONLN);
     out->NumMemoryBanks = 1;
     out->NumCaches = 2;
-    out->NumIOLinks = gpu_count();
     out->MaxEngineClockMhzCCompute = 2000;
     set_names(out, "CPU", "Host");
 }
@@ -202,13 +203,14 @@ HSAKMT_STATUS hsaKmtGetNodeIoLinkProperties(HSAuint32 node, HSAuint32 count,
 {
     if (!node_is(node)) return HSAKMT_STATUS_INVALID_NODE_UNIT;
     unsigned made = 0;
-    for (unsigned other = 0; other <= gpu_count() && made < count; other++) {
+    for (unsigned other = 0; node != NODE_CPU && other <= gpu_count() && made < count; other++) {
         if (other == node) continue;
-        bool peers = node != NODE_CPU && other != NODE_CPU;
-        out[made++] = (HsaIoLinkProperties){.IoLinkType = HSA_IOLINKTYPE_PCIEXPRESS,
+        bool peer = other != NODE_CPU;
+        out[made++] = (HsaIoLinkProperties){.IoLinkType = peer ? HSA_IOLINK_TYPE_XGMI
+                                                               : HSA_IOLINKTYPE_PCIEXPRESS,
                                             .NodeFrom = node,
                                             .NodeTo = other,
-                                            .Weight = peers ? 40 : 20};
+                                            .Weight = peer ? 15 : 20};
     }
     return HSAKMT_STATUS_SUCCESS;
 }

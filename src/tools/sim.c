@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// keel sim: runs a program that finds software AMD GPUs below its ROCm.
+#include "tools/commands.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: keel sim [--gpus=LIST] [--log=LIST] -- PROGRAM [ARGUMENTS]\n"
+    "  --gpus=LIST  gfx900, gfx906, gfx908 or gfx90a, several separated by commas\n"
+    "  --log=LIST   calls, packets, isa: what is written to standard error\n"
+    "  --help       print this\n";
+
+// The folder of the libraries, beside this program in its build.
+static bool find_folder(char *folder, size_t size)
+{
+    char program[3072];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return false;
+    program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (!slash) return false;
+    *slash = 0;
+    int written = snprintf(folder, size, "%s/sim/amd", program);
+    return written > 0 && (size_t)written < size;
+}
+
+// Puts a value before those that a variable has.
+static bool prepend(const char *name, const char *separator, const char *folder, const char *rest)
+{
+    const char *old = getenv(name);
+    size_t size = strlen(folder) + strlen(rest) + (old ? strlen(old) : 0) + 2;
+    char *value = malloc(size);
+    if (!value) return false;
+    snprintf(value, size, "%s%s%s%s", folder, rest, old ? separator : "", old ? old : "");
+    bool set = setenv(name, value, 1) == 0;
+    free(value);
+    return set;
+}
+
+static bool option(const char *argument, const char *name, const char *variable)
+{
+    size_t length = strlen(name);
+    return !strncmp(argument, name, length) && setenv(variable, argument + length, 1) == 0;
+}
+
+int command_sim(int argc, char **argv)
+{
+    char folder[4096], library[4160];
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--") != 0 && argv[i][0] == '-') {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (!option(argv[i], "--gpus=", "KEEL_SIM_GPUS") &&
+            !option(argv[i], "--log=", "KEEL_SIM_LOG")) {
+            fprintf(stderr, "keel sim: no option is called %s\n%s", argv[i], usage);
+            return 2;
+        }
+        i++;
+    }
+    if (i < argc && strcmp(argv[i], "--") == 0) i++;
+    if (i == argc) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    bool found = find_folder(folder, sizeof folder);
+    if (found) snprintf(library, sizeof library, "%s/libhsakmt.so.1", folder);
+    if (!found || access(library, R_OK) != 0) {
+        fprintf(stderr,
+                "keel sim: no libhsakmt.so.1 in sim/amd beside this program; it is built where "
+                "libhsakmt-dev and libhsa-runtime-dev are installed\n");
+        return 1;
+    }
+    if (!prepend("LD_LIBRARY_PATH", ":", folder, "") ||
+        !prepend("LD_PRELOAD", " ", folder, "/libsimkfd.so") ||
+        !prepend("PATH", ":", folder, "/bin")) {
+        fprintf(stderr, "keel sim: memory is short\n");
+        return 1;
+    }
+    execvp(argv[i], argv + i);
+    fprintf(stderr, "keel sim: %s: %s\n", argv[i], strerror(errno));
+    return 127;
+}
