@@ -7,7 +7,16 @@
 static keel_ref_t ref_build(run_t *run, span_t span, uint8_t device)
 {
     if (span.slot) return keel_slot(span.id, span.offset, span.length);
-    return keel_span(run->buffers[span.id][device], span.offset, span.length);
+    keel_ref_t ref = keel_span(run->buffers[span.id][device], span.offset, span.length);
+    // The same bytes can be said in several ways.
+    uint32_t way = (span.offset ^ span.length) & 3;
+    if (way < 2 && span.offset >= PART_OFFSET && run->parts[span.id][device]) {
+        ref.buffer = run->parts[span.id][device];
+        ref.offset -= PART_OFFSET;
+    }
+    bool to_the_end = span.offset + span.length == run->graph->spaces[span.id].size;
+    if (way % 2 && to_the_end) ref.length = KEEL_WHOLE;
+    return ref;
 }
 
 static keel_op_t kernel_build(run_t *run, size_t action, uint8_t device, const op_t *op,
@@ -66,8 +75,8 @@ static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t 
     case OP_FILL: return keel_op_fill(refs[0], op->numbers[0], op->numbers[1]);
     case OP_UPDATE: return update_build(op, built, at);
     case OP_COPY: return keel_op_copy(refs[0], refs[1]);
-    case OP_ALLOCA: return keel_op_alloca(refs[0].buffer);
-    case OP_DEALLOCA: return keel_op_dealloca(refs[0].buffer);
+    case OP_ALLOCA: return keel_op_alloca(run->buffers[spans[0].id][device]);
+    case OP_DEALLOCA: return keel_op_dealloca(run->buffers[spans[0].id][device]);
     case OP_READ: return keel_op_read(run->files[spans[0].id][device], spans[0].offset, refs[1]);
     case OP_WRITE: return keel_op_write(refs[0], run->files[spans[1].id][device], spans[1].offset);
     case OP_CALL: return call_build(run, action, op);

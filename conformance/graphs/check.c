@@ -105,6 +105,47 @@ bool signals_check(const graph_t *graph, check_t *check)
     return true;
 }
 
+// The action that does this to a space, or -1.
+static int action_of(const graph_t *graph, op_kind_t kind, size_t space)
+{
+    for (size_t i = 0; i < graph->action_count; i++)
+        for (size_t j = 0; j < graph->actions[i].op_count; j++)
+            if (graph->actions[i].ops[j].kind == kind &&
+                graph->actions[i].ops[j].spans[0].id == space)
+                return (int)i;
+    return -1;
+}
+
+// Whether the buffer `first` of a tight pool is sure to make room for `second`.
+static bool makes_room(const graph_t *graph, const order_t *order, size_t first, size_t second)
+{
+    int took = action_of(graph, OP_ALLOCA, first), take = action_of(graph, OP_ALLOCA, second);
+    int give = action_of(graph, OP_DEALLOCA, first);
+    if (give < 0 || took < 0 || take < 0) return false;
+    return order->before[take] & action_bit((size_t)took) &&
+           order->issued[take] & action_bit((size_t)give) &&
+           !(order->before[give] & action_bit((size_t)take));
+}
+
+bool pools_check(const graph_t *graph, check_t *check)
+{
+    for (size_t i = 0; i < graph->space_count; i++) {
+        const space_t *a = &graph->spaces[i];
+        if (a->kind != SPACE_POOL || a->pool != TIGHT_POOL) continue;
+        if (action_of(graph, OP_ALLOCA, i) < 0) continue;
+        if (graph->failures)
+            return check_problem(check, "b%zu: where failures are, no pool may be tight", i);
+        for (size_t j = 0; j < i; j++) {
+            const space_t *b = &graph->spaces[j];
+            if (b->kind != SPACE_POOL || b->pool != TIGHT_POOL || b->device != a->device) continue;
+            if (action_of(graph, OP_ALLOCA, j) < 0) continue;
+            if (!makes_room(graph, &check->order, i, j) && !makes_room(graph, &check->order, j, i))
+                return check_problem(check, "b%zu and b%zu may want the tight pool at once", j, i);
+        }
+    }
+    return true;
+}
+
 bool control_check(const graph_t *graph, check_t *check)
 {
     model_t *model = malloc(sizeof *model);
@@ -139,5 +180,5 @@ bool graph_check(const graph_t *graph, check_t *check)
     if (!shape_check(graph, check)) return false;
     order_compute(graph, &check->order);
     return end_check(graph, check) && signals_check(graph, check) && hazards_check(graph, check) &&
-           control_check(graph, check);
+           pools_check(graph, check) && control_check(graph, check);
 }

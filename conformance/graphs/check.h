@@ -21,6 +21,7 @@ bool shape_check(const graph_t *graph, check_t *check);   // numbers in range, b
 bool end_check(const graph_t *graph, check_t *check);     // no deadlock
 bool signals_check(const graph_t *graph, check_t *check); // values of semaphores grow
 bool hazards_check(const graph_t *graph, check_t *check); // memory
+bool pools_check(const graph_t *graph, check_t *check);   // the tight pool never runs out
 bool control_check(const graph_t *graph, check_t *check); // branches and counts
 
 // Whether the last of `ops` is ordered after those of the others that it has memory in common with.

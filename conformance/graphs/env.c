@@ -25,12 +25,16 @@ keel_status_t env_queues(const env_device_t *device, keel_queue_t **queues)
 
 static keel_status_t pools_open(env_device_t *device)
 {
-    keel_pool_options_t any = {.name = "any"}, blocks = {.name = "blocks"};
+    static const keel_pool_options_t options[POOLS] = {
+        [1] = {.name = "any size"},
+        [2] = {.name = "blocks", .block_size = SPACE_SIZE},
+        [TIGHT_POOL] = {.name = "tight", .block_size = SPACE_SIZE, .limit = SPACE_SIZE},
+    };
     if (!(keel_device_caps(device->device)->bits & KEEL_CAP_QUEUE_ALLOCA)) return NULL;
-    blocks.block_size = SPACE_SIZE;
     device->pools[0] = keel_pool_retain(keel_device_pool(device->device, 0));
-    KEEL_TRY(keel_pool_create(device->device, &any, &device->pools[1]));
-    return keel_pool_create(device->device, &blocks, &device->pools[2]);
+    for (size_t i = 1; i < POOLS; i++)
+        KEEL_TRY(keel_pool_create(device->device, &options[i], &device->pools[i]));
+    return NULL;
 }
 
 static keel_status_t kernels_load(env_device_t *device)
@@ -75,7 +79,7 @@ void env_close(env_t *env)
     for (size_t i = 0; i < env->count; i++) {
         env_device_t *device = &env->devices[i];
         keel_executable_release(device->executable);
-        for (size_t j = 0; j < ENV_POOLS; j++) keel_pool_release(device->pools[j]);
+        for (size_t j = 0; j < POOLS; j++) keel_pool_release(device->pools[j]);
         for (size_t j = 0; j < MAX_QUEUES; j++) keel_queue_release(device->queues[j]);
         keel_device_release(device->device);
     }

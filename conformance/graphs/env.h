@@ -8,12 +8,10 @@
 
 #include <keel/keel.h>
 
-enum { ENV_POOLS = 3 }; // the device's own, one of any size, one of blocks
-
 typedef struct env_device_t {
     keel_device_t *device;
     keel_queue_t *queues[MAX_QUEUES]; // the first is the device's own
-    keel_pool_t *pools[ENV_POOLS];
+    keel_pool_t *pools[POOLS];
     keel_executable_t *executable;
     keel_entry_t entries[OP_KINDS]; // of operations that are kernels
 } env_device_t;

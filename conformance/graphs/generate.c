@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/generator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,22 +36,26 @@ static void devices_generate(generator_t *generator)
 static void space_add(generator_t *generator, space_kind_t kind, uint8_t device, uint16_t size)
 {
     graph_t *graph = generator->graph;
+    assert(graph->space_count < MAX_SPACES);
     space_t *space = &graph->spaces[graph->space_count++];
     space->kind = (uint8_t)kind;
     space->device = device;
     space->size = size;
     space->node =
         (uint8_t)random_below(&generator->random, generator->options->devices[device].nodes);
-    space->pool = (uint8_t)random_below(&generator->random, 3);
+    space->pool =
+        generator->tight ? TIGHT_POOL : (uint8_t)random_below(&generator->random, TIGHT_POOL);
 }
 
 static void spaces_generate(generator_t *generator)
 {
     random_t *random = &generator->random;
+    generator->tight = !generator->graph->failures && random_chance(random, 30);
     for (size_t i = 0; i < generator->device_count; i++) {
         uint8_t device = generator->devices[i];
         uint32_t buffers = random_range(random, 1, 3);
-        uint32_t pools = generator->bits & KEEL_CAP_QUEUE_ALLOCA ? random_below(random, 3) : 0;
+        uint32_t pools = generator->tight ? 4 : random_below(random, 3);
+        if (!(generator->bits & KEEL_CAP_QUEUE_ALLOCA)) pools = 0;
         generator->control[device] = generator->graph->space_count;
         space_add(generator, SPACE_BUFFER, device, SPACE_SIZE);
         for (uint32_t j = 0; j < buffers; j++)
@@ -76,9 +81,7 @@ static void objects_generate(generator_t *generator)
         graph->semaphores[i].initial = random_chance(random, 70) ? 0 : random_below(random, 5);
     }
     graph->recording_count = (uint8_t)random_below(random, 5);
-    for (size_t i = 0; i < graph->recording_count; i++)
-        recording_generate(generator, &graph->recordings[i], &generator->has_cell[i],
-                           &generator->reads_cell[i]);
+    for (size_t i = 0; i < graph->recording_count; i++) recording_generate(generator, i);
 }
 
 static void draft_begin(generator_t *generator, action_kind_t kind)
@@ -128,8 +131,10 @@ static void draft_noise(generator_t *generator, uint32_t most)
 // What placing the draft has made true.
 static void draft_done(generator_t *generator, size_t index)
 {
-    for (size_t i = 0; i < generator->graph->space_count; i++)
+    for (size_t i = 0; i < generator->graph->space_count; i++) {
         if (generator->pool_actions[i] == THE_DRAFT) generator->pool_actions[i] = (uint8_t)index;
+        if (generator->pool_allocas[i] == THE_DRAFT) generator->pool_allocas[i] = (uint8_t)index;
+    }
     for (size_t d = 0; d < MAX_DEVICES; d++)
         for (size_t c = 0; c < CELLS; c++)
             if (generator->cells[d][c] == THE_DRAFT_CELL) generator->cells[d][c] = (int8_t)index;
@@ -140,7 +145,7 @@ static void submit_generate(generator_t *generator)
 {
     random_t *random = &generator->random;
     draft_begin(generator, ACTION_SUBMIT);
-    draft_ops(generator, random_below(random, 6));
+    draft_ops(generator, random_below(random, 7));
     if (random_chance(random, 25)) draft_noise(generator, 2);
     size_t index = draft_place(generator);
     draft_done(generator, index);
@@ -206,8 +211,8 @@ static void host_generate(generator_t *generator)
 // Small graphs find most, and are read with most pleasure; a few are large.
 static uint32_t size_choose(generator_t *generator)
 {
-    uint32_t most = random_chance(&generator->random, 20) ? 40 : 16;
-    return random_range(&generator->random, 4, most);
+    uint32_t most = random_chance(&generator->random, 25) ? 40 : 18;
+    return random_range(&generator->random, 5, most);
 }
 
 void graph_generate(const generate_options_t *options, uint64_t seed, graph_t *graph)

@@ -213,9 +213,12 @@ static void execute_op(generator_t *generator)
     op.numbers[0] = index;
     op.span_count = recording->slot_count;
     if (recording->device != draft->device || generator->shot[index]) return;
+    if (generator->aborts[index] && generator->draft_pool) return;
     if (!table_fill(generator, index, &op)) return;
     if (!execute_check(graph, &op, draft->device, &generator->check)) return;
-    if (draft_add(generator, &op)) generator->shot[index] = recording->one_shot;
+    if (!draft_add(generator, &op)) return;
+    generator->shot[index] = recording->one_shot;
+    generator->draft_fails |= generator->aborts[index];
 }
 
 static void call_op(generator_t *generator)
@@ -248,6 +251,27 @@ static void file_op(generator_t *generator)
     draft_add(generator, &op);
 }
 
+// Whether a buffer of the tight pool may have its memory: all others have given theirs back, or
+// will have, in submissions made before.
+static bool tight_follow(generator_t *generator, size_t space)
+{
+    const graph_t *graph = generator->graph;
+    uint64_t after = 0, firm = 0;
+    for (size_t i = 0; i < graph->space_count; i++) {
+        const space_t *other = &graph->spaces[i];
+        bool rival = i != space && other->kind == SPACE_POOL && other->pool == TIGHT_POOL &&
+                     other->device == graph->spaces[space].device;
+        if (!rival || generator->pool_states[i] == POOL_NEW) continue;
+        if (generator->pool_states[i] == POOL_LIVE || generator->pool_actions[i] == THE_DRAFT)
+            return false;
+        after |= action_bit(generator->pool_actions[i]);
+        firm |= action_bit(generator->pool_allocas[i]);
+    }
+    generator->draft.after |= after;
+    generator->draft_firm |= firm;
+    return true;
+}
+
 // Gives memory to a pool's buffer, uses it at once, or takes it away.
 static void pool_op(generator_t *generator)
 {
@@ -260,10 +284,14 @@ static void pool_op(generator_t *generator)
     if (what->kind != SPACE_POOL || what->device != generator->draft.device) return;
     if (*state == POOL_GONE || generator->draft_fails) return;
     op_t op = op_make(*state == POOL_NEW ? OP_ALLOCA : OP_DEALLOCA);
-    if (op.kind == OP_DEALLOCA && random_chance(&generator->random, 30)) return;
+    if (op.kind == OP_DEALLOCA && random_chance(&generator->random, generator->tight ? 5 : 30))
+        return;
     op.spans[0].id = (uint8_t)space;
     op.spans[0].length = what->size;
-    if (generator->draft.op_count + 3u > MAX_OPS || !draft_add(generator, &op)) return;
+    if (generator->draft.op_count + 3u > MAX_OPS) return;
+    bool tight = op.kind == OP_ALLOCA && what->pool == TIGHT_POOL;
+    if (tight && !tight_follow(generator, space)) return;
+    draft_add(generator, &op);
     generator->draft_pool = true;
     if (op.kind == OP_DEALLOCA) {
         pool_follow(generator, space);
@@ -277,7 +305,7 @@ static void pool_op(generator_t *generator)
     fill.numbers[1] = 4;
     draft_add(generator, &fill);
     *state = POOL_LIVE;
-    generator->pool_actions[space] = THE_DRAFT;
+    generator->pool_actions[space] = generator->pool_allocas[space] = THE_DRAFT;
 }
 
 static bool stale_choose(generator_t *generator, op_t *op)
@@ -303,7 +331,7 @@ static void failing_op(generator_t *generator)
     random_t *random = &generator->random;
     uint8_t device = generator->draft.device;
     op_t op;
-    if (generator->draft_pool) return;
+    if (generator->draft_pool || generator->draft_fails) return;
     bool stale = random_chance(random, 50) && stale_choose(generator, &op);
     if (!stale && generator->draft.queue != TRANSFER_QUEUE && random_chance(random, 50)) {
         op = op_make(OP_ABORT);
@@ -361,7 +389,7 @@ void draft_ops(generator_t *generator, uint32_t count)
             call_op(generator);
         } else if (dice < 24) {
             file_op(generator);
-        } else if (dice < 34) {
+        } else if (dice < 34 || (generator->tight && dice > 80)) {
             pool_op(generator);
         } else if (dice < 40) {
             cell_op(generator);

@@ -11,6 +11,7 @@ enum { SLOT_SPACE = 100, MAX_NESTING = 2 };
 typedef struct maker_t {
     generator_t *generator;
     recording_t *recording;
+    size_t index;
     span_t table[MAX_SPANS];
     size_t data_slots;
     bool cell; // the last slot is a cell, to be written
@@ -201,11 +202,24 @@ static void add_static(maker_t *maker)
     }
 }
 
-void recording_generate(generator_t *generator, recording_t *recording, bool *has_cell,
-                        bool *reads_cell)
+// A kernel that fails, where it is executed once: the failure carries the number of that action.
+static void add_abort(maker_t *maker)
 {
+    op_t op = op_make(OP_ABORT);
+    if (!maker->data_slots || maker_room(maker) < 2) return;
+    op.spans[0].slot = true;
+    op.spans[0].length = 16;
+    op.groups[0] = 3;
+    op.groups[1] = op.groups[2] = 1;
+    op.numbers[0] = random_below(&maker->generator->random, 3);
+    maker->generator->aborts[maker->index] = maker_add(maker, &op);
+}
+
+void recording_generate(generator_t *generator, size_t index)
+{
+    recording_t *recording = &generator->graph->recordings[index];
     random_t *random = &generator->random;
-    maker_t maker = {generator, recording, {{0}}, 0, false, 0, 0};
+    maker_t maker = {.generator = generator, .recording = recording, .index = index};
     recording->used = true;
     recording->one_shot = random_chance(random, 25);
     recording->prepare = random_chance(random, 30);
@@ -213,16 +227,18 @@ void recording_generate(generator_t *generator, recording_t *recording, bool *ha
     maker.data_slots = random_below(random, MAX_SPANS);
     maker.cell = random_chance(random, 60);
     recording->slot_count = (uint8_t)(maker.data_slots + maker.cell);
-    *has_cell = maker.cell;
-    *reads_cell = maker.cell && random_chance(random, 40);
+    generator->has_cell[index] = maker.cell;
+    generator->reads_cell[index] = maker.cell && random_chance(random, 40);
     for (uint8_t i = 0; i < recording->slot_count; i++) {
         span_t span = {false, (uint8_t)(SLOT_SPACE + i), 0, SLOT_SIZE};
         maker.table[i] = span;
     }
-    if (*reads_cell) {
+    if (generator->reads_cell[index]) {
         add_static(&maker);
         maker.cell = false;
     }
     uint32_t pieces = random_range(random, 1, 4);
     for (uint32_t i = 0; i < pieces; i++) add_work(&maker);
+    bool abort = generator->graph->failures && recording->one_shot && random_chance(random, 30);
+    if (abort) add_abort(&maker);
 }

@@ -33,13 +33,16 @@ typedef struct generator_t {
     size_t device_count;
     uint32_t bits; // of keel_cap_t that they all have
     uint8_t threads;
+    bool tight;                       // all pools are tight ones, and much used
     uint8_t control[MAX_DEVICES];     // the space that holds a device's cells
     int8_t cells[MAX_DEVICES][CELLS]; // the action that last wrote the whole cell, or -1
     bool reads_cell[MAX_RECORDINGS];  // the last slot is a cell that must have been written
     bool has_cell[MAX_RECORDINGS];    // the last slot is a cell
     uint8_t pool_states[MAX_SPACES];  // pool_state_t
     uint8_t pool_actions[MAX_SPACES]; // that changed it
+    uint8_t pool_allocas[MAX_SPACES]; // that gave it its memory
     bool shot[MAX_RECORDINGS];        // used up
+    bool aborts[MAX_RECORDINGS];      // holds a kernel that fails
     uint64_t failing;                 // actions that fail by themselves
     action_t draft;
     uint64_t draft_firm; // actions it must be a certain successor of
@@ -58,8 +61,7 @@ bool memory_op(generator_t *generator, uint8_t device, bool kernels, op_t *op);
 void kernel_grid(generator_t *generator, op_t *op);
 op_t op_make(op_kind_t kind);
 
-void recording_generate(generator_t *generator, recording_t *recording, bool *has_cell,
-                        bool *reads_cell);
+void recording_generate(generator_t *generator, size_t index);
 
 // Orders the draft and puts it into the graph. Returns its number; a host action for which there is
 // no room is forgotten.

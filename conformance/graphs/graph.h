@@ -16,7 +16,7 @@ enum {
     MAX_DEVICES = 8,
     MAX_QUEUES = 4, // of a device
     MAX_THREADS = 8,
-    MAX_SPACES = 24,
+    MAX_SPACES = 32,
     SPACE_SIZE = 256, // bytes, at most
     MAX_SEMAPHORES = 8,
     MAX_RECORDINGS = 8,
@@ -115,7 +115,7 @@ typedef struct space_t {
     uint8_t kind; // space_kind_t
     uint8_t device;
     uint8_t node;
-    uint8_t pool; // 0: the device's, else one that the test made
+    uint8_t pool; // 0: the device's, else one that the test made; see TIGHT_POOL
     uint16_t size;
 } space_t;
 
@@ -181,6 +181,9 @@ typedef struct graph_t {
 
 // The queue of each device that takes no dispatches and recordings.
 enum { TRANSFER_QUEUE = 2 };
+// The pool of each device that holds one buffer: an alloca, which comes after that of the buffer
+// before, waits there for its dealloca, which must have been submitted. Only where nothing fails.
+enum { TIGHT_POOL = 3, POOLS };
 
 static inline uint64_t action_bit(size_t action)
 {

@@ -74,13 +74,24 @@ static keel_status_t queues_make(run_t *run)
     return NULL;
 }
 
+static keel_status_t parts_make(run_t *run, size_t index)
+{
+    for (size_t d = 0; d < run->env->count; d++) {
+        keel_buffer_t *whole = run->buffers[index][d];
+        if (whole && keel_buffer_size(whole) > PART_OFFSET)
+            KEEL_TRY(keel_buffer_subspan(whole, PART_OFFSET, KEEL_WHOLE, &run->parts[index][d]));
+    }
+    return NULL;
+}
+
 bool objects_make(run_t *run)
 {
     const graph_t *graph = run->graph;
     bool good = run_good(run, queues_make(run), "making a queue");
     for (size_t i = 0; i < MAX_SPACES; i++) run->fds[i] = -1;
     for (size_t i = 0; good && i < graph->space_count; i++)
-        good = run_good(run, space_make(run, i), "making a buffer");
+        good = run_good(run, space_make(run, i), "making a buffer") &&
+               run_good(run, parts_make(run, i), "making a subspan");
     for (size_t i = 0; good && i < graph->semaphore_count; i++) {
         keel_semaphore_options_t options = {.initial = graph->semaphores[i].initial,
                                             .name = "semaphore of a graph"};
@@ -119,6 +130,7 @@ void objects_release(run_t *run)
     for (size_t i = 0; i < MAX_SEMAPHORES; i++) keel_semaphore_release(run->semaphores[i]);
     for (size_t i = 0; i < MAX_SPACES; i++) {
         for (size_t d = 0; d < MAX_DEVICES; d++) {
+            keel_buffer_release(run->parts[i][d]);
             keel_buffer_release(run->buffers[i][d]);
             keel_file_release(run->files[i][d]);
         }

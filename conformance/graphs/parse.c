@@ -220,7 +220,7 @@ static void space_take(cursor_t *c, graph_t *graph)
     space->kind = (uint8_t)choice_take(c, space_words);
     space->device = (uint8_t)option_take(c, "device", MAX_DEVICES);
     space->node = (uint8_t)option_take(c, "node", 256);
-    space->pool = (uint8_t)option_take(c, "pool", 3);
+    space->pool = (uint8_t)option_take(c, "pool", POOLS);
     space->size = (uint16_t)option_take(c, "size", SPACE_SIZE + 1);
 }
 

@@ -182,8 +182,9 @@ static bool graph_play(run_t *run)
     memset(handles, 0, sizeof handles);
     if (!threads_start(run, threads, handles)) abort();
     bool ended = threads_await(run);
-    if (!ended && !run->outcome->problem[0]) graph_observe(run);
-    if (!ended || !graph_observe(run)) return false;
+    bool seen = (ended || !run->outcome->problem[0]) && graph_observe(run);
+    if (!ended && seen) run_problem(run, "a thread was blocked for too long");
+    if (!ended || !seen) return false;
     pthread_mutex_lock(&run->mutex);
     run->closing = true;
     pthread_cond_broadcast(&run->changed);

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+enum { PART_OFFSET = 16 };
+
 typedef struct run_t run_t;
 
 // What a host call gets.
@@ -29,6 +31,7 @@ struct run_t {
 
     keel_queue_t *queues[MAX_DEVICES][MAX_QUEUES];
     keel_buffer_t *buffers[MAX_SPACES][MAX_DEVICES];
+    keel_buffer_t *parts[MAX_SPACES][MAX_DEVICES]; // each from PART_OFFSET on, if it is that long
     keel_file_t *files[MAX_SPACES][MAX_DEVICES];
     void *shared[MAX_SPACES];
     int fds[MAX_SPACES];

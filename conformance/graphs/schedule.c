@@ -7,6 +7,16 @@ typedef struct needs_t {
     uint64_t end[MAX_ACTIONS];   // before it can end
 } needs_t;
 
+// Whether an action may have to wait for those it comes after to end: deallocas of a tight pool.
+static bool waits_for_memory(const graph_t *graph, const action_t *action)
+{
+    for (size_t i = 0; i < action->op_count; i++)
+        if (action->ops[i].kind == OP_ALLOCA &&
+            graph->spaces[action->ops[i].spans[0].id].pool == TIGHT_POOL)
+            return true;
+    return false;
+}
+
 static void needs_compute(generator_t *generator, size_t index, needs_t *needs)
 {
     const graph_t *graph = generator->graph;
@@ -23,6 +33,8 @@ static void needs_compute(generator_t *generator, size_t index, needs_t *needs)
         size_t signaller = point->own ? point->id : event->action;
         end |= action_bit(signaller) | needs->end[signaller];
     }
+    for (size_t i = 0; i < index && waits_for_memory(graph, action); i++)
+        if (action->after & action_bit(i)) end |= needs->end[i];
     needs->begin[index] = direct;
     for (size_t i = 0; i < index; i++) {
         if (!(direct & action_bit(i))) continue;

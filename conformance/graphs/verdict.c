@@ -112,6 +112,13 @@ uint64_t graph_failing(const graph_t *graph, const order_t *order)
     return failing;
 }
 
+static bool recording_aborts(const recording_t *recording)
+{
+    for (size_t i = 0; i < recording->count; i++)
+        if (recording->commands[i].kind == OP_ABORT) return true;
+    return false;
+}
+
 keel_code_t injected_code(const graph_t *graph, size_t index)
 {
     static const keel_code_t codes[] = {KEEL_ABORTED, KEEL_INTERNAL, KEEL_IO, KEEL_CORRUPT,
@@ -123,6 +130,8 @@ keel_code_t injected_code(const graph_t *graph, size_t index)
         const op_t *op = &action->ops[i];
         if (op->kind == OP_ABORT) return KEEL_ABORTED;
         if (op->kind == OP_CALL && op->numbers[1] >= CALL_FAIL) return mine;
+        if (op->kind == OP_EXECUTE && recording_aborts(&graph->recordings[op->numbers[0]]))
+            return KEEL_ABORTED;
     }
     return KEEL_FAILED_PRECONDITION;
 }

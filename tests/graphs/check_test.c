@@ -149,6 +149,31 @@ static void test_pool(void **state)
     expect_problem(text, "");
 }
 
+// An alloca of a full pool waits for deallocas that were submitted; there must be one.
+static void test_tight_pool(void **state)
+{
+    (void)state;
+    const char *const body = SAMPLE "space 2 pool device=0 pool=3 size=64\n"
+                                    "space 3 pool device=0 pool=3 size=64\n"
+                                    "0 t0 n0 submit q0.0 : alloca b2+0:64\n"
+                                    "1 t1 n1 submit q0.0 wait=@0 : dealloca b2+0:64\n";
+    static const struct {
+        const char *action, *problem;
+    } cases[] = {
+        {"2 t0 n2 submit q0.0 wait=@0 after=1 : alloca b3+0:64\n", ""},
+        {"2 t0 n2 submit q0.0 wait=@1 : alloca b3+0:64\n", ""},
+        {"2 t0 n2 submit q0.0 wait=@0 : alloca b3+0:64\n",
+         "b2 and b3 may want the tight pool at once"},
+        {"2 t0 n2 submit q0.0 after=1 : alloca b3+0:64\n",
+         "b2 and b3 may want the tight pool at once"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "%s%s", body, cases[i].action);
+        expect_problem(text, cases[i].problem);
+    }
+}
+
 // Whatever edge is taken from a generated graph, it is either found missing or was not needed: no
 // conflicting pair depended on it.
 static void test_lost_edges(void **state)
@@ -184,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_unordered_signals),
         cmocka_unit_test(test_soft_control),
+        cmocka_unit_test(test_tight_pool),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_lost_edges),
     };

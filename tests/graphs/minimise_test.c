@@ -36,7 +36,8 @@ static void test_one_operation(void **state)
         if (!fails_with_copy(NULL, &graph)) continue;
         tried += graph_minimise(&graph, fails_with_copy, NULL, UINT64_MAX);
         assert_string_equal(sample_problem(&graph), "");
-        assert_int_equal(action_total(&graph), 1);
+        // Buffers of pools need another action, which gives them memory.
+        assert_in_range(action_total(&graph), 1, 2);
         assert_int_equal(op_total(&graph, OP_COPY), 1);
     }
     assert_true(tried > 100);
