@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does it last? A million submissions of one group, chained in batches of `repeat` with a wait
-// after each batch. A sample is a batch, per submission.
+// after each batch. The first ones are held back until they are complete. A sample is a batch, per
+// submission.
 #include "rig.h"
 
 #include <stdlib.h>
@@ -11,11 +12,14 @@ enum { WARM_BATCHES = 10, EDGE_BATCHES = 100 };
 typedef struct endure_t {
     setting_t setting;
     rig_t rig;
+    keel_semaphore_t *gate;
+    uint64_t gate_value;
 } endure_t;
 
 static void endure_end(void *state)
 {
     endure_t *self = state;
+    keel_semaphore_release(self->gate);
     rig_close(&self->rig);
     free(self);
 }
@@ -39,15 +43,19 @@ static keel_status_t endure_begin(const setting_t *setting, void **state)
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *state = self;
     self->setting = *setting;
-    return rig_open(&self->rig, setting);
+    KEEL_TRY(rig_open(&self->rig, setting));
+    return keel_semaphore_create(self->rig.device, NULL, &self->gate);
 }
 
-static keel_status_t batch_run(endure_t *self, const keel_op_t *op)
+// With `gate`, none starts before all are submitted: the most that can be in flight at once.
+static keel_status_t batch_run(endure_t *self, const keel_op_t *op, bool gate)
 {
-    keel_point_t last;
-    KEEL_TRY(keel_queue_run(self->rig.queue, KEEL_NO_WAITS, *op, &last));
+    keel_point_t last, opened = keel_point(self->gate, ++self->gate_value);
+    if (!gate) KEEL_TRY(keel_semaphore_signal(self->gate, opened.value));
+    KEEL_TRY(keel_queue_run(self->rig.queue, KEEL_AFTER(opened), *op, &last));
     for (uint32_t i = 1; i < self->setting.job.repeat; i++)
         KEEL_TRY(keel_queue_run(self->rig.queue, KEEL_AFTER(last), *op, &last));
+    if (gate) KEEL_TRY(keel_semaphore_signal(self->gate, opened.value));
     return rig_wait(last);
 }
 
@@ -61,7 +69,7 @@ static keel_status_t endure_round(void *state, tally_t *tally)
     for (uint32_t b = 0; b < batches; b++) {
         if (b == WARM_BATCHES) KEEL_TRY(resident_bytes(&early));
         uint64_t start = keel_now_ns();
-        KEEL_TRY(batch_run(self, &op));
+        KEEL_TRY(batch_run(self, &op, b < WARM_BATCHES));
         tally_add(tally, (double)(keel_now_ns() - start) / self->setting.job.repeat);
     }
     if (batches < 2 * edge) return NULL;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rig.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,11 +53,11 @@ keel_status_t rig_wait(keel_point_t point)
     return keel_wait(&point, 1, KEEL_ALL, WAIT_SECONDS * UINT64_C(1000000000));
 }
 
-static _Atomic uint64_t allocations;
+static _Thread_local uint64_t allocations;
 
 static void *counted_resize(void *user, void *old, size_t size)
 {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+    allocations++;
     return realloc(old, size);
 }
 
@@ -74,5 +73,5 @@ void rig_watch(void)
 
 uint64_t rig_allocations(void)
 {
-    return atomic_load_explicit(&allocations, memory_order_relaxed);
+    return allocations;
 }

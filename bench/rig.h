@@ -19,7 +19,8 @@ typedef struct rig_t {
 keel_status_t rig_open(rig_t *rig, const setting_t *setting) KEEL_MUST_USE;
 void rig_close(rig_t *rig);
 
-// How often the library has asked for memory since rig_watch, which comes before any other call.
+// How often the library has asked for memory on this thread since rig_watch, which comes before any
+// other call.
 void rig_watch(void);
 uint64_t rig_allocations(void);
 
