@@ -649,6 +649,14 @@ void cpu_run_start(keel_submission_t *submission)
         submission_end(submission, NULL);
         return;
     }
+    const keel_command_t *first = keel_commands_first(&submission->commands);
+    if (submission->commands.count == 1 && first->kind == KEEL_CMD_DEALLOCA) {
+        cpu_chunk_t chunk = {.command = first, .commands = &submission->commands, .count = 1};
+        keel_status_t status = NULL;
+        cpu_chunk_run(run, NULL, &chunk, &status); // which neither waits nor takes long
+        submission_end(submission, status);
+        return;
+    }
     run_init(run);
     cpu_worker_t *worker = cpu_this_worker;
     if (!node->worker_count || !(submission->commands.kinds & ~LIGHT)) {
