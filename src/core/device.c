@@ -13,7 +13,7 @@
 #include "kit/submission.h"
 #include "kit/wait.h"
 
-keel_status_t device_check(const keel_device_t *device)
+keel_status_t device_refusal(const keel_device_t *device)
 {
     CHECK(object_is_ours(&device->object), KEEL_DEVICE_LOST,
           "device '%s' was opened before fork and stayed with the parent process", device->name);

@@ -5,6 +5,26 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "kit/command.h"
+
+// What a dispatch of each entry begins with, if it has nothing special: recording it is then a
+// copy.
+static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable)
+{
+    uint32_t count = executable->entry_count;
+    keel_cmd_dispatch_t *plain = mem_zalloc_aligned(count * sizeof *plain, 16);
+    for (uint32_t i = 0; plain && i < count; i++) {
+        const keel_entry_info_t *info = &executable->entries[i];
+        command_layout(&plain[i], info->bindings, info->constants, 0);
+        plain[i].head.kind = KEEL_CMD_DISPATCH;
+        plain[i].executable = executable;
+        plain[i].kernel = executable->kernels[i];
+        plain[i].entry = i;
+        memcpy(plain[i].group_size, info->group_size, sizeof plain[i].group_size);
+        plain[i].local_memory = info->local_memory;
+    }
+    return plain;
+}
 
 keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_options_t *options,
                                    keel_executable_t **executable)
@@ -21,6 +41,10 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     KEEL_TRY(copy_name(given ? given : "executable", &name));
     keel_executable_t *e = NULL;
     keel_status_t status = device->ops->executable_load(device, options, &e);
+    if (!status && !(e->plain = dispatches_prepare(e))) {
+        device->ops->executable_unload(e);
+        status = status_no_memory();
+    }
     if (status) {
         status = keel_status_wrap(status, "'%s' cannot be loaded", name);
         mem_free(name);
@@ -46,6 +70,7 @@ void keel_executable_release(keel_executable_t *executable)
     if (!executable || !object_release(&executable->object)) return;
     keel_device_t *device = executable->device;
     mem_free(executable->name);
+    mem_free_aligned(executable->plain);
     device->ops->executable_unload(executable);
     live_add(LIVE_EXECUTABLE, -1);
     device_drop(device);

@@ -334,15 +334,21 @@ static const handler_t handlers[] = {
     [KEEL_OP_END] = {"end", record_end, {false, true}},
 };
 
+// That a switch has a case before anything else.
+static bool recorder_is_in_case(const recorder_t *recorder, keel_op_kind_t next)
+{
+    const block_t *block = &recorder->blocks[recorder->depth - 1];
+    bool outside = block->kind == KEEL_OP_SWITCH && !block->last;
+    return !outside || next == KEEL_OP_CASE || next == KEEL_OP_END;
+}
+
 static keel_status_t record_one(recorder_t *recorder, const handler_t *handler, const keel_op_t *op)
 {
     CHECK(handler->allowed[recorder->is_recording], KEEL_INVALID_ARGUMENT,
           "this operation is not for %s", recorder->is_recording ? "recordings" : "submissions");
     CHECK(recorder->commands->count < recorder->device->caps.max_commands, KEEL_RESOURCE_EXHAUSTED,
           "the list has %u commands, which is all the device takes", recorder->commands->count);
-    const block_t *block = recorder->depth ? &recorder->blocks[recorder->depth - 1] : NULL;
-    bool outside = block && block->kind == KEEL_OP_SWITCH && !block->last;
-    CHECK(!outside || op->kind == KEEL_OP_CASE || op->kind == KEEL_OP_END, KEEL_FAILED_PRECONDITION,
+    CHECK(!recorder->depth || recorder_is_in_case(recorder, op->kind), KEEL_FAILED_PRECONDITION,
           "a switch begins with a case");
     return handler->record(recorder, op);
 }

@@ -102,7 +102,7 @@ static keel_status_t counts_check(recorder_t *recorder, const keel_dispatch_t *d
 static bool dispatch_is_plain(const keel_dispatch_t *d)
 {
     return !((unsigned)d->counts_kind | d->group_size.x | d->group_size.y | d->group_size.z |
-             d->local_memory);
+             d->local_memory | (unsigned)d->raw);
 }
 
 static keel_status_t special_check(recorder_t *recorder, const keel_dispatch_t *d,
@@ -119,16 +119,18 @@ static keel_status_t special_check(recorder_t *recorder, const keel_dispatch_t *
 }
 
 // Copies a binding whose buffer is given and suits, and retains it. False: ask binding_check.
-static inline bool binding_write(const keel_device_t *device, const keel_ref_t *from,
-                                 uint32_t access, keel_ref_t *to)
+__attribute__((always_inline)) static inline bool
+binding_write(const keel_device_t *device, const keel_ref_t *from, uint32_t access, keel_ref_t *to)
 {
     keel_buffer_t *buffer = from->buffer;
     uint64_t rest, length = from->length;
     if (!buffer || buffer->device != device) return false;
     if (__builtin_sub_overflow(buffer->size, from->offset, &rest)) return false;
-    if (length == KEEL_WHOLE) length = rest;
-    if (length > rest || !(buffer->usage & KEEL_USAGE_DISPATCH) || (access & ~buffer->access))
-        return false;
+    if (length > rest) {
+        if (length != KEEL_WHOLE) return false;
+        length = rest;
+    }
+    if (!(buffer->usage & KEEL_USAGE_DISPATCH) || (access & ~buffer->access)) return false;
     *to = (keel_ref_t){buffer, from->offset, length, 0};
     object_retain(&buffer->object);
     return true;
@@ -144,20 +146,17 @@ static keel_status_t binding_check(recorder_t *recorder, keel_ref_t *ref, size_t
     return NULL;
 }
 
-// Copies the bindings into the command, checked and retained. After an error none is retained.
-static keel_status_t bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_ref_t *to)
+// The bindings from `i` on, of which one needs a closer look. After an error none is
+// retained.
+static keel_status_t bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_ref_t *to,
+                                    size_t i)
 {
-    static const keel_binding_info_t any = {.access = 0};
-    const keel_binding_info_t *info = d->raw ? &any : d->entry.executable->bindings[d->entry.index];
-    const keel_device_t *device = recorder->device;
-    const keel_ref_t *first = d->bindings.refs, *end = first + d->bindings.count;
-    size_t step = !d->raw;
-    for (const keel_ref_t *from = first; from != end; from++, to++, info += step) {
-        if (__builtin_expect(binding_write(device, from, info->access, to), 1)) continue;
-        *to = *from;
-        keel_status_t status = binding_check(recorder, to, (size_t)(from - first), info->access);
+    const keel_binding_info_t *infos = d->entry.executable->bindings[d->entry.index];
+    for (; i < d->bindings.count; i++) {
+        to[i] = d->bindings.refs[i];
+        keel_status_t status = binding_check(recorder, &to[i], i, d->raw ? 0 : infos[i].access);
         if (!status) continue;
-        while (from-- != first) keel_buffer_release((--to)->buffer);
+        while (i--) keel_buffer_release(to[i].buffer);
         return status;
     }
     return NULL;
@@ -178,65 +177,91 @@ static keel_status_t patches_write(recorder_t *recorder, const keel_dispatch_t *
     return NULL;
 }
 
-// All of the command but what follows its fixed part.
-static void command_fill(keel_cmd_dispatch_t *c, const keel_dispatch_t *d,
-                         const keel_entry_info_t *info, const keel_ref_t *counts)
+// Constants are few as a rule.
+static inline void constants_write(keel_cmd_dispatch_t *c, const void *constants)
 {
-    bool own_size = d->group_size.x != 0;
-    c->executable = d->entry.executable;
-    c->kernel = d->entry.executable->kernels[d->entry.index];
-    c->entry = d->entry.index;
-    memcpy(c->groups, &d->groups, sizeof c->groups);
-    memcpy(c->group_size, own_size ? &d->group_size.x : info->group_size, sizeof c->group_size);
-    c->local_memory = info->local_memory + d->local_memory;
-    c->constant_size = d->constant_size;
-    c->binding_count = (uint16_t)d->bindings.count;
-    c->patch_count = (uint16_t)d->patch_count;
-    c->counts_kind = (uint8_t)d->counts_kind;
-    c->raw = d->raw;
-    c->counts = *counts;
+    unsigned char *to = (unsigned char *)c + c->constants;
+    if (c->constant_size == 16) {
+        memcpy(to, constants, 16);
+        return;
+    }
+    if (!c->constant_size) return;
+    memset((unsigned char *)c + c->patches - 16, 0, 16); // what they leave of their last 16 bytes
+    if (c->constant_size == 8)
+        memcpy(to, constants, 8);
+    else
+        memcpy(to, constants, c->constant_size);
 }
 
-static size_t round_to_16(size_t size)
+// One with nothing special: a copy of what its entry begins with, its bindings and its constants.
+// What is read of `d` is read before the command is written, which the compiler must take for a
+// possible change of it.
+static keel_status_t record_plain(recorder_t *recorder, const keel_dispatch_t *d)
 {
-    return (size + 15) & ~(size_t)15;
+    keel_executable_t *executable = d->entry.executable;
+    const keel_cmd_dispatch_t *plain = &executable->plain[d->entry.index];
+    const keel_binding_info_t *info = executable->bindings[d->entry.index];
+    const keel_ref_t *first = d->bindings.refs, *end = first + d->bindings.count;
+    const keel_device_t *device = recorder->device;
+    const void *constants = d->constants;
+    uint32_t groups[3] = {d->groups.x, d->groups.y, d->groups.z};
+    keel_cmd_dispatch_t *c =
+        commands_append(recorder->commands, KEEL_CMD_DISPATCH, plain->head.size);
+    if (!c) return status_no_memory();
+    *c = *plain;
+    memcpy(c->groups, groups, sizeof c->groups);
+    if (constants) constants_write(c, constants);
+    const keel_ref_t *from = first;
+    for (keel_ref_t *to = c->bindings; from != end; from++, to++, info++)
+        if (__builtin_expect(!binding_write(device, from, info->access, to), 0)) break;
+    size_t done = (size_t)(from - first);
+    keel_status_t status = from == end ? NULL : bindings_write(recorder, d, c->bindings, done);
+    if (__builtin_expect(status != NULL, 0)) {
+        commands_drop(recorder->commands, &c->head);
+        return status;
+    }
+    object_retain(&executable->object);
+    return NULL;
+}
+
+// One that has: counts in memory, a size of its own, raw arguments.
+static keel_status_t record_special(recorder_t *recorder, const keel_dispatch_t *d)
+{
+    const keel_entry_info_t *info = &d->entry.executable->entries[d->entry.index];
+    keel_cmd_dispatch_t fixed = d->entry.executable->plain[d->entry.index];
+    KEEL_TRY(special_check(recorder, d, info, &fixed.counts));
+    command_layout(&fixed, d->bindings.count, d->constant_size, d->patch_count);
+    if (d->group_size.x) memcpy(fixed.group_size, &d->group_size, sizeof fixed.group_size);
+    fixed.local_memory += d->local_memory;
+    fixed.counts_kind = (uint8_t)d->counts_kind;
+    fixed.raw = d->raw;
+
+    keel_cmd_dispatch_t *c =
+        commands_append(recorder->commands, KEEL_CMD_DISPATCH, fixed.head.size);
+    if (!c) return status_no_memory();
+    *c = fixed;
+    memcpy(c->groups, &d->groups, sizeof c->groups);
+    if (c->constant_size) constants_write(c, d->constants);
+    // Refs are checked where they are written, which saves a copy of them.
+    keel_patch_t *patches = (keel_patch_t *)(void *)((char *)c + c->patches);
+    keel_status_t status = patches_write(recorder, d, patches);
+    if (!status) status = bindings_write(recorder, d, c->bindings, 0);
+    if (status) {
+        commands_drop(recorder->commands, &c->head);
+        return status;
+    }
+    for (size_t i = 0; i < d->patch_count; i++) ref_retain(&patches[i].ref);
+    ref_retain(&c->counts);
+    object_retain(&c->executable->object);
+    return NULL;
 }
 
 keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op)
 {
     const keel_dispatch_t *d = &op->as.dispatch;
     const keel_caps_t *caps = &recorder->device->caps;
-    keel_ref_t counts = {0};
     KEEL_TRY(entry_check(recorder, d));
-    const keel_entry_info_t *info = &d->entry.executable->entries[d->entry.index];
-    KEEL_TRY(arguments_check(caps, d, info));
+    KEEL_TRY(arguments_check(caps, d, &d->entry.executable->entries[d->entry.index]));
     if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d));
-    if (!dispatch_is_plain(d)) KEEL_TRY(special_check(recorder, d, info, &counts));
-
-    size_t constants =
-        round_to_16(sizeof(keel_cmd_dispatch_t) + d->bindings.count * sizeof(keel_ref_t));
-    size_t patches = round_to_16(constants + d->constant_size);
-    size_t size = patches + d->patch_count * sizeof(keel_patch_t);
-    keel_cmd_dispatch_t *c = commands_append(recorder->commands, KEEL_CMD_DISPATCH, size);
-    if (!c) return status_no_memory();
-    command_fill(c, d, info, &counts);
-    c->constants = (uint32_t)constants;
-    c->patches = (uint32_t)patches;
-    char *bytes = (char *)c;
-    if (d->constant_size) {
-        memset(bytes + patches - 16, 0, 16); // what the constants leave of it
-        memcpy(bytes + constants, d->constants, d->constant_size);
-    }
-    // Refs are checked where they are written, which saves a copy of them.
-    keel_patch_t *patched = (keel_patch_t *)(void *)(bytes + patches);
-    keel_status_t status = d->patch_count ? patches_write(recorder, d, patched) : NULL;
-    if (!status) status = bindings_write(recorder, d, c->bindings);
-    if (__builtin_expect(status != NULL, 0)) {
-        commands_drop(recorder->commands, &c->head);
-        return status;
-    }
-    for (size_t i = 0; i < d->patch_count; i++) ref_retain(&patched[i].ref);
-    ref_retain(&counts);
-    object_retain(&c->executable->object);
-    return NULL;
+    return dispatch_is_plain(d) ? record_plain(recorder, d) : record_special(recorder, d);
 }

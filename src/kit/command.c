@@ -23,8 +23,12 @@ bool commands_grow(keel_commands_t *commands, size_t end)
 
 void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size)
 {
+    size = (size + 15) & ~(size_t)15;
     keel_command_t *command = commands_append(commands, kind, size);
-    if (command) memset(command + 1, 0, command->size - sizeof *command);
+    if (!command) return NULL;
+    memset(command, 0, size);
+    command->size = (uint32_t)size;
+    command->kind = kind;
     return command;
 }
 

@@ -12,19 +12,30 @@ void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
 // Makes room for `end` bytes in all. False without memory.
 bool commands_grow(keel_commands_t *commands, size_t end);
 
-// As commands_add, but nothing is zeroed: for whoever writes all of it.
+// As commands_add, but nothing is written, the head neither: for whoever writes all of it. `size`
+// is a multiple of 16.
 static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, size_t size)
 {
-    size = (size + 15) & ~(size_t)15;
-    size_t end = commands->size + size;
+    size_t start = commands->size, end = start + size;
     if (__builtin_expect(end > commands->capacity, 0) && !commands_grow(commands, end)) return NULL;
-    keel_command_t *command = (keel_command_t *)(void *)(commands->data + commands->size);
-    command->size = (uint32_t)size;
-    command->kind = kind;
     commands->size = (uint32_t)end;
     commands->count++;
     commands->kinds |= UINT32_C(1) << kind;
-    return command;
+    return commands->data + start;
+}
+
+// Where the parts of a dispatch lie that follow its fixed part, and its size.
+static inline void command_layout(keel_cmd_dispatch_t *c, size_t bindings, size_t constants,
+                                  size_t patches)
+{
+    size_t at = (sizeof *c + bindings * sizeof(keel_ref_t) + 15) & ~(size_t)15;
+    size_t end = (at + constants + 15) & ~(size_t)15;
+    c->constants = (uint32_t)at;
+    c->patches = (uint32_t)end;
+    c->head.size = (uint32_t)((end + patches * sizeof(keel_patch_t) + 15) & ~(size_t)15);
+    c->constant_size = (uint32_t)constants;
+    c->binding_count = (uint16_t)bindings;
+    c->patch_count = (uint16_t)patches;
 }
 
 // Takes back the newest record, which retains nothing yet.

@@ -94,6 +94,8 @@ struct keel_executable_t {
     const keel_entry_info_t *entries;           // [entry_count], the driver's
     const keel_binding_info_t *const *bindings; // [entry_count][entries[i].bindings], the driver's
     void *const *kernels;                       // [entry_count] what the driver calls them
+    struct keel_cmd_dispatch_t
+        *plain; // owned, [entry_count]: what dispatches of an entry begin with
 };
 
 struct keel_recording_t {
