@@ -121,11 +121,11 @@ static bool live_none(void)
     return none;
 }
 
-static bool stress_play(stress_t *stress, const settings_t *settings, const char *uri)
+static bool stress_play(stress_t *stress, double limit_s, const char *uri)
 {
     uint64_t begin = keel_now_ns();
     threads_start(stress);
-    if (!stress_watch(stress, settings->limit_s)) {
+    if (!stress_watch(stress, limit_s)) {
         printf("%s: ", uri);
         hang_tell(stress);
         return false;
@@ -146,22 +146,22 @@ static bool stress_play(stress_t *stress, const settings_t *settings, const char
     return true;
 }
 
-// False if the run failed. What hangs is left behind: the process is to end.
-static bool stress_run(const settings_t *settings, const char *uri)
+bool stress_run(const stress_options_t *options, const char *uri)
 {
     stress_t *stress = calloc(1, sizeof *stress);
     if (!stress) abort();
-    stress->thread_count = (size_t)settings->threads;
-    stress->submissions = (uint64_t)settings->submissions / stress->thread_count;
+    stress->thread_count = options->threads;
+    stress->submissions = options->submissions / options->threads;
+    stress->mute = options->mute;
     keel_status_t status = env_open(&stress->env, &uri, 1);
     for (size_t i = 0; !status && i < stress->thread_count; i++)
-        status = submitter_init(stress, i, (uint64_t)settings->seed);
+        status = submitter_init(stress, i, options->seed);
     if (status) {
         keel_status_print(status, stderr);
         keel_status_release(status);
         return false;
     }
-    if (!stress_play(stress, settings, uri)) return false;
+    if (!stress_play(stress, options->limit_s, uri)) return false;
     for (size_t i = 0; i < stress->thread_count; i++) submitter_finish(&stress->submitters[i]);
     env_close(&stress->env);
     free(stress);
@@ -173,12 +173,16 @@ static int stress_all(const settings_t *settings)
     const char *list = settings->workers;
     bool inline_ = strstr(settings->uri, "inline");
     unsigned passed = 0;
+    stress_options_t run = {.submissions = (uint64_t)settings->submissions,
+                            .seed = (uint64_t)settings->seed,
+                            .threads = (size_t)settings->threads,
+                            .limit_s = settings->limit_s};
     do {
         char uri[200], *end = (char *)list;
         unsigned long workers = strtoul(list, &end, 10);
         snprintf(uri, sizeof uri, "%s%cthreads=%lu", settings->uri,
                  strchr(settings->uri, '?') ? '&' : '?', workers);
-        bool good = stress_run(settings, inline_ ? settings->uri : uri);
+        bool good = stress_run(&run, inline_ ? settings->uri : uri);
         passed += good;
         if (!good) {
             printf("%u passed, 1 failed\n", passed);

@@ -17,6 +17,17 @@ enum {
     STRESS_SLOT = 16,    // bytes
 };
 
+typedef struct stress_options_t {
+    uint64_t submissions, seed;
+    size_t threads;
+    double limit_s; // without progress: a hang
+    bool mute;      // for the test of this tester: questions are not answered
+} stress_options_t;
+
+// Runs it on a device. False, with a report on stdout, if it hangs, computes nonsense or leaves
+// something behind; the process is then of no more use.
+bool stress_run(const stress_options_t *options, const char *uri);
+
 typedef struct stress_t stress_t;
 
 // A thread that submits, and one beside it that only waits for points and answers them.
@@ -48,6 +59,7 @@ struct stress_t {
     _Atomic uint64_t steps; // anything that anybody did: a hang is when it stands still
     _Atomic size_t running;
     _Atomic bool stop; // the echoes
+    bool mute;
     _Atomic(const char *) problem;
 };
 

@@ -177,7 +177,8 @@ void *echo_run(void *user)
         keel_point_t question = keel_point(self->question, value);
         keel_status_t status = keel_wait(&question, 1, KEEL_ALL, KEEL_FOREVER);
         bool stop = atomic_load(&self->stress->stop);
-        if (!status && !stop) status = keel_semaphore_signal(self->answer, value);
+        if (!status && !stop && !self->stress->mute)
+            status = keel_semaphore_signal(self->answer, value);
         keel_status_release(status);
         if (stop) return NULL;
         if (status) {
