@@ -34,22 +34,22 @@ static void wait_remove(action_t *action, size_t at)
 }
 
 // Whether the action brings the semaphore to the point.
-static bool action_reaches(const graph_t *graph, size_t index, const point_t *point)
+static bool action_reaches(const graph_t *graph, const order_t *order, size_t index,
+                           const point_t *point)
 {
-    order_t order;
     bool missing;
     if (point->own) return point->id == index;
-    order_compute(graph, &order);
-    const event_t *event = order_event(graph, &order, point, &missing);
+    const event_t *event = order_event(graph, order, point, &missing);
     return event && event->action == index;
 }
 
-static void waits_redirect(const graph_t *graph, size_t index, action_t *action)
+static void waits_redirect(const graph_t *graph, const order_t *order, size_t index,
+                           action_t *action)
 {
     const action_t *gone = &graph->actions[index];
     bool waited = false;
     for (size_t i = action->wait_count; i-- > 0;) {
-        if (!action_reaches(graph, index, &action->waits[i])) continue;
+        if (!action_reaches(graph, order, index, &action->waits[i])) continue;
         wait_remove(action, i);
         waited = true;
     }
@@ -64,14 +64,12 @@ static void waits_redirect(const graph_t *graph, size_t index, action_t *action)
 
 void action_drop(graph_t *graph, size_t index)
 {
-    graph_t *before = malloc(sizeof *before);
-    if (!before) abort();
-    *before = *graph;
+    order_t order;
+    order_events(graph, &order);
     for (size_t i = 0; i < graph->action_count; i++)
         if (i != index && graph->actions[i].kind != ACTION_NONE)
-            waits_redirect(before, index, &graph->actions[i]);
+            waits_redirect(graph, &order, index, &graph->actions[i]);
     memset(&graph->actions[index], 0, sizeof graph->actions[index]);
-    free(before);
 }
 
 static bool time_is_up(const shrink_t *shrink)
@@ -135,13 +133,25 @@ static bool drop_ops(shrink_t *shrink)
     return changed;
 }
 
-// Commands of recordings: one, or two that belong together, or a whole block.
+static bool recording_executed(const graph_t *graph, size_t index)
+{
+    for (size_t i = 0; i < graph->action_count; i++)
+        for (size_t j = 0; j < graph->actions[i].op_count; j++) {
+            const op_t *op = &graph->actions[i].ops[j];
+            if (op->kind == OP_EXECUTE && op->numbers[0] == index) return true;
+        }
+    return false;
+}
+
+// Commands of recordings: one, or a row of them, since blocks come and go as a whole.
 static bool drop_commands(shrink_t *shrink)
 {
     bool changed = false;
     for (size_t i = 0; i < shrink->graph->recording_count; i++)
         for (size_t j = shrink->graph->recordings[i].count; j-- > 0;)
-            for (size_t length = 1; j + length <= shrink->graph->recordings[i].count; length++) {
+            for (size_t length = 1; recording_executed(shrink->graph, i) &&
+                                    j + length <= shrink->graph->recordings[i].count;
+                 length++) {
                 shrink->candidate = *shrink->graph;
                 recording_t *recording = &shrink->candidate.recordings[i];
                 ops_remove(recording->commands, &recording->count, j, length);

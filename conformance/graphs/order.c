@@ -107,16 +107,22 @@ static bool order_update(const graph_t *graph, order_t *order, size_t index, boo
     return changed;
 }
 
-void order_compute(const graph_t *graph, order_t *order)
+void order_events(const graph_t *graph, order_t *order)
 {
-    bool changed = true;
-    memset(order, 0, sizeof *order);
+    memset(order->event_counts, 0, sizeof order->event_counts);
     for (size_t i = 0; i < graph->action_count; i++) {
         const action_t *action = &graph->actions[i];
         if (action->kind != ACTION_SUBMIT && action->kind != ACTION_SIGNAL) continue;
         for (size_t j = 0; j < action->signal_count; j++)
             order_add_event(order, action->signals[j].id, i, action->signals[j].value);
     }
+}
+
+void order_compute(const graph_t *graph, order_t *order)
+{
+    bool changed = true;
+    memset(order, 0, sizeof *order);
+    order_events(graph, order);
     while (changed) {
         changed = false;
         for (size_t i = 0; i < graph->action_count; i++)

@@ -26,6 +26,8 @@ typedef struct order_t {
     uint8_t event_counts[MAX_SEMAPHORES];
 } order_t;
 
+// Only who signals what.
+void order_events(const graph_t *graph, order_t *order);
 // Computes all of it. Loops in the order show as actions that are before themselves.
 void order_compute(const graph_t *graph, order_t *order);
 
