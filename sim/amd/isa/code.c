@@ -112,8 +112,8 @@ const insn_t *run_undecoded(wave_t *w, const insn_t *i)
 
 const insn_t *run_unknown(wave_t *w, const insn_t *i)
 {
-    return wave_fault(w, i, FAULT_INSTRUCTION, "%s, words %08x %08x",
-                      i->name ? "is not modelled" : "no such instruction", i->raw[0], i->raw[1]);
+    return wave_fault(w, i, FAULT_INSTRUCTION, "%s",
+                      i->name ? "is not modelled" : "no such instruction");
 }
 
 const span_t *isa_span(isa_t *isa, uint64_t address, uint64_t size)
@@ -137,20 +137,33 @@ const span_t *isa_span(isa_t *isa, uint64_t address, uint64_t size)
     return span;
 }
 
+// What the wave looked like, for people.
+static void log_state(const wave_t *w, const insn_t *i)
+{
+    char scalars[16 * 9 + 1];
+    for (unsigned k = 0; k < 16; k++) snprintf(scalars + 9 * k, 10, " %08x", w->s[k]);
+    log_line(LOG_ERROR, "    words %08x %08x, exec %016llx, vcc %016llx, scc %u, m0 %08x",
+             i->raw[0], i->raw[1], (unsigned long long)wave_exec(w),
+             (unsigned long long)wave_s64(w, SGPR_VCC), w->scc, w->s[SGPR_M0]);
+    log_line(LOG_ERROR, "    s0 to s15%s", scalars);
+}
+
 const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const char *format, ...)
 {
     isa_t *isa = w->isa;
     fault_t *fault = &isa->fault;
     if (fault->kind == FAULT_NONE) {
-        char text[128];
+        char text[128], kernel[96];
         va_list arguments;
         va_start(arguments, format);
         vsnprintf(text, sizeof text, format, arguments);
         va_end(arguments);
+        kernel_name(isa->dispatch->kernel, kernel, sizeof kernel);
         fault->kind = kind;
-        snprintf(fault->text, sizeof fault->text, "kernel %s, at 0x%llx: %s: %s", isa->kernel,
+        snprintf(fault->text, sizeof fault->text, "kernel %s, at 0x%llx: %s: %s", kernel,
                  (unsigned long long)code_address(isa, i), i->name ? i->name : "?", text);
         log_line(LOG_ERROR, "%s", fault->text);
+        log_state(w, i);
     }
     return wave_leave(w, i, WAVE_FAULTED);
 }

@@ -55,8 +55,10 @@ uint64_t isa_count(const isa_t *isa)
 
 static bool fail(isa_t *isa, fault_kind_t kind, const char *text)
 {
+    char kernel[96];
+    kernel_name(isa->dispatch->kernel, kernel, sizeof kernel);
     isa->fault.kind = kind;
-    snprintf(isa->fault.text, sizeof isa->fault.text, "kernel %s: %s", isa->kernel, text);
+    snprintf(isa->fault.text, sizeof isa->fault.text, "kernel %s: %s", kernel, text);
     log_line(LOG_ERROR, "%s", isa->fault.text);
     return false;
 }
@@ -140,15 +142,19 @@ static void fill_vectors(wave_t *w, const descriptor_t *kernel, const group_t *g
                          unsigned index)
 {
     unsigned registers = (kernel->resource2 >> 11 & 3) + 1;
+    uint32_t item = index * LANES, row = item / group->size[0];
+    uint32_t id[3] = {item % group->size[0], row % group->size[1], row / group->size[1]};
     for (unsigned l = 0; l < LANES; l++) {
-        uint32_t item = index * LANES + l;
-        uint32_t id[3] = {item % group->size[0], item / group->size[0] % group->size[1],
-                          item / (group->size[0] * group->size[1])};
         if (w->isa->gfx == GFX90A) {
             w->v[0][l] = id[0] | id[1] << 10 | id[2] << 20;
-            continue;
+        } else {
+            for (unsigned k = 0; k < registers; k++) w->v[k][l] = id[k];
         }
-        for (unsigned k = 0; k < registers; k++) w->v[k][l] = id[k];
+        if (++id[0] < group->size[0]) continue;
+        id[0] = 0;
+        if (++id[1] < group->size[1]) continue;
+        id[1] = 0;
+        id[2]++;
     }
 }
 
@@ -158,7 +164,8 @@ static void wave_start(isa_t *isa, const descriptor_t *kernel, const group_t *gr
     const dispatch_t *dispatch = isa->dispatch;
     // What a kernel has not written, nobody should rely on.
     memset(w->s, 0xcd, sizeof w->s);
-    memset(w->v, 0xcd, sizeof w->v[0] * (4 * (kernel->resource1 & 63) + 4));
+    unsigned granule = isa->gfx == GFX90A ? 8 : 4;
+    memset(w->v, 0xcd, sizeof w->v[0] * granule * ((kernel->resource1 & 63) + 1));
     w->isa = isa;
     w->scc = 0;
     w->mode = mode_of(kernel->resource1);
@@ -259,7 +266,6 @@ bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
     descriptor_t kernel;
     isa->dispatch = dispatch;
     isa->fault = (fault_t){0};
-    snprintf(isa->kernel, sizeof isa->kernel, "0x%llx", (unsigned long long)dispatch->kernel);
     if (!descriptor_read(isa, dispatch->kernel, &kernel)) return false;
     if (dispatch->lds_size > LDS_SIZE_MAX)
         return fail(isa, FAULT_APERTURE, "too much group memory");

@@ -28,41 +28,98 @@ static inline uint16_t peek16(const uint8_t *p)
     for (uint64_t rest = (exec), l; rest && (l = (uint64_t)__builtin_ctzll(rest), true);           \
          rest &= rest - 1)
 
+// Whether all active lanes stay inside when they reach this far beyond their address.
+static bool all_fit(wave_t *w, const insn_t *i, uint64_t reach)
+{
+    const uint32_t *mask = wave_lane_mask(w), *address = w->v[i->address];
+    uint32_t highest = 0;
+    for (unsigned l = 0; l < LANES; l++) {
+        uint32_t active = address[l] & mask[l];
+        highest = active > highest ? active : highest;
+    }
+    return highest + reach <= w->lds_size;
+}
+
+// The slow way to find out which lane it was.
+static const insn_t *report_misfit(wave_t *w, const insn_t *i, uint64_t reach)
+{
+    EACH_ACTIVE_LANE(wave_exec(w))
+    {
+        if (!place(w, i, l, 0, (unsigned)reach)) return NULL;
+    }
+    return NULL;
+}
+
+// One word of every active lane, at an offset from its address.
+static inline void read_word(wave_t *w, const uint32_t *address, uint64_t offset, uint32_t *to)
+{
+    uint64_t exec = wave_exec(w);
+    const uint8_t *base = w->lds + offset;
+    if (exec == ~0ull) {
+        for (unsigned l = 0; l < LANES; l++) copy(&to[l], base + address[l], 4);
+        return;
+    }
+    EACH_ACTIVE_LANE(exec) copy(&to[l], base + address[l], 4);
+}
+
+static inline void write_word(wave_t *w, const uint32_t *address, uint64_t offset,
+                              const uint32_t *from)
+{
+    uint8_t *base = w->lds + offset;
+    EACH_ACTIVE_LANE(wave_exec(w)) copy(base + address[l], &from[l], 4);
+}
+
 static const insn_t *run_write_words(wave_t *w, const insn_t *i)
 {
     unsigned words = i->op->detail;
-    EACH_ACTIVE_LANE(wave_exec(w))
-    {
-        uint8_t *p = place(w, i, l, (uint64_t)i->offset, 4 * words);
-        if (!p) return NULL;
-        for (unsigned k = 0; k < words; k++) copy(p + 4 * k, &w->v[i->data[0] + k][l], 4);
+    uint64_t offset = (uint64_t)i->offset;
+    if (!all_fit(w, i, offset + 4 * words)) return report_misfit(w, i, offset + 4 * words);
+    for (unsigned k = 0; k < words; k++) {
+        write_word(w, w->v[i->address], offset + 4 * k, w->v[i->data[0] + k]);
     }
     return insn_next(i);
+}
+
+// Words are read one after the other for all lanes, so the address is kept where it may be
+// overwritten.
+static const uint32_t *kept_address(wave_t *w, const insn_t *i, unsigned words)
+{
+    if (i->address < i->dst || i->address >= i->dst + words) return w->v[i->address];
+    return memcpy(w->operand[0], w->v[i->address], sizeof w->v[0]);
 }
 
 static const insn_t *run_read_words(wave_t *w, const insn_t *i)
 {
     unsigned words = i->op->detail;
-    EACH_ACTIVE_LANE(wave_exec(w))
-    {
-        uint8_t *p = place(w, i, l, (uint64_t)i->offset, 4 * words);
-        if (!p) return NULL;
-        for (unsigned k = 0; k < words; k++) copy(&w->v[i->dst + k][l], p + 4 * k, 4);
-    }
+    uint64_t offset = (uint64_t)i->offset;
+    if (!all_fit(w, i, offset + 4 * words)) return report_misfit(w, i, offset + 4 * words);
+    const uint32_t *address = kept_address(w, i, words);
+    for (unsigned k = 0; k < words; k++) read_word(w, address, offset + 4 * k, w->v[i->dst + k]);
     return insn_next(i);
 }
 
 // Two places at once: detail has the number of words in its low bits and the unit of offsets above.
-static const insn_t *run_write_two(wave_t *w, const insn_t *i)
+typedef struct {
+    unsigned words;
+    uint64_t offset[2], reach;
+} two_t;
+
+static two_t two_places(const insn_t *i)
 {
     unsigned words = i->op->detail & 15, unit = i->op->detail >> 4;
-    uint64_t offset[2] = {(uint64_t)(i->offset & 0xff) * unit, (uint64_t)(i->offset >> 8) * unit};
-    EACH_ACTIVE_LANE(wave_exec(w))
-    {
-        for (unsigned n = 0; n < 2; n++) {
-            uint8_t *p = place(w, i, l, offset[n], 4 * words);
-            if (!p) return NULL;
-            for (unsigned k = 0; k < words; k++) copy(p + 4 * k, &w->v[i->data[n] + k][l], 4);
+    two_t two = {
+        words, {(uint64_t)(i->offset & 0xff) * unit, (uint64_t)(i->offset >> 8) * unit}, 0};
+    two.reach = (two.offset[0] > two.offset[1] ? two.offset[0] : two.offset[1]) + 4 * words;
+    return two;
+}
+
+static const insn_t *run_write_two(wave_t *w, const insn_t *i)
+{
+    two_t two = two_places(i);
+    if (!all_fit(w, i, two.reach)) return report_misfit(w, i, two.reach);
+    for (unsigned n = 0; n < 2; n++) {
+        for (unsigned k = 0; k < two.words; k++) {
+            write_word(w, w->v[i->address], two.offset[n] + 4 * k, w->v[i->data[n] + k]);
         }
     }
     return insn_next(i);
@@ -70,20 +127,12 @@ static const insn_t *run_write_two(wave_t *w, const insn_t *i)
 
 static const insn_t *run_read_two(wave_t *w, const insn_t *i)
 {
-    unsigned words = i->op->detail & 15, unit = i->op->detail >> 4;
-    uint64_t offset[2] = {(uint64_t)(i->offset & 0xff) * unit, (uint64_t)(i->offset >> 8) * unit};
-    EACH_ACTIVE_LANE(wave_exec(w))
-    {
-        // Both before either is written: the destination may hold the address.
-        const uint8_t *p[2];
-        for (unsigned n = 0; n < 2; n++) {
-            p[n] = place(w, i, l, offset[n], 4 * words);
-            if (!p[n]) return NULL;
-        }
-        for (unsigned n = 0; n < 2; n++) {
-            for (unsigned k = 0; k < words; k++) {
-                copy(&w->v[i->dst + n * words + k][l], p[n] + 4 * k, 4);
-            }
+    two_t two = two_places(i);
+    if (!all_fit(w, i, two.reach)) return report_misfit(w, i, two.reach);
+    const uint32_t *address = kept_address(w, i, 2 * two.words);
+    for (unsigned n = 0; n < 2; n++) {
+        for (unsigned k = 0; k < two.words; k++) {
+            read_word(w, address, two.offset[n] + 4 * k, w->v[i->dst + n * two.words + k]);
         }
     }
     return insn_next(i);

@@ -69,7 +69,6 @@ struct isa {
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;
     const dispatch_t *dispatch; // borrowed while it runs
-    char kernel[96];            // its name, or its address
 };
 
 // The tables of a GPU, ENC_COUNT of them; made once.
@@ -90,6 +89,9 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code);
 
 // 64 lanes of a constant, and 64 more of its upper word; NULL when memory is short.
 const uint32_t *pool_constant(isa_t *isa, uint64_t value);
+
+// The name of the kernel whose descriptor is at an address, or the address.
+void kernel_name(uint64_t address, char *out, size_t size);
 
 // Records the first fault, logs it, and stops the wave. Always NULL.
 const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const char *format, ...)

@@ -9,6 +9,7 @@
 #define KERNEL     __attribute__((amdgpu_kernel, visibility("protected")))
 #define GROUP_SIZE 64
 #define LOCAL      __attribute__((address_space(3), loader_uninitialized))
+#define LOCAL_AT   __attribute__((address_space(3)))
 
 static inline uint32_t lane_in_group(void)
 {

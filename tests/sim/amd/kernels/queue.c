@@ -33,6 +33,21 @@ KERNEL void illegal(uint32_t *data)
     __asm__ volatile(".long 0xffffffff");
 }
 
+// Matrix instructions are not modelled.
+KERNEL void matrix(uint32_t *data)
+{
+    __asm__ volatile(".long 0xd3c20000, 0x04020300"); // v_mfma_f32_4x4x1f32
+    data[0] = 1;
+}
+
+// Reads behind the end of the group's memory.
+LOCAL uint32_t words[64];
+KERNEL void beyond(uint32_t *data)
+{
+    volatile LOCAL_AT uint32_t *last = words;
+    data[0] = last[4096 + lane_in_group()];
+}
+
 // Waits until the host has written its number.
 KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
 {
