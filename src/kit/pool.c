@@ -225,17 +225,12 @@ static bool pool_may_get_more(const kit_pool_t *pool)
     return pool->deallocas || pool->making;
 }
 
-// A request and how it ended.
-typedef struct served_t {
-    keel_pool_request_t *list;
-    keel_pool_request_t *failed; // these without memory
-} served_t;
-
-// Under the lock: serves what can be served now. Not in strict order: a small request behind a
-// large one may be what the dealloca that the large one needs is waiting for.
-static served_t pool_retry(kit_pool_t *pool)
+// Under the lock: serves what can be served now, and fails what never will be; returns both. Not in
+// strict order: a small request behind a large one may be what the dealloca that the large one
+// needs is waiting for.
+static keel_pool_request_t *pool_retry(kit_pool_t *pool)
 {
-    served_t served = {NULL, NULL};
+    keel_pool_request_t *ended = NULL;
     for (keel_pool_request_t **at = &pool->requests; *at;) {
         keel_pool_request_t *request = *at;
         bool got = pool_serve(pool, request->buffer);
@@ -243,26 +238,22 @@ static served_t pool_retry(kit_pool_t *pool)
             at = &request->next;
             continue;
         }
-        keel_pool_request_t **to = got ? &served.list : &served.failed;
+        request->status = got ? NULL : pool_exhausted(pool, request->buffer);
         *at = request->next;
-        request->next = *to;
-        *to = request;
+        request->next = ended;
+        ended = request;
         pool->waiting--;
     }
-    return served;
+    return ended;
 }
 
-static void pool_tell(kit_pool_t *pool, served_t served)
+// Without the lock.
+static void requests_tell(keel_pool_request_t *ended)
 {
-    while (served.list) {
-        keel_pool_request_t *request = served.list;
-        served.list = request->next;
-        request->done(request, NULL);
-    }
-    while (served.failed) {
-        keel_pool_request_t *request = served.failed;
-        served.failed = request->next;
-        request->done(request, pool_exhausted(pool, request->buffer));
+    while (ended) {
+        keel_pool_request_t *request = ended;
+        ended = request->next;
+        request->done(request, request->status);
     }
 }
 
@@ -277,13 +268,13 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
         return POOL_DONE;
     }
     pool_result_t result = POOL_DONE;
-    served_t served = {NULL, NULL};
+    keel_pool_request_t *ended = NULL;
     *status = NULL;
     lock_enter(&pool->lock);
     bool got = pool_serve(pool, buffer);
     if (!got) {
         got = pool_serve_anew(pool, buffer, status);
-        if (pool->requests) served = pool_retry(pool); // some may have waited for the new slab
+        if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
     }
     if (!got && pool_may_get_more(pool)) {
         keel_status_release(*status);
@@ -299,7 +290,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
         *status = pool_exhausted(pool, buffer);
     }
     lock_leave(&pool->lock);
-    pool_tell(pool, served);
+    requests_tell(ended);
     return result;
 }
 
@@ -330,9 +321,9 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
     buffer->deallocas -= ended;
     if (resident) pool->deallocas -= ended;
     if (resident && put) pool_put(pool, buffer);
-    served_t served = pool->requests ? pool_retry(pool) : (served_t){NULL, NULL};
+    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
     lock_leave(&pool->lock);
-    if (served.list || served.failed) pool_tell(pool, served);
+    requests_tell(told);
     return resident;
 }
 

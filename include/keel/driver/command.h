@@ -96,6 +96,7 @@ typedef struct keel_pool_request_t {
     keel_buffer_t *buffer;                                                   // borrowed
     void (*done)(struct keel_pool_request_t *request, keel_status_t status); // consumes the status
     void *context;
+    keel_status_t status; // how it ended, until `done` is told
 } keel_pool_request_t;
 
 typedef struct keel_cmd_alloca_t {
