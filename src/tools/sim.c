@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: keel sim [--gpus=LIST] [--log=LIST] -- PROGRAM [ARGUMENTS]\n"
+    "usage: keel sim [--gpus=LIST] [--seed=NUMBER] [--log=LIST] -- PROGRAM [ARGUMENTS]\n"
     "  --gpus=LIST  gfx900, gfx906, gfx908 or gfx90a, several separated by commas\n"
+    "  --seed=N     run workgroups and waves in the random order that N gives\n"
     "  --log=LIST   calls, packets, isa: what is written to standard error\n"
     "  --help       print this\n";
 
@@ -58,6 +59,7 @@ int command_sim(int argc, char **argv)
             return 0;
         }
         if (!option(argv[i], "--gpus=", "KEEL_SIM_GPUS") &&
+            !option(argv[i], "--seed=", "KEEL_SIM_SEED") &&
             !option(argv[i], "--log=", "KEEL_SIM_LOG")) {
             fprintf(stderr, "keel sim: no option is called %s\n%s", argv[i], usage);
             return 2;

@@ -53,6 +53,22 @@ uint64_t isa_count(const isa_t *isa)
     return isa->count;
 }
 
+void isa_shuffle(isa_t *isa, uint64_t seed)
+{
+    isa->random = seed;
+}
+
+// A number below a bound, by xorshift.
+static uint64_t random_below(isa_t *isa, uint64_t bound)
+{
+    uint64_t x = isa->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    isa->random = x;
+    return (x >> 11) % bound;
+}
+
 static bool fail(isa_t *isa, fault_kind_t kind, const char *text)
 {
     char kernel[96];
@@ -199,7 +215,7 @@ static void wave_run(wave_t *w, bool traced)
 {
     const insn_t *i = w->pc;
     uint64_t count = 0;
-    w->budget = BUDGET;
+    w->budget = w->isa->random ? 1 + (int)random_below(w->isa, 16) : BUDGET;
     w->state = WAVE_RUNNING;
     if (traced) {
         for (const insn_t *next; i; i = next, count++) {
@@ -226,8 +242,9 @@ static bool group_run(isa_t *isa, unsigned waves)
     bool traced = log_enabled(LOG_ISA);
     for (;;) {
         unsigned done = 0, waiting = 0, yielded = 0;
+        unsigned first = isa->random ? (unsigned)random_below(isa, waves) : 0;
         for (unsigned k = 0; k < waves; k++) {
-            wave_t *w = &isa->waves[k];
+            wave_t *w = &isa->waves[(first + k) % waves];
             if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w, traced);
             if (w->state == WAVE_FAULTED) return false;
             done += w->state == WAVE_DONE;
@@ -261,6 +278,36 @@ static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_
     return group_run(isa, group.waves);
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    return b ? common_divisor(b, a % b) : a;
+}
+
+// Group n is the first + n step-th, modulo their number: in a random order every step that has no
+// divisor in common with the number reaches them all.
+static bool groups_dispatch(isa_t *isa, const descriptor_t *kernel)
+{
+    const dispatch_t *dispatch = isa->dispatch;
+    uint64_t counts[3];
+    for (unsigned k = 0; k < 3; k++) {
+        counts[k] = ((uint64_t)dispatch->grid[k] + dispatch->group[k] - 1) / dispatch->group[k];
+    }
+    uint64_t total = counts[0] * counts[1] * counts[2], group = 0, step = 1;
+    if (isa->random) {
+        group = random_below(isa, total);
+        do {
+            step = 1 + random_below(isa, total);
+        } while (common_divisor(step, total) != 1);
+    }
+    for (uint64_t n = 0; n < total; n++, group = (group + step) % total) {
+        const uint32_t id[3] = {(uint32_t)(group % counts[0]),
+                                (uint32_t)(group / counts[0] % counts[1]),
+                                (uint32_t)(group / counts[0] / counts[1])};
+        if (!group_dispatch(isa, kernel, id)) return false;
+    }
+    return true;
+}
+
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
 {
     descriptor_t kernel;
@@ -275,16 +322,5 @@ bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
     if (!rooms_grow(isa, waves, per_lane * LANES * waves)) {
         return fail(isa, FAULT_APERTURE, "no memory for its waves");
     }
-    uint32_t counts[3], id[3];
-    for (unsigned k = 0; k < 3; k++) {
-        counts[k] = (dispatch->grid[k] + dispatch->group[k] - 1) / dispatch->group[k];
-    }
-    for (id[2] = 0; id[2] < counts[2]; id[2]++) {
-        for (id[1] = 0; id[1] < counts[1]; id[1]++) {
-            for (id[0] = 0; id[0] < counts[0]; id[0]++) {
-                if (!group_dispatch(isa, &kernel, id)) return false;
-            }
-        }
-    }
-    return true;
+    return groups_dispatch(isa, &kernel);
 }

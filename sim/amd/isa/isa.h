@@ -56,6 +56,10 @@ typedef struct {
 isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host);
 void isa_destroy(isa_t *isa);
 
+// Runs workgroups in an order that follows from the seed, and lets their waves take turns of random
+// length in random order. Seed 0: in order, each wave as far as it gets.
+void isa_shuffle(isa_t *isa, uint64_t seed);
+
 // Runs until the last wave has ended. False on a fault, which isa_fault then describes, and when
 // host->stop said so, with FAULT_NONE.
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch);

@@ -64,7 +64,8 @@ struct isa {
     uint64_t code_generation; // of the map, when code was decoded
     fault_t fault;
     uint64_t count;
-    wave_t *waves; // owned; of the workgroup that runs
+    uint64_t random; // state of the random order; 0 for none
+    wave_t *waves;   // owned; of the workgroup that runs
     unsigned wave_room;
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;

@@ -108,6 +108,8 @@ static bool queue_connect(queue_t *queue, HsaQueueResource *resource)
     queue->shared =
         (amd_queue_t *)((char *)queue->read_index - offsetof(amd_queue_t, read_dispatch_id));
     queue->isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
+    const char *seed = getenv("KEEL_SIM_SEED");
+    if (queue->isa && seed) isa_shuffle(queue->isa, strtoull(seed, NULL, 0));
     return queue->isa != NULL;
 }
 

@@ -155,12 +155,13 @@ void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header)
     hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)index);
 }
 
-void dispatch_push(hsa_queue_t *queue, const kernel_t *kernel, uint32_t groups,
-                   const void *arguments, size_t size, hsa_signal_t done)
+hsa_kernel_dispatch_packet_t dispatch_make(const kernel_t *kernel, uint32_t groups,
+                                           const void *arguments, size_t size, hsa_signal_t done)
 {
     void *kernarg = memory_alloc(hsa_kernarg_memory, kernel->kernarg_size + size);
     memcpy(kernarg, arguments, size);
-    const hsa_kernel_dispatch_packet_t packet = {
+    return (hsa_kernel_dispatch_packet_t){
+        .header = DISPATCH_HEADER,
         .setup = 1,
         .workgroup_size_x = 64,
         .workgroup_size_y = 1,
@@ -174,8 +175,12 @@ void dispatch_push(hsa_queue_t *queue, const kernel_t *kernel, uint32_t groups,
         .kernarg_address = kernarg,
         .completion_signal = done,
     };
-    packet_push(queue, &packet,
-                HSA_PACKET_TYPE_KERNEL_DISPATCH | 1 << HSA_PACKET_HEADER_BARRIER |
-                    HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                    HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
+}
+
+void dispatch_push(hsa_queue_t *queue, const kernel_t *kernel, uint32_t groups,
+                   const void *arguments, size_t size, hsa_signal_t done)
+{
+    const hsa_kernel_dispatch_packet_t packet =
+        dispatch_make(kernel, groups, arguments, size, done);
+    packet_push(queue, &packet, DISPATCH_HEADER);
 }

@@ -45,6 +45,15 @@ void copy_wait(void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t fro
 // Puts a packet of 64 bytes, with this header, into the queue and rings.
 void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header);
 
+// The same packet, to be pushed by somebody else.
+hsa_kernel_dispatch_packet_t dispatch_make(const kernel_t *kernel, uint32_t groups,
+                                           const void *arguments, size_t size, hsa_signal_t done);
+enum {
+    DISPATCH_HEADER = HSA_PACKET_TYPE_KERNEL_DISPATCH | 1 << HSA_PACKET_HEADER_BARRIER |
+                      HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                      HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE
+};
+
 // A dispatch over groups of 64 with these arguments; done may be 0. The arguments are copied.
 void dispatch_push(hsa_queue_t *queue, const kernel_t *kernel, uint32_t groups,
                    const void *arguments, size_t size, hsa_signal_t done);

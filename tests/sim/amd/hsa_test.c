@@ -3,6 +3,9 @@
 // in a process of its own, because some end badly on purpose.
 #include "hsa.h"
 
+#include <hsa/amd_hsa_queue.h>
+#include <hsa/amd_hsa_signal.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +175,36 @@ static void test_wait_for_host(void)
     HSA(hsa_queue_destroy(queue));
 }
 
+// A kernel that dispatches another kernel, through the other queue's doorbell.
+static void test_device_enqueue(void)
+{
+    hsa_queue_t *first = queue_make(&hsa_gpus[0]), *second = queue_make(&hsa_gpus[0]);
+    kernel_t enqueue = kernel_find(&hsa_gpus[0], "enqueue.kd");
+    kernel_t add_one = kernel_find(&hsa_gpus[0], "add_one.kd");
+    uint32_t *data = memory_alloc(hsa_host_memory, COUNT * 4);
+    hsa_kernel_dispatch_packet_t *packet = memory_alloc(hsa_host_memory, sizeof *packet);
+    amd_queue_t *shared = (amd_queue_t *)second;
+    hsa_signal_t done = signal_make(3);
+    memset(data, 0, COUNT * 4);
+    *packet = dispatch_make(&add_one, 16, &(add_one_t){data, COUNT}, sizeof(add_one_t), done);
+    const amd_signal_t *doorbell = (const amd_signal_t *)(uintptr_t)second->doorbell_signal.handle;
+    CHECK(doorbell->kind == AMD_SIGNAL_KIND_DOORBELL);
+    struct {
+        void *ring;
+        uint64_t mask;
+        volatile uint64_t *write_index, *doorbell;
+        const void *packet;
+    } arguments = {second->base_address, second->size - 1, &shared->write_dispatch_id,
+                   doorbell->hardware_doorbell_ptr, packet};
+    for (unsigned k = 0; k < 3; k++) {
+        dispatch_push(first, &enqueue, 1, &arguments, sizeof arguments, (hsa_signal_t){0});
+    }
+    signal_wait(done);
+    for (unsigned n = 0; n < COUNT; n++) CHECK(data[n] == 3);
+    HSA(hsa_queue_destroy(first));
+    HSA(hsa_queue_destroy(second));
+}
+
 // Own memory of one GPU to that of another.
 static void test_peers(void)
 {
@@ -319,6 +352,7 @@ static const struct {
     {"barrier_value", test_barrier_value},
     {"lock", test_lock},
     {"wait_for_host", test_wait_for_host},
+    {"device_enqueue", test_device_enqueue},
     {"peers", test_peers},
     {"illegal", test_illegal},
     {"trap", test_trap},

@@ -13,6 +13,12 @@ KERNEL void append(uint32_t *log, uint32_t value)
     if (lane_in_group() == 0) log[1 + __atomic_fetch_add(log, 1, __ATOMIC_RELAXED)] = value;
 }
 
+// The order in which groups come by.
+KERNEL void append_group(uint32_t *log)
+{
+    if (lane_in_group() == 0) log[1 + __atomic_fetch_add(log, 1, __ATOMIC_RELAXED)] = group_id();
+}
+
 // Stores through a pointer that nobody gave it, from one lane only.
 KERNEL void stray(uint32_t *data)
 {
@@ -53,4 +59,16 @@ KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
 {
     while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != value) __builtin_amdgcn_s_sleep(1);
     out[lane_in_group()] = value;
+}
+
+// Puts a packet into another queue and rings its doorbell, as the host would.
+KERNEL void enqueue(uint64_t *ring, uint64_t mask, uint64_t *write_index, uint64_t *doorbell,
+                    const uint64_t *packet)
+{
+    if (lane_in_group() != 0) return;
+    uint64_t index = __atomic_fetch_add(write_index, 1, __ATOMIC_RELAXED);
+    uint64_t *slot = ring + 8 * (index & mask);
+    for (unsigned k = 1; k < 8; k++) slot[k] = packet[k];
+    __atomic_store_n(slot, packet[0], __ATOMIC_RELEASE);
+    __atomic_store_n(doorbell, index, __ATOMIC_RELEASE);
 }
