@@ -79,7 +79,8 @@ static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t 
     case OP_DEALLOCA: return keel_op_dealloca(run->buffers[spans[0].id][device]);
     case OP_READ: return keel_op_read(run->files[spans[0].id][device], spans[0].offset, refs[1]);
     case OP_WRITE: return keel_op_write(refs[0], run->files[spans[1].id][device], spans[1].offset);
-    case OP_CALL: return call_build(run, action, op);
+    case OP_CALL:
+    case OP_CALL_SIGNAL: return call_build(run, action, op);
     case OP_EXECUTE:
         return keel_op_execute(run->recordings[op->numbers[0]], keel_refs(refs, op->span_count));
     case OP_EVENT_SET: return keel_op_event_set(op->numbers[0]);

@@ -23,6 +23,8 @@ keel_status_t call_begin(void *user, keel_host_call_t *handle)
 {
     call_t *call = user;
     run_t *run = call->run;
+    if (call->op->kind == OP_CALL_SIGNAL)
+        return keel_semaphore_signal(run->semaphores[call->op->numbers[0]], call->op->numbers[1]);
     if (call->op->numbers[1] == CALL_NOW || call->op->numbers[1] == CALL_FAIL)
         return call_work(call);
     keel_call_defer(handle);

@@ -141,6 +141,20 @@ static void draft_done(generator_t *generator, size_t index)
     if (generator->draft_fails) generator->failing |= action_bit(index);
 }
 
+// A host call of the submission signals a semaphore, which says nothing of the submission's end.
+static void call_signal_add(generator_t *generator, size_t index)
+{
+    action_t *action = &generator->graph->actions[index];
+    point_t signal;
+    if (action->op_count == MAX_OPS || !signal_choose(generator, index, &signal)) return;
+    op_t *op = &action->ops[action->op_count++];
+    event_t event = {(uint8_t)index, true, signal.value};
+    *op = op_make(OP_CALL_SIGNAL);
+    op->numbers[0] = signal.id;
+    op->numbers[1] = signal.value;
+    order_add_event(&generator->order, signal.id, event);
+}
+
 static void submit_generate(generator_t *generator)
 {
     random_t *random = &generator->random;
@@ -149,12 +163,11 @@ static void submit_generate(generator_t *generator)
     if (random_chance(random, 25)) draft_noise(generator, 2);
     size_t index = draft_place(generator);
     draft_done(generator, index);
-    action_t *action = &generator->graph->actions[index];
     point_t signal;
-    if (random_chance(random, 25) && signal_choose(generator, index, &signal)) {
-        action->signals[action->signal_count++] = signal;
-        order_add_event(&generator->order, signal.id, index, signal.value);
-    }
+    if (random_chance(random, 25) && signal_choose(generator, index, &signal))
+        signal_add(generator, index, signal);
+    bool calls = generator->bits & KEEL_CAP_HOST_CALLS && !generator->graph->failures;
+    if (calls && random_chance(random, 12)) call_signal_add(generator, index);
 }
 
 // Reads or writes memory from a thread.

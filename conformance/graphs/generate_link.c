@@ -19,8 +19,10 @@ static size_t action_append(generator_t *generator, const action_t *action)
     assert(index < MAX_ACTIONS);
     graph->actions[index] = *action;
     order_append(graph, &generator->order, index);
-    for (size_t i = 0; action->kind != ACTION_FAIL && i < action->signal_count; i++)
-        order_add_event(&generator->order, action->signals[i].id, index, action->signals[i].value);
+    for (size_t i = 0; action->kind != ACTION_FAIL && i < action->signal_count; i++) {
+        event_t event = {(uint8_t)index, false, action->signals[i].value};
+        order_add_event(&generator->order, action->signals[i].id, event);
+    }
     action_accesses(graph, action, &generator->accesses[index]);
     return index;
 }
@@ -52,6 +54,14 @@ bool signal_choose(generator_t *generator, size_t knower, point_t *point)
     return false;
 }
 
+void signal_add(generator_t *generator, size_t index, point_t point)
+{
+    action_t *action = &generator->graph->actions[index];
+    event_t event = {(uint8_t)index, false, point.value};
+    action->signals[action->signal_count++] = point;
+    order_add_event(&generator->order, point.id, event);
+}
+
 // Any value that the event, and no earlier one, reaches.
 static point_t event_point(generator_t *generator, size_t semaphore, uint32_t value)
 {
@@ -74,8 +84,7 @@ static bool semaphore_point(generator_t *generator, size_t index, point_t *point
         return true;
     }
     if (!signal_choose(generator, index, point)) return false;
-    action->signals[action->signal_count++] = *point;
-    order_add_event(&generator->order, point->id, index, point->value);
+    signal_add(generator, index, *point);
     *point = event_point(generator, point->id, point->value);
     return true;
 }

@@ -68,6 +68,8 @@ void recording_generate(generator_t *generator, size_t index);
 size_t draft_place(generator_t *generator);
 // A point on a semaphore that the draft may signal next, knowing all before; false if none offers.
 bool signal_choose(generator_t *generator, size_t knower, point_t *point);
+// Lets a submission signal it.
+void signal_add(generator_t *generator, size_t index, point_t point);
 
 void schedule_generate(generator_t *generator);
 

@@ -47,10 +47,11 @@ enum {
     X(OP_ABORT, "abort", "m", 1, TRAIT_KERNEL) /* the group that fails */                          \
     X(OP_ALLOCA, "alloca", "w", 0, TRAIT_SUBMISSION)                                               \
     X(OP_DEALLOCA, "dealloca", "w", 0, TRAIT_SUBMISSION)                                           \
-    X(OP_READ, "read", "rw", 0, TRAIT_SUBMISSION)     /* from a file */                            \
-    X(OP_WRITE, "write", "rw", 0, TRAIT_SUBMISSION)   /* to a file */                              \
-    X(OP_CALL, "call", "m", 2, TRAIT_SUBMISSION)      /* constant, call_mode_t */                  \
-    X(OP_EXECUTE, "execute", "", 1, TRAIT_SUBMISSION) /* recording; spans are the table */         \
+    X(OP_READ, "read", "rw", 0, TRAIT_SUBMISSION)             /* from a file */                    \
+    X(OP_WRITE, "write", "rw", 0, TRAIT_SUBMISSION)           /* to a file */                      \
+    X(OP_CALL, "call", "m", 2, TRAIT_SUBMISSION)              /* constant, call_mode_t */          \
+    X(OP_CALL_SIGNAL, "call_signal", "", 2, TRAIT_SUBMISSION) /* a host call: semaphore, value */  \
+    X(OP_EXECUTE, "execute", "", 1, TRAIT_SUBMISSION)         /* recording; spans are the table */ \
     X(OP_EVENT_SET, "event_set", "", 1, TRAIT_RECORDING)                                           \
     X(OP_EVENT_WAIT, "event_wait", "", 1, TRAIT_RECORDING)                                         \
     X(OP_IF, "if", "r", 0, TRAIT_RECORDING | TRAIT_BLOCK)                                          \

@@ -85,6 +85,7 @@ static void ops_used(const graph_t *graph, const op_t *ops, size_t count, used_t
             if (!op->spans[j].slot) used->spaces |= action_bit(op->spans[j].id);
         if (op->counts && !op->spans[MAX_SPANS - 1].slot)
             used->spaces |= action_bit(op->spans[MAX_SPANS - 1].id);
+        if (op->kind == OP_CALL_SIGNAL) used->semaphores |= action_bit(op->numbers[0]);
         if (op->kind != OP_EXECUTE) continue;
         const recording_t *recording = &graph->recordings[op->numbers[0]];
         used->recordings |= action_bit(op->numbers[0]);

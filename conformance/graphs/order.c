@@ -25,13 +25,12 @@ static bool known_merge(order_t *order, size_t to, size_t from)
     return changed;
 }
 
-void order_add_event(order_t *order, size_t semaphore, size_t action, uint32_t value)
+void order_add_event(order_t *order, size_t semaphore, event_t event)
 {
     event_t *events = order->events[semaphore];
     size_t i = order->event_counts[semaphore]++;
-    for (; i > 0 && events[i - 1].value > value; i--) events[i] = events[i - 1];
-    events[i].action = (uint8_t)action;
-    events[i].value = value;
+    for (; i > 0 && events[i - 1].value > event.value; i--) events[i] = events[i - 1];
+    events[i] = event;
 }
 
 const event_t *order_event(const graph_t *graph, const order_t *order, const point_t *point,
@@ -45,21 +44,22 @@ const event_t *order_event(const graph_t *graph, const order_t *order, const poi
     return NULL;
 }
 
-// `action` has seen the end of what `signaller` did. `reached` says that it went well.
-static bool learn(const graph_t *graph, order_t *order, size_t action, size_t signaller,
-                  bool reached)
+// `action` comes after what `other` came after.
+static bool learn_past(order_t *order, size_t action, size_t other)
 {
-    bool submitted = graph->actions[signaller].kind == ACTION_SUBMIT;
-    bool changed = bits_add(&order->before[action], action_bit(signaller));
+    return bits_add(&order->before[action], order->before[other]) |
+           bits_add(&order->firm[action], order->firm[other]) | known_merge(order, action, other);
+}
+
+// `action` has seen the end of what `other` did. `reached` says that it went well.
+static bool learn_end(const graph_t *graph, order_t *order, size_t action, size_t other,
+                      bool reached)
+{
+    bool submitted = graph->actions[other].kind == ACTION_SUBMIT;
+    bool changed = bits_add(&order->before[action], action_bit(other));
+    if (submitted && reached) changed |= bits_add(&order->firm[action], action_bit(other));
     // What a host action knows holds whatever became of it.
-    if (reached || !submitted) {
-        changed |= bits_add(&order->before[action], order->before[signaller]);
-        changed |= known_merge(order, action, signaller);
-    }
-    if (reached) {
-        uint64_t firm = order->firm[signaller] | (submitted ? action_bit(signaller) : 0);
-        changed |= bits_add(&order->firm[action], firm);
-    }
+    if (reached || !submitted) changed |= learn_past(order, action, other);
     return changed;
 }
 
@@ -71,12 +71,13 @@ static bool learn_wait(const graph_t *graph, order_t *order, size_t index, const
     bool missing, changed = false;
     if (action->kind == ACTION_ANY && action->wait_count > 1) return false;
     if (!reached && action->wait_count > 1) return false;
-    if (point->own) return learn(graph, order, index, point->id, reached);
+    if (point->own) return learn_end(graph, order, index, point->id, reached);
     const event_t *event = order_event(graph, order, point, &missing);
     if (!event) return false;
     // If the semaphore failed instead, nobody will move it any more: as good as knowing the value.
     changed |= known_raise(&order->known[index][point->id], event->value);
-    if (reached) changed |= learn(graph, order, index, event->action, true);
+    if (reached && event->inside) changed |= learn_past(order, index, event->action);
+    if (reached && !event->inside) changed |= learn_end(graph, order, index, event->action, true);
     return changed;
 }
 
@@ -99,7 +100,7 @@ static bool order_update(const graph_t *graph, order_t *order, size_t index, boo
     changed |= bits_add(&order->issued[index], issued);
     for (size_t j = 0; j < graph->action_count; j++)
         if (order->issued[index] & action_bit(j) && action_on_host(&graph->actions[j]))
-            changed |= learn(graph, order, index, j, !graph->failures);
+            changed |= learn_end(graph, order, index, j, !graph->failures);
     if (action->kind == ACTION_SIGNAL)
         changed |=
             known_raise(&order->known[index][action->signals[0].id], action->signals[0].value);
@@ -113,8 +114,15 @@ void order_events(const graph_t *graph, order_t *order)
     for (size_t i = 0; i < graph->action_count; i++) {
         const action_t *action = &graph->actions[i];
         if (action->kind != ACTION_SUBMIT && action->kind != ACTION_SIGNAL) continue;
-        for (size_t j = 0; j < action->signal_count; j++)
-            order_add_event(order, action->signals[j].id, i, action->signals[j].value);
+        for (size_t j = 0; j < action->signal_count; j++) {
+            event_t event = {(uint8_t)i, false, action->signals[j].value};
+            order_add_event(order, action->signals[j].id, event);
+        }
+        for (size_t j = 0; j < action->op_count; j++) {
+            event_t event = {(uint8_t)i, true, action->ops[j].numbers[1]};
+            if (action->ops[j].kind == OP_CALL_SIGNAL)
+                order_add_event(order, action->ops[j].numbers[0], event);
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 // Who brings a semaphore to a value.
 typedef struct event_t {
     uint8_t action;
+    bool inside; // by a host call, while the submission is still running
     uint32_t value;
 } event_t;
 
@@ -34,7 +35,7 @@ void order_compute(const graph_t *graph, order_t *order);
 // Computes it for one action, those before it being known, without looking at turns and threads.
 // Its signals are for order_add_event.
 void order_append(const graph_t *graph, order_t *order, size_t action);
-void order_add_event(order_t *order, size_t semaphore, size_t action, uint32_t value);
+void order_add_event(order_t *order, size_t semaphore, event_t event);
 
 // The event that reaches a point, or NULL if the initial value does; `*missing` is set if none
 // will.

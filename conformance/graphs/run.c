@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/objects.h"
+#include "graphs/order.h"
 #include "graphs/runner.h"
 
 #include <inttypes.h>
@@ -103,15 +104,11 @@ static bool points_observe(run_t *run)
 // Waits for the last value that somebody signals.
 static bool semaphore_observe(run_t *run, size_t index)
 {
-    const graph_t *graph = run->graph;
-    uint32_t last = graph->semaphores[index].initial;
-    for (size_t i = 0; i < graph->action_count; i++) {
-        const action_t *action = &graph->actions[i];
-        if (action->kind != ACTION_SUBMIT && action->kind != ACTION_SIGNAL) continue;
-        for (size_t j = 0; j < action->signal_count; j++)
-            if (action->signals[j].id == index && action->signals[j].value > last)
-                last = action->signals[j].value;
-    }
+    order_t order;
+    order_events(run->graph, &order);
+    size_t count = order.event_counts[index];
+    uint32_t last =
+        count ? order.events[index][count - 1].value : run->graph->semaphores[index].initial;
     keel_point_t point = keel_point(run->semaphores[index], last);
     keel_status_t status = keel_wait(&point, 1, KEEL_ALL, time_left(run));
     bool ended = keel_status_code(status) != KEEL_DEADLINE_EXCEEDED;

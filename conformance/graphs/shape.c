@@ -97,6 +97,8 @@ static bool op_good(const place_t *place, const op_t *op)
     case OP_ALLOCA:
     case OP_DEALLOCA: return pool_good(place, op);
     case OP_CALL: return op->numbers[1] <= CALL_FAIL_LATER;
+    case OP_CALL_SIGNAL:
+        return op->numbers[0] < place->graph->semaphore_count && !place->graph->failures;
     case OP_IF:
     case OP_WHILE:
     case OP_SWITCH: return word_good(place, op->spans[0], 1);
@@ -251,6 +253,13 @@ static bool points_good(const graph_t *graph, const action_t *action, check_t *c
         if (signalled & action_bit(point->id))
             return check_problem(check, "two signals of a semaphore");
         signalled |= action_bit(point->id);
+    }
+    for (size_t i = 0; i < action->op_count; i++) {
+        const op_t *op = &action->ops[i];
+        if (op->kind != OP_CALL_SIGNAL || op->numbers[0] >= MAX_SEMAPHORES) continue;
+        if (signalled & action_bit(op->numbers[0]))
+            return check_problem(check, "two signals of a semaphore");
+        signalled |= action_bit(op->numbers[0]);
     }
     return true;
 }

@@ -110,6 +110,23 @@ static void test_deadlock(void **state)
                    "action 0 would wait for ever");
 }
 
+// A signal from within a submission tells of what came before it, not of its end.
+static void test_signal_inside(void **state)
+{
+    (void)state;
+    const char *const body =
+        SAMPLE "semaphore 0 device=0 initial=0\n"
+               "0 t0 n0 submit q0.0 : fill b0+0:4 k=1,1\n"
+               "1 t0 n1 submit q0.0 wait=@0 : fill b1+0:4 k=1,1; call_signal k=0,3\n";
+    char text[1000];
+    snprintf(text, sizeof text, "%s%s", body,
+             "2 t0 n2 submit q0.0 wait=s0:3 : fill b0+0:4 k=2,1\n");
+    expect_problem(text, "");
+    snprintf(text, sizeof text, "%s%s", body,
+             "2 t0 n2 submit q0.0 wait=s0:3 : fill b1+0:4 k=2,1\n");
+    expect_problem(text, "actions 1 and 2 race");
+}
+
 static void test_unordered_signals(void **state)
 {
     (void)state;
@@ -208,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_host_wait),
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_unordered_signals),
+        cmocka_unit_test(test_signal_inside),
         cmocka_unit_test(test_soft_control),
         cmocka_unit_test(test_tight_pool),
         cmocka_unit_test(test_pool),
