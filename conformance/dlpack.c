@@ -389,9 +389,10 @@ TEST(dlpack, round_trip, TENSORS)
     keel_buffer_t *x = new_buffer_of("0123456789abcdef", 16);
     const int64_t shape[] = {4, 4};
     keel_tensor_t tensor = {.type = {1, 8, 1}, .rank = 2, .shape = shape};
+    keel_device_t *other = open_device(the_uri());
     DLManagedTensorVersioned *m = to_tensor(x, &tensor);
     keel_buffer_t *y = NULL;
-    keel_status_t status = keel_buffer_from_dlpack(open_device(the_uri()), m, &y);
+    keel_status_t status = keel_buffer_from_dlpack(other, m, &y);
     if (status) m->deleter(m);
     TRY(status);
     OWN(y);

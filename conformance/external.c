@@ -200,11 +200,6 @@ TEST(external, export_without_memory, .needs = KEEL_CAP_QUEUE_ALLOCA)
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_export(x, &external));
 }
 
-static void close_descriptor(void *user)
-{
-    close((int)(intptr_t)user);
-}
-
 static keel_buffer_t *exportable(uint64_t size)
 {
     keel_buffer_options_t options = {.size = size,
@@ -221,7 +216,7 @@ static keel_external_t export_fd(keel_buffer_t *buffer)
     keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
     TRY(keel_buffer_export(buffer, &external));
     CHECK(external.handle.fd >= 0);
-    own_cleanup(close_descriptor, (void *)(intptr_t)external.handle.fd);
+    own_descriptor(external.handle.fd);
     return external;
 }
 

@@ -25,6 +25,19 @@ static uint8_t *map(keel_buffer_t *buffer, uint64_t offset, uint64_t length, uin
     return pointer;
 }
 
+static void unmap(void *user)
+{
+    keel_buffer_unmap(user);
+}
+
+// Mapped until the test is over.
+static uint8_t *map_whole(keel_buffer_t *buffer, uint32_t access)
+{
+    uint8_t *pointer = map(buffer, 0, KEEL_WHOLE, access);
+    own_cleanup(unmap, buffer);
+    return pointer;
+}
+
 TEST(map, write_and_read)
 {
     keel_buffer_t *x = host_buffer(64, 0);
@@ -76,7 +89,7 @@ TEST(map, several_times)
 TEST(map, device_sees_host_writes, .needs = KEEL_CAP_EXECUTES)
 {
     keel_buffer_t *x = host_buffer(4096, 0), *y = new_buffer(4096);
-    uint8_t *p = map(x, 0, KEEL_WHOLE, KEEL_ACCESS_WRITE);
+    uint8_t *p = map_whole(x, KEEL_ACCESS_WRITE);
     for (uint8_t round = 1; round < 20; round++) {
         row("round %u", round);
         memset(p, round, 4096);
@@ -84,20 +97,18 @@ TEST(map, device_sees_host_writes, .needs = KEEL_CAP_EXECUTES)
         reach(submit(keel_op_copy(keel_whole(x), keel_whole(y))));
         check_filled(y, 0, 4096, round);
     }
-    keel_buffer_unmap(x);
 }
 
 TEST(map, host_sees_device_writes, .needs = KEEL_CAP_EXECUTES)
 {
     keel_buffer_t *x = host_buffer(4096, 0);
-    uint8_t *p = map(x, 0, KEEL_WHOLE, KEEL_ACCESS_READ);
+    uint8_t *p = map_whole(x, KEEL_ACCESS_READ);
     for (uint8_t round = 1; round < 20; round++) {
         row("round %u", round);
         reach(submit(keel_op_fill(keel_whole(x), round, 1)));
         TRY(keel_buffer_invalidate(x, 0, KEEL_WHOLE));
         for (int i = 0; i < 4096; i++) CHECK_EQ(p[i], round);
     }
-    keel_buffer_unmap(x);
 }
 
 TEST(map, nothing)

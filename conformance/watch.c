@@ -146,31 +146,25 @@ TEST(watch, wakes_a_poll)
 }
 
 #ifdef __linux__
-static void close_descriptor(void *user)
-{
-    close(*(int *)user);
-}
-
 // As an event loop would: one epoll, many watches, each told of once.
 TEST(watch, epoll)
 {
     enum { N = 10 };
-    int *epoll = scratch(sizeof *epoll);
-    *epoll = epoll_create1(EPOLL_CLOEXEC);
-    CHECK(*epoll >= 0);
-    own_cleanup(close_descriptor, epoll);
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    CHECK(epoll >= 0);
+    own_descriptor(epoll);
     keel_semaphore_t *semaphore = new_semaphore(0);
     for (uint32_t i = 0; i < N; i++) {
         keel_point_t point = keel_point(semaphore, i + 1);
         struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = i};
         keel_watch_t *watch = new_watch(&point, 1, KEEL_ALL);
-        CHECK(epoll_ctl(*epoll, EPOLL_CTL_ADD, keel_watch_fd(watch), &event) == 0);
+        CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, keel_watch_fd(watch), &event) == 0);
     }
     for (uint32_t i = 0; i < N; i++) {
         struct epoll_event event;
-        CHECK_EQ(epoll_wait(*epoll, &event, 1, 0), 0);
+        CHECK_EQ(epoll_wait(epoll, &event, 1, 0), 0);
         TRY(keel_semaphore_signal(semaphore, i + 1));
-        CHECK_EQ(epoll_wait(*epoll, &event, 1, SOON), 1);
+        CHECK_EQ(epoll_wait(epoll, &event, 1, SOON), 1);
         CHECK_EQ(event.data.u32, i);
     }
 }

@@ -43,6 +43,8 @@ typedef enum owned_kind_t {
 void own(owned_kind_t kind, void *object);
 // Calls `fn(user)` after the test.
 void own_cleanup(void (*fn)(void *user), void *user);
+// Closes a file descriptor after the test.
+void own_descriptor(int fd);
 
 // Releases something the test owns now; disown takes it back without releasing it.
 void drop(void *object);

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct owned_t {
     owned_kind_t kind;
@@ -35,6 +36,16 @@ void own(owned_kind_t kind, void *object)
 void own_cleanup(void (*fn)(void *user), void *user)
 {
     push(OWNED_CLEANUP, user, fn);
+}
+
+static void close_descriptor(void *user)
+{
+    close((int)(intptr_t)user);
+}
+
+void own_descriptor(int fd)
+{
+    own_cleanup(close_descriptor, (void *)(intptr_t)fd);
 }
 
 static void release(const owned_t *owned)

@@ -81,7 +81,7 @@ static bool next_shuffled(void *user, job_t *job)
     bool timed = plan->settings->seconds > 0;
     while (!next_in_order(plan, job, wanted_once)) {
         if (++plan->round >= plan->settings->runs && !timed) return false;
-        if (plan->report->runs == 0) return false;
+        if (plan->report->runs_wanted == 0) return false;
         plan->index = 0;
     }
     job->seed += plan->round;

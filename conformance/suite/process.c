@@ -102,8 +102,7 @@ static void slot_judge(slot_t *slot, int status)
         result->outcome = OUTCOME_CRASHED;
         snprintf(result->reason, sizeof result->reason, "killed by signal %d (%s)",
                  WTERMSIG(status), strsignal(WTERMSIG(status)));
-    } else if (result->outcome == OUTCOME_CRASHED ||
-               (WEXITSTATUS(status) && result->outcome != OUTCOME_FAILED)) {
+    } else if (!result->finished || (WEXITSTATUS(status) && result->outcome != OUTCOME_FAILED)) {
         result->outcome = OUTCOME_CRASHED;
         snprintf(result->reason, sizeof result->reason, "the process ended with status %d",
                  WEXITSTATUS(status));

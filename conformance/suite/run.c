@@ -28,7 +28,8 @@ result_t *run_result(void)
 void run_outcome(outcome_t outcome, const char *format, ...)
 {
     pthread_mutex_lock(&outcome_lock);
-    if (result_now->outcome == OUTCOME_PASSED) {
+    outcome_t before = result_now->outcome;
+    if (before == OUTCOME_PASSED || (before == OUTCOME_STARVED && outcome == OUTCOME_FAILED)) {
         result_now->outcome = outcome;
         va_list arguments;
         va_start(arguments, format);
@@ -84,7 +85,8 @@ static bool is_clean(const keel_live_t *live, footprint_t before, footprint_t no
 {
     static const keel_live_t none;
     return memcmp(live, &none, sizeof none) == 0 && starve_outstanding() == 0 &&
-           before.descriptors == now.descriptors && before.threads == now.threads;
+           before.descriptors == now.descriptors &&
+           before.threads >= now.threads; // one that was joined may have been counted in `before`
 }
 
 static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t now)
@@ -122,7 +124,8 @@ static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t
 // A device that was closed on a worker of its own ends a little later, and so do its threads.
 static void check_leaks(footprint_t before)
 {
-    uint64_t deadline = keel_now_ns() + 3000000000u;
+    double patience_s = current.limit_s < 20 ? current.limit_s * 0.15 : 3;
+    uint64_t deadline = keel_now_ns() + (uint64_t)(patience_s * 1e9);
     for (unsigned ms = 0;; ms = ms * 2 + 1) {
         keel_live_t live;
         keel_live_objects(&live);
@@ -189,6 +192,7 @@ void run_child(const settings_t *settings, const job_t *job, result_t *result)
     result->seconds = (double)(keel_now_ns() - start) / 1e9;
     result->allocations = starve_calls();
     result->hit = starved();
+    result->finished = true;
     // Not exit: what was left is known, and a sanitizer would look for it again, for seconds.
     fflush(NULL);
     _exit(result->outcome == OUTCOME_FAILED);

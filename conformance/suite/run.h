@@ -35,6 +35,7 @@ typedef struct job_t {
 // What the process has to say, in memory shared with the runner.
 typedef struct result_t {
     outcome_t outcome;
+    bool finished; // the process got to its end
     uint64_t allocations;
     bool hit; // the allocation that was to fail did
     double seconds;
@@ -54,7 +55,8 @@ double limit_of(const settings_t *settings, const test_t *test);
 extern _Thread_local jmp_buf *run_exit; // where a failed check goes; NULL: nowhere
 const settings_t *run_settings(void);
 
-// Records how the run ends; the first one that is not a pass stays. `format` is the one line.
+// Records how the run ends; the first one that is not a pass stays, except that a failure is more
+// than running out of memory. `format` is the one line.
 void run_outcome(outcome_t outcome, const char *format, ...) KEEL_PRINTF(2, 3);
 outcome_t run_outcome_now(void);
 result_t *run_result(void);

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance suite on tests that are known to be bad: it must say so of each.
+#include "conformance/command.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char output[100000]; // of the last run
+
+static int run(const char *const *arguments, int count)
+{
+    char *argv[16] = {(char *)"conformance"};
+    for (int i = 0; i < count; i++) argv[i + 1] = (char *)arguments[i];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(NULL);
+    int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+    dup2(fileno(file), STDOUT_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    int status = conformance_main(count + 1, argv);
+    fflush(NULL);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
+    rewind(file);
+    size_t length = fread(output, 1, sizeof output - 1, file);
+    output[length] = 0;
+    fclose(file);
+    return status;
+}
+
+#define RUN(...)                                                                                   \
+    run((const char *const[]){__VA_ARGS__},                                                        \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void expect_words(const char *words)
+{
+    if (!strstr(output, words)) fail_msg("'%s' is not in: %s", words, output);
+}
+
+static void test_good(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--filter=good.*"), 0);
+    assert_string_equal(output, "2 passed, 0 failed, 0 skipped\n");
+}
+
+static void test_bad(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *words;
+    } rows[] = {
+        {"check", "2 (0x2) against 3 (0x3)"},
+        {"expectation", "!the_device() does not hold"},
+        {"status", "DEADLINE_EXCEEDED"},
+        {"wrong_code", "not with NOT_FOUND"},
+        {"no_error", "succeeded, expected NOT_FOUND"},
+        {"wrong_words", "does not say 'bananas'"},
+        {"thread", "user does not hold"},
+        {"thread_not_joined", "user does not hold"},
+        {"child", "user does not hold"},
+        {"hangs", "DEADLINE_EXCEEDED"},
+        {"hangs_with_children", "timed out"},
+        {"crashes", "signal 9"},
+        {"exits", "ended with status 0"},
+        {"leaks_an_object", "semaphores 1"},
+        {"leaks_a_status", "statuses 1"},
+        {"leaks_a_descriptor", "descriptors 1"},
+        {"leaks_a_thread", "threads 1"},
+        {"row", "[i is 3]"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char filter[64];
+        snprintf(filter, sizeof filter, "--filter=bad.%s", rows[i].name);
+        if (RUN(filter, "--timeout=4") != 1) fail_msg("%s: %s", rows[i].name, output);
+        expect_words(rows[i].words);
+        expect_words("0 passed, 1 failed, 0 skipped\n");
+        expect_words("again: keel conformance --device='cpu://' --mode=plain --filter=bad.");
+    }
+}
+
+static void test_torture(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--filter=greedy.*"), 0);
+    expect_words("3 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=g*.*", "--mode=torture", "--timeout=4"), 1);
+    expect_words("semaphore does not hold");
+    expect_words("semaphores 1");
+    expect_words("signal 9");
+    expect_words("--mode=torture --filter=greedy.leaks_on_errors --seed=1 --allocation=");
+    expect_words("2 passed, 3 failed, 0 skipped\n");
+}
+
+static void test_shuffle(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--filter=good.passes", "--mode=shuffle", "--runs=5"), 0);
+    expect_words("5 runs\n1 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=bad.check", "--mode=shuffle", "--runs=2", "--seed=7"), 1);
+    expect_words("--seed=8 --runs=1");
+}
+
+static int run_expecting(const char *device, const char *filter, const char *lines)
+{
+    char path[] = "/tmp/keel-suite-XXXXXX", option[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_true(write(fd, lines, strlen(lines)) == (ssize_t)strlen(lines));
+    close(fd);
+    snprintf(option, sizeof option, "--expect=%s", path);
+    int status = RUN(device, filter, option);
+    unlink(path);
+    return status;
+}
+
+static void test_expectations(void **state)
+{
+    (void)state;
+    const char *null = "--device=null://", *cpu = "--device=cpu://", *needs = "--filter=choosy.n*";
+    assert_int_equal(RUN(null, "--filter=choosy.*"), 0);
+    expect_words("0 passed, 0 failed, 2 skipped\n");
+    assert_int_equal(run_expecting(null, needs, "unsupported choosy.* GROUP_SIZE because\n"), 0);
+    assert_int_equal(run_expecting(null, needs, "# nothing\n"), 1);
+    expect_words("does not say so");
+    assert_int_equal(run_expecting(null, needs, "unsupported choosy.* EXECUTES because\n"), 1);
+    assert_int_equal(run_expecting(cpu, needs, "unsupported choosy.* EXECUTES because\n"), 1);
+    expect_words("says it cannot");
+    assert_int_equal(run_expecting(cpu, needs, "unsupported nobody.* EXECUTES because\n"), 2);
+    assert_int_equal(run_expecting(cpu, needs, "unsupported choosy.* MAGIC because\n"), 2);
+    assert_int_equal(run_expecting(cpu, needs, "unsupported choosy.* EXECUTES\n"), 2);
+}
+
+static void test_usage(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--mode=sideways"), 2);
+    assert_int_equal(RUN("--seed=many"), 2);
+    assert_int_equal(RUN("something"), 2);
+    assert_int_equal(RUN("--filter=nobody.*"), 2);
+    assert_int_equal(RUN("--device=nothing://", "--filter=good.*"), 2);
+    expect_words("NOT_FOUND");
+    assert_int_equal(RUN("--help"), 0);
+    assert_int_equal(RUN("--list", "--filter=choosy.n*"), 0);
+    expect_words("GROUP_SIZE EXECUTES");
+    assert_int_equal(RUN("--json", "--filter=bad.check"), 1);
+    expect_words("\"name\": \"bad.check\", \"outcome\": \"failed\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),    cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_torture), cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_usage),   cmocka_unit_test(test_expectations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
