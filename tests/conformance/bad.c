@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests that go wrong in every way, for suite_test.c. "bad" ones fail in plain mode, "greedy" ones
 // only when allocations do.
-#include "suite/suite.h"
+#include "conformance/suite/suite.h"
 
 #include <fcntl.h>
 #include <pthread.h>
