@@ -47,8 +47,10 @@ const event_t *order_event(const graph_t *graph, const order_t *order, const poi
 // `action` comes after what `other` came after.
 static bool learn_past(order_t *order, size_t action, size_t other)
 {
-    return bits_add(&order->before[action], order->before[other]) |
-           bits_add(&order->firm[action], order->firm[other]) | known_merge(order, action, other);
+    bool changed = bits_add(&order->before[action], order->before[other]);
+    changed |= bits_add(&order->firm[action], order->firm[other]);
+    changed |= known_merge(order, action, other);
+    return changed;
 }
 
 // `action` has seen the end of what `other` did. `reached` says that it went well.
