@@ -67,6 +67,19 @@ TEST(alloca, waits_for_points, POOLS)
     CHECK(is_resident(x));
 }
 
+TEST(alloca, access_of_reserved_buffers, POOLS)
+{
+    keel_buffer_options_t options = {.size = 64, .access = KEEL_ACCESS_READ, .name = "shown only"};
+    keel_buffer_t *x = NULL;
+    keel_buffer_info_t info;
+    TRY(keel_buffer_reserve(new_pool(0, 0), &options, &x));
+    OWN(x);
+    keel_buffer_info(x, &info);
+    CHECK_EQ(info.access, KEEL_ACCESS_READ);
+    FAILS_SAYING(KEEL_PERMISSION_DENIED, "shown only",
+                 keel_queue_fill(the_queue(), KEEL_NO_WAITS, keel_whole(x), 0, 1, NULL));
+}
+
 TEST(alloca, size_zero, POOLS)
 {
     keel_buffer_t *x = new_reserved(new_pool(0, 0), 0);

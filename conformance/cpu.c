@@ -253,6 +253,43 @@ TEST(cpu, priorities, .driver = "cpu")
     CHECK_EQ(order->rank[0], 3);
 }
 
+// Work of low priority that takes long gives way: when the urgent has ended, some is still to do.
+// Once with all workers on the long run, once with one of two.
+TEST(cpu, urgent_work_interrupts, .driver = "cpu")
+{
+    for (int held = 0; held < 2; held++) {
+        row("%d workers held", held);
+        keel_device_t *device = open_device("cpu://?threads=2");
+        keel_entry_t slow = kernel_on(device, "slow");
+        keel_queue_options_t low = {.priority = keel_device_caps(device)->min_priority};
+        keel_queue_t *queue = NULL;
+        hold_t *hold = new_hold();
+        keel_buffer_t *ran = new_buffer_on(device, 4), *urgent = new_buffer_on(device, 4);
+        buffer_put(ran, 0, &(uint32_t){0}, 4);
+        buffer_put(urgent, 0, &(uint32_t){0}, 4);
+        TRY(keel_queue_create(device, &low, &queue));
+        OWN(queue);
+        keel_point_t kept, long_one, short_one;
+        if (held) {
+            TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &kept));
+            hold_entered(hold, kept);
+        }
+        uint32_t us = 1000;
+        TRY(keel_queue_run(queue, KEEL_NO_WAITS,
+                           keel_op_dispatch(slow, keel_groups(1000, 1, 1), &us, 4, KEEL_BIND(ran)),
+                           &long_one));
+        sleep_ms(10);
+        TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
+                           keel_op_dispatch(slow, keel_groups(1, 1, 1), &us, 4, KEEL_BIND(urgent)),
+                           &short_one));
+        reach(short_one);
+        CHECK(!ended(long_one));
+        gate_open(hold->gate);
+        reach(long_one);
+        CHECK_EQ(buffer_u32(ran, 0), 1000);
+    }
+}
+
 // Two queues of the same priority with much to do: neither waits for the end of the other. When
 // each submission ended is written down by the device, for this thread may be late.
 TEST(cpu, queues_share_workers, .driver = "cpu")

@@ -415,6 +415,24 @@ TEST(dispatch, patches_need_raw, RUNS)
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "raw", attempt(op));
 }
 
+TEST(dispatch, allocates_nothing, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4);
+    keel_op_t op = dispatch("tally", 5, KEEL_BIND(word));
+    for (int i = 0; i < 100; i++) reach(submit(op));
+    uint64_t before = allocations();
+    for (int i = 0; i < 100; i++) reach(submit(op));
+    CHECK_EQ(allocations() - before, 0);
+    CHECK_EQ(buffer_u32(word, 0), 1000);
+}
+
+TEST(dispatch, empty_bindings, RUNS)
+{
+    keel_buffer_t *x = new_buffer(16);
+    reach(submit(dispatch("abs", 4, KEEL_BIND(keel_span(x, 16, 0), keel_span(x, 0, 0)))));
+    check_filled(x, 0, 16, 0);
+}
+
 TEST(dispatch, chain_of_kernels, RUNS)
 {
     keel_buffer_t *x = new_buffer(64);

@@ -101,6 +101,21 @@ TEST(external, import_host_access, HOST)
                  keel_queue_fill(the_queue(), KEEL_NO_WAITS, keel_whole(x), 0, 1, NULL));
 }
 
+TEST(external, import_host_usage, HOST)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = scratch(64), .size = 64};
+    keel_buffer_options_t options = {.usage = KEEL_USAGE_DISPATCH};
+    keel_buffer_t *x = NULL;
+    TRY(keel_buffer_import(the_device(), &external, &options, &x));
+    OWN(x);
+    keel_buffer_info_t info;
+    keel_buffer_info(x, &info);
+    CHECK(info.usage & KEEL_USAGE_DISPATCH);
+    if (info.usage & KEEL_USAGE_TRANSFER) return; // got more than asked for
+    FAILS_SAYING(KEEL_PERMISSION_DENIED, "KEEL_USAGE_TRANSFER",
+                 keel_queue_fill(the_queue(), KEEL_NO_WAITS, keel_whole(x), 0, 1, NULL));
+}
+
 TEST(external, import_host_for_kernels, HOST RUNS_)
 {
     int32_t *memory = scratch(64 * 4);
@@ -234,6 +249,20 @@ TEST(external, export_fd, FD RUNS_)
     munmap(p, external.size);
     CHECK(seen);
     check_filled(x, 1, 1, 9);
+}
+
+// A part of a buffer is exported as that part.
+TEST(external, export_fd_of_a_subspan, FD)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    keel_buffer_t *x = exportable(3 * page), *part = new_subspan(x, page, page);
+    buffer_put(part, 0, "in the middle", 13);
+    keel_external_t external = export_fd(part);
+    CHECK_EQ(external.size, page);
+    keel_buffer_t *y = NULL;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &y));
+    OWN(y);
+    check_bytes(y, 0, "in the middle", 13);
 }
 
 TEST(external, export_fd_is_new_each_time, FD)

@@ -14,6 +14,8 @@ typedef struct heirloom_t {
     keel_semaphore_t *semaphore;
     keel_buffer_t *buffer;
     keel_recording_t *recording;
+    keel_recording_t *open;
+    keel_pool_t *pool;
     keel_executable_t *executable;
     keel_watch_t *watch;
 } heirloom_t;
@@ -26,6 +28,9 @@ static heirloom_t *new_heirloom(void)
     h->semaphore = new_semaphore(1);
     h->buffer = new_buffer_filled(64, 3);
     h->recording = RECORD(0, keel_op_barrier());
+    TRY(keel_recording_create(the_device(), NULL, &h->open));
+    OWN(h->open);
+    if (the_caps()->bits & KEEL_CAP_QUEUE_ALLOCA) h->pool = new_pool(0, 0);
     h->executable = kernels();
     point = keel_point(h->semaphore, 2);
     TRY(keel_watch_create(&point, 1, KEEL_ALL, &h->watch));
@@ -46,6 +51,7 @@ static void use_what_is_lost(void *user)
     keel_clock_pair_t pair;
     keel_point_t point = keel_point(h->semaphore, 2);
     keel_watch_t *watch = NULL;
+    keel_op_t barrier = keel_op_barrier();
     kernels_image(&image.data, &image.size);
     FAILS(KEEL_DEVICE_LOST, keel_queue_run(h->queue, KEEL_NO_WAITS, keel_op_barrier(), NULL));
     FAILS(KEEL_DEVICE_LOST, keel_queue_wait_idle(h->queue, KEEL_FOREVER));
@@ -60,6 +66,14 @@ static void use_what_is_lost(void *user)
     FAILS(KEEL_DEVICE_LOST, keel_recording_create(the_device(), NULL, &recording));
     FAILS(KEEL_DEVICE_LOST, keel_recording_prepare(h->recording, h->queue));
     FAILS(KEEL_DEVICE_LOST, keel_executable_load(the_device(), &image, &executable));
+    FAILS(KEEL_DEVICE_LOST, keel_recording_add(h->open, &barrier, 1));
+    FAILS(KEEL_DEVICE_LOST, keel_recording_end(h->open));
+    if (h->pool) {
+        keel_pool_stats_t stats;
+        FAILS(KEEL_DEVICE_LOST, keel_buffer_reserve(h->pool, &size, &buffer));
+        FAILS(KEEL_DEVICE_LOST, keel_pool_trim(h->pool, 0));
+        keel_pool_stats(h->pool, &stats);
+    }
     // Reading is allowed.
     CHECK_EQ(keel_buffer_size(h->buffer), 64);
     CHECK_EQ(keel_recording_count(h->recording), 1);
@@ -77,6 +91,8 @@ static void release_all(void *user)
     heirloom_t *h = user;
     keel_watch_release(h->watch);
     keel_recording_release(h->recording);
+    keel_recording_release(h->open);
+    keel_pool_release(h->pool);
     keel_buffer_release(h->buffer);
     keel_executable_release(h->executable);
     keel_semaphore_release(h->semaphore);

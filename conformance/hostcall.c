@@ -349,19 +349,99 @@ static keel_status_t close_call(void *user, keel_host_call_t *call)
     return NULL;
 }
 
-TEST(hostcall, releases_the_device, CALLS, .also = NEED_WORKERS)
+// Runs `op` on a device of its own, whose last reference `closer` then has.
+static void run_closing(closer_t *closer, keel_op_t op)
 {
-    closer_t *closer = scratch(sizeof *closer);
-    closer->released = new_gate();
     hold_t *hold = new_hold();
     keel_device_t *device = open_device(the_uri());
     keel_point_t held;
     TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &held));
     hold_entered(hold, held);
-    keel_op_t op = keel_op_host_call(close_call, closer);
-    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_AFTER(held), op, NULL));
+    keel_point_t done;
+    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_AFTER(held), op, &done));
+    OWN(keel_semaphore_retain(done.semaphore));
     closer->device = device;
     disown(device); // from here on it is the call's
     gate_open(hold->gate);
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, patience());
+    if (status) keel_device_release(device); // there was no call
+    TRY(status);
     CHECK(gate_wait_ms(closer->released, (unsigned)(patience() / 1000000)));
+}
+
+static closer_t *new_closer(void)
+{
+    closer_t *closer = scratch(sizeof *closer);
+    closer->released = new_gate();
+    return closer;
+}
+
+TEST(hostcall, releases_the_device, CALLS, .also = NEED_WORKERS)
+{
+    closer_t *closer = new_closer();
+    run_closing(closer, keel_op_host_call(close_call, closer));
+}
+
+TEST(hostcall, detached_releases_the_device, CALLS, .also = NEED_WORKERS)
+{
+    closer_t *closer = new_closer();
+    run_closing(closer, detached(close_call, closer));
+}
+
+// A buffer's release callback is code of the application, too, and may come on any thread.
+static void close_in_callback(void *user)
+{
+    close_call(user, NULL);
+}
+
+TEST(hostcall, release_callback_releases_the_device,
+     .needs = KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST, .also = NEED_WORKERS)
+{
+    closer_t *closer = new_closer();
+    hold_t *hold = new_hold();
+    keel_device_t *device = open_device(the_uri());
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = scratch(64),
+                                .size = 64,
+                                .release = close_in_callback,
+                                .user = closer};
+    keel_buffer_t *x = NULL;
+    keel_point_t held;
+    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &held));
+    hold_entered(hold, held);
+    keel_device_retain(device); // the callback's, whenever it comes
+    closer->device = device;
+    keel_status_t status = keel_buffer_import(device, &external, NULL, &x);
+    if (status) keel_device_release(device);
+    TRY(status);
+    status =
+        keel_queue_fill(keel_device_queue(device, 0), KEEL_AFTER(held), keel_whole(x), 1, 1, NULL);
+    drop(device);
+    if (status) gate_open(hold->gate); // nothing holds the buffer but us
+    keel_buffer_release(x);
+    gate_open(hold->gate);
+    CHECK(gate_wait_ms(closer->released, (unsigned)(patience() / 1000000)));
+    TRY(status);
+}
+
+// A log callback is told without locks held: it may look around.
+static void look_around(void *user, keel_log_level_t level, const char *text)
+{
+    keel_memory_stats_t stats;
+    keel_status_t status = keel_device_memory(the_device(), &stats);
+    EXPECT(!status || starved());
+    keel_status_release(status);
+    gate_open(user);
+}
+
+TEST(hostcall, log_callback_may_call_keel, CALLS)
+{
+    char what[] = "ladle";
+    gate_t *told = new_gate();
+    the_device();
+    keel_set_log(look_around, told, KEEL_LOG_ERROR);
+    reach(submit(detached(fail_call, what)));
+    bool heard = gate_wait_ms(told, (unsigned)(patience() / 1000000)) || starved();
+    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    CHECK(heard);
 }

@@ -300,6 +300,28 @@ TEST(queue, wait_idle_does_not_report_failures)
     TRY(keel_queue_wait_idle(the_queue(), patience()));
 }
 
+static void submit_and_wait(keel_semaphore_t *gate, keel_buffer_t *x, uint64_t value)
+{
+    keel_point_t done =
+        submit_after(KEEL_AFTER(keel_point(gate, value)), keel_op_fill(keel_whole(x), 1, 1));
+    keel_point_t after = submit_after(KEEL_AFTER(done), keel_op_barrier());
+    TRY(keel_semaphore_signal(gate, value));
+    reach(after);
+    TRY(keel_queue_wait_idle(the_queue(), patience()));
+}
+
+// Once it is warm: neither submitting nor signalling nor waiting asks for memory.
+TEST(queue, submitting_allocates_nothing)
+{
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_buffer(16);
+    uint64_t value = 1;
+    for (; value <= 300; value++) submit_and_wait(gate, x, value);
+    uint64_t before = allocations();
+    for (; value <= 600; value++) submit_and_wait(gate, x, value);
+    CHECK_EQ(allocations() - before, 0);
+}
+
 // However much is in flight, submitting does not wait for it.
 TEST(queue, submit_never_blocks, .heavy = true)
 {

@@ -74,6 +74,18 @@ TEST(recording, counts_its_operations)
     CHECK_EQ(keel_recording_count(recording), 4);
 }
 
+// Nothing is allocated per operation: only now and then, for all that comes after.
+TEST(recording, adding_allocates_little)
+{
+    enum { N = 10000 };
+    keel_recording_t *recording = open_recording(0);
+    keel_op_t op = keel_op_fill(keel_whole(new_buffer(16)), 1, 1);
+    TRY(add(recording, op));
+    uint64_t before = allocations();
+    for (int i = 0; i < N; i++) TRY(add(recording, op));
+    CHECK_LE(allocations() - before, 40);
+}
+
 TEST(recording, add_bad_arguments)
 {
     keel_recording_t *recording = open_recording(0);

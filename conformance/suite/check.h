@@ -53,6 +53,9 @@ void row(const char *format, ...) KEEL_PRINTF(1, 2);
 // True if an allocation was made to fail by now: then messages may be missing.
 bool starved(void);
 
+// How often the library has asked for memory so far.
+uint64_t allocations(void);
+
 // True where allocations are made to fail or a sanitizer slows everything down: do less.
 bool careful(void);
 // `count`, or a sixteenth of it (at least 1) where one has to be careful.

@@ -190,7 +190,7 @@ void run_child(const settings_t *settings, const job_t *job, result_t *result)
     fixture_finish(outcome != OUTCOME_PASSED && outcome != OUTCOME_SKIPPED);
     check_leaks(before);
     result->seconds = (double)(keel_now_ns() - start) / 1e9;
-    result->allocations = starve_calls();
+    result->allocations = allocations();
     result->hit = starved();
     result->finished = true;
     // Not exit: what was left is known, and a sanitizer would look for it again, for seconds.

@@ -67,7 +67,6 @@ void fixture_finish(bool failed);
 
 // The allocator that counts, and fails on request (0: never).
 void starve_install(uint64_t fail_at);
-uint64_t starve_calls(void);
 int64_t starve_outstanding(void);
 
 #endif

@@ -33,7 +33,7 @@ void starve_install(uint64_t fail_at)
     keel_set_allocator(&allocator);
 }
 
-uint64_t starve_calls(void)
+uint64_t allocations(void)
 {
     return atomic_load(&calls);
 }
