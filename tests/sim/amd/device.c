@@ -28,6 +28,22 @@ static uint8_t *file_read(const char *path)
     return bytes;
 }
 
+static const Elf64_Dyn *dynamic_find(const module_t *module, Elf64_Sxword tag);
+
+// Pointers inside of the object's own data.
+static void module_relocate(const module_t *module, const char *path)
+{
+    enum { RELATIVE64 = 13 };
+    const Elf64_Dyn *rela = dynamic_find(module, DT_RELA), *size = dynamic_find(module, DT_RELASZ);
+    if (!rela || !size) return;
+    const Elf64_Rela *entry = (const Elf64_Rela *)(module->image + rela->d_un.d_ptr);
+    for (uint64_t k = 0; k < size->d_un.d_val / sizeof *entry; k++) {
+        check(ELF64_R_TYPE(entry[k].r_info) == RELATIVE64, "has relocations of another kind", path);
+        uint64_t value = (uint64_t)(uintptr_t)module->image + (uint64_t)entry[k].r_addend;
+        memcpy(module->image + entry[k].r_offset, &value, sizeof value);
+    }
+}
+
 module_t module_load(const char *path)
 {
     uint8_t *file = file_read(path);
@@ -45,6 +61,7 @@ module_t module_load(const char *path)
         memcpy(module.image + part[k].p_vaddr, file + part[k].p_offset, part[k].p_filesz);
     }
     free(file);
+    module_relocate(&module, path);
     return module;
 }
 

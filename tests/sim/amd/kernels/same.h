@@ -260,6 +260,17 @@ static void vectors(const item_t *in, answer_t *out)
     out->t = 0;
 }
 
+static const uint32_t small_words[4] = {3, 1, 4, 1}, large_words[4] = {~0u, 1u << 31, 1u << 30, 7};
+static const uint32_t *const word_tables[2] = {small_words, large_words};
+
+static void pointers(const item_t *in, answer_t *out)
+{
+    const uint32_t *words = word_tables[in->a & 1], *others = word_tables[in->b & 1];
+    out->r = (uint64_t)words[in->b & 3] << 32 | others[in->x & 3];
+    out->s = words == others;
+    out->t = (uint32_t)(&words[in->b & 3] - words);
+}
+
 // The functions above, by name.
 #define SAME(X)                                                                                    \
     X(arithmetic)                                                                                  \
@@ -279,6 +290,7 @@ static void vectors(const item_t *in, answer_t *out)
     X(conversions)                                                                                 \
     X(halves)                                                                                      \
     X(copies)                                                                                      \
-    X(vectors)
+    X(vectors)                                                                                     \
+    X(pointers)
 
 #endif
