@@ -265,6 +265,25 @@ TEST(alloca, failed_dealloca_does_not_free, POOLS)
     check_bytes(x, 0, "here", 4);
 }
 
+// Deallocas of the past are no reason to wait, however they ended.
+TEST(alloca, ended_deallocas_do_not_help, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *bad = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096);
+    for (int i = 0; i < 3; i++) {
+        reach(submit(keel_op_alloca(x)));
+        reach(submit(keel_op_dealloca(x)));
+        reach_failure(submit(keel_op_dealloca(x)), KEEL_FAILED_PRECONDITION);
+    }
+    reach(submit(keel_op_alloca(x)));
+    keel_semaphore_fail(bad, KEEL_ERROR(KEEL_ABORTED, "never run"));
+    reach_failure(submit_after(KEEL_AFTER(keel_point(bad, 1)), keel_op_dealloca(x)), KEEL_ABORTED);
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    reach_failure(submit(keel_op_alloca(new_reserved(pool, 4096))), KEEL_RESOURCE_EXHAUSTED);
+    CHECK_EQ(waiting_in(pool), 0);
+}
+
 // Work that waits for an alloca that fails, fails with its cause.
 TEST(alloca, failure_reaches_users, POOLS)
 {

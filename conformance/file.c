@@ -69,13 +69,6 @@ static keel_file_t *open_file(const char *path, uint32_t flags)
     return file;
 }
 
-static uint8_t *numbered(size_t size)
-{
-    uint8_t *data = scratch(size);
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)(i * 11 + (i >> 9));
-    return data;
-}
-
 TEST(file, read_whole, RUNS)
 {
     folder_t *folder = new_folder();

@@ -57,8 +57,7 @@ TEST(transfer, fill_large, RUNS)
 TEST(transfer, copy_large, RUNS)
 {
     const uint64_t size = careful() ? 1 << 20 : 1 << 25;
-    uint8_t *data = scratch(size);
-    for (uint64_t i = 0; i < size; i++) data[i] = (uint8_t)(i * 131 + (i >> 12));
+    uint8_t *data = numbered(size);
     keel_buffer_t *x = new_buffer_of(data, size), *y = new_buffer(size + 7);
     reach(submit(keel_op_copy(keel_whole(x), keel_span(y, 5, size))));
     check_filled(y, 0, 5, 0);
@@ -68,9 +67,8 @@ TEST(transfer, copy_large, RUNS)
 
 TEST(transfer, update_large, RUNS)
 {
-    const size_t size = 300000; // more than any command buffer holds inline
-    uint8_t *data = scratch(size);
-    for (size_t i = 0; i < size; i++) data[i] = (uint8_t)(i * 37 + (i >> 8));
+    const size_t size = 1000000; // more than any command buffer holds inline
+    uint8_t *data = numbered(size);
     keel_buffer_t *x = new_buffer(size);
     reach(submit(keel_op_update(x, 0, data, size)));
     check_bytes(x, 0, data, size);

@@ -60,13 +60,6 @@ static const range_row_t ranges[] = {
     {65600, 33, 64, 65535},
 };
 
-static uint8_t *numbered(uint64_t size)
-{
-    uint8_t *bytes = scratch(size);
-    for (uint64_t i = 0; i < size; i++) bytes[i] = (uint8_t)(i * 7 + (i >> 8) + 1);
-    return bytes;
-}
-
 static void row_of(const range_row_t *r)
 {
     row("buffer %llu, source %llu, target %llu, length %llu", (unsigned long long)r->buffer,

@@ -98,6 +98,12 @@ TEST(watch, retains_its_semaphores)
     keel_semaphore_release(semaphore);
     TRY(status);
     CHECK(readable(watch, SOON));
+    keel_live_t live;
+    keel_live_objects(&live);
+    CHECK_EQ(live.semaphores, 1);
+    drop(watch);
+    keel_live_objects(&live);
+    CHECK_EQ(live.semaphores, 0);
 }
 
 TEST(watch, released_early)

@@ -19,6 +19,13 @@ void *scratch(size_t size)
     return memory;
 }
 
+uint8_t *numbered(size_t size)
+{
+    uint8_t *bytes = scratch(size);
+    for (size_t i = 0; i < size; i++) bytes[i] = (uint8_t)((uint32_t)i * 0x9e3779b1u >> 24);
+    return bytes;
+}
+
 const char *with_option(const char *option)
 {
     const char *uri = run_settings()->uri;

@@ -50,8 +50,9 @@ void own_descriptor(int fd);
 void drop(void *object);
 void disown(void *object);
 
-// Memory of the test, zeroed.
+// Memory of the test, zeroed; and with bytes in it that look like no other part of it.
 void *scratch(size_t size);
+uint8_t *numbered(size_t size);
 
 // The URI under test and its driver's name; the device it opens (the first time) and its queue 0.
 const char *the_uri(void);
