@@ -25,12 +25,14 @@
 #define MEMORY_ALL UINT32_C(0x1f)
 
 // That the device takes work: it is this process's and open.
-keel_status_t device_refusal(const keel_device_t *device); // says why not
+__attribute__((returns_nonnull)) keel_status_t
+device_refusal(const keel_device_t *device); // says why not
 static inline keel_status_t device_check(const keel_device_t *device)
 {
-    bool open = !atomic_load_explicit(&device->closed, memory_order_relaxed);
-    return __builtin_expect(object_is_ours(&device->object) && open, 1) ? NULL
-                                                                        : device_refusal(device);
+    bool closed = atomic_load_explicit(&device->closed, memory_order_relaxed);
+    if (__builtin_expect(closed || !object_is_ours(&device->object), 0))
+        return device_refusal(device);
+    return NULL;
 }
 
 // An object keeps its device's memory by these, which do not count as references of the

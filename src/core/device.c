@@ -17,9 +17,7 @@ keel_status_t device_refusal(const keel_device_t *device)
 {
     CHECK(object_is_ours(&device->object), KEEL_DEVICE_LOST,
           "device '%s' was opened before fork and stayed with the parent process", device->name);
-    CHECK(!atomic_load(&device->closed), KEEL_FAILED_PRECONDITION, "device '%s' is closed",
-          device->name);
-    return NULL;
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", device->name);
 }
 
 keel_status_t copy_name(const char *name, char **copy)

@@ -190,11 +190,9 @@ static keel_status_t commands_fill(keel_submission_t *submission, const keel_op_
                                    size_t count)
 {
     keel_queue_t *queue = submission->queue;
-    recorder_t recorder = {
-        .device = queue->device,
-        .commands = &submission->commands,
-        .transfers_only = queue->options.family == KEEL_QUEUE_TRANSFER,
-    };
+    recorder_t recorder;
+    recorder_init(&recorder, queue->device, &submission->commands);
+    recorder.allowed = queue->options.family == KEEL_QUEUE_TRANSFER ? TRANSFER_OPS : QUEUE_OPS;
     keel_status_t status = recorder_add(&recorder, ops, count);
     if (!status) status = recorder_end(&recorder);
     return status;

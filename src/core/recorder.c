@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each record_x checks everything first, then writes the command, then retains: so a failure leaves
 // nothing behind.
+#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -255,7 +256,6 @@ static keel_status_t table_check(recorder_t *recorder, const keel_execute_t *e)
 static keel_status_t record_execute(recorder_t *recorder, const keel_op_t *op)
 {
     keel_execute_t e = op->as.execute;
-    CHECK(!recorder->transfers_only, KEEL_UNSUPPORTED, "a transfer queue takes no recordings");
     CHECK(e.recording, KEEL_INVALID_ARGUMENT, "recording is NULL");
     CHECK(e.recording->device == recorder->device, KEEL_INVALID_ARGUMENT,
           "recording '%s' was made for another device", TEXT_OF(e.recording->name));
@@ -302,36 +302,34 @@ static keel_status_t record_call(recorder_t *recorder, const keel_op_t *op)
     return NULL;
 }
 
-// Who takes an operation, and where it may be used.
 typedef struct handler_t {
     const char *name;
     keel_status_t (*record)(recorder_t *recorder, const keel_op_t *op);
-    bool allowed[2]; // in submissions, in recordings
 } handler_t;
 
 static const handler_t handlers[] = {
-    [KEEL_OP_BARRIER] = {"barrier", record_barrier, {true, true}},
-    [KEEL_OP_FILL] = {"fill", record_fill, {true, true}},
-    [KEEL_OP_UPDATE] = {"update", record_update, {true, true}},
-    [KEEL_OP_COPY] = {"copy", record_copy, {true, true}},
-    [KEEL_OP_DISPATCH] = {"dispatch", record_dispatch, {true, true}},
-    [KEEL_OP_TIMESTAMP] = {"timestamp", record_timestamp, {true, true}},
-    [KEEL_OP_GROUP_BEGIN] = {"group_begin", record_group_begin, {true, true}},
-    [KEEL_OP_GROUP_END] = {"group_end", record_group_end, {true, true}},
-    [KEEL_OP_ALLOCA] = {"alloca", record_alloca, {true, false}},
-    [KEEL_OP_DEALLOCA] = {"dealloca", record_alloca, {true, false}},
-    [KEEL_OP_READ] = {"read", record_transfer, {true, false}},
-    [KEEL_OP_WRITE] = {"write", record_transfer, {true, false}},
-    [KEEL_OP_EXECUTE] = {"execute", record_execute, {true, false}},
-    [KEEL_OP_HOST_CALL] = {"host_call", record_call, {true, false}},
-    [KEEL_OP_EVENT_SET] = {"event_set", record_event, {false, true}},
-    [KEEL_OP_EVENT_WAIT] = {"event_wait", record_event, {false, true}},
-    [KEEL_OP_IF] = {"if", record_block, {false, true}},
-    [KEEL_OP_ELSE] = {"else", record_else, {false, true}},
-    [KEEL_OP_WHILE] = {"while", record_block, {false, true}},
-    [KEEL_OP_SWITCH] = {"switch", record_block, {false, true}},
-    [KEEL_OP_CASE] = {"case", record_case, {false, true}},
-    [KEEL_OP_END] = {"end", record_end, {false, true}},
+    [KEEL_OP_BARRIER] = {"barrier", record_barrier},
+    [KEEL_OP_FILL] = {"fill", record_fill},
+    [KEEL_OP_UPDATE] = {"update", record_update},
+    [KEEL_OP_COPY] = {"copy", record_copy},
+    [KEEL_OP_DISPATCH] = {"dispatch", record_dispatch},
+    [KEEL_OP_TIMESTAMP] = {"timestamp", record_timestamp},
+    [KEEL_OP_GROUP_BEGIN] = {"group_begin", record_group_begin},
+    [KEEL_OP_GROUP_END] = {"group_end", record_group_end},
+    [KEEL_OP_ALLOCA] = {"alloca", record_alloca},
+    [KEEL_OP_DEALLOCA] = {"dealloca", record_alloca},
+    [KEEL_OP_READ] = {"read", record_transfer},
+    [KEEL_OP_WRITE] = {"write", record_transfer},
+    [KEEL_OP_EXECUTE] = {"execute", record_execute},
+    [KEEL_OP_HOST_CALL] = {"host_call", record_call},
+    [KEEL_OP_EVENT_SET] = {"event_set", record_event},
+    [KEEL_OP_EVENT_WAIT] = {"event_wait", record_event},
+    [KEEL_OP_IF] = {"if", record_block},
+    [KEEL_OP_ELSE] = {"else", record_else},
+    [KEEL_OP_WHILE] = {"while", record_block},
+    [KEEL_OP_SWITCH] = {"switch", record_block},
+    [KEEL_OP_CASE] = {"case", record_case},
+    [KEEL_OP_END] = {"end", record_end},
 };
 
 // That a switch has a case before anything else.
@@ -342,26 +340,44 @@ static bool recorder_is_in_case(const recorder_t *recorder, keel_op_kind_t next)
     return !outside || next == KEEL_OP_CASE || next == KEEL_OP_END;
 }
 
-static keel_status_t record_one(recorder_t *recorder, const handler_t *handler, const keel_op_t *op)
+// Why an operation may not stand here.
+static keel_status_t kind_refusal(const recorder_t *recorder, unsigned kind)
 {
-    CHECK(handler->allowed[recorder->is_recording], KEEL_INVALID_ARGUMENT,
-          "this operation is not for %s", recorder->is_recording ? "recordings" : "submissions");
+    if (recorder->is_recording)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "this operation is not for recordings");
+    CHECK(QUEUE_OPS >> kind & 1, KEEL_INVALID_ARGUMENT, "this operation is not for submissions");
+    return KEEL_ERROR(KEEL_UNSUPPORTED, "a transfer queue takes no %s",
+                      kind == KEEL_OP_DISPATCH ? "dispatches" : "recordings");
+}
+
+static inline keel_status_t record_one(recorder_t *recorder, const keel_op_t *op)
+{
+    unsigned kind = (unsigned)op->kind;
+    if (__builtin_expect(!(recorder->allowed >> kind & 1), 0)) return kind_refusal(recorder, kind);
     CHECK(recorder->commands->count < recorder->device->caps.max_commands, KEEL_RESOURCE_EXHAUSTED,
           "the list has %u commands, which is all the device takes", recorder->commands->count);
     CHECK(!recorder->depth || recorder_is_in_case(recorder, op->kind), KEEL_FAILED_PRECONDITION,
           "a switch begins with a case");
-    return handler->record(recorder, op);
+    return handlers[kind].record(recorder, op);
+}
+
+void recorder_init(recorder_t *recorder, keel_device_t *device, keel_commands_t *commands)
+{
+    memset(recorder, 0, offsetof(recorder_t, blocks));
+    recorder->device = device;
+    recorder->commands = commands;
 }
 
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        unsigned kind = (unsigned)ops[i].kind;
-        CHECK(kind < sizeof handlers / sizeof handlers[0], KEEL_INVALID_ARGUMENT,
-              "ops[%zu].kind is %u, which is none of keel_op_kind_t", i, kind);
-        keel_status_t status = record_one(recorder, &handlers[kind], &ops[i]);
-        if (status)
-            return keel_status_wrap(status, "ops[%zu] (%s) is refused", i, handlers[kind].name);
+    for (const keel_op_t *op = ops, *end = ops + count; op != end; op++) {
+        CHECK((unsigned)op->kind <= KEEL_OP_END, KEEL_INVALID_ARGUMENT,
+              "ops[%zu].kind is %u, which is none of keel_op_kind_t", (size_t)(op - ops),
+              (unsigned)op->kind);
+        keel_status_t status = record_one(recorder, op);
+        if (__builtin_expect(status != NULL, 0))
+            return keel_status_wrap(status, "ops[%zu] (%s) is refused", (size_t)(op - ops),
+                                    handlers[op->kind].name);
     }
     return NULL;
 }

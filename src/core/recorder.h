@@ -7,6 +7,14 @@
 
 enum { MAX_DEPTH = 16 };
 
+// Bits 1 << keel_op_kind_t: what may be in a recording, in a submission, and in one to a transfer
+// queue.
+#define OPS_FROM_TO(first, last) ((UINT32_C(2) << (last)) - (UINT32_C(1) << (first)))
+#define QUEUE_OPS                OPS_FROM_TO(KEEL_OP_BARRIER, KEEL_OP_HOST_CALL)
+#define TRANSFER_OPS             (QUEUE_OPS & ~(1u << KEEL_OP_DISPATCH | 1u << KEEL_OP_EXECUTE))
+#define RECORDING_OPS                                                                              \
+    (OPS_FROM_TO(KEEL_OP_BARRIER, KEEL_OP_GROUP_END) | OPS_FROM_TO(KEEL_OP_EVENT_SET, KEEL_OP_END))
+
 // An open if, while or switch.
 typedef struct block_t {
     keel_op_kind_t kind;
@@ -20,17 +28,20 @@ typedef struct block_t {
 typedef struct keel_recorder_t {
     keel_device_t *device;     // borrowed
     keel_commands_t *commands; // borrowed
+    uint32_t allowed;          // RECORDING_OPS, QUEUE_OPS or TRANSFER_OPS
     bool is_recording;
-    bool transfers_only; // the queue's family
     uint32_t slots;
     keel_slot_need_t *needs; // borrowed, [slots]
-    block_t blocks[MAX_DEPTH];
     uint32_t depth;
     uint32_t serial;
     uint32_t group_depth;
     uint32_t *events; // owned: by event, 1 + the serial of the block that set it; 0: not set
     uint32_t event_count;
+    block_t blocks[MAX_DEPTH]; // [depth]
 } recorder_t;
+
+// Begins with nothing allowed; the caller says what is.
+void recorder_init(recorder_t *recorder, keel_device_t *device, keel_commands_t *commands);
 
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count) KEEL_MUST_USE;
 

@@ -8,7 +8,6 @@
 static keel_status_t entry_check(const recorder_t *recorder, const keel_dispatch_t *d)
 {
     const keel_executable_t *executable = d->entry.executable;
-    CHECK(!recorder->transfers_only, KEEL_UNSUPPORTED, "a transfer queue takes no dispatches");
     CHECK(executable, KEEL_INVALID_ARGUMENT, "entry.executable is NULL");
     CHECK(executable->device == recorder->device, KEEL_INVALID_ARGUMENT,
           "entry: '%s' was loaded for another device", executable->name);
@@ -53,13 +52,17 @@ static keel_status_t arguments_check(const keel_caps_t *caps, const keel_dispatc
     return NULL;
 }
 
+static inline bool grid_fits(keel_groups_t groups, uint64_t max)
+{
+    __extension__ typedef unsigned __int128 wide_t; // which the product cannot overflow
+    return (wide_t)((uint64_t)groups.x * groups.y) * groups.z <= max;
+}
+
 static keel_status_t grid_check(const keel_caps_t *caps, const keel_dispatch_t *d)
 {
-    // 32 bits each: two of them cannot overflow 64, so the third is compared by division.
-    uint64_t xy = (uint64_t)d->groups.x * d->groups.y, max = caps->max_groups;
-    CHECK(!xy || !d->groups.z || xy <= max / d->groups.z, KEEL_OUT_OF_RANGE,
+    CHECK(grid_fits(d->groups, caps->max_groups), KEEL_OUT_OF_RANGE,
           "groups: %u x %u x %u; the device takes at most %llu together", d->groups.x, d->groups.y,
-          d->groups.z, (unsigned long long)max);
+          d->groups.z, (unsigned long long)caps->max_groups);
     return NULL;
 }
 
@@ -96,13 +99,6 @@ static keel_status_t counts_check(recorder_t *recorder, const keel_dispatch_t *d
           (unsigned long long)counts->offset);
     counts->length = 12;
     return ref_check(recorder, counts, &use);
-}
-
-// What a plain dispatch has not.
-static bool dispatch_is_plain(const keel_dispatch_t *d)
-{
-    return !((unsigned)d->counts_kind | d->group_size.x | d->group_size.y | d->group_size.z |
-             d->local_memory | (unsigned)d->raw);
 }
 
 static keel_status_t special_check(recorder_t *recorder, const keel_dispatch_t *d,
@@ -146,23 +142,25 @@ static keel_status_t binding_check(recorder_t *recorder, keel_ref_t *ref, size_t
     return NULL;
 }
 
-// The bindings from `i` on, of which one needs a closer look. After an error none is
-// retained.
-static keel_status_t bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_ref_t *to,
-                                    size_t i)
+// The bindings of the newest command from `i` on, of which one needs a closer look. After an error
+// none is retained, and the command is taken back.
+__attribute__((noinline)) static keel_status_t
+bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_cmd_dispatch_t *c, size_t i)
 {
     const keel_binding_info_t *infos = d->entry.executable->bindings[d->entry.index];
+    keel_ref_t *to = c->bindings;
     for (; i < d->bindings.count; i++) {
         to[i] = d->bindings.refs[i];
         keel_status_t status = binding_check(recorder, &to[i], i, d->raw ? 0 : infos[i].access);
         if (!status) continue;
         while (i--) keel_buffer_release(to[i].buffer);
+        commands_drop(recorder->commands, &c->head);
         return status;
     }
     return NULL;
 }
 
-// The same for patches, which the caller retains.
+// Its patches, which the caller retains.
 static keel_status_t patches_write(recorder_t *recorder, const keel_dispatch_t *d, keel_patch_t *to)
 {
     static const ref_use_t use = {"ref", KEEL_USAGE_DISPATCH, 0};
@@ -178,49 +176,62 @@ static keel_status_t patches_write(recorder_t *recorder, const keel_dispatch_t *
 }
 
 // Constants are few as a rule.
-static inline void constants_write(keel_cmd_dispatch_t *c, const void *constants)
+static inline void constants_write(keel_cmd_dispatch_t *c, const void *constants, uint32_t size)
 {
     unsigned char *to = (unsigned char *)c + c->constants;
-    if (c->constant_size == 16) {
+    if (__builtin_expect(size == 16, 1)) {
         memcpy(to, constants, 16);
         return;
     }
-    if (!c->constant_size) return;
+    if (!size) return;
     memset((unsigned char *)c + c->patches - 16, 0, 16); // what they leave of their last 16 bytes
-    if (c->constant_size == 8)
+    if (size == 8)
         memcpy(to, constants, 8);
     else
-        memcpy(to, constants, c->constant_size);
+        memcpy(to, constants, size);
+}
+
+// Whether a dispatch of this device's executable is right and has nothing special, but for its
+// bindings. If not, the checks say what it is.
+__attribute__((always_inline)) static inline bool
+dispatch_is_plain(const recorder_t *recorder, const keel_dispatch_t *d,
+                  const keel_cmd_dispatch_t *plain)
+{
+    bool special = (unsigned)d->counts_kind | d->group_size.x | d->group_size.y | d->group_size.z |
+                   d->local_memory | (unsigned)d->raw | d->patch_count;
+    return !special && d->constant_size == plain->constant_size &&
+           d->bindings.count == plain->binding_count && (d->constants || !plain->constant_size) &&
+           (d->bindings.refs || !plain->binding_count) &&
+           grid_fits(d->groups, recorder->device->caps.max_groups);
 }
 
 // One with nothing special: a copy of what its entry begins with, its bindings and its constants.
 // What is read of `d` is read before the command is written, which the compiler must take for a
 // possible change of it.
-static keel_status_t record_plain(recorder_t *recorder, const keel_dispatch_t *d)
+__attribute__((always_inline)) static inline keel_status_t
+record_plain(recorder_t *recorder, const keel_dispatch_t *d, const keel_cmd_dispatch_t *plain)
 {
     keel_executable_t *executable = d->entry.executable;
-    const keel_cmd_dispatch_t *plain = &executable->plain[d->entry.index];
     const keel_binding_info_t *info = executable->bindings[d->entry.index];
-    const keel_ref_t *first = d->bindings.refs, *end = first + d->bindings.count;
+    const keel_ref_t *from = d->bindings.refs, *end = from + plain->binding_count;
     const keel_device_t *device = recorder->device;
     const void *constants = d->constants;
-    uint32_t groups[3] = {d->groups.x, d->groups.y, d->groups.z};
+    uint32_t constant_size = plain->constant_size;
+    keel_groups_t groups = d->groups;
     keel_cmd_dispatch_t *c =
         commands_append(recorder->commands, KEEL_CMD_DISPATCH, plain->head.size);
     if (!c) return status_no_memory();
     *c = *plain;
-    memcpy(c->groups, groups, sizeof c->groups);
-    if (constants) constants_write(c, constants);
-    const keel_ref_t *from = first;
-    for (keel_ref_t *to = c->bindings; from != end; from++, to++, info++)
-        if (__builtin_expect(!binding_write(device, from, info->access, to), 0)) break;
-    size_t done = (size_t)(from - first);
-    keel_status_t status = from == end ? NULL : bindings_write(recorder, d, c->bindings, done);
-    if (__builtin_expect(status != NULL, 0)) {
-        commands_drop(recorder->commands, &c->head);
-        return status;
+    c->groups[0] = groups.x;
+    c->groups[1] = groups.y;
+    c->groups[2] = groups.z;
+    constants_write(c, constants, constant_size);
+    for (keel_ref_t *to = c->bindings; from != end; from++, to++, info++) {
+        if (__builtin_expect(binding_write(device, from, info->access, to), 1)) continue;
+        KEEL_TRY(bindings_write(recorder, d, c, (size_t)(to - c->bindings)));
+        break;
     }
-    object_retain(&executable->object);
+    command_keep(recorder->commands, c);
     return NULL;
 }
 
@@ -241,27 +252,39 @@ static keel_status_t record_special(recorder_t *recorder, const keel_dispatch_t 
     if (!c) return status_no_memory();
     *c = fixed;
     memcpy(c->groups, &d->groups, sizeof c->groups);
-    if (c->constant_size) constants_write(c, d->constants);
+    constants_write(c, d->constants, c->constant_size);
     // Refs are checked where they are written, which saves a copy of them.
     keel_patch_t *patches = (keel_patch_t *)(void *)((char *)c + c->patches);
     keel_status_t status = patches_write(recorder, d, patches);
-    if (!status) status = bindings_write(recorder, d, c->bindings, 0);
     if (status) {
         commands_drop(recorder->commands, &c->head);
         return status;
     }
+    KEEL_TRY(bindings_write(recorder, d, c, 0));
     for (size_t i = 0; i < d->patch_count; i++) ref_retain(&patches[i].ref);
     ref_retain(&c->counts);
-    object_retain(&c->executable->object);
+    command_keep(recorder->commands, c);
     return NULL;
+}
+
+__attribute__((noinline)) static keel_status_t record_checked(recorder_t *recorder,
+                                                              const keel_dispatch_t *d)
+{
+    const keel_caps_t *caps = &recorder->device->caps;
+    KEEL_TRY(entry_check(recorder, d));
+    KEEL_TRY(arguments_check(caps, d, &d->entry.executable->entries[d->entry.index]));
+    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d));
+    return record_special(recorder, d);
 }
 
 keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op)
 {
     const keel_dispatch_t *d = &op->as.dispatch;
-    const keel_caps_t *caps = &recorder->device->caps;
-    KEEL_TRY(entry_check(recorder, d));
-    KEEL_TRY(arguments_check(caps, d, &d->entry.executable->entries[d->entry.index]));
-    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d));
-    return dispatch_is_plain(d) ? record_plain(recorder, d) : record_special(recorder, d);
+    const keel_executable_t *executable = d->entry.executable;
+    if (executable && executable->device == recorder->device &&
+        d->entry.index < executable->entry_count) {
+        const keel_cmd_dispatch_t *plain = &executable->plain[d->entry.index];
+        if (dispatch_is_plain(recorder, d, plain)) return record_plain(recorder, d, plain);
+    }
+    return record_checked(recorder, d);
 }

@@ -27,17 +27,16 @@ static keel_status_t recording_init(keel_recording_t *recording,
     recording->options.name = NULL;
     KEEL_TRY(copy_name(options->name, &recording->name));
     recording->commands = mem_zalloc(sizeof *recording->commands);
-    recording->recorder = mem_zalloc(sizeof *recording->recorder);
+    recording->recorder = mem_alloc(sizeof *recording->recorder);
     recording->needs = mem_zalloc(options->slots * sizeof *recording->needs);
     if (!recording->commands || !recording->recorder || !recording->needs)
         return status_no_memory();
-    *recording->recorder = (recorder_t){
-        .device = recording->device,
-        .commands = recording->commands,
-        .is_recording = true,
-        .slots = options->slots,
-        .needs = recording->needs,
-    };
+    recorder_t *recorder = recording->recorder;
+    recorder_init(recorder, recording->device, recording->commands);
+    recorder->allowed = RECORDING_OPS;
+    recorder->is_recording = true;
+    recorder->slots = options->slots;
+    recorder->needs = recording->needs;
     return NULL;
 }
 

@@ -41,7 +41,7 @@ static void dispatch_release(const keel_cmd_dispatch_t *c)
 {
     const keel_patch_t *patches =
         (const keel_patch_t *)(const void *)((const char *)c + c->patches);
-    keel_executable_release(c->executable);
+    if (c->keeps) keel_executable_release(c->executable);
     keel_buffer_release(c->counts.buffer);
     refs_release(c->bindings, c->binding_count);
     for (uint16_t i = 0; i < c->patch_count; i++) keel_buffer_release(patches[i].ref.buffer);

@@ -5,6 +5,8 @@
 
 #include <keel/driver/command.h>
 
+#include "kit/object.h"
+
 // Appends a record of `size` bytes, zeroed but for its head; NULL without memory. The pointer is
 // good until the next one.
 void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
@@ -21,7 +23,9 @@ static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, 
     commands->size = (uint32_t)end;
     commands->count++;
     commands->kinds |= UINT32_C(1) << kind;
-    return commands->data + start;
+    unsigned char *record = commands->data + start;
+    if (!record) __builtin_unreachable();
+    return record;
 }
 
 // Where the parts of a dispatch lie that follow its fixed part, and its size.
@@ -36,6 +40,16 @@ static inline void command_layout(keel_cmd_dispatch_t *c, size_t bindings, size_
     c->constant_size = (uint32_t)constants;
     c->binding_count = (uint16_t)bindings;
     c->patch_count = (uint16_t)patches;
+}
+
+// Retains the executable of the newest record, unless the dispatch before it has: most lists use
+// one only, and many threads count its references.
+static inline void command_keep(keel_commands_t *commands, keel_cmd_dispatch_t *newest)
+{
+    if (__builtin_expect(commands->kept == newest->executable, 1)) return;
+    object_retain(&newest->executable->object);
+    commands->kept = newest->executable;
+    newest->keeps = true;
 }
 
 // Takes back the newest record, which retains nothing yet.

@@ -76,6 +76,7 @@ typedef struct keel_cmd_dispatch_t {
     uint16_t patch_count;
     uint8_t counts_kind; // keel_counts_t
     bool raw;
+    bool keeps; // retains the executable; else an earlier command of the list does
     keel_ref_t counts;
     keel_ref_t bindings[];
 } keel_cmd_dispatch_t;
@@ -157,7 +158,8 @@ typedef struct keel_commands_t {
     uint32_t size;
     uint32_t capacity;
     uint32_t count;
-    uint32_t kinds; // bits 1 << keel_cmd_t: all that is in there, at least
+    uint32_t kinds;          // bits 1 << keel_cmd_t: all that is in there, at least
+    keel_executable_t *kept; // that the newest keeping dispatch retains
 } keel_commands_t;
 
 static inline const keel_command_t *keel_commands_at(const keel_commands_t *commands,
