@@ -19,6 +19,13 @@ keel_status_t image_text(image_info_t *info, const void *bytes, size_t length,
 keel_status_t image_format(image_info_t *info, const char **text, const char *format, ...)
     KEEL_PRINTF(3, 4) KEEL_MUST_USE;
 
+// Zeroed, aligned for any type.
+keel_status_t image_alloc(image_info_t *info, uint64_t size, void **out) KEEL_MUST_USE;
+
+// Makes room for one element more behind `count` of an array that grows by this alone.
+keel_status_t image_grow(image_info_t *info, void **array, uint32_t count,
+                         size_t element) KEEL_MUST_USE;
+
 // Append a zeroed element; what a count asks for is IMAGE_UNSAID in a new entry where it may be.
 // The pointer is good until the next one is appended to the same array.
 keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry) KEEL_MUST_USE;

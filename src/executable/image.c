@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "executable/build.h"
+#include "executable/ptx.h"
 
 enum { CHUNK = 4096 };
 
@@ -86,7 +87,18 @@ image_kind_t image_recognise(const void *data, size_t size)
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if (size >= magics[i].length && !memcmp(data, magics[i].magic, magics[i].length))
             return magics[i].kind;
-    return IMAGE_UNKNOWN;
+    return ptx_recognise(data, size) ? IMAGE_PTX : IMAGE_UNKNOWN;
+}
+
+keel_status_t image_read(const void *data, size_t size, image_info_t *info)
+{
+    static keel_status_t (*const readers[IMAGE_KINDS])(const void *, size_t, image_info_t *) = {
+        [IMAGE_PTX] = ptx_read,
+    };
+    *info = (image_info_t){.target = "", .version = ""};
+    image_kind_t kind = image_recognise(data, size);
+    if (readers[kind]) return readers[kind](data, size, info);
+    return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no image of a kind that is known");
 }
 
 keel_status_t image_begin(image_info_t *info, image_kind_t kind, size_t size)
@@ -119,8 +131,9 @@ keel_status_t image_end(image_info_t *info, keel_status_t status)
     return status;
 }
 
-static keel_status_t memory_take(image_memory_t *memory, uint64_t size, void **out)
+keel_status_t image_alloc(image_info_t *info, uint64_t size, void **out)
 {
+    image_memory_t *memory = info->memory;
     uint64_t rounded = (size + 15) & ~UINT64_C(15);
     if (rounded < size || rounded > memory->limit - memory->total)
         return KEEL_ERROR(KEEL_CORRUPT, "to describe it would take more than %llu bytes",
@@ -145,7 +158,7 @@ keel_status_t image_text(image_info_t *info, const void *bytes, size_t length, c
     const void *end = length ? memchr(bytes, 0, length) : NULL;
     if (end) length = (size_t)((const char *)end - (const char *)bytes);
     void *copy;
-    KEEL_TRY(memory_take(info->memory, (uint64_t)length + 1, &copy));
+    KEEL_TRY(image_alloc(info, (uint64_t)length + 1, &copy));
     if (length) memcpy(copy, bytes, length);
     *text = copy;
     return NULL;
@@ -165,13 +178,13 @@ keel_status_t image_format(image_info_t *info, const char **text, const char *fo
 
 // Makes room for one more. Arrays have room for 4, 8, 16 ...: the count alone says when one is
 // full.
-static keel_status_t array_grow(image_info_t *info, void **array, uint32_t count, size_t element)
+keel_status_t image_grow(image_info_t *info, void **array, uint32_t count, size_t element)
 {
     bool full = count == 0 || (count >= 4 && !(count & (count - 1)));
     if (!full) return NULL;
     uint64_t room = count ? (uint64_t)count * 2 : 4;
     void *larger;
-    KEEL_TRY(memory_take(info->memory, room * element, &larger));
+    KEEL_TRY(image_alloc(info, room * element, &larger));
     if (count) memcpy(larger, *array, count * element);
     *array = larger;
     return NULL;
@@ -180,7 +193,7 @@ static keel_status_t array_grow(image_info_t *info, void **array, uint32_t count
 keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
 {
     void *array = info->entries;
-    KEEL_TRY(array_grow(info, &array, info->entry_count, sizeof **entry));
+    KEEL_TRY(image_grow(info, &array, info->entry_count, sizeof **entry));
     info->entries = array;
     *entry = &info->entries[info->entry_count++];
     **entry = (image_entry_t){
@@ -198,7 +211,7 @@ keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
 keel_status_t image_add_member(image_info_t *info, image_member_t **member)
 {
     void *array = info->members;
-    KEEL_TRY(array_grow(info, &array, info->member_count, sizeof **member));
+    KEEL_TRY(image_grow(info, &array, info->member_count, sizeof **member));
     info->members = array;
     *member = &info->members[info->member_count++];
     **member = (image_member_t){.name = "", .target = ""};
@@ -208,7 +221,7 @@ keel_status_t image_add_member(image_info_t *info, image_member_t **member)
 keel_status_t image_add_param(image_info_t *info, image_entry_t *entry, image_param_t **param)
 {
     void *array = entry->params;
-    KEEL_TRY(array_grow(info, &array, entry->param_count, sizeof **param));
+    KEEL_TRY(image_grow(info, &array, entry->param_count, sizeof **param));
     entry->params = array;
     *param = &entry->params[entry->param_count++];
     **param = (image_param_t){.name = "", .type = "", .align = IMAGE_UNSAID};
@@ -218,7 +231,7 @@ keel_status_t image_add_param(image_info_t *info, image_entry_t *entry, image_pa
 keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry, image_binding_t **binding)
 {
     void *array = entry->bindings;
-    KEEL_TRY(array_grow(info, &array, entry->binding_count, sizeof **binding));
+    KEEL_TRY(image_grow(info, &array, entry->binding_count, sizeof **binding));
     entry->bindings = array;
     *binding = &entry->bindings[entry->binding_count++];
     **binding = (image_binding_t){.name = "", .type = "", .count = 1};

@@ -110,6 +110,9 @@ typedef struct image_info_t {
 // What the bytes look like by their beginning; IMAGE_UNKNOWN for anything else.
 image_kind_t image_recognise(const void *data, size_t size);
 
+// Describes the image. On failure `info` is empty.
+keel_status_t image_read(const void *data, size_t size, image_info_t *info) KEEL_MUST_USE;
+
 // Short lower-case names: "ptx", "hsaco"; "zstd".
 const char *image_kind_name(image_kind_t kind);
 const char *image_packing_name(image_packing_t packing);
