@@ -176,12 +176,12 @@ static keel_status_t signals_check(keel_points_t signals)
 static void points_fill(keel_submission_t *submission, keel_points_t waits, keel_points_t signals)
 {
     for (size_t i = 0; i < waits.count; i++) {
-        submission->waits[i].point = waits.points[i];
+        submission->waits[i] = (submission_wait_t){.point = waits.points[i]};
         if (waits.points[i].semaphore != submission->queue->timeline) // which the queue keeps
             object_retain(&waits.points[i].semaphore->object);
     }
     for (size_t i = 0; i < signals.count; i++) {
-        submission->signals[i] = signals.points[i];
+        submission->signals[i] = (signal_t){.point = signals.points[i]};
         object_retain(&signals.points[i].semaphore->object);
     }
 }

@@ -78,6 +78,7 @@ keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore, uint64_t *value)
 {
     CHECK_NOT_NULL(semaphore);
     CHECK_NOT_NULL(value);
+    if (object_is_ours(&semaphore->object)) point_chase(semaphore);
     // acquire: pairs with the signal's release.
     uint64_t now = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     *value = now & ~TIMELINE_FAILED;

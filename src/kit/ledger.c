@@ -15,7 +15,8 @@
 #include "kit/semaphore.h"
 
 typedef struct slot_t {
-    waiter_t *waiters; // doubly linked by node.next and node.previous
+    waiter_t *waiters;  // doubly linked by node.next and node.previous
+    promise_t *promise; // of the submission, which keeps it; NULL: none
     bool ended;
 } slot_t;
 
@@ -230,9 +231,51 @@ static void slot_remove(slot_t *slot, waiter_t *waiter)
     waiter->linked = false;
 }
 
+promise_t *ledger_promised(keel_point_t point)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    bool pending =
+        point.value > ledger_value(point.semaphore) && point.value <= ledger_last(point.semaphore);
+    return pending ? ledger->slots[point.value & ledger->mask].promise : NULL;
+}
+
+void ledger_ask_all(keel_point_t point)
+{
+    keel_point_t one = {point.semaphore, 0};
+    // acquire: pairs with ledger_end. What is promised later asks by itself.
+    one.value = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
+    while (++one.value <= point.value) {
+        promise_t *promise = point_promise(one);
+        if (promise) promise->ops->ask(promise);
+        promise_release(promise);
+    }
+}
+
+void ledger_promise(keel_point_t point, promise_t *promise)
+{
+    keel_semaphore_t *semaphore = point.semaphore;
+    lock_enter(&semaphore->lock);
+    slot_t *slot = &semaphore->ledger->slots[point.value & semaphore->ledger->mask];
+    slot->promise = promise;
+    bool asks = semaphore->waiters.root != NULL; // of those who wait for all, some may sleep
+    waiter_t *rest = slot->waiters;
+    waiter_t *told = rest ? waiters_promise(&rest, promise, &asks) : NULL;
+    for (waiter_t *w = told; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
+    slot->waiters = NULL;
+    while (rest) {
+        waiter_t *waiter = rest;
+        rest = (waiter_t *)(void *)waiter->node.next;
+        slot_add(slot, waiter);
+    }
+    lock_leave(&semaphore->lock);
+    if (asks) promise->ops->ask(promise);
+    waiters_fire(told, NULL);
+}
+
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
 {
     ledger_t *ledger = point.semaphore->ledger;
+    promise_t *promise = NULL;
     lock_enter(&point.semaphore->lock);
     point_state_t state;
     if (waiter->for_all) {
@@ -240,9 +283,21 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
         if (state == POINT_PENDING) waiters_add(point.semaphore, waiter);
     } else {
         state = ledger_state(point, failure);
-        if (state == POINT_PENDING) slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+        promise = state == POINT_PENDING ? ledger_promised(point) : NULL;
+        if (promise) promise_retain(promise);
+        if (promise && waiter->early == promise->device) {
+            waiter->promise = promise;
+            state = POINT_PROMISED;
+        } else if (state == POINT_PENDING) {
+            slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+        }
     }
+    bool asks = waiter->asks, asks_all = asks && waiter->for_all && state == POINT_PENDING;
     lock_leave(&point.semaphore->lock);
+    if (state == POINT_PROMISED) return state;
+    if (asks_all) ledger_ask_all(point);
+    if (promise && asks) promise->ops->ask(promise);
+    promise_release(promise);
     return state;
 }
 

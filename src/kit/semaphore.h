@@ -7,6 +7,9 @@
 //
 // A waiter is a record of the caller's that is told once when its point is reached or fails. It is
 // told without locks held, by the thread that signals.
+//
+// A point that is not reached yet may be promised (promise.h): it will be when something happens on
+// a device. A waiter for work of that same device is told of the promise at once.
 #ifndef KEEL_SRC_KIT_SEMAPHORE_H_
 #define KEEL_SRC_KIT_SEMAPHORE_H_
 
@@ -14,6 +17,7 @@
 
 #include "base/heap.h"
 #include "base/lock.h"
+#include "kit/promise.h"
 
 typedef struct waiter_t waiter_t;
 
@@ -26,7 +30,18 @@ struct waiter_t {
     waiter_fn fire;
     bool linked;  // guarded by the semaphore's lock
     bool for_all; // on a ledger: wait for the value (all up to here), not for the point
+    bool asks;    // nobody polls for it: whoever promises the point must see to its end
+    const keel_device_t *early; // a promise of this device will do; NULL: none will
+    promise_t *promise;         // told early: what the point hangs on; retained
 };
+
+// A signal to come, on its semaphore's list while it is promised.
+typedef struct signal_t {
+    keel_point_t point;
+    promise_t *promise; // of whoever signals, who keeps it; NULL: not promised
+    struct signal_t *next, *previous;
+    bool listed;
+} signal_t;
 
 typedef struct ledger_t ledger_t;
 
@@ -42,8 +57,9 @@ struct keel_semaphore_t {
     _Alignas(64) _Atomic uint64_t value; // and TIMELINE_FAILED
     _Atomic uint64_t next_wait;          // the smallest value awaited; UINT64_MAX: none
     struct keel_status *_Atomic failure; // owned, set once
-    lock_t lock;                         // for the waiters
+    lock_t lock;                         // for the waiters and the promises
     heap_t waiters;
+    signal_t *promised, *promised_last; // values that grow; timelines only
 };
 
 // Set in the value of a timeline that has failed: from then on the value stands still.
@@ -53,6 +69,7 @@ typedef enum point_state_t {
     POINT_PENDING,
     POINT_REACHED,
     POINT_FAILED,
+    POINT_PROMISED, // to a waiter that takes a promise for it: waiter->promise
 } point_state_t;
 
 // Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the
@@ -66,6 +83,15 @@ bool point_is_past(keel_point_t point);
 // it is not linked and the result is as of point_poll.
 point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
 
+// What a pending point hangs on: a new reference, or NULL.
+promise_t *point_promise(keel_point_t point);
+
+// Looks whether the next value of the semaphore is there, if it is promised.
+void point_chase(keel_semaphore_t *semaphore);
+
+// From now on nobody polls for the waiter (asks).
+void point_ask(keel_point_t point, waiter_t *waiter);
+
 // Unlinks it. False if it is not linked: it was told, or is being told right now by another thread.
 bool point_unwatch(keel_point_t point, waiter_t *waiter);
 
@@ -73,6 +99,14 @@ bool point_unwatch(keel_point_t point, waiter_t *waiter);
 void timeline_init(keel_semaphore_t *semaphore, uint64_t initial);
 // Moves the value up. An error (new reference) if it is not larger, or the semaphore has failed.
 keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value);
+// Lists a signal whose promise is set, if its value is above all reached and promised so far.
+// Signals that are ordered are promised in their order, so one that is not was not ordered.
+void timeline_promise(signal_t *signal);
+// The signal has come. One that was listed may come after a larger one: the host learns of the
+// two in any order. Any other is as timeline_signal.
+keel_status_t timeline_keep(signal_t *signal);
+// It never will.
+void timeline_break(signal_t *signal);
 // Fails all points not reached. Consumes `cause`; only the first one is kept.
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause);
 point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
@@ -98,6 +132,10 @@ typedef struct ledger_ended_t {
     waiter_t *waiters, *for_all;
 } ledger_ended_t;
 ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
+// The point hangs on a promise, which the caller keeps until it ends the point.
+void ledger_promise(keel_point_t point, promise_t *promise);
+promise_t *ledger_promised(keel_point_t point); // under the lock; borrowed, or NULL
+void ledger_ask_all(keel_point_t point);        // asks after all that is promised up to the point
 uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point
 bool ledger_is_past(keel_point_t point);
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
@@ -109,6 +147,9 @@ bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
 waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value);
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter);
 bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);
+// Of a list linked by node.next: the waiters that take the promise, which each of them then has;
+// the rest stays in *list. Sets *asks if one of those nobody polls for.
+waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks);
 // Without the lock: tells a list of waiters.
 void waiters_fire(waiter_t *list, keel_status_t failure);
 

@@ -66,14 +66,14 @@ static size_t submission_own_size(const keel_queue_t *queue)
 static bool points_place(keel_submission_t *submission, unsigned char *room, size_t *used)
 {
     size_t waits = submission->wait_count * sizeof(submission_wait_t);
-    size_t size = waits + submission->signal_count * sizeof(keel_point_t);
+    size_t size = waits + submission->signal_count * sizeof(signal_t);
     if (size > SUBMISSION_ROOM / 2) {
         submission->points = room = mem_alloc(size);
         size = 0;
     }
     if (!room) return false;
     submission->waits = (submission_wait_t *)(void *)room;
-    submission->signals = (keel_point_t *)(void *)(room + waits);
+    submission->signals = (signal_t *)(void *)(room + waits);
     *used = (size + 15) & ~(size_t)15;
     return true;
 }
@@ -135,11 +135,13 @@ keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signal
 static void submission_clear(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
-    for (uint32_t i = 0; i < submission->wait_count; i++)
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        promise_release(submission->waits[i].waiter.promise);
         if (submission->waits[i].point.semaphore != queue->timeline) // which the queue keeps
             keel_semaphore_release(submission->waits[i].point.semaphore);
+    }
     for (uint32_t i = 0; i < submission->signal_count; i++)
-        keel_semaphore_release(submission->signals[i].semaphore);
+        keel_semaphore_release(submission->signals[i].point.semaphore);
     mem_free(submission->points);
 }
 
@@ -303,18 +305,32 @@ static bool waits_are_over(const keel_submission_t *submission)
     return true;
 }
 
-void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *))
+// The same, if promises of the device will do.
+static bool waits_are_promised(keel_submission_t *submission)
+{
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        submission_wait_t *wait = &submission->waits[i];
+        if (wait->waiter.promise || point_is_past(wait->point)) continue;
+        promise_t *promise = point_promise(wait->point);
+        if (!promise || promise->device != submission->queue->device) {
+            promise_release(promise);
+            return false;
+        }
+        wait->waiter.promise = promise;
+    }
+    return true;
+}
+
+// Links the waits to their points; those that are over, or promised, are counted at once.
+static void waits_link(keel_submission_t *submission, const keel_device_t *early)
 {
     uint32_t count = submission->wait_count, done = 0;
-    if (waits_are_over(submission)) {
-        submission_later(submission, start);
-        return;
-    }
-    submission->start = start;
     atomic_store(&submission->waits_left, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         submission->waits[i].submission = submission;
-        submission->waits[i].waiter = (waiter_t){.fire = submission_fire};
+        submission->waits[i].waiter.fire = submission_fire;
+        submission->waits[i].waiter.asks = true;
+        submission->waits[i].waiter.early = early;
     }
     if (!waiting_link(submission)) {
         submission_end(submission, KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed",
@@ -323,8 +339,9 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
     }
     for (uint32_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
-        point_state_t state =
-            point_watch(submission->waits[i].point, &submission->waits[i].waiter, &failure);
+        point_state_t state = POINT_PROMISED;
+        if (!submission->waits[i].waiter.promise)
+            state = point_watch(submission->waits[i].point, &submission->waits[i].waiter, &failure);
         if (state == POINT_PENDING) continue;
         done++;
         if (state == POINT_FAILED) submission_note_failure(submission, failure);
@@ -333,6 +350,33 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
     // A failure that came while we were linking may have missed the later ones.
     if (atomic_load(&submission->failure)) waits_give_up(submission);
     submission_resolve(submission, done + 1);
+}
+
+void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *))
+{
+    submission->start = start;
+    if (waits_are_over(submission))
+        submission_later(submission, start);
+    else
+        waits_link(submission, NULL);
+}
+
+void submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
+{
+    submission->start = start;
+    if (waits_are_promised(submission))
+        submission_later(submission, start);
+    else
+        waits_link(submission, submission->queue->device);
+}
+
+void submission_promise(keel_submission_t *submission, promise_t *promise)
+{
+    for (uint32_t i = 0; i < submission->signal_count; i++) {
+        submission->signals[i].promise = promise;
+        timeline_promise(&submission->signals[i]);
+    }
+    ledger_promise((keel_point_t){submission->queue->timeline, submission->id}, promise);
 }
 
 // Releases what it used before anyone learns that it ended, so that a waiter finds it gone; then
@@ -344,10 +388,10 @@ static void submission_signal_others(keel_submission_t *submission, keel_status_
     commands_finish(&submission->commands);
     submission_unnest(&nest);
     for (uint32_t i = 0; i < submission->signal_count; i++) {
-        keel_point_t *signal = &submission->signals[i];
-        keel_status_t failure =
-            status ? keel_status_retain(status) : timeline_signal(signal->semaphore, signal->value);
-        if (failure) timeline_fail(signal->semaphore, failure);
+        signal_t *signal = &submission->signals[i];
+        if (status) timeline_break(signal);
+        keel_status_t failure = status ? keel_status_retain(status) : timeline_keep(signal);
+        if (failure) timeline_fail(signal->point.semaphore, failure);
     }
 }
 

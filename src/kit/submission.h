@@ -7,8 +7,10 @@
 //                      +-- a point failed, or the device closed +
 //
 // A submission holds references to all it touches. It waits without a thread: the thread that
-// brings the last point starts it. Starting and ending may set off others, which are put on a list
-// of the thread and taken in turn, so that a chain of any length needs no deep stack.
+// brings the last point starts it; or, if the driver's device can wait by itself, the thread that
+// brings the last promise of that device (promise.h). Starting and ending may set off others, which
+// are put on a list of the thread and taken in turn, so that a chain of any length needs no deep
+// stack.
 #ifndef KEEL_SRC_KIT_SUBMISSION_H_
 #define KEEL_SRC_KIT_SUBMISSION_H_
 
@@ -30,7 +32,7 @@ struct keel_submission_t {
     submission_wait_t *waits;
     uint32_t wait_count;
     uint32_t signal_count;
-    keel_point_t *signals;               // semaphores retained
+    signal_t *signals;                   // semaphores retained
     void (*start)(keel_submission_t *);  // set by submission_wait
     _Atomic uint32_t waits_left;         // and one for submission_wait itself
     struct keel_status *_Atomic failure; // of a wait; owned
@@ -54,6 +56,14 @@ void submission_discard(keel_submission_t *submission);
 // For drivers: calls `start` once the waits are reached, on this thread or another, or ends it if
 // one fails.
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *));
+
+// The same, but points that are promised by the queue's own device count as reached: the promise is
+// in waits[i].waiter.promise then, and the driver makes its work wait for that.
+void submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *));
+
+// For drivers: all its points will be reached when `promise` comes true. The driver keeps it until
+// the end, which is sure to be a good one unless the device is lost.
+void submission_promise(keel_submission_t *submission, promise_t *promise);
 
 // For drivers: it has ended; `status` is consumed. Releases what it used and signals its points.
 // The memory stays until submission_recycle, for a driver that has others looking at it.

@@ -59,6 +59,23 @@ void waiters_fire(waiter_t *list, keel_status_t failure)
     }
 }
 
+waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks)
+{
+    waiter_t *told = NULL, *rest = NULL;
+    while (*list) {
+        waiter_t *waiter = *list;
+        *list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
+        bool early = waiter->early == promise->device;
+        if (early) waiter->promise = promise_retain(promise);
+        *asks |= !early && waiter->asks;
+        waiter_t **onto = early ? &told : &rest;
+        waiter->node.next = *onto ? &(*onto)->node : NULL;
+        *onto = waiter;
+    }
+    *list = rest;
+    return told;
+}
+
 static keel_status_t timeline_failure(keel_semaphore_t *semaphore)
 {
     // relaxed: ordered by the bit in the value.
@@ -92,6 +109,82 @@ keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
     lock_leave(&semaphore->lock);
     waiters_fire(list, NULL);
     return NULL;
+}
+
+// Under the lock: the promise that covers the value.
+static promise_t *timeline_promised(const keel_semaphore_t *semaphore, uint64_t value)
+{
+    signal_t *signal = semaphore->promised;
+    while (signal && signal->point.value < value) signal = signal->next;
+    return signal ? signal->promise : NULL;
+}
+
+void timeline_promise(signal_t *signal)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    promise_t *promise = signal->promise;
+    waiter_t *told = NULL;
+    bool asks = false;
+    lock_enter(&semaphore->lock);
+    // A failed semaphore's bit is above all values. acquire: as in timeline_poll.
+    uint64_t above = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    if (semaphore->promised_last && semaphore->promised_last->point.value > above)
+        above = semaphore->promised_last->point.value;
+    signal->listed = signal->point.value > above;
+    if (signal->listed) {
+        signal->next = NULL;
+        signal->previous = semaphore->promised_last;
+        *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
+        semaphore->promised_last = signal;
+        waiter_t *rest = NULL;
+        if (semaphore->waiters.root && semaphore->waiters.root->key <= signal->point.value)
+            rest = waiters_take(semaphore, signal->point.value);
+        told = waiters_promise(&rest, promise, &asks);
+        while (rest) {
+            waiter_t *waiter = rest;
+            rest = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
+            waiters_add(semaphore, waiter);
+        }
+    }
+    lock_leave(&semaphore->lock);
+    if (asks) promise->ops->ask(promise);
+    waiters_fire(told, NULL);
+}
+
+// Under the lock.
+static void timeline_unlist(signal_t *signal)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal->next;
+    *(signal->next ? &signal->next->previous : &semaphore->promised_last) = signal->previous;
+    signal->listed = false;
+}
+
+keel_status_t timeline_keep(signal_t *signal)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    if (!signal->listed) return timeline_signal(semaphore, signal->point.value);
+    waiter_t *list = NULL;
+    lock_enter(&semaphore->lock);
+    timeline_unlist(signal);
+    uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    // release: as in timeline_signal. A failed one stands still: the bit is above all values.
+    while (old < signal->point.value &&
+           !atomic_compare_exchange_weak(&semaphore->value, &old, signal->point.value)) {
+    }
+    if (old < signal->point.value) list = waiters_take(semaphore, signal->point.value);
+    keel_status_t failure = old & TIMELINE_FAILED ? timeline_failure(semaphore) : NULL;
+    lock_leave(&semaphore->lock);
+    waiters_fire(list, NULL);
+    return failure;
+}
+
+void timeline_break(signal_t *signal)
+{
+    if (!signal->listed) return;
+    lock_enter(&signal->point.semaphore->lock);
+    timeline_unlist(signal);
+    lock_leave(&signal->point.semaphore->lock);
 }
 
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause)
@@ -135,8 +228,55 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
         state = timeline_poll(point, failure); // a signal that came meanwhile may not have seen us
         if (state != POINT_PENDING) waiters_remove(semaphore, waiter);
     }
+    promise_t *promise = NULL;
+    if (state == POINT_PENDING && (promise = timeline_promised(semaphore, point.value))) {
+        promise_retain(promise);
+        if (waiter->early == promise->device) {
+            waiters_remove(semaphore, waiter);
+            waiter->promise = promise;
+            state = POINT_PROMISED;
+        }
+    }
+    bool asks = waiter->asks;
     lock_leave(&semaphore->lock);
+    if (state == POINT_PROMISED) return state;
+    if (promise && asks) promise->ops->ask(promise);
+    promise_release(promise);
     return state;
+}
+
+promise_t *point_promise(keel_point_t point)
+{
+    keel_semaphore_t *semaphore = point.semaphore;
+    lock_enter(&semaphore->lock);
+    promise_t *promise =
+        semaphore->ledger ? ledger_promised(point) : timeline_promised(semaphore, point.value);
+    if (promise) promise_retain(promise);
+    lock_leave(&semaphore->lock);
+    return promise;
+}
+
+void point_chase(keel_semaphore_t *semaphore)
+{
+    uint64_t value = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    promise_t *promise = point_promise((keel_point_t){semaphore, value + 1});
+    if (promise) promise->ops->poll(promise);
+    promise_release(promise);
+}
+
+void point_ask(keel_point_t point, waiter_t *waiter)
+{
+    keel_semaphore_t *semaphore = point.semaphore;
+    lock_enter(&semaphore->lock);
+    waiter->asks = true;
+    lock_leave(&semaphore->lock);
+    if (semaphore->ledger && waiter->for_all) {
+        ledger_ask_all(point);
+        return;
+    }
+    promise_t *promise = point_promise(point);
+    if (promise) promise->ops->ask(promise);
+    promise_release(promise);
 }
 
 point_state_t point_poll(keel_point_t point, keel_status_t *failure)

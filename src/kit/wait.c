@@ -57,6 +57,7 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
         entries[i].wait = wait;
         entries[i].waiter.fire = wait_fire;
         entries[i].waiter.linked = false;
+        entries[i].waiter.asks = fd >= 0; // nobody stays here to poll
     }
     uint32_t over = 1; // ourselves, and entries that are not linked
     for (size_t i = 0; i < count; i++) {
@@ -80,16 +81,50 @@ static bool wait_decided(wait_t *wait)
     return (word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0;
 }
 
-void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
+// What the first point that is still pending hangs on.
+static promise_t *wait_promise(wait_t *wait)
 {
+    promise_t *promise = NULL;
+    for (size_t i = 0; !promise && i < wait->count; i++) {
+        keel_point_t point = wait->entries[i].point;
+        if (!point_is_past(point)) promise = point_promise(point);
+    }
+    return promise;
+}
+
+// Polls, once at least; for as long as was asked for, or as is worth it for what is promised.
+static void wait_spin(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
+{
+    promise_t *promise = wait_promise(wait);
+    if (promise && spin_ns < promise->ops->poll_ns) spin_ns = promise->ops->poll_ns;
     if (spin_ns && deadline_ns != KEEL_FOREVER) {
         uint64_t now = keel_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
         if (left < spin_ns) spin_ns = left;
     }
-    if (spin_ns) {
-        uint64_t start = clock_ticks(), ticks = clock_ticks_of_ns(spin_ns);
-        while (!wait_decided(wait) && clock_ticks() - start < ticks) cpu_relax();
-    }
+    uint64_t start = clock_ticks(), ticks = spin_ns ? clock_ticks_of_ns(spin_ns) : 0;
+    do {
+        if (promise) promise->ops->poll(promise);
+        if (wait_decided(wait)) break;
+        if (!promise) cpu_relax();
+        if (!promise || atomic_load_explicit(&promise->refs, memory_order_relaxed) == 1) {
+            promise_release(promise); // it has come true, or came only now
+            promise = wait_promise(wait);
+        }
+    } while (clock_ticks() - start < ticks);
+    promise_release(promise);
+}
+
+static void wait_ask(wait_t *wait)
+{
+    for (size_t i = 0; i < wait->count && !wait_decided(wait); i++)
+        if (!point_is_past(wait->entries[i].point) || wait->entries[i].waiter.for_all)
+            point_ask(wait->entries[i].point, &wait->entries[i].waiter);
+}
+
+void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
+{
+    if (!wait_decided(wait)) wait_spin(wait, deadline_ns, spin_ns);
+    if (!wait_decided(wait)) wait_ask(wait);
     bool in_time = true;
     while (in_time && !wait_decided(wait)) {
         uint32_t word = atomic_fetch_or(&wait->word, WAIT_SLEEPING) | WAIT_SLEEPING;

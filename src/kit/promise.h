@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A promise: the word of a device that a point will be reached when something happens over there,
+// an event on one of its streams for example. Work of the same device may wait for that instead of
+// the point, without the host; and a host that waits for the point can ask after it. Only the loss
+// of the device breaks a promise.
+//
+// A device whose work ends by itself on threads of the library makes none.
+#ifndef KEEL_SRC_KIT_PROMISE_H_
+#define KEEL_SRC_KIT_PROMISE_H_
+
+#include <keel/driver/object.h>
+
+typedef struct promise_t promise_t;
+
+// Any thread, no lock held.
+typedef struct promise_ops_t {
+    void (*destroy)(promise_t *promise); // the last reference is gone
+    void (*poll)(promise_t *promise);    // looks, and ends what has come to its end; never blocks
+    void (*ask)(promise_t *promise);     // somebody sleeps: when it comes true, it must show
+    uint64_t poll_ns;                    // how long polling is better than sleeping
+} promise_ops_t;
+
+struct promise_t {
+    _Atomic uint32_t refs;
+    const keel_device_t *device; // whose promise it is
+    const promise_ops_t *ops;
+};
+
+static inline promise_t *promise_retain(promise_t *promise)
+{
+    // relaxed: the caller has a reference, or the lock under which one is held.
+    atomic_fetch_add_explicit(&promise->refs, 1, memory_order_relaxed);
+    return promise;
+}
+
+static inline void promise_release(promise_t *promise)
+{
+    // acq_rel: all uses by others come before the end.
+    if (promise && atomic_fetch_sub_explicit(&promise->refs, 1, memory_order_acq_rel) == 1)
+        promise->ops->destroy(promise);
+}
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "kit/wait.h"
+#include "unit.h"
+
+// A device's promise that counts what happens to it.
+typedef struct fake_t {
+    promise_t base;
+    signal_t *signal; // kept when polled and `true_now`
+    bool true_now;
+    int polls, asks, ends;
+} fake_t;
+
+static void fake_destroy(promise_t *promise)
+{
+    ((fake_t *)(void *)promise)->ends++;
+}
+
+static void fake_poll(promise_t *promise)
+{
+    fake_t *fake = (fake_t *)(void *)promise;
+    fake->polls++;
+    if (!fake->true_now || !fake->signal) return;
+    signal_t *signal = fake->signal;
+    fake->signal = NULL;
+    assert_null(timeline_keep(signal));
+}
+
+static void fake_ask(promise_t *promise)
+{
+    ((fake_t *)(void *)promise)->asks++;
+}
+
+static const promise_ops_t fake_ops = {fake_destroy, fake_poll, fake_ask, 1000};
+
+static keel_device_t here, there;
+
+static fake_t fake_make(void)
+{
+    return (fake_t){.base = {.refs = 1, .device = &here, .ops = &fake_ops}};
+}
+
+static keel_semaphore_t semaphore;
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&semaphore, 0, sizeof semaphore);
+    timeline_init(&semaphore, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    keel_status_release(atomic_load(&semaphore.failure));
+    return 0;
+}
+
+static int told;
+
+static void count_told(waiter_t *waiter, keel_status_t failure)
+{
+    (void)waiter;
+    assert_null(failure);
+    told++;
+}
+
+static keel_point_t at(uint64_t value)
+{
+    return (keel_point_t){&semaphore, value};
+}
+
+static void test_waiters_of_the_device_are_told_at_once(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t signal = {.point = at(3), .promise = &fake.base};
+    waiter_t before = {.fire = count_told, .early = &here, .asks = true}, after = before;
+    waiter_t beyond = before, foreign = {.fire = count_told, .early = &there, .asks = true};
+    told = 0;
+    assert_int_equal(point_watch(at(2), &before, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(at(4), &beyond, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(at(3), &foreign, NULL), POINT_PENDING);
+    timeline_promise(&signal);
+    assert_int_equal(told, 1);
+    assert_ptr_equal(before.promise, &fake.base);
+    assert_int_equal(fake.asks, 1); // for the foreign one, which is told by the host
+    assert_int_equal(point_watch(at(3), &after, NULL), POINT_PROMISED);
+    assert_ptr_equal(after.promise, &fake.base);
+    assert_null(timeline_keep(&signal));
+    assert_int_equal(told, 2);
+    assert_true(point_unwatch(at(4), &beyond));
+    promise_release(before.promise);
+    promise_release(after.promise);
+    promise_release(&fake.base);
+    assert_int_equal(fake.ends, 1);
+}
+
+// The host may learn of the later one first.
+static void test_promised_signals_come_in_any_order(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t one = {.point = at(1), .promise = &fake.base};
+    signal_t two = {.point = at(2), .promise = &fake.base};
+    timeline_promise(&one);
+    timeline_promise(&two);
+    assert_null(timeline_keep(&two));
+    assert_int_equal(atomic_load(&semaphore.value), 2);
+    assert_null(timeline_keep(&one));
+    assert_int_equal(atomic_load(&semaphore.value), 2);
+}
+
+static void test_signals_out_of_order_are_not_promised(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t two = {.point = at(2), .promise = &fake.base};
+    signal_t one = {.point = at(1), .promise = &fake.base};
+    timeline_promise(&two);
+    timeline_promise(&one);
+    assert_false(one.listed);
+    assert_null(timeline_keep(&two));
+    keel_status_t failure = timeline_keep(&one);
+    assert_int_equal(keel_status_code(failure), KEEL_FAILED_PRECONDITION);
+    keel_status_release(failure);
+}
+
+static void test_broken_promises_leave_the_point_pending(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t signal = {.point = at(1), .promise = &fake.base};
+    timeline_promise(&signal);
+    timeline_break(&signal);
+    assert_null(point_promise(at(1)));
+    assert_int_equal(point_poll(at(1), NULL), POINT_PENDING);
+}
+
+static void test_a_wait_polls_then_asks(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t signal = {.point = at(1), .promise = &fake.base};
+    fake.signal = &signal;
+    timeline_promise(&signal);
+    wait_t wait;
+    wait_entry_t entry = {.point = at(1)};
+    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_sleep(&wait, 1, 0); // long ago: looks once
+    assert_int_equal(fake.polls, 1);
+    assert_int_equal(fake.asks, 1);
+    keel_status_t status = wait_end(&wait, NULL);
+    assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
+    keel_status_release(status);
+    fake.true_now = true;
+    entry = (wait_entry_t){.point = at(1)};
+    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_sleep(&wait, KEEL_FOREVER, 0);
+    assert_null(wait_end(&wait, NULL));
+    assert_int_equal(fake.asks, 1);
+}
+
+static void test_points_of_a_queue(void **state)
+{
+    (void)state;
+    assert_null(ledger_create(&semaphore));
+    fake_t fake = fake_make();
+    uint64_t value = 0;
+    lock_enter(&semaphore.lock);
+    assert_int_equal(ledger_open(&semaphore, &value), LEDGER_OPENED);
+    lock_leave(&semaphore.lock);
+    waiter_t early = {.fire = count_told, .early = &here}, late = early;
+    waiter_t all = {.fire = count_told, .for_all = true};
+    told = 0;
+    assert_int_equal(point_watch(at(value), &early, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(at(value), &all, NULL), POINT_PENDING);
+    ledger_promise(at(value), &fake.base);
+    assert_int_equal(told, 1);
+    assert_int_equal(fake.asks, 1); // for the one that waits for all
+    assert_int_equal(point_watch(at(value), &late, NULL), POINT_PROMISED);
+    point_ask(at(value), &all);
+    assert_int_equal(fake.asks, 2);
+    lock_enter(&semaphore.lock);
+    ledger_ended_t ended = ledger_end(&semaphore, value, NULL);
+    lock_leave(&semaphore.lock);
+    waiters_fire(ended.for_all, NULL);
+    assert_int_equal(told, 2);
+    assert_null(point_promise(at(value)));
+    ledger_destroy(&semaphore);
+    semaphore.ledger = NULL;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_waiters_of_the_device_are_told_at_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_promised_signals_come_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_signals_out_of_order_are_not_promised, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_broken_promises_leave_the_point_pending, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_wait_polls_then_asks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
