@@ -29,9 +29,6 @@ typedef enum container_compression_t {
     CONTAINER_ZSTD = 1,
 } container_compression_t;
 
-// Texts are UTF-8 and at most this long.
-enum { CONTAINER_MAX_TEXT = 4095 };
-
 typedef struct container_image_t {
     const char *target;
     uint32_t kind;        // keel_image_kind_t; a later one may be unknown to this library
@@ -86,8 +83,9 @@ typedef struct container_options_t {
     bool compress;        // each image that gets smaller by it
 } container_options_t;
 
-// Packs images, in this order. The same input gives the same bytes. Frees by mem_free.
-// KEEL_INVALID_ARGUMENT names what no container can hold.
+// Packs images, in this order. The same input gives the same bytes, to be freed by mem_free.
+// KEEL_INVALID_ARGUMENT names what no container can hold: empty images, texts that are long
+// (FLAT_MAX_TEXT) or not printable UTF-8.
 keel_status_t container_write(const container_options_t *options, const container_input_t *images,
                               uint32_t count, void **bytes, size_t *size) KEEL_MUST_USE;
 

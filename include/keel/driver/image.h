@@ -28,15 +28,14 @@ typedef enum keel_image_kind_t {
 typedef enum keel_abi_t {
     KEEL_ABI_RAW = 0,    // a block of its own making: dispatches give it
     KEEL_ABI_HOST = 1,   // host_kernel.h
-    KEEL_ABI_DIRECT = 2, // docs/kernels.md: bindings in the block of arguments
-    KEEL_ABI_TABLE = 3,  // docs/kernels.md: bindings in a table in memory
+    KEEL_ABI_DIRECT = 2, // one block by value: the grid, the bindings, the constants
 } keel_abi_t;
 
 typedef struct keel_image_entry_t {
     keel_entry_info_t info;
     const keel_binding_info_t *bindings; // [info.bindings]
     uint32_t abi;                        // keel_abi_t
-    uint32_t arguments;                  // bytes of the block, for KEEL_ABI_RAW; 0: not known
+    uint32_t arguments;                  // bytes of the block; 0: not known
 } keel_image_entry_t;
 
 // What executable_load gets. Everything is borrowed for the call.

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable/container.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "executable/packed.h"
+
+static void contents_check(const container_t *c)
+{
+    assert_string_equal(c->producer, "a test");
+    assert_int_equal(c->image_count, 2);
+    assert_string_equal(c->images[0].target, "gfx90a");
+    assert_int_equal(c->images[0].kind, KEEL_IMAGE_HSACO);
+    assert_int_equal(c->images[0].size, 5000);
+    assert_string_equal(c->images[1].target, "nvptx:sm_70");
+    assert_int_equal(c->images[1].kind, KEEL_IMAGE_PTX);
+    assert_int_equal(c->images[1].entry_count, 0);
+    assert_int_equal(c->images[0].entry_count, 2);
+    const keel_image_entry_t *entry = c->images[0].entries;
+    assert_string_equal(entry[0].info.name, "saxpy");
+    assert_memory_equal(entry[0].info.group_size, ((uint32_t[]){64, 2, 1}), 12);
+    assert_int_equal(entry[0].info.constants, 8);
+    assert_int_equal(entry[0].info.local_memory, 1024);
+    assert_int_equal(entry[0].abi, KEEL_ABI_DIRECT);
+    assert_int_equal(entry[0].info.bindings, 2);
+    assert_string_equal(entry[0].bindings[0].name, "x");
+    assert_int_equal(entry[0].bindings[0].access, KEEL_ACCESS_READ);
+    assert_string_equal(entry[0].bindings[1].name, "");
+    assert_int_equal(entry[0].bindings[1].access, KEEL_ACCESS_READ | KEEL_ACCESS_WRITE);
+    assert_string_equal(entry[1].info.name, "größe");
+    assert_int_equal(entry[1].arguments, 40);
+    assert_int_equal(entry[1].info.bindings, 0);
+}
+
+static void round_trip(bool compress)
+{
+    packed_t packed = packed_make(compress), again = packed_make(compress);
+    assert_int_equal(packed.size, again.size);
+    assert_memory_equal(packed.bytes, again.bytes, packed.size);
+    assert_true(container_is(packed.bytes, packed.size));
+    container_t c;
+    OK(packed_read(&packed, &c));
+    contents_check(&c);
+    source_t source = source_of_memory(packed.bytes, packed.size);
+    unsigned char bytes[5000];
+    OK(container_image_read(&c, &source, 0, bytes));
+    assert_memory_equal(bytes, sample_bytes(), 5000);
+    OK(container_image_read(&c, &source, 1, bytes));
+    assert_memory_equal(bytes, "// ptx\n", 7);
+    const void *view;
+    OK(container_image_view(&c, &source, 1, &view));
+    assert_memory_equal(view, "// ptx\n", 7);
+    OK(container_image_view(&c, &source, 0, &view));
+    assert_int_equal(view == NULL, c.images[0].compression != CONTAINER_PLAIN);
+    container_finish(&c);
+    mem_free(packed.bytes);
+    mem_free(again.bytes);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    round_trip(false);
+}
+
+static void test_compressed(void **state)
+{
+    (void)state;
+    round_trip(true);
+    packed_t packed = packed_make(true);
+    container_t c;
+    OK(packed_read(&packed, &c));
+    assert_int_equal(c.images[0].compression, KEEL_HAVE_ZSTD ? CONTAINER_ZSTD : CONTAINER_PLAIN);
+    assert_int_equal(c.images[1].compression, CONTAINER_PLAIN); // it would not get smaller
+    container_finish(&c);
+    mem_free(packed.bytes);
+}
+
+// What readers would refuse as a bomb is stored as it is.
+static void test_extreme_ratio(void **state)
+{
+    (void)state;
+    enum { SIZE = 4 << 20 };
+    const container_input_t image = {KEEL_IMAGE_SPIRV, "spirv", calloc(1, SIZE), SIZE, NULL, 0};
+    packed_t packed;
+    void *bytes;
+    OK(container_write(&(container_options_t){.compress = true}, &image, 1, &bytes, &packed.size));
+    packed.bytes = bytes;
+    container_t c;
+    OK(packed_read(&packed, &c));
+    assert_int_equal(c.images[0].compression, CONTAINER_PLAIN);
+    container_finish(&c);
+    mem_free(bytes);
+    free((void *)image.data);
+}
+
+static void test_alignment(void **state)
+{
+    (void)state;
+    for (int compress = 0; compress < 2; compress++) {
+        packed_t packed = packed_make(compress);
+        container_t c;
+        OK(packed_read(&packed, &c));
+        for (uint32_t i = 0; i < c.image_count; i++) {
+            bool plain = c.images[i].compression == CONTAINER_PLAIN;
+            assert_int_equal(c.images[i].offset % (plain ? CONTAINER_PAGE : CONTAINER_ALIGNMENT),
+                             0);
+        }
+        container_finish(&c);
+        mem_free(packed.bytes);
+    }
+}
+
+static void test_bad_input(void **state)
+{
+    (void)state;
+    const container_options_t options = {0};
+    keel_image_entry_t entry = {.info.name = "bell \a"};
+    container_input_t image = {KEEL_IMAGE_PTX, "", "x", 1, NULL, 0};
+    void *bytes;
+    size_t size;
+    expect_failure(container_write(&options, &image, 1, &bytes, &size), KEEL_INVALID_ARGUMENT,
+                   "images[0] has an empty target");
+    image.target = "t\xff";
+    expect_failure(container_write(&options, &image, 1, &bytes, &size), KEEL_INVALID_ARGUMENT,
+                   "target that is not printable");
+    image.target = "t";
+    image.size = 0;
+    expect_failure(container_write(&options, &image, 1, &bytes, &size), KEEL_INVALID_ARGUMENT,
+                   "has 0 bytes");
+    image.size = 1;
+    image.entries = &entry;
+    image.entry_count = 1;
+    expect_failure(container_write(&options, &image, 1, &bytes, &size), KEEL_INVALID_ARGUMENT,
+                   "entry point's name");
+    assert_null(bytes);
+}
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    packed_t packed = packed_make(false);
+    for (size_t size = 0; size < packed.size; size += size < 1000 ? 1 : 97) {
+        unsigned char *part = malloc(size + 1); // the sanitizer knows where it ends
+        memcpy(part, packed.bytes, size);
+        part = realloc(part, size ? size : 1);
+        container_t c;
+        source_t source = source_of_memory(part, size);
+        expect_failure(container_read(&source, &c), KEEL_CORRUPT, "truncated");
+        free(part);
+    }
+    mem_free(packed.bytes);
+}
+
+// Damages byte `i` of an image and reads it. Some bits of a zstd frame mean nothing, so a
+// compressed one may come out whole.
+static void image_damage(const packed_t *packed, const container_t *c, uint32_t index, size_t i)
+{
+    const container_image_t *image = &c->images[index];
+    source_t source = source_of_memory(packed->bytes, packed->size);
+    unsigned char bytes[5000];
+    packed->bytes[image->offset + i] ^= 0x10;
+    keel_status_t status = container_image_read(c, &source, index, bytes);
+    if (status || image->compression == CONTAINER_PLAIN)
+        expect_failure(status, KEEL_CORRUPT, "the image");
+    else
+        assert_memory_equal(bytes, sample_bytes(), 5000);
+    packed->bytes[image->offset + i] ^= 0x10;
+}
+
+// A change anywhere is noticed: in front by reading, in an image by reading that one.
+static void test_changed(void **state)
+{
+    (void)state;
+    packed_t packed = packed_make(true);
+    prefix_t prefix = packed_prefix(&packed);
+    container_t c;
+    for (size_t i = 0; i < sizeof prefix + prefix.contents; i++) {
+        packed.bytes[i] ^= 0x10;
+        keel_status_t status = packed_read(&packed, &c);
+        keel_code_t code = keel_status_code(status);
+        keel_status_release(status);
+        assert_true(code == KEEL_CORRUPT || code == KEEL_UNSUPPORTED);
+        packed.bytes[i] ^= 0x10;
+    }
+    OK(packed_read(&packed, &c));
+    for (uint32_t k = 0; k < c.image_count; k++)
+        for (size_t i = 0; i < c.images[k].stored; i++) image_damage(&packed, &c, k, i);
+    container_finish(&c);
+    mem_free(packed.bytes);
+}
+
+// With the hash made anew, the verifier is on its own: an error or not, but all that is read lies
+// within.
+static void test_changed_and_hashed(void **state)
+{
+    (void)state;
+    static const unsigned char changes[] = {0x01, 0x04, 0x80, 0xff};
+    packed_t packed = packed_make(false);
+    prefix_t prefix = packed_prefix(&packed);
+    for (size_t i = 0; i < prefix.contents * sizeof changes; i++) {
+        unsigned char *byte = &packed.bytes[sizeof prefix + i / sizeof changes];
+        *byte ^= changes[i % sizeof changes];
+        packed_rehash(&packed);
+        container_t c;
+        keel_status_t status = packed_read(&packed, &c);
+        unsigned char bytes[5000];
+        source_t source = source_of_memory(packed.bytes, packed.size);
+        for (uint32_t k = 0; !status && k < c.image_count; k++) {
+            if (c.images[k].size > sizeof bytes) continue;
+            keel_status_release(container_image_read(&c, &source, k, bytes));
+        }
+        if (!status) container_finish(&c);
+        assert_true(!status || keel_status_code(status) == KEEL_CORRUPT);
+        keel_status_release(status);
+        *byte ^= changes[i % sizeof changes];
+    }
+    mem_free(packed.bytes);
+}
+
+static void test_prefix(void **state)
+{
+    (void)state;
+    packed_t packed = packed_make(false);
+    const prefix_t good = packed_prefix(&packed);
+    const struct {
+        prefix_t prefix;
+        keel_code_t code;
+        const char *words;
+    } cases[] = {
+        {{"KEEL\n\x1a\n", 1, good.contents, good.size, 0, good.hash}, KEEL_CORRUPT, "no container"},
+        {{FORMAT_MAGIC, 2, good.contents, good.size, 0, good.hash}, KEEL_UNSUPPORTED, "version 2"},
+        {{FORMAT_MAGIC, 1, good.contents, good.size - 1, 0, good.hash}, KEEL_CORRUPT, "too long"},
+        {{FORMAT_MAGIC, 1, good.contents, good.size, 1, good.hash},
+         KEEL_CORRUPT,
+         "should be nothing"},
+        {{FORMAT_MAGIC, 1, UINT32_MAX, good.size, 0, good.hash}, KEEL_CORRUPT, "cannot be"},
+        {{FORMAT_MAGIC, 1, 16 << 20, good.size, 0, good.hash}, KEEL_CORRUPT, "cannot be"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        container_t c;
+        memcpy(packed.bytes, &cases[i].prefix, sizeof good);
+        expect_failure(packed_read(&packed, &c), cases[i].code, cases[i].words);
+    }
+    mem_free(packed.bytes);
+}
+
+// Sizes and places of images that cannot be, in a table of contents that is otherwise sound.
+static void test_places(void **state)
+{
+    (void)state;
+    packed_t packed = packed_make(false);
+    flat_t root = flat_root(packed.bytes + sizeof(prefix_t));
+    flat_t image = flat_item(root, CONTENTS_IMAGES, 0);
+    uint64_t good = flat_number(image, ITEM_OFFSET, FLAT_U64);
+    unsigned char *at = NULL; // of the offset, which stored and size follow
+    for (size_t i = 0; !at; i += 8)
+        if (memcmp(packed.bytes + sizeof(prefix_t) + i, &good, 8) == 0)
+            at = packed.bytes + sizeof(prefix_t) + i;
+    const struct {
+        uint64_t offset, stored, size;
+        const char *words;
+    } cases[] = {
+        {0, 5000, 5000, "do not lie behind"},
+        {UINT64_MAX - 63, 5000, 5000, "do not lie behind"},
+        {good, UINT64_MAX, UINT64_MAX, "do not lie behind"},
+        {good, 0, 0, "do not lie behind"},
+        {good + 8, 64, 64, "not aligned"},
+        {good, 5000, UINT64_MAX, "limit"},
+        {good, 5000, 5001, "are stored"},
+        {good, 5000, 4999, "are stored"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        container_t c;
+        memcpy(at, &cases[i].offset, 24);
+        packed_rehash(&packed);
+        expect_failure(packed_read(&packed, &c), KEEL_CORRUPT, cases[i].words);
+        expect_failure(packed_read(&packed, &c), KEEL_CORRUPT, "image 0, for 'gfx90a'");
+    }
+    mem_free(packed.bytes);
+}
+
+// A file that shrinks after its table of contents was read.
+static void test_shrinking_file(void **state)
+{
+    (void)state;
+    packed_t packed = packed_make(false);
+    char path[] = "/tmp/keel-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, packed.bytes, packed.size) == (ssize_t)packed.size);
+    source_t source;
+    OK(source_open(path, &source));
+    container_t c;
+    unsigned char bytes[5000];
+    OK(container_read(&source, &c));
+    OK(container_image_read(&c, &source, 0, bytes));
+    assert_int_equal(ftruncate(fd, (off_t)c.images[0].offset + 100), 0);
+    expect_failure(container_image_read(&c, &source, 0, bytes), KEEL_CORRUPT, "truncated");
+    container_finish(&c);
+    source_finish(&source);
+    close(fd);
+    unlink(path);
+    mem_free(packed.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_extreme_ratio),  cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_bad_input),      cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_changed),        cmocka_unit_test(test_changed_and_hashed),
+        cmocka_unit_test(test_prefix),         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_shrinking_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
