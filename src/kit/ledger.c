@@ -15,9 +15,9 @@
 #include "kit/semaphore.h"
 
 typedef struct slot_t {
-    waiter_t *waiters;  // doubly linked by node.next and node.previous
-    promise_t *promise; // of the submission, which keeps it; NULL: none
-    bool ended;
+    waiter_t *waiters;        // doubly linked by node.next and node.previous
+    keel_submission_t *owner; // NULL: it has ended
+    promise_t *promise;       // of the submission, which keeps it; NULL: none
 } slot_t;
 
 typedef struct failed_range_t {
@@ -96,7 +96,7 @@ static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
     return true;
 }
 
-ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
+ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner, uint64_t *value)
 {
     ledger_t *ledger = semaphore->ledger;
     uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
@@ -105,9 +105,21 @@ ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value)
         (pending <= ledger->mask || ledger_grow(semaphore)) && ledger_reserve(ledger, pending);
     if (!room) return LEDGER_NO_MEMORY;
     *value = last + 1;
-    ledger->slots[*value & ledger->mask] = (slot_t){0};
+    ledger->slots[*value & ledger->mask] = (slot_t){.owner = owner};
     atomic_store_explicit(&ledger->last, *value, memory_order_relaxed);
     return LEDGER_OPENED;
+}
+
+keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
+{
+    const ledger_t *ledger = semaphore->ledger;
+    uint64_t all = ledger_value(semaphore), v = *value > all ? *value : all;
+    while (v < ledger_last(semaphore)) {
+        keel_submission_t *owner = ledger->slots[++v & ledger->mask].owner;
+        *value = v;
+        if (owner) return owner;
+    }
+    return NULL;
 }
 
 void ledger_close(keel_semaphore_t *semaphore)
@@ -159,10 +171,10 @@ ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_stat
     slot_t *slot = &ledger->slots[value & ledger->mask];
     ledger_ended_t ended = {.waiters = slot->waiters};
     for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
-    *slot = (slot_t){.ended = true};
+    *slot = (slot_t){0};
     if (failure) ledger_note_failure(ledger, value, failure);
     uint64_t all = ledger_value(semaphore);
-    while (all < ledger_last(semaphore) && ledger->slots[(all + 1) & ledger->mask].ended) all++;
+    while (all < ledger_last(semaphore) && !ledger->slots[(all + 1) & ledger->mask].owner) all++;
     // release: pairs with the acquire in ledger_poll; the submission's writes come before.
     atomic_store_explicit(&semaphore->value, all, memory_order_release);
     if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
@@ -187,7 +199,7 @@ static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
     ledger_t *ledger = point.semaphore->ledger;
     bool ended = point.value <= ledger_value(point.semaphore) ||
                  (point.value <= ledger_last(point.semaphore) &&
-                  ledger->slots[point.value & ledger->mask].ended);
+                  !ledger->slots[point.value & ledger->mask].owner);
     if (!ended) return POINT_PENDING;
     keel_status_t cause = ledger_failure(ledger, point.value);
     if (!cause) return POINT_REACHED;

@@ -120,8 +120,11 @@ typedef enum ledger_result_t {
     LEDGER_CLOSED,
 } ledger_result_t;
 
-// Enters a new point, pending, under semaphore->lock.
-ledger_result_t ledger_open(keel_semaphore_t *semaphore, uint64_t *value);
+// Enters a new point, pending, under semaphore->lock; `owner` is whose end it stands for.
+ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner, uint64_t *value);
+// The owner of the first pending point after *value, which becomes its value, under
+// semaphore->lock; NULL: there is none.
+keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value);
 // From now on none is taken.
 void ledger_close(keel_semaphore_t *semaphore);
 // Takes it back: nobody was told of it.

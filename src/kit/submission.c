@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/submission.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,48 +14,27 @@ enum {
     MAX_SPARES = 1024
 }; // submissions a queue keeps for reuse: a burst must not hold memory for ever
 
-static lock_t *queue_lock(keel_queue_t *queue)
+// Takes one back, under the timeline's lock. False if there are enough already: it is to be freed.
+static bool spare_put(keel_queue_t *queue, keel_submission_t *submission)
 {
-    return (lock_t *)(void *)&queue->lock;
+    if (queue->spare_count >= MAX_SPARES) return false;
+    submission->next = queue->spare;
+    queue->spare = submission;
+    queue->spare_count++;
+    return true;
 }
 
-_Static_assert(sizeof(lock_t) == sizeof(((keel_queue_t *)0)->lock),
-               "drivers see a lock as its word");
-
-// Recycled submissions come back one by one to a stack without lock, and are taken from a list
-// under the lock of the timeline, which the taker holds anyway. The list is refilled with the whole
-// stack.
 static keel_submission_t *spare_take(keel_queue_t *queue)
 {
-    // acquire: pairs with spare_put.
-    if (!queue->spare)
-        queue->spare = atomic_exchange_explicit(&queue->returned, NULL, memory_order_acquire);
     keel_submission_t *spare = queue->spare;
-    if (spare) queue->spare = spare->next;
+    queue->spare = spare->next;
+    queue->spare_count--;
     return spare;
-}
-
-static void spare_put(keel_queue_t *queue, keel_submission_t *submission)
-{
-    keel_submission_t *top = atomic_load_explicit(&queue->returned, memory_order_relaxed);
-    do {
-        submission->next = top;
-        // release: pairs with spare_take.
-    } while (!atomic_compare_exchange_weak_explicit(&queue->returned, &top, submission,
-                                                    memory_order_release, memory_order_relaxed));
-}
-
-// Whether a burst has left more behind than is worth keeping. All relaxed: an estimate will do.
-static bool spares_are_many(keel_queue_t *queue)
-{
-    uint64_t ended = atomic_load_explicit(&queue->timeline->value, memory_order_relaxed);
-    uint64_t pending = ledger_last(queue->timeline) - ended;
-    return atomic_load_explicit(&queue->allocated, memory_order_relaxed) > pending + MAX_SPARES;
 }
 
 void submission_free_spares(keel_queue_t *queue)
 {
-    for (keel_submission_t *spare; (spare = spare_take(queue));) mem_free_aligned(spare);
+    while (queue->spare) mem_free_aligned(spare_take(queue));
 }
 
 static size_t submission_own_size(const keel_queue_t *queue)
@@ -62,28 +42,37 @@ static size_t submission_own_size(const keel_queue_t *queue)
     return (queue->submission_size + 15) & ~(size_t)15;
 }
 
-// Lays out the points in `room`, or in memory of their own. Returns the bytes of room used.
-static bool points_place(keel_submission_t *submission, unsigned char *room, size_t *used)
+// Lays out the points in `room`, or in memory of their own. *used: the bytes of room used.
+static bool points_place(keel_submission_t *submission, size_t waits, size_t signals,
+                         unsigned char *room, size_t *used)
 {
-    size_t waits = submission->wait_count * sizeof(submission_wait_t);
-    size_t size = waits + submission->signal_count * sizeof(signal_t);
+    size_t before = waits * sizeof(submission_wait_t);
+    size_t size = before + signals * sizeof(signal_t);
     if (size > SUBMISSION_ROOM / 2) {
         submission->points = room = mem_alloc(size);
         size = 0;
     }
     if (!room) return false;
+    submission->wait_count = (uint32_t)waits;
+    submission->signal_count = (uint32_t)signals;
     submission->waits = (submission_wait_t *)(void *)room;
-    submission->signals = (signal_t *)(void *)(room + waits);
+    submission->signals = (signal_t *)(void *)(room + before);
     *used = (size + 15) & ~(size_t)15;
     return true;
 }
 
-static keel_submission_t *submission_alloc(keel_queue_t *queue)
+// Sees to a spare one, under the timeline's lock, which it leaves to get memory.
+static bool spare_ensure(keel_queue_t *queue)
 {
-    keel_submission_t *submission =
-        mem_zalloc_aligned(submission_own_size(queue) + SUBMISSION_ROOM, 64);
-    if (submission) atomic_fetch_add_explicit(&queue->allocated, 1, memory_order_relaxed);
-    return submission;
+    while (!queue->spare) {
+        lock_leave(&queue->timeline->lock);
+        size_t size = submission_own_size(queue) + SUBMISSION_ROOM;
+        keel_submission_t *submission = mem_zalloc_aligned(size, 64);
+        lock_enter(&queue->timeline->lock);
+        if (!submission) return queue->spare != NULL;
+        if (!spare_put(queue, submission)) mem_free_aligned(submission);
+    }
+    return true;
 }
 
 // A piece of memory and a place on the timeline.
@@ -92,41 +81,36 @@ static keel_status_t submission_begin(keel_queue_t *queue, keel_submission_t **s
 {
     keel_semaphore_t *timeline = queue->timeline;
     lock_enter(&timeline->lock);
-    ledger_result_t opened = ledger_open(timeline, id);
-    *submission = opened == LEDGER_OPENED ? spare_take(queue) : NULL;
+    ledger_result_t opened =
+        spare_ensure(queue) ? ledger_open(timeline, queue->spare, id) : LEDGER_NO_MEMORY;
+    if (opened == LEDGER_OPENED) {
+        *submission = spare_take(queue);
+        if (queue->in_use++ == 0) object_retain(&queue->object);
+    }
     lock_leave(&timeline->lock);
     if (opened == LEDGER_CLOSED)
         return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", queue->device->name);
-    if (opened == LEDGER_NO_MEMORY) return status_no_memory();
-    if (!*submission) *submission = submission_alloc(queue);
-    if (*submission) return NULL;
-    ledger_cancel(timeline, *id);
-    return status_no_memory();
+    return opened == LEDGER_OPENED ? NULL : status_no_memory();
 }
 
 keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
                                 keel_submission_t **made)
 {
     uint64_t id = 0;
-    keel_submission_t *submission;
+    keel_submission_t *submission = NULL;
     KEEL_TRY(submission_begin(queue, &submission, &id));
-    *submission = (keel_submission_t){
-        .queue = queue,
-        .id = id,
-        .wait_count = (uint32_t)waits,
-        .signal_count = (uint32_t)signals,
-    };
+    live_add(LIVE_SUBMISSION, 1);
+    memset(submission, 0, offsetof(keel_submission_t, waits_left));
+    submission->queue = queue;
+    submission->id = id;
     unsigned char *room = (unsigned char *)submission + submission_own_size(queue);
     size_t used = 0;
-    if (!points_place(submission, room, &used)) {
-        ledger_cancel(queue->timeline, id);
-        spare_put(queue, submission);
+    if (!points_place(submission, waits, signals, room, &used)) {
+        submission_discard(submission);
         return status_no_memory();
     }
     submission->commands.data = submission->commands.fixed = room + used;
     submission->commands.capacity = (uint32_t)(SUBMISSION_ROOM - used);
-    object_retain(&queue->object);
-    live_add(LIVE_SUBMISSION, 1);
     *made = submission;
     return NULL;
 }
@@ -145,18 +129,23 @@ static void submission_clear(keel_submission_t *submission)
     mem_free(submission->points);
 }
 
-void submission_recycle(keel_submission_t *submission)
+// The memory goes back, under the timeline's lock, which it leaves. What the queue's submissions
+// hold of it together, the last one gives up.
+static void submission_return(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
-    submission_clear(submission);
-    if (spares_are_many(queue)) {
-        atomic_fetch_sub_explicit(&queue->allocated, 1, memory_order_relaxed);
-        mem_free_aligned(submission);
-    } else {
-        spare_put(queue, submission);
-    }
+    bool kept = spare_put(queue, submission), last = --queue->in_use == 0;
+    lock_leave(&queue->timeline->lock);
+    if (!kept) mem_free_aligned(submission);
     live_add(LIVE_SUBMISSION, -1);
-    keel_queue_release(queue);
+    if (last) keel_queue_release(queue);
+}
+
+void submission_recycle(keel_submission_t *submission)
+{
+    submission_clear(submission);
+    lock_enter(&submission->queue->timeline->lock);
+    submission_return(submission);
 }
 
 void submission_discard(keel_submission_t *submission)
@@ -223,41 +212,9 @@ void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_
     later.running = false;
 }
 
-// False if the queue is closed and nothing may wait any more.
-static bool waiting_link(keel_submission_t *submission)
-{
-    keel_queue_t *queue = submission->queue;
-    lock_enter(queue_lock(queue));
-    if (queue->closed) {
-        lock_leave(queue_lock(queue));
-        return false;
-    }
-    submission->link.previous = NULL;
-    submission->link.next = queue->waiting;
-    if (queue->waiting) queue->waiting->link.previous = submission;
-    queue->waiting = submission;
-    submission->link.listed = true;
-    lock_leave(queue_lock(queue));
-    return true;
-}
-
-static void waiting_unlink(keel_submission_t *submission)
-{
-    if (!submission->link.listed) return;
-    keel_queue_t *queue = submission->queue;
-    lock_enter(queue_lock(queue));
-    if (submission->link.previous)
-        submission->link.previous->link.next = submission->link.next;
-    else
-        queue->waiting = submission->link.next;
-    if (submission->link.next) submission->link.next->link.previous = submission->link.previous;
-    submission->link.listed = false;
-    lock_leave(queue_lock(queue));
-}
-
 static void submission_fail(keel_submission_t *submission)
 {
-    submission_end(submission, atomic_load(&submission->failure));
+    submission_end(submission, atomic_exchange(&submission->failure, NULL));
 }
 
 // Counts `count` waits as over. The last one decides.
@@ -266,7 +223,6 @@ static void submission_resolve(keel_submission_t *submission, uint32_t count)
     // acq_rel: what the waits stand for was written before the work starts.
     if (atomic_fetch_sub_explicit(&submission->waits_left, count, memory_order_acq_rel) != count)
         return;
-    waiting_unlink(submission);
     submission_later(submission,
                      atomic_load(&submission->failure) ? submission_fail : submission->start);
 }
@@ -297,6 +253,14 @@ static void submission_fire(waiter_t *waiter, keel_status_t failure)
     submission_resolve(submission, 1);
 }
 
+static void submission_refuse(keel_submission_t *submission)
+{
+    keel_status_t closed =
+        KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", submission->queue->device->name);
+    submission_note_failure(submission, closed);
+    keel_status_release(closed);
+}
+
 // Most often they are, and then nothing needs to be linked anywhere.
 static bool waits_are_over(const keel_submission_t *submission)
 {
@@ -325,18 +289,16 @@ static bool waits_are_promised(keel_submission_t *submission)
 static void waits_link(keel_submission_t *submission, const keel_device_t *early)
 {
     uint32_t count = submission->wait_count, done = 0;
-    atomic_store(&submission->waits_left, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         submission->waits[i].submission = submission;
         submission->waits[i].waiter.fire = submission_fire;
         submission->waits[i].waiter.asks = true;
         submission->waits[i].waiter.early = early;
     }
-    if (!waiting_link(submission)) {
-        submission_end(submission, KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed",
-                                              submission->queue->device->name));
-        return;
-    }
+    // seq_cst, as is submission_cancel_all: it sees that this one waits, or this one sees that the
+    // queue is closed.
+    atomic_store(&submission->waits_left, count + 1);
+    if (atomic_load(&submission->queue->closed)) submission_refuse(submission);
     for (uint32_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
         point_state_t state = POINT_PROMISED;
@@ -414,40 +376,37 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
 
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
-    keel_queue_t *queue = submission->queue;
+    keel_semaphore_t *timeline = submission->queue->timeline;
     submission_signal_others(submission, status);
     submission_clear(submission);
-    lock_enter(&queue->timeline->lock);
-    ledger_ended_t ended = ledger_end(queue->timeline, submission->id, status);
-    bool keep = !spares_are_many(queue);
-    if (keep) {
-        submission->next = queue->spare;
-        queue->spare = submission;
-    }
-    lock_leave(&queue->timeline->lock);
-    if (!keep) {
-        atomic_fetch_sub_explicit(&queue->allocated, 1, memory_order_relaxed);
-        mem_free_aligned(submission);
-    }
+    lock_enter(&timeline->lock);
+    ledger_ended_t ended = ledger_end(timeline, submission->id, status);
+    submission_return(submission);
     ended_fire(ended, status);
-    live_add(LIVE_SUBMISSION, -1);
-    keel_queue_release(queue);
+}
+
+// A count of ours keeps one that waits from ending while we work on it.
+static bool submission_pin(keel_submission_t *submission)
+{
+    uint32_t left = atomic_load(&submission->waits_left);
+    while (left && !atomic_compare_exchange_weak(&submission->waits_left, &left, left + 1)) {
+    }
+    return left != 0;
 }
 
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
 {
+    keel_semaphore_t *timeline = queue->timeline;
+    keel_submission_t *submission;
+    uint64_t value = 0;
+    atomic_store(&queue->closed, true); // see waits_link
     for (;;) {
-        lock_enter(queue_lock(queue));
-        queue->closed = true;
-        keel_submission_t *submission = queue->waiting;
-        // A count of ours keeps it from ending while we work on it; none left means that it is
-        // being resolved.
-        uint32_t left = submission ? atomic_load(&submission->waits_left) : 0;
-        while (left && !atomic_compare_exchange_weak(&submission->waits_left, &left, left + 1)) {
-        }
-        lock_leave(queue_lock(queue));
+        lock_enter(&timeline->lock);
+        do {
+            submission = ledger_next(timeline, &value);
+        } while (submission && !submission_pin(submission));
+        lock_leave(&timeline->lock);
         if (!submission) return;
-        if (!left) continue; // its thread waits for the lock to unlink it
         submission_note_failure(submission, cause);
         submission_resolve(submission, 1);
     }

@@ -32,15 +32,13 @@ struct keel_submission_t {
     submission_wait_t *waits;
     uint32_t wait_count;
     uint32_t signal_count;
-    signal_t *signals;                   // semaphores retained
-    void (*start)(keel_submission_t *);  // set by submission_wait
+    signal_t *signals;                  // semaphores retained
+    void (*start)(keel_submission_t *); // set by submission_wait
+    void *points; // owned: memory of waits and signals that did not fit in here
+    // Looked at by whoever closes the queue, from the moment the submission has an id; 0 and NULL
+    // unless it waits.
     _Atomic uint32_t waits_left;         // and one for submission_wait itself
     struct keel_status *_Atomic failure; // of a wait; owned
-    struct {
-        keel_submission_t *next, *previous;
-        bool listed;
-    } link;       // in keel_queue_t.waiting
-    void *points; // owned: memory of waits and signals that did not fit in here
 };
 
 // Room for commands and points that needs no allocation of its own.

@@ -170,7 +170,8 @@ static void test_points_of_a_queue(void **state)
     fake_t fake = fake_make();
     uint64_t value = 0;
     lock_enter(&semaphore.lock);
-    assert_int_equal(ledger_open(&semaphore, &value), LEDGER_OPENED);
+    assert_int_equal(ledger_open(&semaphore, (keel_submission_t *)(void *)&value, &value),
+                     LEDGER_OPENED);
     lock_leave(&semaphore.lock);
     waiter_t early = {.fire = count_told, .early = &here}, late = early;
     waiter_t all = {.fire = count_told, .for_all = true};

@@ -45,12 +45,12 @@ struct keel_queue_t {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
     bool linked;
-    _Atomic uint32_t lock;               // for the lists below
-    keel_submission_t *waiting;          // submitted, waits not resolved; borrowed
-    bool closed;                         // nothing may wait any more
-    _Atomic uint64_t allocated;          // submissions: in flight and recycled
-    keel_submission_t *_Atomic returned; // recycled; owned
-    keel_submission_t *spare;            // recycled, guarded by the timeline's lock; owned
+    _Atomic bool closed; // nothing may wait any more
+    // Guarded by the timeline's lock.
+    keel_submission_t *spare; // recycled; owned
+    uint32_t spare_count;
+    uint32_t
+        in_use; // submissions not recycled; while there are any, they hold a reference together
     size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
 };
 
