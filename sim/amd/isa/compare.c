@@ -98,25 +98,25 @@ LANE_DEFINE_MASK(class_f16, none, u16, u32, none, OP_MASK_OUT, 0, b >> class_u16
 LANE_DEFINE_MASK(class_f32, none, u32, u32, none, OP_MASK_OUT, 0, b >> class_u32(a) & 1)
 LANE_DEFINE_MASK(class_f64, none, u64, u32, none, OP_MASK_OUT, 0, b >> class_u64(a) & 1)
 
-#define TWO_ROWS(condition, T, A, B)                                                               \
+#define TWO_ROWS(condition, T, A, B, flags)                                                        \
     {"v_cmp_" #condition "_" #T,                                                                   \
      run_vector_mask,                                                                              \
      lanes_##condition##_##T,                                                                      \
      TYPE_NONE,                                                                                    \
      {TYPE_##A, TYPE_##B},                                                                         \
-     OP_MASK_OUT,                                                                                  \
+     OP_MASK_OUT | (flags),                                                                        \
      0},                                                                                           \
         {"v_cmpx_" #condition "_" #T,                                                              \
          run_vector_mask,                                                                          \
          lanes_##condition##_##T,                                                                  \
          TYPE_NONE,                                                                                \
          {TYPE_##A, TYPE_##B},                                                                     \
-         OP_MASK_OUT | OP_EXEC_OUT,                                                                \
+         OP_MASK_OUT | OP_EXEC_OUT | (flags),                                                      \
          0},
-#define ROWS(condition, T, expression) TWO_ROWS(condition, T, T, T)
+#define ROWS(condition, T, expression) TWO_ROWS(condition, T, T, T, 0)
 
-static const op_t ops[] = {EVERYTHING(ROWS)               //
-                           TWO_ROWS(class, f16, f16, u32) //
-                           TWO_ROWS(class, f32, f32, u32) //
-                           TWO_ROWS(class, f64, f64, u32)};
+static const op_t ops[] = {EVERYTHING(ROWS)                        //
+                           TWO_ROWS(class, f16, f16, u32, OP_BITS) //
+                           TWO_ROWS(class, f32, f32, u32, OP_BITS) //
+                           TWO_ROWS(class, f64, f64, u32, OP_BITS)};
 const op_list_t compare_ops = {ops, sizeof ops / sizeof *ops};

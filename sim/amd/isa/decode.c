@@ -111,6 +111,7 @@ static bool decode_smem(insn_t *i)
     i->offset = immediate ? (int32_t)(more << 11) >> 11 : 0;
     i->has_scalar = scalar || !immediate;
     i->scalar = (uint16_t)(scalar ? bits(more, 25, 7) : bits(more, 0, 7));
+    i->returns = (uint8_t)bits(word, 16, 1);
     return true;
 }
 
@@ -219,6 +220,23 @@ static bool decode_vop3p(isa_t *isa, insn_t *i)
     return vector_source(isa, i, 0, bits(more, 0, 9)) &&
            vector_source(isa, i, 1, bits(more, 9, 9)) &&
            vector_source(isa, i, 2, bits(more, 18, 9));
+}
+
+// Whether a matrix is in accumulation registers is told for each source, and for C and D together;
+// on gfx908 those always are. offset keeps cbsz, abid and blgp.
+static bool decode_matrix(isa_t *isa, insn_t *i)
+{
+    uint32_t word = i->raw[0], more = i->raw[1];
+    const bool acc[3] = {bits(more, 27, 1), bits(more, 28, 1),
+                         isa->gfx == GFX908 || bits(word, 15, 1)};
+    i->words = 2;
+    i->dst = (uint16_t)(bits(word, 0, 8) + (acc[2] ? VGPR_ACC : 0));
+    i->offset = (int32_t)(bits(word, 8, 3) | bits(word, 11, 4) << 4 | bits(more, 29, 3) << 8);
+    for (unsigned k = 0; k < 3; k++) {
+        if (!vector_source(isa, i, k, bits(more, 9 * k, 9))) return false;
+        if (i->src[k].from == FROM_VECTOR && acc[k]) i->src[k].index += VGPR_ACC;
+    }
+    return true;
 }
 
 static bool decode_ds(const isa_t *isa, insn_t *i)
@@ -333,7 +351,7 @@ static bool decode_fields(isa_t *isa, insn_t *i, encoding_t encoding, unsigned n
     case ENC_VOP1:
     case ENC_VOPC: return decode_vop(isa, i, encoding);
     case ENC_VOP3: return decode_vop3(isa, i, number);
-    case ENC_VOP3P: return decode_vop3p(isa, i);
+    case ENC_VOP3P: return i->op->flags & OP_MATRIX ? decode_matrix(isa, i) : decode_vop3p(isa, i);
     case ENC_DS: return decode_ds(isa, i);
     case ENC_FLAT:
     case ENC_GLOBAL:
@@ -346,6 +364,18 @@ static bool decode_fields(isa_t *isa, insn_t *i, encoding_t encoding, unsigned n
 static bool modified(const modifiers_t *mod)
 {
     return mod->neg || mod->abs || mod->omod || mod->clamp || mod->opsel || mod->sdwa || mod->dpp;
+}
+
+static bool is_float_type(unsigned type)
+{
+    return type == TYPE_f32 || type == TYPE_f64 || type == TYPE_f16;
+}
+
+static bool is_float(const op_t *op)
+{
+    if (op->flags & OP_FLOAT) return true;
+    if (op->flags & (OP_BITS | OP_MATRIX)) return false;
+    return is_float_type(op->dst) || is_float_type(op->src[0]);
 }
 
 void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)
@@ -362,6 +392,11 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)
     i->lanes = i->op->lanes;
     i->dst_words = (uint8_t)type_words(i->op->dst);
     i->run = i->op->run;
-    if (i->run != run_vector && i->run != run_vector_mask) return;
-    if (modified(&i->mod) || i->op->flags & OP_KEEP_HIGH) i->run = run_vector_modified;
+    if (i->run == run_vector || i->run == run_vector_mask) {
+        if (modified(&i->mod) || i->op->flags & OP_KEEP_HIGH) i->run = run_vector_modified;
+    }
+    if (is_float(i->op)) {
+        i->plain = i->run;
+        i->run = run_float;
+    }
 }

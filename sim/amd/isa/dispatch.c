@@ -184,7 +184,7 @@ static void wave_start(isa_t *isa, const descriptor_t *kernel, const group_t *gr
     memset(w->v, 0xcd, sizeof w->v[0] * granule * ((kernel->resource1 & 63) + 1));
     w->isa = isa;
     w->scc = 0;
-    w->mode = mode_of(kernel->resource1);
+    wave_set_mode(w, mode_of(kernel->resource1));
     w->lds = isa->lds;
     w->lds_size = dispatch->lds_size;
     w->scratch_size = (dispatch->scratch_size + 15) & ~15u;

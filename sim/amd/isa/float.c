@@ -127,6 +127,61 @@ static uint32_t to_byte(uint32_t old, uint32_t select, float x)
     return (old & ~(0xffu << shift)) | byte << shift;
 }
 
+// The bits of 2 / pi behind the point.
+static const uint64_t two_over_pi[] = {
+    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
+    0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
+    0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
+    0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
+    0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab,
+};
+
+// A piece of 53 bits of 2 / pi for the reduction of large angles, which begins where the exponent
+// of the angle says.
+static double trig_piece(double angle, uint32_t piece)
+{
+    enum { BITS = 1201, WIDTH = 53 };
+    int exponent = (int)exponent_d(angle);
+    unsigned shift = (piece & 31) * WIDTH + (exponent > 1077 ? (unsigned)exponent - 1077 : 0);
+    uint64_t bits = 0;
+    for (unsigned k = shift; k < shift + WIDTH; k++) {
+        bits = bits << 1 | (k < BITS ? two_over_pi[k / 64] >> (63 - k % 64) & 1 : 0);
+    }
+    return ldexp((double)bits, -(int)(WIDTH + shift) + (exponent >= 1968 ? 128 : 0));
+}
+
+// Of a direction, the face of a cube that it goes through and where.
+enum { FACE_X, FACE_Y, FACE_Z };
+
+static unsigned cube_axis(float x, float y, float z)
+{
+    if (fabsf(z) >= fabsf(x) && fabsf(z) >= fabsf(y)) return FACE_Z;
+    return fabsf(y) >= fabsf(x) ? FACE_Y : FACE_X;
+}
+
+static float cube_major(float x, float y, float z)
+{
+    unsigned axis = cube_axis(x, y, z);
+    return axis == FACE_Z ? z : axis == FACE_Y ? y : x;
+}
+
+static float cube_id(float x, float y, float z)
+{
+    return 2 * (float)cube_axis(x, y, z) + (cube_major(x, y, z) < 0 ? 1 : 0);
+}
+
+static float cube_s(float x, float y, float z)
+{
+    unsigned axis = cube_axis(x, y, z);
+    if (axis == FACE_Y) return x;
+    return axis == FACE_Z ? (z < 0 ? -x : x) : x < 0 ? z : -z;
+}
+
+static float cube_t(float x, float y, float z)
+{
+    return cube_axis(x, y, z) == FACE_Y ? (y < 0 ? -z : z) : -y;
+}
+
 #define FMAC   OP_READS_DST
 #define TWO_PI 6.283185307179586
 
@@ -163,7 +218,7 @@ static uint32_t to_byte(uint32_t old, uint32_t select, float x)
     X(v_fract_f32, f32, f32, none, none, 0, fract_f(a))                                            \
     X(v_trunc_f32, f32, f32, none, none, 0, truncf(a))                                             \
     X(v_ceil_f32, f32, f32, none, none, 0, ceilf(a))                                               \
-    X(v_rndne_f32, f32, f32, none, none, 0, rintf(a))                                              \
+    X(v_rndne_f32, f32, f32, none, none, 0, __builtin_roundevenf(a))                               \
     X(v_floor_f32, f32, f32, none, none, 0, floorf(a))                                             \
     X(v_exp_f32, f32, f32, none, none, 0, exp2f(a))                                                \
     X(v_log_f32, f32, f32, none, none, 0, log2f(a))                                                \
@@ -192,7 +247,7 @@ static uint32_t to_byte(uint32_t old, uint32_t select, float x)
     X(v_fmac_f64, f64, f64, f64, f64, FMAC, fma(a, b, c))                                          \
     X(v_trunc_f64, f64, f64, none, none, 0, trunc(a))                                              \
     X(v_ceil_f64, f64, f64, none, none, 0, ceil(a))                                                \
-    X(v_rndne_f64, f64, f64, none, none, 0, rint(a))                                               \
+    X(v_rndne_f64, f64, f64, none, none, 0, __builtin_roundeven(a))                                \
     X(v_floor_f64, f64, f64, none, none, 0, floor(a))                                              \
     X(v_fract_f64, f64, f64, none, none, 0, fract_d(a))                                            \
     X(v_rcp_f64, f64, f64, none, none, 0, 1 / a)                                                   \
@@ -200,7 +255,13 @@ static uint32_t to_byte(uint32_t old, uint32_t select, float x)
     X(v_sqrt_f64, f64, f64, none, none, 0, sqrt(a))                                                \
     X(v_frexp_exp_i32_f64, u32, f64, none, none, 0, frexp_exponent(a))                             \
     X(v_frexp_mant_f64, f64, f64, none, none, 0, frexp_mantissa(a))                                \
-    X(v_ldexp_f64, f64, f64, u32, none, 0, scale_d(a, b))
+    X(v_ldexp_f64, f64, f64, u32, none, 0, scale_d(a, b))                                          \
+    X(v_trig_preop_f64, f64, f64, u32, none, 0, trig_piece(a, b))                                  \
+    X(v_cubeid_f32, f32, f32, f32, f32, 0, cube_id(a, b, c))                                       \
+    X(v_cubesc_f32, f32, f32, f32, f32, 0, cube_s(a, b, c))                                        \
+    X(v_cubetc_f32, f32, f32, f32, f32, 0, cube_t(a, b, c))                                        \
+    X(v_cubema_f32, f32, f32, f32, f32, 0, 2 * cube_major(a, b, c))                                \
+    X(v_cvt_pkaccum_u8_f32, u32, f32, u32, u32, FMAC, to_byte(c, b, a))
 
 OPS(LANE_DEFINE)
 

@@ -1,48 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vector operations on half precision. Single precision has more than twice the bits, so that a
 // sum, product, quotient or root of halves that is rounded twice is rounded right.
-#include <math.h>
-
-#include "amd/isa/lanes.h"
-
-static inline float min_h(float a, float b)
-{
-    if (a < b || b != b) return a;
-    if (b < a || a != a) return b;
-    return bits_float(float_bits(a) | float_bits(b));
-}
-
-static inline float max_h(float a, float b)
-{
-    if (a > b || b != b) return a;
-    if (b > a || a != a) return b;
-    return bits_float(float_bits(a) & float_bits(b));
-}
+#include "amd/isa/half.h"
 
 static inline float med_h(float a, float b, float c)
 {
     if (a != a || b != b || c != c) return min_h(min_h(a, b), c);
     return max_h(min_h(a, b), min_h(max_h(a, b), c));
-}
-
-// The product is exact in double precision. The sum is made odd where bits were lost, so that
-// rounding it again to a half goes the right way.
-static inline float fma_h(float a, float b, float c)
-{
-    double product = (double)a * (double)b, sum = product + (double)c;
-    double back = sum - product, lost = (product - (sum - back)) + ((double)c - back);
-    uint64_t bits = double_bits(sum);
-    if (lost != 0 && !(bits & 1) && isfinite(sum)) {
-        bits += (lost > 0) == (sum > 0) ? 1 : UINT64_MAX;
-        sum = bits_double(bits);
-    }
-    float single = (float)sum; // keep it odd here too
-    if ((double)single != sum && isfinite(single)) {
-        uint32_t word = float_bits(single);
-        if (fabs((double)single) > fabs(sum)) word--;
-        single = bits_float(word | 1);
-    }
-    return single;
 }
 
 static inline uint16_t to_half_down(float x) // towards zero
@@ -153,7 +117,7 @@ static inline uint32_t norm_u(float x)
     X(v_floor_f16, f16, f16, none, none, 0, floorf(a))                                             \
     X(v_ceil_f16, f16, f16, none, none, 0, ceilf(a))                                               \
     X(v_trunc_f16, f16, f16, none, none, 0, truncf(a))                                             \
-    X(v_rndne_f16, f16, f16, none, none, 0, rintf(a))                                              \
+    X(v_rndne_f16, f16, f16, none, none, 0, __builtin_roundevenf(a))                               \
     X(v_fract_f16, f16, f16, none, none, 0, min_h(a - floorf(a), 0x1.ffcp-1f))                     \
     X(v_sin_f16, f16, f16, none, none, 0, (float)sin((double)a *TWO_PI))                           \
     X(v_cos_f16, f16, f16, none, none, 0, (float)cos((double)a *TWO_PI))

@@ -8,7 +8,8 @@ enum { INDEX_SRC0 = 1, INDEX_DST = 8 };
 
 static bool is_vector(const insn_t *i)
 {
-    return i->run == run_vector || i->run == run_vector_mask || i->run == run_vector_modified;
+    return i->run == run_vector || i->run == run_vector_mask || i->run == run_vector_modified ||
+           i->run == run_float;
 }
 
 // M0 holds the index in its low byte and, in bits 12 to 15, what it is added to.

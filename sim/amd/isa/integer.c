@@ -96,6 +96,18 @@ static uint32_t sad_halves(uint32_t a, uint32_t b, uint32_t sum)
     return sum;
 }
 
+// Four sums, each with the window into a moved by a byte.
+static uint64_t sad_windows(uint64_t a, uint32_t b, uint64_t sums, bool masked)
+{
+    uint64_t result = 0;
+    for (unsigned k = 0; k < 4; k++) {
+        uint32_t sum = (uint32_t)(sums >> 16 * k & 0xffff);
+        uint32_t made = sad_bytes((uint32_t)(a >> 8 * k), b, sum, masked);
+        result |= (uint64_t)(made > 0xffff ? 0xffff : made) << 16 * k;
+    }
+    return result;
+}
+
 static uint32_t lerp_bytes(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t result = 0;
@@ -195,6 +207,8 @@ static inline uint32_t below_high(unsigned l)
     X(v_msad_u8, u32, u32, u32, u32, 0, sad_bytes(a, b, c, true))                                  \
     X(v_sad_u16, u32, u32, u32, u32, 0, sad_halves(a, b, c))                                       \
     X(v_sad_u32, u32, u32, u32, u32, 0, (a > b ? a - b : b - a) + c)                               \
+    X(v_qsad_pk_u16_u8, u64, u64, u32, u64, 0, sad_windows(a, b, c, false))                        \
+    X(v_mqsad_pk_u16_u8, u64, u64, u32, u64, 0, sad_windows(a, b, c, true))                        \
     X(v_perm_b32, u32, u32, u32, u32, 0, permute(a, b, c))                                         \
     X(v_xad_u32, u32, u32, u32, u32, 0, (a ^ b) + c)                                               \
     X(v_lshl_add_u32, u32, u32, u32, u32, 0, (a << (b & 31)) + c)                                  \
@@ -264,5 +278,27 @@ OPS(LANE_DEFINE)
 
 MASK_OPS(LANE_DEFINE_MASK)
 
-static const op_t ops[] = {OPS(LANE_ROW) MASK_OPS(LANE_ROW_MASK)};
+// The same as v_mqsad_pk_u16_u8 with sums of 32 bits, which are in four registers.
+static const insn_t *run_mqsad_words(wave_t *w, const insn_t *i)
+{
+    const uint32_t *a = wave_source(w, i, 0), *b = wave_source(w, i, 1),
+                   *sums = w->v[i->src[2].index];
+    uint32_t results[4][LANES];
+    for (unsigned k = 0; k < 4; k++) {
+        EACH_LANE
+        {
+            uint32_t window = (uint32_t)(GET_u64(a, l) >> 8 * k);
+            results[k][l] = sad_bytes(window, b[l], sums[k * LANES + l], true);
+        }
+    }
+    EACH_ACTIVE_LANE(wave_exec(w))
+    {
+        for (unsigned k = 0; k < 4; k++) w->v[i->dst + k][l] = results[k][l];
+    }
+    return insn_next(i);
+}
+
+static const op_t ops[] = {
+    OPS(LANE_ROW) MASK_OPS(LANE_ROW_MASK) //
+    {"v_mqsad_u32_u8", run_mqsad_words, NULL, TYPE_u64, {TYPE_u64, TYPE_u32, TYPE_u64}, 0, 0}};
 const op_list_t integer_ops = {ops, sizeof ops / sizeof *ops};

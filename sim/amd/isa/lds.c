@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workgroup's own memory, and the exchange of values between lanes that the same unit does.
-#include "amd/isa/atomic.h"
-
-// The bytes of a lane; NULL after a fault.
-static inline uint8_t *place(wave_t *w, const insn_t *i, uint64_t l, uint64_t offset, unsigned size)
-{
-    uint64_t at = w->v[i->address][l] + offset;
-    if (at + size <= w->lds_size) return w->lds + at;
-    wave_fault(w, i, FAULT_APERTURE, "lane %u: byte %llu of %u of the workgroup's memory",
-               (unsigned)l, (unsigned long long)at, w->lds_size);
-    return NULL;
-}
+#include "amd/isa/lds.h"
 
 static inline void copy(void *to, const void *from, size_t size)
 {
@@ -23,10 +13,6 @@ static inline uint16_t peek16(const uint8_t *p)
     memcpy(&value, p, sizeof value);
     return value;
 }
-
-#define EACH_ACTIVE_LANE(exec)                                                                     \
-    for (uint64_t rest = (exec), l; rest && (l = (uint64_t)__builtin_ctzll(rest), true);           \
-         rest &= rest - 1)
 
 // Whether all active lanes stay inside when they reach this far beyond their address.
 static bool all_fit(wave_t *w, const insn_t *i, uint64_t reach)
@@ -170,37 +156,6 @@ static const insn_t *run_read_two(wave_t *w, const insn_t *i)
     }
 SMALL(DEFINE_SMALL)
 
-#define X32(n) w->v[i->data[n]][l]
-#define X64(n) (w->v[i->data[n]][l] | (uint64_t)w->v[i->data[n] + 1][l] << 32)
-
-static inline void give32(wave_t *w, const insn_t *i, uint64_t l, uint32_t old)
-{
-    if (i->op->detail) w->v[i->dst][l] = old;
-}
-
-static inline void give64(wave_t *w, const insn_t *i, uint64_t l, uint64_t old)
-{
-    if (!i->op->detail) return;
-    w->v[i->dst][l] = (uint32_t)old;
-    w->v[i->dst + 1][l] = (uint32_t)(old >> 32);
-}
-
-// detail tells whether the old value is returned.
-#define DEFINE_ATOMIC(name, bits, call)                                                            \
-    static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
-    {                                                                                              \
-        EACH_ACTIVE_LANE(wave_exec(w))                                                             \
-        {                                                                                          \
-            uint8_t *p = place(w, i, l, (uint64_t)i->offset, bits / 8);                            \
-            if (!p) return NULL;                                                                   \
-            if ((uintptr_t)p % (bits / 8)) {                                                       \
-                return wave_fault(w, i, FAULT_APERTURE, "lane %u: not aligned", (unsigned)l);      \
-            }                                                                                      \
-            give##bits(w, i, l, call);                                                             \
-        }                                                                                          \
-        return insn_next(i);                                                                       \
-    }
-
 // Name of the operation, and what comes before and after _rtn in the instruction's name.
 #define ATOMICS(X)                                                                                 \
     X(add, "ds_add", "_u")                                                                         \
@@ -276,7 +231,6 @@ static const insn_t *run_swizzle(wave_t *w, const insn_t *i)
     return insn_next(i);
 }
 
-#define PLAIN(name, run, detail)       {name, run, NULL, TYPE_u32, {TYPE_NONE}, 0, detail},
 #define ROW_SMALL(name, bytes, action) PLAIN(#name, run_##name, 0)
 #define ROW_ATOMIC(name, before, after)                                                            \
     PLAIN(before after "32", run_##name##32, 0)                                                    \

@@ -159,10 +159,6 @@ static uint8_t *consecutive(wave_t *w, const uint64_t *address)
     return span ? span->host + (base - span->base) : NULL;
 }
 
-#define EACH_ACTIVE_LANE(exec)                                                                     \
-    for (uint64_t rest = (exec), l; rest && (l = (uint64_t)__builtin_ctzll(rest), true);           \
-         rest &= rest - 1)
-
 // Name, bytes, and what is done with register v, its lane l, and memory at p (words stride apart).
 #define LOADS(X)                                                                                   \
     X(load_ubyte, 1, v[0][l] = *p)                                                                 \

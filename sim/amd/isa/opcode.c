@@ -31,8 +31,9 @@ static int op_compare(const void *a, const void *b)
 static void index_build(void)
 {
     static const op_list_t *const lists[] = {
-        &scalar_ops,  &scalar_memory_ops, &indexing_ops, &integer_ops, &float_ops, &half_ops,
-        &compare_ops, &cross_ops,         &packed_ops,   &memory_ops,  &lds_ops,
+        &scalar_ops, &scalar_memory_ops, &indexing_ops, &integer_ops, &float_ops,
+        &half_ops,   &compare_ops,       &cross_ops,    &packed_ops,  &matrix_ops,
+        &memory_ops, &lds_ops,           &lds_rare_ops,
     };
     enum { LIST_COUNT = sizeof lists / sizeof *lists };
     size_t count = 0;

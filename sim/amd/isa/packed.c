@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed operations: two results from halves, or from the words of a pair, of each source. The
 // encoding has one set of selections and signs for the low result and one for the high.
-#include <math.h>
-
-#include "amd/isa/lanes.h"
+#include "amd/isa/half.h"
 
 typedef struct {
     uint8_t select[2]; // bit per source, for the low and the high result: take the upper part
@@ -26,6 +24,7 @@ static const uint32_t *half_source(wave_t *w, const insn_t *i, unsigned k, unsig
     uint32_t sign = neg && i->op->src[k] == TYPE_f16 ? 0x8000 : 0;
     uint32_t *lanes = w->operand[k];
     EACH_LANE lanes[l] = ((upper ? source[l] >> 16 : source[l]) & 0xffff) ^ sign;
+    if (!w->plain_mode) wave_flush(w, lanes, i->op->src[k], false);
     return lanes;
 }
 
@@ -46,6 +45,7 @@ static const insn_t *run_halves(wave_t *w, const insn_t *i)
         const uint32_t *source[3];
         for (unsigned k = 0; k < 3; k++) source[k] = half_source(w, i, k, high);
         lanes(both[high], source[0], source[1], source[2], 0);
+        if (!w->plain_mode) wave_flush(w, both[high], i->op->dst, true);
         if (!i->mod.clamp || i->op->dst != TYPE_f16) continue;
         for (unsigned l = 0; l < LANES; l++) {
             PUT_f16(both[high], l, clamp_unit(GET_f16(both[high], l)));
@@ -68,6 +68,7 @@ static const uint32_t *word_source(wave_t *w, const insn_t *i, unsigned k, unsig
     uint32_t *lanes = w->operand[k]; // may be the source itself, whose words are then not needed
     uint32_t sign = neg ? 0x80000000 : 0;
     EACH_LANE lanes[l] = source[l] ^ sign;
+    if (!w->plain_mode) wave_flush(w, lanes, TYPE_f32, false);
     return lanes;
 }
 
@@ -77,6 +78,7 @@ static const insn_t *run_words(wave_t *w, const insn_t *i)
         const uint32_t *source[3];
         for (unsigned k = 0; k < 3; k++) source[k] = word_source(w, i, k, high);
         i->lanes(w->result + high * LANES, source[0], source[1], source[2], 0);
+        if (!w->plain_mode) wave_flush(w, w->result + high * LANES, TYPE_f32, true);
     }
     wave_merge(w, i, wave_exec(w));
     return insn_next(i);
@@ -127,14 +129,34 @@ static const insn_t *run_mix(wave_t *w, const insn_t *i)
     return insn_next(i);
 }
 
-static uint32_t dot_fields(uint32_t a, uint32_t b, unsigned width, bool sign)
+static int64_t dot_fields(uint32_t a, uint32_t b, unsigned width, bool sign)
 {
-    uint32_t sum = 0, field = (1u << width) - 1, top = 1u << (width - 1);
+    int64_t sum = 0, top = 1 << (width - 1);
     for (unsigned k = 0; k < 32; k += width) {
-        uint32_t x = a >> k & field, y = b >> k & field;
+        int64_t x = a >> k & ((1u << width) - 1), y = b >> k & ((1u << width) - 1);
         sum += sign ? ((x ^ top) - top) * ((y ^ top) - top) : x * y;
     }
     return sum;
+}
+
+static inline uint32_t clamp_i(int64_t x)
+{
+    return (uint32_t)(x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : x);
+}
+
+static inline uint32_t clamp_u(int64_t x)
+{
+    return (uint32_t)(x > UINT32_MAX ? UINT32_MAX : x);
+}
+
+static uint32_t fma_halves(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t result = 0;
+    for (unsigned k = 0; k < 32; k += 16) {
+        float x = half_to_float((uint16_t)(a >> k)), y = half_to_float((uint16_t)(b >> k));
+        result |= (uint32_t)float_to_half(fma_h(x, y, half_to_float((uint16_t)(c >> k)))) << k;
+    }
+    return result;
 }
 
 static float dot_halves(uint32_t a, uint32_t b, float c)
@@ -152,15 +174,6 @@ static inline uint32_t clamp_u16(int32_t x)
 static inline uint32_t clamp_i16(int32_t x)
 {
     return (uint16_t)(x < -32768 ? -32768 : x > 32767 ? 32767 : x);
-}
-
-static inline float min_h(float a, float b)
-{
-    return a < b || b != b ? a : b;
-}
-static inline float max_h(float a, float b)
-{
-    return a > b || b != b ? a : b;
 }
 
 #define SAT OP_SATURATES
@@ -184,7 +197,7 @@ static inline float max_h(float a, float b)
     X(v_pk_sub_u16_sat, u16, u16, u16, none, 0, clamp_u16(a - b))                                  \
     X(v_pk_max_u16, u16, u16, u16, none, 0, a > b ? a : b)                                         \
     X(v_pk_min_u16, u16, u16, u16, none, 0, a < b ? a : b)                                         \
-    X(v_pk_fma_f16, f16, f16, f16, f16, 0, (float)fma((double)a, (double)b, (double)c))            \
+    X(v_pk_fma_f16, f16, f16, f16, f16, 0, fma_h(a, b, c))                                         \
     X(v_pk_add_f16, f16, f16, f16, none, 0, a + b)                                                 \
     X(v_pk_mul_f16, f16, f16, f16, none, 0, a *b)                                                  \
     X(v_pk_min_f16, f16, f16, f16, none, 0, min_h(a, b))                                           \
@@ -195,42 +208,81 @@ static inline float max_h(float a, float b)
     X(v_pk_mul_f32, f32, f32, f32, none, 0, a *b)                                                  \
     X(v_pk_add_f32, f32, f32, f32, none, 0, a + b)
 
+// Each is followed by what it is when it saturates.
 #define DOT_OPS(X)                                                                                 \
-    X(v_dot2_f32_f16, f32, u32, u32, f32, 0, dot_halves(a, b, c))                                  \
-    X(v_dot2_i32_i16, u32, u32, u32, u32, 0, dot_fields(a, b, 16, true) + c)                       \
-    X(v_dot2_u32_u16, u32, u32, u32, u32, 0, dot_fields(a, b, 16, false) + c)                      \
-    X(v_dot4_i32_i8, u32, u32, u32, u32, 0, dot_fields(a, b, 8, true) + c)                         \
-    X(v_dot4_u32_u8, u32, u32, u32, u32, 0, dot_fields(a, b, 8, false) + c)                        \
-    X(v_dot8_i32_i4, u32, u32, u32, u32, 0, dot_fields(a, b, 4, true) + c)                         \
-    X(v_dot8_u32_u4, u32, u32, u32, u32, 0, dot_fields(a, b, 4, false) + c)                        \
-    X(v_dot2c_f32_f16, f32, u32, u32, f32, OP_READS_DST, dot_halves(a, b, c))                      \
-    X(v_dot2c_i32_i16, u32, u32, u32, u32, OP_READS_DST, dot_fields(a, b, 16, true) + c)           \
-    X(v_dot4c_i32_i8, u32, u32, u32, u32, OP_READS_DST, dot_fields(a, b, 8, true) + c)             \
-    X(v_dot8c_i32_i4, u32, u32, u32, u32, OP_READS_DST, dot_fields(a, b, 4, true) + c)
+    X(v_dot2_i32_i16, u32, u32, u32, i32, SAT, (uint32_t)(dot_fields(a, b, 16, true) + c))         \
+    X(v_dot2_i32_i16_sat, u32, u32, u32, i32, 0, clamp_i(dot_fields(a, b, 16, true) + c))          \
+    X(v_dot2_u32_u16, u32, u32, u32, u32, SAT, (uint32_t)(dot_fields(a, b, 16, false) + c))        \
+    X(v_dot2_u32_u16_sat, u32, u32, u32, u32, 0, clamp_u(dot_fields(a, b, 16, false) + c))         \
+    X(v_dot4_i32_i8, u32, u32, u32, i32, SAT, (uint32_t)(dot_fields(a, b, 8, true) + c))           \
+    X(v_dot4_i32_i8_sat, u32, u32, u32, i32, 0, clamp_i(dot_fields(a, b, 8, true) + c))            \
+    X(v_dot4_u32_u8, u32, u32, u32, u32, SAT, (uint32_t)(dot_fields(a, b, 8, false) + c))          \
+    X(v_dot4_u32_u8_sat, u32, u32, u32, u32, 0, clamp_u(dot_fields(a, b, 8, false) + c))           \
+    X(v_dot8_i32_i4, u32, u32, u32, i32, SAT, (uint32_t)(dot_fields(a, b, 4, true) + c))           \
+    X(v_dot8_i32_i4_sat, u32, u32, u32, i32, 0, clamp_i(dot_fields(a, b, 4, true) + c))            \
+    X(v_dot8_u32_u4, u32, u32, u32, u32, SAT, (uint32_t)(dot_fields(a, b, 4, false) + c))          \
+    X(v_dot8_u32_u4_sat, u32, u32, u32, u32, 0, clamp_u(dot_fields(a, b, 4, false) + c))           \
+    X(v_dot2_f32_f16, f32, u32, u32, f32, 0, dot_halves(a, b, c))
+
+// Those whose third source is the destination are not of the packed encoding.
+#define DST OP_READS_DST
+#define PLAIN_OPS(X)                                                                               \
+    X(v_dot2c_f32_f16, f32, u32, u32, f32, DST, dot_halves(a, b, c))                               \
+    X(v_dot2c_i32_i16, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 16, true) + c)          \
+    X(v_dot4c_i32_i8, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 8, true) + c)            \
+    X(v_dot8c_i32_i4, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 4, true) + c)            \
+    X(v_pk_fmac_f16, u32, u32, u32, u32, DST | OP_FLOAT, fma_halves(a, b, c))
 
 HALF_OPS(LANE_DEFINE)
 WORD_OPS(LANE_DEFINE)
 DOT_OPS(LANE_DEFINE)
+PLAIN_OPS(LANE_DEFINE)
 
-// Dot products have neither signs nor selections to apply.
+// A source whose halves are chosen, and for floats negated, each by itself.
+static const uint32_t *dot_source(wave_t *w, const insn_t *i, unsigned k)
+{
+    const uint32_t *source = wave_source(w, i, k);
+    choice_t chosen = choice(i);
+    uint32_t *lanes = w->operand[k], sign = i->op->dst == TYPE_f32 ? 0x8000 : 0;
+    bool low_up = chosen.select[0] >> k & 1, high_up = chosen.select[1] >> k & 1;
+    uint32_t signs = (chosen.neg[0] >> k & 1 ? sign : 0) | (chosen.neg[1] >> k & 1 ? sign : 0)
+                                                               << 16;
+    if (i->src[k].from == FROM_CONSTANT) low_up = false, high_up = true;
+    EACH_LANE
+    {
+        uint32_t x = source[l], low = low_up ? x >> 16 : x & 0xffff;
+        lanes[l] = (low | (high_up ? x & 0xffff0000 : x << 16)) ^ signs;
+    }
+    return lanes;
+}
+
 static const insn_t *run_dot(wave_t *w, const insn_t *i)
 {
-    if (i->mod.clamp || i->mod.neg) return run_unknown(w, i);
-    return run_vector(w, i);
+    bool saturates = i->mod.clamp && i->op->flags & OP_SATURATES;
+    lanes_fn *lanes = saturates ? (i->op + 1)->lanes : i->lanes;
+    const uint32_t *a = dot_source(w, i, 0), *b = dot_source(w, i, 1), *c = wave_source(w, i, 2);
+    lanes(w->result, a, b, c, 0);
+    if (i->mod.clamp && !saturates) {
+        for (unsigned l = 0; l < LANES; l++)
+            PUT_f32(w->result, l, clamp_unit(GET_f32(w->result, l)));
+    }
+    wave_merge(w, i, wave_exec(w));
+    return insn_next(i);
 }
 
 #define HALF_ROW(name, D, A, B, C, flags, ...)                                                     \
     {#name, run_halves, lanes_##name, TYPE_##D, {TYPE_##A, TYPE_##B, TYPE_##C}, (flags), 0},
 #define WORD_ROW(name, D, A, B, C, flags, ...)                                                     \
-    {#name, run_words, lanes_##name, TYPE_u64, {TYPE_u64, TYPE_u64, WORD_##C}, (flags), 0},
+    {#name, run_words, lanes_##name, TYPE_u64, {TYPE_u64, TYPE_u64, WORD_##C}, OP_FLOAT, 0},
 #define WORD_f32  TYPE_u64
 #define WORD_none TYPE_NONE
 #define DOT_ROW(name, D, A, B, C, flags, ...)                                                      \
     {#name, run_dot, lanes_##name, TYPE_##D, {TYPE_##A, TYPE_##B, TYPE_##C}, (flags), 0},
-#define MIX_ROW(name, kind) {name, run_mix, NULL, TYPE_u32, {TYPE_u32, TYPE_u32, TYPE_u32}, 0, kind}
+#define MIX_ROW(name, kind)                                                                        \
+    {name, run_mix, NULL, TYPE_f32, {TYPE_u32, TYPE_u32, TYPE_u32}, OP_FLOAT, kind}
 
 static const op_t ops[] = {
-    HALF_OPS(HALF_ROW) WORD_OPS(WORD_ROW) DOT_OPS(DOT_ROW) //
+    HALF_OPS(HALF_ROW) WORD_OPS(WORD_ROW) DOT_OPS(DOT_ROW) PLAIN_OPS(LANE_ROW) //
     {"v_pk_mov_b32", run_move_words, NULL, TYPE_u64, {TYPE_u64, TYPE_u64}, 0, 0},
     MIX_ROW("v_fma_mix_f32", MIX_F32),
     MIX_ROW("v_fma_mixlo_f16", MIX_LOW),

@@ -383,7 +383,11 @@ static const insn_t *run_call(wave_t *w, const insn_t *i)
     X(s_cbranch_vccz, !wave_s64(w, SGPR_VCC))                                                      \
     X(s_cbranch_vccnz, wave_s64(w, SGPR_VCC))                                                      \
     X(s_cbranch_execz, !wave_exec(w))                                                              \
-    X(s_cbranch_execnz, wave_exec(w))
+    X(s_cbranch_execnz, wave_exec(w))                                                              \
+    X(s_cbranch_cdbgsys, false) /* no debugger is ever attached */                                 \
+    X(s_cbranch_cdbguser, false)                                                                   \
+    X(s_cbranch_cdbgsys_or_user, false)                                                            \
+    X(s_cbranch_cdbgsys_and_user, false)
 
 #define DEFINE_BRANCH(name, condition)                                                             \
     static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
@@ -461,7 +465,9 @@ static const insn_t *set_register(wave_t *w, const insn_t *i, uint32_t value)
 {
     unsigned offset = i->raw[0] >> 6 & 31;
     uint32_t mask = (uint32_t)low_bits(register_bits(i)) << offset;
-    if ((i->raw[0] & 63) == HWREG_MODE) w->mode = (w->mode & ~mask) | (value << offset & mask);
+    if ((i->raw[0] & 63) == HWREG_MODE) {
+        wave_set_mode(w, (w->mode & ~mask) | (value << offset & mask));
+    }
     return insn_next(i);
 }
 

@@ -122,6 +122,12 @@ const insn_t *run_vector(wave_t *w, const insn_t *i);
 const insn_t *run_vector_mask(wave_t *w, const insn_t *i);
 const insn_t *run_vector_modified(wave_t *w, const insn_t *i);
 
+// A float operation: as it is in the usual mode, else with the mode's rounding.
+const insn_t *run_float(wave_t *w, const insn_t *i);
+
+// Flushes denormals of a type in w's mode: going into an operation, or coming out of one.
+void wave_flush(const wave_t *w, uint32_t *lanes, type_t type, bool out);
+
 // One source over all lanes.
 const uint32_t *wave_source(wave_t *w, const insn_t *i, unsigned k);
 
@@ -134,6 +140,6 @@ typedef struct {
     size_t count;
 } op_list_t;
 extern const op_list_t scalar_ops, scalar_memory_ops, indexing_ops, integer_ops, float_ops,
-    half_ops, compare_ops, cross_ops, packed_ops, memory_ops, lds_ops;
+    half_ops, compare_ops, cross_ops, packed_ops, matrix_ops, memory_ops, lds_ops, lds_rare_ops;
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What surrounds a vector operation: sources, exec, masks, and the modifiers of each encoding.
+#include <fenv.h>
 #include <math.h>
 
 #include "amd/isa/lanes.h"
@@ -170,6 +171,44 @@ static void sign_modify(uint32_t *lanes, type_t type, bool abs, bool neg)
     }
 }
 
+// Zero with the same sign in place of each denormal.
+static void flush(uint32_t *lanes, type_t type)
+{
+    uint32_t sign = type == TYPE_f16 ? 0x8000 : 0x80000000;
+    uint32_t exponent = type == TYPE_f16 ? 0x7c00 : type == TYPE_f32 ? 0x7f800000 : 0x7ff00000;
+    uint32_t *low = lanes, *words = type == TYPE_f64 ? lanes + LANES : lanes;
+    for (unsigned l = 0; l < LANES; l++) {
+        if (words[l] & exponent) continue;
+        low[l] &= type == TYPE_f64 ? 0 : sign;
+        words[l] &= sign;
+    }
+}
+
+void wave_flush(const wave_t *w, uint32_t *lanes, type_t type, bool out)
+{
+    if (type != TYPE_f32 && type != TYPE_f64 && type != TYPE_f16) return;
+    unsigned kept = w->mode >> (type == TYPE_f32 ? 4 : 6) & 3;
+    if (!(kept >> out & 1)) flush(lanes, type);
+}
+
+// Single precision has its own rounding; the others share one.
+static int rounding(const wave_t *w, const op_t *op)
+{
+    static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    bool single = op->dst == TYPE_f32 || op->dst == TYPE_u64; // of which packed operations make two
+    return modes[w->mode >> (single ? 0 : 2) & 3];
+}
+
+const insn_t *run_float(wave_t *w, const insn_t *i)
+{
+    if (w->plain_mode) return i->plain(w, i);
+    bool modified = i->plain == run_vector || i->plain == run_vector_mask;
+    fesetround(rounding(w, i->op));
+    const insn_t *next = modified ? run_vector_modified(w, i) : i->plain(w, i);
+    fesetround(FE_TONEAREST);
+    return next;
+}
+
 static bool is_half(type_t type)
 {
     return type >= TYPE_u16 && type <= TYPE_f16;
@@ -196,6 +235,7 @@ static const uint32_t *modified_source(wave_t *w, const insn_t *i, unsigned k, u
     }
     bool abs = mod->abs >> k & 1, neg = mod->neg >> k & 1;
     if (abs || neg) sign_modify(lanes, type, abs, neg);
+    if (!w->plain_mode && !(i->op->flags & OP_BITS)) wave_flush(w, lanes, type, false);
     return lanes;
 }
 
@@ -245,6 +285,7 @@ const insn_t *run_vector_modified(wave_t *w, const insn_t *i)
     lanes_fn *lanes = integer && i->mod.clamp ? (op + 1)->lanes : i->lanes;
     uint64_t mask = lanes(w->result, source[0], source[1], source[2], mask_in(w, i));
     if (i->dst_words) {
+        if (!w->plain_mode) wave_flush(w, w->result, op->dst, true);
         result_scale(w->result, op->dst, &i->mod);
         result_place(w, i, w->result);
         wave_merge(w, i, writes);

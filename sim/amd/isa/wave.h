@@ -68,6 +68,9 @@ enum {
     OP_KEEP_HIGH = 1 << 7,  // a 16-bit result leaves the other half alone
     OP_SCALAR_DST = 1 << 8, // the destination of a vector instruction is a scalar register
     OP_SATURATES = 1 << 9,  // clamp means saturation, which the operation after this one does
+    OP_MATRIX = 1 << 10,    // of the encoding of matrix instructions
+    OP_FLOAT = 1 << 11,     // rounds and flushes, though its types do not tell
+    OP_BITS = 1 << 12,      // neither, though its types are those of numbers
 };
 
 // What an operation is, apart from its number.
@@ -101,6 +104,7 @@ typedef struct {
 
 struct insn {
     run_fn *run;
+    run_fn *plain; // of a float operation: as it runs in the usual mode
     lanes_fn *lanes;
     const op_t *op;       // NULL where the number is unknown
     const char *name;     // as the assembler calls it; NULL where it does not know it either
@@ -141,7 +145,8 @@ struct wave {
     uint32_t s[SGPR_COUNT] __attribute__((aligned(64)));
     uint64_t mask_for;
     uint32_t scc;
-    uint32_t mode; // the part of the mode register that s_setreg may change
+    uint32_t mode;   // as wave_set_mode left it
+    bool plain_mode; // rounds to nearest and keeps denormals
     wave_state_t state;
     const insn_t *pc; // while it does not run
     int budget;       // branches until others get their turn
@@ -166,6 +171,13 @@ static inline void wave_set_s64(wave_t *w, unsigned n, uint64_t value)
     memcpy(&w->s[n], &value, sizeof value);
 }
 
+// The mode register: how floats round (bits 0 to 3) and which denormals stay (4 to 7).
+static inline void wave_set_mode(wave_t *w, uint32_t mode)
+{
+    w->mode = mode;
+    w->plain_mode = (mode & 0xff) == 0xf0;
+}
+
 static inline uint64_t wave_exec(const wave_t *w)
 {
     return wave_s64(w, SGPR_EXEC);
@@ -184,6 +196,11 @@ static inline const uint32_t *wave_lane_mask(wave_t *w)
     }
     return w->lane_mask;
 }
+
+// A loop over the lanes l of a mask.
+#define EACH_ACTIVE_LANE(exec)                                                                     \
+    for (uint64_t rest = (exec), l; rest && (l = (uint64_t)__builtin_ctzll(rest), true);           \
+         rest &= rest - 1)
 
 static inline const insn_t *insn_next(const insn_t *i)
 {

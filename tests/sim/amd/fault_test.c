@@ -46,9 +46,9 @@ int main(int argc, char **argv)
     ran = device_run(isa, module_symbol(&module, "stop_here.kd"), 1, 64, &data, sizeof data);
     expect(isa, ran, FAULT_TRAP, WORDS("kernel stop_here", "s_trap"));
 
-    ran = device_run(isa, module_symbol(&module, "matrix.kd"), 1, 64, &data, sizeof data);
+    ran = device_run(isa, module_symbol(&module, "format.kd"), 1, 64, &data, sizeof data);
     expect(isa, ran, FAULT_INSTRUCTION,
-           WORDS("kernel matrix", "v_mfma_f32_4x4x1f32", "not modelled"));
+           WORDS("kernel format", "buffer_load_format_x", "not modelled"));
 
     ran = device_run(isa, module_symbol(&module, "beyond.kd"), 1, 64, &data, sizeof data);
     expect(isa, ran, FAULT_APERTURE, WORDS("kernel beyond", "lane 0", "workgroup's memory"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// instructions_test FILE: every case of kernels/instructions.def leaves the registers it should.
+// instructions_test GFX90A_FILE GFX908_FILE: every case of kernels/instructions*.def leaves the
+// registers it should.
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ typedef struct {
         return (uint32_t)(result);                                                                 \
     }
 #include "kernels/instructions.def"
+#include "kernels/instructions_gfx908.def"
 #undef CASE
 #undef LANES
 
@@ -68,6 +70,9 @@ enum { M = 0x0c0ffee0, M9 = 0x0c0ffee9 };
     {#name, #code, {INPUTS inputs, FIRST scalars, SECOND scalars}, {0, K5}, 0, 0, 0, lane_##name},
 static const case_t cases[] = {
 #include "kernels/instructions.def"
+};
+static const case_t cases_gfx908[] = {
+#include "kernels/instructions_gfx908.def"
 };
 
 static bool check(const case_t *test, const outputs_t *out)
@@ -91,29 +96,28 @@ static bool check(const case_t *test, const outputs_t *out)
     return report(test->name, "scc", test->scc, out->scc) && good;
 }
 
-int main(int argc, char **argv)
+static unsigned run(const char *path, gfx_t gfx, const case_t *tests, unsigned count)
 {
-    if (argc != 2) return 2;
-    module_t module = module_load(argv[1]);
-    isa_t *isa = isa_create(GFX90A, DEVICE_NODE, NULL);
+    module_t module = module_load(path);
+    isa_t *isa = isa_create(gfx, DEVICE_NODE, NULL);
     inputs_t *in = device_alloc(sizeof *in);
     outputs_t *out = device_alloc(sizeof *out);
-    unsigned bad = 0, count = sizeof cases / sizeof *cases;
+    unsigned bad = 0;
     for (unsigned k = 0; k < count; k++) {
         char symbol[64];
-        snprintf(symbol, sizeof symbol, "case_%s", cases[k].name);
+        snprintf(symbol, sizeof symbol, "case_%s", tests[k].name);
         struct {
             const inputs_t *in;
             outputs_t *out;
             uint64_t code;
         } arguments = {in, out, module_symbol(&module, symbol)};
-        *in = cases[k].in;
+        *in = tests[k].in;
         memset(out, 0xee, sizeof *out);
         bool ran =
             device_run(isa, module_symbol(&module, "run.kd"), 1, 64, &arguments, sizeof arguments);
-        if (!ran) printf("%s: %s\n", cases[k].name, isa_fault(isa)->text);
-        if (ran && check(&cases[k], out)) continue;
-        printf("    %s\n", cases[k].code);
+        if (!ran) printf("%s: %s\n", tests[k].name, isa_fault(isa)->text);
+        if (ran && check(&tests[k], out)) continue;
+        printf("    %s\n", tests[k].code);
         bad++;
     }
     device_free(out);
@@ -121,5 +125,13 @@ int main(int argc, char **argv)
     isa_destroy(isa);
     module_unload(&module);
     printf("%u of %u cases wrong\n", bad, count);
+    return bad;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) return 2;
+    unsigned bad = run(argv[1], GFX90A, cases, sizeof cases / sizeof *cases);
+    bad += run(argv[2], GFX908, cases_gfx908, sizeof cases_gfx908 / sizeof *cases_gfx908);
     return bad != 0;
 }

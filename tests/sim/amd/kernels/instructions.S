@@ -9,7 +9,11 @@
 #define PIECE(name, code)                                                                          \
     .globl case_##name \n .protected case_##name \n case_##name: \n STRIP code \n s_branch finish
 
+#ifdef GFX908
+    .amdgcn_target "amdgcn-amd-amdhsa--gfx908"
+#else
     .amdgcn_target "amdgcn-amd-amdhsa--gfx90a"
+#endif
     .text
     .globl run
     .p2align 8
@@ -53,7 +57,11 @@ finish:
     global_store_dwordx3 v7, v[0:2], s[18:19] offset:528
     s_endpgm
 
+#ifdef GFX908
+#include "instructions_gfx908.def"
+#else
 #include "instructions.def"
+#endif
 
     .rodata
     .p2align 6
@@ -61,7 +69,10 @@ finish:
         .amdhsa_user_sgpr_kernarg_segment_ptr 1
         .amdhsa_next_free_vgpr 16
         .amdhsa_next_free_sgpr 48
+#ifndef GFX908
         .amdhsa_accum_offset 16
+#endif
         .amdhsa_group_segment_fixed_size 1024
+        .amdhsa_float_denorm_mode_32 3
     .end_amdhsa_kernel
     .protected run

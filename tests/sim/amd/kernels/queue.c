@@ -39,10 +39,10 @@ KERNEL void illegal(uint32_t *data)
     __asm__ volatile(".long 0xffffffff");
 }
 
-// Matrix instructions are not modelled.
-KERNEL void matrix(uint32_t *data)
+// Formats of graphics are not modelled.
+KERNEL void format(uint32_t *data)
 {
-    __asm__ volatile(".long 0xd3c20000, 0x04020300"); // v_mfma_f32_4x4x1f32
+    __asm__ volatile("buffer_load_format_x v0, v0, s[0:3], 0 offen" ::: "v0");
     data[0] = 1;
 }
 
