@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "executable/build.h"
+#include "executable/cubin.h"
+#include "executable/fatbin.h"
 #include "executable/ptx.h"
 
 enum { CHUNK = 4096 };
@@ -25,10 +27,11 @@ struct image_memory_t {
 };
 
 static const char *const kind_names[IMAGE_KINDS] = {
-    [IMAGE_UNKNOWN] = "unknown",     [IMAGE_HOST] = "host",       [IMAGE_PTX] = "ptx",
-    [IMAGE_CUBIN] = "cubin",         [IMAGE_FATBIN] = "fatbin",   [IMAGE_HSACO] = "hsaco",
-    [IMAGE_SPIRV] = "spirv",         [IMAGE_OFFLOAD] = "offload", [IMAGE_BUNDLE] = "bundle",
-    [IMAGE_CONTAINER] = "container", [IMAGE_BITCODE] = "bitcode",
+    [IMAGE_UNKNOWN] = "unknown", [IMAGE_HOST] = "host",         [IMAGE_PTX] = "ptx",
+    [IMAGE_CUBIN] = "cubin",     [IMAGE_FATBIN] = "fatbin",     [IMAGE_HSACO] = "hsaco",
+    [IMAGE_SPIRV] = "spirv",     [IMAGE_OFFLOAD] = "offload",   [IMAGE_BUNDLE] = "bundle",
+    [IMAGE_MSL] = "msl",         [IMAGE_METALLIB] = "metallib", [IMAGE_CONTAINER] = "container",
+    [IMAGE_BITCODE] = "bitcode",
 };
 
 static const char *const packing_names[IMAGE_PACKINGS] = {
@@ -94,6 +97,8 @@ keel_status_t image_read(const void *data, size_t size, image_info_t *info)
 {
     static keel_status_t (*const readers[IMAGE_KINDS])(const void *, size_t, image_info_t *) = {
         [IMAGE_PTX] = ptx_read,
+        [IMAGE_CUBIN] = cubin_read,
+        [IMAGE_FATBIN] = fatbin_read,
     };
     *info = (image_info_t){.target = "", .version = ""};
     image_kind_t kind = image_recognise(data, size);

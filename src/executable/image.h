@@ -13,20 +13,23 @@
 #ifndef KEEL_SRC_EXECUTABLE_IMAGE_H_
 #define KEEL_SRC_EXECUTABLE_IMAGE_H_
 
-#include <keel/status.h>
+#include <keel/driver/image.h>
 
+// The kinds that drivers know have the same numbers here.
 typedef enum image_kind_t {
-    IMAGE_UNKNOWN,
-    IMAGE_HOST,      // ELF shared object for a host's processor
-    IMAGE_PTX,       // NVIDIA's virtual assembly, text
-    IMAGE_CUBIN,     // ELF with code of an NVIDIA GPU
-    IMAGE_FATBIN,    // NVIDIA's collection of PTX and cubins
-    IMAGE_HSACO,     // ELF with code of an AMD GPU
-    IMAGE_SPIRV,     // a SPIR-V module
-    IMAGE_OFFLOAD,   // LLVM's OffloadBinary, several of them end to end
-    IMAGE_BUNDLE,    // clang's offload bundle, plain or compressed
-    IMAGE_CONTAINER, // Keel's own
-    IMAGE_BITCODE,   // LLVM's intermediate code: recognised, not read
+    IMAGE_UNKNOWN = KEEL_IMAGE_UNKNOWN,
+    IMAGE_HOST = KEEL_IMAGE_HOST,         // ELF shared object for a host's processor
+    IMAGE_PTX = KEEL_IMAGE_PTX,           // NVIDIA's virtual assembly, text
+    IMAGE_CUBIN = KEEL_IMAGE_CUBIN,       // ELF with code of an NVIDIA GPU
+    IMAGE_FATBIN = KEEL_IMAGE_FATBIN,     // NVIDIA's collection of PTX and cubins
+    IMAGE_HSACO = KEEL_IMAGE_HSACO,       // ELF with code of an AMD GPU
+    IMAGE_SPIRV = KEEL_IMAGE_SPIRV,       // a SPIR-V module
+    IMAGE_MSL = KEEL_IMAGE_MSL,           // Metal's language, text: not read
+    IMAGE_METALLIB = KEEL_IMAGE_METALLIB, // compiled for Metal: not read
+    IMAGE_OFFLOAD,                        // LLVM's OffloadBinary, several of them end to end
+    IMAGE_BUNDLE,                         // clang's offload bundle, plain or compressed
+    IMAGE_CONTAINER,                      // Keel's own
+    IMAGE_BITCODE,                        // LLVM's intermediate code: not read
     IMAGE_KINDS,
 } image_kind_t;
 
@@ -88,7 +91,7 @@ typedef enum image_packing_t {
 typedef struct image_member_t {
     image_kind_t kind;  // as its bytes or its owner say
     const char *name;   // how its owner calls it: "hip-amdgcn-amd-amdhsa--gfx90a"; or ""
-    const char *target; // "sm_90", "gfx90a:xnack-"; "" if its owner does not say
+    const char *target; // as in image_info_t; "" if its owner does not say
     const void *data;   // in the bytes given to image_read
     uint64_t size;      // as stored
     uint64_t unpacked;  // size once unpacked; IMAGE_PLAIN: the same
@@ -99,7 +102,7 @@ typedef struct image_memory_t image_memory_t;
 
 typedef struct image_info_t {
     image_kind_t kind;
-    const char *target;  // "x86-64", "sm_90a", "gfx942:sramecc+:xnack-", "vulkan"; or ""
+    const char *target;  // "aarch64-linux", "nvptx:sm_90a", "gfx942:xnack-", "spirv"; or ""
     const char *version; // of the format: PTX "8.5", code object "5", SPIR-V "1.6"; or ""
     uint32_t entry_count, member_count;
     image_entry_t *entries;

@@ -359,7 +359,8 @@ static keel_status_t header_read(ptx_reader_t *r)
     KEEL_TRY(expect(r, ".target"));
     ptx_token_t name;
     KEEL_TRY(name_read(r, &name));
-    KEEL_TRY(image_text(r->info, name.text, name.length, &r->info->target));
+    if (name.length > 32) return syntax_error(r, "a shorter name of an architecture before");
+    KEEL_TRY(image_format(r->info, &r->info->target, "nvptx:%.*s", (int)name.length, name.text));
     while (ptx_is(&r->lexer, ",")) {
         ptx_next(&r->lexer);
         KEEL_TRY(name_read(r, &name));

@@ -109,7 +109,7 @@ static void test_whole_module(void **state)
     image_info_t info;
     read_well(ptx_read(text, sizeof text, &info));
     assert_int_equal(info.kind, IMAGE_PTX);
-    assert_string_equal(info.target, "sm_90a");
+    assert_string_equal(info.target, "nvptx:sm_90a");
     assert_string_equal(info.version, "8.5");
     assert_int_equal(info.entry_count, 3);
 
@@ -222,7 +222,7 @@ static void test_from_clang(void **state)
     assert_int_equal(image_recognise(text, size), IMAGE_PTX);
     image_info_t info;
     read_well(image_read(text, size, &info));
-    assert_string_equal(info.target, "sm_70");
+    assert_string_equal(info.target, "nvptx:sm_70");
     assert_int_equal(info.entry_count, 2);
     static const uint32_t offsets[] = {0, 8, 16, 20, 24}, sizes[] = {8, 8, 4, 1, 8};
     const image_entry_t *saxpy = entry_named(&info, "saxpy");
