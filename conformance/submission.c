@@ -22,6 +22,23 @@ TEST(submission, signals)
     CHECK_EQ(value_of(b), 7);
 }
 
+TEST(submission, point_comes_after_its_signals, .needs = KEEL_CAP_EXECUTES)
+{
+    enum { TURNS = 200 };
+    keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
+    keel_buffer_t *buffer = new_buffer(64);
+    for (uint32_t i = 1; i <= TURNS; i++) {
+        keel_op_t op = keel_op_fill(keel_whole(buffer), i, 4);
+        keel_point_t done;
+        TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, &op, 1,
+                              KEEL_SIGNAL(keel_point(a, i), keel_point(b, i)), &done));
+        keel_wait_options_t spin = {.spin_ns = i % 2 ? 1000000 : 0};
+        TRY(keel_wait_with(&done, 1, &spin));
+        CHECK_EQ(value_of(a), i);
+        CHECK_EQ(value_of(b), i);
+    }
+}
+
 // The eight orders: who waits, who signals, who comes first.
 
 static void signal_soon(void *user)
