@@ -27,7 +27,7 @@ static keel_status_t recording_init(keel_recording_t *recording,
     recording->options.name = NULL;
     KEEL_TRY(copy_name(options->name, &recording->name));
     recording->commands = mem_zalloc(sizeof *recording->commands);
-    recording->recorder = mem_alloc(sizeof *recording->recorder);
+    recording->recorder = mem_zalloc(sizeof *recording->recorder);
     recording->needs = mem_zalloc(options->slots * sizeof *recording->needs);
     if (!recording->commands || !recording->recorder || !recording->needs)
         return status_no_memory();
