@@ -35,4 +35,8 @@ keel_status_t image_add_param(image_info_t *info, image_entry_t *entry,
 keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry,
                                 image_binding_t **binding) KEEL_MUST_USE;
 
+// Sorts the parameters of an entry by offset; KEEL_CORRUPT if two overlap or one goes beyond
+// param_size.
+keel_status_t image_check_params(image_entry_t *entry) KEEL_MUST_USE;
+
 #endif

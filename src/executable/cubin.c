@@ -5,7 +5,6 @@
 // with its length before it, any number of bytes.
 #include "executable/cubin.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "executable/build.h"
@@ -217,27 +216,6 @@ static keel_status_t symbols_find(cubin_reader_t *r)
     return NULL;
 }
 
-static int param_compare(const void *a, const void *b)
-{
-    const image_param_t *x = a, *y = b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-static keel_status_t params_check(image_entry_t *entry)
-{
-    if (!entry->param_count) return NULL;
-    qsort(entry->params, entry->param_count, sizeof *entry->params, param_compare);
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
-        if (param->offset < end || !bytes_fit(param->offset, param->size, entry->param_size))
-            return KEEL_ERROR(KEEL_CORRUPT, "parameters of '%s' overlap or go beyond %u bytes",
-                              entry->name, entry->param_size);
-        end = param->offset + param->size;
-    }
-    return NULL;
-}
-
 static keel_status_t target_read(cubin_reader_t *r)
 {
     bool newer = r->elf.abi_version >= ABI_OF_CUDA_13;
@@ -259,7 +237,7 @@ static keel_status_t cubin_describe(cubin_reader_t *r)
         KEEL_TRY(section_read(r, &section));
     }
     for (uint32_t i = 0; i < r->info->entry_count; i++)
-        KEEL_TRY(params_check(&r->info->entries[i]));
+        KEEL_TRY(image_check_params(&r->info->entries[i]));
     KEEL_TRY(target_read(r));
     return image_format(r->info, &r->info->version, "%u", r->elf.abi_version);
 }

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executable/image.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/status.h"
-#include "executable/build.h"
 #include "executable/cubin.h"
 #include "executable/fatbin.h"
+#include "executable/hsaco.h"
 #include "executable/ptx.h"
-
-enum { CHUNK = 4096 };
-
-typedef struct chunk_t {
-    struct chunk_t *next;
-    size_t used, size;
-    _Alignas(16) char bytes[];
-} chunk_t;
-
-struct image_memory_t {
-    chunk_t *chunks; // the one in use first
-    uint64_t total;
-    uint64_t limit;
-};
 
 static const char *const kind_names[IMAGE_KINDS] = {
     [IMAGE_UNKNOWN] = "unknown", [IMAGE_HOST] = "host",         [IMAGE_PTX] = "ptx",
@@ -99,146 +81,10 @@ keel_status_t image_read(const void *data, size_t size, image_info_t *info)
         [IMAGE_PTX] = ptx_read,
         [IMAGE_CUBIN] = cubin_read,
         [IMAGE_FATBIN] = fatbin_read,
+        [IMAGE_HSACO] = hsaco_read,
     };
     *info = (image_info_t){.target = "", .version = ""};
     image_kind_t kind = image_recognise(data, size);
     if (readers[kind]) return readers[kind](data, size, info);
     return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no image of a kind that is known");
-}
-
-keel_status_t image_begin(image_info_t *info, image_kind_t kind, size_t size)
-{
-    *info = (image_info_t){.kind = kind, .target = "", .version = ""};
-    info->memory = mem_zalloc(sizeof *info->memory);
-    if (!info->memory) return status_no_memory();
-    // A description may be larger than its image (an entry of ten bytes becomes a struct of a
-    // hundred), but not without bound.
-    const uint64_t most = UINT64_C(256) << 20;
-    info->memory->limit = size < most / 64 ? 65536 + (uint64_t)size * 64 : most;
-    return NULL;
-}
-
-void image_info_finish(image_info_t *info)
-{
-    chunk_t *chunk = info->memory ? info->memory->chunks : NULL;
-    while (chunk) {
-        chunk_t *next = chunk->next;
-        mem_free(chunk);
-        chunk = next;
-    }
-    mem_free(info->memory);
-    *info = (image_info_t){.target = "", .version = ""};
-}
-
-keel_status_t image_end(image_info_t *info, keel_status_t status)
-{
-    if (status) image_info_finish(info);
-    return status;
-}
-
-keel_status_t image_alloc(image_info_t *info, uint64_t size, void **out)
-{
-    image_memory_t *memory = info->memory;
-    uint64_t rounded = (size + 15) & ~UINT64_C(15);
-    if (rounded < size || rounded > memory->limit - memory->total)
-        return KEEL_ERROR(KEEL_CORRUPT, "to describe it would take more than %llu bytes",
-                          (unsigned long long)memory->limit);
-    chunk_t *chunk = memory->chunks;
-    if (!chunk || chunk->size - chunk->used < rounded) {
-        size_t room = rounded > CHUNK ? (size_t)rounded : CHUNK;
-        chunk = mem_alloc(sizeof *chunk + room);
-        if (!chunk) return status_no_memory();
-        *chunk = (chunk_t){.next = memory->chunks, .size = room};
-        memory->chunks = chunk;
-    }
-    memory->total += rounded;
-    *out = chunk->bytes + chunk->used;
-    chunk->used += (size_t)rounded;
-    memset(*out, 0, (size_t)rounded);
-    return NULL;
-}
-
-keel_status_t image_text(image_info_t *info, const void *bytes, size_t length, const char **text)
-{
-    const void *end = length ? memchr(bytes, 0, length) : NULL;
-    if (end) length = (size_t)((const char *)end - (const char *)bytes);
-    void *copy;
-    KEEL_TRY(image_alloc(info, (uint64_t)length + 1, &copy));
-    if (length) memcpy(copy, bytes, length);
-    *text = copy;
-    return NULL;
-}
-
-keel_status_t image_format(image_info_t *info, const char **text, const char *format, ...)
-{
-    char line[256];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (length < 0) length = 0;
-    return image_text(info, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1,
-                      text);
-}
-
-// Makes room for one more. Arrays have room for 4, 8, 16 ...: the count alone says when one is
-// full.
-keel_status_t image_grow(image_info_t *info, void **array, uint32_t count, size_t element)
-{
-    bool full = count == 0 || (count >= 4 && !(count & (count - 1)));
-    if (!full) return NULL;
-    uint64_t room = count ? (uint64_t)count * 2 : 4;
-    void *larger;
-    KEEL_TRY(image_alloc(info, room * element, &larger));
-    if (count) memcpy(larger, *array, count * element);
-    *array = larger;
-    return NULL;
-}
-
-keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
-{
-    void *array = info->entries;
-    KEEL_TRY(image_grow(info, &array, info->entry_count, sizeof **entry));
-    info->entries = array;
-    *entry = &info->entries[info->entry_count++];
-    **entry = (image_entry_t){
-        .name = "",
-        .group_size = {IMAGE_UNSAID, IMAGE_UNSAID, IMAGE_UNSAID},
-        .max_group_size = IMAGE_UNSAID,
-        .wave_size = IMAGE_UNSAID,
-        .private_memory = IMAGE_UNSAID,
-        .vector_registers = IMAGE_UNSAID,
-        .scalar_registers = IMAGE_UNSAID,
-    };
-    return NULL;
-}
-
-keel_status_t image_add_member(image_info_t *info, image_member_t **member)
-{
-    void *array = info->members;
-    KEEL_TRY(image_grow(info, &array, info->member_count, sizeof **member));
-    info->members = array;
-    *member = &info->members[info->member_count++];
-    **member = (image_member_t){.name = "", .target = ""};
-    return NULL;
-}
-
-keel_status_t image_add_param(image_info_t *info, image_entry_t *entry, image_param_t **param)
-{
-    void *array = entry->params;
-    KEEL_TRY(image_grow(info, &array, entry->param_count, sizeof **param));
-    entry->params = array;
-    *param = &entry->params[entry->param_count++];
-    **param = (image_param_t){.name = "", .type = "", .align = IMAGE_UNSAID};
-    return NULL;
-}
-
-keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry, image_binding_t **binding)
-{
-    void *array = entry->bindings;
-    KEEL_TRY(image_grow(info, &array, entry->binding_count, sizeof **binding));
-    entry->bindings = array;
-    *binding = &entry->bindings[entry->binding_count++];
-    **binding = (image_binding_t){.name = "", .type = "", .count = 1};
-    return NULL;
 }
