@@ -127,6 +127,10 @@ KEEL_API const char *keel_device_uri(const keel_device_t *device);
 KEEL_API const char *keel_device_name(const keel_device_t *device);
 KEEL_API const keel_caps_t *keel_device_caps(const keel_device_t *device);
 
+// What images made for this very device are marked with in containers: "x86_64-linux:v3",
+// "nvptx:sm_90", "gfx942". "" if it takes any.
+KEEL_API const char *keel_device_target(const keel_device_t *device);
+
 // The queues a device starts with: one per node (queue 0 is on node 0). Borrowed. NULL if there is
 // no such queue.
 KEEL_API keel_queue_t *keel_device_queue(keel_device_t *device, size_t index);

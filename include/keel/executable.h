@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executables: kernels loaded for a device.
 //
+// An image is the code itself, as a compiler made it, or a container of images for different
+// targets (docs/container.md), of which the one that suits the device best is loaded: for its very
+// architecture, else for a lesser one of the family, else portable code. Of a container in a file,
+// only the table of contents and that image are read.
+//
 // On cpu:// an image is a shared object of the host that exports the table of host_kernel.h.
 // Loading runs the object's constructors: load only what you would run. All functions may be called
 // from any thread.
@@ -39,8 +44,8 @@ typedef struct keel_binding_info_t {
 
 KEEL_EXTERN_C_BEGIN
 
-// KEEL_CORRUPT for a damaged image, KEEL_UNSUPPORTED for one made for something else; the message
-// says for what.
+// KEEL_CORRUPT for a damaged image, KEEL_UNSUPPORTED for one made for something else, or a
+// container of such; the message says for what. An image may have up to 1 GiB.
 KEEL_API keel_status_t keel_executable_load(keel_device_t *device,
                                             const keel_executable_options_t *options,
                                             keel_executable_t **executable) KEEL_MUST_USE;

@@ -233,6 +233,11 @@ const char *keel_device_name(const keel_device_t *device)
     return device->name;
 }
 
+const char *keel_device_target(const keel_device_t *device)
+{
+    return device->target;
+}
+
 const keel_caps_t *keel_device_caps(const keel_device_t *device)
 {
     return &device->caps;

@@ -5,6 +5,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/choice.h"
 #include "kit/command.h"
 
 // What a dispatch of each entry begins with, if it has nothing special: recording it is then a
@@ -40,7 +41,10 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     char *name = NULL;
     KEEL_TRY(copy_name(given ? given : "executable", &name));
     keel_executable_t *e = NULL;
-    keel_status_t status = device->ops->executable_load(device, options, &e);
+    choice_t choice;
+    keel_status_t status = choice_init(&choice, device, options);
+    if (!status) status = device->ops->executable_load(device, &choice.image, &e);
+    choice_finish(&choice);
     if (!status && !(e->plain = dispatches_prepare(e))) {
         device->ops->executable_unload(e);
         status = status_no_memory();

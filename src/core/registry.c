@@ -26,8 +26,8 @@ keel_status_t registry_check_ops(const keel_device_t *device)
     uint32_t bits = device->caps.bits;
     bool required = ops->device_close && ops->device_destroy && ops->device_memory &&
                     ops->queue_create && ops->queue_destroy && ops->queue_submit &&
-                    ops->buffer_alloc && ops->buffer_free && ops->executable_load &&
-                    ops->executable_unload;
+                    ops->buffer_alloc && ops->buffer_free && ops->executable_rank &&
+                    ops->executable_load && ops->executable_unload;
     bool pools = ops->pool_create && ops->pool_destroy && ops->pool_stats && ops->pool_trim;
     bool import = ops->buffer_import && ops->buffer_forget;
     CHECK(required, KEEL_INTERNAL, "the driver leaves a required slot of its ops table empty");

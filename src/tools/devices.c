@@ -74,6 +74,8 @@ static int print_details(const char *uri)
     keel_status_t status = keel_device_open(uri, NULL, &device);
     if (!status) status = keel_device_memory(device, &memory);
     if (!status) {
+        const char *target = keel_device_target(device);
+        printf("    target        %s\n", *target ? target : "any");
         print_caps(keel_device_caps(device));
         printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n",
                memory.total >> 20, memory.budget >> 20);

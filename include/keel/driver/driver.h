@@ -13,6 +13,7 @@
 #define KEEL_DRIVER_DRIVER_H_
 
 #include <keel/driver/command.h>
+#include <keel/driver/image.h>
 #include <keel/driver/object.h>
 
 // A URI taken apart. Texts are borrowed.
@@ -84,10 +85,12 @@ struct keel_device_ops_t {
     void (*pool_stats)(keel_pool_t *pool, keel_pool_stats_t *stats);
     keel_status_t (*pool_trim)(keel_pool_t *pool, uint64_t keep);
 
+    // How well the device runs images of a kind for a target: 0 not at all, else see
+    // KEEL_RANK_EXACT. Of a container, the first of the best is loaded.
+    uint32_t (*executable_rank)(keel_device_t *device, keel_image_kind_t kind, const char *target);
     // Loads an image: makes the driver's struct (mem_zalloc, begins with keel_executable_t) and
     // fills in the entries.
-    keel_status_t (*executable_load)(keel_device_t *device,
-                                     const keel_executable_options_t *options,
+    keel_status_t (*executable_load)(keel_device_t *device, const keel_image_t *image,
                                      keel_executable_t **executable);
     void (*executable_unload)(keel_executable_t *executable);
     // Where a global lies. (optional) default: KEEL_UNSUPPORTED.

@@ -40,11 +40,10 @@ typedef struct keel_image_entry_t {
 
 // What executable_load gets. Everything is borrowed for the call.
 typedef struct keel_image_t {
-    keel_image_kind_t kind; // KEEL_IMAGE_UNKNOWN: it came alone, and the driver has a look
-    const char *target;     // as the container says; "" if it came alone
-    const void *data;       // the bytes; NULL: they are the whole of `fd`
-    uint64_t size;          //
-    int fd;                 // a regular file open for reading, at any position; -1: see `data`
+    keel_image_kind_t kind;            // KEEL_IMAGE_UNKNOWN: it came alone, and its bytes tell
+    const char *target;                // as the container says; "" if it came alone
+    const void *data;                  // in memory that nobody else writes to
+    size_t size;                       //
     const keel_image_entry_t *entries; // as the container says; NULL if it came alone
     uint32_t entry_count;              //
 } keel_image_t;

@@ -25,6 +25,7 @@ struct keel_device_t {
     _Atomic bool closed;    // no new work is taken
     const keel_device_ops_t *ops;
     keel_caps_t caps;                     // filled by the driver's open
+    char target[64];                      // likewise: the best target for it, as in image.h
     char *uri;                            // owned
     char *name;                           // owned
     keel_queue_t **queues;                // owned: the first one of each node

@@ -136,7 +136,8 @@ struct cpu_device_t {
     uint64_t spin_ticks, share_ticks, slice_ticks;
     bool shuffle;
     uint64_t seed;
-    aio_t *aio; // owned; NULL on inline devices
+    aio_t *aio;     // owned; NULL on inline devices
+    uint32_t level; // of the processor (base/processor.h)
 };
 
 // node.c: the lists, and sleeping.
@@ -235,7 +236,8 @@ void cpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t cpu_buffer_import(keel_buffer_t *buffer);
 void cpu_buffer_forget(keel_buffer_t *buffer);
 keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
-keel_status_t cpu_executable_load(keel_device_t *device, const keel_executable_options_t *options,
+uint32_t cpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
+keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *image,
                                   keel_executable_t **executable);
 void cpu_executable_unload(keel_executable_t *executable);
 keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,

@@ -4,10 +4,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/processor.h"
 #include "base/status.h"
 #include "base/system.h"
 #include "drivers/cpu/cpu.h"
 #include "drivers/cpu/options.h"
+#include "drivers/cpu/target.h"
 #include "kit/object.h"
 #include "kit/pool.h"
 
@@ -81,6 +83,7 @@ static const keel_device_ops_t cpu_ops = {
     .pool_destroy = pool_destroy,
     .pool_stats = pool_stats,
     .pool_trim = pool_trim,
+    .executable_rank = cpu_executable_rank,
     .executable_load = cpu_executable_load,
     .executable_unload = cpu_executable_unload,
     .executable_global = cpu_executable_global,
@@ -129,6 +132,8 @@ static keel_status_t device_init(cpu_device_t *device, const cpu_options_t *opti
 {
     device->base.ops = &cpu_ops;
     caps_fill(&device->base.caps, options);
+    device->level = processor_level();
+    cpu_target_name(device->level, device->base.target, sizeof device->base.target);
     device->spin_ticks = clock_ticks_of_ns(options->spin_us * 1000);
     device->share_ticks = clock_ticks_of_ns(SHARE_NS);
     device->slice_ticks = clock_ticks_of_ns(SLICE_NS);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared objects of the host as executables. Images come from memory or a path, and are opened by
-// descriptor in both cases: what was checked is what is loaded, and nothing is written where others
-// could guess its name.
+// Shared objects of the host as executables. Each is loaded from a copy of its own, by descriptor:
+// what was checked is what is loaded, nothing is written where others could guess its name, and two
+// loads of one image are two.
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <keel/host_kernel.h>
@@ -16,6 +14,7 @@
 #include "base/shared_memory.h"
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
+#include "drivers/cpu/target.h"
 #include "executable/elf.h"
 
 typedef struct cpu_executable_t {
@@ -43,24 +42,10 @@ static keel_status_t write_all(int fd, const char *data, size_t size)
     return NULL;
 }
 
-static keel_status_t image_open(const keel_executable_options_t *options, int *fd)
+static keel_status_t library_open(cpu_executable_t *e, const keel_image_t *image)
 {
-    if (options->data) {
-        KEEL_TRY(shared_memory_create(0, fd));
-        return write_all(*fd, options->data, options->size);
-    }
-    *fd = open(options->path, O_RDONLY | O_CLOEXEC);
-    if (*fd < 0)
-        return status_from_errno(errno == ENOENT ? KEEL_NOT_FOUND : KEEL_IO, errno, options->path);
-    struct stat info;
-    if (fstat(*fd, &info) < 0 || !S_ISREG(info.st_mode))
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "options->path is no regular file");
-    return NULL;
-}
-
-static keel_status_t library_open(cpu_executable_t *e, const keel_executable_options_t *options)
-{
-    KEEL_TRY(image_open(options, &e->fd));
+    KEEL_TRY(shared_memory_create(0, &e->fd));
+    KEEL_TRY(write_all(e->fd, image->data, image->size));
     KEEL_TRY(elf_check_host_library(e->fd));
     char path[64];
 #if defined(__linux__)
@@ -157,13 +142,19 @@ static keel_status_t entries_read(cpu_executable_t *e, const keel_caps_t *caps)
     return NULL;
 }
 
-keel_status_t cpu_executable_load(keel_device_t *device, const keel_executable_options_t *options,
+uint32_t cpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target)
+{
+    const cpu_device_t *d = (const cpu_device_t *)(const void *)device;
+    return kind == KEEL_IMAGE_HOST ? cpu_target_rank(d->level, target) : 0;
+}
+
+keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *image,
                                   keel_executable_t **executable)
 {
     cpu_executable_t *e = mem_zalloc(sizeof *e);
     if (!e) return status_no_memory();
     e->fd = -1;
-    keel_status_t status = library_open(e, options);
+    keel_status_t status = library_open(e, image);
     if (!status) status = entries_read(e, &device->caps);
     if (status) {
         cpu_executable_unload(&e->base);

@@ -72,12 +72,18 @@ static void null_buffer_free(keel_buffer_t *buffer)
     mem_free_aligned(atomic_load(&buffer->data));
 }
 
-static keel_status_t null_executable_load(keel_device_t *device,
-                                          const keel_executable_options_t *options,
+static uint32_t null_executable_rank(keel_device_t *device, keel_image_kind_t kind,
+                                     const char *target)
+{
+    (void)device, (void)kind, (void)target;
+    return KEEL_RANK_PORTABLE; // any image will do, and none has entry points
+}
+
+static keel_status_t null_executable_load(keel_device_t *device, const keel_image_t *image,
                                           keel_executable_t **executable)
 {
-    (void)device, (void)options;
-    *executable = mem_zalloc(sizeof **executable); // any image will do, and none has entry points
+    (void)device, (void)image;
+    *executable = mem_zalloc(sizeof **executable);
     return *executable ? NULL : status_no_memory();
 }
 
@@ -96,6 +102,7 @@ static const keel_device_ops_t null_ops = {
     .queue_submit = null_queue_submit,
     .buffer_alloc = null_buffer_alloc,
     .buffer_free = null_buffer_free,
+    .executable_rank = null_executable_rank,
     .executable_load = null_executable_load,
     .executable_unload = null_executable_unload,
 };
