@@ -123,6 +123,7 @@ struct cpu_node_t {
     } levels[CPU_LEVELS];
     cpu_run_t *open_runs;
     _Alignas(64) _Atomic uint32_t ready_mask; // levels that have ready runs
+    cpu_run_t *_Atomic handed;                // a ready run, for whoever polls; past the lists
     _Atomic uint32_t open_count;              // runs in open_runs
     _Atomic uint32_t spinning;                // workers that poll, at most one
     _Atomic uint32_t sleeping;
@@ -158,6 +159,9 @@ static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
 {
     return atomic_load_explicit(&node->ready_mask, memory_order_relaxed) >> level >> 1;
 }
+
+// device.c: the queue that this thread is submitting to, which its caller keeps.
+extern _Thread_local const keel_queue_t *cpu_submitting;
 
 // worker.c
 extern _Thread_local cpu_worker_t *cpu_this_worker;

@@ -61,10 +61,14 @@ static void queue_destroy(keel_queue_t *queue)
     mem_free(queue);
 }
 
+_Thread_local const keel_queue_t *cpu_submitting;
+
 static void queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
-    (void)queue;
+    const keel_queue_t *outer = cpu_submitting;
+    cpu_submitting = queue;
     submission_wait(submission, cpu_run_start);
+    cpu_submitting = outer;
 }
 
 static const keel_device_ops_t cpu_ops = {

@@ -49,17 +49,12 @@ static void level_append(cpu_node_t *node, cpu_queue_t *queue)
     node->levels[queue->level].last = &queue->next;
 }
 
-void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
+// Under the lock.
+static void queue_append(cpu_queue_t *queue, cpu_run_t *run, bool first)
 {
-    cpu_queue_t *queue = (cpu_queue_t *)(void *)run->base.queue;
-    // Once it is listed it may be run, and its device be closed, before we have roused anybody;
-    // only a worker of the node can be sure that the node stays.
-    bool own = cpu_this_worker && cpu_this_worker->node == node;
-    if (!own) keel_queue_retain(&queue->base);
-    lock_enter(&node->lock);
     if (!queue->ready) {
         queue->ready_last = &queue->ready;
-        level_append(node, queue);
+        level_append(queue->node, queue);
     }
     if (first) {
         run->next = queue->ready;
@@ -70,12 +65,39 @@ void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
         *queue->ready_last = run;
         queue->ready_last = &run->next;
     }
+}
+
+static void node_list(cpu_node_t *node, cpu_run_t *run, bool first)
+{
+    cpu_queue_t *queue = (cpu_queue_t *)(void *)run->base.queue;
+    lock_enter(&node->lock);
+    queue_append(queue, run, first);
     uint32_t mask = atomic_load_explicit(&node->ready_mask,
                                          memory_order_relaxed); // changed under the lock only
     atomic_store(&node->ready_mask, mask | 1u << queue->level); // see the top
     lock_leave(&node->lock);
+}
+
+// Gives a run to the worker that polls, if there is one and nothing else is ready: no lock is
+// taken, by either of them. Whoever polls no more looks here once more before it sleeps.
+static bool node_hand_over(cpu_node_t *node, cpu_run_t *run)
+{
+    cpu_run_t *none = NULL;
+    return atomic_load_explicit(&node->spinning, memory_order_relaxed) &&
+           !atomic_load_explicit(&node->ready_mask, memory_order_relaxed) &&
+           !node->device->shuffle && atomic_compare_exchange_strong(&node->handed, &none, run);
+}
+
+void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first)
+{
+    keel_queue_t *queue = run->base.queue;
+    // Once others can see the run, it may be over, and its device closed, before we have roused
+    // anybody. A worker of the node is waited for, and who submits keeps the queue.
+    bool kept = cpu_submitting == queue || (cpu_this_worker && cpu_this_worker->node == node);
+    if (!kept) keel_queue_retain(queue);
+    if (first || !node_hand_over(node, run)) node_list(node, run, first);
     cpu_node_rouse(node);
-    if (!own) keel_queue_release(&queue->base);
+    if (!kept) keel_queue_release(queue);
 }
 
 static uint64_t random_next(uint64_t *state)
@@ -154,13 +176,19 @@ static void run_come(cpu_run_t *run)
     lock_leave(&run->lock);
 }
 
-static bool node_has_work(cpu_node_t *node)
+static bool node_has_work(const cpu_node_t *node)
 {
     return atomic_load(&node->ready_mask) || atomic_load(&node->open_count);
 }
 
 cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
 {
+    cpu_run_t *handed = atomic_load_explicit(&node->handed, memory_order_relaxed);
+    if (handed && (handed = atomic_exchange(&node->handed, NULL))) {
+        run_come(handed);
+        *alone = true;
+        return handed;
+    }
     if (!node_has_work(node)) return NULL;
     lock_enter(&node->lock);
     uint32_t mask = atomic_load_explicit(&node->ready_mask, memory_order_relaxed);
@@ -221,7 +249,7 @@ void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
 // Whether there is a ready run, or an open one with something to claim.
 static bool node_is_worth_taking(cpu_node_t *node)
 {
-    if (atomic_load(&node->ready_mask)) return true;
+    if (atomic_load(&node->ready_mask) || atomic_load(&node->handed)) return true;
     if (!atomic_load(&node->open_count)) return false;
     bool found = false;
     lock_enter(&node->lock);
