@@ -10,6 +10,7 @@
 enum {
     ALIGN_MAX = 1 << 16,
     BLOCK_MAX = 1 << 20, // bytes of parameters: far more than any GPU takes
+    GLANCE = 4096,       // bytes that tell PTX from other texts
 };
 
 // A variable in workgroup memory, of the module.
@@ -477,7 +478,7 @@ static keel_status_t module_read(ptx_reader_t *r)
 bool ptx_recognise(const char *text, size_t size)
 {
     ptx_lexer_t lexer;
-    ptx_lexer_init(&lexer, text, size);
+    ptx_lexer_init(&lexer, text, size < GLANCE ? size : GLANCE);
     ptx_next(&lexer);
     return ptx_is(&lexer, ".version");
 }

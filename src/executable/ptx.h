@@ -5,7 +5,8 @@
 
 #include "executable/image.h"
 
-// Whether the text begins as PTX must: with .version, after comments.
+// Whether the text begins as PTX must: with .version, after comments of some thousand bytes at
+// most.
 bool ptx_recognise(const char *text, size_t size);
 
 // The entry points that have a body, their parameters, sizes of groups and workgroup memory: what
