@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel language: C for workgroups, which `keel cc` compiles for processors and GPUs alike.
+// docs/kernels.md is the guide; this page is the reference. Freestanding C23: nothing but
+// <stddef.h>, <stdint.h> and what is below may be used.
+//
+//     #include <keel/kernel.h>
+//
+//     typedef struct { float a; uint32_t count; } saxpy_t;
+//
+//     KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
+//                 KEEL_CONSTANTS(saxpy_t, k))
+//     {
+//         KEEL_ITEMS {
+//             uint64_t i = keel_global_id(0);
+//             if (i < k.count) y[i] = k.a * x[i] + y[i];
+//         }
+//     }
+//
+//     keel cc saxpy.c -o saxpy.keel --target=host,nvptx:sm_70,gfx90a
+//
+// A kernel's body runs once for each workgroup. What stands in KEEL_ITEMS runs for each work-item:
+// a loop that is vectorised on a processor, the thread itself on a GPU. What stands outside is the
+// group's own: the same for all items, with no effect on memory. `continue` ends the region for one
+// item; `return`, `break` and `goto` do not leave a region.
+//
+// Within a region items run at the same time: they meet only by atomics. Between regions,
+// KEEL_BARRIER() makes what all items of the group wrote visible to all of them. It stands where
+// all items pass: outside regions, under conditions that are the same for the group.
+//
+// a * b + c may be computed with one rounding where the machine can; -ffp-contract=off forbids it,
+// and then + - * / and square roots give the same bits everywhere.
+#ifndef KEEL_KERNEL_H_
+#define KEEL_KERNEL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/kernel/map.h>
+
+// What is being compiled for: exactly one of the first three is 1. KEEL_CUDA_HOST comes with
+// KEEL_HOST: code of the host for implementations of CUDA that run there (nvptx:sm_0).
+#define KEEL_NVPTX  0
+#define KEEL_AMDGCN 0
+#define KEEL_HOST   0
+#if defined(__NVPTX__)
+#undef KEEL_NVPTX
+#define KEEL_NVPTX 1
+#elif defined(__AMDGCN__)
+#undef KEEL_AMDGCN
+#define KEEL_AMDGCN 1
+#else
+#undef KEEL_HOST
+#define KEEL_HOST 1
+#endif
+#ifndef KEEL_CUDA_HOST
+#define KEEL_CUDA_HOST 0
+#endif
+#define KEEL_GPU (KEEL_NVPTX || KEEL_AMDGCN)
+
+// KEEL_KERNEL(name, KEEL_GROUP(x, y, z), parameters ...): begins a kernel; its body follows. The
+// sizes of the group are constant, 1 where left out; their product is at most 1024. Parameters:
+//
+//   KEEL_IN(type, name)        a binding that is read:            const type *name
+//   KEEL_OUT(type, name)       a binding that is written:         type *name
+//   KEEL_INOUT(type, name)     a binding that is both:            type *name
+//   KEEL_CONSTANTS(type, name) what dispatches give by value:     const type name; at most one
+//   KEEL_LOCAL(type, name, n)  workgroup memory for n elements:   type *name; undefined at first
+//
+// Bindings are numbered in the order they stand in. What is written through one binding is not
+// touched through another.
+#define KEEL_GROUP(...)               KEEL_GROUP_(__VA_ARGS__, 1, 1, 1)
+#define KEEL_IN(type, name)           (IN, type, name)
+#define KEEL_OUT(type, name)          (OUT, type, name)
+#define KEEL_INOUT(type, name)        (INOUT, type, name)
+#define KEEL_CONSTANTS(type, name)    (CONSTANTS, type, name)
+#define KEEL_LOCAL(type, name, n)     (LOCAL, type, name, n)
+#define KEEL_KERNEL(name, group, ...) KEEL_KERNEL_(name, KEEL_STRIP_ group, __VA_ARGS__)
+
+// KEEL_RAW_KERNEL(name, KEEL_GROUP(...), type, arguments): a kernel that takes its whole block of
+// arguments as it is, as kernels of other tools do: const type arguments. It has no bindings.
+#define KEEL_RAW_KERNEL(name, group, type, arguments)                                              \
+    KEEL_RAW_KERNEL_(name, KEEL_STRIP_ group, type, arguments)
+
+// KEEL_GLOBAL(type, name, n) = {...}: n elements of device memory that live as long as the
+// executable; keel_executable_global finds them.
+#define KEEL_GLOBAL(type, name, n) KEEL_GLOBAL_(type, name, n)
+
+// Pointers that helper functions take into a binding and into workgroup memory:
+//     static float sum(const KEEL_AT_DEVICE float *x, const KEEL_AT_LOCAL float *tile);
+#define KEEL_AT_DEVICE
+#define KEEL_AT_LOCAL KEEL_AT_LOCAL_
+
+// In the body of a kernel; d is 0, 1 or 2.
+#define keel_group_id(d)     (keel_place.group[d])                                // uint32_t
+#define keel_group_count(d)  (keel_place.count[d])                                // in the grid
+#define keel_group_size(d)   ((uint32_t)sizeof keel_shape->KEEL_PASTE_(size_, d)) // constant
+#define keel_group_items()   ((uint32_t)sizeof keel_shape->items)                 // constant
+#define keel_length(binding) KEEL_PASTE_(keel_length_, binding)                   // bytes, uint64_t
+#define keel_count(binding)  (keel_length(binding) / sizeof *(binding))           // elements
+
+// In regions.
+#define keel_local_id(d) KEEL_PASTE_(keel_local_, d) // uint32_t
+#define keel_local_index()                                                                         \
+    ((keel_local_2 * keel_group_size(1) + keel_local_1) * keel_group_size(0) + keel_local_0)
+#define keel_global_id(d)                                                                          \
+    ((uint64_t)keel_group_id(d) * keel_group_size(d) + keel_local_id(d)) // uint64_t
+
+// KEEL_ITEMS { } for each item; KEEL_ONCE { } for one of them.
+#define KEEL_ITEMS     KEEL_ITEMS_
+#define KEEL_ONCE      KEEL_ONCE_
+#define KEEL_BARRIER() keel_barrier_here()
+
+// KEEL_PRIVATE(type, name); outside regions: a variable of each item that outlives a region, which
+// regions call keel_mine(name).
+#define KEEL_PRIVATE(type, name) KEEL_PRIVATE_(type, name)
+#define keel_mine(name)          KEEL_MINE_(name)
+
+#include <keel/kernel/entry.h>
+
+#include <keel/kernel/atomic.h>
+#include <keel/kernel/math.h>
+#include <keel/kernel/number.h>
+#include <keel/kernel/subgroup.h>
+
+#endif

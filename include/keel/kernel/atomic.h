@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of <keel/kernel.h>: atomics on bindings and on workgroup memory, for 32- and 64-bit
+// integers, signed or not. p is a pointer to one; each returns what was there before. They order
+// nothing but themselves: KEEL_BARRIER() orders the group, keel_fence() the device.
+//
+//   keel_atomic_add(p, x)  _min  _max  _and  _or  _xor  _exchange
+//   keel_atomic_compare(p, expected, x)   stores x if *p is `expected`
+//   keel_atomic_load(p)  keel_atomic_store(p, x)
+//   keel_atomic_add_float(p, x)           for float; the order of additions is the machine's
+//   keel_fence()                          what is before it is seen before what follows it
+//
+// All of them see each other within a device; what the host sees during a dispatch is not defined.
+#ifndef KEEL_KERNEL_ATOMIC_H_
+#define KEEL_KERNEL_ATOMIC_H_
+
+#if KEEL_GPU
+
+#define KEEL_ATOMIC_(name, p, x)                                                                   \
+    __scoped_atomic_##name((p), (x), __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE)
+
+#define keel_atomic_add(p, x)       KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_and(p, x)       KEEL_ATOMIC_(fetch_and, p, x)
+#define keel_atomic_or(p, x)        KEEL_ATOMIC_(fetch_or, p, x)
+#define keel_atomic_xor(p, x)       KEEL_ATOMIC_(fetch_xor, p, x)
+#define keel_atomic_min(p, x)       KEEL_ATOMIC_(fetch_min, p, x)
+#define keel_atomic_max(p, x)       KEEL_ATOMIC_(fetch_max, p, x)
+#define keel_atomic_exchange(p, x)  KEEL_ATOMIC_(exchange_n, p, x)
+#define keel_atomic_store(p, x)     KEEL_ATOMIC_(store_n, p, x)
+#define keel_atomic_load(p)         __scoped_atomic_load_n((p), __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE)
+#define keel_atomic_add_float(p, x) KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_compare(p, expected, x)                                                        \
+    ({                                                                                             \
+        __typeof__((p)[0] + 0) keel_old = (expected);                                              \
+        __scoped_atomic_compare_exchange_n((p), &keel_old, (x), 0, __ATOMIC_RELAXED,               \
+                                           __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);               \
+        keel_old;                                                                                  \
+    })
+
+KEEL_INLINE_ void keel_fence(void)
+{
+#if KEEL_NVPTX
+    __nvvm_membar_gl();
+#else
+    __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent");
+#endif
+}
+
+#else
+
+#define keel_atomic_add(p, x)      __atomic_fetch_add((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_and(p, x)      __atomic_fetch_and((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_or(p, x)       __atomic_fetch_or((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_xor(p, x)      __atomic_fetch_xor((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_exchange(p, x) __atomic_exchange_n((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_store(p, x)    __atomic_store_n((p), (x), __ATOMIC_RELAXED)
+#define keel_atomic_load(p)        __atomic_load_n((p), __ATOMIC_RELAXED)
+#define keel_atomic_min(p, x)      KEEL_ATOMIC_CHOOSE_(p, x, <)
+#define keel_atomic_max(p, x)      KEEL_ATOMIC_CHOOSE_(p, x, >)
+
+// Stores x while it is better than what is there.
+#define KEEL_ATOMIC_CHOOSE_(p, x, better)                                                          \
+    ({                                                                                             \
+        __typeof__(&(p)[0]) keel_at = (p);                                                         \
+        __typeof__((p)[0] + 0) keel_new = (x), keel_old = keel_atomic_load(keel_at);               \
+        while (keel_new better keel_old &&                                                         \
+               !__atomic_compare_exchange_n(keel_at, &keel_old, keel_new, 1, __ATOMIC_RELAXED,     \
+                                            __ATOMIC_RELAXED)) {                                   \
+        }                                                                                          \
+        keel_old;                                                                                  \
+    })
+#define keel_atomic_compare(p, expected, x)                                                        \
+    ({                                                                                             \
+        __typeof__((p)[0] + 0) keel_old = (expected);                                              \
+        __atomic_compare_exchange_n((p), &keel_old, (x), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);   \
+        keel_old;                                                                                  \
+    })
+
+KEEL_INLINE_ float keel_atomic_add_float(float *p, float x)
+{
+    uint32_t old = __atomic_load_n((uint32_t *)(void *)p, __ATOMIC_RELAXED), sum;
+    do {
+        float value = x;
+        __builtin_memcpy(&value, &old, 4);
+        value += x;
+        __builtin_memcpy(&sum, &value, 4);
+    } while (!__atomic_compare_exchange_n((uint32_t *)(void *)p, &old, sum, 1, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    float value;
+    __builtin_memcpy(&value, &old, 4);
+    return value;
+}
+
+KEEL_INLINE_ void keel_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of <keel/kernel.h>: entry points that take one block of arguments, as docs/kernels.md lays
+// it down. Each kernel has two: NAME, with bindings in the block and the grid as it was launched,
+// and NAME$walk, whose groups walk by strides over a grid that may be read from memory.
+#ifndef KEEL_KERNEL_BLOCK_H_
+#define KEEL_KERNEL_BLOCK_H_
+
+typedef struct keel_binding_t {
+    uint64_t address;
+    uint64_t length;
+} keel_binding_t;
+
+#if KEEL_CUDA_HOST
+#define KEEL_AT_MEMORY_
+#endif
+
+#define KEEL_ABI_               2
+#define KEEL_ARGUMENTS_(kernel) sizeof(struct keel_block_##kernel)
+
+#define KEEL_BLOCK_CONSTANTS_IN(kernel, type, name)
+#define KEEL_BLOCK_CONSTANTS_OUT(kernel, type, name)
+#define KEEL_BLOCK_CONSTANTS_INOUT(kernel, type, name)
+#define KEEL_BLOCK_CONSTANTS_CONSTANTS(kernel, type, name) type constants;
+#define KEEL_BLOCK_CONSTANTS_LOCAL(kernel, type, name, n)
+
+#define KEEL_BLOCKS_(kernel, ...)                                                                  \
+    struct keel_block_##kernel {                                                                   \
+        uint32_t groups[3];                                                                        \
+        uint32_t zero;                                                                             \
+        keel_binding_t bindings[keel_bindings_##kernel];                                           \
+        KEEL_EACH_(KEEL_BLOCK_CONSTANTS_, kernel, __VA_ARGS__)                                     \
+    } __attribute__((aligned(8)));                                                                 \
+    struct keel_walk_##kernel {                                                                    \
+        uint32_t groups[3];                                                                        \
+        uint32_t zero;                                                                             \
+        uint64_t counts;                                                                           \
+        uint64_t table;                                                                            \
+        keel_binding_t bindings[keel_bindings_##kernel];                                           \
+        KEEL_EACH_(KEEL_BLOCK_CONSTANTS_, kernel, __VA_ARGS__)                                     \
+    } __attribute__((aligned(8)));
+
+// The bodies' arguments out of *keel_block and *keel_locals.
+#define KEEL_PASS_IN(kernel, type, name)        KEEL_PASS_BINDING_(kernel, type, name)
+#define KEEL_PASS_OUT(kernel, type, name)       KEEL_PASS_BINDING_(kernel, type, name)
+#define KEEL_PASS_INOUT(kernel, type, name)     KEEL_PASS_BINDING_(kernel, type, name)
+#define KEEL_PASS_CONSTANTS(kernel, type, name) , keel_block->constants
+#define KEEL_PASS_LOCAL(kernel, type, name, n)  , keel_locals->name
+#define KEEL_PASS_BINDING_(kernel, type, name)                                                     \
+    , (type *)(KEEL_AT_MEMORY_ type *)keel_block->bindings[keel_number_##kernel##_##name].address, \
+        keel_block->bindings[keel_number_##kernel##_##name].length
+
+// The same where the bindings may lie in a table.
+#define KEEL_LOOK_IN(kernel, type, name)        KEEL_LOOK_BINDING_(kernel, type, name)
+#define KEEL_LOOK_OUT(kernel, type, name)       KEEL_LOOK_BINDING_(kernel, type, name)
+#define KEEL_LOOK_INOUT(kernel, type, name)     KEEL_LOOK_BINDING_(kernel, type, name)
+#define KEEL_LOOK_CONSTANTS(kernel, type, name) , keel_block->constants
+#define KEEL_LOOK_LOCAL(kernel, type, name, n)  , keel_locals->name
+#define KEEL_LOOK_BINDING_(kernel, type, name)                                                     \
+    , (type *)(KEEL_AT_MEMORY_ type *)KEEL_FOUND_(kernel, name).address,                           \
+        KEEL_FOUND_(kernel, name).length
+#define KEEL_FOUND_(kernel, name)                                                                  \
+    keel_binding_find(keel_block->table, keel_number_##kernel##_##name,                            \
+                      keel_block->bindings[keel_number_##kernel##_##name])
+
+KEEL_INLINE_ keel_binding_t keel_binding_find(uint64_t table, uint32_t number, keel_binding_t given)
+{
+    return table ? ((const KEEL_AT_MEMORY_ keel_binding_t *)table)[number] : given;
+}
+
+// The grid of a walk.
+KEEL_INLINE_ keel_place_t keel_walk_begin(uint64_t counts, const uint32_t groups[3])
+{
+    const KEEL_AT_MEMORY_ uint32_t *read = (const KEEL_AT_MEMORY_ uint32_t *)counts;
+    keel_place_t place = {.count = {groups[0], groups[1], groups[2]}};
+    if (counts)
+        for (int i = 0; i < 3; i++) place.count[i] = read[i];
+    return place;
+}
+
+KEEL_INLINE_ keel_place_t keel_walk_place(keel_place_t place, uint32_t number)
+{
+    uint32_t row = number / place.count[0];
+    place.group[0] = number - row * place.count[0];
+    place.group[2] = row / place.count[1];
+    place.group[1] = row - place.group[2] * place.count[1];
+    return place;
+}
+
+// How many groups there are; 0 if they are 2^32 or more, which no grid has.
+KEEL_INLINE_ uint32_t keel_walk_total(keel_place_t place)
+{
+    uint64_t total = (uint64_t)place.count[0] * place.count[1];
+    if (total >> 32) return 0;
+    total *= place.count[2];
+    return total >> 32 ? 0 : (uint32_t)total;
+}
+
+#define KEEL_WALK_(kernel, first, step, ...)                                                       \
+    keel_place_t keel_grid = keel_walk_begin(keel_block->counts, keel_block->groups);              \
+    uint32_t keel_total = keel_walk_total(keel_grid);                                              \
+    for (uint64_t keel_number = first; keel_number < keel_total; keel_number += step) {            \
+        keel_body_##kernel(NULL, keel_walk_place(keel_grid, (uint32_t)keel_number)                 \
+                                     KEEL_EACH_(KEEL_LOOK_, kernel, __VA_ARGS__));                 \
+        keel_barrier_here();                                                                       \
+    }
+
+#if KEEL_CUDA_HOST
+#include <keel/kernel/cuda_host.h>
+#else
+
+KEEL_INLINE_ keel_place_t keel_gpu_place(uint32_t x, uint32_t y, uint32_t z)
+{
+    return (keel_place_t){{KEEL_BLOCK_0_, KEEL_BLOCK_1_, KEEL_BLOCK_2_}, {x, y, z}};
+}
+
+// The entry points have names of their own in C, since a kernel may be called abs.
+#define KEEL_ENTRIES_(kernel, x, y, z, ...)                                                        \
+    KEEL_BLOCKS_(kernel, __VA_ARGS__)                                                              \
+    static KEEL_AT_LOCAL_ struct keel_locals_##kernel keel_memory_##kernel                         \
+        __attribute__((loader_uninitialized, unused));                                             \
+    KEEL_ENTRY_ void keel_gpu_##kernel(const struct keel_block_##kernel) __asm__(#kernel);         \
+    void keel_gpu_##kernel(const struct keel_block_##kernel keel_argument)                         \
+    {                                                                                              \
+        const struct keel_block_##kernel *keel_block = &keel_argument;                             \
+        KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
+            &keel_memory_##kernel;                                                                 \
+        keel_body_##kernel(NULL, keel_gpu_place(keel_block->groups[0], keel_block->groups[1],      \
+                                                keel_block->groups[2])                             \
+                                     KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                 \
+    }                                                                                              \
+    KEEL_ENTRY_ void keel_gpu_walk_##kernel(const struct keel_walk_##kernel) __asm__(#kernel       \
+                                                                                     "$walk");     \
+    void keel_gpu_walk_##kernel(const struct keel_walk_##kernel keel_argument)                     \
+    {                                                                                              \
+        const struct keel_walk_##kernel *keel_block = &keel_argument;                              \
+        KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
+            &keel_memory_##kernel;                                                                 \
+        KEEL_WALK_(kernel, KEEL_BLOCK_0_, KEEL_BLOCKS_LAUNCHED_, __VA_ARGS__)                      \
+    }
+
+#define KEEL_RAW_ENTRY_(kernel, x, y, z, type)                                                     \
+    KEEL_ENTRY_ void keel_gpu_##kernel(const type) __asm__(#kernel);                               \
+    void keel_gpu_##kernel(const type keel_argument)                                               \
+    {                                                                                              \
+        keel_body_##kernel(NULL, keel_gpu_place(1, 1, 1), keel_argument);                          \
+    }
+
+#endif
+
+#endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of <keel/kernel.h>: numbers of 16 and of 8 bits. All of it is exact: the same bits on every
+// target, but for the payload of what is not a number.
+//
+//   keel_half_t, keel_bfloat_t     16 bits of storage
+//   keel_half_of(x)                float to half, to the nearest, ties to even
+//   keel_float_of_half(h)
+//   keel_bfloat_of(x)              the same for bfloat
+//   keel_float_of_bfloat(b)
+//   keel_dot4_signed(a, b, c)      c + the products of the four bytes of a and of b, modulo 2^32
+//   keel_dot4_unsigned(a, b, c)
+#ifndef KEEL_KERNEL_NUMBER_H_
+#define KEEL_KERNEL_NUMBER_H_
+
+typedef uint16_t keel_half_t;
+typedef uint16_t keel_bfloat_t;
+
+#if KEEL_GPU || defined(__F16C__) || defined(__aarch64__)
+
+KEEL_INLINE_ keel_half_t keel_half_of(float x)
+{
+    _Float16 half = (_Float16)x;
+    keel_half_t bits;
+    __builtin_memcpy(&bits, &half, 2);
+    return bits;
+}
+
+KEEL_INLINE_ float keel_float_of_half(keel_half_t bits)
+{
+    _Float16 half;
+    __builtin_memcpy(&half, &bits, 2);
+    return (float)half;
+}
+
+#else
+
+KEEL_INLINE_ keel_half_t keel_half_of(float x)
+{
+    uint32_t bits = keel_bits_of(x), size = bits & 0x7fffffffu;
+    // Normal: the exponent takes another base, the rest is rounded; a carry goes where it should.
+    uint32_t normal = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
+    // Subnormal: adding 1/2 shifts the bits to the end, and rounds.
+    uint32_t small = keel_bits_of(keel_float_of(size) + 0.5f) - 0x3f000000u;
+    uint32_t half = size < 0x38800000u ? small : normal;
+    half = size >= 0x47800000u ? 0x7c00u : half;
+    half = size > 0x7f800000u ? 0x7e00u : half;
+    return (keel_half_t)(half | (bits >> 16 & 0x8000u));
+}
+
+KEEL_INLINE_ float keel_float_of_half(keel_half_t bits)
+{
+    uint32_t size = bits & 0x7fffu;
+    // 2^112 brings the exponent to its base, subnormals too.
+    float x = keel_float_of(size << 13) * 0x1p112f;
+    x = size >= 0x7c00u ? keel_float_of(0x7f800000u | (size & 0x3ffu) << 13) : x;
+    return keel_float_of(keel_bits_of(x) | (uint32_t)(bits & 0x8000u) << 16);
+}
+
+#endif
+
+KEEL_INLINE_ keel_bfloat_t keel_bfloat_of(float x)
+{
+    uint32_t bits = keel_bits_of(x);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+    return (keel_bfloat_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+}
+
+KEEL_INLINE_ float keel_float_of_bfloat(keel_bfloat_t bits)
+{
+    return keel_float_of((uint32_t)bits << 16);
+}
+
+KEEL_INLINE_ int32_t keel_dot4_signed(uint32_t a, uint32_t b, int32_t c)
+{
+#if KEEL_NVPTX
+    int32_t d;
+    __asm__("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__)
+    return __builtin_amdgcn_sdot4((int)a, (int)b, c, 0);
+#elif KEEL_AMDGCN && __GFX11__ + __GFX12__ > 0
+    return __builtin_amdgcn_sudot4(1, (int)a, 1, (int)b, c, 0);
+#else
+    uint32_t d = (uint32_t)c;
+    for (int i = 0; i < 32; i += 8) d += (uint32_t)((int8_t)(a >> i) * (int8_t)(b >> i));
+    return (int32_t)d;
+#endif
+}
+
+KEEL_INLINE_ uint32_t keel_dot4_unsigned(uint32_t a, uint32_t b, uint32_t c)
+{
+#if KEEL_NVPTX
+    uint32_t d;
+    __asm__("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) ||  \
+    (KEEL_AMDGCN && __GFX11__ + __GFX12__ > 0)
+    return __builtin_amdgcn_udot4(a, b, c, 0);
+#else
+    uint32_t d = c;
+    for (int i = 0; i < 32; i += 8) d += (uint32_t)(uint8_t)(a >> i) * (uint8_t)(b >> i);
+    return d;
+#endif
+}
+
+#endif

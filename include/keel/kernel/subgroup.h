@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of <keel/kernel.h>: sub-groups, the items that a machine runs in step: 32 or 64 on GPUs, 1
+// on a processor. A kernel that is right for any size is right everywhere. Inside regions, where
+// all items of the sub-group pass; groups that use them have a multiple of 64 items, along the
+// first dimension.
+//
+//   keel_subgroup_size()             uint32_t
+//   keel_subgroup_item()             which of them this is
+//   keel_subgroup_shuffle(x, item)   the x of another item; x is float or a 32-bit integer
+//   keel_subgroup_add(x)  keel_subgroup_min(x)  keel_subgroup_max(x)     over all, to all
+//   keel_subgroup_any(p)  keel_subgroup_all(p)
+//
+// Floats are added as a tree: the result differs between sizes by its rounding.
+#ifndef KEEL_KERNEL_SUBGROUP_H_
+#define KEEL_KERNEL_SUBGROUP_H_
+
+#if KEEL_HOST
+
+KEEL_INLINE_ uint32_t keel_subgroup_size(void)
+{
+    return 1;
+}
+
+#define keel_subgroup_item()           0u
+#define keel_subgroup_shuffle(x, item) ((void)(item), (x))
+#define keel_subgroup_add(x)           (x)
+#define keel_subgroup_min(x)           (x)
+#define keel_subgroup_max(x)           (x)
+#define keel_subgroup_any(p)           (!!(p))
+#define keel_subgroup_all(p)           (!!(p))
+
+#else
+
+#if KEEL_NVPTX
+
+KEEL_INLINE_ uint32_t keel_subgroup_size(void)
+{
+    return 32;
+}
+
+KEEL_INLINE_ uint32_t keel_subgroup_item(void)
+{
+    return __nvvm_read_ptx_sreg_laneid();
+}
+
+KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
+{
+    return (uint32_t)__nvvm_shfl_sync_idx_i32(0xffffffffu, (int)x, (int)item, 31);
+}
+
+#else
+
+KEEL_INLINE_ uint32_t keel_subgroup_size(void)
+{
+    return __AMDGCN_WAVEFRONT_SIZE;
+}
+
+KEEL_INLINE_ uint32_t keel_subgroup_item(void)
+{
+    uint32_t low = __builtin_amdgcn_mbcnt_lo(~0u, 0);
+    return __AMDGCN_WAVEFRONT_SIZE == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
+}
+
+KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
+{
+    return (uint32_t)__builtin_amdgcn_ds_bpermute((int)(item * 4), (int)x);
+}
+
+#endif
+
+#define KEEL_SUBGROUP_(name, type)                                                                 \
+    KEEL_INLINE_ type keel_shuffle_##name(type x, uint32_t item)                                   \
+    {                                                                                              \
+        uint32_t bits;                                                                             \
+        __builtin_memcpy(&bits, &x, 4);                                                            \
+        bits = keel_shuffle_(bits, item);                                                          \
+        __builtin_memcpy(&x, &bits, 4);                                                            \
+        return x;                                                                                  \
+    }                                                                                              \
+    KEEL_INLINE_ type keel_add_##name(type x)                                                      \
+    {                                                                                              \
+        for (uint32_t i = keel_subgroup_size() / 2; i; i /= 2)                                     \
+            x += keel_shuffle_##name(x, keel_subgroup_item() ^ i);                                 \
+        return x;                                                                                  \
+    }                                                                                              \
+    KEEL_INLINE_ type keel_min_##name(type x)                                                      \
+    {                                                                                              \
+        for (uint32_t i = keel_subgroup_size() / 2; i; i /= 2) {                                   \
+            type y = keel_shuffle_##name(x, keel_subgroup_item() ^ i);                             \
+            x = y < x ? y : x;                                                                     \
+        }                                                                                          \
+        return x;                                                                                  \
+    }                                                                                              \
+    KEEL_INLINE_ type keel_max_##name(type x)                                                      \
+    {                                                                                              \
+        for (uint32_t i = keel_subgroup_size() / 2; i; i /= 2) {                                   \
+            type y = keel_shuffle_##name(x, keel_subgroup_item() ^ i);                             \
+            x = y > x ? y : x;                                                                     \
+        }                                                                                          \
+        return x;                                                                                  \
+    }
+
+KEEL_SUBGROUP_(float, float)
+KEEL_SUBGROUP_(signed, int32_t)
+KEEL_SUBGROUP_(unsigned, uint32_t)
+
+#define KEEL_SUBGROUP_OF_(name, x)                                                                 \
+    _Generic((x),                                                                                  \
+        float: keel_##name##_float,                                                                \
+        int32_t: keel_##name##_signed,                                                             \
+        uint32_t: keel_##name##_unsigned)
+#define keel_subgroup_shuffle(x, item) KEEL_SUBGROUP_OF_(shuffle, x)(x, item)
+#define keel_subgroup_add(x)           KEEL_SUBGROUP_OF_(add, x)(x)
+#define keel_subgroup_min(x)           KEEL_SUBGROUP_OF_(min, x)(x)
+#define keel_subgroup_max(x)           KEEL_SUBGROUP_OF_(max, x)(x)
+#define keel_subgroup_any(p)           (keel_max_unsigned((p) ? 1 : 0) != 0)
+#define keel_subgroup_all(p)           (keel_min_unsigned((p) ? 1 : 0) != 0)
+
+#endif
+
+#endif

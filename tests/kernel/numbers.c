@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that use all of <keel/kernel.h>, compiled for the host and for GPUs.
+#include <keel/kernel.h>
+
+#include "numbers.h"
+
+KEEL_KERNEL(numbers, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(answer_t, out))
+{
+    KEEL_ITEMS
+    {
+        uint64_t i = keel_global_id(0);
+        if (i >= keel_count(in)) continue;
+        float x = in[i].x, y = in[i].y;
+        uint32_t a = in[i].a, b = in[i].b;
+        out[i] = (answer_t){
+            .sqrt = keel_sqrt(x),
+            .exp = keel_exp(x),
+            .exp2 = keel_exp2(x),
+            .log = keel_log(x),
+            .log2 = keel_log2(x),
+            .pow = keel_pow(x, y),
+            .sin = keel_sin(x),
+            .cos = keel_cos(x),
+            .tanh = keel_tanh(x),
+            .erf = keel_erf(x),
+            .rsqrt = keel_rsqrt(x),
+            .fma = keel_fma(x, y, 1.0f),
+            .floor = keel_floor(x),
+            .ceil = keel_ceil(x),
+            .trunc = keel_trunc(x),
+            .rint = keel_rint(x),
+            .min = keel_min(x, y),
+            .max = keel_max(x, y),
+            .quotient = x / y,
+            .half = keel_half_of(x),
+            .from_half = keel_bits_of(keel_float_of_half((keel_half_t)a)),
+            .bfloat = keel_bfloat_of(x),
+            .from_bfloat = keel_bits_of(keel_float_of_bfloat((keel_bfloat_t)a)),
+            .dot_signed = (uint32_t)keel_dot4_signed(a, b, (int32_t)(a ^ b)),
+            .dot_unsigned = keel_dot4_unsigned(a, b, a ^ b),
+        };
+    }
+}
+
+KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t, tally),
+            KEEL_LOCAL(uint32_t, sum, 1))
+{
+    KEEL_ONCE
+    {
+        sum[0] = 0;
+    }
+    KEEL_BARRIER();
+    KEEL_ITEMS
+    {
+        uint32_t x = in[keel_global_id(0)];
+        keel_atomic_add(&tally->sum, x);
+        keel_atomic_min(&tally->least, x);
+        keel_atomic_max(&tally->most, x);
+        keel_atomic_and(&tally->common, x);
+        keel_atomic_or(&tally->any, x);
+        keel_atomic_xor(&tally->odd, x);
+        keel_atomic_min(&tally->least_signed, (int32_t)x);
+        keel_atomic_max(&tally->most_signed, (int32_t)x);
+        keel_atomic_add(&tally->long_sum, (int64_t)x << 8);
+        keel_atomic_min(&tally->long_least, -(int64_t)x);
+        keel_atomic_max(&tally->long_most, (int64_t)x << 20);
+        keel_atomic_or(&tally->long_any, (uint64_t)x << 32);
+        keel_atomic_add_float(&tally->float_sum, (float)(x % 4));
+        uint32_t seen = keel_atomic_load(&tally->first);
+        while (seen < 7) {
+            uint32_t found = keel_atomic_compare(&tally->first, seen, seen + 1);
+            if (found == seen) break;
+            seen = found;
+        }
+        uint32_t before = keel_atomic_exchange(&tally->swapped, x);
+        keel_atomic_add(&tally->long_sum, (int64_t)before << 40);
+        keel_atomic_add(&sum[0], x);
+        uint32_t of_subgroup = keel_subgroup_add(x), most = keel_subgroup_max(x);
+        if (keel_subgroup_item() == keel_subgroup_size() - 1) {
+            keel_atomic_add(&tally->subgroup_sum, of_subgroup);
+            keel_atomic_max(&tally->subgroup_most, most);
+        }
+    }
+    KEEL_BARRIER();
+    KEEL_ONCE
+    {
+        keel_atomic_add(&tally->local_sum, sum[0]);
+    }
+}
+
+// Through workgroup memory, with a variable that outlives a region, on a grid of two dimensions.
+typedef float row_t[17];
+KEEL_KERNEL(transpose, KEEL_GROUP(16, 16), KEEL_IN(float, in), KEEL_OUT(float, out),
+            KEEL_CONSTANTS(uint32_t, n), KEEL_LOCAL(row_t, tile, 16))
+{
+    KEEL_PRIVATE(float, bias);
+    KEEL_ITEMS
+    {
+        keel_mine(bias) = (float)keel_local_index();
+        tile[keel_local_id(1)][keel_local_id(0)] = in[keel_global_id(1) * n + keel_global_id(0)];
+    }
+    KEEL_BARRIER();
+    KEEL_ITEMS
+    {
+        uint64_t x = keel_group_id(1) * keel_group_size(1) + keel_local_id(0);
+        uint64_t y = keel_group_id(0) * keel_group_size(0) + keel_local_id(1);
+        out[y * n + x] = tile[keel_local_id(0)][keel_local_id(1)] + keel_mine(bias);
+    }
+}
