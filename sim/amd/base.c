@@ -56,6 +56,34 @@ void log_line(log_topic_t topic, const char *format, ...)
     if (write(STDERR_FILENO, line, count) < 0) return; // nowhere left to complain
 }
 
+static settings_t settings;
+static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
+
+static uint64_t number(const char *name, uint64_t usual, uint64_t most)
+{
+    const char *text = getenv(name);
+    if (!text || !*text) return usual;
+    char *end;
+    uint64_t value = strtoull(text, &end, 0);
+    if (!*end && value <= most) return value;
+    fprintf(stderr, "sim: %s wants a number up to %llu, not '%s'\n", name, (unsigned long long)most,
+            text);
+    return usual;
+}
+
+static void settings_init(void)
+{
+    settings.seed = number("KEEL_SIM_SEED", 0, UINT64_MAX);
+    settings.threads = (unsigned)number("KEEL_SIM_THREADS", 1, 256);
+    settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 1000000);
+}
+
+const settings_t *sim_settings(void)
+{
+    pthread_once(&settings_once, settings_init);
+    return &settings;
+}
+
 uint64_t clock_ns(void)
 {
     struct timespec now;

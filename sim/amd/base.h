@@ -19,6 +19,14 @@ void log_line(log_topic_t topic, const char *format, ...) __attribute__((format(
 
 bool log_enabled(log_topic_t topic);
 
+// What the environment asks for; read once.
+typedef struct {
+    uint64_t seed;       // KEEL_SIM_SEED: of the random order of everything; 0: no such
+    unsigned threads;    // KEEL_SIM_THREADS: that run one dispatch
+    uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
+} settings_t;
+const settings_t *sim_settings(void);
+
 // Nanoseconds of a clock that never stops; the GPU's own counter runs at 100 MHz beside it.
 uint64_t clock_ns(void);
 static inline uint64_t clock_ticks(void)

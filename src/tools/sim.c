@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: keel sim [--gpus=LIST] [--seed=NUMBER] [--log=LIST] -- PROGRAM [ARGUMENTS]\n"
-    "  --gpus=LIST  gfx900, gfx906, gfx908 or gfx90a, several separated by commas\n"
-    "  --seed=N     run workgroups and waves in the random order that N gives\n"
-    "  --log=LIST   calls, packets, isa: what is written to standard error\n"
-    "  --help       print this\n";
+    "usage: keel sim [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+    "  --gpus=LIST   gfx900, gfx906, gfx908 or gfx90a, several separated by commas\n"
+    "  --seed=N      run packets, workgroups and waves in the random order that N gives\n"
+    "  --threads=N   run workgroups of a dispatch on N threads at once\n"
+    "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
+    "  --log=LIST    calls, packets, isa: what is written to standard error\n"
+    "  --help        print this\n";
 
 // The folder of the libraries, beside this program in its build.
 static bool find_folder(char *folder, size_t size)
@@ -60,6 +62,8 @@ int command_sim(int argc, char **argv)
         }
         if (!option(argv[i], "--gpus=", "KEEL_SIM_GPUS") &&
             !option(argv[i], "--seed=", "KEEL_SIM_SEED") &&
+            !option(argv[i], "--threads=", "KEEL_SIM_THREADS") &&
+            !option(argv[i], "--watchdog=", "KEEL_SIM_WATCHDOG") &&
             !option(argv[i], "--log=", "KEEL_SIM_LOG")) {
             fprintf(stderr, "keel sim: no option is called %s\n%s", argv[i], usage);
             return 2;

@@ -27,7 +27,7 @@ const uint32_t *pool_constant(isa_t *isa, uint64_t value)
     return lanes;
 }
 
-void isa_forget(isa_t *isa)
+void code_forget(isa_t *isa)
 {
     for (unsigned i = 0; i < BLOCK_HASH; i++) {
         while (isa->blocks[i]) {

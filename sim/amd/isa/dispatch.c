@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a dispatch: workgroups one after the other, the waves of a workgroup in turns.
+// Runs a dispatch: workgroups one after the other on each thread, the waves of a workgroup in
+// turns.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,13 +8,7 @@
 #include "amd/base.h"
 #include "amd/isa/state.h"
 
-// The part of a kernel descriptor that matters here, at its offsets.
-typedef struct {
-    int64_t entry;       // of the code, from the descriptor
-    uint32_t resource1;  // float mode
-    uint32_t resource2;  // which scalar registers are filled
-    uint16_t properties; // which of them the user gets
-} descriptor_t;
+__extension__ typedef unsigned __int128 wide_t;
 
 enum { DESCRIPTOR_SIZE = 64, BUDGET = 4096 };
 
@@ -36,7 +31,8 @@ isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host)
 void isa_destroy(isa_t *isa)
 {
     if (!isa) return;
-    isa_forget(isa);
+    crew_destroy(isa->crew);
+    code_forget(isa);
     free(isa->waves);
     free(isa->lds);
     free(isa->scratch);
@@ -50,7 +46,7 @@ const fault_t *isa_fault(const isa_t *isa)
 
 uint64_t isa_count(const isa_t *isa)
 {
-    return isa->count;
+    return isa->count + crew_count(isa->crew);
 }
 
 void isa_shuffle(isa_t *isa, uint64_t seed)
@@ -231,9 +227,12 @@ static void wave_run(wave_t *w, bool traced)
     w->isa->count += count;
 }
 
+// Lets the host do what it has to; true when it wants the dispatch to end.
 static bool stopped(const isa_t *isa)
 {
-    return isa->host.stop && isa->host.stop(isa->host.user);
+    const isa_host_t *host = &isa->host;
+    if (host->meanwhile) host->meanwhile(host->user);
+    return host->stop && host->stop(host->user);
 }
 
 // Gives each wave its turn until all have ended. False on a fault, or when the host wants to stop.
@@ -274,6 +273,8 @@ static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_
     group.items = group.size[0] * group.size[1] * group.size[2];
     group.waves = (group.items + LANES - 1) / LANES;
     memset(isa->lds, 0xa5, dispatch->lds_size);
+    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
+    if (per_lane) memset(isa->scratch, 0xcd, per_lane * LANES * group.waves);
     for (unsigned k = 0; k < group.waves; k++) wave_start(isa, kernel, &group, k);
     return group_run(isa, group.waves);
 }
@@ -283,44 +284,69 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return b ? common_divisor(b, a % b) : a;
 }
 
-// Group n is the first + n step-th, modulo their number: in a random order every step that has no
-// divisor in common with the number reaches them all.
-static bool groups_dispatch(isa_t *isa, const descriptor_t *kernel)
+// In a random order every step that has no divisor in common with the number of workgroups reaches
+// them all.
+static void grid_init(isa_t *isa, grid_t *grid)
 {
     const dispatch_t *dispatch = isa->dispatch;
-    uint64_t counts[3];
+    grid->dispatch = dispatch;
+    grid->total = 1;
     for (unsigned k = 0; k < 3; k++) {
-        counts[k] = ((uint64_t)dispatch->grid[k] + dispatch->group[k] - 1) / dispatch->group[k];
+        grid->counts[k] =
+            ((uint64_t)dispatch->grid[k] + dispatch->group[k] - 1) / dispatch->group[k];
+        grid->total *= grid->counts[k];
     }
-    uint64_t total = counts[0] * counts[1] * counts[2], group = 0, step = 1;
-    if (isa->random) {
-        group = random_below(isa, total);
-        do {
-            step = 1 + random_below(isa, total);
-        } while (common_divisor(step, total) != 1);
+    grid->step = 1;
+    if (!isa->random) return;
+    grid->seed = isa->random;
+    grid->first = random_below(isa, grid->total);
+    do {
+        grid->step = 1 + random_below(isa, grid->total);
+    } while (common_divisor(grid->step, grid->total) != 1);
+}
+
+static bool rooms_prepare(isa_t *isa, const dispatch_t *dispatch)
+{
+    uint64_t items = (uint64_t)dispatch->group[0] * dispatch->group[1] * dispatch->group[2];
+    unsigned waves = (unsigned)((items + LANES - 1) / LANES);
+    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
+    return rooms_grow(isa, waves, per_lane * LANES * waves) ||
+           fail(isa, FAULT_APERTURE, "no memory for its waves");
+}
+
+bool grid_run(isa_t *isa, grid_t *grid)
+{
+    const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
+    isa->fault = (fault_t){0};
+    if (isa->code != dispatch->code) code_forget(isa);
+    isa->code = dispatch->code;
+    bool good = rooms_prepare(isa, dispatch);
+    while (good) {
+        uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
+        if (n >= grid->total) return true;
+        uint64_t group = (uint64_t)(((wide_t)n * grid->step + grid->first) % grid->total);
+        const uint32_t id[3] = {(uint32_t)(group % grid->counts[0]),
+                                (uint32_t)(group / grid->counts[0] % grid->counts[1]),
+                                (uint32_t)(group / grid->counts[0] / grid->counts[1])};
+        good = group_dispatch(isa, &grid->kernel, id) && !stopped(isa);
     }
-    for (uint64_t n = 0; n < total; n++, group = (group + step) % total) {
-        const uint32_t id[3] = {(uint32_t)(group % counts[0]),
-                                (uint32_t)(group / counts[0] % counts[1]),
-                                (uint32_t)(group / counts[0] / counts[1])};
-        if (!group_dispatch(isa, kernel, id)) return false;
-    }
-    return true;
+    atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
+    return false;
 }
 
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
 {
-    descriptor_t kernel;
+    grid_t grid = {0};
     isa->dispatch = dispatch;
     isa->fault = (fault_t){0};
-    if (!descriptor_read(isa, dispatch->kernel, &kernel)) return false;
+    if (!descriptor_read(isa, dispatch->kernel, &grid.kernel)) return false;
     if (dispatch->lds_size > LDS_SIZE_MAX)
         return fail(isa, FAULT_APERTURE, "too much group memory");
-    uint64_t items = (uint64_t)dispatch->group[0] * dispatch->group[1] * dispatch->group[2];
-    unsigned waves = (unsigned)((items + LANES - 1) / LANES);
-    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
-    if (!rooms_grow(isa, waves, per_lane * LANES * waves)) {
-        return fail(isa, FAULT_APERTURE, "no memory for its waves");
-    }
-    return groups_dispatch(isa, &kernel);
+    grid_init(isa, &grid);
+    struct crew *crew = grid.total > 1 ? isa->crew : NULL;
+    crew_start(crew, &grid);
+    bool good = grid_run(isa, &grid);
+    const fault_t *fault = crew_join(crew);
+    if (fault && isa->fault.kind == FAULT_NONE) isa->fault = *fault;
+    return good && !fault;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: runs one kernel dispatch of a GFX9 GPU on the calling thread. It knows neither
-// queues nor the runtime. An interpreter belongs to one thread at a time; several may run at once.
+// The interpreter: runs one kernel dispatch of a GFX9 GPU, on the calling thread and on others that
+// it is told to use. It knows neither queues nor the runtime. An interpreter belongs to one thread
+// at a time; several may run at once.
 #ifndef SIM_AMD_ISA_ISA_H_
 #define SIM_AMD_ISA_ISA_H_
 
@@ -41,6 +42,7 @@ typedef struct {
     uint32_t scratch_size; // per work-item
     uint64_t kernel;       // address of the kernel descriptor
     uint64_t kernarg, packet, queue, id;
+    uint64_t code; // what was decoded under another number is forgotten
 } dispatch_t;
 
 typedef struct isa isa_t;
@@ -49,6 +51,7 @@ typedef struct isa isa_t;
 typedef struct {
     void (*interrupt)(void *user, uint32_t event); // s_sendmsg(MSG_INTERRUPT): wake this event
     bool (*stop)(void *user);                      // true: leave the dispatch, asked now and then
+    void (*meanwhile)(void *user); // called now and then, by the thread that dispatches only
     void *user;
 } isa_host_t;
 
@@ -60,15 +63,19 @@ void isa_destroy(isa_t *isa);
 // length in random order. Seed 0: in order, each wave as far as it gets.
 void isa_shuffle(isa_t *isa, uint64_t seed);
 
+// Runs the workgroups of a dispatch on so many threads at once; more than one are made here and
+// end with the interpreter. False when they cannot be had: then it runs on fewer.
+bool isa_threads(isa_t *isa, unsigned count);
+
 // Runs until the last wave has ended. False on a fault, which isa_fault then describes, and when
 // host->stop said so, with FAULT_NONE.
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch);
 const fault_t *isa_fault(const isa_t *isa);
 
-// Forgets decoded code: what an instruction cache invalidation does.
-void isa_forget(isa_t *isa);
-
-// Instructions run since creation, each counted once per wave.
+// Instructions run since creation, each counted once per wave. Not while a dispatch runs.
 uint64_t isa_count(const isa_t *isa);
+
+// The name of the kernel whose descriptor is at an address, or the address.
+void kernel_name(uint64_t address, char *out, size_t size);
 
 #endif

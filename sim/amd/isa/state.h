@@ -3,6 +3,8 @@
 #ifndef SIM_AMD_ISA_STATE_H_
 #define SIM_AMD_ISA_STATE_H_
 
+#include <stdatomic.h>
+
 #include "amd/isa/isa.h"
 #include "amd/isa/wave.h"
 
@@ -61,7 +63,7 @@ struct isa {
     span_t span[SPAN_CACHE]; // recently used memory, good while span_generation is current
     uint64_t span_generation;
     unsigned span_next;
-    uint64_t code_generation; // of the map, when code was decoded
+    uint64_t code; // of the dispatch that code was decoded for
     fault_t fault;
     uint64_t count;
     uint64_t random; // state of the random order; 0 for none
@@ -70,7 +72,40 @@ struct isa {
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;
     const dispatch_t *dispatch; // borrowed while it runs
+    struct crew *crew;          // owned; NULL: no other threads
 };
+
+// The part of a kernel descriptor that matters here, at its offsets.
+typedef struct {
+    int64_t entry;       // of the code, from the descriptor
+    uint32_t resource1;  // float mode
+    uint32_t resource2;  // which scalar registers are filled
+    uint16_t properties; // which of them the user gets
+} descriptor_t;
+
+// The workgroups of a dispatch, of which every thread takes one after the other. The n-th is
+// number first + n step, modulo their number.
+typedef struct {
+    const dispatch_t *dispatch;
+    descriptor_t kernel;
+    uint64_t counts[3], total, first, step;
+    atomic_ullong next; // to be taken
+    uint64_t seed;      // 0: no random order
+} grid_t;
+
+// Runs workgroups until none is left. False on a fault or when the host says stop; then the others
+// take no more either.
+bool grid_run(isa_t *isa, grid_t *grid);
+
+// Lets the crew run workgroups too; crew_join waits until it has stopped, and gives the fault of
+// one of them, else NULL. Neither does anything without a crew.
+void crew_start(struct crew *crew, grid_t *grid);
+const fault_t *crew_join(struct crew *crew);
+void crew_destroy(struct crew *crew);
+uint64_t crew_count(const struct crew *crew);
+
+// Forgets decoded code.
+void code_forget(isa_t *isa);
 
 // The tables of a GPU, ENC_COUNT of them; made once.
 const opcode_t (*opcode_tables(gfx_t gfx))[ENCODING_OPS];
@@ -90,9 +125,6 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code);
 
 // 64 lanes of a constant, and 64 more of its upper word; NULL when memory is short.
 const uint32_t *pool_constant(isa_t *isa, uint64_t value);
-
-// The name of the kernel whose descriptor is at an address, or the address.
-void kernel_name(uint64_t address, char *out, size_t size);
 
 // Records the first fault, logs it, and stops the wave. Always NULL.
 const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const char *format, ...)

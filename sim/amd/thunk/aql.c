@@ -1,235 +1,354 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packet processor of a compute queue. Packets are taken in order and each ends before the next
-// begins, which is one of the orders that packets without the barrier bit allow.
-#include "amd/thunk/thunk.h"
+// The packet processor of a compute queue.
+//
+// Packets are launched in order, unless the queue shuffles them, and end in any order. One with the
+// barrier bit is launched when all before it have ended; a barrier packet keeps those after it back
+// until it is over. The queue's own thread runs a dispatch itself and looks, now and then, whether
+// the next packet may be launched beside it: that one gets a thread of its own. So a kernel may
+// wait for one behind it, and a queue whose packets come one by one needs no second thread.
+//
+//     retired            next               written
+//        | launched, some ended | not launched |
+//
+// The ring's slot is free again, and the read index moves, once all packets up to it have ended:
+// kernels look into their packet while they run.
+#include <pthread.h>
+#include <stdlib.h>
 
-#include <hsa/hsa_ext_amd.h>
+#include "amd/thunk/packet.h"
 
-enum { PACKET_SIZE = 64, FORMAT_PM4 = 1 };
+enum { FLIGHT_MAX = 8, WINDOW = 64, SHUFFLE_WINDOW = 8 };
 
-// What became of a packet.
-typedef enum { PACKET_DONE, PACKET_FAILED, PACKET_STOPPED } outcome_t;
+// One dispatch that runs. The first is that of the queue's own thread.
+typedef struct {
+    struct processor *processor;
+    isa_t *isa; // owned
+    pthread_t thread;
+    bool threaded;
+    bool over;               // under the lock: the thread shall end
+    _Atomic uint64_t packet; // that runs; UINT64_MAX: none
+    _Atomic uint64_t since;  // clock_ns when it began
+} flight_t;
 
-// A signal in memory that the queue's node may touch, else NULL.
-static amd_signal_t *signal_of(const queue_t *queue, hsa_signal_t signal)
+typedef struct processor {
+    queue_t *queue;
+    uint64_t retired, next;
+    uint64_t launched; // bit n: packet next + n, which was taken before those in front of it
+    atomic_bool ended[WINDOW]; // by number modulo WINDOW, from retired on
+    atomic_uint flying;
+    uint64_t rung; // the doorbell as it was
+    bool awake;    // it has rung and packets may be left
+    bool gone;     // the queue has failed or shall end
+    unsigned patience;
+    uint64_t random;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    flight_t flights[FLIGHT_MAX];
+} processor_t;
+
+static uint8_t *packet_at(const queue_t *queue, uint64_t id)
 {
-    return map_bytes(signal.handle, sizeof(amd_signal_t), queue->node);
+    return queue->ring + id % (queue->size / PACKET_SIZE) * PACKET_SIZE;
 }
 
-static outcome_t fail(queue_t *queue, uint64_t error)
+// Acquire: pairs with the release of whoever wrote the packet.
+static uint16_t header_at(const queue_t *queue, uint64_t id)
 {
-    queue_fail(queue, error);
-    return PACKET_FAILED;
+    return __atomic_load_n((uint16_t *)packet_at(queue, id), __ATOMIC_ACQUIRE);
 }
 
-static uint64_t error_of(fault_kind_t kind)
+// The number of packets that the queue has been told of.
+static uint64_t announced(processor_t *p)
 {
-    switch (kind) {
-    case FAULT_INSTRUCTION: return QUEUE_ERROR_INSTRUCTION;
-    case FAULT_TRAP: return QUEUE_ERROR_TRAP;
-    default: return QUEUE_ERROR_APERTURE;
-    }
+    const queue_t *queue = p->queue;
+    // Acquire, both: pairs with the releases of whoever writes packets.
+    uint64_t doorbell = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
+    p->awake = p->awake || doorbell != p->rung;
+    p->rung = doorbell;
+    if (!p->awake) return 0;
+    // Packets up to the number in the doorbell are there, even if the index is seen late.
+    uint64_t written = __atomic_load_n(queue->write_index, __ATOMIC_ACQUIRE);
+    uint64_t count = doorbell + 1 > written ? doorbell + 1 : written;
+    if (count <= p->next) p->awake = false;
+    return count;
 }
 
-// Zero when a dispatch is as it should be.
-static uint64_t dispatch_error(const dispatch_t *dispatch, unsigned dimensions)
+static bool is_barred(uint16_t header)
 {
-    uint64_t items = 1;
-    if (dimensions < 1 || dimensions > 3) return QUEUE_ERROR_DIMENSIONS;
-    for (unsigned k = 0; k < 3; k++) {
-        if (!dispatch->grid[k] || !dispatch->group[k]) return QUEUE_ERROR_DIMENSIONS;
-        items *= dispatch->group[k];
-        if (items > WORKGROUP_SIZE_MAX) return QUEUE_ERROR_GROUP_SIZE;
-    }
-    if (!dispatch->kernel) return QUEUE_ERROR_CODE;
-    return dispatch->lds_size > LDS_SIZE_MAX ? QUEUE_ERROR_GROUP_MEMORY : 0;
+    return header >> HSA_PACKET_HEADER_BARRIER & 1;
 }
 
-static outcome_t run_dispatch(queue_t *queue, const hsa_kernel_dispatch_packet_t *packet,
-                              uint64_t id)
+static bool is_dispatch(uint16_t header)
 {
-    unsigned dimensions = packet->setup & 3;
-    const dispatch_t dispatch = {
-        .grid = {packet->grid_size_x, dimensions > 1 ? packet->grid_size_y : 1,
-                 dimensions > 2 ? packet->grid_size_z : 1},
-        .group = {packet->workgroup_size_x, dimensions > 1 ? packet->workgroup_size_y : 1,
-                  dimensions > 2 ? packet->workgroup_size_z : 1},
-        .lds_size = packet->group_segment_size,
-        .scratch_size = packet->private_segment_size,
-        .kernel = packet->kernel_object,
-        .kernarg = (uint64_t)(uintptr_t)packet->kernarg_address,
-        .packet = (uint64_t)(uintptr_t)packet,
-        .queue = (uint64_t)(uintptr_t)queue->shared,
-        .id = id,
-    };
-    log_line(LOG_PACKETS,
-             "queue %llu, packet %llu: dispatch of 0x%llx, %u x %u x %u by %u x %u x %u",
-             (unsigned long long)queue->id, (unsigned long long)id,
-             (unsigned long long)dispatch.kernel, dispatch.grid[0], dispatch.grid[1],
-             dispatch.grid[2], dispatch.group[0], dispatch.group[1], dispatch.group[2]);
-    uint64_t error = dispatch_error(&dispatch, dimensions);
-    if (error) return fail(queue, error);
-    uint64_t generation = atomic_load(&code_generation);
-    if (queue->code_generation != generation) {
-        isa_forget(queue->isa);
-        queue->code_generation = generation;
-    }
-    if (isa_dispatch(queue->isa, &dispatch)) return PACKET_DONE;
-    const fault_t *fault = isa_fault(queue->isa);
-    if (fault->kind == FAULT_NONE) return PACKET_STOPPED;
-    if (fault->kind == FAULT_MEMORY) {
-        queue_memory_fault(queue, fault->address);
-        return PACKET_FAILED;
-    }
-    return fail(queue, error_of(fault->kind));
+    return (header & 0xff) == HSA_PACKET_TYPE_KERNEL_DISPATCH;
 }
 
-// Acquire: pairs with the release of whoever changes the signal; its writes are then to be seen.
-static int64_t signal_value(const amd_signal_t *signal)
+static uint64_t random_below(processor_t *p, uint64_t bound)
 {
-    return __atomic_load_n(&signal->value, __ATOMIC_ACQUIRE);
+    p->random ^= p->random << 13;
+    p->random ^= p->random >> 7;
+    p->random ^= p->random << 17;
+    return (p->random >> 11) % bound;
 }
 
-static outcome_t run_barrier(queue_t *queue, const hsa_barrier_and_packet_t *packet, bool all)
+// One of the dispatches that may run now, any of them. It sometimes waits for more to choose from.
+static uint64_t choose_any(processor_t *p, uint64_t count)
 {
-    const amd_signal_t *waits[5];
-    unsigned count = 0, idle = 0;
-    for (unsigned k = 0; k < 5; k++) {
-        if (!packet->dep_signal[k].handle) continue;
-        waits[count] = signal_of(queue, packet->dep_signal[k]);
-        if (!waits[count++]) {
-            queue_memory_fault(queue, packet->dep_signal[k].handle);
-            return PACKET_FAILED;
-        }
+    uint64_t choices[SHUFFLE_WINDOW];
+    unsigned found = 0;
+    for (uint64_t id = p->next; id < count && id < p->next + SHUFFLE_WINDOW; id++) {
+        uint16_t header = header_at(p->queue, id);
+        if (p->launched >> (id - p->next) & 1) continue;
+        if (!is_dispatch(header) || (is_barred(header) && id > p->next)) break;
+        choices[found++] = id;
     }
-    log_line(LOG_PACKETS, "queue %llu: barrier-%s on %u signals", (unsigned long long)queue->id,
-             all ? "and" : "or", count);
-    for (;;) {
-        unsigned zero = 0;
-        for (unsigned k = 0; k < count; k++) zero += signal_value(waits[k]) == 0;
-        if (all ? zero == count : zero || !count) return PACKET_DONE;
-        if (queue_idle(queue, &idle)) return PACKET_STOPPED;
-    }
+    if (!found) return UINT64_MAX;
+    if (found < SHUFFLE_WINDOW && p->patience++ < random_below(p, 8)) return UINT64_MAX;
+    p->patience = 0;
+    return choices[random_below(p, found)];
 }
 
-static bool holds(hsa_signal_condition32_t condition, int64_t value, int64_t wanted)
+// The packet to launch now, UINT64_MAX for none.
+static uint64_t choose(processor_t *p)
 {
-    switch (condition) {
-    case HSA_SIGNAL_CONDITION_EQ: return value == wanted;
-    case HSA_SIGNAL_CONDITION_NE: return value != wanted;
-    case HSA_SIGNAL_CONDITION_LT: return value < wanted;
-    default: return value >= wanted;
-    }
+    uint64_t count = announced(p);
+    if (p->next >= count || p->next >= p->retired + WINDOW - SHUFFLE_WINDOW) return UINT64_MAX;
+    uint16_t header = header_at(p->queue, p->next);
+    if ((header & 0xff) == HSA_PACKET_TYPE_INVALID) return UINT64_MAX;
+    if (is_barred(header) && atomic_load(&p->flying)) return UINT64_MAX;
+    return p->random && is_dispatch(header) ? choose_any(p, count) : p->next;
 }
 
-static outcome_t run_barrier_value(queue_t *queue, const hsa_amd_barrier_value_packet_t *packet)
+static void mark_launched(processor_t *p, uint64_t id)
 {
-    unsigned idle = 0;
-    if (!packet->signal.handle) return PACKET_DONE;
-    const amd_signal_t *signal = signal_of(queue, packet->signal);
-    if (!signal) {
-        queue_memory_fault(queue, packet->signal.handle);
-        return PACKET_FAILED;
+    p->launched |= 1ull << (id - p->next);
+    while (p->launched & 1) {
+        p->launched >>= 1;
+        p->next++;
     }
-    log_line(LOG_PACKETS, "queue %llu: barrier on a value", (unsigned long long)queue->id);
-    while (!holds(packet->cond, signal_value(signal) & packet->mask, packet->value)) {
-        if (queue_idle(queue, &idle)) return PACKET_STOPPED;
-    }
-    return PACKET_DONE;
+    atomic_store(&p->queue->waiting_since, 0);
 }
 
-// The runtime uses command buffers of the older kind to invalidate caches.
-static outcome_t run_pm4(queue_t *queue, const uint32_t *packet)
+// Release: whoever sees the index may write the packets anew.
+static void retire(processor_t *p)
 {
-    enum { PM4_NOP = 0x10, PM4_ACQUIRE_MEM = 0x58 };
-    uint64_t address = (packet[2] & ~3u) | (uint64_t)(packet[3] & 0xffff) << 32;
-    uint32_t count = packet[4] & 0xfffff;
-    const uint32_t *words = map_bytes(address, 4ull * count, queue->node);
-    if (!words) {
-        queue_memory_fault(queue, address);
-        return PACKET_FAILED;
-    }
-    for (uint32_t k = 0; k < count; k += (words[k] >> 16 & 0x3fff) + 2) {
-        unsigned operation = words[k] >> 8 & 0xff;
-        if (words[k] >> 30 != 3 || (operation != PM4_NOP && operation != PM4_ACQUIRE_MEM)) {
-            log_line(LOG_ERROR, "queue %llu: PM4 word %08x is not modelled",
-                     (unsigned long long)queue->id, words[k]);
-            return fail(queue, QUEUE_ERROR_VENDOR_PACKET);
-        }
-        if (operation == PM4_ACQUIRE_MEM) atomic_fetch_add(&code_generation, 1);
-    }
-    return PACKET_DONE;
-}
-
-static outcome_t run_packet(queue_t *queue, void *packet, uint16_t header, uint64_t id)
-{
-    switch (header & 0xff) {
-    case HSA_PACKET_TYPE_KERNEL_DISPATCH: return run_dispatch(queue, packet, id);
-    case HSA_PACKET_TYPE_BARRIER_AND: return run_barrier(queue, packet, true);
-    case HSA_PACKET_TYPE_BARRIER_OR: return run_barrier(queue, packet, false);
-    case HSA_PACKET_TYPE_VENDOR_SPECIFIC:
-        switch (((const uint8_t *)packet)[2]) {
-        case HSA_AMD_PACKET_TYPE_BARRIER_VALUE: return run_barrier_value(queue, packet);
-        case FORMAT_PM4: return run_pm4(queue, packet);
-        default: return fail(queue, QUEUE_ERROR_VENDOR_PACKET);
-        }
-    default: return fail(queue, QUEUE_ERROR_PACKET);
+    queue_t *queue = p->queue;
+    while (p->retired < p->next && atomic_exchange(&p->ended[p->retired % WINDOW], false)) {
+        __atomic_store_n((uint16_t *)packet_at(queue, p->retired), HSA_PACKET_TYPE_INVALID,
+                         __ATOMIC_RELEASE);
+        __atomic_store_n(queue->read_index, ++p->retired, __ATOMIC_RELEASE);
     }
 }
 
 // Every packet has its completion signal in the same place.
-static outcome_t complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
+static hsa_signal_t completion(const queue_t *queue, uint64_t id)
 {
-    if (!handle.handle) return PACKET_DONE;
-    amd_signal_t *signal = signal_of(queue, handle);
-    if (!signal) {
-        queue_memory_fault(queue, handle.handle);
-        return PACKET_FAILED;
+    return ((const hsa_barrier_and_packet_t *)packet_at(queue, id))->completion_signal;
+}
+
+// From here on the packet counts as running.
+static void flight_begin(flight_t *flight, uint64_t id)
+{
+    mark_launched(flight->processor, id);
+    atomic_fetch_add(&flight->processor->flying, 1);
+    atomic_store(&flight->since, clock_ns());
+    atomic_store(&flight->packet, id);
+}
+
+// Runs a dispatch. On the queue's own thread it is retired before its signal tells of it.
+static bool flight_run(flight_t *flight, uint64_t id)
+{
+    processor_t *p = flight->processor;
+    queue_t *queue = p->queue;
+    uint64_t start = clock_ticks();
+    outcome_t outcome = packet_dispatch(queue, flight->isa, packet_at(queue, id), id);
+    if (outcome == PACKET_DONE) {
+        hsa_signal_t done = completion(queue, id);
+        if (!flight->threaded) {
+            atomic_store(&p->ended[id % WINDOW], true);
+            retire(p);
+        }
+        outcome = packet_complete(queue, done, start);
+        if (flight->threaded) atomic_store(&p->ended[id % WINDOW], true);
     }
-    if (queue->shared->queue_properties & AMD_QUEUE_PROPERTIES_ENABLE_PROFILING) {
-        signal->start_ts = start;
-        signal->end_ts = clock_ticks();
+    atomic_store(&flight->packet, UINT64_MAX);
+    atomic_fetch_sub(&p->flying, 1);
+    return outcome == PACKET_DONE;
+}
+
+static void *flight_main(void *argument)
+{
+    flight_t *flight = argument;
+    processor_t *p = flight->processor;
+    pthread_mutex_lock(&p->lock);
+    for (;;) {
+        while (atomic_load(&flight->packet) == UINT64_MAX && !flight->over) {
+            pthread_cond_wait(&p->wake, &p->lock);
+        }
+        if (flight->over) break;
+        pthread_mutex_unlock(&p->lock);
+        flight_run(flight, atomic_load(&flight->packet));
+        pthread_mutex_lock(&p->lock);
     }
-    // Who waits may free the signal as soon as it has counted down.
-    uint64_t mailbox = signal->event_mailbox_ptr;
-    uint32_t event = signal->event_id;
-    // Release: pairs with the acquire of whoever waits for the packet.
-    __atomic_fetch_sub(&signal->value, 1, __ATOMIC_ACQ_REL);
-    if (mailbox) {
-        uint64_t *box = map_bytes(mailbox, sizeof *box, queue->node);
-        if (box) __atomic_store_n(box, event, __ATOMIC_RELEASE); // read after the interrupt
-        event_interrupt(event);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+// A flight with a thread that does nothing, made when there is none; NULL when all are busy.
+static flight_t *flight_idle(processor_t *p)
+{
+    for (unsigned k = 1; k < FLIGHT_MAX; k++) {
+        flight_t *flight = &p->flights[k];
+        if (flight->threaded && atomic_load(&flight->packet) != UINT64_MAX) continue;
+        if (flight->threaded) return flight;
+        flight->isa = queue_isa(p->queue, NULL);
+        flight->threaded =
+            flight->isa && !pthread_create(&flight->thread, NULL, flight_main, flight);
+        if (flight->threaded) return flight;
+        isa_destroy(flight->isa);
+        flight->isa = NULL;
+        return NULL;
     }
-    return PACKET_DONE;
+    return NULL;
+}
+
+// Launches a dispatch on a thread of its own; false when none is to be had.
+static bool launch_beside(processor_t *p, uint64_t id)
+{
+    flight_t *flight = flight_idle(p);
+    if (!flight) return false;
+    pthread_mutex_lock(&p->lock);
+    flight_begin(flight, id);
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    return true;
+}
+
+// Does what a packet that is no dispatch wants; false when it cannot be done now.
+static bool try_other(processor_t *p, uint64_t id, uint16_t header)
+{
+    queue_t *queue = p->queue;
+    uint64_t start = clock_ticks();
+    outcome_t outcome = packet_try(queue, packet_at(queue, id), header);
+    if (outcome == PACKET_WAITS) return false;
+    if (outcome == PACKET_DONE) {
+        hsa_signal_t done = completion(queue, id);
+        mark_launched(p, id);
+        atomic_store(&p->ended[id % WINDOW], true);
+        retire(p);
+        outcome = packet_complete(queue, done, start);
+    }
+    p->gone = outcome != PACKET_DONE;
+    return true;
+}
+
+// Launches the next packet, or does it. False when there is none that may be.
+static bool step(processor_t *p, bool beside)
+{
+    if (p->gone || atomic_load(&p->queue->failed)) return false;
+    retire(p);
+    uint64_t id = choose(p);
+    if (id == UINT64_MAX) return false;
+    uint16_t header = header_at(p->queue, id);
+    if (!is_dispatch(header)) return try_other(p, id, header);
+    if (beside) return launch_beside(p, id);
+    flight_begin(&p->flights[0], id);
+    if (!flight_run(&p->flights[0], id)) p->gone = true;
+    return true;
+}
+
+// Tells the watchdog since when a packet is there that is not launched.
+static void note_waiting(processor_t *p)
+{
+    queue_t *queue = p->queue;
+    bool written = __atomic_load_n(queue->write_index, __ATOMIC_RELAXED) > p->next;
+    atomic_store(&queue->waiting, p->next);
+    if (!written) {
+        atomic_store(&queue->waiting_since, 0);
+    } else if (!atomic_load(&queue->waiting_since)) {
+        atomic_store(&queue->waiting_since, clock_ns());
+    }
+    atomic_store(&queue->waiting_rung, p->awake);
+}
+
+// Short kernels end before another thread has woken up.
+static void meanwhile(void *user)
+{
+    enum { SHORT_NS = 100000 };
+    processor_t *p = ((queue_t *)user)->processor;
+    if (clock_ns() - atomic_load(&p->flights[0].since) < SHORT_NS) return;
+    while (step(p, true)) continue;
+}
+
+static bool processor_init(processor_t *p, queue_t *queue)
+{
+    p->queue = queue;
+    p->rung = UINT64_MAX;
+    p->random = sim_settings()->seed;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+        p->flights[k].processor = p;
+        atomic_init(&p->flights[k].packet, UINT64_MAX);
+    }
+    queue->processor = p;
+    p->flights[0].isa = queue_isa(queue, meanwhile);
+    return p->flights[0].isa && isa_threads(p->flights[0].isa, sim_settings()->threads);
+}
+
+static void processor_finish(processor_t *p)
+{
+    pthread_mutex_lock(&p->lock);
+    for (unsigned k = 1; k < FLIGHT_MAX; k++) p->flights[k].over = true;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+        if (p->flights[k].threaded) pthread_join(p->flights[k].thread, NULL);
+        isa_destroy(p->flights[k].isa);
+    }
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+}
+
+bool aql_create(queue_t *queue)
+{
+    processor_t *p = calloc(1, sizeof *p);
+    if (!p || processor_init(p, queue)) return p != NULL;
+    aql_destroy(queue);
+    return false;
+}
+
+void aql_destroy(queue_t *queue)
+{
+    if (!queue->processor) return;
+    processor_finish(queue->processor);
+    free(queue->processor);
+    queue->processor = NULL;
 }
 
 void aql_run(queue_t *queue)
 {
-    uint64_t read = 0, rung = UINT64_MAX, count = queue->size / PACKET_SIZE;
-    bool awake = false;
+    processor_t *p = queue->processor;
     unsigned idle = 0;
-    for (;;) {
-        // Acquire, here and below: pairs with the releases of whoever writes packets.
-        uint64_t doorbell = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
-        awake = awake || doorbell != rung;
-        rung = doorbell;
-        // Packets up to the number in the doorbell are there, even if the index is seen late.
-        bool announced = doorbell != UINT64_MAX && doorbell >= read;
-        if (!announced && read >= __atomic_load_n(queue->write_index, __ATOMIC_ACQUIRE))
-            awake = false;
-        uint8_t *packet = queue->ring + read % count * PACKET_SIZE;
-        uint16_t header = __atomic_load_n((uint16_t *)packet, __ATOMIC_ACQUIRE);
-        if (!awake || (header & 0xff) == HSA_PACKET_TYPE_INVALID) {
-            if (queue_idle(queue, &idle)) return;
+    while (!p->gone) {
+        if (step(p, false)) {
+            idle = 0;
             continue;
         }
-        idle = 0;
-        uint64_t start = clock_ticks();
-        if (run_packet(queue, packet, header, read) != PACKET_DONE) return;
-        hsa_signal_t done = ((hsa_barrier_and_packet_t *)packet)->completion_signal;
-        __atomic_store_n((uint16_t *)packet, HSA_PACKET_TYPE_INVALID, __ATOMIC_RELEASE);
-        // Release: whoever sees the index may write the packet anew.
-        __atomic_store_n(queue->read_index, ++read, __ATOMIC_RELEASE);
-        if (complete(queue, done, start) != PACKET_DONE) return;
+        note_waiting(p);
+        if (queue_idle(queue, &idle)) return;
     }
+}
+
+void aql_watch(const queue_t *queue, uint64_t before, watch_fn *report)
+{
+    const processor_t *p = queue->processor;
+    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+        uint64_t id = atomic_load(&p->flights[k].packet), since = atomic_load(&p->flights[k].since);
+        if (id != UINT64_MAX && since && since < before) report(queue, id, since, NULL);
+    }
+    uint64_t since = atomic_load(&queue->waiting_since);
+    if (!since || since >= before) return;
+    const char *why = atomic_load(&queue->waiting_rung) ? NULL : "the doorbell was not rung for it";
+    report(queue, atomic_load(&queue->waiting), since, why);
 }

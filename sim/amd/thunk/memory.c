@@ -26,6 +26,9 @@ typedef struct block {
     unsigned mapped_count;
 } block_t;
 
+// What fresh memory is filled with: no number, no address, no character.
+enum { POISON = 0xdb, POISON_MAX = 256 << 20 };
+
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
 
 static const uint64_t alias_size = 1ull << 40;
@@ -104,6 +107,18 @@ static void bytes_free(const block_t *block)
     }
 }
 
+// Blocks are few, and the program is about to end: who holds the lock lets go of it.
+bool memory_is_hidden(uint64_t address, unsigned *out_node)
+{
+    pthread_mutex_lock(&lock);
+    const block_t *block = block_find(address);
+    bool hidden =
+        block && gpu_is(block->node) && (uint64_t)(uintptr_t)block->bytes != block->address;
+    if (hidden) *out_node = block->node;
+    pthread_mutex_unlock(&lock);
+    return hidden;
+}
+
 static uint64_t vram_size(unsigned node)
 {
     HsaNodeProperties properties;
@@ -133,6 +148,8 @@ HSAKMT_STATUS hsaKmtAllocMemory(HSAuint32 node, HSAuint64 size, HsaMemFlags flag
         if (block.bytes && visible) bytes_free(&block);
         return HSAKMT_STATUS_NO_MEMORY;
     }
+    // Scratch that the runtime reserves is never used, and to fill gigabytes takes too long.
+    if (!flags.ui32.Scratch) memset(block.bytes, POISON, size < POISON_MAX ? size : POISON_MAX);
     *out = visible;
     return HSAKMT_STATUS_SUCCESS;
 }

@@ -13,6 +13,7 @@ enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * sizeof(uint64_t) };
 typedef struct {
     queue_t *queue; // owned
     pthread_t thread;
+    bool ending;
 } slot_t;
 
 static slot_t slots[QUEUE_MAX]; // by number; 0 is none
@@ -33,6 +34,7 @@ static void wait_for_end(queue_t *queue)
 
 void queue_fail(queue_t *queue, uint64_t error)
 {
+    atomic_store(&queue->failed, true);
     log_line(LOG_ERROR, "queue %llu: error 0x%llx", (unsigned long long)queue->id,
              (unsigned long long)error);
     if (queue->shared && queue->shared->queue_inactive_signal.handle) {
@@ -48,6 +50,7 @@ void queue_fail(queue_t *queue, uint64_t error)
 void queue_memory_fault(queue_t *queue, uint64_t address)
 {
     if (event_memory_fault(queue->node, address)) {
+        atomic_store(&queue->failed, true);
         wait_for_end(queue);
     } else {
         queue_fail(queue, QUEUE_ERROR_APERTURE);
@@ -57,7 +60,7 @@ void queue_memory_fault(queue_t *queue, uint64_t address)
 static void *queue_thread(void *argument)
 {
     queue_t *queue = argument;
-    if (queue->isa) {
+    if (queue->processor) {
         aql_run(queue);
     } else {
         sdma_run(queue);
@@ -75,10 +78,27 @@ static bool stop(void *user)
     return atomic_load_explicit(&((queue_t *)user)->stop, memory_order_relaxed);
 }
 
+isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue))
+{
+    const isa_host_t host = {interrupt, stop, meanwhile, queue};
+    isa_t *isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
+    if (isa) isa_shuffle(isa, sim_settings()->seed);
+    return isa;
+}
+
+void queue_each(void (*visit)(queue_t *queue))
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned id = 1; id < QUEUE_MAX; id++) {
+        if (slots[id].queue && !slots[id].ending) visit(slots[id].queue);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static void queue_destroy(queue_t *queue)
 {
     if (!queue) return;
-    isa_destroy(queue->isa);
+    aql_destroy(queue);
     free(queue);
 }
 
@@ -102,15 +122,11 @@ static bool queue_connect(queue_t *queue, HsaQueueResource *resource)
         resource->Queue_write_ptr_aql = (HSAuint64 *)queue->write_index;
         return true;
     }
-    const isa_host_t host = {interrupt, stop, queue};
     queue->read_index = (uint64_t *)resource->Queue_read_ptr_aql;
     queue->write_index = (uint64_t *)resource->Queue_write_ptr_aql;
     queue->shared =
         (amd_queue_t *)((char *)queue->read_index - offsetof(amd_queue_t, read_dispatch_id));
-    queue->isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
-    const char *seed = getenv("KEEL_SIM_SEED");
-    if (queue->isa && seed) isa_shuffle(queue->isa, strtoull(seed, NULL, 0));
-    return queue->isa != NULL;
+    return aql_create(queue);
 }
 
 static bool queue_start(queue_t *queue, HsaQueueResource *resource)
@@ -144,11 +160,13 @@ HSAKMT_STATUS hsaKmtCreateQueue(CREATE_PARAMETERS)
     queue->type = type;
     queue->ring = ring;
     queue->size = size;
+    queue->reported = UINT64_MAX;
     pthread_mutex_lock(&lock);
     bool started = queue_start(queue, resource);
     pthread_mutex_unlock(&lock);
     log_line(LOG_CALLS, "CreateQueue: node %u, type %d, %llu bytes: %s", node, (int)type,
              (unsigned long long)size, started ? "started" : "refused");
+    if (started) watchdog_start();
     if (!started) queue_destroy(queue);
     return started ? HSAKMT_STATUS_SUCCESS : HSAKMT_STATUS_OUT_OF_RESOURCES;
 }
@@ -161,7 +179,8 @@ static bool queue_known(HSA_QUEUEID id)
 HSAKMT_STATUS hsaKmtDestroyQueue(HSA_QUEUEID id)
 {
     pthread_mutex_lock(&lock);
-    slot_t slot = queue_known(id) ? slots[id] : (slot_t){0};
+    slot_t slot = queue_known(id) && !slots[id].ending ? slots[id] : (slot_t){0};
+    if (slot.queue) slots[id].ending = true;
     pthread_mutex_unlock(&lock);
     if (!slot.queue) return HSAKMT_STATUS_INVALID_HANDLE;
     atomic_store(&slot.queue->stop, true);

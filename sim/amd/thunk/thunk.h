@@ -48,15 +48,40 @@ typedef struct {
     uint64_t size;                                 // of the ring, in bytes
     uint64_t *doorbell, *read_index, *write_index; // borrowed
     uint64_t own_index[2];
-    amd_queue_t *shared; // borrowed; NULL for a copy engine
-    isa_t *isa;          // owned; NULL for a copy engine
-    uint64_t code_generation;
+    amd_queue_t *shared;         // borrowed; NULL for a copy engine
+    struct processor *processor; // owned; of packets; NULL for a copy engine
     atomic_bool stop;
+    atomic_bool failed;             // it has reported an error
+    _Atomic uint64_t waiting;       // the next packet, which has been there
+    _Atomic uint64_t waiting_since; // since then (clock_ns; 0: it is not there)
+    atomic_bool waiting_rung;       // and the doorbell was rung
+    uint64_t reported;              // by the watchdog, under the lock of queues
 } queue_t;
 
 // The engines: they run until the queue is told to stop.
+bool aql_create(queue_t *queue);
 void aql_run(queue_t *queue);
+void aql_destroy(queue_t *queue);
 void sdma_run(queue_t *queue);
+
+// Reports packets that have run, or waited, since before a time. why is NULL unless it is known.
+typedef void watch_fn(const queue_t *queue, uint64_t packet, uint64_t since, const char *why);
+void aql_watch(const queue_t *queue, uint64_t before, watch_fn *report);
+
+// Calls a function for every queue, which none of them ends meanwhile.
+void queue_each(void (*visit)(queue_t *queue));
+
+// An interpreter for dispatches of the queue; NULL when memory is short. meanwhile may be NULL.
+isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue));
+
+// Starts the thread that reports packets that do not end, once.
+void watchdog_start(void);
+
+// Has accesses of the host to memory of a GPU reported before they kill it, once.
+void guard_start(void);
+
+// What a GPU's memory is at an address that the host may not touch; false when there is none.
+bool memory_is_hidden(uint64_t address, unsigned *out_node);
 
 // Waits a little; true when the queue shall stop.
 bool queue_idle(queue_t *queue, unsigned *count);

@@ -122,6 +122,7 @@ static bool node_is(unsigned node)
 HSAKMT_STATUS hsaKmtOpenKFD(void)
 {
     log_line(LOG_CALLS, "OpenKFD: %u GPUs", gpu_count());
+    guard_start();
     return HSAKMT_STATUS_SUCCESS;
 }
 

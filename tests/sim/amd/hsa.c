@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 gpu_t hsa_gpus[HSA_GPU_MAX];
@@ -143,6 +144,85 @@ void copy_wait(void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t fro
     hsa_signal_t done = signal_make(1);
     HSA(hsa_amd_memory_async_copy(to, to_agent, from, from_agent, size, 0, NULL, done));
     signal_wait(done);
+}
+
+hsa_status_t queue_status;
+hsa_signal_t queue_failed;
+
+static void queue_error(hsa_status_t status, hsa_queue_t *queue, void *user)
+{
+    queue_status = status;
+    hsa_signal_store_screlease(queue_failed, 0);
+}
+
+hsa_queue_t *queue_make(const gpu_t *gpu)
+{
+    hsa_queue_t *queue;
+    if (!queue_failed.handle) queue_failed = signal_make(1);
+    HSA(hsa_queue_create(gpu->agent, 64, HSA_QUEUE_TYPE_MULTI, queue_error, NULL, UINT32_MAX,
+                         UINT32_MAX, &queue));
+    return queue;
+}
+
+static FILE *kept_log;
+
+void log_keep(void)
+{
+    kept_log = tmpfile();
+    CHECK(kept_log != NULL && dup2(fileno(kept_log), STDERR_FILENO) == STDERR_FILENO);
+}
+
+bool log_wait(const char *text)
+{
+    static char kept[65536];
+    for (unsigned k = 0; k < 1000; k++, usleep(10000)) {
+        ssize_t length = pread(fileno(kept_log), kept, sizeof kept - 1, 0);
+        kept[length < 0 ? 0 : length] = 0;
+        if (strstr(kept, text)) return true;
+    }
+    printf("%s", kept);
+    return false;
+}
+
+static int run_one(const case_t *test, const char *directory)
+{
+    alarm(60);
+    hsa_open(directory);
+    test->run();
+    hsa_close();
+    return 0;
+}
+
+static int run_apart(const char *program, const char *directory, const case_t *test)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        if (test->environment) putenv((char *)test->environment);
+        execl(program, program, directory, test->name, (char *)NULL);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+int cases_run(int argc, char **argv, const case_t *cases, unsigned count)
+{
+    unsigned bad = 0;
+    if (argc != 2 && argc != 3) return 2;
+    for (unsigned k = 0; k < count; k++) {
+        if (argc == 3 && !strcmp(cases[k].name, argv[2])) return run_one(&cases[k], argv[1]);
+        if (argc == 3) continue;
+        int status = run_apart(argv[0], argv[1], &cases[k]);
+        bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == 77;
+        if (status && !skipped) bad++;
+        printf("%-14s %s (%x)\n", cases[k].name,
+               !status   ? "ok"
+               : skipped ? "skipped"
+                         : "FAILED",
+               (unsigned)status);
+        fflush(stdout);
+    }
+    return bad != 0 || argc == 3;
 }
 
 void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header)

@@ -42,6 +42,26 @@ void signal_wait(hsa_signal_t signal); // until it is below 1, half a minute at 
 void copy_wait(void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t from_agent,
                size_t size);
 
+// A queue of 64 packets. When one fails, queue_failed becomes 0 and queue_status says why.
+hsa_queue_t *queue_make(const gpu_t *gpu);
+extern hsa_status_t queue_status;
+extern hsa_signal_t queue_failed;
+
+// A test by itself: PROGRAM DIRECTORY NAME runs one, and PROGRAM DIRECTORY all, each in a process
+// of its own, because some end badly on purpose. environment is NAME=VALUE or NULL. The value of
+// main.
+typedef struct {
+    const char *name;
+    void (*run)(void);
+    const char *environment;
+} case_t;
+int cases_run(int argc, char **argv, const case_t *cases, unsigned count);
+
+// From here on what goes to standard error is kept; log_wait waits, for some seconds, until it has
+// a text in it.
+void log_keep(void);
+bool log_wait(const char *text);
+
 // Puts a packet of 64 bytes, with this header, into the queue and rings.
 void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header);
 

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// hsa_test DIRECTORY [CASE]: ROCm's runtime on the software GPU. Without a case all are run, each
-// in a process of its own, because some end badly on purpose.
+// hsa_test DIRECTORY [CASE]: ROCm's runtime on the software GPU.
 #include "hsa.h"
 
 #include <hsa/amd_hsa_queue.h>
 #include <hsa/amd_hsa_signal.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { COUNT = 1000, HEADER_BARRIER = 1 << HSA_PACKET_HEADER_BARRIER };
-
-static hsa_status_t queue_status;
-static hsa_signal_t queue_failed;
-
-static void queue_error(hsa_status_t status, hsa_queue_t *queue, void *user)
-{
-    queue_status = status;
-    hsa_signal_store_screlease(queue_failed, 0);
-}
-
-static hsa_queue_t *queue_make(const gpu_t *gpu)
-{
-    hsa_queue_t *queue;
-    if (!queue_failed.handle) queue_failed = signal_make(1);
-    HSA(hsa_queue_create(gpu->agent, 64, HSA_QUEUE_TYPE_MULTI, queue_error, NULL, UINT32_MAX,
-                         UINT32_MAX, &queue));
-    return queue;
-}
 
 typedef struct {
     uint32_t *data;
@@ -327,77 +306,26 @@ static void test_freed(void)
                   (uint64_t)(uintptr_t)memory);
 }
 
-// The host may not look into a GPU's own memory.
-static void test_host_touches(void)
-{
-    volatile uint32_t *device = memory_alloc(hsa_gpus[0].memory, COUNT * 4);
-    pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        device[0] = 1;
-        _exit(0);
-    }
-    int status = 0;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-}
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
-    {"dispatch", test_dispatch},
-    {"profiling", test_profiling},
-    {"barriers", test_barriers},
-    {"barrier_value", test_barrier_value},
-    {"lock", test_lock},
-    {"wait_for_host", test_wait_for_host},
-    {"device_enqueue", test_device_enqueue},
-    {"peers", test_peers},
-    {"illegal", test_illegal},
-    {"trap", test_trap},
-    {"bad_type", test_bad_type},
-    {"group_size", test_group_size},
-    {"stray", test_stray},
-    {"no_access", test_no_access},
-    {"host_pointer", test_host_pointer},
-    {"freed", test_freed},
-    {"host_touches", test_host_touches},
+static const case_t cases[] = {
+    {"dispatch", test_dispatch, NULL},
+    {"profiling", test_profiling, NULL},
+    {"barriers", test_barriers, NULL},
+    {"barrier_value", test_barrier_value, NULL},
+    {"lock", test_lock, NULL},
+    {"wait_for_host", test_wait_for_host, NULL},
+    {"device_enqueue", test_device_enqueue, NULL},
+    {"peers", test_peers, NULL},
+    {"illegal", test_illegal, NULL},
+    {"trap", test_trap, NULL},
+    {"bad_type", test_bad_type, NULL},
+    {"group_size", test_group_size, NULL},
+    {"stray", test_stray, NULL},
+    {"no_access", test_no_access, NULL},
+    {"host_pointer", test_host_pointer, NULL},
+    {"freed", test_freed, NULL},
 };
-enum { CASE_COUNT = sizeof cases / sizeof *cases };
-
-static int run_one(const char *directory, const char *name)
-{
-    for (unsigned k = 0; k < CASE_COUNT; k++) {
-        if (strcmp(cases[k].name, name)) continue;
-        alarm(60);
-        hsa_open(directory);
-        cases[k].run();
-        hsa_close();
-        return 0;
-    }
-    fprintf(stderr, "no case is called %s\n", name);
-    return 2;
-}
 
 int main(int argc, char **argv)
 {
-    unsigned bad = 0;
-    if (argc == 3) return run_one(argv[1], argv[2]);
-    if (argc != 2) return 2;
-    for (unsigned k = 0; k < CASE_COUNT; k++) {
-        pid_t child = fork();
-        if (child == 0) execl(argv[0], argv[0], argv[1], cases[k].name, (char *)NULL);
-        int status = -1;
-        if (child < 0 || waitpid(child, &status, 0) < 0) return 1;
-        bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == 77;
-        if (status && !skipped) bad++;
-        printf("%-14s %s (%x)\n", cases[k].name,
-               !status   ? "ok"
-               : skipped ? "skipped"
-                         : "FAILED",
-               status);
-        fflush(stdout);
-    }
-    return bad != 0;
+    return cases_run(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -61,6 +61,19 @@ KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
     out[lane_in_group()] = value;
 }
 
+KERNEL void set_word(uint32_t *word, uint32_t value)
+{
+    if (lane_in_group() == 0) __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+// Waits until so many groups are here.
+KERNEL void meet(uint32_t *count, uint32_t groups)
+{
+    if (lane_in_group() != 0) return;
+    __atomic_fetch_add(count, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(count, __ATOMIC_ACQUIRE) != groups) __builtin_amdgcn_s_sleep(1);
+}
+
 // Puts a packet into another queue and rings its doorbell, as the host would.
 KERNEL void enqueue(uint64_t *ring, uint64_t mask, uint64_t *write_index, uint64_t *doorbell,
                     const uint64_t *packet)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks at all queues every now and then, and names packets that do not end, each once.
+#include <pthread.h>
+#include <unistd.h>
+
+#include "amd/thunk/packet.h"
+
+static uint64_t limit_ns;
+
+static void report(const queue_t *queue, uint64_t id, uint64_t since, const char *why)
+{
+    char text[320];
+    if (queue->reported == id) return;
+    ((queue_t *)queue)->reported = id; // the lock of queues is held
+    const uint8_t *packet = queue->ring + id % (queue->size / PACKET_SIZE) * PACKET_SIZE;
+    uint16_t header = __atomic_load_n((const uint16_t *)packet, __ATOMIC_ACQUIRE);
+    packet_text(queue, packet, header, text, sizeof text);
+    log_line(LOG_ERROR,
+             "watchdog: queue %llu of node %u, packet %llu has not completed for %llu s: %s%s%s",
+             (unsigned long long)queue->id, queue->node, (unsigned long long)id,
+             (unsigned long long)((clock_ns() - since) / 1000000000), text, why ? "; " : "",
+             why ? why : "");
+}
+
+static void visit(queue_t *queue)
+{
+    if (queue->processor && !atomic_load(&queue->failed)) {
+        aql_watch(queue, clock_ns() - limit_ns, report);
+    }
+}
+
+static void *watchdog_main(void *unused)
+{
+    for (;;) {
+        usleep((useconds_t)(limit_ns / 4000 < 500000 ? limit_ns / 4000 : 500000));
+        queue_each(visit);
+    }
+    return NULL;
+}
+
+static void start(void)
+{
+    pthread_t thread;
+    limit_ns = sim_settings()->watchdog_s * 1000000000;
+    if (limit_ns && !pthread_create(&thread, NULL, watchdog_main, NULL)) pthread_detach(thread);
+}
+
+void watchdog_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+}
