@@ -304,6 +304,66 @@ static void test_shrinking_file(void **state)
     mem_free(packed.bytes);
 }
 
+// An allocator that fails once, and knows how many blocks are out.
+static int allocations_left, blocks;
+
+static void *failing_resize(void *user, void *old, size_t size)
+{
+    (void)user;
+    if (allocations_left-- == 0) return NULL;
+    blocks += !old;
+    return realloc(old, size);
+}
+
+static void counting_free(void *user, void *memory)
+{
+    (void)user;
+    blocks--;
+    free(memory);
+}
+
+static keel_status_t write_and_read(void)
+{
+    const container_input_t image = {KEEL_IMAGE_HSACO, "gfx90a", sample_bytes(), 5000,
+                                     sample_entries,   2};
+    packed_t packed = {0};
+    container_t c;
+    unsigned char bytes[5000];
+    void *written = NULL;
+    keel_status_t status = container_write(&(container_options_t){.compress = true}, &image, 1,
+                                           &written, &packed.size);
+    packed.bytes = written;
+    source_t source = source_of_memory(packed.bytes, packed.size);
+    if (!status) status = container_read(&source, &c);
+    if (!status) {
+        status = container_image_read(&c, &source, 0, bytes);
+        container_finish(&c);
+    }
+    mem_free(written);
+    return status;
+}
+
+// With each allocation failing in turn, the call fails and nothing is left behind.
+static void test_no_memory(void **state)
+{
+    (void)state;
+    const keel_allocator_t failing = {failing_resize, counting_free, NULL};
+    keel_set_allocator(&failing);
+    bool done = false;
+    int round = 0;
+    for (; !done && round < 100; round++) {
+        allocations_left = round;
+        keel_status_t status = write_and_read();
+        keel_code_t code = keel_status_code(status);
+        keel_status_release(status);
+        done = allocations_left >= 0;
+        assert_int_equal(code, done ? KEEL_OK : KEEL_OUT_OF_MEMORY);
+        assert_int_equal(blocks, 0);
+    }
+    keel_set_allocator(NULL);
+    assert_in_range(round, 6, 99);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,7 +372,7 @@ int main(void)
         cmocka_unit_test(test_bad_input),      cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_changed),        cmocka_unit_test(test_changed_and_hashed),
         cmocka_unit_test(test_prefix),         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_shrinking_file),
+        cmocka_unit_test(test_shrinking_file), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
