@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// `keel cc`: one source of kernels to one container, by the compilers of this machine.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "executable/container.h"
+#include "tools/cc/compiler.h"
+#include "tools/cc/record.h"
+#include "tools/commands.h"
+
+static const char usage[] =
+    "usage: keel cc SOURCE -o FILE [--target=LIST] [options] [options of the compiler]\n"
+    "  -o FILE           the container to write\n"
+    "  --target=LIST     what for, separated by commas; host if not given\n"
+    "      host              this machine's kind, in all levels of its vectors\n"
+    "      x86_64-linux[:v2|:v3|:v4]  aarch64-linux[:sve|:sve2]\n"
+    "      nvptx:sm_70       NVIDIA's GPUs from that one on\n"
+    "      gfx90a            one of AMD's GPUs\n"
+    "      nvptx:sm_0        implementations of CUDA that run on this host\n"
+    "  --clang=PROGRAM   the clang to use; the latest on PATH if not given\n"
+    "  --host-cc=PROGRAM the compiler for host targets; clang, or else cc\n"
+    "  --compress        compress the images\n"
+    "  --verbose         print the compilers' command lines\n"
+    "  --help            print this\n"
+    "-O -D -U -I -f -W -g -std= -include -isystem -MD -MF -MT are passed on to the compilers.\n";
+
+typedef struct command_t {
+    const char *source, *output, *targets, *clang, *host_cc;
+    bool compress, verbose;
+    arguments_t passed;       // to every compiler
+    arguments_t dependencies; // to the first: -MD and its like
+    target_list_t list;
+    compilers_t compilers;
+    char include[4096]; // the folder of keel/kernel.h, if it lies beside this program
+    char folder[48];    // for the compilers' files
+} command_t;
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool value_of(const char *argument, const char *name, const char **value)
+{
+    if (!begins(argument, name)) return false;
+    *value = argument + strlen(name);
+    return true;
+}
+
+// Options of the compiler: how many arguments they take, 0 if it is none that is passed on.
+static int passed_on(const char *argument, const char *next)
+{
+    static const char *const with_value[] = {"-D",       "-U",  "-I", "-include",
+                                             "-isystem", "-MF", "-MT"};
+    for (size_t i = 0; i < sizeof with_value / sizeof with_value[0]; i++)
+        if (!strcmp(argument, with_value[i])) return next ? 2 : 0;
+    static const char *const alone[] = {"-O", "-D", "-U", "-I", "-f", "-W", "-g", "-std=", "-MD"};
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
+        if (begins(argument, alone[i])) return 1;
+    return 0;
+}
+
+static bool option_parse(command_t *c, char **argv, int *i)
+{
+    const char *argument = argv[*i], *next = argv[*i + 1];
+    if (!strcmp(argument, "-o") && next) {
+        c->output = argv[++*i];
+        return true;
+    }
+    if (value_of(argument, "--target=", &c->targets) || value_of(argument, "--clang=", &c->clang) ||
+        value_of(argument, "--host-cc=", &c->host_cc))
+        return true;
+    if (!strcmp(argument, "--compress")) return c->compress = true;
+    if (!strcmp(argument, "--verbose")) return c->verbose = true;
+    int count = passed_on(argument, next);
+    arguments_t *to = begins(argument, "-M") ? &c->dependencies : &c->passed;
+    for (int k = 0; k < count; k++) arguments_add(to, argv[*i + k]);
+    *i += count ? count - 1 : 0;
+    if (!count) fprintf(stderr, "keel cc: no option is called %s\n%s", argument, usage);
+    return count > 0;
+}
+
+static bool command_parse(command_t *c, int argc, char **argv)
+{
+    if (argc > ARGUMENTS_MAX / 2) {
+        fprintf(stderr, "keel cc: more than %d arguments\n", ARGUMENTS_MAX / 2);
+        return false;
+    }
+    c->targets = "host";
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] == '-') {
+            if (!option_parse(c, argv, &i)) return false;
+        } else if (c->source) {
+            fprintf(stderr, "keel cc: %s and %s are given, and one source makes a container\n",
+                    c->source, argv[i]);
+            return false;
+        } else {
+            c->source = argv[i];
+        }
+    }
+    if (!c->source || !c->output) {
+        fprintf(stderr, "keel cc: %s\n%s", c->source ? "-o FILE is missing" : "no source is given",
+                usage);
+        return false;
+    }
+    if (access(c->source, R_OK) != 0) {
+        fprintf(stderr, "keel cc: cannot read %s\n", c->source);
+        return false;
+    }
+    return target_list_parse(c->targets, &c->list);
+}
+
+// Installed, this program is bin/keel, and the headers lie in include beside bin.
+static void include_find(command_t *c)
+{
+    char program[3072], header[4200];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return;
+    program[length] = 0;
+    char *slash = strrchr(program, '/');
+    if (!slash) return;
+    *slash = 0;
+    snprintf(c->include, sizeof c->include, "%s/../include", program);
+    snprintf(header, sizeof header, "%s/keel/kernel.h", c->include);
+    if (access(header, R_OK) != 0) c->include[0] = 0;
+}
+
+typedef struct made_file_t {
+    char path[64];
+} made_file_t;
+
+static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
+{
+    bool on_host = target->family <= TARGET_CUDA_HOST;
+    bool clang = !(on_host && !target->foreign && c->compilers.host[0]);
+    arguments_add(a, clang ? c->compilers.clang : c->compilers.host);
+    if (clang) {
+        arguments_add(a, "-target");
+        arguments_add(a, target->triple);
+        arguments_add(a, "-std=c23");
+        arguments_add(a, "-fmacro-backtrace-limit=1");
+        arguments_add(a, "-Wno-pass-failed");
+    } else {
+        arguments_add(a, "-std=gnu2x");
+        arguments_add(a, "-ftrack-macro-expansion=0");
+    }
+    arguments_add(a, target->machine);
+    static const char *const common[] = {"-O3", "-fno-math-errno", "-fno-trapping-math",
+                                         "-fvisibility=hidden"};
+    for (size_t i = 0; i < sizeof common / sizeof common[0]; i++) arguments_add(a, common[i]);
+    if (on_host) {
+        arguments_add(a, "-fopenmp-simd");
+        arguments_add(a, "-shared");
+        arguments_add(a, "-fPIC");
+        if (begins(target->text, "aarch64") || begins(target->triple, "aarch64"))
+            arguments_add(a, "-mno-outline-atomics");
+        if (clang) arguments_add(a, "-nostdlib");
+        if (clang && target->foreign) arguments_add(a, "-fuse-ld=lld");
+        if (target->family == TARGET_CUDA_HOST) arguments_add(a, "-DKEEL_CUDA_HOST=1");
+        return;
+    }
+    arguments_add(a, "-ffreestanding");
+    arguments_add(a, "-nogpulib");
+    arguments_add(a, target->family == TARGET_NVPTX ? "-S" : "-mcode-object-version=4");
+}
+
+static void job_prepare(const command_t *c, const target_t *target, job_t *job, made_file_t *file)
+{
+    arguments_t *a = &job->arguments;
+    size_t index = (size_t)(target - c->list.items);
+    snprintf(job->log, sizeof job->log, "%s/%zu.log", c->folder, index);
+    snprintf(file->path, sizeof file->path, "%s/%zu.image", c->folder, index);
+    target_arguments(c, target, a);
+    for (int i = 0; i < c->passed.count; i++) arguments_add(a, c->passed.items[i]);
+    if (c->include[0]) {
+        arguments_add(a, "-I");
+        arguments_add(a, c->include);
+    }
+    if (index == 0 && c->dependencies.count) {
+        for (int i = 0; i < c->dependencies.count; i++) arguments_add(a, c->dependencies.items[i]);
+        bool named = false;
+        for (int i = 0; i < c->dependencies.count; i++)
+            named |= begins(c->dependencies.items[i], "-MT");
+        if (!named) {
+            arguments_add(a, "-MT");
+            arguments_add(a, c->output);
+        }
+    }
+    arguments_add(a, c->source);
+    arguments_add(a, "-o");
+    arguments_add(a, file->path);
+    if (!c->verbose) return;
+    for (int i = 0; i < a->count; i++) fprintf(stderr, i ? " %s" : "%s", a->items[i]);
+    fputc('\n', stderr);
+}
+
+// The whole of a file and a 0 behind it; NULL if that cannot be had.
+static char *file_read(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *bytes = NULL;
+    if (file && fseek(file, 0, SEEK_END) == 0) {
+        long length = ftell(file);
+        rewind(file);
+        bytes = length >= 0 ? malloc((size_t)length + 1) : NULL;
+        if (bytes && fread(bytes, 1, (size_t)length, file) != (size_t)length) {
+            free(bytes);
+            bytes = NULL;
+        }
+        if (bytes) bytes[ *size = (size_t)length] = 0;
+    }
+    if (file) fclose(file);
+    return bytes;
+}
+
+// What the compilers said. A mistake in the source is one on every target, and is shown for the
+// first; warnings are shown once each.
+static bool logs_print(const command_t *c, const job_t *jobs)
+{
+    char *texts[TARGETS_MAX] = {0};
+    int failed = -1;
+    for (int i = c->list.count - 1; i >= 0; i--)
+        if (jobs[i].result) failed = i;
+    for (int i = 0; i < c->list.count; i++) {
+        size_t size;
+        bool said = failed >= 0 && failed != i;
+        texts[i] = file_read(jobs[i].log, &size);
+        for (int k = 0; k < i; k++) said |= texts[i] && texts[k] && !strcmp(texts[i], texts[k]);
+        if (texts[i] && (!said || failed == i)) fputs(texts[i], stderr);
+    }
+    for (int i = 0; i < c->list.count; i++) free(texts[i]);
+    if (failed >= 0) fprintf(stderr, "keel cc: no code for %s\n", c->list.items[failed].text);
+    return failed < 0;
+}
+
+static int fail(keel_status_t status, const char *what)
+{
+    char text[1024];
+    keel_status_format(status, text, sizeof text);
+    fprintf(stderr, "keel cc: %s: %s\n", what, text);
+    keel_status_release(status);
+    return 1;
+}
+
+static int output_write(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    bool written = file && fwrite(bytes, 1, size, file) == size;
+    if (file && fclose(file) != 0) written = false;
+    if (!written) {
+        fprintf(stderr, "keel cc: cannot write %s\n", path);
+        if (file) remove(path);
+    }
+    return written ? 0 : 1;
+}
+
+static int images_pack(const command_t *c, const made_t *made)
+{
+    container_input_t inputs[TARGETS_MAX];
+    for (int i = 0; i < c->list.count; i++)
+        inputs[i] =
+            (container_input_t){c->list.items[i].kind, c->list.items[i].text, made[i].bytes,
+                                made[i].size,          made[i].entries,       made[i].entry_count};
+    const container_options_t options = {.compress = c->compress};
+    void *bytes;
+    size_t size;
+    keel_status_t status =
+        container_write(&options, inputs, (uint32_t)c->list.count, &bytes, &size);
+    if (status) return fail(status, c->output);
+    int result = output_write(c->output, bytes, size);
+    mem_free(bytes);
+    return result;
+}
+
+static int images_make(const command_t *c, job_t *jobs, made_file_t *files)
+{
+    made_t made[TARGETS_MAX] = {0};
+    int result = 0;
+    for (int i = 0; i < c->list.count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
+    jobs_run(jobs, c->list.count);
+    if (!logs_print(c, jobs)) return 1;
+    for (int i = 0; i < c->list.count && !result; i++) {
+        made[i].bytes = file_read(files[i].path, &made[i].size);
+        keel_status_t status = made[i].bytes
+                                   ? made_describe(&made[i], c->list.items[i].kind)
+                                   : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
+        if (status) result = fail(status, c->source);
+    }
+    if (!result) result = images_pack(c, made);
+    for (int i = 0; i < c->list.count; i++) made_finish(&made[i]);
+    return result;
+}
+
+static int command_run(command_t *c)
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || strlen(parent) > 24) parent = "/tmp";
+    snprintf(c->folder, sizeof c->folder, "%s/keel-cc-XXXXXX", parent);
+    job_t *jobs = calloc((size_t)c->list.count, sizeof *jobs);
+    made_file_t *files = calloc((size_t)c->list.count, sizeof *files);
+    int result = 1;
+    if (!jobs || !files || !mkdtemp(c->folder)) {
+        fprintf(stderr, "keel cc: cannot make a folder in %s\n", parent);
+    } else {
+        result = images_make(c, jobs, files);
+        for (int i = 0; i < c->list.count; i++) {
+            remove(jobs[i].log);
+            remove(files[i].path);
+        }
+        rmdir(c->folder);
+    }
+    free(jobs);
+    free(files);
+    return result;
+}
+
+int command_cc(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0) continue;
+        fputs(usage, stdout);
+        return 0;
+    }
+    command_t *c = calloc(1, sizeof *c);
+    if (!c || !command_parse(c, argc, argv)) {
+        free(c);
+        return 2;
+    }
+    include_find(c);
+    int result = 1;
+    if (compilers_find(c->clang, c->host_cc, &c->list, &c->compilers)) result = command_run(c);
+    free(c);
+    return result;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cc/compiler.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { CLANG_OLDEST = 18, CLANG_NEWEST = 29 };
+
+// Whether PATH, or a folder named in `name`, has the program.
+static bool program_exists(const char *name)
+{
+    if (strchr(name, '/')) return access(name, X_OK) == 0;
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        char file[512];
+        size_t length = strcspn(path, ":");
+        snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
+        if (length && access(file, X_OK) == 0) return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+// The version of a clang that says so; 0 if it does not.
+static int clang_version(const char *program)
+{
+    char command[512], line[64] = "";
+    if (strchr(program, '\'')) return 0;
+    snprintf(command, sizeof command, "'%s' -dumpversion 2>/dev/null", program);
+    FILE *pipe = popen(command, "r");
+    if (!pipe) return 0;
+    if (!fgets(line, sizeof line, pipe)) line[0] = 0;
+    pclose(pipe);
+    return atoi(line);
+}
+
+static bool clang_find(const char *wanted, char *found, size_t size)
+{
+    if (wanted) {
+        snprintf(found, size, "%s", wanted);
+        return program_exists(wanted);
+    }
+    for (int version = CLANG_NEWEST; version >= CLANG_OLDEST; version--) {
+        snprintf(found, size, "clang-%d", version);
+        if (program_exists(found)) return true;
+    }
+    snprintf(found, size, "clang");
+    return program_exists(found) && clang_version(found) >= CLANG_OLDEST;
+}
+
+bool compilers_find(const char *clang, const char *host, const target_list_t *targets,
+                    compilers_t *compilers)
+{
+    *compilers = (compilers_t){0};
+    if (!clang_find(clang, compilers->clang, sizeof compilers->clang)) compilers->clang[0] = 0;
+    if (clang && !compilers->clang[0]) {
+        fprintf(stderr, "keel cc: there is no program %s\n", clang);
+        return false;
+    }
+    const char *cc = host ? host : "cc";
+    if ((host || !compilers->clang[0]) && program_exists(cc))
+        snprintf(compilers->host, sizeof compilers->host, "%s", cc);
+    if (host && !compilers->host[0]) {
+        fprintf(stderr, "keel cc: there is no program %s\n", host);
+        return false;
+    }
+    for (int i = 0; i < targets->count; i++) {
+        const target_t *target = &targets->items[i];
+        bool at_home = target->family <= TARGET_CUDA_HOST && !target->foreign;
+        if (compilers->clang[0] || (at_home && compilers->host[0])) continue;
+        fprintf(
+            stderr,
+            "keel cc: the target %s needs clang %d or later, with lld for gfx targets, and none "
+            "is on PATH: install clang-19 and lld-19, or name one by --clang=PROGRAM%s\n",
+            target->text, CLANG_OLDEST, compilers->host[0] ? " (host targets need none)" : "");
+        return false;
+    }
+    return true;
+}
+
+void arguments_add(arguments_t *arguments, const char *text)
+{
+    if (arguments->count < ARGUMENTS_MAX) arguments->items[arguments->count++] = text;
+}
+
+static void job_start(job_t *job)
+{
+    posix_spawn_file_actions_t actions;
+    job->result = 127;
+    if (posix_spawn_file_actions_init(&actions)) return;
+    pid_t pid;
+    int error =
+        posix_spawn_file_actions_addopen(&actions, 2, job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, 2, 1);
+    if (!error) // posix_spawnp takes texts that it does not change as char *
+        error = posix_spawnp(&pid, job->arguments.items[0], &actions, NULL,
+                             (char *const *)(uintptr_t)job->arguments.items, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        fprintf(stderr, "keel cc: cannot run %s: %s\n", job->arguments.items[0], strerror(error));
+    else
+        job->pid = (int)pid;
+}
+
+static void job_wait(job_t *jobs, int count)
+{
+    int status;
+    pid_t pid;
+    do pid = waitpid(-1, &status, 0);
+    while (pid < 0 && errno == EINTR);
+    for (int i = 0; i < count; i++) {
+        if (jobs[i].pid != pid || pid <= 0) continue;
+        jobs[i].pid = 0;
+        jobs[i].result = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    }
+}
+
+void jobs_run(job_t *jobs, int count)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int at_once = processors < 1 ? 1 : (int)processors, running = 0;
+    for (int next = 0; next < count || running;) {
+        if (next < count && running < at_once) {
+            job_start(&jobs[next]);
+            if (jobs[next++].pid) running++;
+            continue;
+        }
+        job_wait(jobs, count);
+        running--;
+    }
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// `keel cc`: what it makes, for every target that a compiler is here for, and what it says when it
+// makes nothing.
+#include <dlfcn.h>
+#include <keel/keel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "executable/container.h"
+#include "unit.h"
+
+static char folder[] = "/tmp/keel-cc-test-XXXXXX";
+static bool have_clang;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        keel_status_t ok_status = (call);                                                          \
+        if (ok_status) {                                                                           \
+            keel_status_print(ok_status, stderr);                                                  \
+            keel_status_release(ok_status);                                                        \
+            fail();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static const char *in_folder(const char *name)
+{
+    static char paths[4][128];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(name), "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+// Runs `keel cc ARGUMENTS` in the folder, in an environment, and gives what it printed.
+static int run(const char *environment, const char *arguments, char *text, size_t size)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "cd %s && %s " KEEL_CC " -I" SOURCE_DIR "/include %s 2>&1",
+             folder, environment, arguments);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t length = fread(text, 1, size - 1, pipe);
+    text[length] = 0;
+    int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect(int result, const char *environment, const char *arguments, const char *words)
+{
+    char text[16384];
+    int got = run(environment, arguments, text, sizeof text);
+    if (got != result || !strstr(text, words))
+        fail_msg("keel cc %s ended with %d, not %d, and said, without '%s': %s", arguments, got,
+                 result, words, text);
+}
+
+static void make(const char *arguments)
+{
+    expect(0, "", arguments, "");
+}
+
+static const char source[] =
+    "#include <keel/kernel.h>\n"
+    "typedef struct { float a; uint32_t count; } saxpy_t;\n"
+    "KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),\n"
+    "            KEEL_CONSTANTS(saxpy_t, k))\n"
+    "{\n"
+    "    KEEL_ITEMS {\n"
+    "        uint64_t i = keel_global_id(0);\n"
+    "        if (i < k.count) y[i] = k.a * x[i] + y[i];\n"
+    "    }\n"
+    "}\n"
+    "typedef float row_t[4];\n"
+    "KEEL_KERNEL(abs, KEEL_GROUP(4, 3, 2), KEEL_OUT(int32_t, out), KEEL_LOCAL(row_t, tile, 8))\n"
+    "{\n"
+    "    KEEL_ITEMS { tile[0][0] = FACTOR; }\n"
+    "    KEEL_BARRIER();\n"
+    "    KEEL_ONCE { out[0] = (int32_t)tile[0][0]; }\n"
+    "}\n"
+    "typedef struct { uint32_t *out, value; } raw_t;\n"
+    "KEEL_RAW_KERNEL(raw, KEEL_GROUP(1), raw_t, k) { KEEL_ONCE { *k.out = k.value; } }\n"
+    "KEEL_GLOBAL(uint32_t, words, 2) = {11, 22};\n";
+
+static int set_up(void **state)
+{
+    if (!mkdtemp(folder)) return -1;
+    write_file("k.c", source);
+    char text[256];
+    have_clang = run("", "k.c -DFACTOR=2 -o probe.keel --target=gfx90a", text, sizeof text) == 0;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+static container_t contents(const char *name, source_t *from)
+{
+    container_t container = {0};
+    OK(source_open(in_folder(name), from));
+    OK(container_read(from, &container));
+    return container;
+}
+
+static const keel_image_entry_t *find(const container_image_t *image, const char *name)
+{
+    for (uint32_t i = 0; i < image->entry_count; i++)
+        if (!strcmp(image->entries[i].info.name, name)) return &image->entries[i];
+    fail_msg("%s has no entry point %s", image->target, name);
+    return NULL;
+}
+
+static void check_image(const container_image_t *image, uint32_t abi)
+{
+    const keel_image_entry_t *saxpy = find(image, "saxpy"), *e = find(image, "abs");
+    bool gpu = abi == KEEL_ABI_DIRECT;
+    assert_int_equal(image->entry_count, 3);
+    assert_int_equal(saxpy->abi, abi);
+    assert_int_equal(saxpy->info.group_size[0], 64);
+    assert_int_equal(saxpy->info.constants, 8);
+    assert_int_equal(saxpy->info.bindings, 2);
+    assert_int_equal(saxpy->info.local_memory, 0);
+    assert_int_equal(saxpy->arguments, gpu ? 16 + 2 * 16 + 8 : 0);
+    assert_string_equal(saxpy->bindings[0].name, "x");
+    assert_string_equal(saxpy->bindings[1].name, "y");
+    assert_int_equal(saxpy->bindings[0].access, KEEL_ACCESS_READ);
+    assert_int_equal(saxpy->bindings[1].access, KEEL_ACCESS_READ | KEEL_ACCESS_WRITE);
+    assert_int_equal(e->info.group_size[0], 4);
+    assert_int_equal(e->info.group_size[1], 3);
+    assert_int_equal(e->info.group_size[2], 2);
+    assert_int_equal(e->info.local_memory, 128);
+    assert_int_equal(e->bindings[0].access, KEEL_ACCESS_WRITE);
+    assert_int_equal(find(image, "raw")->abi, KEEL_ABI_RAW);
+    assert_int_equal(find(image, "raw")->arguments, 16);
+}
+
+// Runs saxpy of a container on a device of the host.
+static void run_saxpy(const char *name)
+{
+    keel_device_t *device;
+    keel_executable_t *kernels;
+    keel_entry_t saxpy;
+    keel_buffer_t *x, *y;
+    struct {
+        float a;
+        uint32_t count;
+    } k = {2.0f, 100};
+    float numbers[100];
+    keel_executable_options_t image = {.path = in_folder(name)};
+    OK(keel_device_open("cpu://inline", NULL, &device));
+    OK(keel_executable_load(device, &image, &kernels));
+    OK(keel_executable_entry(kernels, "saxpy", &saxpy));
+    OK(keel_buffer_create(device, &(keel_buffer_options_t){.size = sizeof numbers}, &x));
+    OK(keel_buffer_create(device, &(keel_buffer_options_t){.size = sizeof numbers}, &y));
+    for (int i = 0; i < 100; i++) numbers[i] = (float)i;
+    OK(keel_buffer_write(x, 0, numbers, sizeof numbers));
+    OK(keel_buffer_write(y, 0, numbers, sizeof numbers));
+    keel_point_t done;
+    OK(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
+                      keel_op_dispatch(saxpy, keel_groups(2, 1, 1), &k, sizeof k, KEEL_BIND(x, y)),
+                      &done));
+    OK(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    OK(keel_buffer_read(y, 0, numbers, sizeof numbers));
+    for (int i = 0; i < 100; i++) assert_true(numbers[i] == 3.0f * (float)i);
+    keel_buffer_t *words;
+    uint32_t read[2];
+    OK(keel_executable_global(kernels, "words", &words));
+    OK(keel_buffer_read(words, 0, read, sizeof read));
+    assert_int_equal(read[1], 22);
+    keel_buffer_release(words);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    keel_executable_release(kernels);
+    keel_device_release(device);
+}
+
+static void makes_kernels_of_the_host(void **state)
+{
+    source_t from;
+    make("k.c -DFACTOR=2 -o host.keel");
+    container_t container = contents("host.keel", &from);
+    assert_true(container.image_count >= 2); // levels of vectors
+    for (uint32_t i = 0; i < container.image_count; i++) {
+        assert_int_equal(container.images[i].kind, KEEL_IMAGE_HOST);
+        check_image(&container.images[i], KEEL_ABI_HOST);
+    }
+    container_finish(&container);
+    source_finish(&from);
+    run_saxpy("host.keel");
+}
+
+static void makes_kernels_of_the_host_by_cc(void **state)
+{
+    make("k.c -DFACTOR=2 -o cc.keel --host-cc=cc --compress");
+    run_saxpy("cc.keel");
+}
+
+static void makes_kernels_of_gpus(void **state)
+{
+    if (!have_clang) skip();
+    static const struct {
+        const char *target;
+        uint32_t kind;
+    } rows[] = {
+        {"nvptx:sm_70", KEEL_IMAGE_PTX},  {"gfx900", KEEL_IMAGE_HSACO},
+        {"gfx90a", KEEL_IMAGE_HSACO},     {"gfx942", KEEL_IMAGE_HSACO},
+        {"gfx1100", KEEL_IMAGE_HSACO},    {"gfx1201", KEEL_IMAGE_HSACO},
+        {"nvptx:sm_0", KEEL_IMAGE_CUBIN},
+    };
+    source_t from;
+    make("k.c -D FACTOR=2 -o gpu.keel "
+         "--target=nvptx:sm_70,gfx900,gfx90a,gfx942,gfx1100,gfx1201,nvptx:sm_0");
+    container_t container = contents("gpu.keel", &from);
+    assert_int_equal(container.image_count, 7);
+    for (uint32_t i = 0; i < 7; i++) {
+        assert_string_equal(container.images[i].target, rows[i].target);
+        assert_int_equal(container.images[i].kind, rows[i].kind);
+        check_image(&container.images[i], KEEL_ABI_DIRECT);
+    }
+    char *ptx = malloc(container.images[0].size);
+    OK(container_image_read(&container, &from, 0, ptx));
+    assert_int_equal(ptx[container.images[0].size - 1], 0);
+    assert_null(strstr(ptx, "keel_record_"));
+    assert_non_null(strstr(ptx, ".visible .entry saxpy("));
+    assert_non_null(strstr(ptx, ".visible .entry saxpy$walk("));
+    assert_non_null(strstr(ptx, ".reqntid 64, 1, 1\n{"));
+    assert_non_null(strstr(ptx, ".reqntid 4, 3, 2\n{"));
+    free(ptx);
+    container_finish(&container);
+    source_finish(&from);
+}
+
+// As <keel/kernel/cuda_host.h> has it.
+typedef struct {
+    uint32_t block[3], grid[3], threads[3], shared_size;
+    void *shared;
+} block_t;
+typedef struct {
+    const char *name;
+    int (*kernel)(const void *, const block_t *);
+    uint32_t threads[3], max_threads, shared_size, registers, param_size, param_count;
+    const uint32_t *params;
+} entry_t;
+typedef struct {
+    uint32_t abi, entry_count;
+    const entry_t *entries;
+} image_t;
+
+static const entry_t *cuda_entry(const image_t *image, const char *name)
+{
+    for (uint32_t i = 0; i < image->entry_count; i++)
+        if (!strcmp(image->entries[i].name, name)) return &image->entries[i];
+    fail_msg("no entry %s", name);
+    return NULL;
+}
+
+static void makes_kernels_for_cuda_on_the_host(void **state)
+{
+    source_t from;
+    make("k.c -DFACTOR=2 -o sm_0.keel --target=nvptx:sm_0");
+    container_t container = contents("sm_0.keel", &from);
+    void *bytes = malloc(container.images[0].size);
+    OK(container_image_read(&container, &from, 0, bytes));
+    FILE *file = fopen(in_folder("sm_0.so"), "wb");
+    assert_int_equal(fwrite(bytes, 1, container.images[0].size, file), container.images[0].size);
+    fclose(file);
+    void *library = dlopen(in_folder("sm_0.so"), RTLD_NOW);
+    if (!library) fail_msg("%s", dlerror());
+    const image_t *image = dlsym(library, "cuda_host_image");
+    assert_int_equal(image->abi, 1);
+    assert_int_equal(image->entry_count, 5);
+
+    float x[64], y[64] = {0};
+    for (int i = 0; i < 64; i++) x[i] = (float)i;
+    struct {
+        uint32_t groups[3], zero;
+        uint64_t counts, table, bindings[4];
+        float a;
+        uint32_t count;
+    } walk = {{1, 1, 1}, 0, 0, 0, {(uintptr_t)x, sizeof x, (uintptr_t)y, sizeof y}, 2.0f, 64};
+    const entry_t *entry = cuda_entry(image, "saxpy$walk");
+    assert_int_equal(entry->threads[0], 64);
+    assert_int_equal(entry->param_size, sizeof walk);
+    assert_int_equal(entry->params[1], sizeof walk);
+    block_t block = {{0, 0, 0}, {1, 1, 1}, {64, 1, 1}, 0, NULL};
+    assert_int_equal(entry->kernel(&walk, &block), 0);
+    for (int i = 0; i < 64; i++) assert_true(y[i] == 2.0f * (float)i);
+    // The second of two groups has nothing to do.
+    block = (block_t){{1, 0, 0}, {2, 1, 1}, {64, 1, 1}, 0, NULL};
+    assert_int_equal(entry->kernel(&walk, &block), 0);
+    assert_true(y[1] == 2.0f);
+    assert_int_equal(cuda_entry(image, "abs")->shared_size, 128);
+    dlclose(library);
+    free(bytes);
+    container_finish(&container);
+    source_finish(&from);
+}
+
+static void shows_mistakes_where_they_are(void **state)
+{
+    write_file("bad.c", "#include <keel/kernel.h>\n"
+                        "KEEL_KERNEL(bad, KEEL_GROUP(1), KEEL_OUT(float, y))\n"
+                        "{\n"
+                        "    KEEL_ITEMS { y[0] = nobody; }\n"
+                        "}\n");
+    expect(1, "", "bad.c -o bad.keel", "bad.c:4:");
+    expect(1, "", "bad.c -o bad.keel --host-cc=cc", "bad.c:4:");
+    if (have_clang) expect(1, "", "bad.c -o bad.keel --target=gfx90a", "bad.c:4:");
+    assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
+    write_file("barrier.c", "#include <keel/kernel.h>\n"
+                            "KEEL_KERNEL(bad, KEEL_GROUP(8), KEEL_OUT(float, y))\n"
+                            "{\n"
+                            "    KEEL_ITEMS {\n"
+                            "        KEEL_BARRIER();\n"
+                            "        y[0] = 1;\n"
+                            "    }\n"
+                            "}\n");
+    expect(1, "", "barrier.c -o bad.keel", "barrier.c:5:");
+    if (have_clang) expect(1, "", "barrier.c -o bad.keel --target=nvptx:sm_70", "barrier.c:5:");
+    write_file("none.c", "#include <keel/kernel.h>\n");
+    expect(1, "", "none.c -o bad.keel", "KEEL_KERNEL");
+}
+
+static void says_what_is_missing(void **state)
+{
+    expect(2, "", "", "no source is given");
+    expect(2, "", "k.c", "-o FILE is missing");
+    expect(2, "", "nothing.c -o x.keel", "cannot read nothing.c");
+    expect(2, "", "k.c k.c -o x.keel", "one source makes a container");
+    expect(2, "", "k.c -o x.keel --target=host,gfx", "no target is called 'gfx'");
+    expect(2, "", "k.c -o x.keel --target=sm_70", "no target is called 'sm_70'");
+    expect(2, "", "k.c -o x.keel --target=nvptx:sm_70,nvptx:sm_70", "given twice");
+    expect(2, "", "k.c -o x.keel -mavx", "no option is called -mavx");
+    expect(1, "", "k.c -o x.keel --clang=/no/clang", "there is no program /no/clang");
+    expect(1, "PATH=/nowhere", "k.c -o x.keel --target=gfx90a", "needs clang 18 or later");
+    expect(1, "", "k.c -DFACTOR=2 -o /no/folder/x.keel", "cannot write /no/folder/x.keel");
+    expect(0, "", "--help", "usage: keel cc");
+}
+
+static void says_what_it_read(void **state)
+{
+    make("k.c -DFACTOR=2 -o d.keel -MD -MF d.d");
+    FILE *file = fopen(in_folder("d.d"), "r");
+    assert_non_null(file);
+    char text[8192];
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_non_null(strstr(text, "d.keel:"));
+    assert_non_null(strstr(text, "keel/kernel/math.h"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(makes_kernels_of_the_host),
+        cmocka_unit_test(makes_kernels_of_the_host_by_cc),
+        cmocka_unit_test(makes_kernels_of_gpus),
+        cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
+        cmocka_unit_test(shows_mistakes_where_they_are),
+        cmocka_unit_test(says_what_is_missing),
+        cmocka_unit_test(says_what_it_read),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
