@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are read as they lie");
+
 static const uint64_t start[8] = {
     0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
     0x510e527fade682d1, 0x9b05688c2b3e6c1f, 0x1f83d9abfb41bd6b, 0x5be0cd19137e2179,
@@ -22,13 +24,6 @@ static const uint8_t order[12][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
     {14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3},
 };
-
-static inline uint64_t word_at(const uint8_t *bytes)
-{
-    uint64_t word = 0;
-    for (int i = 0; i < 8; i++) word |= (uint64_t)bytes[i] << 8 * i;
-    return word;
-}
 
 static inline uint64_t rotate(uint64_t word, int bits)
 {
@@ -51,7 +46,7 @@ static inline uint64_t rotate(uint64_t word, int bits)
 static void compress(uint64_t chain[8], const uint8_t *block, uint64_t total, bool last)
 {
     uint64_t message[16], v[16];
-    for (int i = 0; i < 16; i++) message[i] = word_at(block + 8 * i);
+    memcpy(message, block, sizeof message);
     memcpy(v, chain, 64);
     memcpy(v + 8, start, 64);
     v[12] ^= total;
@@ -101,8 +96,7 @@ hash_t hash_end(hash_state_t *state)
     hash_t hash;
     memset(state->block + state->used, 0, sizeof state->block - state->used);
     compress(state->chain, state->block, state->total + state->used, true);
-    for (int i = 0; i < HASH_SIZE; i++)
-        hash.bytes[i] = (uint8_t)(state->chain[i / 8] >> 8 * (i % 8));
+    memcpy(&hash, state->chain, sizeof hash);
     return hash;
 }
 
