@@ -13,37 +13,37 @@ typedef struct form_t {
 } form_t;
 
 static const form_t forms[32] = {
-    [0xc0 - 0xc0] = {MSGPACK_NIL},
-    [0xc2 - 0xc0] = {MSGPACK_BOOL},
-    [0xc3 - 0xc0] = {MSGPACK_BOOL},
-    [0xc4 - 0xc0] = {MSGPACK_BINARY, 1, true},
-    [0xc5 - 0xc0] = {MSGPACK_BINARY, 2, true},
-    [0xc6 - 0xc0] = {MSGPACK_BINARY, 4, true},
+    [0xc0 - 0xc0] = {MSGPACK_NIL, 0, false, 0},
+    [0xc2 - 0xc0] = {MSGPACK_BOOL, 0, false, 0},
+    [0xc3 - 0xc0] = {MSGPACK_BOOL, 0, false, 0},
+    [0xc4 - 0xc0] = {MSGPACK_BINARY, 1, true, 0},
+    [0xc5 - 0xc0] = {MSGPACK_BINARY, 2, true, 0},
+    [0xc6 - 0xc0] = {MSGPACK_BINARY, 4, true, 0},
     [0xc7 - 0xc0] = {MSGPACK_EXTENSION, 1, true, 1},
     [0xc8 - 0xc0] = {MSGPACK_EXTENSION, 2, true, 1},
     [0xc9 - 0xc0] = {MSGPACK_EXTENSION, 4, true, 1},
-    [0xca - 0xc0] = {MSGPACK_FLOAT, 4},
-    [0xcb - 0xc0] = {MSGPACK_FLOAT, 8},
-    [0xcc - 0xc0] = {MSGPACK_UNSIGNED, 1},
-    [0xcd - 0xc0] = {MSGPACK_UNSIGNED, 2},
-    [0xce - 0xc0] = {MSGPACK_UNSIGNED, 4},
-    [0xcf - 0xc0] = {MSGPACK_UNSIGNED, 8},
-    [0xd0 - 0xc0] = {MSGPACK_NEGATIVE, 1},
-    [0xd1 - 0xc0] = {MSGPACK_NEGATIVE, 2},
-    [0xd2 - 0xc0] = {MSGPACK_NEGATIVE, 4},
-    [0xd3 - 0xc0] = {MSGPACK_NEGATIVE, 8},
+    [0xca - 0xc0] = {MSGPACK_FLOAT, 4, false, 0},
+    [0xcb - 0xc0] = {MSGPACK_FLOAT, 8, false, 0},
+    [0xcc - 0xc0] = {MSGPACK_UNSIGNED, 1, false, 0},
+    [0xcd - 0xc0] = {MSGPACK_UNSIGNED, 2, false, 0},
+    [0xce - 0xc0] = {MSGPACK_UNSIGNED, 4, false, 0},
+    [0xcf - 0xc0] = {MSGPACK_UNSIGNED, 8, false, 0},
+    [0xd0 - 0xc0] = {MSGPACK_NEGATIVE, 1, false, 0},
+    [0xd1 - 0xc0] = {MSGPACK_NEGATIVE, 2, false, 0},
+    [0xd2 - 0xc0] = {MSGPACK_NEGATIVE, 4, false, 0},
+    [0xd3 - 0xc0] = {MSGPACK_NEGATIVE, 8, false, 0},
     [0xd4 - 0xc0] = {MSGPACK_EXTENSION, 0, true, 2},
     [0xd5 - 0xc0] = {MSGPACK_EXTENSION, 0, true, 3},
     [0xd6 - 0xc0] = {MSGPACK_EXTENSION, 0, true, 5},
     [0xd7 - 0xc0] = {MSGPACK_EXTENSION, 0, true, 9},
     [0xd8 - 0xc0] = {MSGPACK_EXTENSION, 0, true, 17},
-    [0xd9 - 0xc0] = {MSGPACK_TEXT, 1, true},
-    [0xda - 0xc0] = {MSGPACK_TEXT, 2, true},
-    [0xdb - 0xc0] = {MSGPACK_TEXT, 4, true},
-    [0xdc - 0xc0] = {MSGPACK_ARRAY, 2, true},
-    [0xdd - 0xc0] = {MSGPACK_ARRAY, 4, true},
-    [0xde - 0xc0] = {MSGPACK_MAP, 2, true},
-    [0xdf - 0xc0] = {MSGPACK_MAP, 4, true},
+    [0xd9 - 0xc0] = {MSGPACK_TEXT, 1, true, 0},
+    [0xda - 0xc0] = {MSGPACK_TEXT, 2, true, 0},
+    [0xdb - 0xc0] = {MSGPACK_TEXT, 4, true, 0},
+    [0xdc - 0xc0] = {MSGPACK_ARRAY, 2, true, 0},
+    [0xdd - 0xc0] = {MSGPACK_ARRAY, 4, true, 0},
+    [0xde - 0xc0] = {MSGPACK_MAP, 2, true, 0},
+    [0xdf - 0xc0] = {MSGPACK_MAP, 4, true, 0},
 };
 
 static uint64_t left(const msgpack_t *reader)
@@ -93,7 +93,7 @@ static keel_status_t short_next(msgpack_t *reader, uint8_t first, msgpack_value_
 
 keel_status_t msgpack_next(msgpack_t *reader, msgpack_value_t *value)
 {
-    *value = (msgpack_value_t){MSGPACK_NIL};
+    *value = (msgpack_value_t){.type = MSGPACK_NIL};
     if (reader->at == reader->end) return cut_off();
     uint8_t first = *reader->at++;
     if (first < 0xc0 || first >= 0xe0) return short_next(reader, first, value);
