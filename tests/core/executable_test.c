@@ -241,7 +241,7 @@ static void test_reads_only_what_it_needs(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0 && write(fd, packed.bytes, packed.size) == (ssize_t)packed.size);
     close(fd);
-    unsigned long long before, after;
+    unsigned long long before = 0, after = 0;
     bool counted = bytes_read(&before);
     OK(load(&(keel_executable_options_t){.path = path}));
     counted = counted && bytes_read(&after);
