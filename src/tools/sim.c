@@ -16,6 +16,7 @@ static const char usage[] =
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa: what is written to standard error\n"
+    "  --break=NAME  run the program in gdb and stop in this kernel\n"
     "  --help        print this\n";
 
 // The folder of the libraries, beside this program in its build.
@@ -51,6 +52,34 @@ static bool option(const char *argument, const char *name, const char *variable)
     return !strncmp(argument, name, length) && setenv(variable, argument + length, 1) == 0;
 }
 
+static int run(char **argv)
+{
+    execvp(argv[0], argv);
+    fprintf(stderr, "keel sim: %s: %s\n", argv[0], strerror(errno));
+    return 127;
+}
+
+// Runs the program in gdb, which the file beside the library teaches some commands. The debugger
+// itself shall not be preloaded.
+static int run_debugger(const char *folder, char **argv)
+{
+    char script[4160], preload[8192];
+    snprintf(script, sizeof script, "%s/keel.gdb", folder);
+    snprintf(preload, sizeof preload, "set environment LD_PRELOAD %s", getenv("LD_PRELOAD"));
+    unsetenv("LD_PRELOAD");
+    const char *const front[] = {"gdb", "-q", "-x", script, "-ex", preload, "-ex", "run", "--args"};
+    enum { FRONT = sizeof front / sizeof *front };
+    size_t count = 0;
+    while (argv[count]) count++;
+    char **line = calloc(FRONT + count + 1, sizeof *line);
+    if (!line) return 1;
+    for (size_t k = 0; k < FRONT; k++) line[k] = (char *)front[k];
+    memcpy(line + FRONT, argv, count * sizeof *line);
+    int status = run(line);
+    free(line);
+    return status;
+}
+
 int command_sim(int argc, char **argv)
 {
     char folder[4096], library[4160];
@@ -64,7 +93,8 @@ int command_sim(int argc, char **argv)
             !option(argv[i], "--seed=", "KEEL_SIM_SEED") &&
             !option(argv[i], "--threads=", "KEEL_SIM_THREADS") &&
             !option(argv[i], "--watchdog=", "KEEL_SIM_WATCHDOG") &&
-            !option(argv[i], "--log=", "KEEL_SIM_LOG")) {
+            !option(argv[i], "--log=", "KEEL_SIM_LOG") &&
+            !option(argv[i], "--break=", "KEEL_SIM_BREAK")) {
             fprintf(stderr, "keel sim: no option is called %s\n%s", argv[i], usage);
             return 2;
         }
@@ -89,7 +119,5 @@ int command_sim(int argc, char **argv)
         fprintf(stderr, "keel sim: memory is short\n");
         return 1;
     }
-    execvp(argv[i], argv + i);
-    fprintf(stderr, "keel sim: %s: %s\n", argv[i], strerror(errno));
-    return 127;
+    return getenv("KEEL_SIM_BREAK") ? run_debugger(folder, argv + i) : run(argv + i);
 }

@@ -160,8 +160,10 @@ const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const ch
         va_end(arguments);
         kernel_name(isa->dispatch->kernel, kernel, sizeof kernel);
         fault->kind = kind;
+        char code[160];
+        insn_text(i, code, sizeof code);
         snprintf(fault->text, sizeof fault->text, "kernel %s, at 0x%llx: %s: %s", kernel,
-                 (unsigned long long)code_address(isa, i), i->name ? i->name : "?", text);
+                 (unsigned long long)code_address(isa, i), code, text);
         log_line(LOG_ERROR, "%s", fault->text);
         log_state(w, i);
     }

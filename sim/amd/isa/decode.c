@@ -283,64 +283,54 @@ static bool decode_mubuf(const isa_t *isa, insn_t *i)
     return scalar_source(i, 0, bits(more, 24, 8), TYPE_u32) && !bits(word, 16, 1);
 }
 
+// Where encodings of two words, which begin with these six bits, have their number.
+static const struct {
+    uint8_t top, encoding, low, count;
+} wide_encodings[] = {
+    {0x30, ENC_SMEM, 18, 8},   {0x31, ENC_EXP, 0, 0},    {0x34, ENC_VOP3, 16, 10},
+    {0x35, ENC_VINTRP, 16, 2}, {0x36, ENC_DS, 17, 8},    {0x37, ENC_FLAT, 18, 7},
+    {0x38, ENC_MUBUF, 18, 7},  {0x3a, ENC_MTBUF, 15, 4}, {0x3c, ENC_MIMG, 18, 7},
+};
+
+static encoding_t classify_wide(uint32_t word, unsigned *out_number)
+{
+    static const encoding_t segments[] = {ENC_FLAT, ENC_SCRATCH, ENC_GLOBAL, ENC_COUNT};
+    for (size_t k = 0; k < sizeof wide_encodings / sizeof *wide_encodings; k++) {
+        if (word >> 26 != wide_encodings[k].top) continue;
+        encoding_t encoding = (encoding_t)wide_encodings[k].encoding;
+        *out_number = bits(word, wide_encodings[k].low, wide_encodings[k].count);
+        if (encoding == ENC_VOP3 && bits(word, 23, 3) == 7) {
+            *out_number &= 127;
+            return ENC_VOP3P;
+        }
+        return encoding == ENC_FLAT ? segments[bits(word, 14, 2)] : encoding;
+    }
+    return ENC_COUNT;
+}
+
+static encoding_t classify_scalar(uint32_t word, unsigned *out_number)
+{
+    *out_number = bits(word, 16, 7);
+    switch (word >> 23) {
+    case 0x17d: *out_number = bits(word, 8, 8); return ENC_SOP1;
+    case 0x17e: return ENC_SOPC;
+    case 0x17f: return ENC_SOPP;
+    default: break;
+    }
+    bool constant = word >> 28 == 11;
+    *out_number = bits(word, 23, constant ? 5 : 7);
+    return constant ? ENC_SOPK : ENC_SOP2;
+}
+
 // The encoding and number of an instruction; ENC_COUNT when there is none.
 static encoding_t classify(uint32_t word, unsigned *out_number)
 {
-    static const encoding_t segments[] = {ENC_FLAT, ENC_SCRATCH, ENC_GLOBAL, ENC_COUNT};
-    encoding_t encoding = ENC_COUNT;
-    unsigned number = 0;
-    if (!(word >> 31)) {
-        encoding = bits(word, 25, 6) == 63   ? ENC_VOP1
-                   : bits(word, 25, 6) == 62 ? ENC_VOPC
-                                             : ENC_VOP2;
-        number = encoding == ENC_VOP1   ? bits(word, 9, 8)
-                 : encoding == ENC_VOPC ? bits(word, 17, 8)
-                                        : bits(word, 25, 6);
-    } else if (word >> 30 == 2) {
-        switch (word >> 23) {
-        case 0x17d:
-            encoding = ENC_SOP1;
-            number = bits(word, 8, 8);
-            break;
-        case 0x17e:
-            encoding = ENC_SOPC;
-            number = bits(word, 16, 7);
-            break;
-        case 0x17f:
-            encoding = ENC_SOPP;
-            number = bits(word, 16, 7);
-            break;
-        default:
-            encoding = word >> 28 == 11 ? ENC_SOPK : ENC_SOP2;
-            number = bits(word, 23, encoding == ENC_SOPK ? 5 : 7);
-        }
-    } else {
-        switch (word >> 26) {
-        case 0x30:
-            encoding = ENC_SMEM;
-            number = bits(word, 18, 8);
-            break;
-        case 0x34:
-            encoding = bits(word, 23, 3) == 7 ? ENC_VOP3P : ENC_VOP3;
-            number = bits(word, 16, encoding == ENC_VOP3P ? 7 : 10);
-            break;
-        case 0x36:
-            encoding = ENC_DS;
-            number = bits(word, 17, 8);
-            break;
-        case 0x37:
-            encoding = segments[bits(word, 14, 2)];
-            number = bits(word, 18, 7);
-            break;
-        case 0x38:
-            encoding = ENC_MUBUF;
-            number = bits(word, 18, 7);
-            break;
-        default: break;
-        }
-    }
-    *out_number = number;
-    return encoding;
+    if (word >> 30 == 3) return classify_wide(word, out_number);
+    if (word >> 31) return classify_scalar(word, out_number);
+    unsigned number = *out_number = bits(word, 25, 6);
+    if (number == 63) *out_number = bits(word, 9, 8);
+    if (number == 62) *out_number = bits(word, 17, 8);
+    return number == 63 ? ENC_VOP1 : number == 62 ? ENC_VOPC : ENC_VOP2;
 }
 
 static bool decode_fields(isa_t *isa, insn_t *i, encoding_t encoding, unsigned number)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "amd/base.h"
-#include "amd/isa/state.h"
+#include "amd/isa/trace.h"
 
 __extension__ typedef unsigned __int128 wide_t;
 
@@ -197,26 +197,16 @@ static void wave_start(isa_t *isa, const descriptor_t *kernel, const group_t *gr
     w->state = w->pc ? WAVE_RUNNING : WAVE_FAULTED;
 }
 
-static void trace(const wave_t *w, const insn_t *i)
-{
-    if (i->run == run_undecoded) return;
-    log_line(LOG_ISA, "wave %u 0x%llx: %s exec %llx vcc %llx scc %u s%u %x v%u %x",
-             (unsigned)(w - w->isa->waves), (unsigned long long)code_address(w->isa, i),
-             i->name ? i->name : "?", (unsigned long long)wave_exec(w),
-             (unsigned long long)wave_s64(w, SGPR_VCC), w->scc, i->dst & 127, w->s[i->dst & 127],
-             i->dst, w->v[i->dst][0]);
-}
-
-static void wave_run(wave_t *w, bool traced)
+static void wave_run(wave_t *w)
 {
     const insn_t *i = w->pc;
     uint64_t count = 0;
     w->budget = w->isa->random ? 1 + (int)random_below(w->isa, 16) : BUDGET;
     w->state = WAVE_RUNNING;
-    if (traced) {
-        for (const insn_t *next; i; i = next, count++) {
-            next = i->run(w, i);
-            trace(w, i);
+    if (w->isa->watched) {
+        for (; i; count++) {
+            if (w->isa->breaks) trace_step(w, i);
+            i = log_enabled(LOG_ISA) ? trace_run(w, i) : i->run(w, i);
         }
     } else {
         do {
@@ -238,13 +228,12 @@ static bool stopped(const isa_t *isa)
 // Gives each wave its turn until all have ended. False on a fault, or when the host wants to stop.
 static bool group_run(isa_t *isa, unsigned waves)
 {
-    bool traced = log_enabled(LOG_ISA);
     for (;;) {
         unsigned done = 0, waiting = 0, yielded = 0;
         unsigned first = isa->random ? (unsigned)random_below(isa, waves) : 0;
         for (unsigned k = 0; k < waves; k++) {
             wave_t *w = &isa->waves[(first + k) % waves];
-            if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w, traced);
+            if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w);
             if (w->state == WAVE_FAULTED) return false;
             done += w->state == WAVE_DONE;
             waiting += w->state == WAVE_AT_BARRIER;
@@ -276,6 +265,7 @@ static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_
     uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
     if (per_lane) memset(isa->scratch, 0xcd, per_lane * LANES * group.waves);
     for (unsigned k = 0; k < group.waves; k++) wave_start(isa, kernel, &group, k);
+    if (isa->breaks) trace_break(&isa->waves[0]);
     return group_run(isa, group.waves);
 }
 
@@ -320,6 +310,8 @@ bool grid_run(isa_t *isa, grid_t *grid)
     isa->fault = (fault_t){0};
     if (isa->code != dispatch->code) code_forget(isa);
     isa->code = dispatch->code;
+    isa->breaks = trace_breaks(dispatch->kernel);
+    isa->watched = isa->breaks || log_enabled(LOG_ISA);
     bool good = rooms_prepare(isa, dispatch);
     while (good) {
         uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);

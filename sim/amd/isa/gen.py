@@ -65,6 +65,14 @@ ENCODINGS = [
                       lambda op: [0xDC004000 | op << 18, 0x007F0604]]),
     ("MUBUF", 128, [lambda op: [0xE0001000 | op << 18, 0x08010604],
                     lambda op: [0xE0000000 | op << 18, 0]]),
+    # What belongs to graphics has names, so that it can be reported.
+    ("MTBUF", 16, [lambda op: [0xE8081000 | op << 15, 0x08010604]]),
+    ("MIMG", 128, [lambda op: [0xF0000F00 | op << 18, 0x00430804],
+                   lambda op: [0xF0000100 | op << 18, 0x00430804],
+                   lambda op: [0xF0000F00 | op << 18, 0x00030804],
+                   lambda op: [0xF0000100 | op << 18, 0x00030804]]),
+    ("VINTRP", 4, [lambda op: [0xD4000000 | op << 16 | 4 << 18 | 6]]),
+    ("EXP", 1, [lambda op: [0xC400000F, 0x03020100]]),
 ]
 
 

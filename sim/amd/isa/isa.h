@@ -31,7 +31,7 @@ typedef enum {
 typedef struct {
     fault_kind_t kind;
     uint64_t address; // of the memory
-    char text[256];   // kernel, lane, instruction and address, for people
+    char text[512];   // kernel, lane, instruction and address, for people
 } fault_t;
 
 // A kernel dispatch packet in plain words.

@@ -31,7 +31,7 @@ static const insn_t *report_misfit(wave_t *w, const insn_t *i, uint64_t reach)
 {
     EACH_ACTIVE_LANE(wave_exec(w))
     {
-        if (!place(w, i, l, 0, (unsigned)reach)) return NULL;
+        if (!place(w, i, l, reach - 4, 4)) return NULL;
     }
     return NULL;
 }

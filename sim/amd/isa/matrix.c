@@ -147,6 +147,13 @@ static uint64_t word_of_c(wave_t *w, const insn_t *i, place_t at, unsigned words
     return words == 2 ? GET_u64(v, at.lane) : v[at.lane];
 }
 
+unsigned matrix_registers(const op_t *op)
+{
+    const shape_t *shape = &shapes[op->detail];
+    unsigned words = shape->kind == OF_F64 ? 2 : 1;
+    return words * shape->m * shape->m * shape->blocks / LANES;
+}
+
 static const insn_t *run_matrix(wave_t *w, const insn_t *i)
 {
     const shape_t *shape = &shapes[i->op->detail];

@@ -43,6 +43,10 @@ typedef enum {
     ENC_GLOBAL,
     ENC_SCRATCH,
     ENC_MUBUF,
+    ENC_MTBUF,
+    ENC_MIMG,
+    ENC_VINTRP,
+    ENC_EXP,
     ENC_COUNT,
 } encoding_t;
 
@@ -73,6 +77,7 @@ struct isa {
     uint64_t scratch_room;
     const dispatch_t *dispatch; // borrowed while it runs
     struct crew *crew;          // owned; NULL: no other threads
+    bool watched, breaks;       // the dispatch is logged or debugged; a debugger stops in it
 };
 
 // The part of a kernel descriptor that matters here, at its offsets.
@@ -122,6 +127,12 @@ const insn_t *wave_jump(wave_t *w, const insn_t *from, uint64_t address);
 
 // Decodes the code of one slot in place. The slot's run is never NULL afterwards.
 void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code);
+
+// A decoded instruction as the assembler writes it.
+void insn_text(const insn_t *i, char *out, size_t size);
+
+// Registers that the result of a matrix instruction takes.
+unsigned matrix_registers(const op_t *op);
 
 // 64 lanes of a constant, and 64 more of its upper word; NULL when memory is short.
 const uint32_t *pool_constant(isa_t *isa, uint64_t value);
