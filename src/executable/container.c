@@ -52,6 +52,7 @@ static keel_status_t contents_read(const source_t *source, void **contents, size
 // Everything but what its entries are.
 static keel_status_t image_check(const container_image_t *image, uint64_t first, uint64_t end)
 {
+    if (!image->target[0]) return KEEL_ERROR(KEEL_CORRUPT, "it does not say what it is for");
     bool inside = image->offset >= first && image->offset <= end &&
                   image->stored <= end - image->offset && image->stored;
     if (!inside)
@@ -137,6 +138,8 @@ static keel_status_t contents_fill(container_t *c, flat_t root, uint64_t first, 
         image->entries = entries;
         for (uint32_t k = 0; k < image->entry_count; k++, entries++) {
             entry_fill(entries, flat_item(from, ITEM_ENTRIES, k), bindings);
+            if (!entries->info.name[0])
+                return KEEL_ERROR(KEEL_CORRUPT, "image %u has an entry point without a name", i);
             bindings += entries->info.bindings;
         }
     }

@@ -281,6 +281,34 @@ static void test_places(void **state)
     mem_free(packed.bytes);
 }
 
+// The text where it first stands in the table of contents becomes empty.
+static packed_t without_text(const char *text)
+{
+    packed_t packed = packed_make(false);
+    size_t length = strlen(text);
+    unsigned char *at = packed.bytes + sizeof(prefix_t);
+    while (memcmp(at, text, length + 1) != 0) at++;
+    memset(at - 4, 0, 4 + length);
+    packed_rehash(&packed);
+    return packed;
+}
+
+static void test_empty_texts(void **state)
+{
+    (void)state;
+    container_t c;
+    packed_t packed = without_text("gfx90a");
+    expect_failure(packed_read(&packed, &c), KEEL_CORRUPT, "what it is for");
+    mem_free(packed.bytes);
+    packed = without_text("saxpy");
+    expect_failure(packed_read(&packed, &c), KEEL_CORRUPT, "without a name");
+    mem_free(packed.bytes);
+    packed = without_text("x"); // bindings may have no names
+    OK(packed_read(&packed, &c));
+    container_finish(&c);
+    mem_free(packed.bytes);
+}
+
 // A file that shrinks after its table of contents was read.
 static void test_shrinking_file(void **state)
 {
@@ -367,12 +395,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_extreme_ratio),  cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_bad_input),      cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_changed),        cmocka_unit_test(test_changed_and_hashed),
-        cmocka_unit_test(test_prefix),         cmocka_unit_test(test_places),
-        cmocka_unit_test(test_shrinking_file), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_extreme_ratio), cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_changed),       cmocka_unit_test(test_changed_and_hashed),
+        cmocka_unit_test(test_prefix),        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_empty_texts),   cmocka_unit_test(test_shrinking_file),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
