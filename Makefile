@@ -2,7 +2,7 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build demo test test-all check asan tsan x86 bench install format clean
+.PHONY: build demo test test-all check asan tsan x86 fuzz bench install format clean
 
 build:
 	@cmake --preset default >/dev/null
@@ -33,6 +33,13 @@ check:
 asan tsan x86:
 	@.ci/setup test
 	@.ci/run-steps $@
+
+# Fuzzes the readers of images: make fuzz [TARGET=ptx] [SECONDS=60]
+fuzz:
+	@.ci/setup test
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz --target fuzzers
+	@tests/fuzz/run.sh build-fuzz "$(TARGET)" "$(SECONDS)"
 
 bench:
 	@.ci/setup bench

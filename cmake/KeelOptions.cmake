@@ -6,8 +6,9 @@ option(KEEL_PORTABLE "Build without hwloc, liburing and anything particular to L
 option(KEEL_ASSERTS "Keep assertions, in optimised builds too" ON)
 option(KEEL_TESTS "Build the unit tests and the examples" ${PROJECT_IS_TOP_LEVEL})
 option(KEEL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
-set(KEEL_SANITIZE "" CACHE STRING "Sanitizer: address (with undefined), thread, or none")
-set_property(CACHE KEEL_SANITIZE PROPERTY STRINGS "" address thread)
+set(KEEL_SANITIZE "" CACHE STRING
+    "Sanitizer: address (with undefined), fuzzer (with both), thread, or none")
+set_property(CACHE KEEL_SANITIZE PROPERTY STRINGS "" address fuzzer thread)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)
@@ -49,10 +50,13 @@ endif()
 
 if(KEEL_SANITIZE STREQUAL "address")
     set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all)
+elseif(KEEL_SANITIZE STREQUAL "fuzzer")
+    set(sanitize -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all)
 elseif(KEEL_SANITIZE STREQUAL "thread")
     set(sanitize -fsanitize=thread)
 elseif(KEEL_SANITIZE)
-    message(FATAL_ERROR "KEEL_SANITIZE is '${KEEL_SANITIZE}': give address, thread or nothing")
+    message(FATAL_ERROR
+        "KEEL_SANITIZE is '${KEEL_SANITIZE}': give address, fuzzer, thread or nothing")
 endif()
 if(KEEL_SANITIZE)
     add_compile_options(${sanitize} -fno-omit-frame-pointer)

@@ -1,0 +1,116 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# seeds.sh: makes the seeds of the corpora, corpus/*/seed-*, anew with clang's, LLVM's and Khronos's
+# tools. They are kept so that nobody needs these to replay or to fuzz.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+corpus() { mkdir -p "$here/corpus/$1" && cp "$3" "$here/corpus/$1/seed-$2"; }
+
+cat >k.c <<'END'
+typedef struct { char tag; double value; } pair_t;
+__attribute__((address_space(3), loader_uninitialized)) int tile[256];
+#ifdef __NVPTX__
+#define KERNEL [[clang::nvptx_kernel]] void
+#else
+#define KERNEL [[clang::amdgpu_kernel]] void
+#endif
+KERNEL saxpy(float *y, const float *x, float a, char b, long n) { y[n] = x[n] * a + b; }
+KERNEL grouped(pair_t p, int *out) { tile[out[0]] = out[1]; out[2] = tile[out[3]] + (int)p.value; }
+END
+clang-19 --target=nvptx64-nvidia-cuda -march=sm_70 -std=c23 -O1 -nogpulib -S k.c -o k.ptx
+cat >hand.ptx <<'END'
+// by hand
+.version 8.5
+.target sm_90a, debug
+.address_size 64
+.file 1 "a.cu", 12, 34
+.extern .shared .align 16 .b8 dynamic[];
+.shared .f32 one, pair[2];
+.visible .global .align 4 .u32 table[3] = {1, 0x2, {3}};
+.weak .func (.param .b32 r) helper (.param .b64 a) { { ret; } }
+.visible .entry many(.param .u64 .ptr .global .align 4 p, .param .align 16 .b8 q[24],
+    .param .v2 .f32 r, .param .texref s) .maxntid 128, 2 .pragma "nounroll";
+.entry many(.param .u64 .ptr .shared .align 1 p) .reqntid 8, 4, 2
+{ .shared .align 4 .b8 inner[10]; $L: ld.shared::cta.u32 %r1, [pair+4]; /* } */ ret; }
+.section .debug_str { info: .b8 1, 2 }
+END
+corpus ptx clang k.ptx
+corpus ptx hand hand.ptx
+corpus ptx_token hand hand.ptx
+
+for architecture in gfx900 gfx1100; do
+    clang-19 --target=amdgcn-amd-amdhsa -mcpu=$architecture -std=c23 -O1 -nogpulib -Wl,-s k.c \
+        -o $architecture.hsaco
+    corpus hsaco $architecture $architecture.hsaco
+done
+llvm-objcopy-19 --dump-section .note=note gfx900.hsaco
+tail -c +21 note >metadata
+corpus msgpack metadata metadata
+printf '\336\0\4\1\377\320\200\313\0\0\0\0\0\0\0\0\302\300\304\1x\327t12345678' >forms
+corpus msgpack forms forms
+
+corpus cubin sm_75 "$here/../data/native.sm_75.cubin"
+corpus fatbin lz4 "$here/../data/native.lz4.fatbin"
+corpus fatbin zstd "$here/../data/native.zstd.fatbin"
+
+cat >k.comp <<'END'
+#version 450
+layout(local_size_x = 8, local_size_y_id = 1) in;
+layout(push_constant) uniform Push { vec3 a; mat4 m; float tail[3]; } push;
+layout(set = 1, binding = 3) readonly buffer In { float x[]; } source[2];
+layout(binding = 1, rgba8) uniform readonly image2D picture;
+shared float tile[64];
+float helper(uint i) { return source[1].x[i]; }
+void main() { tile[0] = helper(gl_GlobalInvocationID.x) + push.tail[2]
+    + imageLoad(picture, ivec2(0)).x; }
+END
+for version in 1.0 1.2; do
+    glslangValidator --target-env vulkan$version k.comp -o k.spv >/dev/null
+    corpus spirv vulkan$version k.spv
+done
+python3 -c 'import array, sys; words = array.array("I", open("k.spv", "rb").read())
+words.byteswap(); open("swapped.spv", "wb").write(words.tobytes())'
+corpus spirv swapped swapped.spv
+cat >k.asm <<'END'
+OpCapability Kernel
+OpCapability Addresses
+OpMemoryModel Physical64 OpenCL
+OpEntryPoint Kernel %kernel "kernel"
+%void = OpTypeVoid
+%char = OpTypeInt 8 0
+%global = OpTypePointer CrossWorkgroup %char
+%local = OpTypePointer Workgroup %char
+%type = OpTypeFunction %void %global %char %local
+%kernel = OpFunction %void None %type
+%a = OpFunctionParameter %global
+%b = OpFunctionParameter %char
+%c = OpFunctionParameter %local
+%l = OpLabel
+OpReturn
+OpFunctionEnd
+END
+spirv-as k.asm -o k.spv
+corpus spirv kernel k.spv
+
+printf '.version 7.0 .target sm_70 .entry k() { ret; }' >s.ptx
+printf 'BC\300\336' >s.bc
+clang-offload-packager-19 -o o.bin \
+    --image=file=s.ptx,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda \
+    --image=file=s.bc,triple=amdgcn-amd-amdhsa,arch=gfx90a:xnack+,kind=hip
+corpus offload two o.bin
+targets=host-x86_64-unknown-linux-gnu,openmp-nvptx64-nvidia-cuda--sm_70
+targets=$targets,hipv4-amdgcn-amd-amdhsa--gfx90a
+for compress in '' --compress; do
+    clang-offload-bundler-19 --type=o $compress --input=/dev/null --input=s.ptx --input=s.bc \
+        --targets=$targets --output=b.bin
+    corpus bundle "three$compress" b.bin
+    corpus image "bundle$compress" b.bin
+done
+corpus image fatbin "$here/../data/native.lz4.fatbin"
+corpus image offload o.bin
+corpus image spirv k.spv
+corpus image ptx s.ptx
+corpus image hsaco gfx900.hsaco
