@@ -20,7 +20,8 @@ static const char usage[] =
     "  --workers=N,...   rows that scale, once for each number of workers\n"
     "  --alone           without the peers\n"
     "  --once            without the peers, and each row once: for a profiler\n"
-    "  --strict          exit with 1 if a bar is missed\n";
+    "  --strict          exit with 1 if a bar is missed\n"
+    "  --sim             instead of all that: how fast the software AMD GPU runs kernels\n";
 
 typedef struct options_t {
     const char *filter, *device;

@@ -4,8 +4,15 @@
 #include "conformance/graphs/command.h"
 #include "tools/commands.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+static int run_bench(int argc, char **argv)
+{
+    bool simulated = argc > 1 && strcmp(argv[1], "--sim") == 0;
+    return simulated ? command_sim_bench(argc, argv) : bench_main(argc, argv);
+}
 
 static const struct command_t {
     const char *name;
@@ -19,7 +26,7 @@ static const struct command_t {
     {"graphs", graphs_main, "run random submission graphs and compare them with a model"},
     {"stress", stress_main, "make very many small submissions and look for lost wake-ups"},
     {"sim", command_sim, "run a program that finds software AMD GPUs below its ROCm"},
-    {"bench", bench_main, "measure Keel beside its peers"},
+    {"bench", run_bench, "measure Keel beside its peers"},
 };
 
 static void print_help(FILE *file)

@@ -19,9 +19,10 @@ static const char usage[] =
     "  --break=NAME  run the program in gdb and stop in this kernel\n"
     "  --help        print this\n";
 
-// The folder of the libraries, beside this program in its build.
-static bool find_folder(char *folder, size_t size)
+// The folder of a library of sim: beside this program in its build, or where it is installed.
+static bool find_folder(char *folder, size_t size, const char *file)
 {
+    static const char *const places[] = {"sim/amd", "../" KEEL_LIBDIR "/keel/sim/amd"};
     char program[3072];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length < 0) return false;
@@ -29,8 +30,13 @@ static bool find_folder(char *folder, size_t size)
     char *slash = strrchr(program, '/');
     if (!slash) return false;
     *slash = 0;
-    int written = snprintf(folder, size, "%s/sim/amd", program);
-    return written > 0 && (size_t)written < size;
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        char path[4096 + 64];
+        snprintf(folder, size, "%s/%s", program, places[k]);
+        snprintf(path, sizeof path, "%s/%s", folder, file);
+        if (access(path, R_OK) == 0) return true;
+    }
+    return false;
 }
 
 // Puts a value before those that a variable has.
@@ -50,6 +56,25 @@ static bool option(const char *argument, const char *name, const char *variable)
 {
     size_t length = strlen(name);
     return !strncmp(argument, name, length) && setenv(variable, argument + length, 1) == 0;
+}
+
+// Sets up the environment of a program and says what is missing.
+static bool prepare(char *folder, size_t size)
+{
+    if (!find_folder(folder, size, "libhsakmt.so.1")) {
+        fprintf(
+            stderr,
+            "keel sim: no libhsakmt.so.1 in sim/amd beside this program, nor where it is "
+            "installed; it is built where libhsakmt-dev and libhsa-runtime-dev are installed\n");
+        return false;
+    }
+    if (prepend("LD_LIBRARY_PATH", ":", folder, "") &&
+        prepend("LD_PRELOAD", " ", folder, "/libsimkfd.so") &&
+        prepend("PATH", ":", folder, "/bin")) {
+        return true;
+    }
+    fprintf(stderr, "keel sim: memory is short\n");
+    return false;
 }
 
 static int run(char **argv)
@@ -82,7 +107,7 @@ static int run_debugger(const char *folder, char **argv)
 
 int command_sim(int argc, char **argv)
 {
-    char folder[4096], library[4160];
+    char folder[4096];
     int i = 1;
     while (i < argc && strcmp(argv[i], "--") != 0 && argv[i][0] == '-') {
         if (strcmp(argv[i], "--help") == 0) {
@@ -105,19 +130,27 @@ int command_sim(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    bool found = find_folder(folder, sizeof folder);
-    if (found) snprintf(library, sizeof library, "%s/libhsakmt.so.1", folder);
-    if (!found || access(library, R_OK) != 0) {
-        fprintf(stderr,
-                "keel sim: no libhsakmt.so.1 in sim/amd beside this program; it is built where "
-                "libhsakmt-dev and libhsa-runtime-dev are installed\n");
-        return 1;
-    }
-    if (!prepend("LD_LIBRARY_PATH", ":", folder, "") ||
-        !prepend("LD_PRELOAD", " ", folder, "/libsimkfd.so") ||
-        !prepend("PATH", ":", folder, "/bin")) {
-        fprintf(stderr, "keel sim: memory is short\n");
-        return 1;
-    }
+    if (!prepare(folder, sizeof folder)) return 1;
     return getenv("KEEL_SIM_BREAK") ? run_debugger(folder, argv + i) : run(argv + i);
+}
+
+int command_sim_bench(int argc, char **argv)
+{
+    char folder[4096], program[4160], kernels[4160], start[4160];
+    if (argc != 2) {
+        fprintf(stderr, "keel bench: --sim is all there is then, not '%s'\n", argv[2]);
+        return 2;
+    }
+    if (!find_folder(folder, sizeof folder, "bench.hsaco")) {
+        fprintf(stderr,
+                "keel bench: there is nothing to run: it is built where clang-19 and lld-19 "
+                "are installed\n");
+        return 1;
+    }
+    snprintf(program, sizeof program, "%s/bin/bench", folder);
+    snprintf(kernels, sizeof kernels, "%s/bench.hsaco", folder);
+    snprintf(start, sizeof start, "%s/bin/start", folder);
+    bool hip = access(start, X_OK) == 0 && prepare(folder, sizeof folder);
+    char *line[] = {program, kernels, hip ? start : NULL, NULL};
+    return run(line);
 }

@@ -42,4 +42,14 @@ expect pkg-config "$folder/shared" shared
 expect pkg-config "$folder/static" static
 expect find_package "$folder/package/with_keel" shared
 expect find_package "$folder/package/with_keel_static" static
+
+# The software GPU, where it was built and there is a program to see it.
+if [ -e "$build/sim/amd/libhsakmt.so.1" ] && command -v rocminfo >/dev/null; then
+    if "$prefix/bin/keel" sim --gpus=gfx906 -- rocminfo | grep -q 'amdhsa--gfx906'; then
+        echo "keel sim: works"
+    else
+        echo "keel sim: does not work"
+        status=1
+    fi
+fi
 exit $status

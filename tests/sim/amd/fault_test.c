@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "sim/amd/bench/device.h"
 
 static unsigned bad;
 

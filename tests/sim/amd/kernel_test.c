@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
 #include "kernel/check.h"
+#include "sim/amd/bench/device.h"
 
 enum { ITEMS = 4096, BINDINGS = 2 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "sim/amd/bench/device.h"
 
 typedef struct {
     const char *symbol;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "sim/amd/bench/device.h"
 
 enum { GROUPS = 100 };
 

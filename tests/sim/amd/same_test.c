@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
 #include "kernels/same.h"
+#include "sim/amd/bench/device.h"
 
 enum { COUNT = 1000 };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "sim/amd/bench/device.h"
 #include "sim/amd/isa/state.h"
 
 static void print_code(isa_t *isa, const module_t *module, uint64_t from, uint64_t size)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device.h"
+#include "amd/bench/device.h"
 
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/amd/map.h"
+#include "amd/map.h"
 
 static void check(bool good, const char *what, const char *name)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives the interpreter with code objects, without a runtime: loads them, gives them memory, runs
 // their kernels.
-#ifndef TESTS_SIM_AMD_DEVICE_H_
-#define TESTS_SIM_AMD_DEVICE_H_
+#ifndef SIM_AMD_BENCH_DEVICE_H_
+#define SIM_AMD_BENCH_DEVICE_H_
 
-#include "sim/amd/isa/isa.h"
+#include "amd/isa/isa.h"
 
 enum { DEVICE_NODE = 1 };
 

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench FILE [PROGRAM]: runs the kernels of kernels.c, checks what they computed, and prints how
+// many instructions of a wave were run in a second of processor time, beside the bar for it. With a
+// program, how long that takes from its start to its end. What `keel bench --sim` runs.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "amd/bench/device.h"
+
+// Of this thread alone, whatever else the machine does.
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+typedef struct {
+    isa_t *isa;
+    uint64_t kernel;
+    uint32_t groups, size;
+    const void *arguments;
+    size_t argument_size;
+    void (*reset)(void);
+} run_t;
+
+static bool run_once(const run_t *run)
+{
+    if (run->reset) run->reset();
+    return device_run(run->isa, run->kernel, run->groups, run->size, run->arguments,
+                      run->argument_size);
+}
+
+static double million_per_second(const run_t *run)
+{
+    if (!run_once(run)) return 0; // decodes, too
+    double best = 0;
+    for (unsigned k = 0; k < 9; k++) {
+        uint64_t before = isa_count(run->isa);
+        double start = seconds(CLOCK_THREAD_CPUTIME_ID);
+        run_once(run);
+        double taken = seconds(CLOCK_THREAD_CPUTIME_ID) - start;
+        double rate = (double)(isa_count(run->isa) - before) / taken * 1e-6;
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+static void print(const char *name, double rate, const char *bar)
+{
+    printf("%-16s %7.1f M wave-instructions/s and thread%s\n", name, rate, bar);
+}
+
+enum { COUNT = 1 << 18, ROUNDS = 200, LOOPS = 64 * 256, SIZE = 64, TASKS = 2000, WORDS = 256 };
+
+static unsigned vadd(isa_t *isa, const module_t *module, double *rate)
+{
+    float *a = device_alloc(COUNT * 4), *b = device_alloc(COUNT * 4), *c = device_alloc(COUNT * 4);
+    for (unsigned n = 0; n < COUNT; n++) {
+        a[n] = (float)n;
+        b[n] = 0.5f * (float)n;
+    }
+    struct {
+        float *a, *b, *c;
+        uint32_t count;
+    } arguments = {a, b, c, COUNT};
+    *rate = million_per_second(&(run_t){isa, module_symbol(module, "vadd.kd"), COUNT / 256, 256,
+                                        &arguments, sizeof arguments, NULL});
+    unsigned wrong = 0;
+    for (unsigned n = 0; n < COUNT; n++) wrong += c[n] != a[n] + b[n];
+    device_free(a);
+    device_free(b);
+    device_free(c);
+    return wrong;
+}
+
+static uint32_t integer_loop(uint32_t n)
+{
+    uint32_t x = n, y = n * 2654435761u;
+    for (uint32_t k = 0; k < ROUNDS; k++) {
+        x = (x ^ y) + (y >> 3);
+        y = (y & x) - (x << 5);
+        x += y ^ 0x9e3779b9;
+        y = y < x ? y + 7 : y ^ x;
+    }
+    return x + y;
+}
+
+static unsigned loop(isa_t *isa, const module_t *module, double *rate)
+{
+    uint32_t *out = device_alloc(LOOPS * 4);
+    struct {
+        uint32_t *out;
+        uint32_t rounds;
+    } arguments = {out, ROUNDS};
+    *rate = million_per_second(&(run_t){isa, module_symbol(module, "integer_loop.kd"), LOOPS / 256,
+                                        256, &arguments, sizeof arguments, NULL});
+    unsigned wrong = 0;
+    for (unsigned n = 0; n < LOOPS; n++) wrong += out[n] != integer_loop(n);
+    device_free(out);
+    return wrong;
+}
+
+static unsigned matmul(isa_t *isa, const module_t *module, double *rate)
+{
+    enum { BYTES = SIZE * SIZE * 4 };
+    float *a = device_alloc(BYTES), *b = device_alloc(BYTES), *c = device_alloc(BYTES);
+    for (unsigned n = 0; n < SIZE * SIZE; n++) {
+        a[n] = (float)(n % 7) - 3;
+        b[n] = (float)(n % 5) - 2;
+    }
+    struct {
+        float *a, *b, *c;
+        uint32_t size;
+    } arguments = {a, b, c, SIZE};
+    *rate = million_per_second(&(run_t){isa, module_symbol(module, "matmul.kd"), SIZE * SIZE / 256,
+                                        256, &arguments, sizeof arguments, NULL});
+    unsigned wrong = 0;
+    for (unsigned n = 0; n < SIZE * SIZE; n++) {
+        float sum = 0;
+        for (unsigned k = 0; k < SIZE; k++) sum += a[n / SIZE * SIZE + k] * b[k * SIZE + n % SIZE];
+        wrong += c[n] != sum;
+    }
+    device_free(a);
+    device_free(b);
+    device_free(c);
+    return wrong;
+}
+
+// As in kernels.c.
+typedef struct {
+    uint32_t kind, value, target, source, waits, successor_count, successors[2];
+} task_t;
+
+typedef struct {
+    uint64_t head, tail, done;
+    uint32_t ring[1024];
+} ready_t;
+
+static task_t *tasks;
+static ready_t *ready;
+static uint32_t *words;
+
+// Task n waits for n - 1, which makes the order and so the result certain, and for one before it.
+static void tasks_reset(void)
+{
+    uint64_t state = 3;
+    memset(ready, 0, sizeof *ready);
+    memset(words, 0, WORDS * sizeof *words);
+    memset(tasks, 0, TASKS * sizeof *tasks);
+    for (uint32_t n = 0; n < TASKS; n++) {
+        uint64_t random = random_next(&state);
+        tasks[n].kind = random & 3;
+        tasks[n].value = (uint32_t)(random >> 32);
+        tasks[n].target = (random >> 2) % (WORDS - 4);
+        tasks[n].source = (random >> 12) % WORDS;
+        if (n + 1 < TASKS) tasks[n].successors[tasks[n].successor_count++] = n + 1;
+        if (n + 1 < TASKS) tasks[n + 1].waits++;
+        uint32_t later = n + 2 + (random >> 22) % 8;
+        if (later < TASKS) tasks[n].successors[tasks[n].successor_count++] = later;
+        if (later < TASKS) tasks[later].waits++;
+    }
+    ready->tail = 1;
+}
+
+static void task_do(const task_t *task, uint32_t *out)
+{
+    switch (task->kind) {
+    case 0: out[task->target] += out[task->source] + task->value; break;
+    case 1: out[task->target] ^= out[task->source] * task->value; break;
+    case 2: out[task->target] = out[task->source]; break;
+    default:
+        for (uint32_t k = 0; k < 4; k++) out[task->target + k] = task->value;
+        break;
+    }
+}
+
+static unsigned scheduler(isa_t *isa, const module_t *module, double *rate)
+{
+    uint32_t want[WORDS] = {0};
+    tasks = device_alloc(TASKS * sizeof *tasks);
+    ready = device_alloc(sizeof *ready);
+    words = device_alloc(WORDS * sizeof *words);
+    struct {
+        task_t *tasks;
+        ready_t *ready;
+        uint32_t *words;
+        uint64_t count;
+    } arguments = {tasks, ready, words, TASKS};
+    *rate = million_per_second(&(run_t){isa, module_symbol(module, "scheduler.kd"), 1, 64,
+                                        &arguments, sizeof arguments, tasks_reset});
+    unsigned wrong = ready->done != TASKS;
+    for (unsigned n = 0; n < TASKS; n++) task_do(&tasks[n], want);
+    for (unsigned n = 0; n < WORDS; n++) wrong += words[n] != want[n];
+    device_free(tasks);
+    device_free(ready);
+    device_free(words);
+    return wrong;
+}
+
+// The shortest of some runs of a program; negative when it fails.
+static double start_seconds(char **argv)
+{
+    double best = -1;
+    for (unsigned k = 0; k < 5; k++) {
+        int status = -1;
+        double start = seconds(CLOCK_MONOTONIC);
+        pid_t child = fork();
+        if (child == 0) {
+            execv(argv[0], argv);
+            _exit(127);
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || status) return -1;
+        double taken = seconds(CLOCK_MONOTONIC) - start;
+        if (best < 0 || taken < best) best = taken;
+    }
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    double rates[4];
+    if (argc < 2) return 2;
+    isa_t *isa = isa_create(GFX90A, DEVICE_NODE, NULL);
+    module_t module = module_load(argv[1]);
+    unsigned wrong = vadd(isa, &module, &rates[0]);
+    wrong += matmul(isa, &module, &rates[1]);
+    wrong += scheduler(isa, &module, &rates[2]);
+    wrong += loop(isa, &module, &rates[3]);
+    print("integer loop", rates[3], ", bar 40");
+    print("vadd", rates[0], "");
+    print("LDS matmul", rates[1], "");
+    print("scheduler", rates[2], "");
+    print("geometric mean", cbrt(rates[0] * rates[1] * rates[2]), " of the last three, bar 20");
+    if (wrong) printf("%u results are wrong\n", wrong);
+    module_unload(&module);
+    isa_destroy(isa);
+    if (argc < 3) return wrong != 0;
+    double start = start_seconds(argv + 2);
+    if (start < 0) {
+        printf("HIP process      failed\n");
+        return 1;
+    }
+    printf("%-16s %7.3f s from its start to its end, bar 0.2\n", "HIP process", start);
+    return wrong != 0;
+}
