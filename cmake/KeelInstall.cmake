@@ -6,9 +6,8 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/keel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h")
 install(TARGETS keel_shared keel_static EXPORT KeelTargets)
-if(TARGET keel_tool)
-    install(TARGETS keel_tool)
-endif()
+set_target_properties(keel_tool PROPERTIES EXPORT_NAME tool)
+install(TARGETS keel_tool EXPORT KeelTargets)
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
@@ -17,6 +16,7 @@ set(version_file ${PROJECT_BINARY_DIR}/KeelConfigVersion.cmake)
 write_basic_package_version_file(${version_file} COMPATIBILITY SameMinorVersion)
 install(EXPORT KeelTargets NAMESPACE Keel:: DESTINATION ${package_dir})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/KeelConfig.cmake ${version_file}
+    ${PROJECT_SOURCE_DIR}/cmake/KeelKernels.cmake ${PROJECT_SOURCE_DIR}/cmake/embed.c.in
     DESTINATION ${package_dir})
 
 list(TRANSFORM KEEL_LIBRARIES PREPEND -l OUTPUT_VARIABLE private_libs)

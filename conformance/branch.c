@@ -239,7 +239,8 @@ TEST(branch, several_in_flight, BRANCHES)
     for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_u32(w, 2 * i + 1), i);
 }
 
-TEST(branch, failure_inside_names_the_command, BRANCHES)
+TEST(branch, failure_inside_names_the_command,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_BRANCHES | KEEL_CAP_KERNEL_STATUS)
 {
     keel_buffer_t *w = new_buffer(64);
     uint32_t constants[] = {9, 0};

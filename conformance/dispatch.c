@@ -2,7 +2,8 @@
 // Dispatches with direct counts: arguments, grids, limits.
 #include "suite/suite.h"
 
-#define RUNS .needs = KEEL_CAP_EXECUTES
+#define RUNS         .needs = KEEL_CAP_EXECUTES
+#define HOST_KERNELS .needs = KEEL_CAP_EXECUTES | KEEL_CAP_KERNEL_STATUS
 
 static keel_op_t dispatch(const char *name, uint32_t groups, keel_refs_t bindings)
 {
@@ -179,13 +180,13 @@ TEST(dispatch, local_memory, RUNS)
     for (uint32_t i = 0; i < 100; i++) CHECK_EQ(buffer_u32(out, i), 1024);
 }
 
-TEST(dispatch, more_local_memory, RUNS)
+TEST(dispatch, more_local_memory, HOST_KERNELS)
 {
     keel_buffer_t *out = new_buffer(20 * 4);
     static const uint32_t extra[] = {1, 63, 64, 1000, 8192};
     for (size_t i = 0; i < COUNT(extra); i++) {
         row("%u bytes more", extra[i]);
-        keel_op_t op = dispatch("local", 20, KEEL_BIND(out));
+        keel_op_t op = dispatch("resizable_local", 20, KEEL_BIND(out));
         op.as.dispatch.local_memory = extra[i];
         reach(submit(op));
         for (uint32_t g = 0; g < 20; g++) CHECK_GE(buffer_u32(out, g), 1024 + extra[i]);
@@ -201,12 +202,12 @@ TEST(dispatch, too_much_local_memory, RUNS)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "local_memory", attempt(op));
 }
 
-TEST(dispatch, group_size_override, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
+TEST(dispatch, group_size_override, .needs = KEEL_CAP_GROUP_SIZE | KEEL_CAP_KERNEL_STATUS)
 {
     keel_buffer_t *out = new_buffer(64);
     uint32_t constants[3] = {0};
-    keel_op_t op =
-        keel_op_dispatch(kernel("describe"), keel_groups(2, 1, 1), constants, 12, KEEL_BIND(out));
+    keel_op_t op = keel_op_dispatch(kernel("resizable_describe"), keel_groups(2, 1, 1), constants,
+                                    12, KEEL_BIND(out));
     op.as.dispatch.group_size = keel_groups(8, 2, 1);
     reach(submit(op));
     CHECK_EQ(buffer_u32(out, 3), 8);
@@ -214,12 +215,12 @@ TEST(dispatch, group_size_override, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_
     CHECK_EQ(buffer_u32(out, 5), 1);
 }
 
-TEST(dispatch, group_size_override_works, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
+TEST(dispatch, group_size_override_works, .needs = KEEL_CAP_GROUP_SIZE | KEEL_CAP_KERNEL_STATUS)
 {
     int32_t in[64];
     for (int i = 0; i < 64; i++) in[i] = -i;
     keel_buffer_t *x = new_buffer_of(in, sizeof in), *y = new_buffer(sizeof in);
-    keel_op_t op = dispatch("abs", 2, KEEL_BIND(x, y));
+    keel_op_t op = dispatch("resizable_abs", 2, KEEL_BIND(x, y));
     op.as.dispatch.group_size = keel_groups(32, 1, 1);
     reach(submit(op));
     for (uint32_t i = 0; i < 64; i++) CHECK_EQ(buffer_u32(y, i), i);

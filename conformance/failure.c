@@ -2,7 +2,7 @@
 // Failures: what they say, how far they reach, what they leave alone.
 #include "suite/suite.h"
 
-#define RUNS .needs = KEEL_CAP_EXECUTES
+#define RUNS .needs = KEEL_CAP_EXECUTES | KEEL_CAP_KERNEL_STATUS
 
 static keel_op_t failing(uint32_t number)
 {

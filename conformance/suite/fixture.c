@@ -10,6 +10,8 @@
 
 extern const unsigned char keel_embed_conformance_kernels[];
 extern const uint64_t keel_embed_conformance_kernels_size;
+extern const unsigned char keel_embed_conformance_host_kernels[];
+extern const uint64_t keel_embed_conformance_host_kernels_size;
 
 void *scratch(size_t size)
 {
@@ -251,11 +253,27 @@ void kernels_image(const void **data, size_t *size)
     *size = keel_embed_conformance_kernels_size;
 }
 
+void host_kernels_image(const void **data, size_t *size)
+{
+    *data = keel_embed_conformance_host_kernels;
+    *size = keel_embed_conformance_host_kernels_size;
+}
+
 keel_executable_t *kernels_on(keel_device_t *device)
 {
     keel_executable_options_t options = {.name = "kernels"};
     keel_executable_t *executable = NULL;
     kernels_image(&options.data, &options.size);
+    TRY(keel_executable_load(device, &options, &executable));
+    OWN(executable);
+    return executable;
+}
+
+static keel_executable_t *host_kernels_on(keel_device_t *device)
+{
+    keel_executable_options_t options = {.name = "host kernels"};
+    keel_executable_t *executable = NULL;
+    host_kernels_image(&options.data, &options.size);
     TRY(keel_executable_load(device, &options, &executable));
     OWN(executable);
     return executable;
@@ -268,17 +286,31 @@ keel_executable_t *kernels(void)
     return executable;
 }
 
+// Whether it is one of those that are code of the host alone.
+static bool kernel_is_host(const char *name)
+{
+    static const char *const names[] = {"fail", "expect", "meet", "workers"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i])) return true;
+    return strncmp(name, "resizable_", 10) == 0;
+}
+
 keel_entry_t kernel(const char *name)
 {
+    static keel_executable_t *of_host;
     keel_entry_t entry = {NULL, 0};
-    TRY(keel_executable_entry(kernels(), name, &entry));
+    bool host = kernel_is_host(name);
+    if (host && !of_host) of_host = host_kernels_on(the_device());
+    TRY(keel_executable_entry(host ? of_host : kernels(), name, &entry));
     return entry;
 }
 
 keel_entry_t kernel_on(keel_device_t *device, const char *name)
 {
     keel_entry_t entry = {NULL, 0};
-    TRY(keel_executable_entry(kernels_on(device), name, &entry));
+    keel_executable_t *executable =
+        kernel_is_host(name) ? host_kernels_on(device) : kernels_on(device);
+    TRY(keel_executable_entry(executable, name, &entry));
     return entry;
 }
 

@@ -106,10 +106,11 @@ void check_filled_(const char *file, int line, keel_buffer_t *buffer, uint64_t o
 keel_op_t op_kernel(const char *name, uint32_t groups, const void *constants, size_t constant_size,
                     keel_refs_t bindings);
 
-// Kernels of conformance/kernels.
+// Kernels of conformance/kernels, by their names; those of host.c need KEEL_CAP_KERNEL_STATUS.
 keel_executable_t *kernels(void);
 keel_executable_t *kernels_on(keel_device_t *device);
-void kernels_image(const void **data, size_t *size);
+void kernels_image(const void **data, size_t *size);      // a container
+void host_kernels_image(const void **data, size_t *size); // a shared object
 keel_entry_t kernel(const char *name);
 keel_entry_t kernel_on(keel_device_t *device, const char *name);
 

@@ -45,9 +45,9 @@ const char *test_name(const test_t *test, char *text, size_t size)
 const char *need_name(uint32_t caps, uint32_t also)
 {
     static const char *const names[] = {
-        "QUEUE_ALLOCA",  "DYNAMIC_COUNTS", "BRANCHES",   "EVENTS",      "TIMESTAMPS",
-        "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST", "EXPORT_FD",
-        "DLPACK",        "GROUP_SIZE",     "EXECUTES",
+        "QUEUE_ALLOCA",  "DYNAMIC_COUNTS", "BRANCHES",   "EVENTS",        "TIMESTAMPS",
+        "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
+        "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS",
     };
     static const char *const others[] = {"NODES", "WORKERS"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const char *const cap_names[] = {
-    "queue alloca", "dynamic counts", "branches",  "events", "timestamps", "raw arguments", "files",
-    "host calls",   "host import",    "fd export", "dlpack", "group size", "executes",
+    "queue alloca",  "dynamic counts", "branches",   "events",        "timestamps",
+    "raw arguments", "files",          "host calls", "host import",   "fd export",
+    "dlpack",        "group size",     "executes",   "kernel status",
 };
 
 static const char *const memory_names[] = {

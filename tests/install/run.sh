@@ -41,6 +41,7 @@ expect() { # expect NAME PROGRAM shared|static
 expect pkg-config "$folder/shared" shared
 expect pkg-config "$folder/static" static
 expect find_package "$folder/package/with_keel" shared
+expect keel_add_kernels "$folder/package/with_kernels" shared
 expect find_package "$folder/package/with_keel_static" static
 
 # The software GPU, where it was built and there is a program to see it.

@@ -15,8 +15,8 @@
 
 #if KEEL_GPU
 
-#define KEEL_ATOMIC_(name, p, x)                                                                   \
-    __scoped_atomic_##name((p), (x), __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE)
+#define KEEL_RELAXED_            __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE
+#define KEEL_ATOMIC_(name, p, x) __scoped_atomic_##name((p), (x), KEEL_RELAXED_)
 
 #define keel_atomic_add(p, x)       KEEL_ATOMIC_(fetch_add, p, x)
 #define keel_atomic_and(p, x)       KEEL_ATOMIC_(fetch_and, p, x)
@@ -26,13 +26,13 @@
 #define keel_atomic_max(p, x)       KEEL_ATOMIC_(fetch_max, p, x)
 #define keel_atomic_exchange(p, x)  KEEL_ATOMIC_(exchange_n, p, x)
 #define keel_atomic_store(p, x)     KEEL_ATOMIC_(store_n, p, x)
-#define keel_atomic_load(p)         __scoped_atomic_load_n((p), __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE)
+#define keel_atomic_load(p)         __scoped_atomic_load_n((p), KEEL_RELAXED_)
 #define keel_atomic_add_float(p, x) KEEL_ATOMIC_(fetch_add, p, x)
 #define keel_atomic_compare(p, expected, x)                                                        \
     ({                                                                                             \
         __typeof__((p)[0] + 0) keel_old = (expected);                                              \
         __scoped_atomic_compare_exchange_n((p), &keel_old, (x), 0, __ATOMIC_RELAXED,               \
-                                           __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE);               \
+                                           KEEL_RELAXED_);                                         \
         keel_old;                                                                                  \
     })
 

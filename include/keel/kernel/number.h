@@ -15,7 +15,7 @@
 typedef uint16_t keel_half_t;
 typedef uint16_t keel_bfloat_t;
 
-#if KEEL_GPU || defined(__F16C__) || defined(__aarch64__)
+#if KEEL_GPU || defined(__aarch64__) || (defined(__F16C__) && defined(__FLT16_MAX__))
 
 KEEL_INLINE_ keel_half_t keel_half_of(float x)
 {

@@ -135,8 +135,9 @@ typedef struct made_file_t {
 static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
 {
     bool on_host = target->family <= TARGET_CUDA_HOST;
-    bool clang = !(on_host && !target->foreign && c->compilers.host[0]);
-    arguments_add(a, clang ? c->compilers.clang : c->compilers.host);
+    bool by_host = on_host && !target->foreign && c->compilers.host[0];
+    bool clang = !by_host || c->compilers.host_is_clang;
+    arguments_add(a, by_host ? c->compilers.host : c->compilers.clang);
     if (clang) {
         arguments_add(a, "-target");
         arguments_add(a, target->triple);

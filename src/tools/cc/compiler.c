@@ -72,6 +72,8 @@ bool compilers_find(const char *clang, const char *host, const target_list_t *ta
         fprintf(stderr, "keel cc: there is no program %s\n", host);
         return false;
     }
+    const char *slash = strrchr(compilers->host, '/');
+    compilers->host_is_clang = strstr(slash ? slash : compilers->host, "clang");
     for (int i = 0; i < targets->count; i++) {
         const target_t *target = &targets->items[i];
         bool at_home = target->family <= TARGET_CUDA_HOST && !target->foreign;

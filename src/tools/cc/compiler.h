@@ -8,6 +8,7 @@
 typedef struct compilers_t {
     char clang[256]; // for GPUs and hosts; "": there is none
     char host[256];  // for this host; "": clang does it
+    bool host_is_clang;
 } compilers_t;
 
 // Finds what the targets need: a clang of version 18 or later, or, for this host alone, cc. `clang`
