@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/call.h"
+
+#include "cuda/context.h"
+#include "cuda/state.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static _Thread_local const char *name_now = "no call";
+static _Thread_local bool is_forbidden;
+
+const char *call_name(void)
+{
+    return name_now;
+}
+
+void call_forbid(bool forbidden)
+{
+    is_forbidden = forbidden;
+}
+
+// Functions carry the version of their signature at the end of their names; rules do not.
+static bool names_match(const char *rule, const char *function)
+{
+    size_t length = strlen(rule);
+    if (strncmp(rule, function, length) != 0) return false;
+    const char *rest = function + length;
+    return *rest == '\0' || (rest[0] == '_' && rest[1] == 'v' && strlen(rest) == 3);
+}
+
+// The code of the rule that strikes this call, or 0.
+static CUresult injected(call_site_t *site, unsigned needs)
+{
+    const settings_t *set = settings();
+    uint64_t own = ++site->count, any = 0;
+    if (!(needs & CALL_UNCOUNTED)) {
+        any = __atomic_add_fetch(&set->counters[0], 1, __ATOMIC_RELAXED);
+    }
+    for (unsigned i = 0; i < set->rule_count; i++) {
+        const rule_t *rule = &set->rules[i];
+        bool is_any = rule->symbol[0] == '\0';
+        if (is_any ? !any : !names_match(rule->symbol, site->name)) continue;
+        uint64_t number = is_any ? any : own;
+        if (number != rule->number && !(rule->onwards && number > rule->number)) continue;
+        __atomic_store_n(&set->counters[1], 1, __ATOMIC_RELAXED);
+        return rule->code;
+    }
+    if (any && any == set->lose) {
+        __atomic_store_n(&set->counters[1], 1, __ATOMIC_RELAXED);
+        devices_lose(set->lose_code);
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult refusal(call_t *call, unsigned needs)
+{
+    if (!(needs & CALL_BEFORE_INIT) && !state.initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (needs & CALL_BEFORE_INIT) return CUDA_SUCCESS;
+    CUcontext context = call->context = context_current();
+    if (!(needs & CALL_CONTEXT)) return CUDA_SUCCESS;
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return context->noticed ? context->error : CUDA_SUCCESS;
+}
+
+call_t call_enter(call_site_t *site, unsigned needs)
+{
+    call_t call = {.locked = true};
+    name_now = site->name;
+    if (is_forbidden) {
+        complain("%s: called by a host function, which may not call CUDA", site->name);
+        return (call_t){.result = CUDA_ERROR_NOT_PERMITTED};
+    }
+    pthread_mutex_lock(&state.lock);
+    if (settings()->log_calls) complain("call %s", site->name);
+    CUresult failure = injected(site, needs), refused = refusal(&call, needs);
+    bool dead = call.context && call.context->alive && call.context->noticed;
+    if (needs & CALL_RELEASE && (!refused || dead)) {
+        call.late = failure ? failure : refused;
+    } else {
+        call.result = failure ? failure : refused;
+    }
+    return call;
+}
+
+void call_leave(call_t *call)
+{
+    if (call->locked) pthread_mutex_unlock(&state.lock);
+}

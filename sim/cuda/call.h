@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The beginning of every exported function: counts the call, lets it fail where the settings say
+// so, refuses it where the rules of CUDA do, and takes the lock under which all state is changed.
+#ifndef SIM_CUDA_CALL_H_
+#define SIM_CUDA_CALL_H_
+
+#include "cuda/base.h"
+
+typedef enum call_needs_t {
+    CALL_PLAIN = 0,       // cuInit has succeeded
+    CALL_BEFORE_INIT = 1, // not even that
+    CALL_CONTEXT = 2,     // a current context that is alive and has not failed
+    CALL_RELEASE = 4,     // goes on whatever has failed, and returns call.late at its end
+    CALL_UNCOUNTED = 8,   // a rule that names no symbol does not mean it
+} call_needs_t;
+
+typedef struct call_site_t {
+    const char *name;
+    uint64_t count;
+} call_site_t;
+
+typedef struct call_t {
+    CUresult result;   // why the call ends at once
+    CUresult late;     // CALL_RELEASE: what it returns when it has done its work
+    CUcontext context; // the current one, if there is any
+    bool locked;
+} call_t;
+
+call_t call_enter(call_site_t *site, unsigned needs);
+void call_leave(call_t *call);
+
+// The exported function that this thread is in, for messages.
+const char *call_name(void);
+
+// While a host function runs on this thread, CUDA may not be called.
+void call_forbid(bool forbidden);
+
+// Declares `call`; the lock is held until the function returns.
+#define CALL(needs)                                                                                \
+    static call_site_t call_site = {__func__, 0};                                                  \
+    __attribute__((cleanup(call_leave))) call_t call = call_enter(&call_site, (needs));            \
+    if (call.result) return call.result
+
+#endif

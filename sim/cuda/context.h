@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which context is current, and what happens to all of them. Under the lock.
+#ifndef SIM_CUDA_CONTEXT_H_
+#define SIM_CUDA_CONTEXT_H_
+
+#include "cuda/state.h"
+
+// The current context of this thread, or NULL. It may be destroyed.
+CUcontext context_current(void);
+bool context_push(CUcontext context);
+void context_replace(CUcontext context); // NULL: none is current
+
+// All devices are lost: every context fails, and that is known at once.
+void devices_lose(CUresult code);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/work.h"
+
+#include "cuda/call.h"
+#include "cuda/copy.h"
+#include "cuda/memop.h"
+#include "cuda/module.h"
+#include "cuda/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool work_check(const work_t *work, moment_t moment)
+{
+    switch (work->kind) {
+    case WORK_COPY: return copy_check(&work->copy, moment, work->maker);
+    case WORK_FILL: return fill_check(&work->fill, moment, work->maker);
+    case WORK_MEMOPS: return memops_check(&work->memops, moment, work->maker);
+    default: return true;
+    }
+}
+
+// Memory may have gone since the work was made.
+static bool is_still_good(const work_t *work, CUcontext context)
+{
+    pthread_mutex_lock(&state.lock);
+    bool good = work_check(work, WHEN_RUN);
+    if (!good) context_fail(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    pthread_mutex_unlock(&state.lock);
+    return good;
+}
+
+static void host_run(const work_t *work)
+{
+    const host_work_t *host = &work->host;
+    call_forbid(true);
+    if (work->kind == WORK_HOST)
+        host->function(host->user);
+    else
+        host->callback(host->stream, CUDA_SUCCESS, host->user);
+    call_forbid(false);
+}
+
+void work_run(const work_t *work, CUcontext context)
+{
+    if (!is_still_good(work, context)) return;
+    switch (work->kind) {
+    case WORK_NONE: break;
+    case WORK_KERNEL: kernel_run(&work->kernel, work->maker, context); break;
+    case WORK_COPY: copy_run(&work->copy); break;
+    case WORK_FILL: fill_run(&work->fill); break;
+    case WORK_HOST:
+    case WORK_CALLBACK: host_run(work); break;
+    case WORK_MEMOPS: memops_run(&work->memops, context); break;
+    }
+}
+
+void work_finish(work_t *work)
+{
+    if (work->kind == WORK_KERNEL) free(work->kernel.params);
+    if (work->kind == WORK_COPY) free(work->copy.staged);
+    if (work->kind == WORK_MEMOPS) free(work->memops.ops);
+    work->kind = WORK_NONE;
+}
+
+static void *bytes_clone(const void *bytes, size_t size)
+{
+    void *copy = aligned_alloc(16, (size + 15) / 16 * 16);
+    if (copy) memcpy(copy, bytes, size);
+    return copy;
+}
+
+bool work_clone(work_t *out, const work_t *work)
+{
+    *out = *work;
+    if (work->kind == WORK_KERNEL && work->kernel.params) {
+        out->kernel.params = bytes_clone(work->kernel.params, work->kernel.size);
+        return out->kernel.params != NULL;
+    }
+    if (work->kind == WORK_MEMOPS) {
+        size_t size = work->memops.count * sizeof *work->memops.ops;
+        out->memops.ops = bytes_clone(work->memops.ops, size);
+        return out->memops.ops != NULL;
+    }
+    return true;
+}
