@@ -27,6 +27,47 @@ static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable)
     return plain;
 }
 
+// That the device has what an entry point wants, whoever said so: the driver's own look at the
+// image, or a container.
+static keel_status_t entry_check(const keel_entry_info_t *entry, const keel_caps_t *caps)
+{
+    CHECK(entry->bindings <= caps->max_bindings, KEEL_UNSUPPORTED,
+          "entry point '%s' has %u bindings; at most %u are taken", entry->name, entry->bindings,
+          caps->max_bindings);
+    CHECK(entry->constants <= caps->max_constants, KEEL_UNSUPPORTED,
+          "entry point '%s' takes %u bytes of constants; at most %u are given", entry->name,
+          entry->constants, caps->max_constants);
+    CHECK(entry->local_memory <= caps->max_local_memory, KEEL_UNSUPPORTED,
+          "entry point '%s' takes %u bytes of workgroup memory; there are %u", entry->name,
+          entry->local_memory, caps->max_local_memory);
+    const uint32_t *size = entry->group_size;
+    uint64_t square = (uint64_t)size[0] * size[1];
+    CHECK(square && size[2] && square <= caps->max_group_size / size[2], KEEL_UNSUPPORTED,
+          "entry point '%s' has workgroups of %u x %u x %u; 1 to %u work-items are taken",
+          entry->name, size[0], size[1], size[2], caps->max_group_size);
+    return NULL;
+}
+
+// Makes an executable of the image that suits the device best.
+static keel_status_t image_load(keel_device_t *device, const keel_executable_options_t *options,
+                                keel_executable_t **executable)
+{
+    choice_t choice;
+    keel_executable_t *e = NULL;
+    keel_status_t status = choice_init(&choice, device, options);
+    if (!status) status = device->ops->executable_load(device, &choice.image, &e);
+    choice_finish(&choice);
+    KEEL_TRY(status);
+    for (uint32_t i = 0; i < e->entry_count && !status; i++)
+        status = entry_check(&e->entries[i], &device->caps);
+    if (!status && !(e->plain = dispatches_prepare(e))) status = status_no_memory();
+    if (status)
+        device->ops->executable_unload(e);
+    else
+        *executable = e;
+    return status;
+}
+
 keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_options_t *options,
                                    keel_executable_t **executable)
 {
@@ -41,14 +82,7 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     char *name = NULL;
     KEEL_TRY(copy_name(given ? given : "executable", &name));
     keel_executable_t *e = NULL;
-    choice_t choice;
-    keel_status_t status = choice_init(&choice, device, options);
-    if (!status) status = device->ops->executable_load(device, &choice.image, &e);
-    choice_finish(&choice);
-    if (!status && !(e->plain = dispatches_prepare(e))) {
-        device->ops->executable_unload(e);
-        status = status_no_memory();
-    }
+    keel_status_t status = image_load(device, options, &e);
     if (status) {
         status = keel_status_wrap(status, "'%s' cannot be loaded", name);
         mem_free(name);

@@ -182,6 +182,33 @@ static void test_damaged(void **state)
     }
 }
 
+// An image whose entry point wants more than there is. The numbers lie in the order of
+// keel_host_entry_t.
+static void test_limits(void **state)
+{
+    (void)state;
+    static const uint32_t good[6] = {4, 3, 2, 0, 1, 128};
+    static const struct {
+        uint32_t numbers[6];
+        const char *words;
+    } cases[] = {
+        {{0, 3, 2, 0, 1, 128}, "workgroups of 0 x 3 x 2"},
+        {{4, 3, 0, 0, 1, 128}, "workgroups of 4 x 3 x 0"},
+        {{UINT32_MAX, UINT32_MAX, UINT32_MAX, 0, 1, 128}, "workgroups of 4294967295 x"},
+        {{4, 3, 2, UINT32_MAX, 1, 128}, "4294967295 bytes of constants"},
+        {{4, 3, 2, 0, 1, UINT32_MAX}, "4294967295 bytes of workgroup memory"},
+    };
+    unsigned char *numbers = kernels;
+    while (memcmp(numbers, good, sizeof good) != 0) numbers += 4;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        memcpy(numbers, cases[i].numbers, sizeof good);
+        packed_t alone = {kernels, kernels_size};
+        expect_failure(load_bytes(&alone), KEEL_UNSUPPORTED, cases[i].words);
+    }
+    memcpy(numbers, good, sizeof good);
+    OK(load_bytes(&(packed_t){kernels, kernels_size}));
+}
+
 enum { MANY = 100, NEEDED = 61 };
 
 // A hundred images of which one fits.
@@ -264,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_none_fits),
         cmocka_unit_test(test_none_of_many_fits),
         cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_touches_only_what_it_needs),
         cmocka_unit_test(test_reads_only_what_it_needs),
     };

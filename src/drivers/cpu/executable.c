@@ -67,31 +67,14 @@ static keel_status_t library_open(cpu_executable_t *e, const keel_image_t *image
     return NULL;
 }
 
-static keel_status_t entry_check(const keel_host_entry_t *entry, uint32_t index,
-                                 const keel_caps_t *caps)
+static keel_status_t entry_check(const keel_host_entry_t *entry, uint32_t index)
 {
     if (!entry->name || !entry->kernel)
         return KEEL_ERROR(KEEL_CORRUPT, "entry point %u has no %s", index,
                           entry->name ? "kernel" : "name");
-    if (entry->bindings > caps->max_bindings || (entry->bindings && !entry->access))
-        return KEEL_ERROR(KEEL_CORRUPT, "entry point '%s' has %u bindings%s; at most %u are taken",
-                          entry->name, entry->bindings, entry->access ? "" : " of unknown access",
-                          caps->max_bindings);
-    if (entry->constants > caps->max_constants)
-        return KEEL_ERROR(KEEL_CORRUPT,
-                          "entry point '%s' takes %u bytes of constants; at most %u are given",
-                          entry->name, entry->constants, caps->max_constants);
-    if (entry->local_memory > caps->max_local_memory)
-        return KEEL_ERROR(KEEL_CORRUPT,
-                          "entry point '%s' takes %u bytes of workgroup memory; there are %u",
-                          entry->name, entry->local_memory, caps->max_local_memory);
-    uint64_t size = (uint64_t)entry->group_size[0] * entry->group_size[1];
-    if (!size || !entry->group_size[2] || size > caps->max_group_size / entry->group_size[2])
-        return KEEL_ERROR(
-            KEEL_CORRUPT,
-            "entry point '%s' has workgroups of %u x %u x %u; 1 to %u work-items are taken",
-            entry->name, entry->group_size[0], entry->group_size[1], entry->group_size[2],
-            caps->max_group_size);
+    if (entry->bindings && !entry->access)
+        return KEEL_ERROR(KEEL_CORRUPT, "entry point '%s' has %u bindings of unknown access",
+                          entry->name, entry->bindings);
     return NULL;
 }
 
@@ -115,12 +98,12 @@ static void entry_describe(cpu_executable_t *e, uint32_t index, keel_binding_inf
         };
 }
 
-static keel_status_t entries_read(cpu_executable_t *e, const keel_caps_t *caps)
+static keel_status_t entries_read(cpu_executable_t *e)
 {
     uint32_t count = e->table->entry_count;
     size_t bindings = 0;
     for (uint32_t i = 0; i < count; i++) {
-        KEEL_TRY(entry_check(&e->table->entries[i], i, caps));
+        KEEL_TRY(entry_check(&e->table->entries[i], i));
         bindings += e->table->entries[i].bindings;
     }
     e->entries = mem_zalloc(count * sizeof *e->entries);
@@ -155,7 +138,7 @@ keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *ima
     if (!e) return status_no_memory();
     e->fd = -1;
     keel_status_t status = library_open(e, image);
-    if (!status) status = entries_read(e, &device->caps);
+    if (!status) status = entries_read(e);
     if (status) {
         cpu_executable_unload(&e->base);
         return status;
