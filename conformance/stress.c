@@ -77,16 +77,23 @@ typedef struct ring_t {
     atomic_uint next;
 } ring_t;
 
+// One thread that cannot go on must not leave the others waiting.
+static void ring_try(ring_t *ring, keel_status_t status)
+{
+    if (status) keel_semaphore_fail(ring->semaphore, keel_status_retain(status));
+    TRY(status);
+}
+
 static void pass_on(void *user)
 {
     ring_t *ring = user;
     unsigned self = atomic_fetch_add(&ring->next, 1);
     keel_queue_t *queue = NULL;
-    TRY(keel_queue_create(the_device(), NULL, &queue));
+    ring_try(ring, keel_queue_create(the_device(), NULL, &queue));
     OWN(queue);
     for (uint64_t i = self; i < THREADS * few(2000); i += THREADS) {
-        TRY(keel_queue_signal(queue, KEEL_AFTER(keel_point(ring->semaphore, i)),
-                              KEEL_SIGNAL(keel_point(ring->semaphore, i + 1)), NULL));
+        ring_try(ring, keel_queue_signal(queue, KEEL_AFTER(keel_point(ring->semaphore, i)),
+                                         KEEL_SIGNAL(keel_point(ring->semaphore, i + 1)), NULL));
     }
     reach_value(ring->semaphore, THREADS * few(2000));
 }
