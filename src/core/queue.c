@@ -210,6 +210,7 @@ keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits, const 
     KEEL_TRY(submission_create(queue, waits.count, signals.count, &submission));
     points_fill(submission, waits, signals);
     keel_status_t status = commands_fill(submission, ops, count);
+    if (!status) status = submission_open(submission);
     if (status) {
         recorder_undo_executes(&submission->commands);
         submission_discard(submission);

@@ -182,18 +182,6 @@ ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_stat
     return ended;
 }
 
-void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value)
-{
-    lock_enter(&semaphore->lock);
-    ledger_ended_t ended = {NULL, NULL};
-    if (ledger_last(semaphore) == value)
-        atomic_store_explicit(&semaphore->ledger->last, value - 1, memory_order_relaxed);
-    else
-        ended = ledger_end(semaphore, value, NULL); // a value that nobody knows
-    lock_leave(&semaphore->lock);
-    waiters_fire(ended.for_all, NULL);
-}
-
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
 {
     ledger_t *ledger = point.semaphore->ledger;
@@ -282,6 +270,14 @@ void ledger_promise(keel_point_t point, promise_t *promise)
     lock_leave(&semaphore->lock);
     if (asks) promise->ops->ask(promise);
     waiters_fire(told, NULL);
+}
+
+bool ledger_link(keel_point_t point, waiter_t *waiter)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    if (ledger_state(point, NULL) != POINT_PENDING || ledger_promised(point)) return false;
+    slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+    return true;
 }
 
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)

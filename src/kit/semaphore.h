@@ -127,8 +127,6 @@ ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owne
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value);
 // From now on none is taken.
 void ledger_close(keel_semaphore_t *semaphore);
-// Takes it back: nobody was told of it.
-void ledger_cancel(keel_semaphore_t *semaphore, uint64_t value);
 // Ends it, under semaphore->lock; `failure` is borrowed. Returns whom to tell, without the lock:
 // those who wait for this point, with the failure, and those who wait for all up to some value.
 typedef struct ledger_ended_t {
@@ -142,6 +140,8 @@ void ledger_ask_all(keel_point_t point);        // asks after all that is promis
 uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point
 bool ledger_is_past(keel_point_t point);
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
+// Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.
+bool ledger_link(keel_point_t point, waiter_t *waiter);
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
 bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
 

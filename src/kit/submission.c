@@ -34,6 +34,7 @@ static keel_submission_t *spare_take(keel_queue_t *queue)
 
 void submission_free_spares(keel_queue_t *queue)
 {
+    mem_free_aligned(atomic_load(&queue->ready));
     while (queue->spare) mem_free_aligned(spare_take(queue));
 }
 
@@ -61,48 +62,24 @@ static bool points_place(keel_submission_t *submission, size_t waits, size_t sig
     return true;
 }
 
-// Sees to a spare one, under the timeline's lock, which it leaves to get memory.
-static bool spare_ensure(keel_queue_t *queue)
+static keel_submission_t *submission_memory(keel_queue_t *queue)
 {
-    while (!queue->spare) {
-        lock_leave(&queue->timeline->lock);
-        size_t size = submission_own_size(queue) + SUBMISSION_ROOM;
-        keel_submission_t *submission = mem_zalloc_aligned(size, 64);
-        lock_enter(&queue->timeline->lock);
-        if (!submission) return queue->spare != NULL;
-        if (!spare_put(queue, submission)) mem_free_aligned(submission);
-    }
-    return true;
-}
-
-// A piece of memory and a place on the timeline.
-static keel_status_t submission_begin(keel_queue_t *queue, keel_submission_t **submission,
-                                      uint64_t *id)
-{
-    keel_semaphore_t *timeline = queue->timeline;
-    lock_enter(&timeline->lock);
-    ledger_result_t opened =
-        spare_ensure(queue) ? ledger_open(timeline, queue->spare, id) : LEDGER_NO_MEMORY;
-    if (opened == LEDGER_OPENED) {
-        *submission = spare_take(queue);
-        if (queue->in_use++ == 0) object_retain(&queue->object);
-    }
-    lock_leave(&timeline->lock);
-    if (opened == LEDGER_CLOSED)
-        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", queue->device->name);
-    return opened == LEDGER_OPENED ? NULL : status_no_memory();
+    // acquire: pairs with submission_open.
+    keel_submission_t *ready = atomic_exchange_explicit(&queue->ready, NULL, memory_order_acquire);
+    if (ready) return ready;
+    lock_enter(&queue->timeline->lock);
+    keel_submission_t *spare = queue->spare ? spare_take(queue) : NULL;
+    lock_leave(&queue->timeline->lock);
+    return spare ? spare : mem_zalloc_aligned(submission_own_size(queue) + SUBMISSION_ROOM, 64);
 }
 
 keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
                                 keel_submission_t **made)
 {
-    uint64_t id = 0;
-    keel_submission_t *submission = NULL;
-    KEEL_TRY(submission_begin(queue, &submission, &id));
+    keel_submission_t *submission = submission_memory(queue);
+    if (!submission) return status_no_memory();
+    *submission = (keel_submission_t){.queue = queue};
     live_add(LIVE_SUBMISSION, 1);
-    memset(submission, 0, offsetof(keel_submission_t, waits_left));
-    submission->queue = queue;
-    submission->id = id;
     unsigned char *room = (unsigned char *)submission + submission_own_size(queue);
     size_t used = 0;
     if (!points_place(submission, waits, signals, room, &used)) {
@@ -150,9 +127,14 @@ void submission_recycle(keel_submission_t *submission)
 
 void submission_discard(keel_submission_t *submission)
 {
+    keel_queue_t *queue = submission->queue;
     commands_finish(&submission->commands);
-    ledger_cancel(submission->queue->timeline, submission->id);
-    submission_recycle(submission);
+    submission_clear(submission);
+    lock_enter(&queue->timeline->lock);
+    bool kept = spare_put(queue, submission);
+    lock_leave(&queue->timeline->lock);
+    if (!kept) mem_free_aligned(submission);
+    live_add(LIVE_SUBMISSION, -1);
 }
 
 // What this thread does and has still to do. `later.running` is set while somebody up the stack
@@ -314,10 +296,47 @@ static void waits_link(keel_submission_t *submission, const keel_device_t *early
     submission_resolve(submission, done + 1);
 }
 
+// A link of a chain: what waits for one point of its own queue, under the timeline's lock.
+static void chain_link(keel_submission_t *submission)
+{
+    submission_wait_t *wait = submission->waits;
+    keel_queue_t *queue = submission->queue;
+    if (queue->early || submission->wait_count != 1 || wait->point.semaphore != queue->timeline)
+        return;
+    wait->submission = submission;
+    wait->waiter.fire = submission_fire;
+    wait->waiter.asks = true;
+    wait->waiter.node.key = wait->point.value;
+    atomic_store_explicit(&submission->waits_left, 2, memory_order_relaxed); // under the lock
+    submission->linked = ledger_link(wait->point, &wait->waiter);
+    if (!submission->linked)
+        atomic_store_explicit(&submission->waits_left, 0, memory_order_relaxed);
+}
+
+keel_status_t submission_open(keel_submission_t *submission)
+{
+    keel_queue_t *queue = submission->queue;
+    lock_enter(&queue->timeline->lock);
+    ledger_result_t opened = ledger_open(queue->timeline, submission, &submission->id);
+    if (opened == LEDGER_OPENED) {
+        if (queue->in_use++ == 0) object_retain(&queue->object);
+        chain_link(submission);
+        // release: pairs with submission_memory.
+        if (queue->spare && !atomic_load_explicit(&queue->ready, memory_order_relaxed))
+            atomic_store_explicit(&queue->ready, spare_take(queue), memory_order_release);
+    }
+    lock_leave(&queue->timeline->lock);
+    if (opened == LEDGER_CLOSED)
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", queue->device->name);
+    return opened == LEDGER_OPENED ? NULL : status_no_memory();
+}
+
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
     submission->start = start;
-    if (waits_are_over(submission))
+    if (submission->linked)
+        submission_resolve(submission, 1);
+    else if (waits_are_over(submission))
         submission_later(submission, start);
     else
         waits_link(submission, NULL);

@@ -2,9 +2,9 @@
 // Submissions: work handed to a queue, from the call that submits it until its points are
 // signalled.
 //
-//     create --> wait for points --> start (the driver's) --> end: release what it used, signal,
-//                      |                                       ^   recycle
-//                      +-- a point failed, or the device closed +
+//     create --> open --> wait for points --> start (the driver's) --> end: release what it used,
+//                               |                                       ^   signal, recycle
+//                               +-- a point failed, or the device closed +
 //
 // A submission holds references to all it touches. It waits without a thread: the thread that
 // brings the last point starts it; or, if the driver's device can wait by itself, the thread that
@@ -27,17 +27,16 @@ typedef struct submission_wait_t {
 struct keel_submission_t {
     keel_submission_t *next; // in a list of whoever has it
     keel_queue_t *queue;     // retained
-    uint64_t id;             // its value on the queue's timeline
+    uint64_t id;             // its value on the queue's timeline, once it is open
     keel_commands_t commands;
     submission_wait_t *waits;
     uint32_t wait_count;
     uint32_t signal_count;
     signal_t *signals;                  // semaphores retained
     void (*start)(keel_submission_t *); // set by submission_wait
-    void *points; // owned: memory of waits and signals that did not fit in here
-    // Looked at by whoever closes the queue, from the moment the submission has an id; 0 and NULL
-    // unless it waits.
-    _Atomic uint32_t waits_left;         // and one for submission_wait itself
+    void *points;                // owned: memory of waits and signals that did not fit in here
+    bool linked;                 // its only wait was linked when it was opened
+    _Atomic uint32_t waits_left; // and one for submission_wait itself
     struct keel_status *_Atomic failure; // of a wait; owned
 };
 
@@ -48,8 +47,12 @@ enum { SUBMISSION_ROOM = 1024 };
 keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
                                 keel_submission_t **submission) KEEL_MUST_USE;
 
-// Takes back one that was never submitted.
+// Takes back one that was not opened.
 void submission_discard(keel_submission_t *submission);
+
+// Gives it its point, with everything filled in. Fails without memory, or if the queue is closed;
+// else it is the driver's from here on.
+keel_status_t submission_open(keel_submission_t *submission) KEEL_MUST_USE;
 
 // For drivers: calls `start` once the waits are reached, on this thread or another, or ends it if
 // one fails.

@@ -140,24 +140,42 @@ static void test_window_grows(void **state)
     keel_status_release(cause);
 }
 
-static void test_cancelled_and_closed(void **state)
+static void test_next_and_closed(void **state)
 {
     keel_semaphore_t *s = *state;
-    uint64_t one = open_one(s), two = open_one(s);
-    ledger_cancel(s, two);
-    assert_int_equal(ledger_last(s), one); // as if it had never been
-    two = open_one(s);
-    uint64_t three = open_one(s);
-    ledger_cancel(s, two);
-    end_one(s, one, NULL);
-    assert_int_equal(atomic_load(&s->value), two);
+    uint64_t one = open_one(s), two = open_one(s), three = open_one(s), at = 0;
+    end_one(s, two, NULL);
+    lock_enter(&s->lock);
+    assert_ptr_equal(ledger_next(s, &at), owner);
+    assert_int_equal(at, one);
+    assert_ptr_equal(ledger_next(s, &at), owner);
+    assert_int_equal(at, three); // two has ended
+    assert_null(ledger_next(s, &at));
+    lock_leave(&s->lock);
     ledger_close(s);
     uint64_t none = 0;
     lock_enter(&s->lock);
     assert_int_equal(ledger_open(s, owner, &none), LEDGER_CLOSED);
     lock_leave(&s->lock);
     end_one(s, three, NULL);
+    end_one(s, one, NULL);
     assert_int_equal(atomic_load(&s->value), three);
+}
+
+static void test_link(void **state)
+{
+    keel_semaphore_t *s = *state;
+    uint64_t one = open_one(s);
+    told_t told = {.waiter = {.fire = told_fire}}, late = told;
+    lock_enter(&s->lock);
+    assert_true(ledger_link((keel_point_t){s, one}, &told.waiter));
+    lock_leave(&s->lock);
+    end_one(s, one, NULL);
+    assert_int_equal(told.count, 1);
+    lock_enter(&s->lock);
+    assert_false(ledger_link((keel_point_t){s, one}, &late.waiter));
+    lock_leave(&s->lock);
+    assert_int_equal(late.count, 0);
 }
 
 int main(void)
@@ -167,7 +185,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure_is_of_one_point, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiters_are_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_window_grows, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cancelled_and_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_next_and_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_link, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

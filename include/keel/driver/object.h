@@ -46,13 +46,15 @@ struct keel_queue_t {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
     bool linked;
-    _Atomic bool closed; // nothing may wait any more
+    _Atomic bool closed;              // nothing may wait any more
+    keel_submission_t *_Atomic ready; // a recycled one to take without the lock; owned
     // Guarded by the timeline's lock.
     keel_submission_t *spare; // recycled; owned
     uint32_t spare_count;
     uint32_t
         in_use; // submissions not recycled; while there are any, they hold a reference together
     size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
+    bool early; // its submissions wait by promises (submission_wait_early); set by queue_create
 };
 
 struct keel_buffer_t {
