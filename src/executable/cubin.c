@@ -173,6 +173,7 @@ static bool begins(const char *text, const char *with)
 static keel_status_t section_read(cubin_reader_t *r, const elf_section_t *section)
 {
     image_entry_t *entry = entry_of_section(r, section->info);
+    if (section->data && begins(section->name, ".nv.")) KEEL_TRY(elf_claim(&r->elf, section->size));
     if (section->data && !strcmp(section->name, ".nv.info")) return entries_describe(r, section);
     if (section->data && !strcmp(section->name, ".nv.compat")) return compatible_read(r, section);
     if (entry && section->data && begins(section->name, ".nv.info."))

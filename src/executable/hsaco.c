@@ -228,19 +228,21 @@ static keel_status_t notes_read(image_info_t *info, const uint8_t *at, uint64_t 
     return NULL;
 }
 
-static keel_status_t metadata_read(image_info_t *info, const elf_t *elf, bool *found)
+static keel_status_t metadata_read(image_info_t *info, elf_t *elf, bool *found)
 {
     for (uint32_t i = 0; i < elf->program_count && !*found; i++) {
         elf_segment_t segment;
         KEEL_TRY(elf_segment(elf, i, &segment));
-        if (segment.type == SEGMENT_NOTE)
-            KEEL_TRY(notes_read(info, segment.data, segment.file_size, found));
+        if (segment.type != SEGMENT_NOTE) continue;
+        KEEL_TRY(elf_claim(elf, segment.file_size));
+        KEEL_TRY(notes_read(info, segment.data, segment.file_size, found));
     }
     for (uint32_t i = 0; i < elf->section_count && !*found; i++) {
         elf_section_t section;
         KEEL_TRY(elf_section(elf, i, &section));
-        if (section.type == ELF_SECTION_NOTE)
-            KEEL_TRY(notes_read(info, section.data, section.size, found));
+        if (section.type != ELF_SECTION_NOTE) continue;
+        KEEL_TRY(elf_claim(elf, section.size));
+        KEEL_TRY(notes_read(info, section.data, section.size, found));
     }
     return NULL;
 }

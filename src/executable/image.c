@@ -6,6 +6,7 @@
 #include "executable/bundle.h"
 #include "executable/cubin.h"
 #include "executable/fatbin.h"
+#include "executable/host.h"
 #include "executable/hsaco.h"
 #include "executable/offload.h"
 #include "executable/ptx.h"
@@ -81,9 +82,9 @@ image_kind_t image_recognise(const void *data, size_t size)
 keel_status_t image_read(const void *data, size_t size, image_info_t *info)
 {
     static keel_status_t (*const readers[IMAGE_KINDS])(const void *, size_t, image_info_t *) = {
-        [IMAGE_PTX] = ptx_read,       [IMAGE_CUBIN] = cubin_read, [IMAGE_FATBIN] = fatbin_read,
-        [IMAGE_HSACO] = hsaco_read,   [IMAGE_SPIRV] = spirv_read, [IMAGE_OFFLOAD] = offload_read,
-        [IMAGE_BUNDLE] = bundle_read,
+        [IMAGE_HOST] = host_read,       [IMAGE_PTX] = ptx_read,       [IMAGE_CUBIN] = cubin_read,
+        [IMAGE_FATBIN] = fatbin_read,   [IMAGE_HSACO] = hsaco_read,   [IMAGE_SPIRV] = spirv_read,
+        [IMAGE_OFFLOAD] = offload_read, [IMAGE_BUNDLE] = bundle_read,
     };
     *info = (image_info_t){.target = "", .version = ""};
     image_kind_t kind = image_recognise(data, size);

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-corpus() { mkdir -p "$here/corpus/$1" && cp "$3" "$here/corpus/$1/seed-$2"; }
+corpus() { mkdir -p "$here/corpus/$1" && cat "$3" >"$here/corpus/$1/seed-$2"; }
 
 cat >k.c <<'END'
 typedef struct { char tag; double value; } pair_t;
@@ -40,6 +40,20 @@ END
 corpus ptx clang k.ptx
 corpus ptx hand hand.ptx
 corpus ptx_token hand hand.ptx
+
+cat >h.c <<'END'
+#include <keel/host_kernel.h>
+static int one(const keel_host_dispatch_t *d, const keel_host_group_t *g) { return d == 0 && g; }
+static const uint32_t access[] = {1, 3};
+static const char *const names[] = {"x", "y"};
+static const keel_host_entry_t entries[] = {{"one", one, {64, 2, 1}, 8, 2, 256, access, names}};
+KEEL_HOST_LIBRARY(entries, 0, 0)
+END
+for machine in x86_64 aarch64; do
+    clang-19 --target=$machine-linux-gnu -ffreestanding -nostdlib -fuse-ld=lld -shared -fPIC -Os \
+        -I"$here/../../include" -Wl,-s,-z,max-page-size=4096 h.c -o $machine.so
+    corpus host $machine $machine.so
+done
 
 for architecture in gfx900 gfx1100; do
     clang-19 --target=amdgcn-amd-amdhsa -mcpu=$architecture -std=c23 -O1 -nogpulib -Wl,-s k.c \

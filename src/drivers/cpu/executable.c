@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
 #include "drivers/cpu/target.h"
-#include "executable/elf.h"
+#include "executable/host.h"
 
 typedef struct cpu_executable_t {
     keel_executable_t base;
@@ -44,9 +44,9 @@ static keel_status_t write_all(int fd, const char *data, size_t size)
 
 static keel_status_t library_open(cpu_executable_t *e, const keel_image_t *image)
 {
+    KEEL_TRY(host_check(image->data, image->size));
     KEEL_TRY(shared_memory_create(0, &e->fd));
     KEEL_TRY(write_all(e->fd, image->data, image->size));
-    KEEL_TRY(elf_check_host_library(e->fd));
     char path[64];
 #if defined(__linux__)
     snprintf(path, sizeof path, "/proc/self/fd/%d", e->fd);
