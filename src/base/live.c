@@ -59,31 +59,45 @@ static void all_init(void)
 
 // The thread's first: from now on it is added up with the others. False if we would not learn of
 // its end.
-static bool counts_list(void)
+static bool counts_list(counts_t *counts)
 {
     pthread_once(&all.once, all_init);
-    if (!all.has_key || pthread_setspecific(all.key, &mine) != 0) return false;
+    if (!all.has_key || pthread_setspecific(all.key, counts) != 0) return false;
     lock_enter(&all.lock);
-    mine.previous = NULL;
-    mine.next = all.threads;
-    if (all.threads) all.threads->previous = &mine;
-    all.threads = &mine;
-    mine.listed = true;
+    counts->previous = NULL;
+    counts->next = all.threads;
+    if (all.threads) all.threads->previous = counts;
+    all.threads = counts;
+    counts->listed = true;
     lock_leave(&all.lock);
     return true;
 }
 
-void live_add(live_type_t type, int change)
+static void counts_add(counts_t *counts, live_type_t type, int change)
 {
-    if (__builtin_expect(!mine.listed, 0) && !counts_list()) {
-        lock_enter(&all.lock);
-        all.gone[type] += change;
-        lock_leave(&all.lock);
+    // relaxed: a statistic; whoever compares it with zero has joined the threads that count.
+    int64_t count = atomic_load_explicit(&counts->of[type], memory_order_relaxed);
+    atomic_store_explicit(&counts->of[type], count + change, memory_order_relaxed);
+}
+
+__attribute__((noinline)) static void live_add_first(counts_t *counts, live_type_t type, int change)
+{
+    if (counts_list(counts)) {
+        counts_add(counts, type, change);
         return;
     }
-    // relaxed: a statistic; whoever compares it with zero has joined the threads that count.
-    int64_t count = atomic_load_explicit(&mine.of[type], memory_order_relaxed);
-    atomic_store_explicit(&mine.of[type], count + change, memory_order_relaxed);
+    lock_enter(&all.lock);
+    all.gone[type] += change;
+    lock_leave(&all.lock);
+}
+
+void live_add(live_type_t type, int change)
+{
+    counts_t *counts = &mine; // finding it is most of the work
+    if (__builtin_expect(counts->listed, 1))
+        counts_add(counts, type, change);
+    else
+        live_add_first(counts, type, change);
 }
 
 static int64_t live_count(live_type_t type)
