@@ -32,6 +32,14 @@ static keel_submission_t *spare_take(keel_queue_t *queue)
     return spare;
 }
 
+// Sees to it that the next one can be taken without the lock, under the lock.
+static void spare_ready(keel_queue_t *queue)
+{
+    if (!queue->spare || atomic_load_explicit(&queue->ready, memory_order_relaxed)) return;
+    // release: pairs with the acquire in submission_memory.
+    atomic_store_explicit(&queue->ready, spare_take(queue), memory_order_release);
+}
+
 void submission_free_spares(keel_queue_t *queue)
 {
     mem_free_aligned(atomic_load(&queue->ready));
@@ -64,7 +72,7 @@ static bool points_place(keel_submission_t *submission, size_t waits, size_t sig
 
 static keel_submission_t *submission_memory(keel_queue_t *queue)
 {
-    // acquire: pairs with submission_open.
+    // acquire: pairs with spare_ready.
     keel_submission_t *ready = atomic_exchange_explicit(&queue->ready, NULL, memory_order_acquire);
     if (ready) return ready;
     lock_enter(&queue->timeline->lock);
@@ -112,6 +120,7 @@ static void submission_return(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     bool kept = spare_put(queue, submission), last = --queue->in_use == 0;
+    if (last) spare_ready(queue); // nobody else is there to do it
     lock_leave(&queue->timeline->lock);
     if (!kept) mem_free_aligned(submission);
     live_add(LIVE_SUBMISSION, -1);
@@ -321,9 +330,7 @@ keel_status_t submission_open(keel_submission_t *submission)
     if (opened == LEDGER_OPENED) {
         if (queue->in_use++ == 0) object_retain(&queue->object);
         chain_link(submission);
-        // release: pairs with submission_memory.
-        if (queue->spare && !atomic_load_explicit(&queue->ready, memory_order_relaxed))
-            atomic_store_explicit(&queue->ready, spare_take(queue), memory_order_release);
+        spare_ready(queue);
     }
     lock_leave(&queue->timeline->lock);
     if (opened == LEDGER_CLOSED)
