@@ -5,6 +5,8 @@
 
 extern const unsigned char keel_embed_graph_kernels[];
 extern const uint64_t keel_embed_graph_kernels_size;
+extern const unsigned char keel_embed_graph_host_kernels[];
+extern const uint64_t keel_embed_graph_host_kernels_size;
 
 // A plain queue, an urgent one, one for transfers, and a slow one on the last node.
 keel_status_t env_queues(const env_device_t *device, keel_queue_t **queues)
@@ -42,11 +44,17 @@ static keel_status_t kernels_load(env_device_t *device)
     keel_executable_options_t options = {.data = keel_embed_graph_kernels,
                                          .size = (size_t)keel_embed_graph_kernels_size,
                                          .name = "graph kernels"};
+    keel_executable_options_t of_host = {.data = keel_embed_graph_host_kernels,
+                                         .size = (size_t)keel_embed_graph_host_kernels_size,
+                                         .name = "graph kernels of the host"};
     KEEL_TRY(keel_executable_load(device->device, &options, &device->executable));
-    for (size_t i = 0; i < OP_KINDS; i++)
-        if (op_infos[i].traits & TRAIT_KERNEL)
-            KEEL_TRY(
-                keel_executable_entry(device->executable, op_infos[i].name, &device->entries[i]));
+    if (keel_device_caps(device->device)->bits & KEEL_CAP_KERNEL_STATUS)
+        KEEL_TRY(keel_executable_load(device->device, &of_host, &device->host_executable));
+    for (size_t i = 0; i < OP_KINDS; i++) {
+        keel_executable_t *from = i == OP_ABORT ? device->host_executable : device->executable;
+        if (op_infos[i].traits & TRAIT_KERNEL && from)
+            KEEL_TRY(keel_executable_entry(from, op_infos[i].name, &device->entries[i]));
+    }
     return NULL;
 }
 
@@ -79,6 +87,7 @@ void env_close(env_t *env)
     for (size_t i = 0; i < env->count; i++) {
         env_device_t *device = &env->devices[i];
         keel_executable_release(device->executable);
+        keel_executable_release(device->host_executable);
         for (size_t j = 0; j < POOLS; j++) keel_pool_release(device->pools[j]);
         for (size_t j = 0; j < MAX_QUEUES; j++) keel_queue_release(device->queues[j]);
         keel_device_release(device->device);

@@ -13,7 +13,8 @@ typedef struct env_device_t {
     keel_queue_t *queues[MAX_QUEUES]; // the first is the device's own
     keel_pool_t *pools[POOLS];
     keel_executable_t *executable;
-    keel_entry_t entries[OP_KINDS]; // of operations that are kernels
+    keel_executable_t *host_executable; // NULL: the device runs no kernel that can fail
+    keel_entry_t entries[OP_KINDS];     // of operations that are kernels
 } env_device_t;
 
 typedef struct env_t {

@@ -335,6 +335,7 @@ static void failing_op(generator_t *generator)
     bool stale = random_chance(random, 50) && stale_choose(generator, &op);
     if (!stale && generator->draft.queue != TRANSFER_QUEUE && random_chance(random, 50)) {
         op = op_make(OP_ABORT);
+        if (!(generator->bits & KEEL_CAP_KERNEL_STATUS)) return;
         if (!span_choose(generator, device, 16, &op.spans[0])) return;
         op.groups[0] = (uint8_t)random_range(random, 1, 5);
         op.groups[1] = op.groups[2] = 1;

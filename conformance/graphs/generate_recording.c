@@ -239,6 +239,7 @@ void recording_generate(generator_t *generator, size_t index)
     }
     uint32_t pieces = random_range(random, 1, 4);
     for (uint32_t i = 0; i < pieces; i++) add_work(&maker);
-    bool abort = generator->graph->failures && recording->one_shot && random_chance(random, 30);
+    bool abort = generator->graph->failures && recording->one_shot && random_chance(random, 30) &&
+                 generator->bits & KEEL_CAP_KERNEL_STATUS;
     if (abort) add_abort(&maker);
 }

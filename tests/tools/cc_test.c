@@ -206,7 +206,7 @@ static void makes_kernels_of_the_host(void **state)
 
 static void makes_kernels_of_the_host_by_cc(void **state)
 {
-    make("k.c -DFACTOR=2 -o cc.keel --host-cc=cc --compress");
+    make("k.c -DFACTOR=2 -o cc.keel --host-cc=" HOST_CC " --compress");
     run_saxpy("cc.keel");
 }
 
@@ -319,7 +319,7 @@ static void shows_mistakes_where_they_are(void **state)
                         "    KEEL_ITEMS { y[0] = nobody; }\n"
                         "}\n");
     expect(1, "", "bad.c -o bad.keel", "bad.c:4:");
-    expect(1, "", "bad.c -o bad.keel --host-cc=cc", "bad.c:4:");
+    expect(1, "", "bad.c -o bad.keel --host-cc=" HOST_CC, "bad.c:4:");
     if (have_clang) expect(1, "", "bad.c -o bad.keel --target=gfx90a", "bad.c:4:");
     assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
     write_file("barrier.c", "#include <keel/kernel.h>\n"

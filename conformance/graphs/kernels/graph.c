@@ -1,109 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels of the random graphs: a workgroup does ARITH_GROUP words, those beyond the first
 // binding's length are left alone. Words lie at any address.
-#include <keel/host_kernel.h>
-#include <string.h>
+#include <keel/kernel.h>
 
 #include "arith.h"
 
-static uint32_t word_get(const keel_host_dispatch_t *d, uint32_t binding, uint32_t index)
+static uint32_t word_get(const KEEL_AT_DEVICE uint8_t *words, uint64_t index)
 {
     uint32_t word;
-    memcpy(&word, (const char *)d->bindings[binding] + (size_t)index * 4, 4);
+    __builtin_memcpy(&word, words + index * 4, 4);
     return word;
 }
 
-static void word_set(const keel_host_dispatch_t *d, uint32_t binding, uint32_t index, uint32_t word)
+static void word_set(KEEL_AT_DEVICE uint8_t *words, uint64_t index, uint32_t word)
 {
-    memcpy((char *)d->bindings[binding] + (size_t)index * 4, &word, 4);
+    __builtin_memcpy(words + index * 4, &word, 4);
 }
 
-static uint32_t group_number(const keel_host_dispatch_t *d, const keel_host_group_t *g)
+static void spin(uint32_t turns)
 {
-    return g->id[0] + d->groups[0] * (g->id[1] + d->groups[1] * g->id[2]);
+    for (volatile uint32_t i = 0; i < turns; i++) continue;
 }
 
-// The words [*begin, *end) of a group.
-static const arith_constants_t *group_begin(const keel_host_dispatch_t *d,
-                                            const keel_host_group_t *g, uint32_t *begin,
-                                            uint32_t *end)
+// The word of an item, counted over the whole grid.
+#define WORD                                                                                       \
+    ((((uint64_t)keel_group_id(2) * keel_group_count(1) + keel_group_id(1)) *                      \
+          keel_group_count(0) +                                                                    \
+      keel_group_id(0)) *                                                                          \
+         ARITH_GROUP +                                                                             \
+     keel_local_id(0))
+
+#define ARITH KEEL_CONSTANTS(arith_constants_t, k)
+
+KEEL_KERNEL(scale, KEEL_GROUP(ARITH_GROUP), KEEL_INOUT(uint8_t, x), ARITH)
 {
-    const arith_constants_t *constants = d->constants;
-    uint64_t words = d->lengths[0] / 4;
-    uint64_t first = (uint64_t)group_number(d, g) * ARITH_GROUP;
-    for (volatile uint32_t i = 0; i < constants->spin; i++) continue;
-    *begin = (uint32_t)(first < words ? first : words);
-    *end = (uint32_t)(first + ARITH_GROUP < words ? first + ARITH_GROUP : words);
-    return constants;
+    spin(k.spin);
+    KEEL_ITEMS
+    {
+        uint64_t i = WORD;
+        if (i < keel_length(x) / 4)
+            word_set(x, i, arith_scale(word_get(x, i), k.constant, (uint32_t)i));
+    }
 }
 
-static int scale(const keel_host_dispatch_t *d, const keel_host_group_t *g)
+KEEL_KERNEL(move, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_OUT(uint8_t, y), ARITH)
 {
-    uint32_t begin, end;
-    const arith_constants_t *c = group_begin(d, g, &begin, &end);
-    for (uint32_t i = begin; i < end; i++)
-        word_set(d, 0, i, arith_scale(word_get(d, 0, i), c->constant, i));
-    return 0;
+    spin(k.spin);
+    KEEL_ITEMS
+    {
+        uint64_t i = WORD;
+        if (i < keel_length(x) / 4) word_set(y, i, arith_move(word_get(x, i), k.constant));
+    }
 }
 
-static int move(const keel_host_dispatch_t *d, const keel_host_group_t *g)
+KEEL_KERNEL(mix, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_IN(uint8_t, y),
+            KEEL_INOUT(uint8_t, z), ARITH)
 {
-    uint32_t begin, end;
-    const arith_constants_t *c = group_begin(d, g, &begin, &end);
-    for (uint32_t i = begin; i < end; i++)
-        word_set(d, 1, i, arith_move(word_get(d, 0, i), c->constant));
-    return 0;
+    spin(k.spin);
+    KEEL_ITEMS
+    {
+        uint64_t i = WORD;
+        if (i < keel_length(x) / 4)
+            word_set(z, i, arith_mix(word_get(x, i), word_get(y, i), word_get(z, i), k.constant));
+    }
 }
 
-static int mix(const keel_host_dispatch_t *d, const keel_host_group_t *g)
+KEEL_KERNEL(modulo, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_OUT(uint8_t, y), ARITH)
 {
-    uint32_t begin, end;
-    const arith_constants_t *c = group_begin(d, g, &begin, &end);
-    for (uint32_t i = begin; i < end; i++)
-        word_set(d, 2, i,
-                 arith_mix(word_get(d, 0, i), word_get(d, 1, i), word_get(d, 2, i), c->constant));
-    return 0;
+    spin(k.spin);
+    KEEL_ITEMS
+    {
+        uint64_t i = WORD;
+        if (i < keel_length(x) / 4)
+            word_set(y, i, arith_modulo(word_get(x, i), k.constant, k.modulus));
+    }
 }
 
-static int modulo(const keel_host_dispatch_t *d, const keel_host_group_t *g)
+KEEL_KERNEL(decrement, KEEL_GROUP(ARITH_GROUP), KEEL_INOUT(uint8_t, x), ARITH)
 {
-    uint32_t begin, end;
-    const arith_constants_t *c = group_begin(d, g, &begin, &end);
-    for (uint32_t i = begin; i < end; i++)
-        word_set(d, 1, i, arith_modulo(word_get(d, 0, i), c->constant, c->modulus));
-    return 0;
+    spin(k.spin);
+    KEEL_ITEMS
+    {
+        uint64_t i = WORD;
+        if (i < keel_length(x) / 4) word_set(x, i, arith_decrement(word_get(x, i)));
+    }
 }
-
-static int decrement(const keel_host_dispatch_t *d, const keel_host_group_t *g)
-{
-    uint32_t begin, end;
-    group_begin(d, g, &begin, &end);
-    for (uint32_t i = begin; i < end; i++) word_set(d, 0, i, arith_decrement(word_get(d, 0, i)));
-    return 0;
-}
-
-static int fail(const keel_host_dispatch_t *d, const keel_host_group_t *g)
-{
-    const arith_constants_t *c = d->constants;
-    if (group_number(d, g) == c->constant) return (int)c->modulus;
-    return scale(d, g);
-}
-
-enum { R = KEEL_HOST_READ, W = KEEL_HOST_WRITE };
-static const uint32_t access_m[] = {R | W};
-static const uint32_t access_rw[] = {R, W};
-static const uint32_t access_rrm[] = {R, R, R | W};
-
-#define ENTRY(name_, kernel_, count, access_)                                                      \
-    {.name = name_,                                                                                \
-     .kernel = kernel_,                                                                            \
-     .group_size = {ARITH_GROUP, 1, 1},                                                            \
-     .constants = sizeof(arith_constants_t),                                                       \
-     .bindings = count,                                                                            \
-     .access = access_}
-static const keel_host_entry_t entries[] = {
-    ENTRY("scale", scale, 1, access_m),         ENTRY("move", move, 2, access_rw),
-    ENTRY("mix", mix, 3, access_rrm),           ENTRY("modulo", modulo, 2, access_rw),
-    ENTRY("decrement", decrement, 1, access_m), ENTRY("abort", fail, 1, access_m),
-};
-KEEL_HOST_LIBRARY(entries, NULL, 0)

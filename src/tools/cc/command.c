@@ -141,7 +141,7 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
     if (clang) {
         arguments_add(a, "-target");
         arguments_add(a, target->triple);
-        arguments_add(a, "-std=c23");
+        arguments_add(a, "-std=gnu23");
         arguments_add(a, "-fmacro-backtrace-limit=1");
         arguments_add(a, "-Wno-pass-failed");
     } else {
