@@ -49,10 +49,9 @@ static bool is_ours(const range_t *range)
     return range->kind != RANGE_REGISTERED && range->kind != RANGE_GLOBAL;
 }
 
-bool arena_init(uint64_t memory)
+// Maps `whole` bytes twice, once out of reach.
+static bool arena_map_views(uint64_t whole)
 {
-    arena.page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t size = memory * 4, whole = size * 2;
     int fd = memfd_create("device memory", MFD_CLOEXEC);
     if (fd < 0) return false;
     void *base = MAP_FAILED, *view = MAP_FAILED;
@@ -61,15 +60,30 @@ bool arena_init(uint64_t memory)
         view = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     }
     close(fd);
-    if (base == MAP_FAILED || view == MAP_FAILED) return false;
+    if (base == MAP_FAILED || view == MAP_FAILED) {
+        if (base != MAP_FAILED) munmap(base, whole);
+        if (view != MAP_FAILED) munmap(view, whole);
+        return false;
+    }
     // A child of fork has no business with a device, and would write to its parent's memory.
     madvise(base, whole, MADV_DONTFORK);
     madvise(view, whole, MADV_DONTFORK);
     arena.base = arena.cursor = (uint64_t)(uintptr_t)base;
-    arena.limit = arena.base + size;
-    arena.virtual_cursor = arena.limit;
-    arena.virtual_limit = arena.base + whole;
     arena.view = view;
+    return true;
+}
+
+bool arena_init(uint64_t memory)
+{
+    // The more addresses, the longer it takes until one is used again.
+    uint64_t size = memory * 4;
+    arena.page = (uint64_t)sysconf(_SC_PAGESIZE);
+    while (!arena_map_views(size * 2)) {
+        size /= 2;
+        if (size < memory) return false;
+    }
+    arena.limit = arena.virtual_cursor = arena.base + size;
+    arena.virtual_limit = arena.base + size * 2;
     return true;
 }
 

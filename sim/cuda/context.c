@@ -32,6 +32,16 @@ void context_replace(CUcontext context)
     if (context) stack[stack_depth++] = context;
 }
 
+void object_bury(void *object)
+{
+    static void *graves[1024];
+    static unsigned next;
+    *(unsigned *)object = 0;
+    free(graves[next]);
+    graves[next] = object;
+    next = (next + 1) % (sizeof graves / sizeof *graves);
+}
+
 void state_wait(void)
 {
     state.sleepers++;

@@ -245,8 +245,7 @@ static void stream_free(CUstream stream)
     CUstream *link = &stream->context->streams;
     while (*link != stream) link = &(*link)->next;
     *link = stream->next;
-    stream->magic = 0;
-    free(stream);
+    object_bury(stream);
 }
 
 void stream_pump(CUstream stream)

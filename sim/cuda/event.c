@@ -29,8 +29,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     CUresult late = call.late ? call.late : event->context->noticed ? event->context->error : 0;
     if (event->context->events) event->context->events--;
     mark_release(event->mark);
-    event->magic = 0;
-    free(event);
+    object_bury(event);
     return late;
 }
 

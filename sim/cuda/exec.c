@@ -312,8 +312,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     if (exec->context && exec->context->execs) exec->context->execs--;
     plan_release(exec->plan);
     mark_release(exec->last);
-    exec->magic = 0;
-    free(exec);
+    object_bury(exec);
     return call.late;
 }
 

@@ -25,14 +25,12 @@ static void node_free(CUgraphNode node)
     for (unsigned i = 0; i < node->body_count; i++) graph_release(node->bodies[i]);
     free(node->bodies);
     if (node->device) {
-        node->device->magic = 0;
         free(node->device->params);
-        free(node->device);
+        object_bury(node->device);
     }
     free(node->pointers);
     free(node->dependencies);
-    node->magic = 0;
-    free(node);
+    object_bury(node);
 }
 
 void graph_release(CUgraph graph)
@@ -41,11 +39,10 @@ void graph_release(CUgraph graph)
     for (size_t i = 0; i < graph->count; i++) node_free(graph->nodes[i]);
     for (condition_t *condition = graph->conditions, *next; condition; condition = next) {
         next = condition->next;
-        condition->magic = 0;
-        free(condition);
+        object_bury(condition);
     }
     free(graph->nodes);
-    free(graph);
+    object_bury(graph);
 }
 
 bool graph_has(CUgraph graph, CUgraphNodeType type)

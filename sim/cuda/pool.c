@@ -87,8 +87,7 @@ static void pool_free(CUmemoryPool pool)
         pool->device->used -= pool->credits->size;
         credit_drop(&pool->credits);
     }
-    pool->magic = 0;
-    free(pool);
+    object_bury(pool);
 }
 
 void pools_settle(void)

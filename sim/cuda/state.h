@@ -26,6 +26,10 @@ typedef enum magic_t {
 
 #define IS(handle, wanted) ((handle) && *(const unsigned *)(handle) == (wanted))
 
+// Frees an object behind a handle, long after it is destroyed, so that its handle is found to be
+// wrong and not another's. Clears the magic word.
+void object_bury(void *object);
+
 typedef struct device_t {
     int ordinal;
     uint64_t used; // bytes, pools' reserves included

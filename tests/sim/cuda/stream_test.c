@@ -222,10 +222,10 @@ static void test_full_stream(void)
     rig_gate_close(gate, stream);
     for (uint64_t i = 1; i < 4; i++) rig_launch("append", 1, stream, (uint64_t[3]){device, i});
     CHECK(pthread_create(&thread, NULL, sync_thread, arguments) == 0);
-    CHECK(list[0] == 0);
+    CHECK(__atomic_load_n(&list[0], __ATOMIC_RELAXED) == 0);
     rig_gate_open(gate);
     for (uint64_t i = 4; i < 100; i++) rig_launch("append", 1, stream, (uint64_t[3]){device, i});
-    CHECK(list[0] > 90);
+    CHECK(__atomic_load_n(&list[0], __ATOMIC_RELAXED) > 90);
     CHECK(pthread_join(thread, NULL) == 0);
     CU(cuStreamSynchronize(stream));
     CHECK(list[0] == 99);

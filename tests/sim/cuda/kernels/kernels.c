@@ -64,7 +64,7 @@ typedef struct poke_t {
 static int poke(const void *params, block_t *b)
 {
     const poke_t *p = params;
-    *(volatile uint32_t *)p->address = (uint32_t)p->value;
+    __atomic_store_n(p->address, (uint32_t)p->value, __ATOMIC_RELEASE);
     return 0;
 }
 

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// fault_test KERNELS: errors that stick, failures on demand, memory that is touched but may not be.
+#include "rig.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void never(void *user)
+{
+    *(int *)user = 1;
+}
+
+// As seen on a card: enqueues after a fault succeed, nothing of them happens, and a call that waits
+// reports it; from then on all calls do.
+static void test_errors_stick(void)
+{
+    rig_context();
+    CUstream stream;
+    CUevent event;
+    CUdeviceptr x;
+    int called = 0;
+    void *word;
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CU(cuMemAlloc_v2(&x, 64));
+    CU(cuMemHostAlloc(&word, 8, 0));
+    *(uint64_t *)word = 0;
+    rig_launch("poke", 1, stream, (uint64_t[3]){x + (1 << 20), 1});
+    while (!rig_said("touched")) usleep(100);
+    usleep(1000);
+    rig_launch("empty", 1, stream, (uint64_t[3]){0});
+    CU(cuStreamWriteValue64_v2(stream, (uintptr_t)word, 1, 0));
+    CU(cuLaunchHostFunc(stream, never, &called));
+    CU(cuEventRecord(event, stream));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventSynchronize(event));
+    CHECK(!called && *(uint64_t *)word == 0);
+    CHECK(rig_said("cuLaunchKernel: kernel poke, block (0, 0, 0): touched"));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventQuery(event));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc_v2(&x, 64));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventRecord(event, stream));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventDestroy_v2(event));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamDestroy_v2(stream));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
+    rig_context(); // a new life
+    CU(cuMemAlloc_v2(&x, 64));
+}
+
+static void test_traps(void)
+{
+    rig_context();
+    rig_launch("trap", 1, NULL, (uint64_t[3]){0});
+    FAILS(CUDA_ERROR_LAUNCH_FAILED, cuCtxSynchronize());
+    CHECK(rig_said("kernel trap, block (0, 0, 0): trapped with 7"));
+}
+
+static void test_shared_overrun(void)
+{
+    rig_context();
+    rig_launch("overrun", 1, NULL, (uint64_t[3]){0});
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    CHECK(rig_said("wrote past its 0 bytes of shared memory"));
+}
+
+static void test_kernel_out_of_bounds(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 4096));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x + 4096, 1});
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    CHECK(rig_said("offset 4096 of allocation"));
+}
+
+// Short of the guard, it is noticed when the memory is freed.
+static void test_kernel_overwrites_slack(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 100));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x + 100, 1});
+    CU(cuCtxSynchronize());
+    CU(cuMemFree_v2(x));
+    CHECK(rig_said("the byte at offset 100, outside of it, was overwritten"));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+}
+
+static void test_kernel_after_free(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 4096));
+    CU(cuMemFree_v2(x));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x, 1});
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    CHECK(rig_said("which has been freed (cuMemFree_v2)"));
+}
+
+static void test_kernel_after_stream_ordered_free(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAllocAsync(&x, 4096, NULL));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x, 1});
+    CU(cuMemFreeAsync(x, NULL));
+    CU(cuStreamSynchronize(NULL));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x, 1});
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(NULL));
+}
+
+static void test_copies_out_of_bounds(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    char bytes[128];
+    CU(cuMemAlloc_v2(&x, 100));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(x + 1, bytes, 100));
+    CHECK(rig_said("cuMemcpyHtoD_v2: 100 bytes at"));
+    CHECK(rig_said("offset 1 of allocation"));
+    CHECK(rig_said("(cuMemAlloc_v2, 100 bytes)"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(bytes, x - 1, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(bytes, (uintptr_t)bytes, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(x, (void *)(uintptr_t)x, 2));
+    CHECK(rig_said("was given as host memory, but is device memory"));
+    CU(cuMemFree_v2(x));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(x, bytes, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x));
+}
+
+// What was good when it was enqueued may be gone when it runs.
+static void test_copy_after_free(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CUstream stream;
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(cuMemAlloc_v2(&x, 100));
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    CU(cuMemsetD8Async(x, 1, 100, stream));
+    CU(cuMemFree_v2(x));
+    rig_gate_open(gate);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+    CHECK(rig_said("which has been freed"));
+}
+
+static void host_touches(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 100));
+    rig_launch("poke", 1, NULL, (uint64_t[3]){x, 1});
+    CU(cuCtxSynchronize());
+    *(volatile uint32_t *)(uintptr_t)x = 2;
+}
+
+static void test_fail_nth(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 64));
+    CU(cuMemAlloc_v2(&x, 64));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&x, 64));
+    CU(cuMemAlloc_v2(&x, 64));
+    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
+    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
+    CU(cuMemsetD8_v2(x, 1, 64));
+}
+
+// Any call; what releases does so all the same.
+static void test_fail_any(void)
+{
+    CUcontext context;
+    CUdeviceptr x;
+    size_t left, total;
+    CU(cuInit(0));
+    CU(cuDevicePrimaryCtxRetain(&context, 0));
+    CU(cuCtxSetCurrent(context));
+    CU(cuMemAlloc_v2(&x, 64));
+    FAILS(719, cuMemFree_v2(x));
+    CU(cuMemGetInfo_v2(&left, &total));
+    CHECK(left == total);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x));
+}
+
+static void test_fail_onwards(void)
+{
+    CU(cuInit(0));
+    CUcontext context;
+    FAILS(CUDA_ERROR_UNKNOWN, cuDevicePrimaryCtxRetain(&context, 0));
+    FAILS(CUDA_ERROR_UNKNOWN, cuDeviceGetCount(&(int){0}));
+}
+
+static void test_lose(void)
+{
+    CUstream stream;
+    CUevent event;
+    CUcontext context;
+    void *word;
+    CU(cuInit(0));
+    CU(cuDevicePrimaryCtxRetain(&context, 0));
+    CU(cuCtxSetCurrent(context));
+    CU(cuStreamCreate(&stream, 0));
+    CU(cuEventCreate(&event, 0));
+    CU(cuMemHostAlloc(&word, 8, 0));
+    *(uint64_t *)word = 0;
+    CU(cuStreamWaitValue64_v2(stream, (uintptr_t)word, 1, 0)); // that nobody ends
+    CU(cuEventRecord(event, stream));
+    FAILS(46, cuEventSynchronize(event));
+    FAILS(46, cuStreamSynchronize(stream));
+    FAILS(46, cuMemHostAlloc(&word, 8, 0));
+    FAILS(46, cuStreamDestroy_v2(stream));
+    FAILS(46, cuDevicePrimaryCtxRetain(&context, 0));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+static void test_counters(void)
+{
+    // The settings were read from the environment, and name descriptor 100.
+    int fd = memfd_create("counters", 0);
+    uint64_t words[2] = {0};
+    CHECK(fd >= 0 && write(fd, words, sizeof words) == sizeof words && dup2(fd, 100) == 100);
+    rig_context();
+    CHECK(pread(100, words, sizeof words, 0) == sizeof words);
+    CHECK(words[0] == 3 && words[1] == 0);
+    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
+    CHECK(pread(100, words, sizeof words, 0) == sizeof words);
+    CHECK(words[0] == 4 && words[1] == 1);
+}
+
+static void test_calls_are_logged(void)
+{
+    rig_context();
+    CHECK(rig_said("call cuDevicePrimaryCtxRetain"));
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) return 2;
+    rig_kernels = argv[1];
+    RUN("", test_errors_stick);
+    RUN("", test_traps);
+    RUN("", test_shared_overrun);
+    RUN("", test_kernel_out_of_bounds);
+    RUN("", test_kernel_overwrites_slack);
+    RUN("", test_kernel_after_free);
+    RUN("", test_kernel_after_stream_ordered_free);
+    RUN("", test_copies_out_of_bounds);
+    RUN("", test_copy_after_free);
+    rig_run_dying("host_touches", "", host_touches, SIGSEGV);
+    RUN("fail=cuMemAlloc:3:2,fail=cuCtxSynchronize:1+", test_fail_nth);
+    RUN("fail=5:719", test_fail_any);
+    RUN("fail=2+", test_fail_onwards);
+    RUN("lose=9:46", test_lose);
+    RUN("counters=100,fail=4", test_counters);
+    RUN("calls=1", test_calls_are_logged);
+    return rig_result();
+}
