@@ -34,7 +34,7 @@ asan tsan x86:
 	@.ci/setup test
 	@.ci/run-steps $@
 
-# Fuzzes the readers of images: make fuzz [TARGET=ptx] [SECONDS=60]
+# Fuzzes the readers of images and the software GPU: make fuzz [TARGET=ptx] [SECONDS=60]
 fuzz:
 	@.ci/setup test
 	@cmake --preset fuzz >/dev/null

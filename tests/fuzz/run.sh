@@ -2,16 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh BUILD [TARGET] [SECONDS]: fuzzes one target, or each in turn, for so long (60 s). What it
 # finds is kept under BUILD/findings; what it learns, under BUILD/corpus, and the next run starts
-# with it.
+# with it. The target csmith is the software AMD GPU, with random C programs.
 set -eu
 build=$1 target=${2:-} seconds=${3:-60}
 here=$(dirname "$0")
 if [ -z "$target" ]; then
     target=$(cd "$here/corpus" && ls)
+    if command -v csmith >/dev/null && [ -x "$build/tests/sim/amd/test_sim_amd_csmith" ]; then
+        target="$target csmith"
+    fi
 fi
 mkdir -p "$build/findings"
 status=0
 for name in $target; do
+    if [ "$name" = csmith ]; then
+        "$here/../sim/amd/csmith.py" "$build/tests/sim/amd/test_sim_amd_csmith" \
+            "$build/findings" --seconds="$seconds" || status=1
+        continue
+    fi
     mkdir -p "$build/corpus/$name"
     dictionary=
     if [ -e "$here/$name.dict" ]; then dictionary=-dict=$here/$name.dict; fi

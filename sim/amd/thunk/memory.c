@@ -31,8 +31,6 @@ enum { POISON = 0xdb, POISON_MAX = 256 << 20 };
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
 
-static const uint64_t alias_size = 1ull << 40;
-
 static block_t *blocks;
 static uint64_t alias_next, alias_end;
 static uint64_t vram_used[NODE_FIRST_GPU + GPU_MAX];
@@ -170,16 +168,23 @@ HSAKMT_STATUS hsaKmtFreeMemory(void *address, HSAuint64 size)
     return HSAKMT_STATUS_SUCCESS;
 }
 
-// Addresses for registered memory are not used twice; a terabyte of them lasts.
+// Addresses for registered memory are not used twice; a terabyte of them lasts, and where address
+// space is short, as under a sanitizer, less of it does.
+static void alias_reserve(void)
+{
+    for (uint64_t size = 1ull << 40; size >= 1ull << 32; size /= 4) {
+        void *range =
+            mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) continue;
+        alias_next = (uint64_t)(uintptr_t)range;
+        alias_end = alias_next + size;
+        return;
+    }
+}
+
 static uint64_t alias_take(uint64_t size)
 {
-    if (!alias_end) {
-        void *range =
-            mmap(NULL, alias_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (range == MAP_FAILED) return 0;
-        alias_next = (uint64_t)(uintptr_t)range;
-        alias_end = alias_next + alias_size;
-    }
+    if (!alias_end) alias_reserve();
     if (size > alias_end - alias_next) return 0;
     uint64_t taken = alias_next;
     alias_next += size;
