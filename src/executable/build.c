@@ -26,7 +26,7 @@ struct image_memory_t {
 
 keel_status_t image_begin(image_info_t *info, image_kind_t kind, size_t size)
 {
-    *info = (image_info_t){.kind = kind, .target = "", .version = ""};
+    *info = (image_info_t){.kind = kind, .target = "", .version = "", .producer = ""};
     info->memory = mem_zalloc(sizeof *info->memory);
     if (!info->memory) return status_no_memory();
     // A description may be larger than its image (an entry of ten bytes becomes a struct of a
@@ -45,7 +45,7 @@ void image_info_finish(image_info_t *info)
         chunk = next;
     }
     mem_free(info->memory);
-    *info = (image_info_t){.target = "", .version = ""};
+    *info = (image_info_t){.target = "", .version = "", .producer = ""};
 }
 
 keel_status_t image_end(image_info_t *info, keel_status_t status)
@@ -113,21 +113,36 @@ keel_status_t image_grow(image_info_t *info, void **array, uint32_t count, size_
     return NULL;
 }
 
+// An entry of which nothing is known.
+static const image_entry_t blank = {
+    .name = "",
+    .abi = "",
+    .group_size = {IMAGE_UNSAID, IMAGE_UNSAID, IMAGE_UNSAID},
+    .max_group_size = IMAGE_UNSAID,
+    .wave_size = IMAGE_UNSAID,
+    .private_memory = IMAGE_UNSAID,
+    .vector_registers = IMAGE_UNSAID,
+    .scalar_registers = IMAGE_UNSAID,
+};
+
 keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
 {
     void *array = info->entries;
     KEEL_TRY(image_grow(info, &array, info->entry_count, sizeof **entry));
     info->entries = array;
     *entry = &info->entries[info->entry_count++];
-    **entry = (image_entry_t){
-        .name = "",
-        .group_size = {IMAGE_UNSAID, IMAGE_UNSAID, IMAGE_UNSAID},
-        .max_group_size = IMAGE_UNSAID,
-        .wave_size = IMAGE_UNSAID,
-        .private_memory = IMAGE_UNSAID,
-        .vector_registers = IMAGE_UNSAID,
-        .scalar_registers = IMAGE_UNSAID,
-    };
+    **entry = blank;
+    return NULL;
+}
+
+keel_status_t image_add_member_entry(image_info_t *info, image_member_t *member,
+                                     image_entry_t **entry)
+{
+    void *array = member->entries;
+    KEEL_TRY(image_grow(info, &array, member->entry_count, sizeof **entry));
+    member->entries = array;
+    *entry = &member->entries[member->entry_count++];
+    **entry = blank;
     return NULL;
 }
 

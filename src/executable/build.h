@@ -30,6 +30,8 @@ keel_status_t image_grow(image_info_t *info, void **array, uint32_t count,
 // The pointer is good until the next one is appended to the same array.
 keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry) KEEL_MUST_USE;
 keel_status_t image_add_member(image_info_t *info, image_member_t **member) KEEL_MUST_USE;
+keel_status_t image_add_member_entry(image_info_t *info, image_member_t *member,
+                                     image_entry_t **entry) KEEL_MUST_USE;
 keel_status_t image_add_param(image_info_t *info, image_entry_t *entry,
                               image_param_t **param) KEEL_MUST_USE;
 keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry,

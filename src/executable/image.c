@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "executable/bundle.h"
+#include "executable/container.h"
+#include "executable/contents.h"
 #include "executable/cubin.h"
 #include "executable/fatbin.h"
 #include "executable/host.h"
@@ -24,9 +26,9 @@ static const char *const packing_names[IMAGE_PACKINGS] = {
     [IMAGE_PLAIN] = "plain", [IMAGE_LZ4] = "lz4", [IMAGE_ZSTD] = "zstd", [IMAGE_ZLIB] = "zlib"};
 
 static const char *const param_kind_names[IMAGE_PARAM_KINDS] = {
-    [IMAGE_PARAM_VALUE] = "value",   [IMAGE_PARAM_POINTER] = "pointer",
-    [IMAGE_PARAM_LOCAL] = "local",   [IMAGE_PARAM_OPAQUE] = "opaque",
-    [IMAGE_PARAM_HIDDEN] = "hidden",
+    [IMAGE_PARAM_UNSAID] = "",         [IMAGE_PARAM_VALUE] = "value",
+    [IMAGE_PARAM_POINTER] = "pointer", [IMAGE_PARAM_LOCAL] = "local",
+    [IMAGE_PARAM_OPAQUE] = "opaque",   [IMAGE_PARAM_HIDDEN] = "hidden",
 };
 
 const char *image_kind_name(image_kind_t kind)
@@ -73,6 +75,7 @@ image_kind_t image_recognise(const void *data, size_t size)
         {"BC\xc0\xde", 4, IMAGE_BITCODE},
     };
     if (size >= 4 && !memcmp(data, "\177ELF", 4)) return elf_recognise(data, size);
+    if (container_is(data, size)) return IMAGE_CONTAINER;
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if (size >= magics[i].length && !memcmp(data, magics[i].magic, magics[i].length))
             return magics[i].kind;
@@ -82,11 +85,13 @@ image_kind_t image_recognise(const void *data, size_t size)
 keel_status_t image_read(const void *data, size_t size, image_info_t *info)
 {
     static keel_status_t (*const readers[IMAGE_KINDS])(const void *, size_t, image_info_t *) = {
-        [IMAGE_HOST] = host_read,       [IMAGE_PTX] = ptx_read,       [IMAGE_CUBIN] = cubin_read,
-        [IMAGE_FATBIN] = fatbin_read,   [IMAGE_HSACO] = hsaco_read,   [IMAGE_SPIRV] = spirv_read,
-        [IMAGE_OFFLOAD] = offload_read, [IMAGE_BUNDLE] = bundle_read,
+        [IMAGE_HOST] = host_read,          [IMAGE_PTX] = ptx_read,
+        [IMAGE_CUBIN] = cubin_read,        [IMAGE_FATBIN] = fatbin_read,
+        [IMAGE_HSACO] = hsaco_read,        [IMAGE_SPIRV] = spirv_read,
+        [IMAGE_OFFLOAD] = offload_read,    [IMAGE_BUNDLE] = bundle_read,
+        [IMAGE_CONTAINER] = contents_read,
     };
-    *info = (image_info_t){.target = "", .version = ""};
+    *info = (image_info_t){.target = "", .version = "", .producer = ""};
     image_kind_t kind = image_recognise(data, size);
     if (readers[kind]) return readers[kind](data, size, info);
     return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no image of a kind that is known");

@@ -37,6 +37,7 @@ typedef enum image_kind_t {
 #define IMAGE_UNSAID UINT32_MAX
 
 typedef enum image_param_kind_t {
+    IMAGE_PARAM_UNSAID,  // a value or an address: the image does not say
     IMAGE_PARAM_VALUE,   // bytes passed by value
     IMAGE_PARAM_POINTER, // the address of global memory
     IMAGE_PARAM_LOCAL,   // workgroup memory whose size the launch chooses
@@ -65,6 +66,7 @@ typedef struct image_binding_t {
 
 typedef struct image_entry_t {
     const char *name;
+    const char *abi;           // how it takes arguments, in a container's words; "" elsewhere
     uint32_t group_size[3];    // work-items, all IMAGE_UNSAID if the launch chooses
     uint32_t max_group_size;   // work-items in all that a group may have, or IMAGE_UNSAID
     uint32_t wave_size;        // work-items that run in step, or IMAGE_UNSAID
@@ -96,14 +98,17 @@ typedef struct image_member_t {
     uint64_t size;      // as stored
     uint64_t unpacked;  // size once unpacked; IMAGE_PLAIN: the same
     image_packing_t packing;
+    uint32_t entry_count; // entry points as its owner describes them; 0 if it does not
+    image_entry_t *entries;
 } image_member_t;
 
 typedef struct image_memory_t image_memory_t;
 
 typedef struct image_info_t {
     image_kind_t kind;
-    const char *target;  // "aarch64-linux", "nvptx:sm_90a", "gfx942:xnack-", "spirv"; or ""
-    const char *version; // of the format: PTX "8.5", code object "5", SPIR-V "1.6"; or ""
+    const char *target;   // "aarch64-linux", "nvptx:sm_90a", "gfx942:xnack-", "spirv"; or ""
+    const char *version;  // of the format: PTX "8.5", code object "5", SPIR-V "1.6"; or ""
+    const char *producer; // what wrote it, if it says so; or ""
     uint32_t entry_count, member_count;
     image_entry_t *entries;
     image_member_t *members;
@@ -116,7 +121,7 @@ image_kind_t image_recognise(const void *data, size_t size);
 // Describes the image. On failure `info` is empty.
 keel_status_t image_read(const void *data, size_t size, image_info_t *info) KEEL_MUST_USE;
 
-// Short lower-case names: "ptx", "hsaco"; "zstd".
+// Short lower-case names: "ptx", "hsaco"; "zstd"; "pointer", or "" for IMAGE_PARAM_UNSAID.
 const char *image_kind_name(image_kind_t kind);
 const char *image_packing_name(image_packing_t packing);
 const char *image_param_kind_name(image_param_kind_t kind);

@@ -109,28 +109,17 @@ static keel_status_t statement_pass(ptx_reader_t *r)
 static bool type_find(const ptx_lexer_t *lexer, ptx_type_t *type)
 {
     static const ptx_type_t types[] = {
-        {".b8", 1, 1, 0},
-        {".u8", 1, 1, 0},
-        {".s8", 1, 1, 0},
-        {".b16", 2, 2, 0},
-        {".u16", 2, 2, 0},
-        {".s16", 2, 2, 0},
-        {".f16", 2, 2, 0},
-        {".bf16", 2, 2, 0},
-        {".b32", 4, 4, 0},
-        {".u32", 4, 4, 0},
-        {".s32", 4, 4, 0},
-        {".f32", 4, 4, 0},
-        {".f16x2", 4, 4, 0},
-        {".bf16x2", 4, 4, 0},
-        {".tf32", 4, 4, 0},
-        {".b64", 8, 8, 0},
-        {".u64", 8, 8, 0},
-        {".s64", 8, 8, 0},
-        {".f64", 8, 8, 0},
-        {".b128", 16, 16, 0},
-        {".texref", 8, 8, IMAGE_PARAM_OPAQUE},
-        {".samplerref", 8, 8, IMAGE_PARAM_OPAQUE},
+        {".b8", 1, 1, IMAGE_PARAM_VALUE},       {".u8", 1, 1, IMAGE_PARAM_VALUE},
+        {".s8", 1, 1, IMAGE_PARAM_VALUE},       {".b16", 2, 2, IMAGE_PARAM_VALUE},
+        {".u16", 2, 2, IMAGE_PARAM_VALUE},      {".s16", 2, 2, IMAGE_PARAM_VALUE},
+        {".f16", 2, 2, IMAGE_PARAM_VALUE},      {".bf16", 2, 2, IMAGE_PARAM_VALUE},
+        {".b32", 4, 4, IMAGE_PARAM_VALUE},      {".u32", 4, 4, IMAGE_PARAM_VALUE},
+        {".s32", 4, 4, IMAGE_PARAM_VALUE},      {".f32", 4, 4, IMAGE_PARAM_VALUE},
+        {".f16x2", 4, 4, IMAGE_PARAM_VALUE},    {".bf16x2", 4, 4, IMAGE_PARAM_VALUE},
+        {".tf32", 4, 4, IMAGE_PARAM_VALUE},     {".b64", 8, 8, IMAGE_PARAM_UNSAID},
+        {".u64", 8, 8, IMAGE_PARAM_UNSAID},     {".s64", 8, 8, IMAGE_PARAM_UNSAID},
+        {".f64", 8, 8, IMAGE_PARAM_VALUE},      {".b128", 16, 16, IMAGE_PARAM_VALUE},
+        {".texref", 8, 8, IMAGE_PARAM_OPAQUE},  {".samplerref", 8, 8, IMAGE_PARAM_OPAQUE},
         {".surfref", 8, 8, IMAGE_PARAM_OPAQUE},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -153,7 +142,7 @@ static keel_status_t type_read(ptx_reader_t *r, ptx_type_t *type)
 {
     *type = (ptx_type_t){0};
     uint64_t align = 0, vector = 1;
-    image_param_kind_t kind = IMAGE_PARAM_VALUE;
+    image_param_kind_t kind = IMAGE_PARAM_UNSAID;
     while (r->lexer.token.kind == PTX_DIRECTIVE) {
         // What follows .ptr is about the memory behind the pointer.
         bool pointer = kind == IMAGE_PARAM_POINTER || kind == IMAGE_PARAM_LOCAL;
@@ -176,7 +165,7 @@ static keel_status_t type_read(ptx_reader_t *r, ptx_type_t *type)
     if (!type->name) return syntax_error(r, "a type");
     type->size *= vector;
     type->align = align ? align : type->align * vector;
-    if (kind != IMAGE_PARAM_VALUE) type->kind = kind;
+    if (kind != IMAGE_PARAM_UNSAID) type->kind = kind;
     return NULL;
 }
 
@@ -225,7 +214,7 @@ static keel_status_t param_read(ptx_reader_t *r, image_entry_t *entry)
         return syntax_error(r, "parameters of 1 byte to 1 MiB before");
     image_param_t *param;
     KEEL_TRY(image_add_param(r->info, entry, &param));
-    param->kind = type.kind;
+    param->kind = array ? IMAGE_PARAM_VALUE : type.kind;
     param->offset = (uint32_t)(end - type.size);
     param->size = (uint32_t)type.size;
     param->align = (uint32_t)type.align;

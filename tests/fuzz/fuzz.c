@@ -4,13 +4,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct block_t {
     size_t size;
     _Alignas(16) char bytes[];
 } block_t;
 
+enum { SECONDS_MAX = 2 };
+
 static size_t used, most;
+static double began;
+
+// Of this process, so that a busy machine makes nothing look slow.
+static double seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
 
 static void *counted_resize(void *user, void *old, size_t size)
 {
@@ -44,6 +56,7 @@ void fuzz_begin(size_t limit)
     static const keel_allocator_t allocator = {counted_resize, counted_free, NULL};
     keel_set_allocator(&allocator);
     most = limit;
+    began = seconds();
 }
 
 void fuzz_end(void)
@@ -52,6 +65,7 @@ void fuzz_end(void)
     keel_live_objects(&live);
     FUZZ_CHECK(live.statuses == 0);
     FUZZ_CHECK(used == 0);
+    FUZZ_CHECK(seconds() - began < SECONDS_MAX);
 }
 
 static size_t text_look(const char *text)

@@ -11,11 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 typedef keel_status_t (*fuzz_read_fn)(const void *data, size_t size, image_info_t *info);
 
 // Reads an image and looks at all that it is said to hold. Aborts if that breaks a promise of
-// image.h, takes more memory than `size` can justify, or leaves any behind. Returns 0.
+// image.h, takes more memory than `size` can justify or seconds of computing, or leaves any memory
+// behind. Returns 0.
 int fuzz_reader(const uint8_t *data, size_t size, fuzz_read_fn read);
 
 // The same checks around other code: memory that the library allocates between the two is counted,
-// must stay below `limit` and must be free at the end.
+// must stay below `limit` and must be free at the end; and it must not take long.
 void fuzz_begin(size_t limit);
 void fuzz_end(void);
 

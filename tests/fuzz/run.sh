@@ -24,7 +24,7 @@ for name in $target; do
     dictionary=
     if [ -e "$here/$name.dict" ]; then dictionary=-dict=$here/$name.dict; fi
     log=$build/findings/$name.log
-    if "$build/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    if "$build/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=300 -rss_limit_mb=2048 \
         -malloc_limit_mb=600 -max_len=65536 -print_final_stats=1 $dictionary \
         -artifact_prefix="$build/findings/$name-" \
         "$build/corpus/$name" "$here/corpus/$name" >"$log" 2>&1; then
