@@ -107,10 +107,11 @@ typedef struct row_t {
 
 // Groups of rows: one file each, ended by a row without a name.
 extern const row_t record_rows[], replay_rows[], submit_rows[], wake_rows[], alloca_rows[],
-    gemm_rows[], memory_rows[];
+    gemm_rows[], region_rows[], memory_rows[];
 
 extern const side_t gomp_replay, gomp_gemm;      // peer_gomp.c
 extern const side_t peer_pingpong, peer_wake;    // peer_futex.c
+extern const side_t plain_loop;                  // peer_plain.c
 extern const side_t opencl_replay, opencl_chain; // peer_opencl.c
 
 // What became of a row.

@@ -7,18 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const unsigned char keel_embed_bench_kernels[];
-extern const uint64_t keel_embed_bench_kernels_size;
+extern const unsigned char keel_embed_bench_host_kernels[];
+extern const uint64_t keel_embed_bench_host_kernels_size;
 
 static const keel_host_library_t *library; // stays open
 
 static keel_status_t image_open(void)
 {
     char path[] = "/tmp/keel-bench-XXXXXX";
-    size_t size = keel_embed_bench_kernels_size;
+    size_t size = keel_embed_bench_host_kernels_size;
     int fd = mkstemp(path);
     if (fd < 0) return KEEL_ERROR(KEEL_IO, "cannot make %s", path);
-    bool written = write(fd, keel_embed_bench_kernels, size) == (ssize_t)size;
+    bool written = write(fd, keel_embed_bench_host_kernels, size) == (ssize_t)size;
     void *object = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     close(fd);
     unlink(path);

@@ -6,6 +6,8 @@
 
 extern const unsigned char keel_embed_bench_kernels[];
 extern const uint64_t keel_embed_bench_kernels_size;
+extern const unsigned char keel_embed_bench_host_kernels[];
+extern const uint64_t keel_embed_bench_host_kernels_size;
 
 enum { WAIT_SECONDS = 10 };
 
@@ -27,7 +29,7 @@ static keel_status_t rig_uri(const setting_t *setting, char *uri, size_t size)
     return NULL;
 }
 
-keel_status_t rig_open(rig_t *rig, const setting_t *setting)
+static keel_status_t rig_open_with(rig_t *rig, const setting_t *setting, bool regions)
 {
     char uri[256];
     keel_executable_options_t image = {.data = keel_embed_bench_kernels,
@@ -36,9 +38,23 @@ keel_status_t rig_open(rig_t *rig, const setting_t *setting)
     KEEL_TRY(rig_uri(setting, uri, sizeof uri));
     KEEL_TRY(keel_device_open(uri, NULL, &rig->device));
     rig->queue = keel_device_queue(rig->device, 0);
+    if (!regions && keel_device_caps(rig->device)->bits & KEEL_CAP_KERNEL_STATUS) {
+        image.data = keel_embed_bench_host_kernels;
+        image.size = keel_embed_bench_host_kernels_size;
+    }
     KEEL_TRY(keel_executable_load(rig->device, &image, &rig->executable));
     if (!setting->job.kernel) return NULL;
     return keel_executable_entry(rig->executable, setting->job.kernel, &rig->entry);
+}
+
+keel_status_t rig_open(rig_t *rig, const setting_t *setting)
+{
+    return rig_open_with(rig, setting, false);
+}
+
+keel_status_t rig_open_regions(rig_t *rig, const setting_t *setting)
+{
+    return rig_open_with(rig, setting, true);
 }
 
 void rig_close(rig_t *rig)

@@ -14,9 +14,12 @@ typedef struct rig_t {
     keel_entry_t entry; // the job's kernel
 } rig_t;
 
-// Opens the device of a setting and loads the kernels. A rig of zeros may be closed, and one whose
-// opening failed.
+// Opens the device of a setting and loads the kernels: the host's own where they run, those of the
+// kernel language elsewhere. A rig of zeros may be closed, and one whose opening failed.
 keel_status_t rig_open(rig_t *rig, const setting_t *setting) KEEL_MUST_USE;
+
+// The same with the kernels of the kernel language on every device.
+keel_status_t rig_open_regions(rig_t *rig, const setting_t *setting) KEEL_MUST_USE;
 void rig_close(rig_t *rig);
 
 // How often the library has asked for memory on this thread since rig_watch, which comes before any

@@ -16,7 +16,7 @@ endif()
 list(JOIN targets , targets)
 set(KEEL_KERNEL_TARGETS ${targets} CACHE STRING "What Keel's own kernels are compiled for")
 
-# keel_own_kernels(NAME SOURCE): NAME.keel in the folder kernels of the build.
+# keel_own_kernels(NAME SOURCE [OPTION...]): NAME.keel in the folder kernels of the build.
 function(keel_own_kernels name source)
     if(KEEL_KERNELS)
         get_filename_component(folder ${KEEL_KERNELS} ABSOLUTE BASE_DIR ${CMAKE_BINARY_DIR})
@@ -24,7 +24,7 @@ function(keel_own_kernels name source)
         set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${folder}/${name}.keel)
         return()
     endif()
-    set(options -I${PROJECT_SOURCE_DIR}/include --host-cc=${CMAKE_C_COMPILER} --compress)
+    set(options -I${PROJECT_SOURCE_DIR}/include --host-cc=${CMAKE_C_COMPILER} ${ARGN})
     if(KEEL_CLANG)
         list(APPEND options --clang=${KEEL_CLANG})
     endif()

@@ -5,6 +5,8 @@
 
 #include <keel/host_kernel.h>
 
+#include "region.h"
+
 // "spin": binding 0 holds one counter of groups per worker, a cache line apart.
 #define SPIN_COUNTER_STRIDE 8
 
@@ -12,13 +14,8 @@ typedef struct spin_constants_t {
     uint64_t iterations; // of a loop whose steps depend on each other
 } spin_constants_t;
 
-// "sgemm": C = A * B, row-major, each N x N; one group makes one SGEMM_TILE x SGEMM_TILE of C.
-#define SGEMM_TILE  64
+// "sgemm", as in region.h, of a size that is a multiple of SGEMM_DEPTH too.
 #define SGEMM_DEPTH 128 // of A and B packed at a time
-
-typedef struct sgemm_constants_t {
-    uint32_t n; // a multiple of SGEMM_TILE and of SGEMM_DEPTH
-} sgemm_constants_t;
 
 #define SGEMM_LOCAL (2 * SGEMM_TILE * SGEMM_DEPTH * sizeof(float))
 

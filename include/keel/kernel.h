@@ -10,9 +10,9 @@
 //     KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
 //                 KEEL_CONSTANTS(saxpy_t, k))
 //     {
-//         KEEL_ITEMS {
+//         KEEL_ITEMS_BELOW(k.count) {
 //             uint64_t i = keel_global_id(0);
-//             if (i < k.count) y[i] = k.a * x[i] + y[i];
+//             y[i] = k.a * x[i] + y[i];
 //         }
 //     }
 //
@@ -105,10 +105,13 @@
 #define keel_global_id(d)                                                                          \
     ((uint64_t)keel_group_id(d) * keel_group_size(d) + keel_local_id(d)) // uint64_t
 
-// KEEL_ITEMS { } for each item; KEEL_ONCE { } for one of them.
-#define KEEL_ITEMS     KEEL_ITEMS_
-#define KEEL_ONCE      KEEL_ONCE_
-#define KEEL_BARRIER() keel_barrier_here()
+// KEEL_ITEMS { } for each item; KEEL_ITEMS_BELOW(limit) { } for those whose keel_global_id(0) is
+// less: the end of an array, without a condition in the loop that would keep it from being
+// vectorised; KEEL_ONCE { } for one of them.
+#define KEEL_ITEMS              KEEL_ITEMS_
+#define KEEL_ITEMS_BELOW(limit) KEEL_ITEMS_BELOW_(limit)
+#define KEEL_ONCE               KEEL_ONCE_
+#define KEEL_BARRIER()          keel_barrier_here()
 
 // KEEL_PRIVATE(type, name); outside regions: a variable of each item that outlives a region, which
 // regions call keel_mine(name).

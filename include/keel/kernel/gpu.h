@@ -51,11 +51,15 @@ KEEL_INLINE_ void keel_barrier_here(void)
 #endif
 
 // Inside a region keel_barrier_here is no function, so that a barrier there does not compile.
-#define KEEL_ITEMS_                                                                                \
+#define KEEL_ITEMS_ KEEL_UNLESS_(0)
+#define KEEL_ITEMS_BELOW_(limit)                                                                   \
+    KEEL_UNLESS_((uint64_t)keel_group_id(0) * keel_group_size(0) + KEEL_ITEM_0_ >=                 \
+                 (uint64_t)(limit))
+#define KEEL_UNLESS_(condition)                                                                    \
     for (uint32_t keel_local_0 __attribute__((unused)) = KEEL_ITEM_0_,                             \
                                keel_local_1 __attribute__((unused)) = KEEL_ITEM_1_,                \
                                keel_local_2 __attribute__((unused)) = KEEL_ITEM_2_,                \
-                               keel_barrier_here = 0;                                              \
+                               keel_barrier_here = (condition);                                    \
          !keel_barrier_here; keel_barrier_here = 1)
 #define KEEL_ONCE_                                                                                 \
     for (uint32_t keel_local_0 __attribute__((unused)) = 0,                                        \

@@ -8,12 +8,22 @@
 #define KEEL_AT_LOCAL_
 
 // Inside a region keel_barrier_here is no function, so that a barrier there does not compile.
-#define KEEL_ITEMS_                                                                                \
-    for (uint32_t keel_local_2 = 0, keel_barrier_here = 0;                                         \
+#define KEEL_ITEMS_ KEEL_LOOP_(keel_group_size(0))
+#define KEEL_ITEMS_BELOW_(limit)                                                                   \
+    KEEL_LOOP_(keel_items_below((limit), keel_group_id(0), keel_group_size(0)))
+#define KEEL_LOOP_(end)                                                                            \
+    for (uint32_t keel_local_2 = 0, keel_end = (end), keel_barrier_here = 0;                       \
          keel_local_2 < keel_group_size(2) && !keel_barrier_here; keel_local_2++)                  \
         for (uint32_t keel_local_1 = 0; keel_local_1 < keel_group_size(1); keel_local_1++)         \
-    _Pragma("omp simd") for (uint32_t keel_local_0 = 0; keel_local_0 < keel_group_size(0);         \
-                             keel_local_0++)
+    _Pragma("omp simd") for (uint32_t keel_local_0 = 0; keel_local_0 < keel_end; keel_local_0++)
+
+// How many of a group's items along the first dimension have an index below the limit.
+KEEL_INLINE_ uint32_t keel_items_below(uint64_t limit, uint64_t group, uint32_t size)
+{
+    uint64_t first = group * size;
+    if (limit <= first) return 0;
+    return limit - first < size ? (uint32_t)(limit - first) : size;
+}
 
 #define KEEL_ONCE_                                                                                 \
     for (uint32_t keel_local_0 __attribute__((unused)) = 0,                                        \
