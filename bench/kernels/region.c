@@ -30,14 +30,15 @@ KEEL_KERNEL(saxpy, KEEL_GROUP(SAXPY_GROUP), KEEL_IN(float, x), KEEL_INOUT(float,
 // 16 apart, so that neighbours are neighbours in vectors and in memory.
 enum { SIDE = 16, EACH = SGEMM_TILE / SIDE, DEEP = 16 };
 
-typedef float tile_row_t[SGEMM_TILE];
+typedef struct tiles_t {
+    float a[DEEP][SGEMM_TILE], b[DEEP][SGEMM_TILE];
+} tiles_t;
 typedef struct sums_t {
     float at[EACH][EACH];
 } sums_t;
 
 KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b), KEEL_OUT(float, c),
-            KEEL_CONSTANTS(sgemm_constants_t, k), KEEL_LOCAL(tile_row_t, tile_a, DEEP),
-            KEEL_LOCAL(tile_row_t, tile_b, DEEP))
+            KEEL_CONSTANTS(sgemm_constants_t, k), KEEL_LOCAL(tiles_t, tiles, 1))
 {
     KEEL_PRIVATE(sums_t, sums);
     uint64_t n = k.n, row = (uint64_t)keel_group_id(1) * SGEMM_TILE;
@@ -51,8 +52,8 @@ KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b),
         {
             uint32_t x = keel_local_id(0), y = keel_local_id(1);
             for (uint32_t i = 0; i < SGEMM_TILE; i += SIDE) {
-                tile_a[x][y + i] = a[(row + y + i) * n + depth + x];
-                tile_b[y][x + i] = b[(depth + y) * n + column + x + i];
+                tiles->a[x][y + i] = a[(row + y + i) * n + depth + x];
+                tiles->b[y][x + i] = b[(depth + y) * n + column + x + i];
             }
         }
         KEEL_BARRIER();
@@ -63,7 +64,7 @@ KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b),
             for (uint32_t d = 0; d < DEEP; d++)
                 for (uint32_t i = 0; i < EACH; i++)
                     for (uint32_t j = 0; j < EACH; j++)
-                        s.at[i][j] += tile_a[d][y + i] * tile_b[d][x + j * SIDE];
+                        s.at[i][j] += tiles->a[d][y + i] * tiles->b[d][x + j * SIDE];
             keel_mine(sums) = s;
         }
         KEEL_BARRIER();
