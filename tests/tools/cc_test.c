@@ -245,6 +245,22 @@ static void makes_kernels_of_gpus(void **state)
     source_finish(&from);
 }
 
+static void makes_kernels_of_another_host(void **state)
+{
+    if (!have_clang) skip();
+    source_t from;
+    make("k.c -DFACTOR=2 -o hosts.keel --target=x86_64-linux:v3,aarch64-linux");
+    container_t container = contents("hosts.keel", &from);
+    assert_int_equal(container.image_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(container.images[i].kind, KEEL_IMAGE_HOST);
+        check_image(&container.images[i], KEEL_ABI_HOST);
+    }
+    container_finish(&container);
+    source_finish(&from);
+    run_saxpy("hosts.keel");
+}
+
 // As <keel/kernel/cuda_host.h> has it.
 typedef struct {
     uint32_t block[3], grid[3], threads[3], shared_size;
@@ -370,6 +386,7 @@ int main(void)
         cmocka_unit_test(makes_kernels_of_the_host),
         cmocka_unit_test(makes_kernels_of_the_host_by_cc),
         cmocka_unit_test(makes_kernels_of_gpus),
+        cmocka_unit_test(makes_kernels_of_another_host),
         cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
         cmocka_unit_test(shows_mistakes_where_they_are),
         cmocka_unit_test(says_what_is_missing),

@@ -159,7 +159,10 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
         if (begins(target->text, "aarch64") || begins(target->triple, "aarch64"))
             arguments_add(a, "-mno-outline-atomics");
         if (clang) arguments_add(a, "-nostdlib");
-        if (clang && target->foreign) arguments_add(a, "-fuse-ld=lld");
+        if (clang && target->foreign) {
+            arguments_add(a, "-fuse-ld=lld");
+            arguments_add(a, "-ffreestanding"); // there are no headers of that system here
+        }
         if (target->family == TARGET_CUDA_HOST) arguments_add(a, "-DKEEL_CUDA_HOST=1");
         return;
     }

@@ -87,7 +87,7 @@ static keel_status_t elf_describe(made_t *made)
         KEEL_TRY(elf_section(&elf, i, &section));
         if (strcmp(section.name, "keel_kernels") != 0 || !section.data) continue;
         const char *bytes = (const char *)section.data;
-        for (size_t at = 0, taken; at < section.size; at += taken)
+        for (size_t at = 0, taken = 0; at < section.size; at += taken)
             KEEL_TRY(record_read(bytes + at, section.size - at, made, &taken));
     }
     return NULL;
@@ -102,7 +102,7 @@ static keel_status_t initialiser_read(const char *line, const char *end, made_t 
     if (!next || next > end || size > RECORD_SIZE_MAX) return damaged();
     char *bytes = calloc(1, size + 1);
     if (!bytes) return no_memory();
-    size_t taken;
+    size_t taken = 0;
     for (size_t i = 0; i < size && next < end && *next != '}'; i++) {
         char *after;
         bytes[i] = (char)strtoul(next + 1, &after, 10);
