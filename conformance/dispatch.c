@@ -226,6 +226,21 @@ TEST(dispatch, group_size_override_works, .needs = KEEL_CAP_GROUP_SIZE | KEEL_CA
     for (uint32_t i = 0; i < 64; i++) CHECK_EQ(buffer_u32(y, i), i);
 }
 
+// What keel cc makes has its sizes compiled in.
+TEST(dispatch, fixed_group_size, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
+{
+    keel_entry_info_t info;
+    TRY(keel_executable_info(kernels(), kernel("tally").index, &info));
+    CHECK(info.fixed_size);
+    keel_buffer_t *word = new_buffer(4);
+    keel_op_t op = dispatch("tally", 3, KEEL_BIND(word));
+    op.as.dispatch.group_size = keel_groups(2, 1, 1);
+    FAILS_SAYING(KEEL_UNSUPPORTED, "tally", attempt(op));
+    op.as.dispatch.group_size = keel_groups(1, 1, 1);
+    reach(submit(op));
+    CHECK_EQ(buffer_u32(word, 0), 3);
+}
+
 TEST(dispatch, bad_group_size, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
 {
     keel_op_t op = dispatch("tally", 1, KEEL_BIND(new_buffer(4)));

@@ -35,6 +35,7 @@ typedef struct keel_entry_info_t {
     uint32_t constants;    // bytes
     uint32_t bindings;     // how many
     uint32_t local_memory; // bytes of workgroup memory
+    bool fixed_size;       // group_size is compiled in: dispatches give no other
 } keel_entry_info_t;
 
 typedef struct keel_binding_info_t {

@@ -31,9 +31,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEEL_HOST_ABI   1
+#define KEEL_HOST_ABI   2
 #define KEEL_HOST_READ  1u
 #define KEEL_HOST_WRITE 2u
+#define KEEL_HOST_FIXED_SIZE                                                                       \
+    1u // the kernel runs groups of its own group_size, whatever is asked for
 
 // The same for all workgroups of a dispatch.
 typedef struct keel_host_dispatch_t {
@@ -66,6 +68,7 @@ typedef struct keel_host_entry_t {
     uint32_t local_memory;    // bytes
     const uint32_t *access;   // one KEEL_HOST_READ|WRITE per binding
     const char *const *names; // one per binding, or NULL
+    uint32_t flags;           // KEEL_HOST_FIXED_SIZE
 } keel_host_entry_t;
 
 // A variable that the application may reach.

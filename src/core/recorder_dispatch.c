@@ -66,7 +66,8 @@ static keel_status_t grid_check(const keel_caps_t *caps, const keel_dispatch_t *
     return NULL;
 }
 
-static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispatch_t *d)
+static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispatch_t *d,
+                                      const keel_entry_info_t *info)
 {
     keel_groups_t size = d->group_size;
     if (!size.x && !size.y && !size.z) return NULL;
@@ -77,6 +78,10 @@ static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispat
               size.z <= max / ((uint64_t)size.x * size.y),
           KEEL_OUT_OF_RANGE, "group_size: %u x %u x %u; it must be 1 to %llu work-items together",
           size.x, size.y, size.z, (unsigned long long)max);
+    const uint32_t *own = info->group_size;
+    CHECK(!info->fixed_size || (size.x == own[0] && size.y == own[1] && size.z == own[2]),
+          KEEL_UNSUPPORTED, "group_size: entry point '%s' is compiled for %u x %u x %u", info->name,
+          own[0], own[1], own[2]);
     return NULL;
 }
 
@@ -105,7 +110,7 @@ static keel_status_t special_check(recorder_t *recorder, const keel_dispatch_t *
                                    const keel_entry_info_t *info, keel_ref_t *counts)
 {
     const keel_caps_t *caps = &recorder->device->caps;
-    KEEL_TRY(group_size_check(caps, d));
+    KEEL_TRY(group_size_check(caps, d, info));
     KEEL_TRY(counts_check(recorder, d, counts));
     CHECK(info->local_memory <= caps->max_local_memory &&
               d->local_memory <= caps->max_local_memory - info->local_memory,

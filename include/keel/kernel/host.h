@@ -101,6 +101,7 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
         sizeof(struct keel_locals_##kernel),                                                       \
         keel_access_##kernel,                                                                      \
         keel_names_##kernel,                                                                       \
+        KEEL_HOST_FIXED_SIZE,                                                                      \
     };
 
 #define KEEL_RAW_ENTRY_(kernel, x, y, z, type)                                                     \
@@ -112,7 +113,8 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
         return 0;                                                                                  \
     }                                                                                              \
     static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries") = {              \
-        #kernel, keel_host_##kernel, {x, y, z}, sizeof(type), 0, 0, NULL, NULL};
+        #kernel, keel_host_##kernel,  {x, y, z}, sizeof(type), 0, 0, NULL,                         \
+        NULL,    KEEL_HOST_FIXED_SIZE};
 
 KEEL_BOUND_(const keel_host_entry_t __start_keel_entries);
 KEEL_BOUND_(const keel_host_entry_t __stop_keel_entries);
