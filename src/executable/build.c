@@ -57,6 +57,7 @@ keel_status_t image_end(image_info_t *info, keel_status_t status)
 keel_status_t image_alloc(image_info_t *info, uint64_t size, void **out)
 {
     image_memory_t *memory = info->memory;
+    *out = NULL;
     uint64_t rounded = (size + 15) & ~UINT64_C(15);
     if (rounded < size || rounded > memory->limit - memory->total)
         return KEEL_ERROR(KEEL_CORRUPT, "to describe it would take more than %llu bytes",
