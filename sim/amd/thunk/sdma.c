@@ -207,7 +207,10 @@ void sdma_run(queue_t *queue)
         for (unsigned k = 0; k < SDMA_PACKET_MAX; k++) {
             memcpy(&packet[k], queue->ring + ((read + 4 * k) & (queue->size - 1)), sizeof *packet);
         }
+        atomic_store(&queue->waiting, read);
+        atomic_store(&queue->waiting_since, clock_ns());
         words_t words = run_packet(queue, packet);
+        atomic_store(&queue->waiting_since, 0);
         if (!words) return;
         read += 4ull * words;
         // Release: whoever sees the index may write the packets anew.

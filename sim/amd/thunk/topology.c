@@ -216,6 +216,15 @@ HSAKMT_STATUS hsaKmtGetNodeIoLinkProperties(HSAuint32 node, HSAuint32 count,
     return HSAKMT_STATUS_SUCCESS;
 }
 
+// How images lie in memory, which the runtime asks for on x86-64: as on a Vega.
+HSAKMT_STATUS hsaKmtGetTileConfig(HSAuint32 node, HsaGpuTileConfig *out)
+{
+    if (!gpu_is(node)) return HSAKMT_STATUS_INVALID_NODE_UNIT;
+    out->NumTileConfigs = out->NumMacroTileConfigs = 0;
+    out->GbAddrConfig = 0x2a114042;
+    return HSAKMT_STATUS_SUCCESS;
+}
+
 HSAKMT_STATUS hsaKmtGetClockCounters(HSAuint32 node, HsaClockCounters *out)
 {
     if (!node_is(node)) return HSAKMT_STATUS_INVALID_NODE_UNIT;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at all queues every now and then, and names packets that do not end, each once.
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "amd/thunk/packet.h"
@@ -22,10 +23,29 @@ static void report(const queue_t *queue, uint64_t id, uint64_t since, const char
              why ? why : "");
 }
 
+// Copies end by themselves; packets that poll may not.
+static void report_copy(queue_t *queue, uint64_t before)
+{
+    uint64_t since = atomic_load(&queue->waiting_since), at = atomic_load(&queue->waiting);
+    uint32_t word;
+    if (!since || since >= before || queue->reported == at) return;
+    queue->reported = at;
+    memcpy(&word, queue->ring + (at & (queue->size - 1)), sizeof word);
+    log_line(LOG_ERROR,
+             "watchdog: copy queue %llu of node %u, packet at byte %llu has not completed for "
+             "%llu s: its first word is %08x",
+             (unsigned long long)queue->id, queue->node, (unsigned long long)at,
+             (unsigned long long)((clock_ns() - since) / 1000000000), word);
+}
+
 static void visit(queue_t *queue)
 {
-    if (queue->processor && !atomic_load(&queue->failed)) {
-        aql_watch(queue, clock_ns() - limit_ns, report);
+    uint64_t before = clock_ns() - limit_ns;
+    if (atomic_load(&queue->failed)) return;
+    if (queue->processor) {
+        aql_watch(queue, before, report);
+    } else {
+        report_copy(queue, before);
     }
 }
 

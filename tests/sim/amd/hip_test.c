@@ -87,6 +87,20 @@ static void test_rectangle(void)
         CHECK(!memcmp(host + PITCH * y, back + PITCH * y, WIDTH));
         CHECK(back[PITCH * y + WIDTH] == 0);
     }
+    // Between two places of the device, and a rectangle of one value.
+    uint8_t *other;
+    HIP(hipMalloc((void **)&other, PITCH * ROWS));
+    HIP(hipMemset(other, 0, PITCH * ROWS));
+    HIP(hipMemcpy2D(other, PITCH, device, DEVICE_PITCH, WIDTH, ROWS, hipMemcpyDeviceToDevice));
+    HIP(hipMemset2D(other, PITCH, 0x77, 8, ROWS / 2));
+    HIP(hipMemcpy(back, other, PITCH * ROWS, hipMemcpyDeviceToHost));
+    for (unsigned y = 0; y < ROWS; y++) {
+        unsigned filled = y < ROWS / 2 ? 8 : 0;
+        for (unsigned x = 0; x < filled; x++) CHECK(back[PITCH * y + x] == 0x77);
+        CHECK(!memcmp(host + PITCH * y + filled, back + PITCH * y + filled, WIDTH - filled));
+        CHECK(back[PITCH * y + WIDTH] == 0);
+    }
+    HIP(hipFree(other));
     HIP(hipFree(device));
 }
 
@@ -166,6 +180,134 @@ static void test_graph(void)
     free(host);
 }
 
+static void host_node(void *user)
+{
+    ++*(int *)user;
+}
+
+// Fills, kernels, copies and host functions that depend on each other, launched twice.
+static void test_wide_graph(void)
+{
+    hipGraph_t graph;
+    hipGraphExec_t executable;
+    hipGraphNode_t fill[2], kernel[2], copy[2], host;
+    hipStream_t stream;
+    uint32_t *device[2], *back[2] = {numbers(0), numbers(0)}, count = COUNT;
+    int called = 0;
+    HIP(hipStreamCreate(&stream));
+    HIP(hipGraphCreate(&graph, 0));
+    for (unsigned k = 0; k < 2; k++) {
+        HIP(hipMalloc((void **)&device[k], BYTES));
+        hipMemsetParams fills = {.dst = device[k],
+                                 .elementSize = 4,
+                                 .value = 40 + k,
+                                 .width = COUNT,
+                                 .height = 1,
+                                 .pitch = BYTES};
+        void *arguments[] = {&device[k], &count};
+        hipKernelNodeParams kernels = {.blockDim = {64, 1, 1},
+                                       .gridDim = {GROUPS, 1, 1},
+                                       .func = (void *)add_one,
+                                       .kernelParams = arguments};
+        HIP(hipGraphAddMemsetNode(&fill[k], graph, NULL, 0, &fills));
+        HIP(hipGraphAddKernelNode(&kernel[k], graph, &fill[k], 1, &kernels));
+        HIP(hipGraphAddMemcpyNode1D(&copy[k], graph, &kernel[k], 1, back[k], device[k], BYTES,
+                                    hipMemcpyDeviceToHost));
+    }
+    hipHostNodeParams hosts = {.fn = host_node, .userData = &called};
+    HIP(hipGraphAddHostNode(&host, graph, copy, 2, &hosts));
+    HIP(hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+    for (unsigned k = 0; k < 2; k++) {
+        HIP(hipGraphLaunch(executable, stream));
+        HIP(hipStreamSynchronize(stream));
+        for (unsigned n = 0; n < COUNT; n++) CHECK(back[0][n] == 41 && back[1][n] == 42);
+        CHECK(called == (int)k + 1);
+    }
+    HIP(hipGraphExecDestroy(executable));
+    HIP(hipGraphDestroy(graph));
+    for (unsigned k = 0; k < 2; k++) HIP(hipFree(device[k]));
+    for (unsigned k = 0; k < 2; k++) free(back[k]);
+    HIP(hipStreamDestroy(stream));
+}
+
+// What a stream does, recorded and then launched; HIP 5.2 does not record launches of modules.
+static void test_capture(void)
+{
+    hipGraph_t graph;
+    hipGraphExec_t executable;
+    hipStream_t stream;
+    uint32_t *device, *host = numbers(9);
+    HIP(hipStreamCreate(&stream));
+    HIP(hipMalloc((void **)&device, BYTES));
+    HIP(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+    HIP(hipMemcpyAsync(device, host, BYTES, hipMemcpyHostToDevice, stream));
+    HIP(hipMemsetAsync(device, 0x11, BYTES / 2, stream));
+    HIP(hipMemcpyAsync(host, device, BYTES, hipMemcpyDeviceToHost, stream));
+    HIP(hipStreamEndCapture(stream, &graph));
+    check_numbers(host, 9);
+    HIP(hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
+    HIP(hipGraphLaunch(executable, stream));
+    HIP(hipStreamSynchronize(stream));
+    for (uint32_t n = 0; n < COUNT; n++) CHECK(host[n] == (n < COUNT / 2 ? 0x11111111 : 9 + n));
+    HIP(hipGraphExecDestroy(executable));
+    HIP(hipGraphDestroy(graph));
+    HIP(hipFree(device));
+    HIP(hipStreamDestroy(stream));
+    free(host);
+}
+
+// A stream waits for a value that the host, or another stream, writes.
+static void test_values(void)
+{
+    hipStream_t waits, writes;
+    uint64_t *value;
+    uint32_t *device, *host = numbers(20);
+    HIP(hipStreamCreate(&waits));
+    HIP(hipStreamCreate(&writes));
+    HIP(hipExtMallocWithFlags((void **)&value, 8, hipMallocSignalMemory));
+    HIP(hipMalloc((void **)&device, BYTES));
+    HIP(hipMemcpy(device, host, BYTES, hipMemcpyHostToDevice));
+    __atomic_store_n(value, 0, __ATOMIC_RELEASE);
+    HIP(hipStreamWaitValue64(waits, value, 5, hipStreamWaitValueGte, ~0ull));
+    launch_add_one(device, waits);
+    usleep(10000);
+    CHECK(hipStreamQuery(waits) == hipErrorNotReady);
+    HIP(hipStreamWriteValue64(writes, value, 5, 0));
+    HIP(hipStreamSynchronize(waits));
+    HIP(hipMemcpy(host, device, BYTES, hipMemcpyDeviceToHost));
+    check_numbers(host, 21);
+    HIP(hipFree(value));
+    HIP(hipFree(device));
+    HIP(hipStreamDestroy(waits));
+    HIP(hipStreamDestroy(writes));
+    free(host);
+}
+
+// A pool of the program's own, and blocks that come back out of it.
+static void test_pool(void)
+{
+    const hipMemPoolProps properties = {.allocType = hipMemAllocationTypePinned,
+                                        .location = {hipMemLocationTypeDevice, 0}};
+    hipMemPool_t pool;
+    hipStream_t stream;
+    uint32_t *block, *host = numbers(50);
+    HIP(hipStreamCreate(&stream));
+    HIP(hipMemPoolCreate(&pool, &properties));
+    for (uint32_t k = 0; k < 4; k++) {
+        HIP(hipMallocFromPoolAsync((void **)&block, BYTES, pool, stream));
+        HIP(hipMemcpyAsync(block, host, BYTES, hipMemcpyHostToDevice, stream));
+        launch_add_one(block, stream);
+        HIP(hipMemcpyAsync(host, block, BYTES, hipMemcpyDeviceToHost, stream));
+        HIP(hipFreeAsync(block, stream));
+    }
+    HIP(hipStreamSynchronize(stream));
+    check_numbers(host, 54);
+    HIP(hipMemPoolTrimTo(pool, 0));
+    HIP(hipMemPoolDestroy(pool));
+    HIP(hipStreamDestroy(stream));
+    free(host);
+}
+
 static void test_other_memory(void)
 {
     uint32_t *managed, *registered = numbers(7), *alias, *pooled, *host = numbers(1);
@@ -221,9 +363,12 @@ static void *thread_main(void *argument)
 
 static void test_threads(void)
 {
-    pthread_t threads[4];
-    for (unsigned k = 0; k < 4; k++) CHECK(!pthread_create(&threads[k], NULL, thread_main, NULL));
-    for (unsigned k = 0; k < 4; k++) CHECK(!pthread_join(threads[k], NULL));
+    enum { THREADS = 12 };
+    pthread_t threads[THREADS];
+    for (unsigned k = 0; k < THREADS; k++) {
+        CHECK(!pthread_create(&threads[k], NULL, thread_main, NULL));
+    }
+    for (unsigned k = 0; k < THREADS; k++) CHECK(!pthread_join(threads[k], NULL));
 }
 
 static void test_peers(int count)
@@ -267,6 +412,10 @@ int main(int argc, char **argv)
     test_rectangle();
     test_streams();
     test_graph();
+    test_wide_graph();
+    test_capture();
+    test_values();
+    test_pool();
     test_other_memory();
     test_threads();
     test_peers(count);

@@ -187,6 +187,19 @@ static void test_watchdog_doorbell(void)
     HSA(hsa_queue_destroy(queue));
 }
 
+// A copy that waits for a signal, in the copy engine.
+static void test_watchdog_copy(void)
+{
+    uint32_t *device = memory_alloc(hsa_gpus[0].memory, 4096);
+    uint32_t *host = memory_alloc(hsa_host_memory, 4096);
+    hsa_signal_t never = signal_make(1), done = signal_make(1);
+    log_keep();
+    HSA(hsa_amd_memory_async_copy(device, hsa_gpus[0].agent, host, hsa_cpu, 4096, 1, &never, done));
+    CHECK(log_wait("watchdog: copy queue"));
+    hsa_signal_store_screlease(never, 0);
+    signal_wait(done);
+}
+
 static const case_t cases[] = {
     {"overlap", test_overlap, NULL},
     {"overlap_shuffled", test_overlap, "KEEL_SIM_SEED=3"},
@@ -198,6 +211,7 @@ static const case_t cases[] = {
     {"watchdog_kernel", test_watchdog_kernel, "KEEL_SIM_WATCHDOG=1"},
     {"watchdog_barrier", test_watchdog_barrier, "KEEL_SIM_WATCHDOG=1"},
     {"watchdog_doorbell", test_watchdog_doorbell, "KEEL_SIM_WATCHDOG=1"},
+    {"watchdog_copy", test_watchdog_copy, "KEEL_SIM_WATCHDOG=1"},
 };
 
 int main(int argc, char **argv)
