@@ -31,11 +31,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KEEL_HOST_ABI   2
-#define KEEL_HOST_READ  1u
-#define KEEL_HOST_WRITE 2u
-#define KEEL_HOST_FIXED_SIZE                                                                       \
-    1u // the kernel runs groups of its own group_size, whatever is asked for
+#define KEEL_HOST_ABI        1
+#define KEEL_HOST_READ       1u
+#define KEEL_HOST_WRITE      2u
+#define KEEL_HOST_FIXED_SIZE 1u
 
 // The same for all workgroups of a dispatch.
 typedef struct keel_host_dispatch_t {
@@ -68,7 +67,6 @@ typedef struct keel_host_entry_t {
     uint32_t local_memory;    // bytes
     const uint32_t *access;   // one KEEL_HOST_READ|WRITE per binding
     const char *const *names; // one per binding, or NULL
-    uint32_t flags;           // KEEL_HOST_FIXED_SIZE
 } keel_host_entry_t;
 
 // A variable that the application may reach.
@@ -84,14 +82,16 @@ typedef struct keel_host_library_t {
     const keel_host_entry_t *entries;
     const keel_host_global_t *globals;
     uint32_t global_count;
+    uint32_t flags; // KEEL_HOST_FIXED_SIZE: groups are as large as their entry says, always
 } keel_host_library_t;
 
 // The table, under the name it is looked up by.
 #define KEEL_HOST_LIBRARY(entries_, globals_, global_count_)                                       \
     __attribute__((visibility("default"))) extern const keel_host_library_t keel_host_library;     \
     const keel_host_library_t keel_host_library = {                                                \
-        KEEL_HOST_ABI,   sizeof(entries_) / sizeof((entries_)[0]), (entries_), (globals_),         \
-        (global_count_),                                                                           \
+        KEEL_HOST_ABI,   sizeof(entries_) / sizeof((entries_)[0]),                                 \
+        (entries_),      (globals_),                                                               \
+        (global_count_), 0,                                                                        \
     };
 
 #endif

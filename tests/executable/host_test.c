@@ -97,9 +97,9 @@ static void test_from_clang(void **state)
     static const uint32_t access[] = {1, 3, 2};
     static const char *const names[] = {"x", NULL, "out"};
     static const keel_host_entry_t entries[] = {
-        {"one", NULL, {64, 2, 1}, 8, 3, 256, access, names, 0},
-        {"two", NULL, {1, 1, 1}, 0, 2, 0, access, NULL, 0},
-        {"three", NULL, {16, 1, 4}, 4, 0, 0, NULL, NULL, 0},
+        {"one", NULL, {64, 2, 1}, 8, 3, 256, access, names},
+        {"two", NULL, {1, 1, 1}, 0, 2, 0, access, NULL},
+        {"three", NULL, {16, 1, 4}, 4, 0, 0, NULL, NULL},
     };
     static const char *const machines[] = {"x86_64", "aarch64"};
     static const char *const flags[] = {"", "-Wl,-s", "-Wl,--pack-dyn-relocs=relr"};

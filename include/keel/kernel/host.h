@@ -101,7 +101,6 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
         sizeof(struct keel_locals_##kernel),                                                       \
         keel_access_##kernel,                                                                      \
         keel_names_##kernel,                                                                       \
-        KEEL_HOST_FIXED_SIZE,                                                                      \
     };
 
 #define KEEL_RAW_ENTRY_(kernel, x, y, z, type)                                                     \
@@ -113,8 +112,7 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
         return 0;                                                                                  \
     }                                                                                              \
     static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries") = {              \
-        #kernel, keel_host_##kernel,  {x, y, z}, sizeof(type), 0, 0, NULL,                         \
-        NULL,    KEEL_HOST_FIXED_SIZE};
+        #kernel, keel_host_##kernel, {x, y, z}, sizeof(type), 0, 0, NULL, NULL};
 
 KEEL_BOUND_(const keel_host_entry_t __start_keel_entries);
 KEEL_BOUND_(const keel_host_entry_t __stop_keel_entries);
@@ -122,7 +120,7 @@ KEEL_BOUND_(const keel_host_global_t __start_keel_globals);
 KEEL_BOUND_(const keel_host_global_t __stop_keel_globals);
 
 __attribute__((weak, visibility("default"))) keel_host_library_t keel_host_library = {
-    KEEL_HOST_ABI, 0, __start_keel_entries, __start_keel_globals, 0};
+    KEEL_HOST_ABI, 0, __start_keel_entries, __start_keel_globals, 0, KEEL_HOST_FIXED_SIZE};
 
 __attribute__((constructor)) static void keel_host_library_count(void)
 {

@@ -87,7 +87,7 @@ static void entry_describe(cpu_executable_t *e, uint32_t index, keel_binding_inf
         .constants = entry->constants,
         .bindings = entry->bindings,
         .local_memory = entry->local_memory,
-        .fixed_size = entry->flags & KEEL_HOST_FIXED_SIZE,
+        .fixed_size = e->table->flags & KEEL_HOST_FIXED_SIZE,
     };
     e->kernels[index].fn = entry->kernel;
     e->kernel_pointers[index] = &e->kernels[index];
