@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MAX_SIDES = 4, MAX_BARS = 5, MAX_ROUNDS = 16, MAX_VALUES = 2, MAX_WORKERS = 256 };
+enum { MAX_SIDES = 4, MAX_BARS = 5, MAX_ROUNDS = 32, MAX_VALUES = 2, MAX_WORKERS = 256 };
 
 #define TAIL_NS 1000000 // beyond it a sample counts as tail
 
@@ -47,6 +47,7 @@ typedef struct setting_t {
     const char *device;
     uint32_t workers; // for every side ...
     uint32_t threads; // ... and as an option of the device; 0: as its URI says
+    bool gpu;         // it is no cpu://
 } setting_t;
 
 // What a side measured.
@@ -73,6 +74,7 @@ typedef enum bar_kind_t {
     BAR_NONE,
     BAR_NS,     // Keel's median is at most `limit`
     BAR_RATIO,  // ... at most `limit` times that of side `peer`
+    BAR_ADDED,  // ... at most `limit` ns more than that of side `peer`
     BAR_FASTER, // ... fast: at least `limit` times the speed of side `peer`
     BAR_P99,    // Keel's 99th percentile is at most `limit` times its median
     BAR_TAIL,   // Keel has no sample beyond TAIL_NS
@@ -89,6 +91,7 @@ typedef struct bar_t {
 
 #define AT_MOST_NS(ns)             {.kind = BAR_NS, .limit = (ns)}
 #define AT_MOST(times, side)       {.kind = BAR_RATIO, .limit = (times), .peer = (side)}
+#define ADDED_NS(ns, side)         {.kind = BAR_ADDED, .limit = (ns), .peer = (side)}
 #define SPEED(times, side)         {.kind = BAR_FASTER, .limit = (times), .peer = (side)}
 #define P99_WITHIN(times, side)    {.kind = BAR_P99, .limit = (times), .peer = (side)}
 #define NO_TAIL(side)              {.kind = BAR_TAIL, .peer = (side)}
@@ -103,11 +106,16 @@ typedef struct row_t {
     double iree[2]; // what IREE's HAL took on 2 cores of the same kind, from .. to; 0: not measured
     uint32_t rounds; // 0: as many as the command line says
     bool scales;     // run for each of --workers
+    bool gpu;        // for devices that are not the host's processor
 } row_t;
 
 // Groups of rows: one file each, ended by a row without a name.
 extern const row_t record_rows[], replay_rows[], submit_rows[], wake_rows[], alloca_rows[],
-    gemm_rows[], region_rows[], memory_rows[];
+    gemm_rows[], region_rows[], memory_rows[], gpu_replay_rows[], gpu_queue_rows[],
+    gpu_transfer_rows[];
+
+// Keel's sides that rows for GPUs have too.
+extern const side_t keel_chain, keel_pair, keel_endure;
 
 extern const side_t gomp_replay, gomp_gemm;      // peer_gomp.c
 extern const side_t peer_pingpong, peer_wake;    // peer_futex.c

@@ -15,7 +15,7 @@ static const char usage[] =
     "  --list            the rows and what they do\n"
     "  --json            for machines\n"
     "  --quick           fewer and shorter rounds\n"
-    "  --rounds=N        that many rounds (default 7, at most 16)\n"
+    "  --rounds=N        that many rounds (default 7, on a GPU 30; at most 32)\n"
     "  --device=URI      the device to measure (default cpu://)\n"
     "  --workers=N,...   rows that scale, once for each number of workers\n"
     "  --alone           without the peers\n"
@@ -30,8 +30,9 @@ typedef struct options_t {
     uint32_t workers[16], worker_count;
 } options_t;
 
-static const row_t *const groups[] = {record_rows, replay_rows, submit_rows, wake_rows,
-                                      alloca_rows, gemm_rows,   region_rows, memory_rows};
+static const row_t *const groups[] = {
+    record_rows, replay_rows, submit_rows,     wake_rows,      alloca_rows,      gemm_rows,
+    region_rows, memory_rows, gpu_replay_rows, gpu_queue_rows, gpu_transfer_rows};
 enum { GROUP_COUNT = sizeof groups / sizeof *groups };
 
 static bool progress_shown;
@@ -133,7 +134,7 @@ static size_t rows_run(const options_t *options, const plan_t *plan, const setti
     size_t matching = 0;
     for (size_t g = 0; g < GROUP_COUNT; g++) {
         for (const row_t *row = groups[g]; row->name; row++) {
-            if (fnmatch(options->filter, row->name, 0)) continue;
+            if (row->gpu != setting->gpu || fnmatch(options->filter, row->name, 0)) continue;
             matching++;
             if (!options->worker_count) {
                 *done &= row_show(row, plan, *setting, report, 0);
@@ -162,14 +163,15 @@ int bench_main(int argc, char **argv)
         if (!option_parse(argv[i], &options))
             return fprintf(stderr, "keel bench: what is '%s'?\n%s", argv[i], usage), 2;
     }
-    if (!options.rounds) options.rounds = options.quick ? 3 : 7;
+    bool gpu = strncmp(options.device, "cpu:", 4) != 0;
+    if (!options.rounds) options.rounds = options.quick ? 3 : gpu ? 30 : 7;
 
     plan_t plan = {.rounds = options.rounds,
                    .effort = options.quick ? 0.25 : 1,
                    .alone = options.alone || options.once,
                    .once = options.once,
                    .progress = progress_show};
-    setting_t setting = {.device = options.device};
+    setting_t setting = {.device = options.device, .gpu = gpu};
     report_t report = {.file = stdout, .json = options.json};
     if (options.list) return rows_list();
     rig_watch();

@@ -11,6 +11,13 @@ static double rounds_ratio(const side_result_t *over, const side_result_t *under
     return median_of(ratios, rounds);
 }
 
+static double rounds_excess(const side_result_t *over, const side_result_t *under, uint32_t rounds)
+{
+    double excess[MAX_ROUNDS];
+    for (uint32_t i = 0; i < rounds; i++) excess[i] = over->rounds[i] - under->rounds[i];
+    return median_of(excess, rounds);
+}
+
 // Times of all sizes in three digits.
 static void format_ns(char *text, size_t size, double ns)
 {
@@ -45,6 +52,12 @@ static bool bar_measure(const bar_t *bar, const row_result_t *row, const side_re
         snprintf(out->text, text, "<= %.2fx %s", bar->limit, peer->name);
         out->value = present ? rounds_ratio(keel, peer, row->rounds) : 0;
         snprintf(out->got, got, "%.2fx", out->value);
+        break;
+    case BAR_ADDED:
+        format_ns(limit, sizeof limit, bar->limit);
+        snprintf(out->text, text, "<= %s + %s", peer->name, limit);
+        out->value = present ? rounds_excess(keel, peer, row->rounds) : 0;
+        snprintf(out->got, got, "%+.0f ns", out->value);
         break;
     case BAR_FASTER:
         snprintf(out->text, text, ">= %gx the speed of %s", bar->limit, peer->name);

@@ -84,7 +84,7 @@ static keel_status_t endure_round(void *state, tally_t *tally)
     return NULL;
 }
 
-static const side_t keel_endure = {"keel", endure_begin, endure_round, endure_end};
+const side_t keel_endure = {"keel", endure_begin, endure_round, endure_end};
 
 const row_t memory_rows[] = {
     {.name = "memory.million",

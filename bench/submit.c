@@ -44,7 +44,7 @@ static keel_status_t chain_round(void *state, tally_t *tally)
     return NULL;
 }
 
-static const side_t keel_chain = {"keel", chain_begin, chain_round, chain_end};
+const side_t keel_chain = {"keel", chain_begin, chain_round, chain_end};
 
 const row_t submit_rows[] = {
     {.name = "submit.chain.1",

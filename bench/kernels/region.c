@@ -16,6 +16,18 @@ KEEL_KERNEL(three, KEEL_GROUP(1), KEEL_IN(float, x), KEEL_IN(float, y), KEEL_INO
     (void)k;
 }
 
+// Steps that each need the one before: a group keeps a multiprocessor busy for as long as they
+// take.
+KEEL_KERNEL(work, KEEL_GROUP(1024), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(work_constants_t, k))
+{
+    KEEL_ITEMS
+    {
+        uint32_t x = keel_local_id(0);
+        for (uint32_t i = 0; i < k.steps; i++) x = x * 1664525u + 1013904223u;
+        if (x == 0) out[0] = x;
+    }
+}
+
 KEEL_KERNEL(saxpy, KEEL_GROUP(SAXPY_GROUP), KEEL_IN(float, x), KEEL_INOUT(float, y),
             KEEL_CONSTANTS(saxpy_constants_t, k))
 {

@@ -12,6 +12,10 @@ typedef struct saxpy_constants_t {
     uint32_t count;
 } saxpy_constants_t;
 
+typedef struct work_constants_t {
+    uint32_t steps;
+} work_constants_t;
+
 // C = A * B, row-major, each N x N; one group makes one SGEMM_TILE x SGEMM_TILE of C.
 #define SGEMM_TILE 64
 

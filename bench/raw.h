@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vendor's own API, bare: what Keel on a GPU is held against. One file per vendor has it.
+//
+// A raw_t is a device with two streams, some events, an empty kernel with an argument block of 64
+// bytes, and an instantiated graph once one was made. One thread uses it, but for raw_sleep.
+#ifndef BENCH_RAW_H_
+#define BENCH_RAW_H_
+
+#include "bench.h"
+
+typedef struct raw_t raw_t;
+
+enum { RAW_STREAMS = 2, RAW_EVENTS = 4, RAW_BLOCK = 64 };
+
+// The same kernel as an image for the device, to be dispatched with raw arguments.
+extern const char raw_image[];
+extern const size_t raw_image_size;
+
+// KEEL_UNSUPPORTED without such a device.
+keel_status_t raw_open(raw_t **raw) KEEL_MUST_USE;
+void raw_close(raw_t *raw);
+
+keel_status_t raw_launch(raw_t *raw, int stream) KEEL_MUST_USE;
+keel_status_t raw_record(raw_t *raw, int event, int stream) KEEL_MUST_USE;
+keel_status_t raw_wait(raw_t *raw, int stream, int event) KEEL_MUST_USE;
+keel_status_t raw_spin(raw_t *raw, int event) KEEL_MUST_USE;  // polls until it has happened
+keel_status_t raw_sleep(raw_t *raw, int event) KEEL_MUST_USE; // blocks until then
+keel_status_t raw_sync(raw_t *raw) KEEL_MUST_USE;             // both streams
+
+// A chain of `count` kernels as a graph; its launch on stream 0; other arguments for all of them.
+keel_status_t raw_graph(raw_t *raw, uint32_t count) KEEL_MUST_USE;
+keel_status_t raw_replay(raw_t *raw) KEEL_MUST_USE;
+keel_status_t raw_rebind(raw_t *raw) KEEL_MUST_USE;
+
+// Stream-ordered memory: got and given back on stream 0.
+keel_status_t raw_pair(raw_t *raw, uint64_t size) KEEL_MUST_USE;
+
+// Two spans of memory, the first one pinned memory of the host if `host`; transfers on stream 0.
+keel_status_t raw_spans(raw_t *raw, uint64_t size, bool host) KEEL_MUST_USE;
+keel_status_t raw_copy(raw_t *raw, uint64_t size) KEEL_MUST_USE; // first to second
+keel_status_t raw_fill(raw_t *raw, uint64_t size) KEEL_MUST_USE; // of the second
+
+#endif
