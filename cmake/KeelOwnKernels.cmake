@@ -18,10 +18,11 @@ set(KEEL_KERNEL_TARGETS ${targets} CACHE STRING "What Keel's own kernels are com
 
 # keel_own_kernels(NAME SOURCE [OPTION...]): NAME.keel in the folder kernels of the build.
 function(keel_own_kernels name source)
-    if(KEEL_KERNELS)
-        get_filename_component(folder ${KEEL_KERNELS} ABSOLUTE BASE_DIR ${CMAKE_BINARY_DIR})
+    set(made "${KEEL_KERNELS}/${name}.keel")
+    get_filename_component(made ${made} ABSOLUTE BASE_DIR ${CMAKE_BINARY_DIR})
+    if(KEEL_KERNELS AND EXISTS ${made})
         add_custom_target(${name})
-        set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${folder}/${name}.keel)
+        set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${made})
         return()
     endif()
     set(options -I${PROJECT_SOURCE_DIR}/include --host-cc=${CMAKE_C_COMPILER} ${ARGN})

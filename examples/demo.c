@@ -14,7 +14,7 @@ enum { QUEUES = 3, COUNT = 4096, MAX_BUFFERS = 16, MAX_SEMAPHORES = 8 };
 
 typedef struct demo_t {
     keel_device_t *device;
-    keel_executable_t *kernels;
+    keel_executable_t *kernels, *host_kernels;
     keel_entry_t affine, picky, work;
     keel_queue_t *queues[QUEUES];
     keel_recording_t *recording;
@@ -366,8 +366,9 @@ static keel_status_t demo_open(demo_t *demo, const char *uri)
            caps->workers == 1 ? "" : "s");
     KEEL_TRY(kernels_load(demo->device, &demo->kernels));
     KEEL_TRY(keel_executable_entry(demo->kernels, "affine", &demo->affine));
-    KEEL_TRY(keel_executable_entry(demo->kernels, "picky", &demo->picky));
-    KEEL_TRY(keel_executable_entry(demo->kernels, "work", &demo->work));
+    KEEL_TRY(host_kernels_load(demo->device, &demo->host_kernels));
+    KEEL_TRY(keel_executable_entry(demo->host_kernels, "picky", &demo->picky));
+    KEEL_TRY(keel_executable_entry(demo->host_kernels, "work", &demo->work));
     for (int i = 0; i < QUEUES; i++) {
         char name[8];
         snprintf(name, sizeof name, "%d", i);
@@ -385,6 +386,7 @@ static void demo_finish(demo_t *demo)
     keel_recording_release(demo->recording);
     keel_pool_release(demo->pool);
     keel_executable_release(demo->kernels);
+    keel_executable_release(demo->host_kernels);
     keel_device_release(demo->device);
 }
 

@@ -55,7 +55,7 @@ static keel_status_t job_finish(app_t *app, uint32_t job)
 static keel_status_t app_run(app_t *app, const char *uri)
 {
     KEEL_TRY(keel_device_open(uri, NULL, &app->device));
-    KEEL_TRY(kernels_load(app->device, &app->kernels));
+    KEEL_TRY(host_kernels_load(app->device, &app->kernels));
     for (int job = 0; job < JOBS; job++) KEEL_TRY(job_submit(app, job));
     for (int left = JOBS; left > 0;) {
         struct epoll_event events[JOBS];

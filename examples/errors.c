@@ -35,7 +35,7 @@ static keel_status_t app_open(app_t *app, const char *uri)
     keel_entry_t picky;
     uint32_t which = 3;
     KEEL_TRY(keel_device_open(uri, NULL, &app->device));
-    KEEL_TRY(kernels_load(app->device, &app->kernels));
+    KEEL_TRY(host_kernels_load(app->device, &app->kernels));
     KEEL_TRY(keel_executable_entry(app->kernels, "picky", &picky));
     KEEL_TRY(keel_queue_create(app->device, &(keel_queue_options_t){.name = "front"}, &app->front));
     KEEL_TRY(keel_queue_create(app->device, &(keel_queue_options_t){.name = "back"}, &app->back));
