@@ -20,8 +20,7 @@ KEEL_KERNEL(three, KEEL_GROUP(1), KEEL_IN(float, x), KEEL_IN(float, y), KEEL_INO
 // take.
 KEEL_KERNEL(work, KEEL_GROUP(1024), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(work_constants_t, k))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint32_t x = keel_local_id(0);
         for (uint32_t i = 0; i < k.steps; i++) x = x * 1664525u + 1013904223u;
         if (x == 0) out[0] = x;
@@ -31,8 +30,7 @@ KEEL_KERNEL(work, KEEL_GROUP(1024), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(work
 KEEL_KERNEL(saxpy, KEEL_GROUP(SAXPY_GROUP), KEEL_IN(float, x), KEEL_INOUT(float, y),
             KEEL_CONSTANTS(saxpy_constants_t, k))
 {
-    KEEL_ITEMS_BELOW(k.count)
-    {
+    KEEL_ITEMS_BELOW (k.count) {
         uint64_t i = keel_global_id(0);
         y[i] = k.a * x[i] + y[i];
     }
@@ -55,13 +53,11 @@ KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b),
     KEEL_PRIVATE(sums_t, sums);
     uint64_t n = k.n, row = (uint64_t)keel_group_id(1) * SGEMM_TILE;
     uint64_t column = (uint64_t)keel_group_id(0) * SGEMM_TILE;
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         keel_mine(sums) = (sums_t){0};
     }
     for (uint64_t depth = 0; depth < n; depth += DEEP) {
-        KEEL_ITEMS
-        {
+        KEEL_ITEMS {
             uint32_t x = keel_local_id(0), y = keel_local_id(1);
             for (uint32_t i = 0; i < SGEMM_TILE; i += SIDE) {
                 tiles->a[x][y + i] = a[(row + y + i) * n + depth + x];
@@ -69,8 +65,7 @@ KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b),
             }
         }
         KEEL_BARRIER();
-        KEEL_ITEMS
-        {
+        KEEL_ITEMS {
             uint32_t x = keel_local_id(0), y = keel_local_id(1) * EACH;
             sums_t s = keel_mine(sums);
             for (uint32_t d = 0; d < DEEP; d++)
@@ -81,8 +76,7 @@ KEEL_KERNEL(sgemm, KEEL_GROUP(SIDE, SIDE), KEEL_IN(float, a), KEEL_IN(float, b),
         }
         KEEL_BARRIER();
     }
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t x = column + keel_local_id(0), y = row + keel_local_id(1) * EACH;
         for (uint32_t i = 0; i < EACH; i++)
             for (uint32_t j = 0; j < EACH; j++)

@@ -8,8 +8,7 @@ KEEL_KERNEL(empty, KEEL_GROUP(1)) {}
 // out[i] = |in[i]|, one element per work-item.
 KEEL_KERNEL(abs, KEEL_GROUP(16), KEEL_IN(int32_t, in), KEEL_OUT(int32_t, out))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         if (i < keel_count(in) && i < keel_count(out)) out[i] = in[i] < 0 ? -in[i] : in[i];
     }
@@ -18,8 +17,7 @@ KEEL_KERNEL(abs, KEEL_GROUP(16), KEEL_IN(int32_t, in), KEEL_OUT(int32_t, out))
 // c[i] = a[i] + b[i].
 KEEL_KERNEL(add, KEEL_GROUP(16), KEEL_IN(uint32_t, a), KEEL_IN(uint32_t, b), KEEL_OUT(uint32_t, c))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         if (i < keel_count(c)) c[i] = a[i] + b[i];
     }
@@ -32,8 +30,7 @@ typedef struct scale_t {
 // x[i] = x[i] * factor + summand: two of them in a row tell in which order they ran.
 KEEL_KERNEL(scale, KEEL_GROUP(16), KEEL_INOUT(uint32_t, x), KEEL_CONSTANTS(scale_t, k))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         if (i < keel_count(x)) x[i] = x[i] * k.factor + k.summand;
     }
@@ -47,8 +44,7 @@ typedef struct saxpy_t {
 KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
             KEEL_CONSTANTS(saxpy_t, k))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         if (i < k.count) y[i] = k.a * x[i] + y[i];
     }
@@ -61,8 +57,7 @@ KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
 // Each group adds 1 + its identity, in a form that tells x, y and z apart, where it belongs.
 KEEL_KERNEL(identify, KEEL_GROUP(1), KEEL_INOUT(uint32_t, out))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         uint64_t index = LINEAR_ID;
         if (index < keel_count(out))
             out[index] +=
@@ -78,8 +73,7 @@ typedef struct three_t {
 KEEL_KERNEL(describe, KEEL_GROUP(4, 3, 2), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(three_t, k),
             KEEL_LOCAL(uint32_t, local, 32))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         if (LINEAR_ID == 0 && keel_local_index() == keel_group_items() - 1) {
             out[0] = keel_group_count(0);
             out[1] = keel_group_count(1);
@@ -98,8 +92,7 @@ KEEL_KERNEL(describe, KEEL_GROUP(4, 3, 2), KEEL_OUT(uint32_t, out), KEEL_CONSTAN
 // Counts the groups that ran.
 KEEL_KERNEL(tally, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         keel_atomic_add(word, 1u);
     }
 }
@@ -107,8 +100,7 @@ KEEL_KERNEL(tally, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word))
 // Writes dispatch counts, or any other three words.
 KEEL_KERNEL(make_counts, KEEL_GROUP(1), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(three_t, k))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         for (unsigned i = 0; i < 3; i++) out[i] = k.words[i];
     }
 }
@@ -142,8 +134,7 @@ static uint64_t now_ns(void)
 // Takes so many microseconds, then counts itself.
 KEEL_KERNEL(slow, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word), KEEL_CONSTANTS(uint32_t, us))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         uint64_t end = now_ns() + us * UINT64_C(1000);
         while (now_ns() < end) {
         }
@@ -157,8 +148,7 @@ enum { LOCAL_BYTES = 1024 };
 // number of bytes that did.
 KEEL_KERNEL(local, KEEL_GROUP(1), KEEL_OUT(uint32_t, out), KEEL_LOCAL(uint8_t, memory, LOCAL_BYTES))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         uint32_t id = (uint32_t)LINEAR_ID, good = 0;
         volatile KEEL_AT_LOCAL uint8_t *bytes = memory;
         for (uint32_t i = 0; i < LOCAL_BYTES; i++) bytes[i] = (uint8_t)(id + i);
@@ -178,8 +168,7 @@ typedef struct raw_t {
 
 KEEL_RAW_KERNEL(raw, KEEL_GROUP(1), raw_t, k)
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         for (uint32_t i = 0; i < k.count; i++) k.out[i] = k.in[i] * k.factor + k.offset;
     }
 }
@@ -187,8 +176,7 @@ KEEL_RAW_KERNEL(raw, KEEL_GROUP(1), raw_t, k)
 // word 0 counts down, word 1 up.
 KEEL_KERNEL(count_down, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         word[0]--;
         word[1]++;
     }
@@ -201,8 +189,7 @@ typedef struct poke_t {
 // x[index] = value.
 KEEL_KERNEL(poke, KEEL_GROUP(1), KEEL_OUT(uint32_t, x), KEEL_CONSTANTS(poke_t, k))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         if (k.index < keel_count(x)) x[k.index] = k.value;
     }
 }
@@ -218,8 +205,7 @@ KEEL_KERNEL(poke, KEEL_GROUP(1), KEEL_OUT(uint32_t, x), KEEL_CONSTANTS(poke_t, k
 KEEL_KERNEL(many_bindings, KEEL_GROUP(1), EIGHT(0), EIGHT(1), EIGHT(2), EIGHT(3), EIGHT(4),
             EIGHT(5), EIGHT(6), EIGHT(7))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         WRITE_EIGHT(0);
         WRITE_EIGHT(1);
         WRITE_EIGHT(2);
@@ -238,8 +224,7 @@ typedef struct bytes_t {
 // Copies its constants, to any address.
 KEEL_KERNEL(many_constants, KEEL_GROUP(1), KEEL_OUT(uint8_t, out), KEEL_CONSTANTS(bytes_t, k))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         for (uint32_t i = 0; i < sizeof k; i++) out[i] = k.bytes[i];
     }
 }
@@ -249,8 +234,7 @@ KEEL_GLOBAL(uint32_t, shared_words, 4) = {11, 22, 33, 44};
 // Adds the constant to the global and copies it.
 KEEL_KERNEL(use_global, KEEL_GROUP(1), KEEL_OUT(uint32_t, out), KEEL_CONSTANTS(uint32_t, summand))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         for (unsigned i = 0; i < 4; i++) out[i] = shared_words[i] += summand;
     }
 }

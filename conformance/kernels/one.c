@@ -4,8 +4,7 @@
 
 KEEL_KERNEL(seven, KEEL_GROUP(1), KEEL_OUT(uint32_t, out))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         out[keel_group_id(0)] = 7;
     }
 }

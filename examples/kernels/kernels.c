@@ -6,8 +6,7 @@
 KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
             KEEL_CONSTANTS(float, a))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         y[i] = a * x[i] + y[i];
     }
@@ -20,8 +19,7 @@ typedef struct affine_t {
 // x[i] = x[i] * factor + summand: two of these in a row tell in which order they ran.
 KEEL_KERNEL(affine, KEEL_GROUP(64), KEEL_INOUT(uint32_t, x), KEEL_CONSTANTS(affine_t, k))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         x[i] = x[i] * k.factor + k.summand;
     }
@@ -31,22 +29,19 @@ KEEL_KERNEL(affine, KEEL_GROUP(64), KEEL_INOUT(uint32_t, x), KEEL_CONSTANTS(affi
 KEEL_KERNEL(sum, KEEL_GROUP(256), KEEL_IN(float, x), KEEL_OUT(float, sums),
             KEEL_LOCAL(float, part, 256))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         part[keel_local_id(0)] = i < keel_count(x) ? x[i] : 0;
     }
     KEEL_BARRIER();
     for (uint32_t half = 128; half; half /= 2) {
-        KEEL_ITEMS
-        {
+        KEEL_ITEMS {
             uint32_t i = keel_local_id(0);
             if (i < half) part[i] += part[i + half];
         }
         KEEL_BARRIER();
     }
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         sums[keel_group_id(0)] = part[0];
     }
 }

@@ -6,8 +6,7 @@
 
 KEEL_KERNEL(numbers, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(answer_t, out))
 {
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = keel_global_id(0);
         if (i >= keel_count(in)) continue;
         float x = in[i].x, y = in[i].y;
@@ -45,13 +44,11 @@ KEEL_KERNEL(numbers, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(answer_t, out
 KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t, tally),
             KEEL_LOCAL(uint32_t, sum, 1))
 {
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         sum[0] = 0;
     }
     KEEL_BARRIER();
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint32_t x = in[keel_global_id(0)];
         keel_atomic_add(&tally->sum, x);
         keel_atomic_min(&tally->least, x);
@@ -82,8 +79,7 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
         }
     }
     KEEL_BARRIER();
-    KEEL_ONCE
-    {
+    KEEL_ONCE {
         keel_atomic_add(&tally->local_sum, sum[0]);
     }
 }
@@ -94,14 +90,12 @@ KEEL_KERNEL(transpose, KEEL_GROUP(16, 16), KEEL_IN(float, in), KEEL_OUT(float, o
             KEEL_CONSTANTS(uint32_t, n), KEEL_LOCAL(row_t, tile, 16))
 {
     KEEL_PRIVATE(float, bias);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         keel_mine(bias) = (float)keel_local_index();
         tile[keel_local_id(1)][keel_local_id(0)] = in[keel_global_id(1) * n + keel_global_id(0)];
     }
     KEEL_BARRIER();
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t x = keel_group_id(1) * keel_group_size(1) + keel_local_id(0);
         uint64_t y = keel_group_id(0) * keel_group_size(0) + keel_local_id(1);
         out[y * n + x] = tile[keel_local_id(0)][keel_local_id(1)] + keel_mine(bias);

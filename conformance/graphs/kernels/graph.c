@@ -35,8 +35,7 @@ static void spin(uint32_t turns)
 KEEL_KERNEL(scale, KEEL_GROUP(ARITH_GROUP), KEEL_INOUT(uint8_t, x), ARITH)
 {
     spin(k.spin);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = WORD;
         if (i < keel_length(x) / 4)
             word_set(x, i, arith_scale(word_get(x, i), k.constant, (uint32_t)i));
@@ -46,8 +45,7 @@ KEEL_KERNEL(scale, KEEL_GROUP(ARITH_GROUP), KEEL_INOUT(uint8_t, x), ARITH)
 KEEL_KERNEL(move, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_OUT(uint8_t, y), ARITH)
 {
     spin(k.spin);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = WORD;
         if (i < keel_length(x) / 4) word_set(y, i, arith_move(word_get(x, i), k.constant));
     }
@@ -57,8 +55,7 @@ KEEL_KERNEL(mix, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_IN(uint8_t, 
             KEEL_INOUT(uint8_t, z), ARITH)
 {
     spin(k.spin);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = WORD;
         if (i < keel_length(x) / 4)
             word_set(z, i, arith_mix(word_get(x, i), word_get(y, i), word_get(z, i), k.constant));
@@ -68,8 +65,7 @@ KEEL_KERNEL(mix, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_IN(uint8_t, 
 KEEL_KERNEL(modulo, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_OUT(uint8_t, y), ARITH)
 {
     spin(k.spin);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = WORD;
         if (i < keel_length(x) / 4)
             word_set(y, i, arith_modulo(word_get(x, i), k.constant, k.modulus));
@@ -79,8 +75,7 @@ KEEL_KERNEL(modulo, KEEL_GROUP(ARITH_GROUP), KEEL_IN(uint8_t, x), KEEL_OUT(uint8
 KEEL_KERNEL(decrement, KEEL_GROUP(ARITH_GROUP), KEEL_INOUT(uint8_t, x), ARITH)
 {
     spin(k.spin);
-    KEEL_ITEMS
-    {
+    KEEL_ITEMS {
         uint64_t i = WORD;
         if (i < keel_length(x) / 4) word_set(x, i, arith_decrement(word_get(x, i)));
     }
