@@ -14,14 +14,16 @@ static const char usage[] =
     "usage: keel conformance [--device=URI] [options]\n"
     "  --device=URI      the device under test (cpu://)\n"
     "  --mode=MODE       plain; torture: each allocation fails in turn; shuffle: random "
-    "scheduling\n"
+    "scheduling;\n"
+    "                    fault: each call of the vendor's library fails in turn\n"
     "  --filter=GLOB     only tests whose name (area.name) matches\n"
     "  --list            print their names and what they need, run nothing\n"
     "  --expect=FILE     fail when other tests are skipped than FILE says\n"
     "  --seed=N          of everything random (1)\n"
     "  --runs=N          shuffle: seeds per test (3)\n"
-    "  --seconds=N       torture and shuffle: stop after that long; torture then takes samples\n"
+    "  --seconds=N       but for plain: stop after that long; torture and fault take samples then\n"
     "  --allocation=N    torture: let only the Nth fail\n"
+    "  --call=N[+]       fault: let only the Nth fail; with +, the device is lost with it\n"
     "  --timeout=N       seconds a test may take (20)\n"
     "  --json            the results as a JSON document\n"
     "  -j N              tests that run at the same time (one per core)\n"
@@ -42,6 +44,7 @@ enum {
     OPTION_RUNS,
     OPTION_SECONDS,
     OPTION_ALLOCATION,
+    OPTION_CALL,
     OPTION_TIMEOUT,
     OPTION_JSON,
     OPTION_HELP,
@@ -57,6 +60,7 @@ static const struct option options[] = {
     {"runs", required_argument, NULL, OPTION_RUNS},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"allocation", required_argument, NULL, OPTION_ALLOCATION},
+    {"call", required_argument, NULL, OPTION_CALL},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, OPTION_HELP},
@@ -75,14 +79,26 @@ static bool read_number(const char *what, const char *text, double least, double
 
 static bool read_mode(const char *text, run_mode_t *mode)
 {
-    static const char *const names[] = {"plain", "torture", "shuffle"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const names[] = {"plain", "torture", "shuffle", "fault"};
+    for (int i = 0; i < 4; i++) {
         if (strcmp(text, names[i]) != 0) continue;
         *mode = (run_mode_t)i;
         return true;
     }
-    fprintf(stderr, "keel conformance: --mode=%s: give plain, torture or shuffle\n", text);
+    fprintf(stderr, "keel conformance: --mode=%s: give plain, torture, shuffle or fault\n", text);
     return false;
+}
+
+// N or N+
+static bool read_call(char *text, settings_t *settings)
+{
+    double number = 0;
+    size_t length = strlen(text);
+    settings->onwards = length && text[length - 1] == '+';
+    if (settings->onwards) text[length - 1] = 0;
+    if (!read_number("call", text, 1, &number)) return false;
+    settings->place = (uint64_t)number;
+    return true;
 }
 
 static bool read_option(arguments_t *arguments, int option)
@@ -108,8 +124,9 @@ static bool read_option(arguments_t *arguments, int option)
         return true;
     case OPTION_ALLOCATION:
         if (!read_number("allocation", optarg, 1, &number)) return false;
-        settings->allocation = (uint64_t)number;
+        settings->place = (uint64_t)number;
         return true;
+    case OPTION_CALL: return read_call(optarg, settings);
     case 'j':
         if (!read_number("j", optarg, 1, &number)) return false;
         settings->parallel = (unsigned)number;
@@ -191,6 +208,14 @@ static void list_tests(const report_t *report)
     }
 }
 
+static bool any_places(const report_t *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->records[i].places) return true;
+    }
+    return false;
+}
+
 static int run_tests(const settings_t *settings, report_t *report)
 {
     keel_caps_t caps;
@@ -202,9 +227,20 @@ static int run_tests(const settings_t *settings, report_t *report)
         fprintf(stderr, "keel conformance: no test is called %s\n", settings->filter);
         return 2;
     }
+    if (settings->mode == MODE_FAULT && !fault_variable(settings->uri)) {
+        fprintf(stderr,
+                "keel conformance: --mode=fault: there is no stand-in for the library of such "
+                "devices; cuda:// has one\n");
+        return 2;
+    }
     if (!plan_probe(settings, &caps)) return 2;
     skip_tests(report, &caps);
     if (!plan_run(settings, report)) return 130;
+    if (settings->mode == MODE_FAULT && !any_places(report)) {
+        fprintf(stderr, "keel conformance: the library of the device counts no calls; --mode=fault "
+                        "needs a stand-in, as cuda://0?lib=build/sim/cuda/libcuda.so.1\n");
+        return 2;
+    }
     return report_total(report) ? 0 : 1;
 }
 

@@ -50,7 +50,8 @@ _Noreturn void skip(const char *need, const char *why);
 // next call. Of the calling thread.
 void row(const char *format, ...) KEEL_PRINTF(1, 2);
 
-// True if an allocation was made to fail by now: then messages may be missing.
+// True if an allocation, or a call of the vendor's, was made to fail by now: then messages may be
+// missing.
 bool starved(void);
 
 // How often the library has asked for memory so far.

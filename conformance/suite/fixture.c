@@ -41,7 +41,8 @@ const char *the_uri(void)
 {
     static const char *uri;
     if (uri) return uri;
-    if (run_settings()->mode != MODE_SHUFFLE) return uri = run_settings()->uri;
+    bool elsewhere = fault_variable(run_settings()->uri) != NULL; // the seed comes another way
+    if (run_settings()->mode != MODE_SHUFFLE || elsewhere) return uri = run_settings()->uri;
     char option[40];
     snprintf(option, sizeof option, "shuffle=%llu", (unsigned long long)run_settings()->seed);
     return uri = with_option(option);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// Of a test that allocates a great deal, torture tries this many places.
+// Of a test that does a great deal, torture and fault try this many places.
 #define HEAVY_SAMPLE 48
 
 typedef struct plan_t {
@@ -57,7 +57,7 @@ static bool next_in_order(plan_t *plan, job_t *job, uint64_t (*wanted)(plan_t *,
     for (; plan->index < plan->report->count; plan->index++, plan->step = 0) {
         record_t *record = &plan->report->records[plan->index];
         if (plan->step >= wanted(plan, record)) continue;
-        *job = (job_t){record->test, plan->settings->seed, 0, plan->index};
+        *job = (job_t){.test = record->test, .seed = plan->settings->seed, .index = plan->index};
         plan->step++;
         return true;
     }
@@ -88,13 +88,15 @@ static bool next_shuffled(void *user, job_t *job)
     return plan->round == 0 || !timed || keel_now_ns() < plan->until_ns;
 }
 
-// Allocations to fail in a test whose good run has made `allocations` of them.
+// How often a test is run again whose good run has shown so many places for a failure. A call can
+// fail by itself, or be the one with which the device is lost.
 static uint64_t wanted_failures(plan_t *plan, record_t *record)
 {
     if (record->outcome != OUTCOME_PASSED) return 0;
-    uint64_t count = record->allocations;
-    if (plan->settings->allocation) return count >= plan->settings->allocation;
-    return record->test->heavy && count > HEAVY_SAMPLE ? HEAVY_SAMPLE : count;
+    uint64_t count = record->places;
+    if (plan->settings->place) return count >= plan->settings->place;
+    if (record->test->heavy && count > HEAVY_SAMPLE) count = HEAVY_SAMPLE;
+    return plan->settings->mode == MODE_FAULT ? 2 * count : count;
 }
 
 static bool next_failure(void *user, job_t *job)
@@ -103,8 +105,18 @@ static bool next_failure(void *user, job_t *job)
     if (!next_in_order(plan, job, wanted_failures)) return false;
     const record_t *record = &plan->report->records[job->index];
     uint64_t wanted = wanted_failures(plan, &plan->report->records[job->index]);
-    job->fail_at = plan->settings->allocation;
-    if (!job->fail_at) job->fail_at = 1 + (plan->step - 1) * record->allocations / wanted;
+    uint64_t step = plan->step - 1;
+    if (plan->settings->place) {
+        job->fail_at = plan->settings->place;
+        job->onwards = plan->settings->onwards;
+        return true;
+    }
+    if (plan->settings->mode == MODE_FAULT) {
+        job->onwards = step % 2;
+        step /= 2;
+        wanted /= 2;
+    }
+    job->fail_at = 1 + step * record->places / wanted;
     return true;
 }
 
@@ -114,7 +126,7 @@ static uint64_t random_step(plan_t *plan)
     return plan->random >> 33;
 }
 
-// Any test, any of its allocations, until time is up.
+// Any test, any of its places, until time is up.
 static bool next_sample(void *user, job_t *job)
 {
     plan_t *plan = user;
@@ -122,15 +134,17 @@ static bool next_sample(void *user, job_t *job)
         if (keel_now_ns() > plan->until_ns) return false;
         size_t index = random_step(plan) % plan->report->count;
         record_t *record = &plan->report->records[index];
-        if (record->outcome != OUTCOME_PASSED || !record->allocations) continue;
-        *job = (job_t){record->test, plan->settings->seed, 0, index};
-        job->fail_at = 1 + random_step(plan) % record->allocations;
+        if (record->outcome != OUTCOME_PASSED || !record->places) continue;
+        *job = (job_t){.test = record->test, .seed = plan->settings->seed, .index = index};
+        job->fail_at = 1 + random_step(plan) % record->places;
+        job->onwards = plan->settings->mode == MODE_FAULT && random_step(plan) % 2;
         return true;
     }
     return false;
 }
 
-static bool plan_torture(plan_t *plan)
+// Counts the places of each test, then lets them fail.
+static bool plan_failures(plan_t *plan)
 {
     const job_source_t count = {plan, next_plain, run_done};
     if (!process_run(plan->settings, &count)) return false;
@@ -149,7 +163,7 @@ bool plan_run(const settings_t *settings, report_t *report)
     for (size_t i = 0; i < report->count; i++) {
         report->runs_wanted += !report->records[i].skipped;
     }
-    if (settings->mode == MODE_TORTURE) return plan_torture(&plan);
+    if (settings->mode == MODE_TORTURE || settings->mode == MODE_FAULT) return plan_failures(&plan);
     if (settings->mode == MODE_SHUFFLE) {
         report->runs_wanted *= settings->runs;
         if (settings->seconds > 0) {

@@ -9,7 +9,7 @@ static const char *const outcome_names[] = {
     [OUTCOME_SKIPPED] = "skipped", [OUTCOME_STARVED] = "passed", [OUTCOME_TIMED_OUT] = "timed out",
 };
 
-static const char *const mode_names[] = {"plain", "torture", "shuffle"};
+static const char *const mode_names[] = {"plain", "torture", "shuffle", "fault"};
 
 // Words for people; with --json they stay out of the document.
 static FILE *words(const report_t *report)
@@ -60,7 +60,9 @@ static void print_again(const report_t *report, const job_t *job, const char *na
     }
     if (settings->mode == MODE_SHUFFLE) fprintf(words(report), " --runs=1");
     if (job->fail_at) {
-        fprintf(words(report), " --allocation=%llu", (unsigned long long)job->fail_at);
+        const char *what = settings->mode == MODE_FAULT ? "call" : "allocation";
+        fprintf(words(report), " --%s=%llu%s", what, (unsigned long long)job->fail_at,
+                job->onwards ? "+" : "");
     }
     fprintf(words(report), "\n");
 }
@@ -127,7 +129,7 @@ void report_run(report_t *report, record_t *record, const job_t *job, const resu
     report->runs++;
     record->runs++;
     record->seconds += result->seconds;
-    if (!job->fail_at) record->allocations = result->allocations;
+    if (!job->fail_at) record->places = result->places;
     switch (result->outcome) {
     case OUTCOME_PASSED:
     case OUTCOME_STARVED: report_pass(report, record, result); break;

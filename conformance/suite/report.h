@@ -13,7 +13,7 @@ typedef struct record_t {
     outcome_t outcome; // of all its runs; OUTCOME_CRASHED: none yet
     bool skipped;      // there is nothing to run
     unsigned runs, failed_runs;
-    uint64_t allocations; // in a run in which none fails
+    uint64_t places; // where something can be made to fail, as counted in a run where nothing is
     double seconds;
     char need[32];
     char reason[200];

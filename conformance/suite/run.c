@@ -178,9 +178,10 @@ void run_child(const settings_t *settings, const job_t *job, result_t *result)
     current = *settings;
     current.seed = job->seed;
     result_now = result;
+    fault_install(settings, job);
     footprint_t before = footprint_now();
     // In every mode: what is outstanding at the end is a leak.
-    starve_install(job->fail_at);
+    starve_install(settings->mode == MODE_TORTURE ? job->fail_at : 0);
     keel_set_log(show_log, NULL, KEEL_LOG_WARNING);
 
     uint64_t start = keel_now_ns();
@@ -190,7 +191,7 @@ void run_child(const settings_t *settings, const job_t *job, result_t *result)
     fixture_finish(outcome != OUTCOME_PASSED && outcome != OUTCOME_SKIPPED);
     check_leaks(before);
     result->seconds = (double)(keel_now_ns() - start) / 1e9;
-    result->allocations = allocations();
+    result->places = settings->mode == MODE_FAULT ? fault_calls() : allocations();
     result->hit = starved();
     result->finished = true;
     // Not exit: what was left is known, and a sanitizer would look for it again, for seconds.

@@ -7,7 +7,7 @@
 
 #include <setjmp.h>
 
-typedef enum run_mode_t { MODE_PLAIN, MODE_TORTURE, MODE_SHUFFLE } run_mode_t;
+typedef enum run_mode_t { MODE_PLAIN, MODE_TORTURE, MODE_SHUFFLE, MODE_FAULT } run_mode_t;
 
 // What the command was asked for.
 typedef struct settings_t {
@@ -18,9 +18,10 @@ typedef struct settings_t {
     const char *filter;
     const char *expect; // path; NULL: no expectations
     unsigned parallel;
-    double seconds;      // bound of a sampled torture; 0: all of it
-    uint64_t allocation; // torture: only this one fails; 0: each in turn
-    unsigned runs;       // shuffle: seeds per test
+    double seconds; // bound of sampled torture and faults; 0: all of them
+    uint64_t place; // torture: only this allocation fails, fault: only this call; 0: each in turn
+    bool onwards;   // with a call given: and all after it
+    unsigned runs;  // shuffle: seeds per test
     bool json;
     bool verbose;
 } settings_t;
@@ -28,16 +29,17 @@ typedef struct settings_t {
 typedef struct job_t {
     test_t *test;
     uint64_t seed;
-    uint64_t fail_at; // the allocation that fails; 0: none
+    uint64_t fail_at; // the allocation or call that fails; 0: none
     size_t index;     // of the test, for whoever made the job
+    bool onwards;     // the device is lost with that call
 } job_t;
 
 // What the process has to say, in memory shared with the runner.
 typedef struct result_t {
     outcome_t outcome;
-    bool finished; // the process got to its end
-    uint64_t allocations;
-    bool hit; // the allocation that was to fail did
+    bool finished;   // the process got to its end
+    uint64_t places; // allocations, or in fault mode calls
+    bool hit;        // what was to fail did
     double seconds;
     char need[32];    // skipped: what is lacking
     char reason[160]; // one line
@@ -67,6 +69,16 @@ void fixture_finish(bool failed);
 
 // The allocator that counts, and fails on request (0: never).
 void starve_install(uint64_t fail_at);
+bool starve_hit(void);
 int64_t starve_outstanding(void);
+
+// The variable by which a stand-in for the device's vendor library is told what to do; NULL: there
+// is none for such devices.
+const char *fault_variable(const char *uri);
+// Sets it as the mode wants, before the device is opened.
+void fault_install(const settings_t *settings, const job_t *job);
+// How many calls the library has had, and whether one was made to fail.
+uint64_t fault_calls(void);
+bool fault_hit(void);
 
 #endif

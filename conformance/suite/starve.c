@@ -43,7 +43,12 @@ int64_t starve_outstanding(void)
     return atomic_load(&outstanding);
 }
 
-bool starved(void)
+bool starve_hit(void)
 {
     return atomic_load(&hit);
+}
+
+bool starved(void)
+{
+    return starve_hit() || fault_hit();
 }

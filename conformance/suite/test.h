@@ -67,7 +67,7 @@ typedef enum outcome_t {
     OUTCOME_PASSED,
     OUTCOME_FAILED,
     OUTCOME_SKIPPED,
-    OUTCOME_STARVED,   // ended early with KEEL_OUT_OF_MEMORY after an allocation was made to fail
+    OUTCOME_STARVED,   // ended early with an error after something was made to fail
     OUTCOME_TIMED_OUT, //
 } outcome_t;
 
