@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel language on the host, compiled by the host's compiler alone.
-#include "kernel/numbers.c"
+#include "conformance/language/numbers.c"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/check.h"
+#include "conformance/language/check.h"
 #include "unit.h"
 
 enum { ITEMS = 300000 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel_test FILE...: the kernels of tests/kernel, compiled for a GPU into each file, keep the
-// bounds of <keel/kernel.h>, by either entry point. The name of a file begins with its target.
+// kernel_test FILE...: the kernels of conformance/language, compiled for a GPU into each file, keep
+// the bounds of <keel/kernel.h>, by either entry point. The name of a file begins with its target.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/check.h"
+#include "conformance/language/check.h"
 #include "sim/amd/bench/device.h"
 
 enum { ITEMS = 4096, BINDINGS = 2 };

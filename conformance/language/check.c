@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/check.h"
+#include "check.h"
 
 #include <math.h>
 #include <stdbool.h>
