@@ -52,10 +52,32 @@ static bool prepend(const char *name, const char *separator, const char *folder,
     return set;
 }
 
-static bool option(const char *argument, const char *name, const char *variable)
+// Takes --NAME=VALUE, or --NAME and the next argument; true when it was this one.
+static bool option(char **argv, int *index, const char *name, const char *variable)
 {
     size_t length = strlen(name);
-    return !strncmp(argument, name, length) && setenv(variable, argument + length, 1) == 0;
+    const char *argument = argv[*index], *value = argument + length + 1;
+    if (strncmp(argument, name, length) || (argument[length] && argument[length] != '='))
+        return false;
+    if (!argument[length]) {
+        value = argv[*index + 1];
+        if (!value) return false;
+        ++*index;
+    }
+    return setenv(variable, value, 1) == 0;
+}
+
+static bool option_parse(char **argv, int *index)
+{
+    static const char *const known[][2] = {
+        {"--gpus", "KEEL_SIM_GPUS"},         {"--seed", "KEEL_SIM_SEED"},
+        {"--threads", "KEEL_SIM_THREADS"},   {"--log", "KEEL_SIM_LOG"},
+        {"--watchdog", "KEEL_SIM_WATCHDOG"}, {"--break", "KEEL_SIM_BREAK"},
+    };
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        if (option(argv, index, known[k][0], known[k][1])) return true;
+    }
+    return false;
 }
 
 // Sets up the environment of a program and says what is missing.
@@ -114,13 +136,8 @@ int command_sim(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (!option(argv[i], "--gpus=", "KEEL_SIM_GPUS") &&
-            !option(argv[i], "--seed=", "KEEL_SIM_SEED") &&
-            !option(argv[i], "--threads=", "KEEL_SIM_THREADS") &&
-            !option(argv[i], "--watchdog=", "KEEL_SIM_WATCHDOG") &&
-            !option(argv[i], "--log=", "KEEL_SIM_LOG") &&
-            !option(argv[i], "--break=", "KEEL_SIM_BREAK")) {
-            fprintf(stderr, "keel sim: no option is called %s\n%s", argv[i], usage);
+        if (!option_parse(argv, &i)) {
+            fprintf(stderr, "keel sim: what is %s?\n%s", argv[i], usage);
             return 2;
         }
         i++;

@@ -14,98 +14,85 @@ static inline uint16_t peek16(const uint8_t *p)
     return value;
 }
 
-// Whether all active lanes stay inside when they reach this far beyond their address.
-static bool all_fit(wave_t *w, const insn_t *i, uint64_t reach)
+// The addresses of all lanes with an offset, in one of the operands, where what is read does not
+// overwrite them. NULL after a fault: when an active lane reaches so many bytes over the end.
+static const uint32_t *addresses(wave_t *w, const insn_t *i, unsigned operand, uint32_t offset,
+                                 unsigned size)
 {
     const uint32_t *mask = wave_lane_mask(w), *address = w->v[i->address];
-    uint32_t highest = 0;
+    uint32_t *at = w->operand[operand], highest = 0;
     for (unsigned l = 0; l < LANES; l++) {
-        uint32_t active = address[l] & mask[l];
+        at[l] = address[l] + offset;
+        uint32_t active = at[l] & mask[l];
         highest = active > highest ? active : highest;
     }
-    return highest + reach <= w->lds_size;
-}
-
-// The slow way to find out which lane it was.
-static const insn_t *report_misfit(wave_t *w, const insn_t *i, uint64_t reach)
-{
+    if ((uint64_t)highest + size <= w->lds_size || !wave_exec(w)) return at;
     EACH_ACTIVE_LANE(wave_exec(w))
     {
-        if (!place(w, i, l, reach - 4, 4)) return NULL;
+        if (!lds_place(w, i, l, at[l], size)) break; // the slow way to find out which it was
     }
     return NULL;
 }
 
 // One word of every active lane, at an offset from its address.
-static inline void read_word(wave_t *w, const uint32_t *address, uint64_t offset, uint32_t *to)
+static inline void read_word(wave_t *w, const uint32_t *at, unsigned offset, uint32_t *to)
 {
     uint64_t exec = wave_exec(w);
     const uint8_t *base = w->lds + offset;
     if (exec == ~0ull) {
-        for (unsigned l = 0; l < LANES; l++) copy(&to[l], base + address[l], 4);
+        for (unsigned l = 0; l < LANES; l++) copy(&to[l], base + at[l], 4);
         return;
     }
-    EACH_ACTIVE_LANE(exec) copy(&to[l], base + address[l], 4);
+    EACH_ACTIVE_LANE(exec) copy(&to[l], base + at[l], 4);
 }
 
-static inline void write_word(wave_t *w, const uint32_t *address, uint64_t offset,
-                              const uint32_t *from)
+static inline void write_word(wave_t *w, const uint32_t *at, unsigned offset, const uint32_t *from)
 {
     uint8_t *base = w->lds + offset;
-    EACH_ACTIVE_LANE(wave_exec(w)) copy(base + address[l], &from[l], 4);
+    EACH_ACTIVE_LANE(wave_exec(w)) copy(base + at[l], &from[l], 4);
 }
 
 static const insn_t *run_write_words(wave_t *w, const insn_t *i)
 {
     unsigned words = i->op->detail;
-    uint64_t offset = (uint64_t)i->offset;
-    if (!all_fit(w, i, offset + 4 * words)) return report_misfit(w, i, offset + 4 * words);
-    for (unsigned k = 0; k < words; k++) {
-        write_word(w, w->v[i->address], offset + 4 * k, w->v[i->data[0] + k]);
-    }
+    const uint32_t *at = addresses(w, i, 0, (uint32_t)i->offset, 4 * words);
+    if (!at) return NULL;
+    for (unsigned k = 0; k < words; k++) write_word(w, at, 4 * k, w->v[i->data[0] + k]);
     return insn_next(i);
-}
-
-// Words are read one after the other for all lanes, so the address is kept where it may be
-// overwritten.
-static const uint32_t *kept_address(wave_t *w, const insn_t *i, unsigned words)
-{
-    if (i->address < i->dst || i->address >= i->dst + words) return w->v[i->address];
-    return memcpy(w->operand[0], w->v[i->address], sizeof w->v[0]);
 }
 
 static const insn_t *run_read_words(wave_t *w, const insn_t *i)
 {
     unsigned words = i->op->detail;
-    uint64_t offset = (uint64_t)i->offset;
-    if (!all_fit(w, i, offset + 4 * words)) return report_misfit(w, i, offset + 4 * words);
-    const uint32_t *address = kept_address(w, i, words);
-    for (unsigned k = 0; k < words; k++) read_word(w, address, offset + 4 * k, w->v[i->dst + k]);
+    const uint32_t *at = addresses(w, i, 0, (uint32_t)i->offset, 4 * words);
+    if (!at) return NULL;
+    for (unsigned k = 0; k < words; k++) read_word(w, at, 4 * k, w->v[i->dst + k]);
     return insn_next(i);
 }
 
 // Two places at once: detail has the number of words in its low bits and the unit of offsets above.
 typedef struct {
     unsigned words;
-    uint64_t offset[2], reach;
+    const uint32_t *at[2];
 } two_t;
 
-static two_t two_places(const insn_t *i)
+static bool two_places(wave_t *w, const insn_t *i, two_t *out)
 {
-    unsigned words = i->op->detail & 15, unit = i->op->detail >> 4;
-    two_t two = {
-        words, {(uint64_t)(i->offset & 0xff) * unit, (uint64_t)(i->offset >> 8) * unit}, 0};
-    two.reach = (two.offset[0] > two.offset[1] ? two.offset[0] : two.offset[1]) + 4 * words;
-    return two;
+    unsigned unit = i->op->detail >> 4, bytes;
+    out->words = i->op->detail & 15;
+    bytes = 4 * out->words;
+    out->at[0] = addresses(w, i, 0, (uint32_t)(i->offset & 0xff) * unit, bytes);
+    if (out->at[0]) out->at[1] = addresses(w, i, 1, (uint32_t)(i->offset >> 8) * unit, bytes);
+    return out->at[0] && out->at[1];
 }
 
 static const insn_t *run_write_two(wave_t *w, const insn_t *i)
 {
-    two_t two = two_places(i);
-    if (!all_fit(w, i, two.reach)) return report_misfit(w, i, two.reach);
+    two_t two = {0};
+    if (!two_places(w, i, &two)) return NULL;
     for (unsigned n = 0; n < 2; n++) {
         for (unsigned k = 0; k < two.words; k++) {
-            write_word(w, w->v[i->address], two.offset[n] + 4 * k, w->v[i->data[n] + k]);
+            write_word(w, two.at[n], 4 * k, w->v[i->data[n] + k]);
         }
     }
     return insn_next(i);
@@ -113,12 +100,11 @@ static const insn_t *run_write_two(wave_t *w, const insn_t *i)
 
 static const insn_t *run_read_two(wave_t *w, const insn_t *i)
 {
-    two_t two = two_places(i);
-    if (!all_fit(w, i, two.reach)) return report_misfit(w, i, two.reach);
-    const uint32_t *address = kept_address(w, i, 2 * two.words);
+    two_t two = {0};
+    if (!two_places(w, i, &two)) return NULL;
     for (unsigned n = 0; n < 2; n++) {
         for (unsigned k = 0; k < two.words; k++) {
-            read_word(w, address, two.offset[n] + 4 * k, w->v[i->dst + n * two.words + k]);
+            read_word(w, two.at[n], 4 * k, w->v[i->dst + n * two.words + k]);
         }
     }
     return insn_next(i);

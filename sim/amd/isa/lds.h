@@ -14,10 +14,11 @@ static inline uint8_t *lds_place(wave_t *w, const insn_t *i, uint64_t l, uint64_
     return NULL;
 }
 
-// The bytes of a lane; NULL after a fault.
+// The bytes of a lane; NULL after a fault. Addresses have 32 bits: a negative one and an offset may
+// come to a good one.
 static inline uint8_t *place(wave_t *w, const insn_t *i, uint64_t l, uint64_t offset, unsigned size)
 {
-    return lds_place(w, i, l, w->v[i->address][l] + offset, size);
+    return lds_place(w, i, l, w->v[i->address][l] + (uint32_t)offset, size);
 }
 
 #define X32(n) w->v[i->data[n]][l]

@@ -30,7 +30,7 @@ static uint8_t *other_place(wave_t *w, const insn_t *i, uint64_t l, unsigned siz
 {
     uint32_t first = w->v[i->address][l], offset = (uint32_t)i->offset;
     int32_t words = offset >> 15 ? (int32_t)first >> 17 : (int32_t)(offset << 17) >> 17;
-    return lds_place(w, i, l, first + 4 * (uint64_t)(int64_t)words, size);
+    return lds_place(w, i, l, first + 4 * (uint32_t)words, size);
 }
 
 static inline uint32_t read32(const uint8_t *p)
@@ -168,7 +168,7 @@ static const insn_t *run_exchange_two(wave_t *w, const insn_t *i)
         }
         for (unsigned n = 0; n < 2; n++) {
             uint32_t old[2];
-            uint8_t *p = lds_place(w, i, l, address + offset[n], size);
+            uint8_t *p = lds_place(w, i, l, address + (uint32_t)offset[n], size);
             if (!p) return NULL;
             memcpy(old, p, size);
             memcpy(p, data[n], size);
