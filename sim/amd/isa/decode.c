@@ -385,8 +385,8 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)
     if (i->run == run_vector || i->run == run_vector_mask) {
         if (modified(&i->mod) || i->op->flags & OP_KEEP_HIGH) i->run = run_vector_modified;
     }
-    if (is_float(i->op)) {
+    if (is_float(i->op) || encoding == ENC_MUBUF) {
         i->plain = i->run;
-        i->run = run_float;
+        i->run = encoding == ENC_MUBUF ? run_buffer : run_float;
     }
 }

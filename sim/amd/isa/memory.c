@@ -34,15 +34,20 @@ static void scratch_addresses(const wave_t *w, const insn_t *i, uint64_t *out)
     EACH_LANE out[l] = scratch_aperture | (uint32_t)(base + (i->has_vector ? vector[l] : 0));
 }
 
+static uint32_t buffer_scalar(const wave_t *w, const insn_t *i)
+{
+    return i->src[0].from == FROM_SCALAR     ? w->s[i->src[0].index]
+           : i->src[0].from == FROM_CONSTANT ? (uint32_t)i->value[0].bits
+                                             : w->scc;
+}
+
 static void buffer_addresses(wave_t *w, const insn_t *i, uint64_t *out)
 {
     const uint32_t *resource = &w->s[i->address];
     uint64_t base = wave_s64(w, i->address) & 0xffffffffffff;
     uint32_t stride = resource[1] >> 16 & 0x3fff;
     bool interleaved = resource[1] >> 31;
-    uint32_t scalar = i->src[0].from == FROM_SCALAR     ? w->s[i->src[0].index]
-                      : i->src[0].from == FROM_CONSTANT ? (uint32_t)i->value[0].bits
-                                                        : w->scc;
+    uint32_t scalar = buffer_scalar(w, i);
     const uint32_t *index = w->v[i->data[1]], *vector = w->v[i->data[1] + i->has_index];
     uint32_t slot = (uint32_t)((base + scalar - w->scratch_base) / LANES);
     EACH_LANE
@@ -52,6 +57,49 @@ static void buffer_addresses(wave_t *w, const insn_t *i, uint64_t *out)
                      ? scratch_aperture | (uint32_t)(slot + offset)
                      : base + scalar + offset + (i->has_index ? (uint64_t)stride * index[l] : 0);
     }
+}
+
+// Bytes that an operation touches: so many words, or what is in the upper half of detail.
+static unsigned access_size(const op_t *op)
+{
+    return op->detail & 0xff ? 4u * op->detail : op->detail >> 8;
+}
+
+// The active lanes that stay inside of a buffer: below its number of records, which are bytes
+// unless records have a size and the lane an index.
+static uint64_t buffer_inside(const wave_t *w, const insn_t *i)
+{
+    const uint32_t *resource = &w->s[i->address];
+    const uint32_t *index = w->v[i->data[1]], *vector = w->v[i->data[1] + i->has_index];
+    uint64_t exec = wave_exec(w), inside = 0, records = resource[2];
+    bool counted = i->has_index && resource[1] >> 16 & 0x3fff;
+    EACH_ACTIVE_LANE(exec)
+    {
+        uint64_t end = (uint64_t)buffer_scalar(w, i) + (uint32_t)i->offset +
+                       (i->has_vector ? vector[l] : 0) + access_size(i->op);
+        inside |= (uint64_t)(counted ? index[l] < records : end <= records) << l;
+    }
+    return inside;
+}
+
+// Outside of a buffer loads give zero, and stores and atomics do nothing.
+const insn_t *run_buffer(wave_t *w, const insn_t *i)
+{
+    if (w->s[i->address + 2] == UINT32_MAX) return i->plain(w, i); // scratch has no end of its own
+    uint64_t exec = wave_exec(w), inside = buffer_inside(w, i);
+    if (inside == exec) return i->plain(w, i);
+    bool load = !strncmp(i->op->name, "load", 4), atomic = !strncmp(i->op->name, "atomic", 6);
+    unsigned words = (access_size(i->op) + 3) / 4;
+    if (load || (atomic && i->returns)) {
+        EACH_ACTIVE_LANE(exec & ~inside)
+        {
+            for (unsigned k = 0; k < words; k++) w->v[i->dst + k][l] = 0;
+        }
+    }
+    wave_set_s64(w, SGPR_EXEC, inside);
+    const insn_t *next = inside ? i->plain(w, i) : insn_next(i);
+    wave_set_s64(w, SGPR_EXEC, exec);
+    return next;
 }
 
 static void addresses(wave_t *w, const insn_t *i, uint64_t *out)
@@ -320,21 +368,24 @@ static const insn_t *run_cache(wave_t *w, const insn_t *i)
 }
 
 #define PLAIN(name, run, words)  {name, run, NULL, TYPE_NONE, {TYPE_NONE}, 0, words},
-#define ROW(name, bytes, action) PLAIN(#name, run_##name, 0)
+#define BYTES(n)                 ((n) << 8)
+#define ROW(name, bytes, action) PLAIN(#name, run_##name, BYTES(bytes))
 #define ROW_INTEGER(name, ignored)                                                                 \
-    PLAIN("atomic_" #name, run_##name##32, 0)                                                      \
-    PLAIN("atomic_" #name "_x2", run_##name##64, 0)
+    PLAIN("atomic_" #name, run_##name##32, BYTES(4))                                               \
+    PLAIN("atomic_" #name "_x2", run_##name##64, BYTES(8))
 
 static const op_t ops[] = {
-    LOADS(ROW) STORES(ROW) ATOMIC_INTEGER_OPS(ROW_INTEGER)                                 //
-    PLAIN("load_dword", run_load_words, 1) PLAIN("load_dwordx2", run_load_words, 2)        //
-    PLAIN("load_dwordx3", run_load_words, 3) PLAIN("load_dwordx4", run_load_words, 4)      //
-    PLAIN("store_dword", run_store_words, 1) PLAIN("store_dwordx2", run_store_words, 2)    //
-    PLAIN("store_dwordx3", run_store_words, 3) PLAIN("store_dwordx4", run_store_words, 4)  //
-    PLAIN("atomic_cmpswap", run_cmpswap32, 0) PLAIN("atomic_cmpswap_x2", run_cmpswap64, 0) //
-    PLAIN("atomic_add_f32", run_add_f32, 0) PLAIN("atomic_pk_add_f16", run_pk_add_f16, 0)  //
-    PLAIN("atomic_add_f64", run_add_f64, 0) PLAIN("atomic_min_f64", run_min_f64, 0)        //
-    PLAIN("atomic_max_f64", run_max_f64, 0)                                                //
-    PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                      //
+    LOADS(ROW) STORES(ROW) ATOMIC_INTEGER_OPS(ROW_INTEGER)                                //
+    PLAIN("load_dword", run_load_words, 1) PLAIN("load_dwordx2", run_load_words, 2)       //
+    PLAIN("load_dwordx3", run_load_words, 3) PLAIN("load_dwordx4", run_load_words, 4)     //
+    PLAIN("store_dword", run_store_words, 1) PLAIN("store_dwordx2", run_store_words, 2)   //
+    PLAIN("store_dwordx3", run_store_words, 3) PLAIN("store_dwordx4", run_store_words, 4) //
+    PLAIN("atomic_cmpswap", run_cmpswap32, BYTES(4))
+        PLAIN("atomic_cmpswap_x2", run_cmpswap64, BYTES(8)) //
+    PLAIN("atomic_add_f32", run_add_f32, BYTES(4))
+        PLAIN("atomic_pk_add_f16", run_pk_add_f16, BYTES(4))                                      //
+    PLAIN("atomic_add_f64", run_add_f64, BYTES(8)) PLAIN("atomic_min_f64", run_min_f64, BYTES(8)) //
+    PLAIN("atomic_max_f64", run_max_f64, BYTES(8))                                                //
+    PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                             //
     PLAIN("wbl2", run_cache, 0) PLAIN("invl2", run_cache, 0)};
 const op_list_t memory_ops = {ops, sizeof ops / sizeof *ops};

@@ -165,6 +165,9 @@ const insn_t *run_vector(wave_t *w, const insn_t *i);
 const insn_t *run_vector_mask(wave_t *w, const insn_t *i);
 const insn_t *run_vector_modified(wave_t *w, const insn_t *i);
 
+// An instruction on a buffer: as it is where all lanes are inside.
+const insn_t *run_buffer(wave_t *w, const insn_t *i);
+
 // A float operation: as it is in the usual mode, else with the mode's rounding.
 const insn_t *run_float(wave_t *w, const insn_t *i);
 

@@ -104,7 +104,7 @@ typedef struct {
 
 struct insn {
     run_fn *run;
-    run_fn *plain; // of a float operation: as it runs in the usual mode
+    run_fn *plain; // of float operations and those on buffers: as it runs usually
     lanes_fn *lanes;
     const op_t *op;       // NULL where the number is unknown
     const char *name;     // as the assembler calls it; NULL where it does not know it either
