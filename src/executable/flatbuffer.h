@@ -77,8 +77,8 @@ uint32_t flat_count(flat_t table, uint32_t field);
 flat_t flat_item(flat_t table, uint32_t field, uint32_t index);
 
 // Writes front to back: a table first, then what its fields refer to. A table is known by where it
-// lies, since the bytes move as they grow. When memory runs out, `failed` is set and all else does
-// nothing.
+// lies, since the bytes move as they grow. All fields that refer to something must be set. When
+// memory runs out, `failed` is set and all else does nothing.
 typedef struct flat_builder_t {
     unsigned char *data; // owned, by mem_free
     size_t size, capacity;

@@ -246,18 +246,82 @@ static void test_prefix(void **state)
     mem_free(packed.bytes);
 }
 
+// Where the offset of the first image stands, and behind it the sizes stored and expanded.
+static unsigned char *place_find(const packed_t *packed, uint64_t place[3])
+{
+    flat_t root = flat_root(packed->bytes + sizeof(prefix_t));
+    flat_t image = flat_item(root, CONTENTS_IMAGES, 0);
+    for (uint32_t i = 0; i < 3; i++) place[i] = flat_number(image, ITEM_OFFSET + i, FLAT_U64);
+    unsigned char *at = packed->bytes + sizeof(prefix_t);
+    while (memcmp(at, place, 24) != 0) at += 8;
+    return at;
+}
+
+// Sizes that no compression leads to.
+static void test_ratios(void **state)
+{
+    (void)state;
+    if (!KEEL_HAVE_ZSTD) skip();
+    packed_t packed = packed_make(true);
+    uint64_t place[3];
+    unsigned char *at = place_find(&packed, place);
+    const struct {
+        uint64_t size;
+        bool possible;
+    } cases[] = {
+        {place[1], false},
+        {place[1] + 1, true},
+        {place[1] * CONTAINER_MAX_RATIO + CONTAINER_MAX_RATIO - 1, true},
+        {(place[1] + 1) * CONTAINER_MAX_RATIO, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        container_t c;
+        memcpy(at + 16, &cases[i].size, 8);
+        packed_rehash(&packed);
+        if (!cases[i].possible) {
+            expect_failure(packed_read(&packed, &c), KEEL_CORRUPT, "are stored");
+            continue;
+        }
+        // Possible, and not true.
+        OK(packed_read(&packed, &c));
+        void *bytes = malloc(cases[i].size);
+        source_t source = source_of_memory(packed.bytes, packed.size);
+        expect_failure(container_image_read(&c, &source, 0, bytes), KEEL_CORRUPT, "no frame of");
+        free(bytes);
+        container_finish(&c);
+    }
+    mem_free(packed.bytes);
+}
+
+// A table of contents beyond the limit, in a file that is large enough for it.
+static void test_contents_limit(void **state)
+{
+    (void)state;
+    prefix_t prefix = {.magic = FORMAT_MAGIC,
+                       .version = CONTAINER_VERSION,
+                       .contents = CONTAINER_MAX_CONTENTS + 1,
+                       .size = CONTAINER_MAX_CONTENTS * 2};
+    char path[] = "/tmp/keel-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, &prefix, sizeof prefix) == (ssize_t)sizeof prefix);
+    assert_int_equal(ftruncate(fd, (off_t)prefix.size), 0);
+    close(fd);
+    source_t source;
+    container_t c;
+    OK(source_open(path, &source));
+    unlink(path);
+    expect_failure(container_read(&source, &c), KEEL_CORRUPT, "cannot be");
+    source_finish(&source);
+}
+
 // Sizes and places of images that cannot be, in a table of contents that is otherwise sound.
 static void test_places(void **state)
 {
     (void)state;
     packed_t packed = packed_make(false);
-    flat_t root = flat_root(packed.bytes + sizeof(prefix_t));
-    flat_t image = flat_item(root, CONTENTS_IMAGES, 0);
-    uint64_t good = flat_number(image, ITEM_OFFSET, FLAT_U64);
-    unsigned char *at = NULL; // of the offset, which stored and size follow
-    for (size_t i = 0; !at; i += 8)
-        if (memcmp(packed.bytes + sizeof(prefix_t) + i, &good, 8) == 0)
-            at = packed.bytes + sizeof(prefix_t) + i;
+    uint64_t place[3];
+    unsigned char *at = place_find(&packed, place);
+    const uint64_t good = place[0];
     const struct {
         uint64_t offset, stored, size;
         const char *words;
@@ -400,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_changed),       cmocka_unit_test(test_changed_and_hashed),
         cmocka_unit_test(test_prefix),        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_ratios),        cmocka_unit_test(test_contents_limit),
         cmocka_unit_test(test_empty_texts),   cmocka_unit_test(test_shrinking_file),
         cmocka_unit_test(test_no_memory),
     };

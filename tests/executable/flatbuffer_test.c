@@ -118,27 +118,54 @@ static size_t field_at(const flat_builder_t *b, size_t table, uint32_t field)
     return table + offset;
 }
 
+static const flat_field_t bare_fields[] = {{.name = "byte", .kind = FLAT_U8}};
+static const flat_table_t bare = {"Bare", 1, bare_fields};
+static const flat_field_t bush_fields[] = {{.name = "bares", .kind = FLAT_TABLES, .table = &bare}};
+static const flat_table_t bush = {"Bush", 1, bush_fields};
+
 // All elements of a vector are one and the same table: the work must not multiply.
 static void test_shared_tables(void **state)
 {
     (void)state;
     flat_builder_t b;
-    size_t root = build(&b, 1000, "a text of some length, which each leaf has for itself");
-    size_t place = field_at(&b, root, TREE_LEAVES);
-    size_t first = place + get_u32(&b, place) + 4;
-    size_t last = first + 999 * 4, target = last + get_u32(&b, last);
-    for (size_t i = 0; i < 1000; i++)
-        put_u32(&b, first + i * 4, (uint32_t)(target - (first + i * 4)));
-    assert_null(flat_verify(b.data, b.size, "TEST", &tree)); // as much as there might have been
-    // The same in a buffer that holds but the one, right behind the shape that it has.
-    size_t shape = target - get_u32(&b, target), size = b.size - target;
-    size_t moved = (shape + 16) / 8 * 8 + 4;
-    assert_true(shape >= first + 1000 * 4);
-    memmove(b.data + moved, b.data + target, size);
-    put_u32(&b, moved, (uint32_t)(moved - shape));
-    for (size_t i = 0; i < 1000; i++)
-        put_u32(&b, first + i * 4, (uint32_t)(moved - (first + i * 4)));
-    refused(b.data, moved + size, "refer to more than it holds");
+    size_t root = flat_build(&b, "TEST", &bush);
+    flat_set_tables(&b, root, 0, 1000);
+    size_t place = field_at(&b, root, 0), first = place + get_u32(&b, place) + 4;
+    size_t item = flat_make_item(&b, root, 0, 0);
+    for (size_t at = first; at < first + 4000; at += 4) put_u32(&b, at, (uint32_t)(item - at));
+    keel_status_t status = flat_verify(b.data, b.size, "TEST", &bush);
+    assert_int_equal(keel_status_code(status), KEEL_CORRUPT);
+    assert_non_null(strstr(keel_status_message(status), "Bare makes it refer to more"));
+    keel_status_release(status);
+    mem_free(b.data);
+}
+
+// All texts of different tables are one and the same.
+static void test_shared_texts(void **state)
+{
+    (void)state;
+    flat_builder_t b;
+    size_t root = build(&b, 4, ""), end = (b.size + 3) / 4 * 4;
+    b.data = mem_resize(b.data, end + 4 + 1001);
+    memset(b.data + b.size, 0, end - b.size);
+    put_u32(&b, end, 1000);
+    memset(b.data + end + 4, 'x', 1000);
+    b.data[end + 4 + 1000] = 0;
+    b.size = end + 4 + 1001;
+    size_t place = field_at(&b, root, TREE_LEAVES), first = place + get_u32(&b, place) + 4;
+    for (size_t at = first; at < first + 4 * 4; at += 4) {
+        assert_null(flat_verify(b.data, b.size, "TEST", &tree)); // one of them may
+        size_t text = field_at(&b, at + get_u32(&b, at), LEAF_TEXT);
+        put_u32(&b, text, (uint32_t)(end - text));
+        if (at > first) break;
+    }
+    refused(b.data, b.size, "Leaf.text makes it refer to more than it holds");
+    // Not ended, where the buffer ends.
+    put_u32(&b, end, 1001);
+    refused(b.data, b.size, "ends outside");
+    put_u32(&b, end, 1000);
+    b.data[b.size - 1] = 'x';
+    refused(b.data, b.size, "Leaf.text is not ended");
     mem_free(b.data);
 }
 
@@ -155,7 +182,8 @@ static void test_texts(void **state)
         "\xc0\xaf",             // longer than need be
         "\xe0\x80\xaf",         //
         "\xf0\x80\x80\xaf",     //
-        "\xed\xa0\x80",         // half of a pair
+        "\xed\xa0\x80",         // halves of a pair
+        "\xed\xbf\xbf",         //
         "\xf4\x90\x80\x80",     // beyond the last character
         "\xf8\x88\x80\x80\x80", // five bytes
         "\xff",                 //
@@ -167,11 +195,16 @@ static void test_texts(void **state)
         refused(b.data, b.size, "Leaf.text is no printable UTF-8");
         mem_free(b.data);
     }
-    assert_true(flat_text_is_good("ä€𝄞\xc2\xa0"));
+    assert_true(flat_text_is_good("ä €𝄞 \xc2\xa0"));
+    assert_true(
+        flat_text_is_good("\xe0\xa0\x80 \xf0\x90\x80\x80 \xf4\x8f\xbf\xbf")); // the outermost
     char text[FLAT_MAX_TEXT + 2];
     memset(text, 'x', sizeof text);
     text[FLAT_MAX_TEXT] = 0;
     assert_true(flat_text_is_good(text));
+    build(&b, 1, text);
+    assert_null(flat_verify(b.data, b.size, "TEST", &tree));
+    mem_free(b.data);
     text[FLAT_MAX_TEXT] = 'x';
     text[FLAT_MAX_TEXT + 1] = 0;
     assert_false(flat_text_is_good(text));
@@ -202,10 +235,12 @@ static void test_words(void **state)
         {root, 0x80000000, "Tree has no shape"},
         {root, (uint32_t)(root - shape) + 1, "Tree has no shape"},
         {shape, 0x00200003, "Tree has a shape that ends outside"},
+        {shape, 0x00200002, "Tree has a shape that ends outside"},
         {shape, 0x0020fffe, "Tree has a shape that ends outside"},
         {shape, 0xffff000a, "Tree ends outside"},
         {shape, 0x0002000a, "Tree ends outside"},
         {shape + 4, 0xffff0004, "Tree.size lies outside"},
+        {shape + 4, 0x00020004, "Tree.size lies outside"},
         {shape + 4, 0x00000004, "Tree.size is missing"},
         {shape + 4, 0x00080005, "Tree.word is not aligned"},
         {leaves, 0, "Tree.leaves lies outside"},
@@ -252,10 +287,10 @@ static void test_other_schemas(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_identifier),    cmocka_unit_test(test_shared_tables),
-        cmocka_unit_test(test_texts),         cmocka_unit_test(test_words),
-        cmocka_unit_test(test_other_schemas),
+        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_identifier),   cmocka_unit_test(test_shared_tables),
+        cmocka_unit_test(test_shared_texts), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_words),        cmocka_unit_test(test_other_schemas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
