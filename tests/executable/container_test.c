@@ -23,6 +23,8 @@ static void contents_check(const container_t *c)
     assert_int_equal(entry[0].info.constants, 8);
     assert_int_equal(entry[0].info.local_memory, 1024);
     assert_int_equal(entry[0].abi, KEEL_ABI_DIRECT);
+    assert_true(entry[0].info.fixed_size);
+    assert_false(entry[1].info.fixed_size);
     assert_int_equal(entry[0].info.bindings, 2);
     assert_string_equal(entry[0].bindings[0].name, "x");
     assert_int_equal(entry[0].bindings[0].access, KEEL_ACCESS_READ);
