@@ -140,7 +140,7 @@ static bool read_option(const char *name, char *value, settings_t *out)
     else if (!strcmp(name, "slow"))
         out->slow_us = (unsigned)number;
     else if (!strcmp(name, "leaks"))
-        out->leaks = number != 0;
+        out->leaks = (unsigned)number;
     else if (!strcmp(name, "calls"))
         out->log_calls = number != 0;
     else

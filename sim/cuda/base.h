@@ -27,7 +27,7 @@ typedef struct settings_t {
     unsigned depth;     // launches a stream takes before the next one blocks
     unsigned slow_us;   // that every copy takes at least
     int poison;         // the byte that fresh memory is filled with; -1: it is zero
-    bool leaks;         // say what a context still has when it ends
+    unsigned leaks;     // 1: say what a context still has when it ends; 2: and abort
     bool log_calls;     // one line per call
     bool valid;         // false: something in it is not known
     uint64_t lose;      // the call at which all devices are lost; 0: none

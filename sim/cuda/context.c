@@ -111,6 +111,7 @@ static void leaks_report(CUcontext context)
     complain("a context ends with %u streams, %u events, %u allocations, %u modules, %u graphs and "
              "%u executable graphs",
              streams, context->events, memory, context->modules, context->graphs, context->execs);
+    if (settings()->leaks > 1) abort();
 }
 
 void context_destroy(CUcontext context)

@@ -80,10 +80,13 @@ static task_t *task_take(CUcontext context)
     return task;
 }
 
+static void worker_start(CUcontext context);
+
 static void *worker_main(void *user)
 {
     CUcontext context = user;
     pthread_mutex_lock(&state.lock);
+    context->starting = false;
     for (;;) {
         while (!context->ready && !context->stopping) {
             context->idle++;
@@ -92,6 +95,7 @@ static void *worker_main(void *user)
         }
         if (!context->ready) break;
         task_t *task = task_take(context);
+        worker_start(context);
         pthread_mutex_unlock(&state.lock);
         if (random_below(4) == 1) sleep_us((unsigned)random_below(300));
         task->run(task);
@@ -102,10 +106,14 @@ static void *worker_main(void *user)
     return NULL;
 }
 
-// Signals meant for the program are not for workers.
+// One more worker if there is more to do than others can take, but one at a time: for much that is
+// short a few are enough. Signals meant for the program are not for workers.
 static void worker_start(CUcontext context)
 {
     sigset_t all, before;
+    size_t most = sizeof context->workers / sizeof *context->workers;
+    if (context->ready_count <= context->idle || context->starting) return;
+    if (context->worker_count == most) return;
     sigfillset(&all);
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
@@ -116,6 +124,7 @@ static void worker_start(CUcontext context)
     pthread_t *thread = &context->workers[context->worker_count];
     if (pthread_create(thread, NULL, worker_main, context) == 0) {
         context->worker_count++;
+        context->starting = true;
     } else if (context->worker_count == 0) {
         complain("the system gives no thread");
         abort();
@@ -130,10 +139,7 @@ void engine_push(CUcontext context, task_t *task)
     task->next = *link;
     *link = task;
     context->ready_count++;
-    size_t most = sizeof context->workers / sizeof *context->workers;
-    if (context->ready_count > context->idle && context->worker_count < most) {
-        worker_start(context);
-    }
+    worker_start(context);
     pthread_cond_signal(&context->work);
 }
 

@@ -127,6 +127,7 @@ struct CUctx_st {
     unsigned events, modules, graphs, execs; // that exist
     pthread_t workers[64];
     unsigned worker_count, idle;
+    bool starting; // a worker that has not come to its first task
     bool stopping;
     task_t *ready;
     unsigned ready_count;

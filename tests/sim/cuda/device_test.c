@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,6 +325,7 @@ int main(int argc, char **argv)
     RUN("fail=cuMemAlloc", test_bad_settings);
     RUN("", test_contexts);
     RUN("leaks=1", test_leaks);
+    rig_run_dying("test_leaks", "leaks=2", test_leaks, SIGABRT);
     RUN("", test_modules);
     RUN("", test_bad_images);
     RUN("", test_launches);
