@@ -50,7 +50,9 @@ keel_status_t record_event(recorder_t *recorder, const keel_op_t *op)
               "event %u was set in another block", event);
     }
     keel_cmd_t kind = set ? KEEL_CMD_EVENT_SET : KEEL_CMD_EVENT_WAIT;
-    if (!commands_add(recorder->commands, kind, sizeof(keel_command_t))) return status_no_memory();
+    keel_cmd_event_t *c = commands_add(recorder->commands, kind, sizeof *c);
+    if (!c) return status_no_memory();
+    c->event = event;
     if (set) recorder->events[event] = here;
     return NULL;
 }

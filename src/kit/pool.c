@@ -24,15 +24,18 @@ typedef struct kit_pool_t {
     lock_t lock; // for everything below, and for keel_buffer_t.deallocas
     slab_t *slabs;
     uint64_t used, peak, buffers, waiting;
-    uint64_t reserved;             // by slabs, those being got included
-    uint64_t deallocas;            // on their way, of buffers that have memory
-    uint32_t making;               // slabs on their way
+    uint64_t reserved;                      // by slabs, those being got included
+    uint64_t deallocas;                     // on their way, of buffers that have memory
+    uint32_t making;                        // slabs on their way
+    void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
+    void *driver;
     keel_pool_request_t *requests; // allocas that wait, oldest first
 } kit_pool_t;
 
 enum {
     GRANULE = 64,
     SLAB_SIZE = 32 << 20,
+    SLAB_ALIGN = 64 << 10,
 };
 
 static kit_pool_t *kit_pool(keel_pool_t *pool)
@@ -52,6 +55,20 @@ keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *opti
     kit_pool_t *p = mem_zalloc(sizeof *p);
     *pool = p ? &p->base : NULL;
     return p ? NULL : status_no_memory();
+}
+
+keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *driver,
+                                keel_pool_t **pool)
+{
+    KEEL_TRY(pool_create(NULL, NULL, pool));
+    kit_pool(*pool)->reclaim = reclaim;
+    kit_pool(*pool)->driver = driver;
+    return NULL;
+}
+
+void *pool_driver(const keel_pool_t *pool)
+{
+    return ((const kit_pool_t *)(const void *)pool)->driver;
 }
 
 static void slab_destroy(slab_t *slab)
@@ -123,7 +140,7 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
     memory->usage = options->usage;
     memory->access = KEEL_ACCESS_ALL;
     memory->node = options->node;
-    memory->alignment = memory->device->caps.buffer_alignment;
+    memory->alignment = SLAB_ALIGN; // what lies within is aligned by its offset
     keel_status_t status = memory->device->ops->buffer_alloc(memory);
     if (status) {
         mem_free(slab);
@@ -142,6 +159,23 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
     return NULL;
 }
 
+// Counts a buffer that got `size` bytes.
+static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
+{
+    buffer->capacity = size;
+    pool->buffers++;
+    pool->deallocas += buffer->deallocas;
+    pool->used += size;
+    if (pool->used > pool->peak) pool->peak = pool->used;
+}
+
+// Whether the buffer has memory, or was granted some. Written under the lock.
+static bool pool_has(const kit_pool_t *pool, keel_buffer_t *buffer)
+{
+    return pool->reclaim ? buffer->capacity != 0
+                         : atomic_load_explicit(&buffer->resident, memory_order_relaxed) != 0;
+}
+
 // Cuts memory for the buffer out of a slab. False if it does not fit.
 static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint64_t size)
 {
@@ -157,16 +191,12 @@ static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint
     }
     char *data = atomic_load(&slab->memory.data);
     buffer->slab = slab;
-    buffer->capacity = size;
     atomic_store(&buffer->data, data ? data + offset : NULL);
     atomic_store(&buffer->address, atomic_load(&slab->memory.address) + offset);
     // release: pairs with the acquire of whoever finds the buffer resident.
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     slab->used += size;
-    pool->buffers++;
-    pool->deallocas += buffer->deallocas;
-    pool->used += size;
-    if (pool->used > pool->peak) pool->peak = pool->used;
+    pool_count(pool, buffer, size);
     return true;
 }
 
@@ -181,6 +211,10 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer)
 {
     uint64_t size = pool_size_of(pool, buffer);
     if (size > round_up(pool->base.options.limit, GRANULE) - pool->used) return false;
+    if (pool->reclaim) {
+        pool_count(pool, buffer, size);
+        return true;
+    }
     for (slab_t *slab = pool->slabs; slab; slab = slab->next)
         if (slab->memory.size - slab->used >= size && slab_cut(pool, slab, buffer, size))
             return true;
@@ -192,7 +226,8 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer)
 static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
 {
     uint64_t size = pool_size_of(pool, buffer);
-    if (size > round_up(pool->base.options.limit, GRANULE) - pool->used) return false;
+    if (pool->reclaim || size > round_up(pool->base.options.limit, GRANULE) - pool->used)
+        return false;
     uint64_t booked = slab_book(pool, size);
     if (!booked) return false;
     slab_t *slab = NULL;
@@ -261,16 +296,16 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    // acquire: pairs with slab_cut, possibly on another thread.
-    if (atomic_load_explicit(&buffer->resident, memory_order_acquire)) {
-        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
-                             buffer->name ? buffer->name : "");
-        return POOL_DONE;
-    }
     pool_result_t result = POOL_DONE;
     keel_pool_request_t *ended = NULL;
     *status = NULL;
     lock_enter(&pool->lock);
+    if (pool_has(pool, buffer)) {
+        lock_leave(&pool->lock);
+        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
+                             buffer->name ? buffer->name : "");
+        return POOL_DONE;
+    }
     bool got = pool_serve(pool, buffer);
     if (!got) {
         got = pool_serve_anew(pool, buffer, status);
@@ -294,21 +329,31 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     return result;
 }
 
-// Under the lock: puts the memory back.
-static void pool_put(kit_pool_t *pool, keel_buffer_t *buffer)
+// Under the lock: takes the memory from the buffer.
+static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece_t *piece)
 {
-    slab_t *slab = buffer->slab;
+    *piece = (keel_pool_piece_t){buffer->slab, buffer->handle, buffer->capacity};
+    pool->deallocas -= buffer->deallocas;
+    buffer->capacity = 0;
+    if (pool->reclaim) return; // the driver has taken it
     atomic_store(&buffer->resident, 0);
     atomic_store(&buffer->data, NULL);
     atomic_store(&buffer->address, 0);
-    if (slab->blocks)
-        block_pool_return(&slab->map.block_pool, buffer->handle);
-    else
-        tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)buffer->handle);
-    slab->used -= buffer->capacity;
-    pool->used -= buffer->capacity;
+}
+
+// Under the lock: puts memory back.
+static void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
+{
+    slab_t *slab = piece->slab;
+    if (slab) {
+        if (slab->blocks)
+            block_pool_return(&slab->map.block_pool, piece->handle);
+        else
+            tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)piece->handle);
+        slab->used -= piece->capacity;
+    }
+    pool->used -= piece->capacity;
     pool->buffers--;
-    pool->deallocas -= buffer->deallocas;
 }
 
 // Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves whoever waited for
@@ -316,15 +361,18 @@ static void pool_put(kit_pool_t *pool, keel_buffer_t *buffer)
 static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
 {
     lock_enter(&pool->lock);
-    bool resident =
-        atomic_load_explicit(&buffer->resident, memory_order_relaxed); // written under the lock
+    bool has = pool_has(pool, buffer);
     buffer->deallocas -= ended;
-    if (resident) pool->deallocas -= ended;
-    if (resident && put) pool_put(pool, buffer);
+    if (has) pool->deallocas -= ended;
+    if (has && put) {
+        keel_pool_piece_t piece;
+        pool_detach(pool, buffer, &piece);
+        pool_put(pool, &piece);
+    }
     keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
     lock_leave(&pool->lock);
     requests_tell(told);
-    return resident;
+    return has;
 }
 
 void pool_dealloca_submitted(keel_buffer_t *buffer)
@@ -332,15 +380,52 @@ void pool_dealloca_submitted(keel_buffer_t *buffer)
     kit_pool_t *pool = kit_pool(buffer->pool);
     lock_enter(&pool->lock);
     buffer->deallocas++;
-    if (atomic_load_explicit(&buffer->resident, memory_order_relaxed)) pool->deallocas++;
+    if (pool_has(pool, buffer)) pool->deallocas++;
     lock_leave(&pool->lock);
+}
+
+static keel_status_t nothing_to_give(const keel_buffer_t *buffer)
+{
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has no memory to give back",
+                      buffer->name ? buffer->name : "");
 }
 
 keel_status_t pool_dealloca(keel_buffer_t *buffer)
 {
-    if (pool_end(kit_pool(buffer->pool), buffer, 1, true)) return NULL;
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has no memory to give back",
-                      buffer->name ? buffer->name : "");
+    return pool_end(kit_pool(buffer->pool), buffer, 1, true) ? NULL : nothing_to_give(buffer);
+}
+
+keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, keel_pool_piece_t *piece)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    lock_enter(&pool->lock);
+    bool has = pool_has(pool, buffer);
+    if (has) {
+        pool_detach(pool, buffer, piece);
+        buffer->deallocas--;
+        pool->deallocas++; // this one is still on its way
+    }
+    lock_leave(&pool->lock);
+    if (has) return NULL;
+    pool_dealloca_dropped(buffer);
+    return nothing_to_give(buffer);
+}
+
+void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    lock_enter(&pool->lock);
+    pool_put(pool, piece);
+    pool->deallocas--;
+    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
+    lock_leave(&pool->lock);
+    *piece = (keel_pool_piece_t){0};
+    requests_tell(told);
+}
+
+void pool_alloca_undo(keel_buffer_t *buffer)
+{
+    pool_end(kit_pool(buffer->pool), buffer, 0, true);
 }
 
 void pool_dealloca_dropped(keel_buffer_t *buffer)
@@ -350,9 +435,11 @@ void pool_dealloca_dropped(keel_buffer_t *buffer)
 
 void pool_reclaim(keel_buffer_t *buffer)
 {
-    // acquire: pairs with slab_cut. Nobody else has the buffer any more.
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    // acquire: pairs with whoever gave it memory. Nobody else has the buffer any more.
     if (!atomic_load_explicit(&buffer->resident, memory_order_acquire)) return;
-    pool_end(kit_pool(buffer->pool), buffer, 0, true);
+    if (pool->reclaim) pool->reclaim(buffer);
+    pool_end(pool, buffer, 0, true);
 }
 
 void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)

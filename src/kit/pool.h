@@ -13,6 +13,14 @@ void pool_destroy(keel_pool_t *pool);
 void pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
 keel_status_t pool_trim(keel_pool_t *pool, uint64_t keep);
 
+// A pool that keeps the books only: limits, waiting and statistics. The driver gives a buffer its
+// memory once pool_alloca has granted it, `capacity` bytes, and sets `resident`; it takes it back
+// before pool_dealloca. `reclaim` (no lock held) is for buffers that go away without one. The
+// driver frees the pool by pool_destroy.
+keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *driver,
+                                keel_pool_t **pool);
+void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
+
 typedef enum pool_result_t {
     POOL_DONE,    // the buffer has memory, or *status says why not
     POOL_WAITING, // request->done is called later, by the thread that frees memory
@@ -25,6 +33,12 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
 // A dealloca was submitted; it ran; it never will. Each submitted one ends as one of the other two.
 void pool_dealloca_submitted(keel_buffer_t *buffer);
 keel_status_t pool_dealloca(keel_buffer_t *buffer); // fails if the buffer has no memory
+// The same in two halves, for drivers that work ahead: the buffer has no memory from the first on,
+// but the memory is given to others only by the second.
+keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, keel_pool_piece_t *piece);
+void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece);
+// An alloca that was granted came to nothing.
+void pool_alloca_undo(keel_buffer_t *buffer);
 void pool_dealloca_dropped(keel_buffer_t *buffer);
 
 // Takes the memory of a buffer that goes away.

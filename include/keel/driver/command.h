@@ -100,11 +100,18 @@ typedef struct keel_pool_request_t {
     keel_status_t status; // how it ended, until `done` is told
 } keel_pool_request_t;
 
+// Memory that a dealloca gives back later.
+typedef struct keel_pool_piece_t {
+    void *slab; // NULL: nothing
+    uint64_t handle, capacity;
+} keel_pool_piece_t;
+
 typedef struct keel_cmd_alloca_t {
     keel_command_t head;
     keel_buffer_t *buffer;
-    bool settled; // dealloca: the pool has been told how it ended
+    bool settled; // dealloca: the pool has been told how it ended; alloca: it was granted
     keel_pool_request_t request;
+    keel_pool_piece_t piece; // dealloca, while the driver works ahead
 } keel_cmd_alloca_t;
 
 typedef struct keel_cmd_transfer_t {
@@ -142,6 +149,12 @@ typedef struct keel_cmd_call_t {
     keel_call_t call;
     keel_host_call_t state;
 } keel_cmd_call_t;
+
+// A split barrier. To treat the wait as a barrier is correct.
+typedef struct keel_cmd_event_t {
+    keel_command_t head;
+    uint32_t event;
+} keel_cmd_event_t;
 
 typedef struct keel_cmd_branch_t {
     keel_command_t head;
