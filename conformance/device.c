@@ -2,7 +2,7 @@
 // Devices: finding, opening, asking, waiting until they are idle.
 #include "suite/suite.h"
 
-TEST(device, list_all)
+TEST(device, list_all, .also = NEED_LISTED)
 {
     keel_device_info_t devices[64];
     size_t count = 0;
@@ -18,7 +18,7 @@ TEST(device, list_all)
     CHECK(found);
 }
 
-TEST(device, list_of_driver_opens)
+TEST(device, list_of_driver_opens, .also = NEED_LISTED)
 {
     keel_device_info_t devices[64];
     size_t count = 0;

@@ -156,7 +156,7 @@ static void needs_threads_after_fork(void)
 #endif
 }
 
-TEST(fork, child_opens_its_own, RUNS)
+TEST(fork, child_opens_its_own, RUNS, .also = NEED_FORK)
 {
     needs_threads_after_fork();
     reach(submit(keel_op_barrier()));
@@ -178,7 +178,7 @@ static void submit_foreign(void *user)
     keel_device_release(device);
 }
 
-TEST(fork, semaphores_of_the_parent_are_refused)
+TEST(fork, semaphores_of_the_parent_are_refused, .also = NEED_FORK)
 {
     needs_threads_after_fork();
     keel_semaphore_t *semaphore = new_semaphore(0);
@@ -220,7 +220,7 @@ TEST(fork, under_load, RUNS)
 }
 
 // Another process with a device of its own is killed in the middle of work on memory we share.
-TEST(fork, killed_in_the_middle, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD)
+TEST(fork, killed_in_the_middle, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD, .also = NEED_FORK)
 {
     needs_threads_after_fork();
     keel_buffer_options_t options = {

@@ -57,7 +57,7 @@ static keel_status_t look_call(void *user, keel_host_call_t *call)
 // It sees what came before and is seen by what comes after.
 TEST(hostcall, in_order_with_work, .needs = KEEL_CAP_HOST_CALLS | KEEL_CAP_EXECUTES)
 {
-    keel_buffer_t *x = new_buffer(16), *y = new_buffer(16);
+    keel_buffer_t *x = new_host_buffer(16), *y = new_buffer(16);
     look_t look = {x, 3, 4};
     for (int i = 0; i < 20; i++) {
         row("round %d", i);

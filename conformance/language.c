@@ -33,7 +33,7 @@ TEST(language, mathematics, RUNS)
     keel_buffer_t *out = new_buffer(count * sizeof *answers);
     reach(submit(keel_op_dispatch(language_kernel("numbers"), keel_groups((count + 63) / 64, 1, 1),
                                   NULL, 0, KEEL_BIND(in, out))));
-    TRY(keel_buffer_read(out, 0, answers, count * sizeof *answers));
+    buffer_get(out, 0, answers, count * sizeof *answers);
     CHECK_EQ(items_judge(items, answers, count), 0);
 }
 
@@ -47,7 +47,7 @@ TEST(language, atomics_and_subgroups, RUNS)
     keel_buffer_t *out = new_buffer_of(&tally, sizeof tally);
     reach(submit(keel_op_dispatch(language_kernel("atomics"), keel_groups(ATOMIC_ITEMS / 128, 1, 1),
                                   NULL, 0, KEEL_BIND(in, out))));
-    TRY(keel_buffer_read(out, 0, &tally, sizeof tally));
+    buffer_get(out, 0, &tally, sizeof tally);
     CHECK_EQ(tally_judge(words, &tally), 0);
 }
 
@@ -59,6 +59,6 @@ TEST(language, memory_between_regions, RUNS)
     keel_buffer_t *in = new_buffer_of(matrix, sizeof matrix), *out = new_buffer(sizeof result);
     reach(submit(keel_op_dispatch(language_kernel("transpose"), keel_groups(side, side, 1), &n,
                                   sizeof n, KEEL_BIND(in, out))));
-    TRY(keel_buffer_read(out, 0, result, sizeof result));
+    buffer_get(out, 0, result, sizeof result);
     CHECK_EQ(matrix_judge(matrix, result), 0);
 }

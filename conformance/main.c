@@ -183,6 +183,11 @@ static void skip_tests(report_t *report, const keel_caps_t *caps)
     uint32_t others = 0;
     if (caps->nodes > 1 || strncmp(report->settings->uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
+    const char *uri = report->settings->uri;
+    // A vendor's library works in the process that began with it.
+    if (strncmp(uri, "cuda:", 5) != 0 && strncmp(uri, "hip:", 4) != 0) others |= NEED_FORK;
+    if (!strstr(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
+    if (caps->memory_types[0] & KEEL_MEMORY_HOST_VISIBLE) others |= NEED_MAPPABLE_FD;
     for (size_t i = 0; i < report->count; i++) {
         const test_t *test = report->records[i].test;
         uint32_t lacking = test->needs & ~caps->bits, also = test->also & ~others;

@@ -187,7 +187,8 @@ TEST(map, access_is_respected)
 
 TEST(map, needs_the_usage)
 {
-    keel_buffer_options_t options = {.size = 16, .usage = KEEL_USAGE_TRANSFER};
+    keel_buffer_options_t options = {
+        .size = 16, .memory = KEEL_MEMORY_HOST_VISIBLE, .usage = KEEL_USAGE_TRANSFER};
     keel_buffer_t *x = NULL;
     void *p = NULL;
     char byte = 0;
@@ -233,7 +234,11 @@ TEST(map, read_and_write_through_subspans)
 
 TEST(map, without_memory, .needs = KEEL_CAP_QUEUE_ALLOCA)
 {
-    keel_buffer_t *x = new_reserved(keel_device_pool(the_device(), 0), 64);
+    keel_pool_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE};
+    keel_pool_t *pool = NULL;
+    TRY(keel_pool_create(the_device(), &options, &pool));
+    OWN(pool);
+    keel_buffer_t *x = new_reserved(pool, 64);
     void *p = NULL;
     char byte = 0;
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_map(x, 0, 64, KEEL_ACCESS_READ, &p));

@@ -270,11 +270,12 @@ TEST(queue, refused_submission_leaves_no_trace, .needs = KEEL_CAP_EXECUTES)
     keel_op_t ops[] = {keel_op_fill(keel_whole(x), 1, 1), keel_op_barrier(),
                        keel_op_fill(keel_span(x, 8, 16), 1, 1)};
     keel_point_t done;
+    uint64_t before = value_of(keel_queue_timeline(the_queue())); // x may have taken some
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "[2]",
                  keel_queue_submit(the_queue(), KEEL_NO_WAITS, ops, 3,
                                    KEEL_SIGNAL(keel_point(out, 1)), &done));
     reach(submit(keel_op_barrier()));
-    CHECK_EQ(value_of(keel_queue_timeline(the_queue())), 1);
+    CHECK_EQ(value_of(keel_queue_timeline(the_queue())), before + 1);
     CHECK_EQ(value_of(out), 0);
     check_filled(x, 0, 16, 0);
 }

@@ -181,15 +181,19 @@ static bool is_mappable(keel_buffer_t *buffer)
     return info.memory & KEEL_MEMORY_HOST_VISIBLE && info.usage & KEEL_USAGE_MAP;
 }
 
-// A buffer the host can reach, for those it cannot.
-static keel_buffer_t *new_staging(uint64_t size)
+keel_buffer_t *new_host_buffer_on(keel_device_t *device, uint64_t size)
 {
     keel_buffer_options_t options = {
         .size = size, .memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE};
     keel_buffer_t *buffer = NULL;
-    TRY(keel_buffer_create(the_device(), &options, &buffer));
+    TRY(keel_buffer_create(device, &options, &buffer));
     OWN(buffer);
     return buffer;
+}
+
+keel_buffer_t *new_host_buffer(uint64_t size)
+{
+    return new_host_buffer_on(the_device(), size);
 }
 
 void buffer_put(keel_buffer_t *buffer, uint64_t offset, const void *data, uint64_t length)
@@ -198,22 +202,34 @@ void buffer_put(keel_buffer_t *buffer, uint64_t offset, const void *data, uint64
         TRY(keel_buffer_write(buffer, offset, data, length));
         return;
     }
-    keel_buffer_t *staging = new_staging(length);
+    keel_buffer_t *staging = new_host_buffer(length);
     TRY(keel_buffer_write(staging, 0, data, length));
     reach(submit(keel_op_copy(keel_whole(staging), keel_span(buffer, offset, length))));
     drop(staging);
 }
 
+static void buffer_get_at(keel_device_t *device, keel_ref_t from, void *data)
+{
+    keel_buffer_t *staging = new_host_buffer_on(device, from.length);
+    keel_point_t done;
+    TRY(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, from, keel_whole(staging),
+                        &done));
+    reach(done);
+    TRY(keel_buffer_read(staging, 0, data, from.length));
+    drop(staging);
+}
+
 void buffer_get(keel_buffer_t *buffer, uint64_t offset, void *data, uint64_t length)
 {
-    if (is_mappable(buffer)) {
+    if (is_mappable(buffer))
         TRY(keel_buffer_read(buffer, offset, data, length));
-        return;
-    }
-    keel_buffer_t *staging = new_staging(length);
-    reach(submit(keel_op_copy(keel_span(buffer, offset, length), keel_whole(staging))));
-    TRY(keel_buffer_read(staging, 0, data, length));
-    drop(staging);
+    else
+        buffer_get_at(the_device(), keel_span(buffer, offset, length), data);
+}
+
+void buffer_get_on(keel_device_t *device, keel_buffer_t *buffer, void *data, uint64_t length)
+{
+    buffer_get_at(device, keel_span(buffer, 0, length), data);
 }
 
 uint32_t buffer_u32(keel_buffer_t *buffer, uint64_t index)

@@ -82,12 +82,15 @@ keel_buffer_t *new_buffer(uint64_t size);
 keel_buffer_t *new_buffer_filled(uint64_t size, uint8_t byte);
 keel_buffer_t *new_buffer_of(const void *data, uint64_t size);
 keel_buffer_t *new_buffer_on(keel_device_t *device, uint64_t size);
+keel_buffer_t *new_host_buffer(uint64_t size); // that the host can map; contents undefined
+keel_buffer_t *new_host_buffer_on(keel_device_t *device, uint64_t size);
 keel_buffer_t *new_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
 keel_buffer_t *new_reserved(keel_pool_t *pool, uint64_t size);
 
 // The host's way into and out of any buffer, host visible or not; nothing may be using it.
 void buffer_put(keel_buffer_t *buffer, uint64_t offset, const void *data, uint64_t length);
 void buffer_get(keel_buffer_t *buffer, uint64_t offset, void *data, uint64_t length);
+void buffer_get_on(keel_device_t *device, keel_buffer_t *buffer, void *data, uint64_t length);
 uint32_t buffer_u32(keel_buffer_t *buffer, uint64_t index);
 uint64_t buffer_u64(keel_buffer_t *buffer, uint64_t index);
 

@@ -49,7 +49,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
         "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS",
     };
-    static const char *const others[] = {"NODES", "WORKERS"};
+    static const char *const others[] = {"NODES", "WORKERS", "FORK", "LISTED", "MAPPABLE_FD"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];
     }

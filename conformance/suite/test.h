@@ -17,8 +17,11 @@
 
 // What a test may need besides capabilities. Written by name in expect/*.txt, like these.
 enum {
-    NEED_NODES = 1 << 0,   // a logical device of two or more
-    NEED_WORKERS = 1 << 1, // work runs on other threads than the one that submits it
+    NEED_NODES = 1 << 0,       // a logical device of two or more
+    NEED_WORKERS = 1 << 1,     // work runs on other threads than the one that submits it
+    NEED_FORK = 1 << 2,        // the child of a fork can open a device of its own
+    NEED_LISTED = 1 << 3,      // keel_device_list knows the device
+    NEED_MAPPABLE_FD = 1 << 4, // the host can map what is exported
 };
 
 typedef struct test_t {
