@@ -11,6 +11,12 @@
 //       nodes=N        one logical device of N, each with workers, memory and a queue of its own
 //       shuffle=SEED   whatever points and barriers do not order runs in a random order
 //     cpu://inline     everything runs on the thread that submits, or that resolves the last wait
+//     cuda://0         an NVIDIA GPU: by number, UUID (cuda://GPU-...) or PCI address; see docs/stream.md
+//       commands=graph|stream  how recordings run; left out: graphs for reusable ones
+//       alloc=async|sync       pools of the vendor's, or cut by Keel from memory got in one piece
+//       serial=1       waits after each operation, so that a fault names it
+//       lib=PATH       another libcuda
+//       context=0x...  a CUcontext of the caller's, and stream=0x... a CUstream for the first queue
 //     null://          completes all work and does none
 //
 // Lifetime. keel_device_release of the last reference closes the device: work not yet started fails

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, streams, events, kernels.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/cuda/cuda.h"
+
+extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builtin_host[];
+
+static keel_status_t enter(stream_vendor_t *v, void **before)
+{
+    CUcontext current = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &current));
+    *before = current;
+    return current == v->context ? NULL : CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context);
+}
+
+// What cannot be put right is left to the next call that needs it.
+static void ignore(keel_status_t status)
+{
+    keel_status_release(status);
+}
+
+static void leave(stream_vendor_t *v, void *before)
+{
+    if (before != v->context) ignore(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+}
+
+static void close_device(stream_vendor_t *v)
+{
+    if (v->context && !v->adopted)
+        ignore(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
+    mem_free(v);
+}
+
+static void memory(stream_vendor_t *v, uint64_t *total, uint64_t *available)
+{
+    size_t left = 0, all = 0;
+    ignore(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
+    *total = all;
+    *available = left;
+}
+
+static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_t *stream)
+{
+    CUstream made = NULL;
+    KEEL_TRY(
+        CUDA_CALL(v->symbols, cuStreamCreateWithPriority, &made, CU_STREAM_NON_BLOCKING, priority));
+    *stream = made;
+    return NULL;
+}
+
+static void stream_destroy(stream_vendor_t *v, stream_t stream)
+{
+    ignore(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
+}
+
+static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
+{
+    return CUDA_CALL(v->symbols, cuStreamSynchronize, stream);
+}
+
+static keel_status_t event_create(stream_vendor_t *v, stream_event_h *event)
+{
+    CUevent made = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuEventCreate, &made,
+                       CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
+    *event = made;
+    return NULL;
+}
+
+static void event_destroy(stream_vendor_t *v, stream_event_h event)
+{
+    ignore(CUDA_CALL(v->symbols, cuEventDestroy, event));
+}
+
+static keel_status_t event_record(stream_vendor_t *v, stream_event_h event, stream_t stream)
+{
+    return CUDA_CALL(v->symbols, cuEventRecord, event, stream);
+}
+
+static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool *over)
+{
+    CUresult result = v->symbols->cuEventQuery(event);
+    *over = result == CUDA_SUCCESS;
+    if (result == CUDA_ERROR_NOT_READY) return NULL;
+    return cuda_status(v->symbols, result, "cuEventQuery");
+}
+
+static keel_status_t event_sync(stream_vendor_t *v, stream_event_h event)
+{
+    return CUDA_CALL(v->symbols, cuEventSynchronize, event);
+}
+
+static keel_status_t stream_wait(stream_vendor_t *v, stream_t stream, stream_event_h event)
+{
+    return CUDA_CALL(v->symbols, cuStreamWaitEvent, stream, event, 0);
+}
+
+static keel_status_t launch(stream_vendor_t *v, stream_t stream, const stream_launch_t *l)
+{
+    cuda_extra_t extra;
+    cuda_extra_init(&extra, l);
+    return CUDA_CALL(v->symbols, cuLaunchKernel, l->function, l->groups[0], l->groups[1],
+                     l->groups[2], l->group_size[0], l->group_size[1], l->group_size[2],
+                     l->local_memory, stream, NULL, extra.list);
+}
+
+// "nvptx:sm_90a": the number, and whether code for it runs on no other.
+static bool target_parse(const char *target, int *architecture, bool *only)
+{
+    static const char prefix[] = "nvptx:sm_";
+    if (strncmp(target, prefix, sizeof prefix - 1) != 0) return false;
+    char *end;
+    *architecture = (int)strtol(target + sizeof prefix - 1, &end, 10);
+    *only = *end == 'a' || *end == 'f';
+    return end != target + sizeof prefix - 1;
+}
+
+// PTX runs on its architecture and all later ones, machine code within a generation.
+static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const char *target)
+{
+    int made = 0, here = v->architecture;
+    bool only = false;
+    if (kind == KEEL_IMAGE_FATBIN) return here ? KEEL_RANK_PORTABLE : 0;
+    if (!target_parse(target, &made, &only) || made > here) return 0;
+    if (!here) return KEEL_RANK_EXACT; // code of the host's processor, whatever its form
+    bool older = made < here;
+    if (!made || (older && only)) return 0;
+    if (kind == KEEL_IMAGE_PTX) return KEEL_RANK_PORTABLE + (uint32_t)made;
+    if (kind != KEEL_IMAGE_CUBIN || made / 10 != here / 10) return 0;
+    return (older ? KEEL_RANK_COMPATIBLE : KEEL_RANK_EXACT) + (uint32_t)made;
+}
+
+static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_t *module)
+{
+    char log[2048] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    CUmodule made = NULL;
+    keel_status_t status =
+        CUDA_CALL(v->symbols, cuModuleLoadDataEx, &made, data, 2, options, values);
+    *module = made;
+    if (!status || !log[0]) return status;
+    return keel_status_wrap(status, "the compiler says: %s", log);
+}
+
+static void module_unload(stream_vendor_t *v, stream_module_t module)
+{
+    ignore(CUDA_CALL(v->symbols, cuModuleUnload, module));
+}
+
+static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,
+                                     stream_function_t *function, stream_function_info_t *info)
+{
+    CUfunction found = NULL;
+    int most = 0, local = 0;
+    keel_status_t status = CUDA_CALL(v->symbols, cuModuleGetFunction, &found, module, name);
+    if (status) return keel_status_wrap(status, "it has no kernel '%s'", name);
+    KEEL_TRY(CUDA_CALL(v->symbols, cuFuncLoad, found));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuFuncGetAttribute, &most,
+                       CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, found));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuFuncGetAttribute, &local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                       found));
+    *function = found;
+    *info = (stream_function_info_t){(uint32_t)most, (uint32_t)local};
+    return NULL;
+}
+
+static keel_status_t module_global(stream_vendor_t *v, stream_module_t module, const char *name,
+                                   uint64_t *address, uint64_t *size)
+{
+    CUdeviceptr found = 0;
+    size_t bytes = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuModuleGetGlobal, &found, &bytes, module, name));
+    *address = found;
+    *size = bytes;
+    return NULL;
+}
+
+static keel_status_t function_allow(stream_vendor_t *v, stream_function_t function,
+                                    uint32_t local_memory)
+{
+    return CUDA_CALL(v->symbols, cuFuncSetAttribute, function,
+                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory);
+}
+
+static const void *builtin_image(stream_vendor_t *v)
+{
+    return v->architecture ? keel_embed_cuda_builtin_ptx : keel_embed_cuda_builtin_host;
+}
+
+static const char *const builtin_names[STREAM_BUILTINS] = {
+    [STREAM_TIMESTAMP] = "keel_timestamp", [STREAM_FILL] = "keel_fill",
+    [STREAM_COUNTS] = "keel_counts",       [STREAM_GRID] = "keel_grid",
+    [STREAM_BRANCH] = "keel_branch",
+};
+
+void cuda_fill_device(stream_api_t *api)
+{
+    api->driver = "cuda";
+    api->enter = enter;
+    api->leave = leave;
+    api->close = close_device;
+    api->memory = memory;
+    api->stream_create = stream_create;
+    api->stream_destroy = stream_destroy;
+    api->stream_drain = stream_drain;
+    api->event_create = event_create;
+    api->event_destroy = event_destroy;
+    api->event_record = event_record;
+    api->event_query = event_query;
+    api->event_sync = event_sync;
+    api->stream_wait = stream_wait;
+    api->launch = launch;
+    api->image_rank = image_rank;
+    api->module_load = module_load;
+    api->module_unload = module_unload;
+    api->module_function = module_function;
+    api->module_global = module_global;
+    api->function_allow = function_allow;
+    api->builtin_image = builtin_image;
+    api->builtin_names = builtin_names;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs.
+#include "drivers/cuda/cuda.h"
+
+static void ignore(keel_status_t status)
+{
+    keel_status_release(status);
+}
+
+static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
+{
+    CUgraph made = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphCreate, &made, 0));
+    *graph = made;
+    return NULL;
+}
+
+static void graph_destroy(stream_vendor_t *v, stream_graph_t graph)
+{
+    ignore(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
+}
+
+static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
+{
+    cuda_extra_init(extra, l);
+    return (CUDA_KERNEL_NODE_PARAMS){
+        .func = l->function,
+        .gridDimX = l->groups[0],
+        .gridDimY = l->groups[1],
+        .gridDimZ = l->groups[2],
+        .blockDimX = l->group_size[0],
+        .blockDimY = l->group_size[1],
+        .blockDimZ = l->group_size[2],
+        .sharedMemBytes = l->local_memory,
+        .extra = extra->list,
+    };
+}
+
+static CUDA_MEMCPY3D copy_params(const stream_copy_t *c)
+{
+    return (CUDA_MEMCPY3D){
+        .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = c->source,
+        .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = c->target,
+        .WidthInBytes = c->size,
+        .Height = 1,
+        .Depth = 1,
+    };
+}
+
+static CUDA_MEMSET_NODE_PARAMS fill_params(const stream_fill_t *f)
+{
+    uint32_t mask = f->size == 4 ? UINT32_MAX : (1u << f->size * 8) - 1;
+    return (CUDA_MEMSET_NODE_PARAMS){
+        .dst = f->target,
+        .value = f->pattern & mask,
+        .elementSize = f->size,
+        .width = f->count,
+        .height = 1,
+    };
+}
+
+static const CUgraphNode *after_of(const stream_place_t *place)
+{
+    return (const CUgraphNode *)(const void *)place->after;
+}
+
+static CUgraphNode *node_of(stream_node_t *node)
+{
+    return (CUgraphNode *)(void *)node;
+}
+
+static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *place,
+                                  const stream_launch_t *launch, stream_node_t *node)
+{
+    cuda_extra_t extra;
+    CUDA_KERNEL_NODE_PARAMS params = kernel_params(launch, &extra);
+    return CUDA_CALL(v->symbols, cuGraphAddKernelNode, node_of(node), place->graph, after_of(place),
+                     place->count, &params);
+}
+
+static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
+                                const stream_copy_t *copy, stream_node_t *node)
+{
+    CUDA_MEMCPY3D params = copy_params(copy);
+    return CUDA_CALL(v->symbols, cuGraphAddMemcpyNode, node_of(node), place->graph, after_of(place),
+                     place->count, &params, v->context);
+}
+
+static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
+                                const stream_fill_t *fill, stream_node_t *node)
+{
+    CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);
+    return CUDA_CALL(v->symbols, cuGraphAddMemsetNode, node_of(node), place->graph, after_of(place),
+                     place->count, &params, v->context);
+}
+
+static keel_status_t graph_join(stream_vendor_t *v, const stream_place_t *place,
+                                stream_node_t *node)
+{
+    return CUDA_CALL(v->symbols, cuGraphAddEmptyNode, node_of(node), place->graph, after_of(place),
+                     place->count);
+}
+
+static keel_status_t graph_order(stream_vendor_t *v, stream_graph_t graph, stream_node_t first,
+                                 stream_node_t then)
+{
+    CUgraphNode from = first, to = then;
+    return CUDA_CALL(v->symbols, cuGraphAddDependencies, graph, &from, &to, 1);
+}
+
+static keel_status_t graph_condition(stream_vendor_t *v, stream_graph_t graph, uint64_t *condition)
+{
+    enum { ASSIGN_DEFAULT = 1 };
+    return CUDA_CALL(v->symbols, cuGraphConditionalHandleCreate, condition, graph, v->context, 0,
+                     ASSIGN_DEFAULT);
+}
+
+static keel_status_t graph_branch(stream_vendor_t *v, const stream_place_t *place,
+                                  stream_condition_t kind, uint64_t condition, stream_node_t *node,
+                                  stream_graph_t *body)
+{
+    CUgraphNodeParams params = {
+        .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+        .conditional =
+            {
+                .handle = condition,
+                .type = kind == STREAM_IF ? CU_GRAPH_COND_TYPE_IF : CU_GRAPH_COND_TYPE_WHILE,
+                .size = 1,
+                .ctx = v->context,
+            },
+    };
+    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphAddNode, node_of(node), place->graph, after_of(place),
+                       place->count, &params));
+    *body = params.conditional.phGraph_out[0];
+    return NULL;
+}
+
+static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_t node, uint64_t *handle)
+{
+    CUlaunchAttributeValue value = {.deviceUpdatableKernelNode = {.deviceUpdatable = 1}};
+    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphKernelNodeSetAttribute, node,
+                       CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value));
+    *handle = (uint64_t)(uintptr_t)value.deviceUpdatableKernelNode.devNode;
+    return NULL;
+}
+
+static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_t graph,
+                                       stream_exec_t *exec)
+{
+    CUgraphExec made = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphInstantiateWithFlags, &made, graph, 0));
+    *exec = made;
+    return NULL;
+}
+
+static void exec_destroy(stream_vendor_t *v, stream_exec_t exec)
+{
+    ignore(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
+}
+
+static keel_status_t exec_run(stream_vendor_t *v, stream_exec_t exec, stream_t stream)
+{
+    return CUDA_CALL(v->symbols, cuGraphLaunch, exec, stream);
+}
+
+static keel_status_t exec_upload(stream_vendor_t *v, stream_exec_t exec, stream_t stream)
+{
+    return CUDA_CALL(v->symbols, cuGraphUpload, exec, stream);
+}
+
+static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                     const stream_launch_t *launch)
+{
+    cuda_extra_t extra;
+    CUDA_KERNEL_NODE_PARAMS params = kernel_params(launch, &extra);
+    return CUDA_CALL(v->symbols, cuGraphExecKernelNodeSetParams, exec, node, &params);
+}
+
+static keel_status_t exec_set_copy(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                   const stream_copy_t *copy)
+{
+    CUDA_MEMCPY3D params = copy_params(copy);
+    return CUDA_CALL(v->symbols, cuGraphExecMemcpyNodeSetParams, exec, node, &params, v->context);
+}
+
+static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                   const stream_fill_t *fill)
+{
+    CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);
+    return CUDA_CALL(v->symbols, cuGraphExecMemsetNodeSetParams, exec, node, &params, v->context);
+}
+
+void cuda_fill_graph(stream_api_t *api)
+{
+    api->graph_create = graph_create;
+    api->graph_destroy = graph_destroy;
+    api->graph_launch = graph_launch;
+    api->graph_copy = graph_copy;
+    api->graph_fill = graph_fill;
+    api->graph_join = graph_join;
+    api->graph_order = graph_order;
+    api->graph_condition = graph_condition;
+    api->graph_branch = graph_branch;
+    api->graph_updatable = graph_updatable;
+    api->graph_instantiate = graph_instantiate;
+    api->exec_destroy = exec_destroy;
+    api->exec_run = exec_run;
+    api->exec_upload = exec_upload;
+    api->exec_set_launch = exec_set_launch;
+    api->exec_set_copy = exec_set_copy;
+    api->exec_set_fill = exec_set_fill;
+}

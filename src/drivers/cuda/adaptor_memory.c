@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, pools, fills and copies.
+#include "drivers/cuda/cuda.h"
+
+static void ignore(keel_status_t status)
+{
+    keel_status_release(status);
+}
+
+static keel_status_t alloc_device(stream_vendor_t *v, uint64_t size, uint64_t *address)
+{
+    CUdeviceptr got = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAlloc, &got, size));
+    *address = got;
+    return NULL;
+}
+
+static void free_device(stream_vendor_t *v, uint64_t address)
+{
+    ignore(CUDA_CALL(v->symbols, cuMemFree, address));
+}
+
+static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address)
+{
+    CUdeviceptr there = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
+                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    keel_status_t status = CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, *data, 0);
+    if (status) ignore(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
+    *address = there;
+    return status;
+}
+
+static void free_host(stream_vendor_t *v, void *data)
+{
+    ignore(CUDA_CALL(v->symbols, cuMemFreeHost, data));
+}
+
+static keel_status_t alloc_managed(stream_vendor_t *v, uint64_t size, uint64_t *address)
+{
+    CUdeviceptr got = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAllocManaged, &got, size, CU_MEM_ATTACH_GLOBAL));
+    *address = got;
+    return NULL;
+}
+
+static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, uint64_t *address)
+{
+    CUdeviceptr there = 0;
+    CUresult result = v->symbols->cuMemHostRegister(
+        data, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) // by another library: just as well
+        KEEL_TRY(cuda_status(v->symbols, result, "cuMemHostRegister"));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, data, 0));
+    *address = there;
+    return NULL;
+}
+
+static void host_unregister(stream_vendor_t *v, void *data)
+{
+    ignore(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
+}
+
+static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
+{
+    return (CUmemAllocationProp){
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, v->device},
+    };
+}
+
+static keel_status_t granularity_find(stream_vendor_t *v)
+{
+    CUmemAllocationProp properties = shared_properties(v);
+    if (v->granularity) return NULL;
+    return CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &v->granularity, &properties,
+                     CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+}
+
+// Gives memory behind a handle an address. Takes the handle over.
+static keel_status_t shared_map(stream_vendor_t *v, CUmemGenericAllocationHandle handle,
+                                stream_shared_t *shared)
+{
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, v->device},
+                              CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr address = 0;
+    bool mapped = false;
+    keel_status_t status =
+        CUDA_CALL(v->symbols, cuMemAddressReserve, &address, shared->size, 0, 0, 0);
+    if (!status) {
+        status = CUDA_CALL(v->symbols, cuMemMap, address, shared->size, 0, handle, 0);
+        mapped = !status;
+    }
+    if (!status) status = CUDA_CALL(v->symbols, cuMemSetAccess, address, shared->size, &access, 1);
+    if (status) {
+        if (mapped) ignore(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
+        if (address) ignore(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
+        ignore(CUDA_CALL(v->symbols, cuMemRelease, handle));
+        return status;
+    }
+    shared->address = address;
+    shared->handle = handle;
+    return NULL;
+}
+
+static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, stream_shared_t *shared)
+{
+    CUmemAllocationProp properties = shared_properties(v);
+    CUmemGenericAllocationHandle handle = 0;
+    KEEL_TRY(granularity_find(v));
+    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemCreate, &handle, shared->size, &properties, 0));
+    return shared_map(v, handle, shared);
+}
+
+static keel_status_t shared_export(stream_vendor_t *v, const stream_shared_t *shared, int *fd)
+{
+    return CUDA_CALL(v->symbols, cuMemExportToShareableHandle, fd, shared->handle,
+                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+}
+
+static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
+                                   stream_shared_t *shared)
+{
+    CUmemGenericAllocationHandle handle = 0;
+    KEEL_TRY(granularity_find(v));
+    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    keel_status_t status =
+        CUDA_CALL(v->symbols, cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
+                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (status) {
+        keel_status_release(status);
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "external->handle.fd is no memory of a GPU");
+    }
+    status = shared_map(v, handle, shared);
+    keel_code_t code = keel_status_code(status); // mapping more than there is: sooner or later
+    if (code != KEEL_INVALID_ARGUMENT && code != KEEL_UNSUPPORTED) return status;
+    keel_status_release(status);
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes are asked for; there are fewer",
+                      (unsigned long long)size);
+}
+
+static void shared_destroy(stream_vendor_t *v, const stream_shared_t *shared)
+{
+    ignore(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
+    ignore(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
+    ignore(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
+}
+
+static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool)
+{
+    int off = 0;
+    uint64_t all = UINT64_MAX;
+    // Memory is kept until it is asked for; and reuse must not make one stream wait for another
+    // behind our back.
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                       &all));
+    return CUDA_CALL(v->symbols, cuMemPoolSetAttribute, pool,
+                     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
+}
+
+static keel_status_t pool_create(stream_vendor_t *v, stream_pool_h *pool)
+{
+    CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, v->device},
+    };
+    CUmemoryPool made = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolCreate, &made, &properties));
+    keel_status_t status = pool_configure(v, made);
+    if (status) ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
+    *pool = status ? NULL : made;
+    return status;
+}
+
+static void pool_destroy(stream_vendor_t *v, stream_pool_h pool)
+{
+    ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
+}
+
+static keel_status_t pool_alloc(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
+                                uint64_t size, uint64_t *address)
+{
+    CUdeviceptr got = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAllocFromPoolAsync, &got, size, pool, stream));
+    *address = got;
+    return NULL;
+}
+
+static keel_status_t pool_free(stream_vendor_t *v, stream_t stream, uint64_t address)
+{
+    return CUDA_CALL(v->symbols, cuMemFreeAsync, address, stream);
+}
+
+static uint64_t pool_reserved(stream_vendor_t *v, stream_pool_h pool)
+{
+    uint64_t bytes = 0;
+    ignore(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                     &bytes));
+    return bytes;
+}
+
+static keel_status_t pool_trim(stream_vendor_t *v, stream_pool_h pool, uint64_t keep)
+{
+    return CUDA_CALL(v->symbols, cuMemPoolTrimTo, pool, keep);
+}
+
+static keel_status_t fill(stream_vendor_t *v, stream_t stream, const stream_fill_t *f)
+{
+    if (f->size == 4)
+        return CUDA_CALL(v->symbols, cuMemsetD32Async, f->target, f->pattern, f->count, stream);
+    if (f->size == 2)
+        return CUDA_CALL(v->symbols, cuMemsetD16Async, f->target, (unsigned short)f->pattern,
+                         f->count, stream);
+    return CUDA_CALL(v->symbols, cuMemsetD8Async, f->target, (unsigned char)f->pattern, f->count,
+                     stream);
+}
+
+static keel_status_t copy(stream_vendor_t *v, stream_t stream, const stream_copy_t *c)
+{
+    return CUDA_CALL(v->symbols, cuMemcpyAsync, c->target, c->source, c->size, stream);
+}
+
+void cuda_fill_memory(stream_api_t *api)
+{
+    api->alloc = alloc_device;
+    api->free = free_device;
+    api->alloc_host = alloc_host;
+    api->free_host = free_host;
+    api->alloc_managed = alloc_managed;
+    api->host_register = host_register;
+    api->host_unregister = host_unregister;
+    api->shared_create = shared_create;
+    api->shared_export = shared_export;
+    api->shared_import = shared_import;
+    api->shared_destroy = shared_destroy;
+    api->pool_create = pool_create;
+    api->pool_destroy = pool_destroy;
+    api->pool_alloc = pool_alloc;
+    api->pool_free = pool_free;
+    api->pool_reserved = pool_reserved;
+    api->pool_trim = pool_trim;
+    api->fill = fill;
+    api->copy = copy;
+}

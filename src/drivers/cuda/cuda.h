@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA on the stream machine: a table of symbols (symbols.def), the adaptor that speaks
+// drivers/stream/api.h (adaptor.c for devices, streams and kernels, adaptor_graph.c for graphs,
+// adaptor_memory.c), and the driver that finds and opens devices.
+#ifndef KEEL_SRC_DRIVERS_CUDA_CUDA_H_
+#define KEEL_SRC_DRIVERS_CUDA_CUDA_H_
+
+#include "drivers/cuda/symbols.h"
+#include "drivers/stream/api.h"
+
+struct stream_vendor_t {
+    const cuda_symbols_t *symbols; // borrowed: they stay
+    CUdevice device;
+    CUcontext context; // retained, unless it is the caller's
+    bool adopted;
+    int architecture;   // compute capability: 90 is 9.0
+    size_t granularity; // of shared memory
+};
+
+// The parts of the table: each fills in its functions.
+void cuda_fill_device(stream_api_t *api);
+void cuda_fill_memory(stream_api_t *api);
+void cuda_fill_graph(stream_api_t *api);
+
+// A launch as the vendor takes it.
+typedef struct cuda_extra_t {
+    size_t size;
+    void *list[5];
+} cuda_extra_t;
+
+static inline void cuda_extra_init(cuda_extra_t *extra, const stream_launch_t *launch)
+{
+    extra->size = launch->size;
+    extra->list[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
+    extra->list[1] = (void *)(uintptr_t)launch->arguments;
+    extra->list[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
+    extra->list[3] = &extra->size;
+    extra->list[4] = CU_LAUNCH_PARAM_END;
+}
+
+#endif

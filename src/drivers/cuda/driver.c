@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and opening devices.
+#include <keel/driver/driver.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/cuda/cuda.h"
+#include "drivers/stream/stream.h"
+
+enum { ID_SIZE = 64 };
+
+typedef struct cuda_options_t {
+    stream_options_t stream;
+    const char *library; // NULL: the system's
+    CUcontext context;   // the caller's; NULL: the device's primary one
+} cuda_options_t;
+
+static keel_status_t device_uuid(const cuda_symbols_t *symbols, CUdevice device, char *text)
+{
+    CUuuid uuid;
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetUuid, &uuid, device));
+    size_t at = (size_t)snprintf(text, ID_SIZE, "GPU-");
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        at += (size_t)snprintf(text + at, ID_SIZE - at, "%s%02x", dash ? "-" : "",
+                               (unsigned char)uuid.bytes[i]);
+    }
+    return NULL;
+}
+
+static keel_status_t device_describe(const cuda_symbols_t *symbols, int ordinal,
+                                     keel_device_info_t *info)
+{
+    CUdevice device;
+    size_t memory = 0;
+    char name[80] = "";
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGet, &device, ordinal));
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetName, name, sizeof name, device));
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceTotalMem, &memory, device));
+    snprintf(info->uri, sizeof info->uri, "cuda://%d", ordinal);
+    snprintf(info->name, sizeof info->name, "%s, %llu GiB", name,
+             (unsigned long long)(memory >> 30));
+    return NULL;
+}
+
+static keel_status_t cuda_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+{
+    const cuda_symbols_t *symbols;
+    int found = 0;
+    *count = 0;
+    keel_status_t status = cuda_symbols_open(NULL, &symbols);
+    if (!status) status = CUDA_CALL(symbols, cuDeviceGetCount, &found);
+    for (int i = 0; !status && i < found && (size_t)i < capacity; i++)
+        status = device_describe(symbols, i, &devices[i]);
+    // No driver, or none that works: no devices. Opening one says why.
+    if (status)
+        log_say(KEEL_LOG_INFO, "there are no CUDA devices: %s", keel_status_message(status));
+    else
+        *count = (size_t)found;
+    keel_status_release(status);
+    return NULL;
+}
+
+static bool is_number(const char *text)
+{
+    return text[0] && strspn(text, "0123456789") == strlen(text);
+}
+
+// Whether the device is called that: by UUID or PCI address.
+static keel_status_t device_is(const cuda_symbols_t *symbols, CUdevice device, const char *which,
+                               bool *is)
+{
+    char text[ID_SIZE];
+    KEEL_TRY(device_uuid(symbols, device, text));
+    *is = strcasecmp(text, which) == 0;
+    if (*is) return NULL;
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetPCIBusId, text, sizeof text, device));
+    *is = strcasecmp(text, which) == 0;
+    return NULL;
+}
+
+static keel_status_t device_find(const cuda_symbols_t *symbols, const char *which, int *ordinal)
+{
+    int count = 0;
+    CUresult result = symbols->cuDeviceGetCount(&count);
+    if (result == CUDA_ERROR_NO_DEVICE || (!result && !count))
+        return KEEL_ERROR(KEEL_NOT_FOUND, "the NVIDIA driver is here, but no GPU is");
+    KEEL_TRY(cuda_status(symbols, result, "cuDeviceGetCount"));
+    long number = is_number(which) ? strtol(which, NULL, 10) : which[0] ? -1 : 0;
+    if (number >= 0 && number < count) {
+        *ordinal = (int)number;
+        return NULL;
+    }
+    for (int i = 0; number < 0 && i < count; i++) {
+        CUdevice device;
+        bool is;
+        KEEL_TRY(CUDA_CALL(symbols, cuDeviceGet, &device, i));
+        KEEL_TRY(device_is(symbols, device, which, &is));
+        if (!is) continue;
+        *ordinal = i;
+        return NULL;
+    }
+    return KEEL_ERROR(KEEL_NOT_FOUND,
+                      "there is no cuda://%s; there are 0 to %d, by number, UUID (GPU-...) or PCI "
+                      "address (0000:01:00.0)",
+                      which, count - 1);
+}
+
+static keel_status_t pointer_parse(const char *key, const char *text, void **pointer)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    *pointer = (void *)(uintptr_t)value;
+    if (!errno && end != text && !*end && value) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
+                      key, text);
+}
+
+static keel_status_t options_parse(const keel_uri_t *uri, cuda_options_t *options)
+{
+    *options = (cuda_options_t){0};
+    for (size_t i = 0; i < uri->option_count; i++) {
+        const char *key = uri->options[i].key, *value = uri->options[i].value;
+        keel_status_t status = NULL;
+        void *pointer = NULL;
+        if (strcmp(key, "lib") == 0) {
+            options->library = value;
+        } else if (strcmp(key, "context") == 0) {
+            status = pointer_parse(key, value, &pointer);
+            options->context = pointer;
+        } else if (strcmp(key, "stream") == 0) {
+            status = pointer_parse(key, value, &options->stream.adopted);
+        } else if (!stream_option_parse(key, value, &options->stream, &status)) {
+            status = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                                "cuda:// has no option '%s'; it has: lib, context, stream, %s", key,
+                                STREAM_OPTION_NAMES);
+        }
+        KEEL_TRY(status);
+    }
+    return NULL;
+}
+
+static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, int *value)
+{
+    return CUDA_CALL(v->symbols, cuDeviceGetAttribute, value, name, v->device);
+}
+
+static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
+{
+    int processors, group, local, managed, pools, shared, major, minor;
+    size_t memory = 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetName, limits->name, sizeof limits->name, v->device));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceTotalMem, &memory, v->device));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &group));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &local));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &managed));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools));
+    KEEL_TRY(
+        attribute(v, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &shared));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
+    v->architecture = major * 10 + minor;
+    snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
+    limits->processors = (uint32_t)processors;
+    limits->max_group_size = (uint32_t)group;
+    limits->max_local_memory = (uint32_t)local;
+    limits->max_groups[0] = INT32_MAX;
+    limits->max_groups[1] = limits->max_groups[2] = UINT16_MAX;
+    limits->max_pending = 896; // launching blocks at 1021 pending launches (measured)
+    limits->memory = memory;
+    limits->has_managed = managed;
+    limits->has_pools = pools;
+    limits->has_shared = shared;
+    limits->dlpack_device = 2; // kDLCUDA
+    limits->dlpack_host = 3;   // kDLCUDAHost
+    limits->ordinal = v->device;
+    return NULL;
+}
+
+// The context: the caller's, or the device's primary one, which all libraries share.
+static keel_status_t context_get(stream_vendor_t *v, CUcontext adopted)
+{
+    CUdevice its = 0;
+    if (!adopted) return CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device);
+    CUcontext before = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &before));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxSetCurrent, adopted));
+    keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
+    keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+    if (status) return status;
+    if (its != v->device)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
+    v->context = adopted;
+    v->adopted = true;
+    return NULL;
+}
+
+static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *options, int ordinal,
+                                 stream_limits_t *limits)
+{
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
+    KEEL_TRY(limits_read(v, limits));
+    KEEL_TRY(context_get(v, options->context));
+    CUcontext before = NULL;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &before));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context));
+    keel_status_t status =
+        CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);
+    keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+    return status;
+}
+
+static const stream_api_t *cuda_api(void)
+{
+    // Written by whoever comes first with what everybody would write.
+    static stream_api_t api;
+    cuda_fill_device(&api);
+    cuda_fill_memory(&api);
+    cuda_fill_graph(&api);
+    return &api;
+}
+
+static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
+{
+    cuda_options_t options;
+    const cuda_symbols_t *symbols;
+    int ordinal = 0;
+    KEEL_TRY(options_parse(uri, &options));
+    KEEL_TRY(cuda_symbols_open(options.library, &symbols));
+    KEEL_TRY(device_find(symbols, uri->which, &ordinal));
+    stream_vendor_t *v = mem_zalloc(sizeof *v);
+    if (!v) return status_no_memory();
+    v->symbols = symbols;
+    stream_limits_t limits = {0};
+    keel_status_t status = vendor_init(v, &options, ordinal, &limits);
+    if (status) {
+        cuda_api()->close(v);
+        return status;
+    }
+    KEEL_TRY(stream_device_create(cuda_api(), v, &limits, &options.stream, device));
+    log_say(KEEL_LOG_INFO, "cuda://%d: %s, %s, driver for CUDA %d.%d", ordinal, limits.name,
+            limits.target, symbols->version / 1000, symbols->version % 1000 / 10);
+    return NULL;
+}
+
+const keel_driver_t cuda_driver = {.name = "cuda", .list = cuda_list, .open = cuda_open};

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stream machine asks of a vendor: devices with streams, events that are recorded on them
+// and waited for, graphs, and memory. A driver fills in the table; differences between vendors are
+// data and functions here, never questions in the machine.
+//
+// Every function but `enter` and `leave` is called between these two on the same thread. Errors
+// come back as statuses made once, by the driver; KEEL_DEVICE_LOST is one after which nothing will
+// ever work again. Unless said otherwise nothing blocks but for the vendor's own locks, and
+// functions may be called from any thread.
+#ifndef KEEL_SRC_DRIVERS_STREAM_API_H_
+#define KEEL_SRC_DRIVERS_STREAM_API_H_
+
+#include <keel/driver/image.h>
+#include <keel/status.h>
+
+// The driver's struct of an open device, and the vendor's handles.
+typedef struct stream_vendor_t stream_vendor_t;
+typedef void *stream_t;
+typedef void *stream_event_h;
+typedef void *stream_module_t;
+typedef void *stream_function_t;
+typedef void *stream_graph_t;
+typedef void *stream_node_t;
+typedef void *stream_exec_t;
+typedef void *stream_pool_h;
+
+// A kernel launch. `arguments` is the whole block of parameters, copied by the call.
+typedef struct stream_launch_t {
+    stream_function_t function;
+    uint32_t groups[3], group_size[3];
+    uint32_t local_memory; // dynamic
+    uint32_t size;
+    const void *arguments;
+} stream_launch_t;
+
+// `count` words of `size` bytes (1, 2 or 4), aligned to that.
+typedef struct stream_fill_t {
+    uint64_t target;
+    uint64_t count;
+    uint32_t pattern;
+    uint32_t size;
+} stream_fill_t;
+
+// Between any two addresses that the device knows.
+typedef struct stream_copy_t {
+    uint64_t target, source;
+    uint64_t size;
+} stream_copy_t;
+
+typedef struct stream_function_info_t {
+    uint32_t max_group_size;
+    uint32_t local_memory; // static
+} stream_function_info_t;
+
+// Memory that other processes may map.
+typedef struct stream_shared_t {
+    uint64_t address;
+    uint64_t size; // rounded up
+    uint64_t handle;
+} stream_shared_t;
+
+// What the device is like.
+typedef struct stream_limits_t {
+    char name[128];
+    char target[32]; // of images: "nvptx:sm_90"
+    uint32_t processors;
+    uint32_t max_group_size;
+    uint32_t max_local_memory;
+    uint32_t max_arguments;  // bytes of a block of parameters
+    uint32_t max_groups[3];  // per dimension
+    uint32_t max_pending;    // launches that a stream takes before launching blocks
+    int32_t least, greatest; // priorities of streams, as the vendor counts them
+    uint64_t memory;         // bytes
+    bool has_pools;          // stream-ordered ones
+    bool has_managed;        // host and device may touch managed memory at the same time
+    bool has_shared;         // memory that is exported by file descriptor
+    int32_t dlpack_device;   // DLPack's number for memory of the device, and of the host's that
+    int32_t dlpack_host;     // the device can reach
+    int32_t ordinal;
+} stream_limits_t;
+
+// Where a node goes: behind these.
+typedef struct stream_place_t {
+    stream_graph_t graph;
+    const stream_node_t *after;
+    size_t count;
+} stream_place_t;
+
+typedef enum stream_condition_t {
+    STREAM_IF,    // the body runs if the condition is not 0
+    STREAM_WHILE, // the body runs while it is
+} stream_condition_t;
+
+// The kernels that the machine needs itself, each with one block of parameters as its struct says.
+typedef enum stream_builtin_t {
+    STREAM_TIMESTAMP, // stream_timestamp_args_t
+    STREAM_FILL,      // stream_fill_args_t
+    STREAM_COUNTS,    // stream_counts_args_t
+    STREAM_GRID,      // stream_grid_args_t
+    STREAM_BRANCH,    // stream_branch_args_t
+    STREAM_BUILTINS,
+} stream_builtin_t;
+
+typedef struct stream_timestamp_args_t {
+    uint64_t target; // gets the clock in ns
+} stream_timestamp_args_t;
+
+// Any number of groups of 256 share the work.
+typedef struct stream_fill_args_t {
+    uint64_t target, length; // bytes, any alignment
+    uint32_t pattern;        // repeated to 4 bytes
+    uint32_t threads;        // in all groups
+} stream_fill_args_t;
+
+// Looks whether a grid in memory is too large, and if so tells: `number` is written to `failed`,
+// the grid behind it, unless something stands there already.
+typedef struct stream_counts_args_t {
+    uint64_t counts; // 3 u32
+    uint64_t failed; // 4 u32
+    uint64_t most;   // groups in all
+    uint32_t number;
+    uint32_t most_y, most_z; // in these dimensions
+    uint32_t reserved;
+} stream_counts_args_t;
+
+// The same, and gives a launch of the graph that grid. One that is too large, or has a zero in it,
+// disables the launch.
+typedef struct stream_grid_args_t {
+    stream_counts_args_t counts;
+    uint64_t node; // as graph_updatable gave it
+} stream_grid_args_t;
+
+// Reads a value and sets a condition to whether it is `match`, or with `differs` whether it is not.
+// For a loop `rounds` counts how often; when `most` is passed, the condition is 0 and `number` is
+// written to `failed`.
+typedef struct stream_branch_args_t {
+    uint64_t value;     // u32
+    uint64_t condition; //
+    uint64_t rounds;    // u32, set to 0 when `first`; 0: not a loop that is counted
+    uint64_t failed;    // 4 u32
+    uint32_t match, differs;
+    uint32_t most, number;
+    uint32_t first, reserved;
+} stream_branch_args_t;
+
+typedef struct stream_api_t {
+    const char *driver; // the scheme of its URIs
+
+    // Makes the device's context the thread's; `leave` puts back what was there.
+    keel_status_t (*enter)(stream_vendor_t *v, void **before);
+    void (*leave)(stream_vendor_t *v, void *before);
+    void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
+    void (*memory)(stream_vendor_t *v, uint64_t *total, uint64_t *available);
+
+    keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_t *stream);
+    void (*stream_destroy)(stream_vendor_t *v, stream_t stream);
+    keel_status_t (*stream_drain)(stream_vendor_t *v, stream_t stream); // blocks
+    keel_status_t (*event_create)(stream_vendor_t *v, stream_event_h *event);
+    void (*event_destroy)(stream_vendor_t *v, stream_event_h event);
+    keel_status_t (*event_record)(stream_vendor_t *v, stream_event_h event, stream_t stream);
+    keel_status_t (*event_query)(stream_vendor_t *v, stream_event_h event, bool *over);
+    keel_status_t (*event_sync)(stream_vendor_t *v, stream_event_h event); // blocks, sleeping
+    keel_status_t (*stream_wait)(stream_vendor_t *v, stream_t stream, stream_event_h event);
+
+    keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
+    void (*free)(stream_vendor_t *v, uint64_t address);
+    keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address);
+    void (*free_host)(stream_vendor_t *v, void *data);
+    keel_status_t (*alloc_managed)(stream_vendor_t *v, uint64_t size, uint64_t *address);
+    keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size,
+                                   uint64_t *address);
+    void (*host_unregister)(stream_vendor_t *v, void *data);
+    keel_status_t (*shared_create)(stream_vendor_t *v, uint64_t size, stream_shared_t *shared);
+    keel_status_t (*shared_export)(stream_vendor_t *v, const stream_shared_t *shared, int *fd);
+    keel_status_t (*shared_import)(stream_vendor_t *v, int fd, uint64_t size,
+                                   stream_shared_t *shared);
+    void (*shared_destroy)(stream_vendor_t *v, const stream_shared_t *shared);
+
+    keel_status_t (*pool_create)(stream_vendor_t *v, stream_pool_h *pool);
+    void (*pool_destroy)(stream_vendor_t *v, stream_pool_h pool);
+    keel_status_t (*pool_alloc)(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
+                                uint64_t size, uint64_t *address);
+    keel_status_t (*pool_free)(stream_vendor_t *v, stream_t stream, uint64_t address);
+    uint64_t (*pool_reserved)(stream_vendor_t *v, stream_pool_h pool);
+    keel_status_t (*pool_trim)(stream_vendor_t *v, stream_pool_h pool, uint64_t keep);
+
+    keel_status_t (*fill)(stream_vendor_t *v, stream_t stream, const stream_fill_t *fill);
+    keel_status_t (*copy)(stream_vendor_t *v, stream_t stream, const stream_copy_t *copy);
+    keel_status_t (*launch)(stream_vendor_t *v, stream_t stream, const stream_launch_t *launch);
+
+    // What an image for `target` is worth here: as executable_rank.
+    uint32_t (*image_rank)(stream_vendor_t *v, keel_image_kind_t kind, const char *target);
+    // `data` is followed by a zero byte. The compiler's own words are part of an error.
+    keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_t *module);
+    void (*module_unload)(stream_vendor_t *v, stream_module_t module);
+    // Finds a kernel and loads it: its first launch must not have to.
+    keel_status_t (*module_function)(stream_vendor_t *v, stream_module_t module, const char *name,
+                                     stream_function_t *function, stream_function_info_t *info);
+    keel_status_t (*module_global)(stream_vendor_t *v, stream_module_t module, const char *name,
+                                   uint64_t *address, uint64_t *size);
+    keel_status_t (*function_allow)(stream_vendor_t *v, stream_function_t function,
+                                    uint32_t local_memory); // dynamic, that much at most
+    // The image with the built-in kernels, and how each is called in there.
+    const void *(*builtin_image)(stream_vendor_t *v);
+    const char *const *builtin_names;
+
+    keel_status_t (*graph_create)(stream_vendor_t *v, stream_graph_t *graph);
+    void (*graph_destroy)(stream_vendor_t *v, stream_graph_t graph);
+    keel_status_t (*graph_launch)(stream_vendor_t *v, const stream_place_t *place,
+                                  const stream_launch_t *launch, stream_node_t *node);
+    keel_status_t (*graph_copy)(stream_vendor_t *v, const stream_place_t *place,
+                                const stream_copy_t *copy, stream_node_t *node);
+    keel_status_t (*graph_fill)(stream_vendor_t *v, const stream_place_t *place,
+                                const stream_fill_t *fill, stream_node_t *node);
+    keel_status_t (*graph_join)(stream_vendor_t *v, const stream_place_t *place,
+                                stream_node_t *node);
+    keel_status_t (*graph_order)(stream_vendor_t *v, stream_graph_t graph, stream_node_t first,
+                                 stream_node_t then);
+    // A condition for a node of `graph`, 0 at each start; and a node with a body that runs by
+    // it, or as long as it is not 0.
+    keel_status_t (*graph_condition)(stream_vendor_t *v, stream_graph_t graph, uint64_t *condition);
+    keel_status_t (*graph_branch)(stream_vendor_t *v, const stream_place_t *place,
+                                  stream_condition_t kind, uint64_t condition, stream_node_t *node,
+                                  stream_graph_t *body);
+    // Lets the device change the grid of a launch.
+    keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_t node, uint64_t *handle);
+    keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_t graph,
+                                       stream_exec_t *exec);
+    void (*exec_destroy)(stream_vendor_t *v, stream_exec_t exec);
+    keel_status_t (*exec_run)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
+    keel_status_t (*exec_upload)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
+    // Changes a node in runs to come.
+    keel_status_t (*exec_set_launch)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                     const stream_launch_t *launch);
+    keel_status_t (*exec_set_copy)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                   const stream_copy_t *copy);
+    keel_status_t (*exec_set_fill)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+                                   const stream_fill_t *fill);
+} stream_api_t;
+
+#endif

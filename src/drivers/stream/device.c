@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+#include "kit/object.h"
+
+enum {
+    KEEPER_NS = 10000000,
+    KEEPER_ROUNDS = 100, // without work before the keeper goes to sleep
+};
+
+bool stream_device_is_ours(const stream_device_t *device)
+{
+    return fork_is_ours(device->generation);
+}
+
+bool stream_enter(stream_device_t *device, stream_entered_t *entered)
+{
+    if (!stream_device_is_ours(device) || atomic_load_explicit(&device->lost, memory_order_relaxed))
+        return false;
+    entered->device = device;
+    keel_status_t status = device->api->enter(device->vendor, &entered->before);
+    if (status) stream_device_lose(device, status);
+    return !status;
+}
+
+void stream_leave(stream_entered_t *entered)
+{
+    entered->device->api->leave(entered->device->vendor, entered->before);
+}
+
+keel_status_t stream_device_lost(stream_device_t *device)
+{
+    // acquire: pairs with stream_device_lose.
+    return keel_status_retain(atomic_load_explicit(&device->lost, memory_order_acquire));
+}
+
+// What each queue was at, as far as the host knows.
+static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
+{
+    char text[256] = "";
+    size_t length = 0;
+    lock_enter(&device->lock);
+    for (stream_queue_t *q = device->queues; q && length < sizeof text; q = q->next) {
+        lock_enter(&q->lock);
+        if (q->flight)
+            length += (size_t)snprintf(text + length, sizeof text - length, "%squeue '%s': %llu",
+                                       length ? ", " : "", q->base.name ? q->base.name : "",
+                                       (unsigned long long)q->flight->run->base.id);
+        lock_leave(&q->lock);
+    }
+    lock_leave(&device->lock);
+    if (!length) return keel_status_wrap(cause, "device '%s' is lost", device->base.name);
+    return keel_status_wrap(cause, "device '%s' is lost; first submissions not known complete: %s",
+                            device->base.name, text);
+}
+
+void stream_device_lose(stream_device_t *device, keel_status_t cause)
+{
+    keel_status_t none = NULL;
+    if (atomic_load(&device->lost)) {
+        keel_status_release(cause);
+        return;
+    }
+    cause = lost_explain(device, cause);
+    // release: pairs with stream_device_lost.
+    if (!atomic_compare_exchange_strong(&device->lost, &none, cause)) {
+        keel_status_release(cause);
+        return;
+    }
+    log_say(KEEL_LOG_ERROR, "%s", keel_status_message(cause));
+    stream_queues_drop(device);
+}
+
+keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
+{
+    if (__builtin_expect(!status, 1)) return NULL;
+    keel_status_t lost = stream_device_lost(device);
+    if (lost) {
+        keel_status_release(status);
+        return lost;
+    }
+    if (keel_status_code(status) != KEEL_DEVICE_LOST) return status;
+    stream_device_lose(device, status);
+    return stream_device_lost(device);
+}
+
+// Work that nobody waits for ends too, if a little later: its buffers and memory must come back.
+static uint64_t device_keep(void *argument)
+{
+    stream_device_t *device = argument;
+    bool busy = false;
+    stream_queues_bury(device);
+    if (atomic_load(&device->active)) {
+        stream_queues_poll(device, &busy);
+        device->idle_rounds = busy ? 0 : device->idle_rounds + 1;
+        if (device->idle_rounds < KEEPER_ROUNDS) return clock_deadline(KEEPER_NS);
+        device->idle_rounds = 0;
+        atomic_store(&device->active, 0);
+        stream_queues_poll(device, &busy); // what came just before is not to be forgotten
+        if (busy && !atomic_exchange(&device->active, 1)) return clock_deadline(KEEPER_NS);
+    }
+    return KEEL_FOREVER;
+}
+
+static void device_close(keel_device_t *base)
+{
+    stream_device_t *device = stream_device(base);
+    stream_helper_stop(&device->keeper);
+    stream_helper_stop(&device->caller);
+    stream_device_call(device); // what was still to be called
+    stream_queues_stop(device);
+}
+
+static void device_destroy(keel_device_t *base)
+{
+    stream_device_t *device = stream_device(base);
+    bool ours = stream_device_is_ours(device);
+    stream_entered_t entered;
+    if (ours && stream_enter(device, &entered)) {
+        stream_builtins_unload(device);
+        stream_leave(&entered);
+    }
+    stream_events_destroy(device);
+    aio_destroy(device->aio);
+    if (ours) device->api->close(device->vendor);
+    keel_status_release(atomic_load(&device->lost));
+    mem_free(device);
+}
+
+static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
+{
+    stream_device_t *device = stream_device(base);
+    stream_entered_t entered;
+    stats->used += stream_pools_reserved(device);
+    if (stats->peak < stats->used) stats->peak = stats->used;
+    if (!stream_enter(device, &entered)) return;
+    device->api->memory(device->vendor, &stats->total, &stats->budget);
+    stream_leave(&entered);
+}
+
+static keel_device_ops_t ops_of(const stream_device_t *device)
+{
+    keel_device_ops_t ops = {
+        .device_close = device_close,
+        .device_destroy = device_destroy,
+        .device_clock = stream_device_clock,
+        .device_memory = device_memory,
+        .queue_create = stream_queue_create,
+        .queue_destroy = stream_queue_destroy,
+        .queue_submit = stream_queue_submit,
+        .buffer_alloc = stream_buffer_alloc,
+        .buffer_free = stream_buffer_free,
+        .buffer_import = stream_buffer_import,
+        .buffer_forget = stream_buffer_forget,
+        .pool_create = stream_pool_create,
+        .pool_destroy = stream_pool_destroy,
+        .pool_stats = stream_pool_stats,
+        .pool_trim = stream_pool_trim,
+        .executable_rank = stream_executable_rank,
+        .executable_load = stream_executable_load,
+        .executable_unload = stream_executable_unload,
+        .executable_global = stream_executable_global,
+        .recording_prepare = stream_recording_prepare,
+        .recording_discard = stream_recording_discard,
+    };
+    if (device->limits.has_shared) ops.buffer_export = stream_buffer_export;
+    return ops;
+}
+
+static void dlpack_fill(stream_device_t *device)
+{
+    const stream_limits_t *limits = &device->limits;
+    device->dlpack[0] = (keel_dlpack_place_t){
+        .type = limits->dlpack_host, .node = KEEL_EVERY_NODE, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    device->dlpack[1] = (keel_dlpack_place_t){.type = limits->dlpack_device,
+                                              .id = limits->ordinal,
+                                              .node = KEEL_EVERY_NODE,
+                                              .memory = KEEL_MEMORY_DEVICE_LOCAL};
+}
+
+static void caps_fill(stream_device_t *device)
+{
+    const stream_limits_t *limits = &device->limits;
+    uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
+    uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
+    keel_caps_t *caps = &device->base.caps;
+    int32_t levels = limits->least - limits->greatest;
+    dlpack_fill(device);
+    *caps = (keel_caps_t){
+        .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |
+                KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_FILES |
+                KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_DLPACK | KEEL_CAP_GROUP_SIZE |
+                KEEL_CAP_EXECUTES,
+        .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
+        .min_priority = -(levels / 2),
+        .max_priority = levels - levels / 2,
+        .nodes = 1,
+        .workers = limits->processors,
+        .max_bindings = STREAM_MAX_BINDINGS,
+        .max_slots = 1024,
+        .max_constants = STREAM_MAX_CONSTANTS,
+        .max_arguments = STREAM_MAX_ARGUMENTS,
+        .max_group_size = limits->max_group_size,
+        .max_local_memory = limits->max_local_memory,
+        .max_groups = UINT32_MAX,
+        .max_buffer_size = limits->memory,
+        .buffer_alignment = 256,
+        .max_commands = 1u << 24,
+        .max_depth = STREAM_MAX_DEPTH,
+        .memory_types = {local, KEEL_MEMORY_DEVICE_VISIBLE | host,
+                         limits->has_managed ? local | host : 0},
+        .dlpack = device->dlpack,
+    };
+    if (limits->has_shared) caps->bits |= KEEL_CAP_EXPORT_FD;
+    // Files and calls are done by the host in any case; pools by the vendor, if it has them.
+    caps->native = caps->bits & ~(uint32_t)(KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS);
+    if (!limits->has_pools || device->options.alloc_sync)
+        caps->native &= ~(uint32_t)KEEL_CAP_QUEUE_ALLOCA;
+}
+
+static keel_status_t device_init(stream_device_t *device)
+{
+    device->ops = ops_of(device);
+    device->base.ops = &device->ops;
+    snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
+    device->calls_last = &device->calls;
+    stream_helper_init(&device->keeper, "keel-keeper", device_keep, device);
+    stream_helper_init(&device->caller, "keel-caller", stream_device_call, device);
+    caps_fill(device);
+    KEEL_TRY(aio_create(&device->aio));
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = stream_builtins_load(device);
+    stream_leave(&entered);
+    return status;
+}
+
+keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *vendor,
+                                   const stream_limits_t *limits, const stream_options_t *options,
+                                   keel_device_t **device)
+{
+    stream_device_t *d = mem_zalloc(sizeof *d);
+    if (!d) {
+        api->close(vendor);
+        return status_no_memory();
+    }
+    d->api = api;
+    d->vendor = vendor;
+    d->limits = *limits;
+    d->options = *options;
+    d->generation = fork_generation();
+    keel_status_t status = device_init(d);
+    if (status) {
+        device_destroy(&d->base);
+        return status;
+    }
+    *device = &d->base;
+    return NULL;
+}
+
+// One of two words, as 0 or 1.
+static keel_status_t choice_parse(const char *key, const char *value, const char *words[2],
+                                  int *choice)
+{
+    *choice = strcmp(value, words[1]) == 0;
+    if (*choice || strcmp(value, words[0]) == 0) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be %s or %s", key, value,
+                      words[0], words[1]);
+}
+
+bool stream_option_parse(const char *key, const char *value, stream_options_t *options,
+                         keel_status_t *status)
+{
+    int choice = 0;
+    if (strcmp(key, "commands") == 0) {
+        *status = choice_parse(key, value, (const char *[]){"graph", "stream"}, &choice);
+        options->commands = choice ? STREAM_COMMANDS_STREAM : STREAM_COMMANDS_GRAPH;
+    } else if (strcmp(key, "alloc") == 0) {
+        *status = choice_parse(key, value, (const char *[]){"async", "sync"}, &choice);
+        options->alloc_sync = choice;
+    } else if (strcmp(key, "serial") == 0) {
+        *status = choice_parse(key, value, (const char *[]){"0", "1"}, &choice);
+        options->serial = choice;
+    } else {
+        return false;
+    }
+    return true;
+}

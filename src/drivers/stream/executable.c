@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+#include "executable/image.h"
+#include "executable/unpack.h"
+
+typedef struct stream_executable_t {
+    keel_executable_t base;
+    stream_device_t *device;  // borrowed
+    stream_module_t module;   // owned
+    stream_kernel_t *kernels; // owned, as the rest
+    keel_entry_info_t *entries;
+    keel_binding_info_t *infos;
+    const keel_binding_info_t **bindings;
+    void **kernel_pointers;
+    char *names;
+} stream_executable_t;
+
+uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target)
+{
+    return stream_device(device)->api->image_rank(stream_device(device)->vendor, kind, target);
+}
+
+static bool tables_alloc(stream_executable_t *e, uint32_t count, size_t bindings, size_t names)
+{
+    e->kernels = mem_zalloc(count * sizeof *e->kernels);
+    e->entries = mem_zalloc(count * sizeof *e->entries);
+    e->infos = mem_zalloc(bindings * sizeof *e->infos);
+    e->bindings = mem_zalloc(count * sizeof *e->bindings);
+    e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
+    e->names = mem_alloc(names);
+    e->base.entries = e->entries;
+    e->base.bindings = e->bindings;
+    e->base.kernels = e->kernel_pointers;
+    return e->kernels && e->entries && e->infos && e->bindings && e->kernel_pointers && e->names;
+}
+
+static const char *name_copy(char **at, const char *name)
+{
+    size_t size = strlen(name) + 1;
+    char *copy = memcpy(*at, name, size);
+    *at += size;
+    return copy;
+}
+
+// What the container says; its strings go away, so they are copied.
+static keel_status_t entries_copy(stream_executable_t *e, const keel_image_entry_t *entries,
+                                  uint32_t count)
+{
+    size_t bindings = 0, names = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        names += strlen(entries[i].info.name) + 1;
+        for (uint32_t j = 0; j < entries[i].info.bindings; j++, bindings++)
+            names += strlen(entries[i].bindings[j].name) + 1;
+    }
+    if (!tables_alloc(e, count, bindings, names)) return status_no_memory();
+    keel_binding_info_t *info = e->infos;
+    char *at = e->names;
+    for (uint32_t i = 0; i < count; i++) {
+        e->entries[i] = entries[i].info;
+        e->entries[i].name = name_copy(&at, entries[i].info.name);
+        e->bindings[i] = info;
+        for (uint32_t j = 0; j < entries[i].info.bindings; j++, info++) {
+            *info = entries[i].bindings[j];
+            info->name = name_copy(&at, info->name);
+        }
+        e->kernels[i].abi = entries[i].abi;
+        e->entries[i].fixed_size |= entries[i].abi != KEEL_ABI_RAW; // it is in the code
+    }
+    e->base.entry_count = count;
+    return NULL;
+}
+
+static bool is_said(uint32_t number)
+{
+    return number != IMAGE_UNSAID;
+}
+
+// An image that came alone: its kernels were made elsewhere and take blocks of their own.
+static keel_status_t entries_take(stream_executable_t *e, const image_info_t *info)
+{
+    size_t names = 1;
+    for (uint32_t i = 0; i < info->entry_count; i++) names += strlen(info->entries[i].name) + 1;
+    if (!tables_alloc(e, info->entry_count, 0, names)) return status_no_memory();
+    char *at = e->names;
+    for (uint32_t i = 0; i < info->entry_count; i++) {
+        const image_entry_t *entry = &info->entries[i];
+        const uint32_t *size = entry->group_size;
+        e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name)};
+        for (int d = 0; d < 3; d++)
+            e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
+        e->entries[i].fixed_size = is_said(size[0]);
+        e->kernels[i].abi = KEEL_ABI_RAW;
+    }
+    e->base.entry_count = info->entry_count;
+    return NULL;
+}
+
+// The member of a collection that the vendor will choose, or one as good to read names from.
+static const image_member_t *member_choose(stream_executable_t *e, const image_info_t *info)
+{
+    const image_member_t *best = NULL;
+    uint32_t highest = 0;
+    for (uint32_t i = 0; i < info->member_count; i++) {
+        const image_member_t *member = &info->members[i];
+        uint32_t rank = stream_executable_rank(&e->device->base, (keel_image_kind_t)member->kind,
+                                               member->target);
+        if (rank <= highest) continue;
+        highest = rank;
+        best = member;
+    }
+    return best;
+}
+
+static keel_status_t entries_of_member(stream_executable_t *e, const image_info_t *info)
+{
+    const image_member_t *member = member_choose(e, info);
+    if (!member)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "none of its %u images is for %s", info->member_count,
+                          e->device->limits.target);
+    enum { MOST = 1 << 30 };
+    void *bytes = NULL;
+    image_info_t inner = {0};
+    KEEL_TRY(image_unpack(member, MOST, &bytes));
+    keel_status_t status = image_read(bytes, member->unpacked, &inner);
+    if (!status) status = entries_take(e, &inner);
+    image_info_finish(&inner);
+    mem_free(bytes);
+    return status;
+}
+
+static keel_status_t entries_read(stream_executable_t *e, const keel_image_t *image)
+{
+    if (image->entries) return entries_copy(e, image->entries, image->entry_count);
+    image_info_t info;
+    if (image_recognise(image->data, image->size) == IMAGE_UNKNOWN)
+        return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
+    KEEL_TRY(image_read(image->data, image->size, &info));
+    keel_status_t status;
+    if (info.member_count)
+        status = entries_of_member(e, &info);
+    else if (stream_executable_rank(&e->device->base, (keel_image_kind_t)info.kind, info.target))
+        status = entries_take(e, &info);
+    else
+        status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",
+                            image_kind_name(info.kind), info.target, e->device->limits.target);
+    image_info_finish(&info);
+    return status;
+}
+
+// The other form of a kernel, which walks over its grid.
+static keel_status_t walk_find(stream_executable_t *e, const char *name, stream_kernel_t *kernel)
+{
+    char walk[512];
+    size_t length = strlen(name);
+    if (length + sizeof "$walk" > sizeof walk)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of entry point '%.64s...' is too long", name);
+    memcpy(walk, name, length);
+    memcpy(walk + length, "$walk", sizeof "$walk");
+    stream_function_info_t info;
+    return e->device->api->module_function(e->device->vendor, e->module, walk, &kernel->walk,
+                                           &info);
+}
+
+static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
+{
+    const stream_api_t *api = e->device->api;
+    stream_vendor_t *vendor = e->device->vendor;
+    stream_kernel_t *kernel = &e->kernels[index];
+    keel_entry_info_t *entry = &e->entries[index];
+    stream_function_info_t info = {0};
+    KEEL_TRY(api->module_function(vendor, e->module, entry->name, &kernel->function, &info));
+    if (kernel->abi != KEEL_ABI_RAW) KEEL_TRY(walk_find(e, entry->name, kernel));
+    // What a dispatch adds to what the entry point says is dynamic; for kernels made elsewhere the
+    // vendor knows what it says.
+    if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = info.local_memory;
+    kernel->local_memory = entry->local_memory;
+    uint32_t most = e->device->limits.max_local_memory;
+    if (info.local_memory < most) {
+        KEEL_TRY(api->function_allow(vendor, kernel->function, most - info.local_memory));
+        if (kernel->walk)
+            KEEL_TRY(api->function_allow(vendor, kernel->walk, most - info.local_memory));
+    }
+    e->kernel_pointers[index] = kernel;
+    return NULL;
+}
+
+// Text must end in a zero byte.
+static keel_status_t module_load(stream_executable_t *e, const keel_image_t *image)
+{
+    char *data = mem_alloc(image->size + 1);
+    if (!data) return status_no_memory();
+    memcpy(data, image->data, image->size);
+    data[image->size] = 0;
+    keel_status_t status = e->device->api->module_load(e->device->vendor, data, &e->module);
+    mem_free(data);
+    return status;
+}
+
+static keel_status_t executable_init(stream_executable_t *e, const keel_image_t *image)
+{
+    KEEL_TRY(entries_read(e, image));
+    KEEL_TRY(module_load(e, image));
+    for (uint32_t i = 0; i < e->base.entry_count; i++) KEEL_TRY(kernel_load(e, i));
+    return NULL;
+}
+
+keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *image,
+                                     keel_executable_t **executable)
+{
+    stream_device_t *device = stream_device(base);
+    stream_executable_t *e = mem_zalloc(sizeof *e);
+    if (!e) return status_no_memory();
+    e->device = device;
+    stream_entered_t entered;
+    keel_status_t status;
+    if (stream_enter(device, &entered)) {
+        status = executable_init(e, image);
+        stream_leave(&entered);
+    } else {
+        status = stream_device_lost(device);
+    }
+    if (status) {
+        stream_executable_unload(&e->base);
+        return stream_device_note(device, status);
+    }
+    *executable = &e->base;
+    return NULL;
+}
+
+void stream_executable_unload(keel_executable_t *executable)
+{
+    stream_executable_t *e = (stream_executable_t *)(void *)executable;
+    stream_entered_t entered;
+    if (e->module && stream_enter(e->device, &entered)) {
+        e->device->api->module_unload(e->device->vendor, e->module);
+        stream_leave(&entered);
+    }
+    mem_free(e->kernels);
+    mem_free(e->entries);
+    mem_free(e->infos);
+    mem_free(e->bindings);
+    mem_free(e->kernel_pointers);
+    mem_free(e->names);
+    mem_free(e);
+}
+
+keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
+                                       keel_external_t *where)
+{
+    stream_executable_t *e = (stream_executable_t *)(void *)executable;
+    stream_entered_t entered;
+    *where = (keel_external_t){.kind = KEEL_EXTERNAL_DEVICE};
+    if (!stream_enter(e->device, &entered)) return stream_device_lost(e->device);
+    keel_status_t status = e->device->api->module_global(e->device->vendor, e->module, name,
+                                                         &where->handle.device, &where->size);
+    stream_leave(&entered);
+    if (keel_status_code(status) == KEEL_NOT_FOUND)
+        status = keel_status_wrap(status, "'%s' has no global '%s'", executable->name, name);
+    return stream_device_note(e->device, status);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings on their way through a stream.
+#include "drivers/stream/graph.h"
+
+enum {
+    LONG = 1 << 17, // commands; what is that long is made into graphs by `prepare` alone
+    // What a stream cannot do by its order alone.
+    GRAPH_KINDS = 1u << KEEL_CMD_IF | 1u << KEEL_CMD_WHILE | 1u << KEEL_CMD_SWITCH,
+};
+
+// A graph is worth its making if it is used again; some things only a graph can do.
+static bool wants_graph(const stream_device_t *device, const keel_recording_t *recording)
+{
+    if (!recording->commands->count) return false;
+    if (recording->commands->kinds & GRAPH_KINDS || stream_graph_is_needed(recording)) return true;
+    if (device->options.serial) return false;
+    if (device->options.commands != STREAM_COMMANDS_CHOSEN)
+        return device->options.commands == STREAM_COMMANDS_GRAPH;
+    return !recording->options.one_shot &&
+           (recording->commands->count < LONG || atomic_load(&recording->prepared));
+}
+
+keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
+{
+    stream_device_t *device = stream_device(run->base.queue->device);
+    if (!run->inner && wants_graph(device, c->recording)) return stream_graph_run(run, c);
+    const keel_commands_t *commands = c->recording->commands;
+    const keel_command_t *end = keel_commands_end(commands);
+    if (!run->inner) run->inner = keel_commands_first(commands);
+    for (; run->inner != end; run->inner = keel_command_next(run->inner)) {
+        *more = stream_queue_is_full(stream_queue(run->base.queue));
+        if (*more) return NULL;
+        keel_status_t status = stream_issue(run, c, run->inner);
+        if (status) return stream_run_blame(run, c, run->inner, status);
+    }
+    run->inner = NULL;
+    return NULL;
+}
+
+keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue)
+{
+    stream_device_t *device = stream_device(queue->device);
+    if (!wants_graph(device, recording) && recording->commands->count < LONG) return NULL;
+    return stream_graph_prepare(recording, stream_queue(queue));
+}

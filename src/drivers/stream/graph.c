@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "drivers/stream/graph.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+
+// What a recording is prepared to.
+struct stream_recorded_t {
+    lock_t lock;                 // for the list
+    graph_instance_t *instances; // owned
+};
+
+bool stream_graph_is_needed(const keel_recording_t *recording)
+{
+    const keel_commands_t *commands = recording->commands;
+    const keel_command_t *end = keel_commands_end(commands);
+    if (!(commands->kinds >> KEEL_CMD_DISPATCH & 1)) return false;
+    const keel_command_t *c = keel_commands_first(commands);
+    while (c != end && !graph_is_updatable(c)) c = keel_command_next(c);
+    return c != end;
+}
+
+static void instance_destroy(graph_instance_t *instance)
+{
+    stream_entered_t entered;
+    graph_unbuild(instance);
+    if (instance->memory && stream_enter(instance->device, &entered)) {
+        instance->device->api->free(instance->device->vendor, instance->memory);
+        stream_leave(&entered);
+    }
+    stream_blocks_destroy(instance->device, instance->updates);
+    mem_free(instance->pieces);
+    mem_free(instance->nodes);
+    mem_free(instance->slots);
+    mem_free(instance->late);
+    mem_free(instance->buffers);
+    mem_free(instance);
+}
+
+void stream_recording_discard(keel_recording_t *recording)
+{
+    stream_recorded_t *recorded = atomic_load(&recording->prepared);
+    while (recorded->instances) {
+        graph_instance_t *instance = recorded->instances;
+        recorded->instances = instance->next;
+        instance_destroy(instance);
+    }
+    mem_free(recorded);
+}
+
+static keel_status_t recorded_of(keel_recording_t *recording, stream_recorded_t **recorded)
+{
+    // acquire: pairs with the exchange of whoever made it.
+    *recorded = atomic_load_explicit(&recording->prepared, memory_order_acquire);
+    if (*recorded) return NULL;
+    stream_recorded_t *made = mem_zalloc(sizeof *made);
+    void *none = NULL;
+    if (!made) return status_no_memory();
+    *recorded = made;
+    if (atomic_compare_exchange_strong(&recording->prepared, &none, made)) return NULL;
+    *recorded = none;
+    mem_free(made);
+    return NULL;
+}
+
+static graph_instance_t *instance_find(stream_recorded_t *recorded, const stream_queue_t *queue)
+{
+    lock_enter(&recorded->lock);
+    graph_instance_t *instance = recorded->instances;
+    while (instance && instance->queue != queue) instance = instance->next;
+    lock_leave(&recorded->lock);
+    return instance;
+}
+
+typedef struct late_t {
+    keel_buffer_t **buffers; // NULL: only counts
+    uint32_t count;
+} late_t;
+
+static void ref_note_late(void *user, const keel_ref_t *ref)
+{
+    late_t *late = user;
+    if (!ref->buffer || !ref->buffer->root->pool) return;
+    if (late->buffers) late->buffers[late->count] = ref->buffer->root;
+    late->count++;
+}
+
+static void late_collect(const keel_commands_t *commands, late_t *late)
+{
+    const keel_command_t *end = keel_commands_end(commands);
+    for (const keel_command_t *c = keel_commands_first(commands); c != end;
+         c = keel_command_next(c))
+        graph_refs(c, ref_note_late, late);
+}
+
+// What the nodes work on, to be compared with the next time.
+static keel_status_t instance_note_refs(graph_instance_t *instance)
+{
+    const keel_recording_t *recording = instance->recording;
+    late_t late = {0};
+    late_collect(recording->commands, &late);
+    instance->slots = mem_zalloc(recording->options.slots * sizeof *instance->slots);
+    instance->late = mem_zalloc(late.count * sizeof *instance->late);
+    instance->buffers = mem_zalloc(late.count * sizeof *instance->buffers);
+    if (!instance->slots || !instance->late || !instance->buffers) return status_no_memory();
+    late = (late_t){.buffers = instance->buffers};
+    late_collect(recording->commands, &late);
+    instance->late_count = late.count;
+    return NULL;
+}
+
+static keel_status_t instance_create(keel_recording_t *recording, const stream_queue_t *queue,
+                                     graph_instance_t **made)
+{
+    graph_instance_t *instance = mem_zalloc(sizeof *instance);
+    if (!instance) return status_no_memory();
+    instance->recording = recording;
+    instance->device = stream_device(recording->device);
+    instance->queue = queue;
+    const stream_api_t *api = instance->device->api;
+    keel_status_t status = instance_note_refs(instance);
+    if (!status) status = api->alloc(instance->device->vendor, GRAPH_MEMORY, &instance->memory);
+    if (status)
+        instance_destroy(instance);
+    else
+        *made = instance;
+    return status;
+}
+
+// Lists it, unless there is one for the queue by now, which is then taken instead.
+static graph_instance_t *instance_publish(stream_recorded_t *recorded, graph_instance_t *instance)
+{
+    lock_enter(&recorded->lock);
+    graph_instance_t *other = recorded->instances;
+    while (other && other->queue != instance->queue) other = other->next;
+    if (!other) {
+        instance->next = recorded->instances;
+        recorded->instances = instance;
+    }
+    lock_leave(&recorded->lock);
+    if (!other) return instance;
+    instance_destroy(instance);
+    return other;
+}
+
+// Notes where everything lies; true if that is where it was.
+static bool instance_compare(graph_instance_t *instance, const stream_context_t *context);
+
+// Makes an instance for what the context says. *culprit: the command that an error is about.
+static keel_status_t instance_make(keel_recording_t *recording, const stream_queue_t *queue,
+                                   const stream_context_t *context, graph_instance_t **made,
+                                   const keel_command_t **culprit)
+{
+    graph_instance_t *instance = NULL;
+    KEEL_TRY(instance_create(recording, queue, &instance));
+    stream_context_t own = *context;
+    if (own.anywhere) own.anywhere = instance->memory + GRAPH_ANYWHERE;
+    keel_status_t status = graph_build(instance, &own);
+    if (status) {
+        *culprit = instance->culprit;
+        instance_destroy(instance);
+        return status;
+    }
+    instance->stale = own.anywhere;
+    if (!own.anywhere) instance_compare(instance, &own);
+    *made = instance;
+    return NULL;
+}
+
+// Nobody else has it yet. Work of other streams does not come after the upload by itself.
+static keel_status_t instance_upload(graph_instance_t *instance)
+{
+    const stream_device_t *device = instance->device;
+    for (uint32_t i = 0; i < instance->piece_count; i++)
+        KEEL_TRY(device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side));
+    return device->api->stream_drain(device->vendor, device->side);
+}
+
+static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
+{
+    stream_context_t context = {.device = stream_device(queue->base.device), .anywhere = 1};
+    stream_recorded_t *recorded;
+    graph_instance_t *instance;
+    const keel_command_t *culprit;
+    KEEL_TRY(recorded_of(recording, &recorded));
+    if (instance_find(recorded, queue)) return NULL;
+    KEEL_TRY(instance_make(recording, queue, &context, &instance, &culprit));
+    keel_status_t status = instance_upload(instance);
+    if (status)
+        instance_destroy(instance);
+    else
+        instance_publish(recorded, instance);
+    return status;
+}
+
+keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *queue)
+{
+    stream_device_t *device = stream_device(queue->base.device);
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = prepare(recording, queue);
+    stream_leave(&entered);
+    return stream_device_note(device, status);
+}
+
+// Whether anything lies elsewhere than it did. Notes where it lies now.
+static bool instance_compare(graph_instance_t *instance, const stream_context_t *context)
+{
+    bool same = !instance->stale;
+    for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
+        stream_span_t span;
+        keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
+        if (!context->table[i].buffer) continue; // nothing uses it
+        // What has no memory is found out, and said, where it is used.
+        keel_status_t status = stream_ref_resolve(context, &whole, &span);
+        if (status) span = (stream_span_t){0, 0};
+        keel_status_release(status);
+        bool changed = span.address != instance->slots[i].address ||
+                       span.length != instance->slots[i].length || !span.address;
+        same &= !changed;
+        instance->slots[i] = span;
+    }
+    for (uint32_t i = 0; i < instance->late_count; i++) {
+        // relaxed: the alloca was issued before us.
+        uint64_t address =
+            atomic_load_explicit(&instance->buffers[i]->address, memory_order_relaxed);
+        same &= address == instance->late[i] && address;
+        instance->late[i] = address;
+    }
+    return same;
+}
+
+typedef enum change_t {
+    CHANGE_DONE,
+    CHANGE_REFUSED, // the vendor cannot: make it anew
+} change_t;
+
+static keel_status_t nodes_change(graph_instance_t *instance, const stream_context_t *context,
+                                  change_t *change)
+{
+    graph_work_t work;
+    *change = CHANGE_DONE;
+    for (uint32_t i = 0; i < instance->node_count; i++) {
+        graph_node_t *node = &instance->nodes[i];
+        if (!node->changes) continue;
+        instance->culprit = node->command;
+        KEEL_TRY(graph_work_make(instance, context, node, &work));
+        keel_status_t status = NULL;
+        bool fits = work.kind == node->kind;
+        if (fits) status = graph_work_set(instance, node, &work);
+        if (fits && !status) continue;
+        if (keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+        keel_status_release(status);
+        *change = CHANGE_REFUSED;
+        return NULL;
+    }
+    return NULL;
+}
+
+static keel_status_t instance_adapt(graph_instance_t *instance, const stream_context_t *context)
+{
+    if (instance_compare(instance, context)) return NULL;
+    instance->stale = true; // until all is well
+    change_t change;
+    KEEL_TRY(nodes_change(instance, context, &change));
+    if (change == CHANGE_REFUSED) {
+        graph_unbuild(instance);
+        KEEL_TRY(graph_build(instance, context));
+    }
+    instance->stale = false;
+    return NULL;
+}
+
+// What the device finds out during this run is for this run alone.
+static keel_status_t report_clear(graph_instance_t *instance, stream_queue_t *queue)
+{
+    stream_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
+    return instance->device->api->fill(instance->device->vendor, queue->stream, &fill);
+}
+
+static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c,
+                                  graph_instance_t *instance)
+{
+    stream_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
+    KEEL_TRY(stream_run_report(run, c, &copy.target));
+    return instance->device->api->copy(instance->device->vendor,
+                                       stream_queue(run->base.queue)->stream, &copy);
+}
+
+static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c,
+                                  graph_instance_t *instance)
+{
+    stream_device_t *device = instance->device;
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    run->issued = true;
+    if (instance->fresh)
+        for (uint32_t i = 0; i < instance->piece_count; i++)
+            KEEL_TRY(
+                device->api->exec_upload(device->vendor, instance->pieces[i].exec, queue->stream));
+    instance->fresh = false;
+    if (instance->reports) KEEL_TRY(report_clear(instance, queue));
+    for (uint32_t i = 0; i < instance->piece_count; i++) {
+        stream_queue_count(queue, 1);
+        KEEL_TRY(device->api->exec_run(device->vendor, instance->pieces[i].exec, queue->stream));
+    }
+    return instance->reports ? report_fetch(run, c, instance) : NULL;
+}
+
+// The queue's instance, made for and changed to what the context says.
+static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *queue,
+                                  const stream_context_t *context, graph_instance_t **got,
+                                  const keel_command_t **culprit)
+{
+    stream_recorded_t *recorded;
+    KEEL_TRY(recorded_of(recording, &recorded));
+    graph_instance_t *instance = instance_find(recorded, queue);
+    if (!instance) {
+        KEEL_TRY(instance_make(recording, queue, context, &instance, culprit));
+        instance = instance_publish(recorded, instance);
+    }
+    *got = instance;
+    keel_status_t status = instance_adapt(instance, context);
+    if (status) *culprit = instance->culprit;
+    return status;
+}
+
+keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c)
+{
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_device_t *device = stream_device(queue->base.device);
+    stream_context_t context = {.device = device, .table = c->bindings};
+    graph_instance_t *instance;
+    const keel_command_t *culprit = NULL;
+    keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
+    if (!status) status = instance_run(run, c, instance);
+    if (!status) return NULL;
+    status = stream_device_note(device, status);
+    return culprit ? stream_run_blame(run, c, culprit, status)
+                   : stream_run_blame(run, NULL, &c->head, status);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings as graphs.
+//
+// A recording has one instance per queue it is executed on. An instance is one graph, or several in
+// a row for a very long recording, with a node for each command that works; commands between
+// barriers lie side by side. What a node works on may change from one execution to the next, by the
+// binding table or by late allocations: the nodes that it touches are changed then, and if the
+// vendor refuses that, the graphs are made anew.
+//
+// graph.c keeps instances and runs them, graph_build.c makes their graphs, graph_work.c knows what
+// each node does.
+#ifndef KEEL_SRC_DRIVERS_STREAM_GRAPH_H_
+#define KEEL_SRC_DRIVERS_STREAM_GRAPH_H_
+
+#include "drivers/stream/stream.h"
+
+typedef enum graph_role_t {
+    GRAPH_COMMAND, // what the command says
+    GRAPH_COUNTS,  // looks at the grid of a dispatch
+    GRAPH_GRID,    // gives a dispatch its grid
+    GRAPH_BRANCH,  // sets the condition of a block
+} graph_role_t;
+
+typedef enum graph_kind_t {
+    GRAPH_NOTHING, // no bytes, no groups
+    GRAPH_LAUNCH,
+    GRAPH_COPY,
+    GRAPH_FILL,
+} graph_kind_t;
+
+// What a branch's node sets, and by what.
+typedef struct graph_branch_t {
+    uint64_t condition;
+    uint32_t match;
+    bool differs, first, loop;
+} graph_branch_t;
+
+typedef struct graph_node_t {
+    const keel_command_t *command;
+    uint32_t number; // of the command, from 1
+    uint8_t role;    // graph_role_t
+    uint8_t kind;    // graph_kind_t
+    bool changes;    // works on slots or late allocations
+    uint16_t piece;
+    stream_node_t node;
+    union {
+        graph_branch_t branch;
+        uint64_t updatable; // GRAPH_GRID: the launch
+        uint64_t staging;   // updates: where the bytes are
+    } extra;
+} graph_node_t;
+
+typedef struct graph_piece_t {
+    stream_graph_t graph;
+    stream_exec_t exec;
+} graph_piece_t;
+
+typedef struct graph_instance_t {
+    struct graph_instance_t *next;
+    keel_recording_t *recording; // borrowed: it owns the instance
+    stream_device_t *device;     // borrowed
+    const stream_queue_t *queue; // whose it is; not looked into
+    graph_piece_t *pieces;
+    uint32_t piece_count, piece_capacity;
+    graph_node_t *nodes;
+    uint32_t node_count, node_capacity;
+    stream_span_t *slots;    // [slots] what the nodes work on now
+    uint64_t *late;          // [late_count] and where the late allocations were
+    keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
+    uint32_t late_count;
+    bool stale;              // all nodes are to be changed
+    bool fresh;              // has launches that the device changes, and is to be uploaded first
+    uint64_t memory;         // of the device: report, anywhere, rounds of loops
+    stream_block_t *updates; // the bytes of updates
+    bool reports;            // has nodes that may find something out
+    const keel_command_t *culprit; // of the last error in building or changing
+} graph_instance_t;
+
+// In the instance's memory.
+enum {
+    GRAPH_REPORT = 0,  // 4 u32
+    GRAPH_ROUNDS = 64, // u32 per depth of loops
+    GRAPH_ANYWHERE = 256,
+    GRAPH_MEMORY = GRAPH_ANYWHERE + STREAM_ANYWHERE,
+};
+
+// graph.c
+bool stream_graph_is_needed(const keel_recording_t *recording); // a stream cannot do it
+keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c);
+keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *queue);
+
+// graph_build.c
+// Makes the graphs of an instance, for what the context says. Errors name the command.
+keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *context);
+void graph_unbuild(graph_instance_t *instance); // also half-made ones
+
+// graph_work.c
+typedef struct graph_work_t {
+    graph_kind_t kind;
+    stream_launch_t launch;
+    stream_copy_t copy;
+    stream_fill_t fill;
+    union {
+        stream_fill_args_t fill;
+        stream_counts_args_t counts;
+        stream_grid_args_t grid;
+        stream_branch_args_t branch;
+        stream_timestamp_args_t timestamp;
+    } own;
+    stream_arguments_t arguments;
+} graph_work_t;
+keel_status_t graph_work_make(const graph_instance_t *instance, const stream_context_t *context,
+                              const graph_node_t *node, graph_work_t *work);
+keel_status_t graph_work_add(const graph_instance_t *instance, const stream_place_t *place,
+                             const graph_work_t *work, stream_node_t *node);
+keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_t *node,
+                             const graph_work_t *work);
+// Calls `fn` for each reference to memory of a command that works.
+typedef void (*graph_ref_fn)(void *user, const keel_ref_t *ref);
+void graph_refs(const keel_command_t *command, graph_ref_fn fn, void *user);
+// Whether a dispatch takes its grid from memory and cannot read it by itself.
+bool graph_is_updatable(const keel_command_t *command);
+
+#endif

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes graphs of commands.
+//
+// What is open has been added since the last barrier; the gate is what all of that comes after. A
+// barrier joins the open nodes into the new gate: n edges in, and one out to each that follows. A
+// block is a node with a graph of its own inside, behind nodes that look at the value and set the
+// block's condition.
+#include <stddef.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/graph.h"
+
+enum { PIECE_NODES = 8192 }; // after which a recording goes on in another graph
+
+typedef struct nodes_t {
+    stream_node_t *items; // owned
+    uint32_t count, capacity;
+} nodes_t;
+
+typedef struct gate_t {
+    uint32_t event;
+    stream_node_t node; // NULL: nothing came before its set
+} gate_t;
+
+typedef struct builder_t {
+    graph_instance_t *instance;
+    const stream_context_t *context;
+    const keel_commands_t *commands;
+    stream_graph_t graph;
+    nodes_t gate, open;
+    gate_t *events; // owned
+    uint32_t event_count, event_capacity;
+    uint32_t number; // of the command at hand, from 1
+    bool nested;     // in a block
+} builder_t;
+
+static keel_status_t build_range(builder_t *b, const keel_command_t *from,
+                                 const keel_command_t *to);
+
+static keel_status_t nodes_add(nodes_t *nodes, stream_node_t node)
+{
+    if (nodes->count == nodes->capacity) {
+        uint32_t capacity = nodes->capacity ? nodes->capacity * 2 : 8;
+        stream_node_t *items = mem_resize(nodes->items, capacity * sizeof *items);
+        if (!items) return status_no_memory();
+        nodes->items = items;
+        nodes->capacity = capacity;
+    }
+    nodes->items[nodes->count++] = node;
+    return NULL;
+}
+
+static void builder_finish(builder_t *b)
+{
+    mem_free(b->gate.items);
+    mem_free(b->open.items);
+    mem_free(b->events);
+}
+
+static stream_place_t place_of(const builder_t *b, const nodes_t *after)
+{
+    return (stream_place_t){b->graph, after->items, after->count};
+}
+
+// One node behind all of these: itself if there is but one, NULL if there is none.
+static keel_status_t nodes_join(builder_t *b, const nodes_t *nodes, stream_node_t *join)
+{
+    const stream_device_t *device = b->instance->device;
+    *join = nodes->count ? nodes->items[0] : NULL;
+    if (nodes->count < 2) return NULL;
+    stream_place_t place = place_of(b, nodes);
+    return device->api->graph_join(device->vendor, &place, join);
+}
+
+static keel_status_t gate_set(builder_t *b, stream_node_t node)
+{
+    b->gate.count = b->open.count = 0;
+    return node ? nodes_add(&b->gate, node) : NULL;
+}
+
+static keel_status_t barrier(builder_t *b)
+{
+    stream_node_t join;
+    if (!b->open.count) return NULL;
+    KEEL_TRY(nodes_join(b, &b->open, &join));
+    return gate_set(b, join);
+}
+
+static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph_role_t role)
+{
+    graph_instance_t *instance = b->instance;
+    if (instance->node_count == instance->node_capacity) {
+        uint32_t capacity = instance->node_capacity ? instance->node_capacity * 2 : 64;
+        graph_node_t *nodes = mem_resize(instance->nodes, capacity * sizeof *nodes);
+        if (!nodes) return NULL;
+        instance->nodes = nodes;
+        instance->node_capacity = capacity;
+    }
+    graph_node_t *node = &instance->nodes[instance->node_count++];
+    *node = (graph_node_t){
+        .command = command,
+        .number = b->number,
+        .role = (uint8_t)role,
+        .piece = (uint16_t)(instance->piece_count - 1),
+    };
+    return node;
+}
+
+static void ref_note_change(void *user, const keel_ref_t *ref)
+{
+    graph_node_t *node = user;
+    node->changes |= !ref->buffer || ref->buffer->root->pool;
+}
+
+// Adds the node behind `after`.
+static keel_status_t node_add(builder_t *b, graph_node_t *node, const nodes_t *after)
+{
+    graph_work_t work;
+    graph_refs(node->command, ref_note_change, node);
+    KEEL_TRY(graph_work_make(b->instance, b->context, node, &work));
+    stream_place_t place = place_of(b, after);
+    node->kind = (uint8_t)work.kind;
+    return graph_work_add(b->instance, &place, &work, &node->node);
+}
+
+// A dispatch whose grid only the device knows, and which cannot look for itself: a node in front
+// of it gives it its grid.
+static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
+{
+    const stream_device_t *device = b->instance->device;
+    uint64_t handle;
+    graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
+    if (!node) return status_no_memory();
+    KEEL_TRY(node_add(b, node, &b->gate));
+    stream_node_t launch = node->node;
+    KEEL_TRY(device->api->graph_updatable(device->vendor, launch, &handle));
+    graph_node_t *setter = node_new(b, c, GRAPH_GRID);
+    if (!setter) return status_no_memory();
+    setter->extra.updatable = handle;
+    KEEL_TRY(node_add(b, setter, &b->gate));
+    KEEL_TRY(device->api->graph_order(device->vendor, b->graph, setter->node, launch));
+    b->instance->reports = b->instance->fresh = true;
+    return nodes_add(&b->open, launch);
+}
+
+// Beside a dispatch that reads its grid by itself: somebody has to say if that is too large.
+static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
+{
+    graph_node_t *node = node_new(b, c, GRAPH_COUNTS);
+    if (!node) return status_no_memory();
+    KEEL_TRY(node_add(b, node, &b->gate));
+    b->instance->reports = true;
+    return nodes_add(&b->open, node->node);
+}
+
+static keel_status_t add_command(builder_t *b, const keel_command_t *c)
+{
+    const keel_cmd_dispatch_t *dispatch = (const keel_cmd_dispatch_t *)(const void *)c;
+    if (graph_is_updatable(c)) return add_updatable(b, c);
+    if (c->kind == KEEL_CMD_DISPATCH && dispatch->counts_kind != KEEL_COUNTS_DIRECT)
+        KEEL_TRY(add_counts(b, c));
+    graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
+    if (!node) return status_no_memory();
+    if (c->kind == KEEL_CMD_UPDATE) {
+        const unsigned char *data = ((const keel_cmd_update_t *)(const void *)c)->data;
+        const unsigned char *start = b->commands->data;
+        node->extra.staging = b->instance->updates->address + (uint64_t)(data - start);
+    }
+    KEEL_TRY(node_add(b, node, &b->gate));
+    return node->node ? nodes_add(&b->open, node->node) : NULL;
+}
+
+static keel_status_t event_set(builder_t *b, uint32_t event)
+{
+    if (b->event_count == b->event_capacity) {
+        uint32_t capacity = b->event_capacity ? b->event_capacity * 2 : 4;
+        gate_t *events = mem_resize(b->events, capacity * sizeof *events);
+        if (!events) return status_no_memory();
+        b->events = events;
+        b->event_capacity = capacity;
+    }
+    gate_t *gate = &b->events[b->event_count++];
+    gate->event = event;
+    return nodes_join(b, b->open.count ? &b->open : &b->gate, &gate->node);
+}
+
+static keel_status_t event_wait(builder_t *b, uint32_t event)
+{
+    for (uint32_t i = 0; i < b->event_count; i++) {
+        if (b->events[i].event != event || !b->events[i].node) continue;
+        for (uint32_t j = 0; j < b->gate.count; j++)
+            if (b->gate.items[j] == b->events[i].node) return NULL;
+        return nodes_add(&b->gate, b->events[i].node);
+    }
+    return NULL;
+}
+
+// Adds the node that sets a block's condition, behind the gate.
+static keel_status_t add_setter(builder_t *b, const keel_command_t *c, graph_branch_t branch,
+                                nodes_t *setters)
+{
+    graph_node_t *node = node_new(b, c, GRAPH_BRANCH);
+    if (!node) return status_no_memory();
+    node->extra.branch = branch;
+    KEEL_TRY(node_add(b, node, &b->gate));
+    const keel_cmd_branch_t *command = (const keel_cmd_branch_t *)(const void *)c;
+    b->instance->reports |= branch.loop && command->max_iterations;
+    return nodes_add(setters, node->node);
+}
+
+// One way through a block.
+typedef struct way_t {
+    graph_branch_t branch;
+    const keel_command_t *from, *to;
+    uint32_t number; // of the first command
+} way_t;
+
+static keel_status_t body_build(builder_t *b, const keel_command_t *c, const way_t *way,
+                                stream_graph_t body)
+{
+    builder_t inner = {
+        .instance = b->instance,
+        .context = b->context,
+        .commands = b->commands,
+        .graph = body,
+        .number = way->number,
+        .nested = true,
+    };
+    keel_status_t status = build_range(&inner, way->from, way->to);
+    if (!status) status = barrier(&inner);
+    if (!status && way->branch.loop) { // and once more?
+        nodes_t setters = {0};
+        graph_branch_t again = way->branch;
+        again.first = false;
+        inner.number = b->number;
+        status = add_setter(&inner, c, again, &setters);
+        mem_free(setters.items);
+    }
+    builder_finish(&inner);
+    return status;
+}
+
+// Adds the ways of a block: all conditions are set before any of them is taken, and all meet in
+// the new gate.
+static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways, uint32_t count)
+{
+    const stream_device_t *device = b->instance->device;
+    nodes_t setters = {0}, ends = {0};
+    stream_node_t join = NULL;
+    keel_status_t status = NULL;
+    for (uint32_t i = 0; !status && i < count; i++) {
+        status = device->api->graph_condition(device->vendor, b->graph, &ways[i].branch.condition);
+        if (!status) status = add_setter(b, c, ways[i].branch, &setters);
+    }
+    if (!status) status = nodes_join(b, &setters, &join);
+    if (!status) status = gate_set(b, join);
+    for (uint32_t i = 0; !status && i < count; i++) {
+        stream_node_t node;
+        stream_graph_t body;
+        stream_place_t place = place_of(b, &b->gate);
+        status = device->api->graph_branch(device->vendor, &place,
+                                           ways[i].branch.loop ? STREAM_WHILE : STREAM_IF,
+                                           ways[i].branch.condition, &node, &body);
+        if (!status) status = body_build(b, c, &ways[i], body);
+        if (!status) status = nodes_add(&ends, node);
+    }
+    if (!status) status = nodes_join(b, &ends, &join);
+    if (!status) status = gate_set(b, join);
+    mem_free(setters.items);
+    mem_free(ends.items);
+    return status;
+}
+
+static const keel_command_t *target_of(const builder_t *b, const keel_command_t *c)
+{
+    return keel_commands_at(b->commands, ((const keel_cmd_branch_t *)(const void *)c)->target);
+}
+
+// The command right before `to`, at or behind `from`, and the number of `to`.
+static const keel_command_t *before(const keel_command_t *from, const keel_command_t *to,
+                                    uint32_t *number)
+{
+    const keel_command_t *last = NULL;
+    for (; from != to; from = keel_command_next(from), ++*number) last = from;
+    return last;
+}
+
+// Whether the command leaves the block that ends at `end`, which jumps forwards do.
+static bool leaves(const builder_t *b, const keel_command_t *c)
+{
+    return c && c->kind == KEEL_CMD_JUMP && target_of(b, c) > c;
+}
+
+static keel_status_t add_if(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+{
+    const keel_command_t *body = keel_command_next(c), *target = target_of(b, c);
+    uint32_t number = b->number + 1;
+    const keel_command_t *last = before(body, target, &number);
+    way_t ways[2] = {
+        {.branch = {.differs = true}, .from = body, .to = target, .number = b->number + 1},
+        {.branch = {.differs = false}, .from = target, .to = target, .number = number},
+    };
+    *next = target;
+    if (!leaves(b, last)) return add_ways(b, c, ways, 1);
+    ways[0].to = last;
+    ways[1].to = *next = target_of(b, last);
+    return add_ways(b, c, ways, 2);
+}
+
+static keel_status_t add_while(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+{
+    const keel_command_t *body = keel_command_next(c);
+    uint32_t number = b->number + 1;
+    *next = target_of(b, c);
+    way_t way = {
+        .branch = {.differs = true, .loop = true, .first = true},
+        .from = body,
+        .to = before(body, *next, &number), // the jump back
+        .number = b->number + 1,
+    };
+    return add_ways(b, c, &way, 1);
+}
+
+static keel_status_t add_switch(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+{
+    const keel_command_t *end = target_of(b, c), *at = keel_command_next(c);
+    uint32_t number = b->number + 1, count = 0;
+    for (const keel_command_t *k = at; k != end && k->kind == KEEL_CMD_CASE; k = target_of(b, k))
+        count++;
+    *next = end;
+    if (!count) return NULL;
+    way_t *ways = mem_zalloc(count * sizeof *ways);
+    if (!ways) return status_no_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        const keel_command_t *then = target_of(b, at);
+        ways[i].branch.match = ((const keel_cmd_branch_t *)(const void *)at)->match;
+        ways[i].from = keel_command_next(at);
+        ways[i].number = number + 1;
+        const keel_command_t *last = before(at, then, &number);
+        ways[i].to = last != at && then != end && leaves(b, last) ? last : then;
+        at = then;
+    }
+    keel_status_t status = add_ways(b, c, ways, count);
+    mem_free(ways);
+    return status;
+}
+
+static keel_status_t add_block(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+{
+    KEEL_TRY(barrier(b));
+    if (c->kind == KEEL_CMD_IF) return add_if(b, c, next);
+    return c->kind == KEEL_CMD_WHILE ? add_while(b, c, next) : add_switch(b, c, next);
+}
+
+static keel_status_t piece_begin(builder_t *b)
+{
+    graph_instance_t *instance = b->instance;
+    if (instance->piece_count == instance->piece_capacity) {
+        uint32_t capacity = instance->piece_capacity ? instance->piece_capacity * 2 : 1;
+        graph_piece_t *pieces = mem_resize(instance->pieces, capacity * sizeof *pieces);
+        if (!pieces) return status_no_memory();
+        instance->pieces = pieces;
+        instance->piece_capacity = capacity;
+    }
+    graph_piece_t *piece = &instance->pieces[instance->piece_count];
+    *piece = (graph_piece_t){0};
+    KEEL_TRY(instance->device->api->graph_create(instance->device->vendor, &piece->graph));
+    instance->piece_count++;
+    b->graph = piece->graph;
+    b->gate.count = b->open.count = b->event_count = 0;
+    return NULL;
+}
+
+// Goes on in another graph if this one is long: at a barrier of the whole recording nothing else
+// is needed, for graphs of one stream follow each other.
+static keel_status_t piece_maybe_end(builder_t *b, uint32_t *first)
+{
+    if (b->nested || b->instance->node_count - *first < PIECE_NODES) return NULL;
+    *first = b->instance->node_count;
+    return piece_begin(b);
+}
+
+static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+{
+    const keel_cmd_event_t *event = (const keel_cmd_event_t *)(const void *)c;
+    switch ((keel_cmd_t)c->kind) {
+    case KEEL_CMD_BARRIER: return barrier(b);
+    case KEEL_CMD_EVENT_SET: return event_set(b, event->event);
+    case KEEL_CMD_EVENT_WAIT: return event_wait(b, event->event);
+    case KEEL_CMD_IF:
+    case KEEL_CMD_WHILE:
+    case KEEL_CMD_SWITCH: return add_block(b, c, next);
+    case KEEL_CMD_FILL:
+    case KEEL_CMD_UPDATE:
+    case KEEL_CMD_COPY:
+    case KEEL_CMD_DISPATCH:
+    case KEEL_CMD_TIMESTAMP: return add_command(b, c);
+    default: return NULL;
+    }
+}
+
+static keel_status_t build_range(builder_t *b, const keel_command_t *from, const keel_command_t *to)
+{
+    uint32_t first = b->instance->node_count;
+    for (const keel_command_t *c = from; c != to;) {
+        const keel_command_t *next = keel_command_next(c);
+        keel_status_t status = build_one(b, c, &next);
+        if (status) {
+            b->instance->culprit = c;
+            return status;
+        }
+        if (c->kind == KEEL_CMD_BARRIER) KEEL_TRY(piece_maybe_end(b, &first));
+        for (; c != next; c = keel_command_next(c)) b->number++;
+    }
+    return NULL;
+}
+
+static keel_status_t updates_stage(graph_instance_t *instance)
+{
+    const keel_commands_t *commands = instance->recording->commands;
+    if (!(commands->kinds >> KEEL_CMD_UPDATE & 1) || instance->updates) return NULL;
+    KEEL_TRY(stream_block_create(instance->device, commands->size, &instance->updates));
+    const keel_command_t *end = keel_commands_end(commands);
+    for (const keel_command_t *c = keel_commands_first(commands); c != end;
+         c = keel_command_next(c)) {
+        if (c->kind != KEEL_CMD_UPDATE) continue;
+        const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
+        uint64_t at = (uint64_t)(update->data - commands->data);
+        memcpy(instance->updates->data + at, update->data,
+               c->size - offsetof(keel_cmd_update_t, data));
+    }
+    return NULL;
+}
+
+keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *context)
+{
+    const stream_api_t *api = instance->device->api;
+    const keel_commands_t *commands = instance->recording->commands;
+    builder_t b = {.instance = instance, .context = context, .commands = commands, .number = 1};
+    keel_status_t status = updates_stage(instance);
+    if (!status) status = piece_begin(&b);
+    if (!status)
+        status = build_range(&b, keel_commands_first(commands), keel_commands_end(commands));
+    builder_finish(&b);
+    for (uint32_t i = 0; !status && i < instance->piece_count; i++)
+        status = api->graph_instantiate(instance->device->vendor, instance->pieces[i].graph,
+                                        &instance->pieces[i].exec);
+    return status;
+}
+
+void graph_unbuild(graph_instance_t *instance)
+{
+    const stream_api_t *api = instance->device->api;
+    stream_entered_t entered;
+    bool vendor = stream_enter(instance->device, &entered);
+    for (uint32_t i = 0; vendor && i < instance->piece_count; i++) {
+        graph_piece_t *piece = &instance->pieces[i];
+        if (piece->exec) api->exec_destroy(instance->device->vendor, piece->exec);
+        if (piece->graph) api->graph_destroy(instance->device->vendor, piece->graph);
+    }
+    if (vendor) stream_leave(&entered);
+    instance->piece_count = instance->node_count = 0;
+}

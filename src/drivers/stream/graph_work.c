@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each node of a graph does: for making it, and for changing it.
+#include "drivers/stream/graph.h"
+
+static bool is_indirect(const keel_command_t *command)
+{
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    return command->kind == KEEL_CMD_DISPATCH && c->counts_kind != KEEL_COUNTS_DIRECT;
+}
+
+bool graph_is_updatable(const keel_command_t *command)
+{
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    return is_indirect(command) && (c->raw || !((const stream_kernel_t *)c->kernel)->walk);
+}
+
+static void dispatch_refs(const keel_cmd_dispatch_t *c, graph_ref_fn fn, void *user)
+{
+    const keel_patch_t *patches =
+        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    for (uint16_t i = 0; i < c->binding_count; i++) fn(user, &c->bindings[i]);
+    for (uint16_t i = 0; i < c->patch_count; i++) fn(user, &patches[i].ref);
+    if (c->counts_kind != KEEL_COUNTS_DIRECT) fn(user, &c->counts);
+}
+
+void graph_refs(const keel_command_t *command, graph_ref_fn fn, void *user)
+{
+    const void *c = command;
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_DISPATCH: dispatch_refs(c, fn, user); break;
+    case KEEL_CMD_FILL: fn(user, &((const keel_cmd_fill_t *)c)->target); break;
+    case KEEL_CMD_UPDATE: fn(user, &((const keel_cmd_update_t *)c)->target); break;
+    case KEEL_CMD_TIMESTAMP: fn(user, &((const keel_cmd_timestamp_t *)c)->target); break;
+    case KEEL_CMD_COPY:
+        fn(user, &((const keel_cmd_copy_t *)c)->source);
+        fn(user, &((const keel_cmd_copy_t *)c)->target);
+        break;
+    case KEEL_CMD_IF:
+    case KEEL_CMD_WHILE:
+    case KEEL_CMD_SWITCH: fn(user, &((const keel_cmd_branch_t *)c)->value); break;
+    default: break;
+    }
+}
+
+static void work_builtin(const graph_instance_t *instance, graph_work_t *work,
+                         stream_builtin_t builtin, uint32_t size)
+{
+    work->kind = GRAPH_LAUNCH;
+    stream_builtin_launch(instance->device, builtin, &work->own, size, &work->launch);
+}
+
+static keel_status_t counts_make(const graph_instance_t *instance, const stream_context_t *context,
+                                 const graph_node_t *node, stream_counts_args_t *arguments)
+{
+    KEEL_TRY(stream_counts_make(context, (const keel_cmd_dispatch_t *)(const void *)node->command,
+                                arguments));
+    arguments->failed = instance->memory + GRAPH_REPORT;
+    arguments->number = node->number;
+    return NULL;
+}
+
+static keel_status_t branch_make(const graph_instance_t *instance, const stream_context_t *context,
+                                 const graph_node_t *node, graph_work_t *work)
+{
+    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)node->command;
+    const graph_branch_t *branch = &node->extra.branch;
+    stream_span_t span;
+    KEEL_TRY(stream_ref_resolve(context, &c->value, &span));
+    work->own.branch = (stream_branch_args_t){
+        .value = span.address,
+        .condition = branch->condition,
+        .failed = instance->memory + GRAPH_REPORT,
+        .match = branch->match,
+        .differs = branch->differs,
+        .number = node->number,
+    };
+    if (branch->loop && c->max_iterations) {
+        work->own.branch.rounds = instance->memory + GRAPH_ROUNDS + c->depth * sizeof(uint32_t);
+        work->own.branch.most = c->max_iterations;
+        work->own.branch.first = branch->first;
+    }
+    work_builtin(instance, work, STREAM_BRANCH, sizeof work->own.branch);
+    return NULL;
+}
+
+static keel_status_t dispatch_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                   graph_work_t *work)
+{
+    KEEL_TRY(stream_dispatch_launch(context, c, &work->arguments, &work->launch));
+    work->kind = GRAPH_LAUNCH;
+    if (graph_is_updatable(&c->head)) { // until the device says otherwise
+        work->launch.groups[0] = work->launch.groups[1] = work->launch.groups[2] = 1;
+        return NULL;
+    }
+    bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
+    if (none && c->counts_kind == KEEL_COUNTS_DIRECT) work->kind = GRAPH_NOTHING;
+    return NULL;
+}
+
+static keel_status_t fill_make(const graph_instance_t *instance, const stream_context_t *context,
+                               const keel_cmd_fill_t *c, graph_work_t *work)
+{
+    bool plain;
+    KEEL_TRY(stream_fill_make(context, c, &work->fill, &plain));
+    work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
+    if (plain || !work->fill.count) return NULL;
+    stream_fill_launch(instance->device, &work->fill, &work->own.fill, &work->launch);
+    work->kind = GRAPH_LAUNCH;
+    return NULL;
+}
+
+static keel_status_t command_make(const graph_instance_t *instance, const stream_context_t *context,
+                                  const graph_node_t *node, graph_work_t *work)
+{
+    const void *c = node->command;
+    stream_span_t span;
+    switch ((keel_cmd_t)node->command->kind) {
+    case KEEL_CMD_DISPATCH: return dispatch_make(context, c, work);
+    case KEEL_CMD_FILL: return fill_make(instance, context, c, work);
+    case KEEL_CMD_COPY: KEEL_TRY(stream_copy_make(context, c, &work->copy)); break;
+    case KEEL_CMD_UPDATE:
+        KEEL_TRY(stream_ref_resolve(context, &((const keel_cmd_update_t *)c)->target, &span));
+        work->copy = (stream_copy_t){span.address, node->extra.staging, span.length};
+        break;
+    case KEEL_CMD_TIMESTAMP:
+        KEEL_TRY(stream_ref_resolve(context, &((const keel_cmd_timestamp_t *)c)->target, &span));
+        work->own.timestamp.target = span.address;
+        work_builtin(instance, work, STREAM_TIMESTAMP, sizeof work->own.timestamp);
+        return NULL;
+    default: work->copy.size = 0; break;
+    }
+    work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
+    return NULL;
+}
+
+keel_status_t graph_work_make(const graph_instance_t *instance, const stream_context_t *context,
+                              const graph_node_t *node, graph_work_t *work)
+{
+    switch ((graph_role_t)node->role) {
+    case GRAPH_COMMAND: return command_make(instance, context, node, work);
+    case GRAPH_COUNTS:
+        KEEL_TRY(counts_make(instance, context, node, &work->own.counts));
+        work_builtin(instance, work, STREAM_COUNTS, sizeof work->own.counts);
+        return NULL;
+    case GRAPH_GRID:
+        KEEL_TRY(counts_make(instance, context, node, &work->own.grid.counts));
+        work->own.grid.node = node->extra.updatable;
+        work_builtin(instance, work, STREAM_GRID, sizeof work->own.grid);
+        return NULL;
+    case GRAPH_BRANCH: return branch_make(instance, context, node, work);
+    }
+    return NULL;
+}
+
+keel_status_t graph_work_add(const graph_instance_t *instance, const stream_place_t *place,
+                             const graph_work_t *work, stream_node_t *node)
+{
+    const stream_api_t *api = instance->device->api;
+    stream_vendor_t *vendor = instance->device->vendor;
+    switch (work->kind) {
+    case GRAPH_LAUNCH: return api->graph_launch(vendor, place, &work->launch, node);
+    case GRAPH_COPY: return api->graph_copy(vendor, place, &work->copy, node);
+    case GRAPH_FILL: return api->graph_fill(vendor, place, &work->fill, node);
+    case GRAPH_NOTHING: break;
+    }
+    *node = NULL;
+    return NULL;
+}
+
+keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_t *node,
+                             const graph_work_t *work)
+{
+    const stream_api_t *api = instance->device->api;
+    stream_vendor_t *vendor = instance->device->vendor;
+    stream_exec_t exec = instance->pieces[node->piece].exec;
+    switch (work->kind) {
+    case GRAPH_LAUNCH: return api->exec_set_launch(vendor, exec, node->node, &work->launch);
+    case GRAPH_COPY: return api->exec_set_copy(vendor, exec, node->node, &work->copy);
+    case GRAPH_FILL: return api->exec_set_fill(vendor, exec, node->node, &work->fill);
+    case GRAPH_NOTHING: break;
+    }
+    return NULL;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream cannot do: call the application, read and write files.
+//
+// A file is moved a piece at a time through staging, unless the host can reach the buffer. Reading:
+// file to staging, then on the stream staging to buffer; writing the other way round. Between the
+// two the run is parked, once for all transfers of a stage.
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+#include "kit/object.h"
+
+enum { PIECE = 32 << 20 };
+
+typedef struct stream_call_t {
+    struct stream_call_t *next;
+    stream_run_t *run;   // NULL: detached
+    keel_cmd_call_t *c;  // NULL: detached
+    keel_call_t call;    //
+    keel_queue_t *queue; // retained: it keeps the device
+} stream_call_t;
+
+static void call_ended(stream_run_t *run, const keel_cmd_call_t *c, keel_status_t status)
+{
+    if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+    stream_run_done(run);
+}
+
+static void call_done(keel_host_call_t *state, keel_status_t status)
+{
+    keel_cmd_call_t *c =
+        (keel_cmd_call_t *)(void *)((char *)state - offsetof(keel_cmd_call_t, state));
+    call_ended(state->context, c, status);
+}
+
+static void call_make(const stream_call_t *call)
+{
+    keel_cmd_call_t *c = call->c;
+    stream_run_t *run = call->run;
+    nest_t nest;
+    submission_nest(&nest, call->queue->device);
+    keel_status_t status = call->call.fn(call->call.user, c ? &c->state : NULL);
+    submission_unnest(&nest);
+    if (!c) {
+        if (status)
+            log_say(KEEL_LOG_ERROR, "a detached host call failed: %s", keel_status_message(status));
+        keel_status_release(status);
+        return;
+    }
+    if (!c->state.deferred) {
+        call_ended(run, c, status);
+        return;
+    }
+    if (status) log_say(KEEL_LOG_ERROR, "a deferred host call returned an error, which is lost");
+    keel_status_release(status);
+    // acq_rel: pairs with keel_call_complete; the later of the two ends the call.
+    uint32_t before =
+        atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel);
+    if (before & KEEL_CALL_COMPLETED) call_ended(run, c, c->state.status);
+}
+
+uint64_t stream_device_call(void *argument)
+{
+    stream_device_t *device = argument;
+    for (;;) {
+        lock_enter(&device->call_lock);
+        stream_call_t *call = device->calls;
+        if (call && !(device->calls = call->next)) device->calls_last = &device->calls;
+        lock_leave(&device->call_lock);
+        if (!call) return KEEL_FOREVER;
+        call_make(call);
+        keel_queue_t *queue = call->queue;
+        mem_free(call);
+        keel_queue_release(queue);
+    }
+}
+
+static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
+{
+    stream_device_t *device = stream_device(run->base.queue->device);
+    stream_call_t *call = mem_zalloc(sizeof *call);
+    if (!call) return status_no_memory();
+    bool detached = c->call.detached;
+    c->state = (keel_host_call_t){.done = call_done, .context = run};
+    *call = (stream_call_t){.call = c->call, .queue = keel_queue_retain(run->base.queue)};
+    if (!detached) {
+        call->run = run;
+        call->c = c;
+    }
+    lock_enter(&device->call_lock);
+    *device->calls_last = call;
+    device->calls_last = &call->next;
+    lock_leave(&device->call_lock);
+    // Without a thread for it, it is made when one can be had again, or here and now.
+    if (!stream_helper_wake(&device->caller)) stream_device_call(device);
+    if (detached) stream_run_done(run);
+    return NULL;
+}
+
+typedef struct stream_transfer_t {
+    aio_request_t aio;
+    struct stream_transfer_t *next;
+    keel_cmd_transfer_t *c;
+    unsigned char *data; // of the staging, or of the buffer itself
+    uint64_t staging;    // as the device sees it; 0: none is needed
+    uint64_t address;    // of the buffer
+    uint64_t length, moved, piece;
+} stream_transfer_t;
+
+_Static_assert(sizeof(stream_transfer_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
+               "room for a transfer");
+
+static bool transfer_is_write(const stream_transfer_t *t)
+{
+    return t->c->head.kind == KEEL_CMD_WRITE;
+}
+
+static keel_status_t transfer_status(const keel_cmd_transfer_t *c, int error)
+{
+    const char *path = c->file->path ? c->file->path : "";
+    if (!error) return NULL;
+    if (error == AIO_END_OF_FILE)
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
+                          path, (unsigned long long)c->file_offset,
+                          (unsigned long long)c->ref.length);
+    return status_from_errno(KEEL_IO, error, path);
+}
+
+static void transfer_fail(stream_run_t *run, const stream_transfer_t *t, keel_status_t status)
+{
+    stream_run_fail(run, stream_run_blame(run, NULL, &t->c->head, status));
+}
+
+static void transfer_moved(aio_request_t *request, int error)
+{
+    stream_transfer_t *t = (stream_transfer_t *)(void *)request;
+    stream_run_t *run = request->context;
+    if (error) {
+        transfer_fail(run, t, transfer_status(t->c, error));
+    } else {
+        t->next = atomic_load_explicit(&run->landed, memory_order_relaxed);
+        // release: pairs with stream_host_land.
+        while (!atomic_compare_exchange_weak_explicit(&run->landed, &t->next, t,
+                                                      memory_order_release, memory_order_relaxed)) {
+        }
+    }
+    stream_run_done(run);
+}
+
+// Moves a piece between file and host memory; counted as pending.
+static void transfer_file(stream_run_t *run, stream_transfer_t *t)
+{
+    t->aio = (aio_request_t){
+        .fd = t->c->file->fd,
+        .write = transfer_is_write(t),
+        .data = t->staging ? t->data : t->data + t->moved,
+        .size = t->piece,
+        .offset = t->c->file_offset + t->moved,
+        .done = transfer_moved,
+        .context = run,
+    };
+    aio_submit(stream_device(run->base.queue->device)->aio, &t->aio);
+}
+
+// Copies a piece between staging and buffer, on the stream.
+static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t)
+{
+    stream_device_t *device = stream_device(run->base.queue->device);
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    uint64_t there = t->address + t->moved;
+    stream_copy_t copy = {.size = t->piece};
+    copy.target = transfer_is_write(t) ? t->staging : there;
+    copy.source = transfer_is_write(t) ? there : t->staging;
+    run->issued = true;
+    stream_queue_count(queue, 1);
+    return stream_device_note(device, device->api->copy(device->vendor, queue->stream, &copy));
+}
+
+static void transfer_next(stream_transfer_t *t)
+{
+    uint64_t left = t->length - t->moved;
+    t->piece = t->staging && left > PIECE ? PIECE : left;
+}
+
+static keel_status_t transfer_init(stream_run_t *run, keel_cmd_transfer_t *c,
+                                   stream_transfer_t **made)
+{
+    stream_transfer_t *t = (stream_transfer_t *)(void *)c->request;
+    const keel_buffer_t *buffer = c->ref.buffer;
+    stream_span_t span;
+    stream_context_t context = {.device = stream_device(run->base.queue->device)};
+    KEEL_TRY(stream_ref_resolve(&context, &c->ref, &span));
+    *t = (stream_transfer_t){.c = c, .address = span.address, .length = span.length};
+    unsigned char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
+    if (data) {
+        t->data = data + buffer->offset + c->ref.offset;
+    } else {
+        void *staging;
+        uint64_t size = span.length < PIECE ? span.length : PIECE;
+        KEEL_TRY(stream_stage(run, size, &staging, &t->staging));
+        t->data = staging;
+    }
+    transfer_next(t);
+    *made = t;
+    return NULL;
+}
+
+void stream_host_begin(stream_run_t *run, keel_command_t *command)
+{
+    stream_transfer_t *t = NULL;
+    keel_status_t status;
+    if (command->kind == KEEL_CMD_HOST_CALL)
+        status = call_begin(run, (keel_cmd_call_t *)(void *)command);
+    else
+        status = transfer_init(run, (keel_cmd_transfer_t *)(void *)command, &t);
+    if (t) transfer_file(run, t);
+    if (!status) return;
+    stream_run_fail(run, stream_run_blame(run, NULL, command, status));
+    stream_run_done(run);
+}
+
+keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command)
+{
+    stream_transfer_t *t;
+    KEEL_TRY(transfer_init(run, (keel_cmd_transfer_t *)(void *)command, &t));
+    if (t->staging) KEEL_TRY(transfer_copy(run, t));
+    t->next = run->staged;
+    run->staged = t;
+    return NULL;
+}
+
+void stream_host_staged(stream_run_t *run)
+{
+    stream_transfer_t *list = run->staged;
+    run->staged = NULL;
+    while (list && !atomic_load(&run->failure)) {
+        stream_transfer_t *t = list;
+        list = t->next;
+        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+        transfer_file(run, t);
+    }
+}
+
+void stream_host_land(stream_run_t *run)
+{
+    // acquire: pairs with transfer_moved.
+    stream_transfer_t *list = atomic_exchange_explicit(&run->landed, NULL, memory_order_acquire);
+    while (list && !atomic_load(&run->failure)) {
+        stream_transfer_t *t = list;
+        keel_status_t status = NULL;
+        list = t->next;
+        bool write = transfer_is_write(t);
+        if (t->staging && !write) status = transfer_copy(run, t);
+        t->moved += t->piece;
+        transfer_next(t);
+        bool more = t->piece != 0;
+        if (more && t->staging && write && !status) status = transfer_copy(run, t);
+        if (status) transfer_fail(run, t, status);
+        if (!more || status) continue;
+        t->next = run->staged;
+        run->staged = t;
+    }
+}

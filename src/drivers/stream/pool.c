@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue-ordered memory. Where the vendor has stream-ordered pools, memory of the device comes from
+// one of our own, and the kit keeps the books: an alloca has its address when it is issued, a
+// dealloca gives the memory back in the stream's order. All else is cut from slabs by the kit, and
+// comes back when the run that gives it back has ended.
+#include "kit/pool.h"
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+
+enum { NATURAL = 256 };
+
+// In the books as the driver's.
+typedef struct stream_pool_t {
+    struct stream_pool_t *next, *previous; // of the device
+    stream_device_t *device;               // borrowed: the pool keeps it
+    stream_pool_h handle;                  // owned
+} stream_pool_t;
+
+static uint64_t padding(const keel_buffer_t *buffer)
+{
+    return buffer->alignment > NATURAL ? buffer->alignment : 0;
+}
+
+// Takes the memory from a buffer, in the order of `stream`.
+static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, stream_t stream)
+{
+    atomic_store(&buffer->resident, 0);
+    atomic_store(&buffer->address, 0);
+    return pool->device->api->pool_free(pool->device->vendor, stream, buffer->handle);
+}
+
+// A buffer goes away with its memory; nothing uses it any more.
+static void memory_reclaim(keel_buffer_t *buffer)
+{
+    stream_pool_t *pool = pool_driver(buffer->pool);
+    stream_entered_t entered;
+    if (!stream_enter(pool->device, &entered)) return;
+    keel_status_t status = memory_take(pool, buffer, pool->device->side);
+    stream_leave(&entered);
+    keel_status_release(stream_device_note(pool->device, status));
+}
+
+static keel_status_t books_create(stream_device_t *device, keel_pool_t **pool)
+{
+    stream_pool_t *own = mem_zalloc(sizeof *own);
+    if (!own) return status_no_memory();
+    own->device = device;
+    stream_entered_t entered;
+    keel_status_t status = NULL;
+    if (!stream_enter(device, &entered)) {
+        status = stream_device_lost(device);
+    } else {
+        status = device->api->pool_create(device->vendor, &own->handle);
+        if (!status) status = pool_create_books(memory_reclaim, own, pool);
+        if (status && own->handle) device->api->pool_destroy(device->vendor, own->handle);
+        stream_leave(&entered);
+    }
+    if (status) {
+        mem_free(own);
+        return stream_device_note(device, status);
+    }
+    lock_enter(&device->lock);
+    own->next = device->pools;
+    if (own->next) own->next->previous = own;
+    device->pools = own;
+    lock_leave(&device->lock);
+    return NULL;
+}
+
+keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t *options,
+                                 keel_pool_t **pool)
+{
+    stream_device_t *device = stream_device(base);
+    bool vendor = device->limits.has_pools && !device->options.alloc_sync &&
+                  !(options->memory & KEEL_MEMORY_HOST_VISIBLE);
+    return vendor ? books_create(device, pool) : pool_create(base, options, pool);
+}
+
+void stream_pool_destroy(keel_pool_t *pool)
+{
+    stream_pool_t *own = pool_driver(pool);
+    if (own) {
+        stream_device_t *device = own->device;
+        if (stream_device_is_ours(device)) {
+            lock_enter(&device->lock);
+            *(own->previous ? &own->previous->next : &device->pools) = own->next;
+            if (own->next) own->next->previous = own->previous;
+            lock_leave(&device->lock);
+        }
+        stream_entered_t entered;
+        if (stream_enter(device, &entered)) {
+            device->api->pool_destroy(device->vendor, own->handle);
+            stream_leave(&entered);
+        }
+        mem_free(own);
+    }
+    pool_destroy(pool);
+}
+
+static uint64_t pool_reserved(const stream_pool_t *pool)
+{
+    stream_entered_t entered;
+    if (!stream_enter(pool->device, &entered)) return 0;
+    uint64_t bytes = pool->device->api->pool_reserved(pool->device->vendor, pool->handle);
+    stream_leave(&entered);
+    return bytes;
+}
+
+uint64_t stream_pools_reserved(stream_device_t *device)
+{
+    uint64_t bytes = 0;
+    lock_enter(&device->lock); // keeps the pools; the question is answered without waiting
+    for (stream_pool_t *pool = device->pools; pool; pool = pool->next) bytes += pool_reserved(pool);
+    lock_leave(&device->lock);
+    return bytes;
+}
+
+void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
+{
+    const stream_pool_t *own = pool_driver(pool);
+    pool_stats(pool, stats);
+    if (!own) return;
+    stats->reserved = pool_reserved(own);
+    // The vendor may count what it rounds up apart.
+    if (stats->reserved < stats->used) stats->reserved = stats->used;
+}
+
+// The vendor looks for memory that has come back only when a stream is waited for.
+static keel_status_t pool_trim_vendor(stream_pool_t *pool, uint64_t keep)
+{
+    stream_device_t *device = pool->device;
+    KEEL_TRY(device->api->stream_drain(device->vendor, device->side));
+    KEEL_TRY(stream_queues_settle(device));
+    return device->api->pool_trim(device->vendor, pool->handle, keep);
+}
+
+keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
+{
+    stream_pool_t *own = pool_driver(pool);
+    if (!own) return pool_trim(pool, keep);
+    keel_pool_stats_t stats;
+    pool_stats(pool, &stats);
+    stream_entered_t entered;
+    if (!stream_enter(own->device, &entered)) return stream_device_lost(own->device);
+    // The vendor gives back whole pieces until less than that is left.
+    enum { PIECE = 32 << 20 };
+    uint64_t least = keep ? stats.used + PIECE : stats.used;
+    keel_status_t status =
+        pool_trim_vendor(own, keep > UINT64_MAX - least ? UINT64_MAX : least + keep);
+    stream_leave(&entered);
+    return stream_device_note(own->device, status);
+}
+
+static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
+{
+    keel_cmd_alloca_t *c =
+        (keel_cmd_alloca_t *)(void *)((char *)request - offsetof(keel_cmd_alloca_t, request));
+    stream_run_t *run = request->context;
+    if (status)
+        stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+    else
+        c->settled = true;
+    stream_run_done(run);
+}
+
+// Gives a buffer what it was granted.
+static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_buffer_t *buffer)
+{
+    stream_device_t *device = pool->device;
+    uint64_t address = 0, extra = padding(buffer);
+    keel_status_t status =
+        device->api->pool_alloc(device->vendor, pool->handle, stream_queue(run->base.queue)->stream,
+                                buffer->capacity + extra, &address);
+    if (status) {
+        keel_pool_stats_t stats;
+        pool_stats(buffer->pool, &stats);
+        pool_alloca_undo(buffer);
+        status = keel_status_wrap(
+            status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
+            buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
+            (unsigned long long)stats.used, (unsigned long long)stats.limit);
+        return stream_device_note(device, status);
+    }
+    buffer->handle = address;
+    if (extra) address += -address & (extra - 1);
+    atomic_store(&buffer->address, address);
+    // release: pairs with the acquire of whoever finds the buffer resident.
+    atomic_store_explicit(&buffer->resident, 1, memory_order_release);
+    run->issued = true;
+    return NULL;
+}
+
+keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
+{
+    stream_pool_t *pool = pool_driver(c->buffer->pool);
+    if (!c->settled) {
+        keel_status_t status = NULL;
+        c->request.done = alloca_granted;
+        c->request.context = run;
+        if (pool_alloca(c->buffer, &c->request, &status) == POOL_WAITING) {
+            *waits = true;
+            return NULL;
+        }
+        if (status) return status;
+    }
+    return pool ? memory_give(run, pool, c->buffer) : NULL;
+}
+
+keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
+{
+    stream_pool_t *pool = pool_driver(c->buffer->pool);
+    c->settled = true;
+    if (!pool) {
+        run->deallocates = true;
+        return pool_dealloca_begin(c->buffer, &c->piece);
+    }
+    keel_status_t status = NULL;
+    if (atomic_load(&c->buffer->resident)) {
+        run->issued = true;
+        status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
+        status = stream_device_note(pool->device, status);
+    }
+    keel_status_t told = pool_dealloca(c->buffer);
+    if (!status) return told;
+    keel_status_release(told);
+    return status;
+}
+
+void stream_deallocas_end(stream_run_t *run)
+{
+    const keel_command_t *end = keel_commands_end(&run->base.commands);
+    for (const keel_command_t *c = keel_commands_first(&run->base.commands); c != end;
+         c = keel_command_next(c)) {
+        keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
+        if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.capacity)
+            pool_dealloca_end(dealloca->buffer, &dealloca->piece);
+    }
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+#include "kit/object.h"
+
+enum {
+    STOCK = 64,      // events that a queue begins with
+    ISSUE_RUNS = 64, // that one thread issues for others before it passes the rest on
+    LOOK_RUNS = 64,  // events after which submitting looks how far the stream is
+};
+
+static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
+                                const keel_queue_options_t *options)
+{
+    const stream_limits_t *limits = &device->limits;
+    // The vendor counts down to the most urgent.
+    int32_t priority = limits->least - (options->priority - device->base.caps.min_priority);
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = NULL;
+    lock_enter(&device->lock);
+    if (device->options.adopted) {
+        q->stream = device->options.adopted;
+        q->adopted = true;
+        device->options.adopted = NULL;
+    }
+    lock_leave(&device->lock);
+    if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
+    if (!status) status = stream_ring_init(device, &q->ring);
+    if (!status) status = stream_events_stock(device, STOCK);
+    stream_leave(&entered);
+    return status;
+}
+
+keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_t *options,
+                                  keel_queue_t **queue)
+{
+    stream_device_t *device = stream_device(base);
+    stream_queue_t *q = mem_zalloc(sizeof *q);
+    if (!q) return status_no_memory();
+    q->base.device = base;
+    q->base.submission_size = sizeof(stream_run_t);
+    q->base.early = true;
+    q->ready_last = &q->ready;
+    q->flight_last = &q->flight;
+    stream_helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
+    stream_helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
+    keel_status_t status = queue_open(q, device, options);
+    lock_enter(&device->lock);
+    q->next = device->queues;
+    if (q->next) q->next->previous = q;
+    device->queues = q;
+    lock_leave(&device->lock);
+    if (status) {
+        stream_queue_destroy(&q->base);
+        return stream_device_note(device, status);
+    }
+    *queue = &q->base;
+    return NULL;
+}
+
+static void queue_unlink(stream_device_t *device, stream_queue_t *q)
+{
+    lock_enter(&device->lock);
+    *(q->previous ? &q->previous->next : &device->queues) = q->next;
+    if (q->next) q->next->previous = q->previous;
+    lock_leave(&device->lock);
+}
+
+// Takes it apart, on any thread but its own.
+static void queue_dispose(stream_device_t *device, stream_queue_t *q)
+{
+    stream_helper_stop(&q->watcher);
+    stream_helper_stop(&q->issuer);
+    queue_unlink(device, q);
+    stream_entered_t entered;
+    if (stream_enter(device, &entered)) {
+        stream_ring_finish(device, &q->ring);
+        if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
+        stream_leave(&entered);
+    }
+    mem_free(q);
+}
+
+void stream_queue_destroy(keel_queue_t *queue)
+{
+    stream_queue_t *q = stream_queue(queue);
+    stream_device_t *device = stream_device(queue->device);
+    if (!stream_device_is_ours(device)) {
+        mem_free(q); // its threads, and the vendor's memory, stayed with the parent
+        return;
+    }
+    // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
+    // keeper does, or whoever closes the device.
+    if (stream_helper_is_here(&q->watcher) || stream_helper_is_here(&q->issuer)) {
+        atomic_store(&q->dead, true);
+        stream_helper_wake(&device->keeper);
+        return;
+    }
+    queue_dispose(device, q);
+}
+
+void stream_queues_bury(stream_device_t *device)
+{
+    for (;;) {
+        lock_enter(&device->lock);
+        stream_queue_t *q = device->queues;
+        while (q && !atomic_load(&q->dead)) q = q->next;
+        lock_leave(&device->lock);
+        if (!q) return;
+        queue_dispose(device, q);
+    }
+}
+
+void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
+{
+    (void)queue;
+    stream_run_t *run = (stream_run_t *)(void *)submission;
+    memset((char *)run + sizeof run->base, 0, sizeof *run - sizeof run->base);
+    run->at = keel_commands_first(&submission->commands);
+    const keel_command_t *end = keel_commands_end(&submission->commands);
+    run->phased = submission->commands.kinds & STREAM_HOST_KINDS;
+    // A run that begins on the host begins when its points are reached, not when they are promised.
+    if (run->phased && run->at != end && stream_host_is(run->at->kind))
+        submission_wait(submission, stream_run_start);
+    else
+        submission_wait_early(submission, stream_run_start);
+}
+
+// Whether the stream would hold up whoever issues more, and that must not be.
+bool stream_queue_is_full(stream_queue_t *q)
+{
+    uint64_t most = stream_device(q->base.device)->limits.max_pending;
+    if (q->patient) return false;
+    // relaxed: both only grow, and an old value of the second is on the safe side.
+    uint64_t issued = atomic_load_explicit(&q->launches, memory_order_relaxed);
+    if (issued - atomic_load_explicit(&q->launches_over, memory_order_relaxed) < most) return false;
+    stream_queue_poll(q, false);
+    return issued - atomic_load_explicit(&q->launches_over, memory_order_relaxed) >= most;
+}
+
+static stream_run_t *queue_pop(stream_queue_t *q)
+{
+    lock_enter(&q->lock);
+    stream_run_t *run = q->ready;
+    if (run) {
+        q->ready = run->next;
+        if (!q->ready) q->ready_last = &q->ready;
+    } else {
+        q->issuing = false;
+    }
+    lock_leave(&q->lock);
+    return run;
+}
+
+static void queue_put_back(stream_queue_t *q, stream_run_t *run)
+{
+    lock_enter(&q->lock);
+    run->next = q->ready;
+    if (!q->ready) q->ready_last = &run->next;
+    q->ready = run;
+    lock_leave(&q->lock);
+}
+
+// Issues what is on the list. False if that was too much: the rest, and the right to issue it, are
+// still there. A patient thread may be held up by the stream.
+static bool queue_drain(stream_queue_t *q, bool patient)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    stream_entered_t entered;
+    bool vendor = stream_enter(device, &entered), enough = false;
+    q->patient = patient;
+    for (uint32_t i = 0; !enough; i++) {
+        enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
+        stream_run_t *run = enough ? NULL : queue_pop(q);
+        if (!run) break;
+        if (!stream_run_go(run)) queue_put_back(q, run);
+    }
+    if (vendor) stream_leave(&entered);
+    return !enough;
+}
+
+// Leaves the rest to the queue's own thread; without one the caller has to be patient.
+static void queue_pass_on(stream_queue_t *q)
+{
+    lock_enter(&q->lock);
+    q->passed_on = true;
+    lock_leave(&q->lock);
+    if (!stream_helper_wake(&q->issuer)) stream_queue_issue(q);
+}
+
+void stream_queue_push(stream_queue_t *q, stream_run_t *run)
+{
+    run->next = NULL;
+    lock_enter(&q->lock);
+    *q->ready_last = run;
+    q->ready_last = &run->next;
+    bool mine = !q->issuing;
+    q->issuing = true;
+    lock_leave(&q->lock);
+    if (!mine) return;
+    object_retain(&q->base.object); // what is issued may end, and the queue with it
+    if (!queue_drain(q, false)) queue_pass_on(q);
+    keel_queue_release(&q->base);
+}
+
+uint64_t stream_queue_issue(void *queue)
+{
+    stream_queue_t *q = queue;
+    lock_enter(&q->lock);
+    bool passed_on = q->passed_on;
+    q->passed_on = false;
+    lock_leave(&q->lock);
+    if (!passed_on) return KEEL_FOREVER;
+    object_retain(&q->base.object);
+    queue_drain(q, true);
+    keel_queue_release(&q->base);
+    return KEEL_FOREVER;
+}
+
+// Behind each event: looks now and then how far the stream is, and sees to it that the keeper does
+// when nothing more comes.
+static void queue_look(stream_queue_t *q, stream_device_t *device)
+{
+    if (q->recorded % LOOK_RUNS == 0) stream_queue_poll(q, false);
+    // relaxed: a keeper that misses it sees it in the next round.
+    if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
+        !atomic_exchange(&device->active, 1))
+        stream_helper_wake(&device->keeper);
+}
+
+keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    stream_event_t *event;
+    KEEL_TRY(stream_event_acquire(q, &event));
+    keel_status_t status = device->api->event_record(device->vendor, event->handle, q->stream);
+    if (status) {
+        promise_release(&event->promise);
+        return status;
+    }
+    event->run = run;
+    event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
+    event->number = q->recorded + 1;
+    if (mark == STREAM_PARKS) atomic_store(&event->asked, true);
+    // Whoever is told may wait for the event, but only what is in flight ends: until then the run
+    // is ours.
+    if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
+    promise_retain(&event->promise);
+    lock_enter(&q->lock);
+    q->recorded++;
+    *q->flight_last = event;
+    q->flight_last = &event->next;
+    lock_leave(&q->lock);
+    // Those who asked before found nothing to wait for.
+    if (atomic_load(&event->asked)) stream_helper_wake(&q->watcher);
+    if (atomic_load(&device->lost)) stream_queue_drop(q);
+    promise_release(&event->promise);
+    queue_look(q, device);
+    return NULL;
+}
+// Takes the events up to `number` out of flight, in order.
+static stream_event_t *flight_take(stream_queue_t *q, uint64_t number)
+{
+    lock_enter(&q->lock);
+    stream_event_t *list = q->flight, **end = &list;
+    while (*end && (*end)->number <= number) {
+        stream_event_t *event = *end;
+        atomic_store_explicit(&q->launches_over, event->launches, memory_order_relaxed);
+        atomic_store_explicit(&q->over, event->number, memory_order_relaxed);
+        // release: pairs with event_poll.
+        atomic_store_explicit(&event->over, true, memory_order_release);
+        end = &event->next;
+    }
+    q->flight = *end;
+    if (!q->flight) q->flight_last = &q->flight;
+    *end = NULL;
+    lock_leave(&q->lock);
+    return list;
+}
+
+static void flight_end(stream_event_t *list, void (*end)(stream_run_t *))
+{
+    while (list) {
+        stream_event_t *event = list;
+        list = event->next;
+        end(event->run);
+        promise_release(&event->promise);
+    }
+}
+
+void stream_queue_retire(stream_queue_t *q, uint64_t number)
+{
+    flight_end(flight_take(q, number), stream_run_over);
+}
+
+void stream_queue_drop(stream_queue_t *q)
+{
+    flight_end(flight_take(q, UINT64_MAX), stream_run_lost);
+}
+
+// The event so far down the flight, retained; NULL: none.
+static stream_event_t *flight_at(stream_queue_t *q, uint64_t position)
+{
+    lock_enter(&q->lock);
+    stream_event_t *event = q->flight;
+    for (; event && position > 1 && event->next; position--) event = event->next;
+    if (event) promise_retain(&event->promise);
+    lock_leave(&q->lock);
+    return event;
+}
+
+// Looks at one event of the flight; true if it has come.
+static bool flight_look(stream_queue_t *q, uint64_t position)
+{
+    stream_event_t *event = flight_at(q, position);
+    if (!event) return false;
+    event->promise.ops->poll(&event->promise);
+    bool over = atomic_load(&event->over);
+    promise_release(&event->promise);
+    return over;
+}
+
+void stream_queue_poll(stream_queue_t *q, bool whole)
+{
+    uint64_t over = atomic_load_explicit(&q->over, memory_order_relaxed);
+    lock_enter(&q->lock);
+    uint64_t count = q->recorded - over;
+    lock_leave(&q->lock);
+    if (!count || (whole && flight_look(q, count))) return;
+    if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
+}
+
+// The oldest event that somebody sleeps for, retained.
+static stream_event_t *flight_asked(stream_queue_t *q)
+{
+    lock_enter(&q->lock);
+    stream_event_t *event = q->flight;
+    while (event && !atomic_load_explicit(&event->asked, memory_order_relaxed)) event = event->next;
+    if (event) promise_retain(&event->promise);
+    lock_leave(&q->lock);
+    return event;
+}
+
+uint64_t stream_queue_watch(void *queue)
+{
+    stream_queue_t *q = queue;
+    stream_device_t *device = stream_device(q->base.device);
+    stream_event_t *event;
+    while ((event = flight_asked(q))) {
+        stream_entered_t entered;
+        keel_status_t status = NULL;
+        bool vendor = stream_enter(device, &entered);
+        if (vendor) {
+            status = device->api->event_sync(device->vendor, event->handle);
+            stream_leave(&entered);
+        }
+        if (status)
+            stream_device_lose(device, status);
+        else if (vendor)
+            stream_queue_retire(q, event->number);
+        promise_release(&event->promise); // may be what kept the queue; see stream_queue_destroy
+        if (!vendor) break;
+    }
+    return KEEL_FOREVER;
+}
+
+// The queue behind `after` that is not about to go away, retained; `after` is released.
+static stream_queue_t *queue_next(stream_device_t *device, stream_queue_t *after)
+{
+    lock_enter(&device->lock);
+    stream_queue_t *q = after ? after->next : device->queues;
+    for (; q; q = q->next) {
+        uint32_t refs = atomic_load(&q->base.object.refs);
+        while (refs && !atomic_compare_exchange_weak(&q->base.object.refs, &refs, refs + 1)) {
+        }
+        if (refs) break;
+    }
+    lock_leave(&device->lock);
+    if (after) keel_queue_release(&after->base);
+    return q;
+}
+
+void stream_queues_poll(stream_device_t *device, bool *busy)
+{
+    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+        stream_queue_poll(q, true);
+        lock_enter(&q->lock);
+        *busy |= q->flight != NULL;
+        lock_leave(&q->lock);
+    }
+}
+
+keel_status_t stream_queues_settle(stream_device_t *device)
+{
+    keel_status_t status = NULL;
+    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+        lock_enter(&q->lock);
+        bool idle = !q->flight && !q->issuing;
+        lock_leave(&q->lock);
+        if (idle && !status) status = device->api->stream_drain(device->vendor, q->stream);
+    }
+    return status;
+}
+
+void stream_queues_stop(stream_device_t *device)
+{
+    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+        stream_helper_stop(&q->watcher);
+        stream_helper_stop(&q->issuer);
+    }
+    stream_queues_bury(device);
+}
+
+void stream_queues_drop(stream_device_t *device)
+{
+    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
+        stream_queue_drop(q);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run: a submission on its way through the stream.
+//
+//     start --> [waits] commands [event] --> over: end
+//                          |        ^
+//                          v        |
+//                      operations of the host: parked until they are done
+//
+// Commands between two barriers are ordered by nothing, so the stream's own order will do for them,
+// and barriers need nothing either. An operation of the host begins when all that was issued is
+// over, and the walk stops at the next barrier until it is done.
+#include <stddef.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+#include "kit/pool.h"
+
+static stream_queue_t *queue_of(const stream_run_t *run)
+{
+    return stream_queue(run->base.queue);
+}
+
+static stream_device_t *device_of(const stream_run_t *run)
+{
+    return stream_device(run->base.queue->device);
+}
+
+keel_status_t stream_run_blame(const stream_run_t *run, const keel_cmd_execute_t *execute,
+                               const keel_command_t *command, keel_status_t status)
+{
+    char path[512];
+    submission_describe(&run->base, path, sizeof path);
+    strncat(path, " > ", sizeof path - strlen(path) - 1);
+    if (execute) {
+        commands_describe(&run->base.commands, &execute->head, path, sizeof path);
+        strncat(path, " > ", sizeof path - strlen(path) - 1);
+        commands_describe(execute->recording->commands, command, path, sizeof path);
+    } else {
+        commands_describe(&run->base.commands, command, path, sizeof path);
+    }
+    return status_at(status, path);
+}
+
+void stream_run_fail(stream_run_t *run, keel_status_t status)
+{
+    keel_status_t none = NULL;
+    if (status && !atomic_compare_exchange_strong(&run->failure, &none, status))
+        keel_status_release(status);
+}
+
+keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                uint64_t *address)
+{
+    stream_report_t *report = run->reports;
+    while (report && report->execute != execute) report = report->next;
+    if (!report) {
+        void *data;
+        uint64_t at;
+        KEEL_TRY(stream_stage(run, sizeof *report, &data, &at));
+        report = data;
+        *report = (stream_report_t){.next = run->reports, .execute = execute};
+        report->address = at + offsetof(stream_report_t, words);
+        run->reports = report;
+    }
+    *address = report->address;
+    return NULL;
+}
+
+// Gives back what it took, and ends it.
+static void run_end(stream_run_t *run, keel_status_t status)
+{
+    if (run->deallocates) stream_deallocas_end(run);
+    stream_blocks_destroy(device_of(run), run->blocks);
+    stream_run_fail(run, status);
+    submission_end(&run->base, atomic_load(&run->failure));
+}
+
+// What the device found out, if anything: a grid that is too large, or rounds that are too many.
+static keel_status_t run_reported(const stream_run_t *run)
+{
+    const stream_report_t *report = run->reports;
+    while (report && !report->words[0]) report = report->next;
+    if (!report) return NULL;
+    const keel_cmd_execute_t *execute = report->execute;
+    const keel_command_t *c =
+        keel_commands_first(execute ? execute->recording->commands : &run->base.commands);
+    for (uint32_t number = report->words[0] - 1; number; number--) c = keel_command_next(c);
+    keel_status_t status;
+    if (c->kind == KEEL_CMD_DISPATCH)
+        status = KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                            "the counts read are %u x %u x %u; at most %llu groups are run",
+                            report->words[1], report->words[2], report->words[3],
+                            (unsigned long long)run->base.queue->device->caps.max_groups);
+    else
+        status =
+            KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                       "the loop has run %u times, which is its max_iterations", report->words[1]);
+    return stream_run_blame(run, execute, c, status);
+}
+
+void stream_run_over(stream_run_t *run)
+{
+    run->issued = false;
+    if (run->ending) {
+        keel_status_t status = run_reported(run);
+        // Only here, in the stream's order: what went before may still use the ring.
+        if (run->ring_end) stream_ring_return(&queue_of(run)->ring, run->ring_end);
+        run_end(run, status);
+        return;
+    }
+    stream_host_staged(run);
+    stream_run_done(run);
+}
+
+void stream_run_lost(stream_run_t *run)
+{
+    stream_run_fail(run, stream_device_lost(device_of(run)));
+    run->issued = false;
+    if (run->ending)
+        run_end(run, NULL);
+    else
+        stream_run_done(run);
+}
+
+void stream_run_done(stream_run_t *run)
+{
+    // acq_rel: what the operations did is seen by whoever goes on.
+    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) == 1)
+        stream_queue_push(queue_of(run), run);
+}
+
+void stream_run_start(keel_submission_t *submission)
+{
+    stream_run_t *run = (stream_run_t *)(void *)submission;
+    stream_queue_push(queue_of(run), run);
+}
+
+// Puts the waits on the stream that are only promised.
+static keel_status_t waits_issue(stream_run_t *run)
+{
+    stream_device_t *device = device_of(run);
+    stream_queue_t *queue = queue_of(run);
+    for (uint32_t i = 0; i < run->base.wait_count; i++) {
+        promise_t *promise = run->base.waits[i].waiter.promise;
+        if (!promise) continue;
+        stream_event_t *event = (stream_event_t *)(void *)promise;
+        run->base.waits[i].waiter.promise = NULL;
+        keel_status_t status = NULL;
+        if (!atomic_load_explicit(&event->over, memory_order_acquire)) {
+            run->issued = true;
+            if (event->queue != queue) // its own order does the rest
+                status = device->api->stream_wait(device->vendor, queue->stream, event->handle);
+        }
+        promise_release(promise);
+        KEEL_TRY(status);
+    }
+    return NULL;
+}
+
+// Nothing can be recorded behind what was issued: it has to be waited for here.
+static void run_drain(stream_run_t *run, keel_status_t status)
+{
+    stream_device_t *device = device_of(run);
+    stream_run_fail(run, stream_device_note(device, status));
+    status = device->api->stream_drain(device->vendor, queue_of(run)->stream);
+    keel_status_release(stream_device_note(device, status));
+    run->issued = false;
+}
+
+// Parks the run until all that was issued is over. The walk's share of `pending` goes with it.
+static void run_park(stream_run_t *run)
+{
+    keel_status_t status = stream_queue_record(queue_of(run), run, STREAM_PARKS);
+    if (!status) return;
+    run_drain(run, status);
+    stream_run_done(run);
+}
+
+// The end of the walk: all is issued, or nothing more will be.
+static void run_finish(stream_run_t *run)
+{
+    stream_queue_t *queue = queue_of(run);
+    if (run->issued) {
+        // A run that may still fail makes no promises.
+        bool sure = !atomic_load(&run->failure) && !run->reports;
+        run->ending = true;
+        keel_status_t status =
+            stream_queue_record(queue, run, sure ? STREAM_PROMISES : STREAM_ENDS);
+        if (!status) return;
+        run_drain(run, status);
+    }
+    run_end(run, NULL);
+}
+
+// Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
+// parked.
+static bool stage_is_done(stream_run_t *run)
+{
+    if (!run->staged) {
+        if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return false;
+        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+        stream_host_land(run);
+    }
+    if (!run->staged || atomic_load(&run->failure)) return true;
+    run_park(run);
+    return false;
+}
+
+typedef enum step_t {
+    STEP_DONE,   // on to the next command
+    STEP_AGAIN,  // the same one
+    STEP_PARKED, // the run is somebody else's now, who comes back to the same command
+} step_t;
+
+static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
+{
+    bool waits = false;
+    atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+    keel_status_t status = stream_alloca(run, c, &waits);
+    if (!waits) {
+        atomic_fetch_sub_explicit(&run->pending, 1, memory_order_relaxed);
+        if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+        return STEP_DONE;
+    }
+    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return STEP_PARKED;
+    atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+    return STEP_AGAIN;
+}
+
+static step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
+{
+    bool more = false;
+    stream_run_fail(run, stream_execute(run, c, &more)); // what fails in there names itself
+    return more ? STEP_AGAIN : STEP_DONE;
+}
+
+static step_t run_step(stream_run_t *run, keel_command_t *c)
+{
+    keel_status_t status = NULL;
+    switch ((keel_cmd_t)c->kind) {
+    case KEEL_CMD_BARRIER: return stage_is_done(run) ? STEP_DONE : STEP_PARKED;
+    case KEEL_CMD_READ:
+    case KEEL_CMD_HOST_CALL:
+        if (run->issued) {
+            run_park(run);
+            return STEP_PARKED;
+        }
+        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+        stream_host_begin(run, c);
+        return STEP_DONE;
+    case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
+    case KEEL_CMD_ALLOCA: return alloca_step(run, (keel_cmd_alloca_t *)(void *)c);
+    case KEEL_CMD_DEALLOCA: status = stream_dealloca(run, (keel_cmd_alloca_t *)(void *)c); break;
+    case KEEL_CMD_EXECUTE: return execute_step(run, (const keel_cmd_execute_t *)(void *)c);
+    default: status = stream_issue(run, NULL, c); break;
+    }
+    if (status) stream_run_fail(run, stream_run_blame(run, NULL, c, status));
+    return STEP_DONE;
+}
+
+static void run_begin(stream_run_t *run)
+{
+    if (run->begun) return;
+    run->begun = true;
+    stream_device_t *device = device_of(run);
+    keel_status_t status = stream_device_lost(device);
+    if (!status) status = stream_device_note(device, waits_issue(run));
+    stream_run_fail(run, status);
+}
+
+bool stream_run_go(stream_run_t *run)
+{
+    stream_queue_t *queue = queue_of(run);
+    const keel_command_t *end = keel_commands_end(&run->base.commands);
+    if (!atomic_load_explicit(&run->pending, memory_order_relaxed))
+        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+    run_begin(run);
+    while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {
+        if (stream_queue_is_full(queue)) return false;
+        step_t step = run_step(run, (keel_command_t *)(uintptr_t)run->at);
+        if (step == STEP_PARKED) return true;
+        if (step == STEP_DONE) run->at = keel_command_next(run->at);
+    }
+    if (stage_is_done(run)) run_finish(run);
+    return true;
+}

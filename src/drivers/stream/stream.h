@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream machine: queues of devices that have streams and events, whoever sells them (api.h).
+// docs/stream.md explains it with pictures.
+//
+// A queue (queue.c) is one stream. A submission is a run (run.c), which is issued to the stream
+// when each of its waits is reached or promised, by whoever brought the last of them, and ends when
+// the event behind it is over. Events (event.c) are the promises of kit/promise.h: other streams
+// wait for them, hosts poll them, and for sleepers the queue has a thread (watch.c) that blocks on
+// the oldest one asked for. Events of a stream come in order, so the end of one is the end of all
+// before. What a stream cannot do, calls and files, is done on the host (host.c) while the run is
+// parked.
+//
+// One thread at a time issues to a stream, holding no lock: whoever finds somebody at it leaves his
+// run on the list and goes.
+#ifndef KEEL_SRC_DRIVERS_STREAM_STREAM_H_
+#define KEEL_SRC_DRIVERS_STREAM_STREAM_H_
+
+#include <keel/driver/driver.h>
+#include <pthread.h>
+
+#include "base/aio.h"
+#include "base/lock.h"
+#include "drivers/stream/api.h"
+#include "kit/submission.h"
+
+enum {
+    STREAM_MAX_BINDINGS = 128,
+    STREAM_MAX_CONSTANTS = 1024,
+    STREAM_MAX_ARGUMENTS = 4064, // what every kernel may take, less what the walk of a grid adds
+    STREAM_MAX_DEPTH = 16,
+};
+
+typedef struct stream_device_t stream_device_t;
+typedef struct stream_queue_t stream_queue_t;
+typedef struct stream_event_t stream_event_t;
+typedef struct stream_run_t stream_run_t;
+typedef struct stream_recorded_t stream_recorded_t;
+
+// A thread that works when it is woken (helper.c).
+typedef struct stream_helper_t {
+    const char *name;
+    // Does what there is to do and returns when to look again (keel_now_ns; KEEL_FOREVER).
+    uint64_t (*work)(void *owner);
+    void *owner;
+    pthread_t thread;
+    _Atomic uint32_t word;  // counts wake-ups; what it sleeps on
+    _Atomic uint32_t state; // helper_state_t
+    lock_t lock;            // for its start and stop
+} stream_helper_t;
+
+void stream_helper_init(stream_helper_t *helper, const char *name, uint64_t (*work)(void *),
+                        void *owner);
+// Starts it if need be. False if there is no thread to be had.
+bool stream_helper_wake(stream_helper_t *helper);
+// Ends it, and waits for that unless called on it.
+void stream_helper_stop(stream_helper_t *helper);
+bool stream_helper_is_here(const stream_helper_t *helper); // the calling thread is it
+
+typedef enum stream_commands_t {
+    STREAM_COMMANDS_CHOSEN, // per recording: graphs for reusable ones
+    STREAM_COMMANDS_GRAPH,
+    STREAM_COMMANDS_STREAM,
+} stream_commands_t;
+
+typedef struct stream_options_t {
+    stream_commands_t commands;
+    bool serial;      // wait after each operation: errors name the one
+    bool alloc_sync;  // pools of the host's instead of the vendor's
+    stream_t adopted; // the first queue is this stream of the caller's; NULL: none
+} stream_options_t;
+
+// Page-locked memory (staging.c).
+typedef struct stream_block_t {
+    struct stream_block_t *next;
+    unsigned char *data;
+    uint64_t address, size;
+} stream_block_t;
+
+typedef struct stream_ring_t {
+    stream_block_t block;
+    uint64_t head;         // bytes given out so far; the issuer's
+    _Atomic uint64_t tail; // bytes that came back
+} stream_ring_t;
+
+struct stream_event_t {
+    promise_t promise;
+    stream_event_t *next;  // on the spare list, or in flight on its queue
+    stream_queue_t *queue; // retained while it is in use
+    stream_event_h handle; // owned
+    uint64_t number;       // in the order of the queue
+    uint64_t launches;     // of the queue up to here
+    stream_run_t *run;     // whose it is, while in flight
+    _Atomic bool asked;    // somebody sleeps
+    _Atomic bool over;     // it has come
+};
+
+// Where the device says what only it can find out, of one list of commands.
+typedef struct stream_report_t {
+    struct stream_report_t *next;
+    const keel_cmd_execute_t *execute; // whose recording it is; NULL: the submission itself
+    uint64_t address;                  // of `words`, as the device sees it
+    volatile uint32_t words[4];        // number of the command that failed, plus 1; and why
+} stream_report_t;
+
+struct stream_run_t {
+    keel_submission_t base;
+    stream_run_t *next;          // on the queue's list
+    const keel_command_t *at;    // the next command
+    const keel_command_t *inner; // of the recording that it executes; NULL: not begun
+    // Operations of the host under way, and one for the walk. Whoever takes it to 0 goes on.
+    _Atomic uint32_t pending;
+    struct keel_status *_Atomic failure;      // owned: the first
+    struct stream_transfer_t *_Atomic landed; // whose file has been read or written
+    struct stream_transfer_t *staged;         // whose copy to or from staging is on the stream
+    stream_block_t *blocks;                   // owned: staging of its own
+    uint64_t ring_end;                        // what it took of the ring ends here; 0: nothing
+    stream_report_t *reports;                 // in staging: what the device finds out
+    bool begun;                               // its waits are on the stream
+    bool issued;                              // work of its own, or waits, may not be over
+    bool phased;                              // has operations of the host
+    bool ending;                              // the last event is behind it
+    bool deallocates;                         // has deallocas that end with it
+};
+
+struct stream_queue_t {
+    keel_queue_t base;
+    stream_queue_t *next, *previous; // in the device's list
+    stream_t stream;                 // owned, unless adopted
+    bool adopted;
+    lock_t lock;                           // for what follows
+    stream_run_t *ready, **ready_last;     // to be issued
+    bool issuing;                          // somebody does
+    bool passed_on;                        // the issuer is to go on with it
+    bool patient;                          // whoever issues may be held up; the issuer's
+    _Atomic bool dead;                     // destroyed, and waits to be buried
+    stream_event_t *flight, **flight_last; // in order
+    uint64_t recorded;                     // events so far
+    _Atomic uint64_t over;                 // those known to have come
+    _Atomic uint64_t launches;             // so far; written by the issuer
+    _Atomic uint64_t launches_over;
+    stream_ring_t ring;      // the issuer's
+    stream_helper_t watcher; // blocks on events that are asked for
+    stream_helper_t issuer;  // issues what the stream would not take at once
+};
+
+// Kernels of the machine's own (builtin.c).
+typedef struct stream_builtins_t {
+    stream_module_t module;
+    stream_function_t functions[STREAM_BUILTINS];
+} stream_builtins_t;
+
+struct stream_device_t {
+    keel_device_t base;
+    keel_device_ops_t ops; // those that this one has
+    const stream_api_t *api;
+    stream_vendor_t *vendor; // owned
+    stream_limits_t limits;
+    stream_options_t options;
+    uint32_t generation;              // of fork
+    struct keel_status *_Atomic lost; // owned: why nothing works any more
+    lock_t lock;                      // for the lists
+    stream_event_t *spare_events;     // owned
+    stream_queue_t *queues;
+    struct stream_pool_t *pools;
+    stream_builtins_t builtins;
+    stream_t side;           // owned: a stream beside all queues
+    stream_block_t clock;    // owned: where the device's clock is read, on that stream
+    lock_t clock_lock;       // one reading at a time
+    stream_helper_t keeper;  // ends work that nobody asks for
+    _Atomic uint32_t active; // work was issued since the keeper looked
+    uint32_t idle_rounds;    // the keeper's
+    stream_helper_t caller;  // calls the application
+    lock_t call_lock;
+    struct stream_call_t *calls, **calls_last; // to be made; owned
+    aio_t *aio;                                // owned
+    keel_dlpack_place_t dlpack[3];
+};
+
+// An entry point.
+typedef struct stream_kernel_t {
+    stream_function_t function;
+    stream_function_t walk; // takes its grid from memory; NULL: there is none
+    uint32_t abi;           // keel_abi_t
+    uint32_t local_memory;  // as the entry point says; what a dispatch has beyond is dynamic
+} stream_kernel_t;
+
+static inline stream_device_t *stream_device(const keel_device_t *device)
+{
+    return (stream_device_t *)(uintptr_t)device;
+}
+
+static inline stream_queue_t *stream_queue(const keel_queue_t *queue)
+{
+    return (stream_queue_t *)(uintptr_t)queue;
+}
+
+// device.c
+// Makes a device of a vendor's. Takes over `vendor`, also when it fails.
+keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *vendor,
+                                   const stream_limits_t *limits, const stream_options_t *options,
+                                   keel_device_t **device);
+// Reads an option that all stream devices have. False, with no error, if it is none of these.
+bool stream_option_parse(const char *key, const char *value, stream_options_t *options,
+                         keel_status_t *status);
+#define STREAM_OPTION_NAMES "commands, alloc, serial"
+bool stream_device_is_ours(const stream_device_t *device); // of this process
+// Notes that the device is lost, for the first time, and ends all that is in flight. Consumes.
+void stream_device_lose(stream_device_t *device, keel_status_t cause);
+// The cause, a new reference, or NULL.
+keel_status_t stream_device_lost(stream_device_t *device);
+// Passes an error of the vendor's on; one that says that the device is lost ends everything.
+keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
+
+// The vendor's context around vendor calls. False, with nothing to leave, if the device is lost or
+// has stayed with the parent of a fork.
+typedef struct stream_entered_t {
+    stream_device_t *device;
+    void *before;
+} stream_entered_t;
+bool stream_enter(stream_device_t *device, stream_entered_t *entered);
+void stream_leave(stream_entered_t *entered);
+
+// event.c
+extern const promise_ops_t stream_promise_ops;
+keel_status_t stream_events_stock(stream_device_t *device, uint32_t count); // makes some ahead
+keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event);
+void stream_events_destroy(stream_device_t *device); // the spare ones
+
+// queue.c
+keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_options_t *options,
+                                  keel_queue_t **queue);
+void stream_queue_destroy(keel_queue_t *queue);
+void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
+void stream_queue_push(stream_queue_t *queue, stream_run_t *run); // to be issued, now or soon
+// Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
+// from the return on the run is no longer the caller's.
+typedef enum stream_mark_t {
+    STREAM_PARKS,    // the run goes on then
+    STREAM_ENDS,     // it ends then
+    STREAM_PROMISES, // and its points may be promised
+} stream_mark_t;
+keel_status_t stream_queue_record(stream_queue_t *queue, stream_run_t *run, stream_mark_t mark);
+// The event has come, and with it all before.
+void stream_queue_retire(stream_queue_t *queue, uint64_t number);
+void stream_queue_poll(stream_queue_t *queue,
+                       bool whole); // looks how far it is, to the end if need be
+bool stream_queue_is_full(stream_queue_t *queue);
+// So many more launches are on the stream; the issuer's.
+static inline void stream_queue_count(stream_queue_t *queue, uint32_t launches)
+{
+    // relaxed: one writer.
+    uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
+    atomic_store_explicit(&queue->launches, before + launches, memory_order_relaxed);
+}
+void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
+void stream_queue_drop(stream_queue_t *queue);    // the device is lost: nothing more will come
+void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
+void stream_queues_drop(stream_device_t *device);
+void stream_queues_stop(stream_device_t *device);            // their threads
+keel_status_t stream_queues_settle(stream_device_t *device); // has the vendor notice idle ones
+uint64_t stream_queue_watch(void *queue);                    // the watcher's work
+uint64_t stream_queue_issue(void *queue);                    // the issuer's work
+
+// run.c
+void stream_run_start(keel_submission_t *submission); // its waits are over or promised
+bool stream_run_go(stream_run_t *run);   // as far as it goes; false: there is more; the issuer's
+void stream_run_over(stream_run_t *run); // its event has come
+void stream_run_lost(stream_run_t *run); // its event never will
+void stream_run_fail(stream_run_t *run, keel_status_t status); // consumes; only the first counts
+void stream_run_done(stream_run_t *run);                       // an operation of the host has ended
+// An error, said to have happened at a command of the submission, or of the recording it executes.
+keel_status_t stream_run_blame(const stream_run_t *run, const keel_cmd_execute_t *execute,
+                               const keel_command_t *command, keel_status_t status);
+// Where the device reports of the recording that `execute` runs, or of the submission: the same for
+// all of its commands. A run that has one may fail when all seemed well, so it promises nothing.
+keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                uint64_t *address);
+
+// issue.c: commands as work of the stream.
+// What a command needs to know of where it is.
+enum { STREAM_ANYWHERE = 256 };
+typedef struct stream_context_t {
+    stream_device_t *device;
+    const keel_ref_t *table; // of bindings; NULL outside of recordings
+    // Ahead of time: STREAM_ANYWHERE bytes in place of all that has no address yet; 0: an error.
+    uint64_t anywhere;
+} stream_context_t;
+typedef struct stream_span_t {
+    uint64_t address, length;
+} stream_span_t;
+keel_status_t stream_ref_resolve(const stream_context_t *context, const keel_ref_t *ref,
+                                 stream_span_t *span);
+// Of a command in its list, from 1.
+uint32_t stream_command_number(const keel_commands_t *commands, const keel_command_t *command);
+// The block of parameters of a dispatch, at most STREAM_MAX_ARGUMENTS + 32 bytes.
+typedef struct stream_arguments_t {
+    _Alignas(16) unsigned char bytes[STREAM_MAX_ARGUMENTS + 32];
+} stream_arguments_t;
+keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                     stream_arguments_t *arguments, stream_launch_t *launch);
+keel_status_t stream_fill_make(const stream_context_t *context, const keel_cmd_fill_t *c,
+                               stream_fill_t *fill, bool *plain);
+void stream_fill_launch(const stream_device_t *device, const stream_fill_t *fill,
+                        stream_fill_args_t *arguments, stream_launch_t *launch);
+keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_copy_t *c,
+                               stream_copy_t *copy);
+void stream_builtin_launch(const stream_device_t *device, stream_builtin_t builtin,
+                           const void *arguments, uint32_t size, stream_launch_t *launch);
+keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                 stream_counts_args_t *arguments);
+// Issues a command of the submission, or of the recording that `execute` runs.
+keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
+                           const keel_command_t *command);
+keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch);
+
+// execute.c
+// Issues a recording, as a graph or command by command. *more: the stream is full, and the rest is
+// issued by the next call. Errors name the command.
+keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
+keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
+void stream_recording_discard(keel_recording_t *recording);
+
+// host.c
+// Operations of the host.
+#define STREAM_HOST_KINDS                                                                          \
+    (1u << KEEL_CMD_READ | 1u << KEEL_CMD_WRITE | 1u << KEEL_CMD_HOST_CALL | 1u << KEEL_CMD_ALLOCA)
+static inline bool stream_host_is(uint32_t kind)
+{
+    return kind == KEEL_CMD_READ || kind == KEEL_CMD_HOST_CALL;
+}
+// Begins a call or a read; it ends by stream_run_done.
+void stream_host_begin(stream_run_t *run, keel_command_t *command);
+keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command);
+// What was staged is there: goes on with its files.
+void stream_host_staged(stream_run_t *run);
+// Files have been read and written: goes on with the stream.
+void stream_host_land(stream_run_t *run);
+uint64_t stream_device_call(void *device); // the caller's work
+
+// staging.c
+keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring);
+void stream_ring_finish(stream_device_t *device, stream_ring_t *ring);
+void stream_ring_return(stream_ring_t *ring, uint64_t end);
+// Memory that the device can read and write until the run ends.
+keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address);
+keel_status_t stream_block_create(stream_device_t *device, uint64_t size, stream_block_t **block);
+void stream_blocks_destroy(stream_device_t *device, stream_block_t *blocks);
+
+// memory.c, pool.c, executable.c, builtin.c: ops and what belongs to them.
+keel_status_t stream_buffer_alloc(keel_buffer_t *buffer);
+void stream_buffer_free(keel_buffer_t *buffer);
+keel_status_t stream_buffer_import(keel_buffer_t *buffer);
+void stream_buffer_forget(keel_buffer_t *buffer);
+keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
+keel_status_t stream_pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                                 keel_pool_t **pool);
+void stream_pool_destroy(keel_pool_t *pool);
+void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
+keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep);
+uint64_t stream_pools_reserved(stream_device_t *device);
+// Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
+keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
+keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
+void stream_deallocas_end(stream_run_t *run); // the run has ended
+keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *image,
+                                     keel_executable_t **executable);
+void stream_executable_unload(keel_executable_t *executable);
+keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
+                                       keel_external_t *where);
+uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
+keel_status_t stream_builtins_load(stream_device_t *device);
+void stream_builtins_unload(stream_device_t *device);
+uint64_t stream_device_clock(keel_device_t *device);
+
+#endif
