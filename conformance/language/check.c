@@ -234,12 +234,13 @@ unsigned tally_judge(const uint32_t words[ATOMIC_ITEMS], const tally_t *tally)
         if ((int32_t)x > want.most_signed) want.most_signed = (int32_t)x;
         if (-(int64_t)x < want.long_least) want.long_least = -(int64_t)x;
         if ((int64_t)x << 20 > want.long_most) want.long_most = (int64_t)x << 20;
-        want.long_sum += ((int64_t)x << 8) + (int64_t)((uint64_t)x << 40);
+        want.long_sum =
+            (int64_t)((uint64_t)want.long_sum + ((uint64_t)x << 8) + ((uint64_t)x << 40));
         want.long_any |= (uint64_t)x << 32;
         want.float_sum += (float)(x % 4);
     }
     // Every word was exchanged for another but the last, which lies there.
-    want.long_sum -= (int64_t)((uint64_t)tally->swapped << 40);
+    want.long_sum = (int64_t)((uint64_t)want.long_sum - ((uint64_t)tally->swapped << 40));
     want.local_sum = want.subgroup_sum = want.sum;
     want.subgroup_most = want.most;
     want.first = 7;
