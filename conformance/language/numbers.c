@@ -70,7 +70,7 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
             seen = found;
         }
         uint32_t before = keel_atomic_exchange(&tally->swapped, x);
-        keel_atomic_add(&tally->long_sum, (int64_t)before << 40);
+        keel_atomic_add(&tally->long_sum, (int64_t)((uint64_t)before << 40));
         keel_atomic_add(&sum[0], x);
         uint32_t of_subgroup = keel_subgroup_add(x), most = keel_subgroup_max(x);
         if (keel_subgroup_item() == keel_subgroup_size() - 1) {
