@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "executable/container.h"
+#include "executable/image.h"
 #include "unit.h"
 
 static char folder[] = "/tmp/keel-cc-test-XXXXXX";
@@ -210,6 +211,23 @@ static void makes_kernels_of_the_host_by_cc(void **state)
     run_saxpy("cc.keel");
 }
 
+// Code for AMD knows how large its groups are.
+static void check_sizes(const container_t *container, const source_t *from, uint32_t index)
+{
+    void *bytes = malloc(container->images[index].size);
+    image_info_t info;
+    OK(container_image_read(container, from, index, bytes));
+    OK(image_read(bytes, container->images[index].size, &info));
+    assert_int_equal(info.entry_count, 5);
+    for (uint32_t i = 0; i < info.entry_count; i++) {
+        const char *name = info.entries[i].name;
+        uint32_t items = *name == 's' ? 64 : *name == 'a' ? 24 : 1;
+        assert_int_equal(info.entries[i].max_group_size, items);
+    }
+    image_info_finish(&info);
+    free(bytes);
+}
+
 static void makes_kernels_of_gpus(void **state)
 {
     if (!have_clang) skip();
@@ -232,6 +250,7 @@ static void makes_kernels_of_gpus(void **state)
         assert_int_equal(container.images[i].kind, rows[i].kind);
         check_image(&container.images[i], KEEL_ABI_DIRECT);
     }
+    for (uint32_t i = 1; i < 6; i++) check_sizes(&container, &from, i);
     char *ptx = malloc(container.images[0].size);
     OK(container_image_read(&container, &from, 0, ptx));
     assert_int_equal(ptx[container.images[0].size - 1], 0);

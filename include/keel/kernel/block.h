@@ -106,6 +106,11 @@ KEEL_INLINE_ uint32_t keel_walk_total(keel_place_t place)
 
 #if KEEL_CUDA_HOST
 #include <keel/kernel/cuda_host.h>
+#elif defined(KEEL_DESCRIBE) // records alone, without code
+
+#define KEEL_ENTRIES_(kernel, x, y, z, ...) KEEL_BLOCKS_(kernel, __VA_ARGS__)
+#define KEEL_RAW_ENTRY_(kernel, x, y, z, type)
+
 #else
 
 KEEL_INLINE_ keel_place_t keel_gpu_place(uint32_t x, uint32_t y, uint32_t z)

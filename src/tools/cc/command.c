@@ -128,8 +128,11 @@ static void include_find(command_t *c)
     if (access(header, R_OK) != 0) c->include[0] = 0;
 }
 
+// Files that a target's compiler makes and takes.
 typedef struct made_file_t {
     char path[64];
+    char sizes[64];       // of groups, for code of AMD: see sizes_write
+    char with_sizes[128]; // the option that names it; "": not yet
 } made_file_t;
 
 static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
@@ -177,8 +180,16 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
     size_t index = (size_t)(target - c->list.items);
     snprintf(job->log, sizeof job->log, "%s/%zu.log", c->folder, index);
     snprintf(file->path, sizeof file->path, "%s/%zu.image", c->folder, index);
+    snprintf(file->sizes, sizeof file->sizes, "%s/%zu.sizes", c->folder, index);
     target_arguments(c, target, a);
     for (int i = 0; i < c->passed.count; i++) arguments_add(a, c->passed.items[i]);
+    if (file->with_sizes[0]) {
+        arguments_add(a, "-mllvm");
+        arguments_add(a, file->with_sizes);
+    } else if (target->family == TARGET_AMDGCN) {
+        arguments_add(a, "-DKEEL_DESCRIBE");
+        arguments_add(a, "-w");
+    }
     if (c->include[0]) {
         arguments_add(a, "-I");
         arguments_add(a, c->include);
@@ -279,20 +290,61 @@ static int images_pack(const command_t *c, const made_t *made)
     return result;
 }
 
+static int image_read(const command_t *c, int index, const made_file_t *file, made_t *made)
+{
+    made->bytes = file_read(file->path, &made->size);
+    keel_status_t status = made->bytes ? made_describe(made, c->list.items[index].kind)
+                                       : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
+    return status ? fail(status, c->source) : 0;
+}
+
+// The largest group of each kernel decides how many registers an item may have, and clang has no
+// attribute for that in C. So code for AMD is compiled twice: once without its code, for the
+// records, and once with a table of the sizes, in the form that LLVM's pass for forced attributes
+// reads.
+static int sizes_write(const command_t *c, int index, made_file_t *file)
+{
+    made_t made = {0};
+    int result = image_read(c, index, file, &made);
+    FILE *table = result ? NULL : fopen(file->sizes, "w");
+    for (uint32_t i = 0; table && i < made.entry_count; i++) {
+        const keel_entry_info_t *info = &made.entries[i].info;
+        uint32_t items = info->group_size[0] * info->group_size[1] * info->group_size[2];
+        static const char *const forms[] = {"", "$walk"};
+        for (int k = 0; k < (made.entries[i].abi == KEEL_ABI_DIRECT ? 2 : 1); k++)
+            fprintf(table, "%s%s,amdgpu-flat-work-group-size=%u,%u\n", info->name, forms[k], items,
+                    items);
+    }
+    if (table && fclose(table) == 0)
+        snprintf(file->with_sizes, sizeof file->with_sizes, "-forceattrs-csv-path=%s", file->sizes);
+    made_finish(&made);
+    if (!result && !file->with_sizes[0]) fprintf(stderr, "keel cc: cannot write %s\n", file->sizes);
+    return file->with_sizes[0] ? 0 : 1;
+}
+
+static bool images_compile(const command_t *c, job_t *jobs, made_file_t *files)
+{
+    bool again = false;
+    for (int i = 0; i < c->list.count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
+    jobs_run(jobs, c->list.count);
+    if (!logs_print(c, jobs)) return false;
+    for (int i = 0; i < c->list.count; i++) {
+        jobs[i].arguments = (arguments_t){0};
+        if (c->list.items[i].family != TARGET_AMDGCN) continue;
+        if (sizes_write(c, i, &files[i])) return false;
+        job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
+        again = true;
+    }
+    jobs_run(jobs, c->list.count);
+    return !again || logs_print(c, jobs);
+}
+
 static int images_make(const command_t *c, job_t *jobs, made_file_t *files)
 {
     made_t made[TARGETS_MAX] = {0};
-    int result = 0;
-    for (int i = 0; i < c->list.count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
-    jobs_run(jobs, c->list.count);
-    if (!logs_print(c, jobs)) return 1;
-    for (int i = 0; i < c->list.count && !result; i++) {
-        made[i].bytes = file_read(files[i].path, &made[i].size);
-        keel_status_t status = made[i].bytes
-                                   ? made_describe(&made[i], c->list.items[i].kind)
-                                   : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
-        if (status) result = fail(status, c->source);
-    }
+    int result = images_compile(c, jobs, files) ? 0 : 1;
+    for (int i = 0; i < c->list.count && !result; i++)
+        result = image_read(c, i, &files[i], &made[i]);
     if (!result) result = images_pack(c, made);
     for (int i = 0; i < c->list.count; i++) made_finish(&made[i]);
     return result;
@@ -313,6 +365,7 @@ static int command_run(command_t *c)
         for (int i = 0; i < c->list.count; i++) {
             remove(jobs[i].log);
             remove(files[i].path);
+            remove(files[i].sizes);
         }
         rmdir(c->folder);
     }

@@ -131,7 +131,7 @@ void jobs_run(job_t *jobs, int count)
     int at_once = processors < 1 ? 1 : (int)processors, running = 0;
     for (int next = 0; next < count || running;) {
         if (next < count && running < at_once) {
-            job_start(&jobs[next]);
+            if (jobs[next].arguments.count) job_start(&jobs[next]);
             if (jobs[next++].pid) running++;
             continue;
         }

@@ -26,7 +26,8 @@ typedef struct arguments_t {
 
 void arguments_add(arguments_t *arguments, const char *text);
 
-// One compilation. Those given to jobs_run together run at the same time.
+// One compilation. Those given to jobs_run together run at the same time; one without arguments has
+// been done before.
 typedef struct job_t {
     arguments_t arguments;
     char log[64]; // a file that takes what the program prints
