@@ -20,11 +20,6 @@ isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host)
     isa->node = node;
     if (host) isa->host = *host;
     isa->opcodes = opcode_tables(gfx);
-    isa->lds = aligned_alloc(64, LDS_SIZE_MAX);
-    if (!isa->lds) {
-        isa_destroy(isa);
-        return NULL;
-    }
     return isa;
 }
 
@@ -33,9 +28,11 @@ void isa_destroy(isa_t *isa)
     if (!isa) return;
     crew_destroy(isa->crew);
     code_forget(isa);
-    free(isa->waves);
-    free(isa->lds);
-    free(isa->scratch);
+    for (unsigned k = 0; k < ROOM_MAX; k++) {
+        free(isa->rooms[k].waves);
+        free(isa->rooms[k].lds);
+        free(isa->rooms[k].scratch);
+    }
     free(isa);
 }
 
@@ -89,21 +86,22 @@ static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
     return true;
 }
 
-static bool rooms_grow(isa_t *isa, unsigned waves, uint64_t scratch)
+static bool room_grow(room_t *room, unsigned waves, uint64_t scratch)
 {
-    if (waves > isa->wave_room) {
-        free(isa->waves);
-        isa->waves = aligned_alloc(64, waves * sizeof(wave_t));
-        isa->wave_room = isa->waves ? waves : 0;
-        if (!isa->waves) return false;
-        memset(isa->waves, 0, waves * sizeof(wave_t));
+    if (!room->lds) room->lds = aligned_alloc(64, LDS_SIZE_MAX);
+    if (waves > room->wave_room) {
+        free(room->waves);
+        room->waves = aligned_alloc(64, waves * sizeof(wave_t));
+        room->wave_room = room->waves ? waves : 0;
+        if (!room->waves) return false;
+        memset(room->waves, 0, waves * sizeof(wave_t));
     }
-    if (scratch > isa->scratch_room) {
-        free(isa->scratch);
-        isa->scratch = aligned_alloc(256, scratch);
-        isa->scratch_room = isa->scratch ? scratch : 0;
+    if (scratch > room->scratch_room) {
+        free(room->scratch);
+        room->scratch = aligned_alloc(256, scratch);
+        room->scratch_room = room->scratch ? scratch : 0;
     }
-    return scratch == 0 || isa->scratch;
+    return room->lds && (scratch == 0 || room->scratch);
 }
 
 static uint32_t mode_of(uint32_t resource1)
@@ -113,6 +111,7 @@ static uint32_t mode_of(uint32_t resource1)
 }
 
 typedef struct {
+    uint64_t number;
     uint32_t id[3], size[3]; // of the workgroup
     uint32_t items;
     unsigned waves;
@@ -170,23 +169,26 @@ static void fill_vectors(wave_t *w, const descriptor_t *kernel, const group_t *g
     }
 }
 
-static void wave_start(isa_t *isa, const descriptor_t *kernel, const group_t *group, unsigned index)
+static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kernel,
+                       const group_t *group, unsigned index)
 {
-    wave_t *w = &isa->waves[index];
+    wave_t *w = &room->waves[index];
     const dispatch_t *dispatch = isa->dispatch;
     // What a kernel has not written, nobody should rely on.
     memset(w->s, 0xcd, sizeof w->s);
     unsigned granule = isa->gfx == GFX90A ? 8 : 4;
     memset(w->v, 0xcd, sizeof w->v[0] * granule * ((kernel->resource1 & 63) + 1));
     w->isa = isa;
+    w->number = index;
+    w->group = group->number;
     w->scc = 0;
     wave_set_mode(w, mode_of(kernel->resource1));
-    w->lds = isa->lds;
+    w->lds = room->lds;
     w->lds_size = dispatch->lds_size;
     w->scratch_size = (dispatch->scratch_size + 15) & ~15u;
     uint64_t offset = (uint64_t)index * w->scratch_size * LANES;
-    w->scratch = isa->scratch + offset;
-    w->scratch_base = (uint64_t)(uintptr_t)isa->scratch + offset;
+    w->scratch = room->scratch + offset;
+    w->scratch_base = (uint64_t)(uintptr_t)room->scratch + offset;
     w->stores_pending = false;
     fill_scalars(w, kernel, group, index);
     fill_vectors(w, kernel, group, index);
@@ -225,35 +227,39 @@ static bool stopped(const isa_t *isa)
     return host->stop && host->stop(host->user);
 }
 
-// Gives each wave its turn until all have ended. False on a fault, or when the host wants to stop.
-static bool group_run(isa_t *isa, unsigned waves)
+// Gives each wave of a workgroup its turn. False on a fault.
+static bool room_turn(isa_t *isa, room_t *room)
 {
-    for (;;) {
-        unsigned done = 0, waiting = 0, yielded = 0;
-        unsigned first = isa->random ? (unsigned)random_below(isa, waves) : 0;
-        for (unsigned k = 0; k < waves; k++) {
-            wave_t *w = &isa->waves[(first + k) % waves];
-            if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w);
-            if (w->state == WAVE_FAULTED) return false;
-            done += w->state == WAVE_DONE;
-            waiting += w->state == WAVE_AT_BARRIER;
-            yielded += w->state == WAVE_YIELDED;
-        }
-        if (done == waves) return true;
-        if (done + waiting == waves) {
-            for (unsigned k = 0; k < waves; k++) {
-                if (isa->waves[k].state == WAVE_AT_BARRIER) isa->waves[k].state = WAVE_RUNNING;
-            }
-        }
-        if (done + waiting + yielded == waves && yielded) sched_yield();
-        if (stopped(isa)) return false;
+    unsigned done = 0, waiting = 0, yielded = 0, count = room->count;
+    unsigned first = isa->random ? (unsigned)random_below(isa, count) : 0;
+    for (unsigned k = 0; k < count; k++) {
+        wave_t *w = &room->waves[(first + k) % count];
+        if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w);
+        if (w->state == WAVE_FAULTED) return false;
+        done += w->state == WAVE_DONE;
+        waiting += w->state == WAVE_AT_BARRIER;
+        yielded += w->state == WAVE_YIELDED;
     }
+    room->rounds++;
+    room->idle = done + waiting + yielded == count && yielded;
+    if (done == count) {
+        room->count = 0;
+    } else if (done + waiting == count) {
+        for (unsigned k = 0; k < count; k++) {
+            if (room->waves[k].state == WAVE_AT_BARRIER) room->waves[k].state = WAVE_RUNNING;
+        }
+    }
+    return true;
 }
 
-static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_t *id)
+// Puts a workgroup into a room that is free.
+static bool room_enter(isa_t *isa, room_t *room, const grid_t *grid, uint64_t number)
 {
-    const dispatch_t *dispatch = isa->dispatch;
-    group_t group;
+    const dispatch_t *dispatch = grid->dispatch;
+    const uint32_t id[3] = {(uint32_t)(number % grid->counts[0]),
+                            (uint32_t)(number / grid->counts[0] % grid->counts[1]),
+                            (uint32_t)(number / grid->counts[0] / grid->counts[1])};
+    group_t group = {.number = number};
     for (unsigned k = 0; k < 3; k++) {
         uint32_t rest = dispatch->grid[k] - id[k] * dispatch->group[k];
         group.id[k] = id[k];
@@ -261,12 +267,17 @@ static bool group_dispatch(isa_t *isa, const descriptor_t *kernel, const uint32_
     }
     group.items = group.size[0] * group.size[1] * group.size[2];
     group.waves = (group.items + LANES - 1) / LANES;
-    memset(isa->lds, 0xa5, dispatch->lds_size);
-    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
-    if (per_lane) memset(isa->scratch, 0xcd, per_lane * LANES * group.waves);
-    for (unsigned k = 0; k < group.waves; k++) wave_start(isa, kernel, &group, k);
-    if (isa->breaks) trace_break(&isa->waves[0]);
-    return group_run(isa, group.waves);
+    uint64_t scratch = ((dispatch->scratch_size + 15ull) & ~15ull) * LANES * group.waves;
+    if (!room_grow(room, group.waves, scratch)) {
+        return fail(isa, FAULT_APERTURE, "no memory for its waves");
+    }
+    memset(room->lds, 0xa5, dispatch->lds_size);
+    if (scratch) memset(room->scratch, 0xcd, scratch);
+    for (unsigned k = 0; k < group.waves; k++) wave_start(isa, room, &grid->kernel, &group, k);
+    room->count = group.waves;
+    room->rounds = 0;
+    if (isa->breaks) trace_break(&room->waves[0]);
+    return true;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -295,32 +306,61 @@ static void grid_init(isa_t *isa, grid_t *grid)
     } while (common_divisor(grid->step, grid->total) != 1);
 }
 
-static bool rooms_prepare(isa_t *isa, const dispatch_t *dispatch)
+// The workgroups of a thread that have begun and not ended.
+typedef struct {
+    unsigned active, stalled;
+    bool idle, last; // none did anything; there are no more to begin
+} rooms_t;
+
+// Begins another workgroup if there is none, or if those that are there do not get on; in a random
+// order sometimes without need.
+static bool rooms_fill(isa_t *isa, grid_t *grid, rooms_t *rooms)
 {
-    uint64_t items = (uint64_t)dispatch->group[0] * dispatch->group[1] * dispatch->group[2];
-    unsigned waves = (unsigned)((items + LANES - 1) / LANES);
-    uint64_t per_lane = (dispatch->scratch_size + 15) & ~15u;
-    return rooms_grow(isa, waves, per_lane * LANES * waves) ||
-           fail(isa, FAULT_APERTURE, "no memory for its waves");
+    bool needed = rooms->stalled == rooms->active && rooms->active < ROOM_MAX;
+    bool random = isa->random && rooms->active < 4 && random_below(isa, 4) == 0;
+    if (rooms->last || (!needed && !random)) return true;
+    uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
+    rooms->last = n >= grid->total;
+    if (rooms->last) return true;
+    room_t *room = isa->rooms;
+    while (room->count) room++;
+    rooms->active++;
+    uint64_t number = (uint64_t)(((wide_t)n * grid->step + grid->first) % grid->total);
+    return room_enter(isa, room, grid, number);
+}
+
+static bool rooms_turn(isa_t *isa, rooms_t *rooms)
+{
+    enum { STALL_ROUNDS = 64 };
+    rooms->stalled = 0;
+    rooms->idle = true;
+    for (unsigned k = 0, seen = 0, active = rooms->active; seen < active; k++) {
+        room_t *room = &isa->rooms[k];
+        if (!room->count) continue;
+        seen++;
+        if (!room_turn(isa, room)) return false;
+        rooms->idle = rooms->idle && room->idle;
+        rooms->active -= !room->count;
+        rooms->stalled += room->count && room->rounds > STALL_ROUNDS;
+    }
+    return true;
 }
 
 bool grid_run(isa_t *isa, grid_t *grid)
 {
     const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
+    rooms_t rooms = {0};
     isa->fault = (fault_t){0};
     if (isa->code != dispatch->code) code_forget(isa);
     isa->code = dispatch->code;
     isa->breaks = trace_breaks(dispatch->kernel);
     isa->watched = isa->breaks || log_enabled(LOG_ISA);
-    bool good = rooms_prepare(isa, dispatch);
-    while (good) {
-        uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
-        if (n >= grid->total) return true;
-        uint64_t group = (uint64_t)(((wide_t)n * grid->step + grid->first) % grid->total);
-        const uint32_t id[3] = {(uint32_t)(group % grid->counts[0]),
-                                (uint32_t)(group / grid->counts[0] % grid->counts[1]),
-                                (uint32_t)(group / grid->counts[0] / grid->counts[1])};
-        good = group_dispatch(isa, &grid->kernel, id) && !stopped(isa);
+    for (unsigned k = 0; k < ROOM_MAX; k++) isa->rooms[k].count = 0; // of one that failed
+    for (;;) {
+        if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, &rooms)) break;
+        if (!rooms.active && rooms.last) return true;
+        if (rooms.active && rooms.idle) sched_yield();
+        if (stopped(isa)) break;
     }
     atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
     return false;

@@ -56,6 +56,19 @@ typedef struct {
     const op_t *op;   // NULL: not modelled
 } opcode_t;
 
+// Where a workgroup runs. Usually one is enough; those that wait for others make room for them.
+typedef struct {
+    wave_t *waves; // owned
+    unsigned wave_room;
+    uint8_t *lds, *scratch; // owned
+    uint64_t scratch_room;
+    unsigned count;  // of waves; 0: no workgroup is here
+    unsigned rounds; // that its waves have had
+    bool idle;       // in the last round all of them did nothing but wait
+} room_t;
+
+enum { ROOM_MAX = 16 };
+
 struct isa {
     gfx_t gfx;
     unsigned node;
@@ -71,10 +84,7 @@ struct isa {
     fault_t fault;
     uint64_t count;
     uint64_t random; // state of the random order; 0 for none
-    wave_t *waves;   // owned; of the workgroup that runs
-    unsigned wave_room;
-    uint8_t *lds, *scratch; // owned
-    uint64_t scratch_room;
+    room_t rooms[ROOM_MAX];
     const dispatch_t *dispatch; // borrowed while it runs
     struct crew *crew;          // owned; NULL: no other threads
     bool watched, breaks;       // the dispatch is logged or debugged; a debugger stops in it

@@ -129,8 +129,8 @@ const insn_t *trace_run(wave_t *w, const insn_t *i)
     add(&line, " ->");
     add_scalars(&line, w, before);
     add_vectors(&line, w, before);
-    log_line(LOG_ISA, "wave %u 0x%llx: %-44s |%s", (unsigned)(w - w->isa->waves),
-             (unsigned long long)address, text, line.text);
+    log_line(LOG_ISA, "group %llu wave %u 0x%llx: %-44s |%s", (unsigned long long)w->group,
+             w->number, (unsigned long long)address, text, line.text);
     free(before);
     return next;
 }

@@ -149,6 +149,8 @@ struct wave {
     bool plain_mode; // rounds to nearest and keeps denormals
     wave_state_t state;
     const insn_t *pc; // while it does not run
+    unsigned number;  // in its workgroup
+    uint64_t group;   // number of that
     int budget;       // branches until others get their turn
     bool stores_pending;
     isa_t *isa;   // borrowed

@@ -109,17 +109,18 @@ static void test_shuffle(void)
     for (uint32_t k = 0; k < PACKETS; k++) CHECK(log[1 + k] == k);
 }
 
-// Four workgroups that wait for each other.
-static void test_threads(void)
+// Workgroups that wait for each other, on one thread or on several.
+static void test_meet(void)
 {
+    enum { MEETING = 16 };
     hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
     kernel_t meet = kernel_find(&hsa_gpus[0], "meet.kd");
     uint32_t *memory = memory_alloc(hsa_host_memory, 4096);
     hsa_signal_t done = signal_make(1);
     memset(memory, 0, 4096);
-    dispatch_push(queue, &meet, 4, &(word_t){memory, 4}, sizeof(word_t), done);
+    dispatch_push(queue, &meet, MEETING, &(word_t){memory, MEETING}, sizeof(word_t), done);
     signal_wait(done);
-    CHECK(memory[0] == 4);
+    CHECK(memory[0] == MEETING);
     HSA(hsa_queue_destroy(queue));
 }
 
@@ -205,7 +206,9 @@ static const case_t cases[] = {
     {"overlap_shuffled", test_overlap, "KEEL_SIM_SEED=3"},
     {"no_overlap", test_no_overlap, NULL},
     {"shuffle", test_shuffle, "KEEL_SIM_SEED=5"},
-    {"threads", test_threads, "KEEL_SIM_THREADS=4"},
+    {"meet", test_meet, NULL},
+    {"meet_shuffled", test_meet, "KEEL_SIM_SEED=9"},
+    {"meet_threads", test_meet, "KEEL_SIM_THREADS=4"},
     {"poison", test_poison, NULL},
     {"host_touches", test_host_touches, NULL},
     {"watchdog_kernel", test_watchdog_kernel, "KEEL_SIM_WATCHDOG=1"},
