@@ -5,6 +5,10 @@
 //      0  "CCOB"          1: u32 size unpacked, u64 hash
 //      4  u16 version     2: u32 size in all, u32 size unpacked, u64 hash
 //      6  u16 packing     3: u64 size in all, u64 size unpacked, u64 hash
+//
+// A bundle of texts has lines around each, with the mark of a comment before them:
+//
+//     # __CLANG_OFFLOAD_BUNDLE____START__ NAME        # __CLANG_OFFLOAD_BUNDLE____END__ NAME
 #include "executable/bundle.h"
 
 #include <string.h>
@@ -13,7 +17,16 @@
 #include "executable/bytes.h"
 #include "executable/triple.h"
 
+static const char start_mark[] = " __CLANG_OFFLOAD_BUNDLE____START__ ";
+static const char end_mark[] = " __CLANG_OFFLOAD_BUNDLE____END__ ";
+
+// Lines of a text that is not terminated.
+typedef struct lines_t {
+    const char *at, *end;
+} lines_t;
+
 enum {
+    GLANCE = 256, // bytes that tell a bundle of texts from others
     MAGIC_SIZE = 24,
     MEMBER_SIZE = 24, // and the name
 };
@@ -30,6 +43,14 @@ static const char *processor_find(const char *name)
     return "";
 }
 
+static keel_status_t member_name(image_info_t *info, image_member_t *member, const void *name,
+                                 size_t length)
+{
+    KEEL_TRY(image_text(info, name, length, &member->name));
+    const char *dash = strchr(member->name, '-');
+    return triple_target(info, dash ? dash + 1 : "", processor_find(member->name), &member->target);
+}
+
 static keel_status_t member_read(image_info_t *info, const uint8_t *bytes, uint64_t size,
                                  uint64_t *at)
 {
@@ -41,13 +62,11 @@ static keel_status_t member_read(image_info_t *info, const uint8_t *bytes, uint6
         return KEEL_ERROR(KEEL_CORRUPT, "member %u goes beyond it", info->member_count);
     image_member_t *member;
     KEEL_TRY(image_add_member(info, &member));
-    KEEL_TRY(image_text(info, bytes + *at, (size_t)name_length, &member->name));
-    *at += name_length;
     member->data = bytes + offset;
     member->size = member->unpacked = length;
     member->kind = image_recognise(member->data, (size_t)length);
-    const char *dash = strchr(member->name, '-');
-    return triple_target(info, dash ? dash + 1 : "", processor_find(member->name), &member->target);
+    *at += name_length;
+    return member_name(info, member, bytes + *at - name_length, (size_t)name_length);
 }
 
 static keel_status_t plain_read(image_info_t *info, const uint8_t *bytes, uint64_t size)
@@ -99,8 +118,64 @@ static keel_status_t packed_read(image_info_t *info, const uint8_t *at, uint64_t
     return image_format(info, &info->version, "%u", version);
 }
 
+// Takes the next line off; false at the end.
+static bool line_next(lines_t *lines, lines_t *line)
+{
+    if (lines->at == lines->end) return false;
+    const char *end = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+    *line = (lines_t){lines->at, end ? end : lines->end};
+    lines->at = end ? end + 1 : lines->end;
+    return true;
+}
+
+// Whether a line is a comment that begins with `mark`; what follows is taken to be the line.
+static bool line_is(lines_t *line, const char *mark)
+{
+    const char *at = line->at;
+    size_t length = strlen(mark);
+    if (at < line->end && (*at == '#' || *at == ';'))
+        at++;
+    else if (line->end - at >= 2 && at[0] == '/' && at[1] == '/')
+        at += 2;
+    if (at == line->at || (size_t)(line->end - at) < length || memcmp(at, mark, length) != 0)
+        return false;
+    line->at = at + length;
+    return true;
+}
+
+bool bundle_is_text(const void *data, size_t size)
+{
+    lines_t lines = {data, (const char *)data + (size < GLANCE ? size : GLANCE)}, line;
+    if (lines.at < lines.end && *lines.at == '\n') lines.at++;
+    return line_next(&lines, &line) && line_is(&line, start_mark);
+}
+
+static keel_status_t texts_read(image_info_t *info, const void *data, size_t size)
+{
+    lines_t lines = {data, (const char *)data + size}, line;
+    image_member_t *member = NULL;
+    const char *start = NULL;
+    while (line_next(&lines, &line)) {
+        const char *end = line.at;
+        if (!member && line_is(&line, start_mark)) {
+            KEEL_TRY(image_add_member(info, &member));
+            KEEL_TRY(member_name(info, member, line.at, (size_t)(line.end - line.at)));
+            start = lines.at;
+        } else if (member && line_is(&line, end_mark)) {
+            // The newline before the mark belongs to the mark.
+            size_t length = end > start ? (size_t)(end - start) - 1 : 0;
+            member->data = start;
+            member->size = member->unpacked = length;
+            member->kind = image_recognise(start, length);
+            member = NULL;
+        }
+    }
+    return member ? KEEL_ERROR(KEEL_CORRUPT, "its member %s has no end", member->name) : NULL;
+}
+
 static keel_status_t bundles_read(image_info_t *info, const uint8_t *bytes, uint64_t size)
 {
+    if (bundle_is_text(bytes, (size_t)size)) return texts_read(info, bytes, (size_t)size);
     if (size < 4 || memcmp(bytes, "CCOB", 4) != 0) return plain_read(info, bytes, size);
     uint64_t offset = 0;
     do {

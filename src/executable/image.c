@@ -79,6 +79,7 @@ image_kind_t image_recognise(const void *data, size_t size)
     for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
         if (size >= magics[i].length && !memcmp(data, magics[i].magic, magics[i].length))
             return magics[i].kind;
+    if (bundle_is_text(data, size)) return IMAGE_BUNDLE;
     return ptx_recognise(data, size) ? IMAGE_PTX : IMAGE_UNKNOWN;
 }
 

@@ -124,6 +124,37 @@ static void test_zlib(void **state)
     free(data);
 }
 
+static void test_texts(void **state)
+{
+    (void)state;
+    tools_need("clang-offload-bundler-19");
+    tools_write("a.ptx", ptx, sizeof ptx - 1);
+    static const char *const types[] = {"s", "ll", "i"}; // by the comments of their languages
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        tools_run(
+            "clang-offload-bundler-19 --type=%s --targets=host-x86_64-unknown-linux-gnu,"
+            "openmp-nvptx64-nvidia-cuda--sm_70 --input=/dev/null --input=a.ptx --output=b.txt",
+            types[i]);
+        size_t size;
+        char *data = tools_read("b.txt", &size);
+        image_info_t info;
+        read_well(image_read(data, size, &info));
+        assert_int_equal(info.kind, IMAGE_BUNDLE);
+        assert_int_equal(info.member_count, 2);
+        assert_string_equal(info.members[0].target, "x86_64-linux");
+        assert_int_equal(info.members[0].size, 0);
+        assert_string_equal(info.members[1].name, "openmp-nvptx64-nvidia-cuda--sm_70");
+        assert_string_equal(info.members[1].target, "nvptx:sm_70");
+        assert_int_equal(info.members[1].kind, IMAGE_PTX);
+        assert_int_equal(info.members[1].size, sizeof ptx - 1);
+        assert_memory_equal(info.members[1].data, ptx, sizeof ptx - 1);
+        image_info_finish(&info);
+        *strstr(data + size / 2, "__END__") = 'x';
+        read_badly(image_read(data, size, &info), KEEL_CORRUPT, "has no end");
+        free(data);
+    }
+}
+
 static void test_damaged(void **state)
 {
     (void)state;
@@ -164,9 +195,8 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_zlib),
+        cmocka_unit_test(test_plain),   cmocka_unit_test(test_compressed),
+        cmocka_unit_test(test_zlib),    cmocka_unit_test(test_texts),
         cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, tools_begin, tools_end);

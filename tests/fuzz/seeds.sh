@@ -123,6 +123,9 @@ for compress in '' --compress; do
     corpus bundle "three$compress" b.bin
     corpus image "bundle$compress" b.bin
 done
+clang-offload-bundler-19 --type=s --input=/dev/null --input=s.ptx --input=s.ptx \
+    --targets=$targets --output=b.s
+corpus bundle texts b.s
 corpus image fatbin "$here/../data/native.lz4.fatbin"
 corpus image offload o.bin
 corpus image spirv k.spv
