@@ -97,12 +97,14 @@ static const insn_t *run_move_words(wave_t *w, const insn_t *i)
 }
 
 // Sources of mixed precision: the second set of selections says which are halves.
-static float mixed(const uint32_t *source, unsigned l, const insn_t *i, unsigned k)
+static float mixed(const wave_t *w, const uint32_t *source, unsigned l, unsigned k, const insn_t *i)
 {
     const modifiers_t *mod = &i->mod;
     bool half = mod->omod >> k & 1, upper = mod->opsel >> k & 1;
-    float value = half ? half_to_float((uint16_t)(upper ? source[l] >> 16 : source[l]))
-                       : bits_float(source[l]);
+    uint32_t bits = half ? (upper ? source[l] >> 16 : source[l] & 0xffff) : source[l];
+    bool kept = w->mode >> (half ? 6 : 4) & 1, denormal = !(bits & (half ? 0x7c00 : 0x7f800000));
+    if (denormal && !kept) bits &= half ? 0x8000 : 0x80000000;
+    float value = half ? half_to_float((uint16_t)bits) : bits_float(bits);
     if (mod->abs >> k & 1) value = fabsf(value);
     return mod->neg >> k & 1 ? -value : value;
 }
@@ -117,8 +119,8 @@ static const insn_t *run_mix(wave_t *w, const insn_t *i)
     bool fused = !(i->op->detail & MIX_UNFUSED);
     const uint32_t *old = w->v[i->dst];
     for (unsigned l = 0; l < LANES; l++) {
-        float a = mixed(source[0], l, i, 0), b = mixed(source[1], l, i, 1);
-        float c = mixed(source[2], l, i, 2), r = fused ? fmaf(a, b, c) : a * b + c;
+        float a = mixed(w, source[0], l, 0, i), b = mixed(w, source[1], l, 1, i);
+        float c = mixed(w, source[2], l, 2, i), r = fused ? fmaf(a, b, c) : a * b + c;
         if (i->mod.clamp) r = clamp_unit(r);
         uint32_t half = kind == MIX_F32 ? 0 : float_to_half(r);
         w->result[l] = kind == MIX_F32   ? float_bits(r)
