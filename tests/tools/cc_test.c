@@ -367,6 +367,16 @@ static void shows_mistakes_where_they_are(void **state)
                             "}\n");
     expect(1, "", "barrier.c -o bad.keel", "barrier.c:5:");
     if (have_clang) expect(1, "", "barrier.c -o bad.keel --target=nvptx:sm_70", "barrier.c:5:");
+    write_file("return.c", "#include <keel/kernel.h>\n"
+                           "KEEL_KERNEL(bad, KEEL_GROUP(8), KEEL_OUT(float, y))\n"
+                           "{\n"
+                           "    KEEL_ITEMS {\n"
+                           "        if (keel_local_id(0) == 3) return;\n"
+                           "        y[keel_local_id(0)] = 1;\n"
+                           "    }\n"
+                           "}\n");
+    expect(1, "", "return.c -o bad.keel", "return.c:5:");
+    expect(1, "", "return.c -o bad.keel --host-cc=" HOST_CC, "return.c:5:");
     write_file("none.c", "#include <keel/kernel.h>\n");
     expect(1, "", "none.c -o bad.keel", "KEEL_KERNEL");
 }
