@@ -33,7 +33,7 @@ typedef struct cuda_host_image_t {
 
 #define KEEL_CUDA_ENTRY_(kernel, fn, text, x, y, z, local, block_)                                 \
     static const cuda_host_param_t keel_params_##fn[] = {{0, sizeof(block_)}};                     \
-    static const cuda_host_entry_t keel_entry_##fn KEEL_LIST_("keel_entries") = {                  \
+    static const cuda_host_entry_t keel_entry_##fn KEEL_LIST_("keel_entries", 8) = {               \
         text, fn, {x, y, z}, 0, local, 0, sizeof(block_), 1, keel_params_##fn};
 
 #define KEEL_ENTRIES_(kernel, x, y, z, ...)                                                        \

@@ -9,6 +9,14 @@
 #ifndef KEEL_KERNEL_ENTRY_H_
 #define KEEL_KERNEL_ENTRY_H_
 
+// Puts a variable into a section, behind those that stand before it in the source.
+#if defined(__clang__)
+#define KEEL_LIST_(section_, bytes) __attribute__((used, section(section_), aligned(bytes)))
+#else
+#define KEEL_LIST_(section_, bytes)                                                                \
+    __attribute__((used, no_reorder, section(section_), aligned(bytes)))
+#endif
+
 #define KEEL_UNUSED_ __attribute__((unused))
 #define KEEL_INLINE_ static inline __attribute__((always_inline, unused))
 
@@ -79,7 +87,7 @@ typedef struct keel_record_t {
     static const struct {                                                                          \
         keel_record_t head;                                                                        \
         char text[(sizeof(texts) + 2) / 4 * 4];                                                    \
-    } keel_record_##kernel __attribute__((used, section("keel_kernels"), aligned(4))) = {          \
+    } keel_record_##kernel KEEL_LIST_("keel_kernels", 4) = {                                       \
         {KEEL_RECORD_VERSION_,                                                                     \
          sizeof keel_record_##kernel,                                                              \
          abi_,                                                                                     \

@@ -36,12 +36,10 @@ KEEL_INLINE_ void keel_barrier_here(void) {}
 #define KEEL_PRIVATE_(type, name) type name[sizeof keel_shape->items]
 #define KEEL_MINE_(name)          ((name)[keel_local_index()])
 
-#define KEEL_LIST_(section_) __attribute__((used, section(section_), aligned(8)))
-
 #define KEEL_GLOBAL_(type, name, n)                                                                \
     extern type name[n];                                                                           \
-    static const keel_host_global_t keel_global_##name KEEL_LIST_("keel_globals") = {#name, name,  \
-                                                                                     sizeof name}; \
+    static const keel_host_global_t keel_global_##name KEEL_LIST_("keel_globals",                  \
+                                                                  8) = {#name, name, sizeof name}; \
     type name[n]
 
 // The linker gathers the entries; how many they are is known once the object is loaded.
@@ -92,7 +90,7 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
         KEEL_EACH_(KEEL_ACCESS_, kernel, __VA_ARGS__) 0};                                          \
     static const char *const keel_names_##kernel[] = {KEEL_EACH_(KEEL_NAME_, kernel, __VA_ARGS__)  \
                                                           NULL};                                   \
-    static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries") = {              \
+    static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries", 8) = {           \
         #kernel,                                                                                   \
         keel_host_##kernel,                                                                        \
         {x, y, z},                                                                                 \
@@ -111,7 +109,7 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
                            *(const type *)keel_dispatch->constants);                               \
         return 0;                                                                                  \
     }                                                                                              \
-    static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries") = {              \
+    static const keel_host_entry_t keel_entry_##kernel KEEL_LIST_("keel_entries", 8) = {           \
         #kernel, keel_host_##kernel, {x, y, z}, sizeof(type), 0, 0, NULL, NULL};
 
 KEEL_BOUND_(const keel_host_entry_t __start_keel_entries);
