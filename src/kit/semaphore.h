@@ -60,9 +60,12 @@ struct keel_semaphore_t {
     lock_t lock;                         // for the waiters and the promises
     heap_t waiters;
     signal_t *promised, *promised_last; // values that grow; timelines only
+    // Of one that has failed: up to here it was promised before, and goes on.
+    _Atomic uint64_t granted;
 };
 
-// Set in the value of a timeline that has failed: from then on the value stands still.
+// Set in the value of a timeline that has failed: from then on the value stands still, but for what
+// was promised before.
 #define TIMELINE_FAILED (UINT64_C(1) << 63)
 
 typedef enum point_state_t {

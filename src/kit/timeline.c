@@ -116,7 +116,7 @@ static promise_t *timeline_promised(const keel_semaphore_t *semaphore, uint64_t 
 {
     signal_t *signal = semaphore->promised;
     while (signal && signal->point.value < value) signal = signal->next;
-    return signal ? signal->promise : NULL;
+    return signal ? signal->promise : NULL; // one that was listed before a failure still comes
 }
 
 void timeline_promise(signal_t *signal)
@@ -163,20 +163,21 @@ static void timeline_unlist(signal_t *signal)
 keel_status_t timeline_keep(signal_t *signal)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
-    if (!signal->listed) return timeline_signal(semaphore, signal->point.value);
+    uint64_t value = signal->point.value;
+    if (!signal->listed) return timeline_signal(semaphore, value);
     waiter_t *list = NULL;
     lock_enter(&semaphore->lock);
     timeline_unlist(signal);
     uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
-    // release: as in timeline_signal. A failed one stands still: the bit is above all values.
-    while (old < signal->point.value &&
-           !atomic_compare_exchange_weak(&semaphore->value, &old, signal->point.value)) {
+    // release: as in timeline_signal. A failure does not undo what was promised before it.
+    while (
+        (old & ~TIMELINE_FAILED) < value &&
+        !atomic_compare_exchange_weak(&semaphore->value, &old, (old & TIMELINE_FAILED) | value)) {
     }
-    if (old < signal->point.value) list = waiters_take(semaphore, signal->point.value);
-    keel_status_t failure = old & TIMELINE_FAILED ? timeline_failure(semaphore) : NULL;
+    if ((old & ~TIMELINE_FAILED) < value) list = waiters_take(semaphore, value);
     lock_leave(&semaphore->lock);
     waiters_fire(list, NULL);
-    return failure;
+    return NULL;
 }
 
 void timeline_break(signal_t *signal)
@@ -187,20 +188,41 @@ void timeline_break(signal_t *signal)
     lock_leave(&signal->point.semaphore->lock);
 }
 
+// Under the lock, of one that has failed: takes the waiters that a signal promised before the
+// failure will not reach, out of the heap.
+static waiter_t *waiters_take_failed(keel_semaphore_t *semaphore)
+{
+    uint64_t promised = semaphore->promised_last ? semaphore->promised_last->point.value : 0;
+    atomic_store(&semaphore->granted, promised);
+    waiter_t *list = waiters_take(semaphore, UINT64_MAX), *failed = NULL;
+    while (list) {
+        waiter_t *waiter = list;
+        list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
+        if (waiter->node.key <= promised) {
+            waiters_add(semaphore, waiter);
+            continue;
+        }
+        waiter->node.next = failed ? &failed->node : NULL;
+        failed = waiter;
+    }
+    return failed;
+}
+
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause)
 {
     keel_status_t none = NULL;
+    waiter_t *well = NULL;
     lock_enter(&semaphore->lock);
-    bool first = atomic_compare_exchange_strong(&semaphore->failure, &none, cause);
-    if (!first) {
-        lock_leave(&semaphore->lock);
+    if (atomic_compare_exchange_strong(&semaphore->failure, &none, cause)) {
+        uint64_t promised = semaphore->promised_last ? semaphore->promised_last->point.value : 0;
+        atomic_store(&semaphore->granted, promised); // before the bit, which tells to look at it
+        // release: pairs with the acquire of whoever sees the bit and reads the cause.
+        well = waiters_take(semaphore, atomic_fetch_or(&semaphore->value, TIMELINE_FAILED));
+    } else {
         keel_status_release(cause);
-        return;
+        cause = none;
     }
-    // release: pairs with the acquire of whoever sees the bit and reads the cause.
-    uint64_t reached = atomic_fetch_or(&semaphore->value, TIMELINE_FAILED);
-    waiter_t *well = waiters_take(semaphore, reached);
-    waiter_t *failed = waiters_take(semaphore, UINT64_MAX);
+    waiter_t *failed = waiters_take_failed(semaphore);
     keel_status_retain(cause); // the last of them may release the semaphore, and the cause with it
     lock_leave(&semaphore->lock);
     waiters_fire(well, NULL);
@@ -213,7 +235,8 @@ static point_state_t timeline_poll(keel_point_t point, keel_status_t *failure)
     // acquire: pairs with the signal's release. seq_cst for timeline_watch, see the top.
     uint64_t value = atomic_load(&point.semaphore->value);
     if ((value & ~TIMELINE_FAILED) >= point.value) return POINT_REACHED;
-    if (!(value & TIMELINE_FAILED)) return POINT_PENDING;
+    if (!(value & TIMELINE_FAILED) || point.value <= atomic_load(&point.semaphore->granted))
+        return POINT_PENDING;
     if (failure) *failure = timeline_failure(point.semaphore);
     return POINT_FAILED;
 }
