@@ -27,14 +27,19 @@ keel_status_t env_queues(const env_device_t *device, keel_queue_t **queues)
 
 static keel_status_t pools_open(env_device_t *device)
 {
+    // The model looks into it from the host.
+    enum { HOST = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE };
     static const keel_pool_options_t options[POOLS] = {
-        [1] = {.name = "any size"},
-        [2] = {.name = "blocks", .block_size = SPACE_SIZE},
-        [TIGHT_POOL] = {.name = "tight", .block_size = SPACE_SIZE, .limit = SPACE_SIZE},
+        [0] = {.memory = HOST, .name = "first"},
+        [1] = {.memory = HOST, .name = "any size"},
+        [2] = {.memory = HOST, .name = "blocks", .block_size = SPACE_SIZE},
+        [TIGHT_POOL] = {.memory = HOST,
+                        .name = "tight",
+                        .block_size = SPACE_SIZE,
+                        .limit = SPACE_SIZE},
     };
     if (!(keel_device_caps(device->device)->bits & KEEL_CAP_QUEUE_ALLOCA)) return NULL;
-    device->pools[0] = keel_pool_retain(keel_device_pool(device->device, 0));
-    for (size_t i = 1; i < POOLS; i++)
+    for (size_t i = 0; i < POOLS; i++)
         KEEL_TRY(keel_pool_create(device->device, &options[i], &device->pools[i]));
     return NULL;
 }

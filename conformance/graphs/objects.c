@@ -47,8 +47,12 @@ static keel_status_t space_make(run_t *run, size_t index)
     const space_t *space = &run->graph->spaces[index];
     const env_device_t *device = &run->env->devices[space->device];
     keel_buffer_t **buffer = &run->buffers[index][space->device];
-    keel_buffer_options_t options = {
-        .size = space->size, .node = space->node, .name = "buffer of a graph"};
+    keel_buffer_options_t options = {// The model looks into it from the host.
+                                     .memory =
+                                         KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE,
+                                     .size = space->size,
+                                     .node = space->node,
+                                     .name = "buffer of a graph"};
     uint8_t bytes[SPACE_SIZE];
     for (uint32_t i = 0; i < SPACE_SIZE; i++) bytes[i] = data_byte((uint32_t)index, i);
     switch (space->kind) {

@@ -30,7 +30,8 @@ static keel_status_t submitter_init(stress_t *stress, size_t number, uint64_t se
 {
     submitter_t *self = &stress->submitters[number];
     keel_device_t *device = stress->env.devices[0].device;
-    keel_buffer_options_t word = {.size = sizeof self->word, .name = "word"};
+    keel_buffer_options_t word = {
+        .size = sizeof self->word, .memory = KEEL_MEMORY_HOST_VISIBLE, .name = "word"};
     self->stress = stress;
     self->random.state = random_mix(seed + number);
     keel_buffer_options_t scratch = {.size = STRESS_SLOTS * STRESS_SLOT, .name = "scratch"};
