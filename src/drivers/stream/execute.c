@@ -11,13 +11,14 @@ enum {
 // A graph is worth its making if it is used again; some things only a graph can do.
 static bool wants_graph(const stream_device_t *device, const keel_recording_t *recording)
 {
+    // acquire: pairs with whoever made it into graphs, which decided.
+    if (atomic_load_explicit(&recording->prepared, memory_order_acquire)) return true;
     if (!recording->commands->count) return false;
     if (recording->commands->kinds & GRAPH_KINDS || stream_graph_is_needed(recording)) return true;
     if (device->options.serial) return false;
     if (device->options.commands != STREAM_COMMANDS_CHOSEN)
         return device->options.commands == STREAM_COMMANDS_GRAPH;
-    return !recording->options.one_shot &&
-           (recording->commands->count < LONG || atomic_load(&recording->prepared));
+    return !recording->options.one_shot && recording->commands->count < LONG;
 }
 
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)

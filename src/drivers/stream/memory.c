@@ -155,7 +155,8 @@ static void range_count(uintptr_t start, uintptr_t end, int change)
         if (l->start < end && start < l->end) l->users += (uint32_t)change;
 }
 
-static void range_clean(stream_device_t *device)
+// Without the vendor, whose context is gone, the pages are as well.
+static void range_clean(stream_device_t *device, bool vendor)
 {
     for (locked_t **at = &locked_list; *at;) {
         locked_t *l = *at;
@@ -164,7 +165,7 @@ static void range_clean(stream_device_t *device)
             continue;
         }
         *at = l->next;
-        device->api->host_unregister(device->vendor, (void *)l->start);
+        if (vendor) device->api->host_unregister(device->vendor, (void *)l->start);
         mem_free(l);
     }
 }
@@ -196,7 +197,7 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         for (locked_t *l = locked_list; l; l = l->next)
             if (l->start <= start && start < l->end) offset = l->offset;
     } else {
-        range_clean(device);
+        range_clean(device, true);
     }
     lock_leave(&locked_lock);
     if (!status) buffer_attach(buffer, data, (uint64_t)(uintptr_t)data + offset);
@@ -257,12 +258,13 @@ void stream_buffer_forget(keel_buffer_t *buffer)
         stream_shared_t *shared = (stream_shared_t *)(uintptr_t)buffer->handle;
         if (vendor) device->api->shared_destroy(device->vendor, shared);
         mem_free(shared);
-    } else if (vendor && atomic_load(&buffer->address) != (uint64_t)(uintptr_t)buffer) {
+    } else if (stream_device_is_ours(device) &&
+               atomic_load(&buffer->address) != (uint64_t)(uintptr_t)buffer) {
         uintptr_t start, end;
         pages_of(buffer, &start, &end);
         lock_enter(&locked_lock);
         range_count(start, end, -1);
-        range_clean(device);
+        range_clean(device, vendor);
         lock_leave(&locked_lock);
     }
     if (vendor) stream_leave(&entered);

@@ -147,8 +147,9 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     // The vendor gives back whole pieces until less than that is left.
     enum { PIECE = 32 << 20 };
     uint64_t least = keep ? stats.used + PIECE : stats.used;
-    keel_status_t status =
-        pool_trim_vendor(own, keep > UINT64_MAX - least ? UINT64_MAX : least + keep);
+    uint64_t reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
+    keel_status_t status = NULL;
+    if (keep < reserved && least + keep <= reserved) status = pool_trim_vendor(own, least + keep);
     stream_leave(&entered);
     return stream_device_note(own->device, status);
 }

@@ -250,16 +250,14 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
     if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
-    promise_retain(&event->promise);
     lock_enter(&q->lock);
     q->recorded++;
     *q->flight_last = event;
     q->flight_last = &event->next;
+    bool asked = atomic_load(&event->asked);
     lock_leave(&q->lock);
-    // Those who asked before found nothing to wait for.
-    if (atomic_load(&event->asked)) stream_helper_wake(&q->watcher);
+    if (asked) stream_helper_wake(&q->watcher); // whoever asked before found nothing to wait for
     if (atomic_load(&device->lost)) stream_queue_drop(q);
-    promise_release(&event->promise);
     queue_look(q, device);
     return NULL;
 }
