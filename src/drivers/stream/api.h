@@ -62,7 +62,7 @@ typedef struct stream_shared_t {
 // What the device is like.
 typedef struct stream_limits_t {
     char name[128];
-    char target[32]; // of images: "nvptx:sm_90"
+    char target[32]; // of images, as in <keel/driver/image.h>
     uint32_t processors;
     uint32_t max_group_size;
     uint32_t max_local_memory;
