@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # cuda.sh KERNELS [FOLDER]: builds this tree on a machine with an NVIDIA GPU and runs conformance,
-# random graphs and the benchmark on cuda://0, conformance under compute-sanitizer where that is
-# there, and ends with a table. KERNELS is a folder of containers made elsewhere (conformance_kernels,
-# conformance_language, graph_kernels and bench_kernels .keel, for x86_64-linux and nvptx:sm_70): the
-# machine needs no clang. Logs go to FOLDER (default: a new temporary one). Installs nothing; its
-# status is 0 if nothing failed. Takes about six minutes.
+# random graphs and the benchmark on cuda://0, the latter under compute-sanitizer where that is
+# there, and ends with a table. KERNELS is a folder of containers made elsewhere, for x86_64-linux
+# and nvptx:sm_70, so that the machine needs no clang: conformance_kernels.keel,
+# conformance_language.keel, graph_kernels.keel and bench_kernels.keel. Logs go to FOLDER (default:
+# a new temporary one). Installs nothing; its status is 0 if nothing failed. Takes six minutes.
 set -u
-[ $# -ge 1 ] || { sed -n '3,9s/^# //p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
 kernels=$(cd "$1" && pwd) || exit 2
 cd "$(dirname "$0")/../.."
 logs=${2:-$(mktemp -d)}

@@ -46,7 +46,7 @@ struct keel_device_ops_t {
     // Frees the struct and what the driver put into it. Also called for a half-opened device, and
     // in the child of a fork without device_close: it must not wait or lock.
     void (*device_destroy)(keel_device_t *device);
-    // The device's clock in ns. (optional) default: the host's.
+    // The device's clock in ns; 0 if it cannot be read. (optional) default: the host's.
     uint64_t (*device_clock)(keel_device_t *device);
     // Fills total and budget.
     void (*device_memory)(keel_device_t *device, keel_memory_stats_t *stats);

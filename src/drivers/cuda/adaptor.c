@@ -18,28 +18,22 @@ static keel_status_t enter(stream_vendor_t *v, void **before)
     return current == v->context ? NULL : CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context);
 }
 
-// What cannot be put right is left to the next call that needs it.
-static void ignore(keel_status_t status)
-{
-    keel_status_release(status);
-}
-
 static void leave(stream_vendor_t *v, void *before)
 {
-    if (before != v->context) ignore(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+    if (before != v->context) cuda_ignore(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
 }
 
 static void close_device(stream_vendor_t *v)
 {
     if (v->context && !v->adopted)
-        ignore(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
+        cuda_ignore(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
     mem_free(v);
 }
 
 static void memory(stream_vendor_t *v, uint64_t *total, uint64_t *available)
 {
     size_t left = 0, all = 0;
-    ignore(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
     *total = all;
     *available = left;
 }
@@ -55,7 +49,7 @@ static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_
 
 static void stream_destroy(stream_vendor_t *v, stream_t stream)
 {
-    ignore(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
+    cuda_ignore(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
 }
 
 static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
@@ -74,7 +68,7 @@ static keel_status_t event_create(stream_vendor_t *v, stream_event_h *event)
 
 static void event_destroy(stream_vendor_t *v, stream_event_h event)
 {
-    ignore(CUDA_CALL(v->symbols, cuEventDestroy, event));
+    cuda_ignore(CUDA_CALL(v->symbols, cuEventDestroy, event));
 }
 
 static keel_status_t event_record(stream_vendor_t *v, stream_event_h event, stream_t stream)
@@ -150,7 +144,7 @@ static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_mo
 
 static void module_unload(stream_vendor_t *v, stream_module_t module)
 {
-    ignore(CUDA_CALL(v->symbols, cuModuleUnload, module));
+    cuda_ignore(CUDA_CALL(v->symbols, cuModuleUnload, module));
 }
 
 static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,

@@ -2,11 +2,6 @@
 // Graphs.
 #include "drivers/cuda/cuda.h"
 
-static void ignore(keel_status_t status)
-{
-    keel_status_release(status);
-}
-
 static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
 {
     CUgraph made = NULL;
@@ -17,7 +12,7 @@ static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
 
 static void graph_destroy(stream_vendor_t *v, stream_graph_t graph)
 {
-    ignore(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
+    cuda_ignore(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
 }
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
@@ -157,7 +152,7 @@ static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_t graph,
 
 static void exec_destroy(stream_vendor_t *v, stream_exec_t exec)
 {
-    ignore(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
+    cuda_ignore(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
 }
 
 static keel_status_t exec_run(stream_vendor_t *v, stream_exec_t exec, stream_t stream)

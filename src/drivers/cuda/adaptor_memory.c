@@ -2,11 +2,6 @@
 // Memory, pools, fills and copies.
 #include "drivers/cuda/cuda.h"
 
-static void ignore(keel_status_t status)
-{
-    keel_status_release(status);
-}
-
 static keel_status_t alloc_device(stream_vendor_t *v, uint64_t size, uint64_t *address)
 {
     CUdeviceptr got = 0;
@@ -17,7 +12,7 @@ static keel_status_t alloc_device(stream_vendor_t *v, uint64_t size, uint64_t *a
 
 static void free_device(stream_vendor_t *v, uint64_t address)
 {
-    ignore(CUDA_CALL(v->symbols, cuMemFree, address));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemFree, address));
 }
 
 static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address)
@@ -26,14 +21,14 @@ static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, 
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     keel_status_t status = CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, *data, 0);
-    if (status) ignore(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
+    if (status) cuda_ignore(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
     *address = there;
     return status;
 }
 
 static void free_host(stream_vendor_t *v, void *data)
 {
-    ignore(CUDA_CALL(v->symbols, cuMemFreeHost, data));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemFreeHost, data));
 }
 
 static keel_status_t alloc_managed(stream_vendor_t *v, uint64_t size, uint64_t *address)
@@ -58,7 +53,7 @@ static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size
 
 static void host_unregister(stream_vendor_t *v, void *data)
 {
-    ignore(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
 }
 
 static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
@@ -94,9 +89,9 @@ static keel_status_t shared_map(stream_vendor_t *v, CUmemGenericAllocationHandle
     }
     if (!status) status = CUDA_CALL(v->symbols, cuMemSetAccess, address, shared->size, &access, 1);
     if (status) {
-        if (mapped) ignore(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
-        if (address) ignore(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
-        ignore(CUDA_CALL(v->symbols, cuMemRelease, handle));
+        if (mapped) cuda_ignore(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
+        if (address) cuda_ignore(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
+        cuda_ignore(CUDA_CALL(v->symbols, cuMemRelease, handle));
         return status;
     }
     shared->address = address;
@@ -143,9 +138,9 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
 
 static void shared_destroy(stream_vendor_t *v, const stream_shared_t *shared)
 {
-    ignore(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
-    ignore(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
-    ignore(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
 }
 
 static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool)
@@ -169,14 +164,14 @@ static keel_status_t pool_create(stream_vendor_t *v, stream_pool_h *pool)
     CUmemoryPool made = NULL;
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolCreate, &made, &properties));
     keel_status_t status = pool_configure(v, made);
-    if (status) ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
+    if (status) cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
     *pool = status ? NULL : made;
     return status;
 }
 
 static void pool_destroy(stream_vendor_t *v, stream_pool_h pool)
 {
-    ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
 }
 
 static keel_status_t pool_alloc(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
@@ -196,8 +191,8 @@ static keel_status_t pool_free(stream_vendor_t *v, stream_t stream, uint64_t add
 static uint64_t pool_reserved(stream_vendor_t *v, stream_pool_h pool)
 {
     uint64_t bytes = 0;
-    ignore(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-                     &bytes));
+    cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool,
+                          CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
     return bytes;
 }
 

@@ -138,9 +138,9 @@ static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
 {
     stream_device_t *device = stream_device(base);
     stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return;
     stats->used += stream_pools_reserved(device);
     if (stats->peak < stats->used) stats->peak = stats->used;
-    if (!stream_enter(device, &entered)) return;
     device->api->memory(device->vendor, &stats->total, &stats->budget);
     stream_leave(&entered);
 }

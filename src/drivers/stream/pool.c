@@ -111,8 +111,9 @@ static uint64_t pool_reserved(const stream_pool_t *pool)
 uint64_t stream_pools_reserved(stream_device_t *device)
 {
     uint64_t bytes = 0;
-    lock_enter(&device->lock); // keeps the pools; the question is answered without waiting
-    for (stream_pool_t *pool = device->pools; pool; pool = pool->next) bytes += pool_reserved(pool);
+    lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
+    for (stream_pool_t *pool = device->pools; pool; pool = pool->next)
+        bytes += device->api->pool_reserved(device->vendor, pool->handle);
     lock_leave(&device->lock);
     return bytes;
 }
