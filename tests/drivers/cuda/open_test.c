@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways to open a CUDA device, on the CUDA driver in software.
+#include <keel/keel.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "drivers/cuda/symbols.h"
+#include "unit.h"
+
+static const cuda_symbols_t *symbols;
+
+static int setup(void **state)
+{
+    (void)state;
+    return cuda_symbols_open(CUDA_LIBRARY, &symbols) != NULL;
+}
+
+static keel_status_t open_at(const char *which, const char *options, keel_device_t **device)
+{
+    char uri[512];
+    snprintf(uri, sizeof uri, "cuda://%s?lib=%s%s", which, CUDA_LIBRARY, options);
+    return keel_device_open(uri, NULL, device);
+}
+
+static void refuses(keel_code_t code, const char *part, const char *which, const char *options)
+{
+    keel_device_t *device = NULL;
+    keel_status_t status = open_at(which, options, &device);
+    assert_int_equal(keel_status_code(status), code);
+    assert_non_null(strstr(keel_status_message(status), part));
+    assert_null(device);
+    keel_status_release(status);
+}
+
+static void works(keel_device_t *device)
+{
+    keel_buffer_options_t options = {.size = 64, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    keel_buffer_t *buffer = NULL;
+    keel_point_t done;
+    char bytes[64];
+    assert_null(keel_buffer_create(device, &options, &buffer));
+    assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer), 7,
+                                1, &done));
+    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_buffer_read(buffer, 0, bytes, 64));
+    assert_int_equal(bytes[63], 7);
+    keel_buffer_release(buffer);
+}
+
+static void opens(const char *which, const char *options)
+{
+    keel_device_t *device = NULL;
+    assert_null(open_at(which, options, &device));
+    works(device);
+    keel_device_release(device);
+}
+
+static void test_by_number_uuid_and_address(void **state)
+{
+    (void)state;
+    CUuuid uuid;
+    char name[64] = "GPU-", address[64];
+    assert_int_equal(symbols->cuDeviceGetUuid(&uuid, 0), 0);
+    for (int i = 0; i < 16; i++)
+        snprintf(name + strlen(name), sizeof name - strlen(name), "%s%02x",
+                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned char)uuid.bytes[i]);
+    assert_int_equal(symbols->cuDeviceGetPCIBusId(address, sizeof address, 0), 0);
+    opens("", "");
+    opens("0", "");
+    opens(name, "");
+    opens(address, "&commands=stream&alloc=sync&serial=1");
+}
+
+static void test_what_is_not_there(void **state)
+{
+    (void)state;
+    keel_device_t *device = NULL;
+    refuses(KEEL_NOT_FOUND, "cuda://99", "99", "");
+    refuses(KEEL_NOT_FOUND, "UUID", "GPU-nothing", "");
+    refuses(KEEL_INVALID_ARGUMENT, "graph or stream", "0", "&commands=fast");
+    refuses(KEEL_INVALID_ARGUMENT, "no option 'speed'", "0", "&speed=11");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&context=mine");
+    keel_status_t status = keel_device_open("cuda://0?lib=/nowhere/libcuda.so", NULL, &device);
+    assert_int_equal(keel_status_code(status), KEEL_NOT_FOUND);
+    assert_non_null(strstr(keel_status_message(status), "no NVIDIA driver"));
+    keel_status_release(status);
+}
+
+// The caller's context and stream are used and stay the caller's, and his current context is left
+// as it was.
+static void test_adopts_context_and_stream(void **state)
+{
+    (void)state;
+    CUcontext context = NULL, current = NULL;
+    CUstream stream = NULL;
+    char options[128];
+    assert_int_equal(symbols->cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(context), 0);
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(NULL), 0);
+    snprintf(options, sizeof options, "&context=%p&stream=%p", (void *)context, (void *)stream);
+    opens("0", options);
+    assert_int_equal(symbols->cuCtxGetCurrent(&current), 0);
+    assert_null(current);
+    assert_int_equal(symbols->cuCtxSetCurrent(context), 0);
+    assert_int_equal(symbols->cuStreamSynchronize(stream), 0);
+    assert_int_equal(symbols->cuStreamDestroy(stream), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_number_uuid_and_address),
+        cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_adopts_context_and_stream),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
