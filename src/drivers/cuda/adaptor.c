@@ -148,19 +148,17 @@ static void module_unload(stream_vendor_t *v, stream_module_t module)
 }
 
 static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,
-                                     stream_function_t *function, stream_function_info_t *info)
+                                     stream_function_t *function, uint32_t *local_memory)
 {
     CUfunction found = NULL;
-    int most = 0, local = 0;
+    int local = 0;
     keel_status_t status = CUDA_CALL(v->symbols, cuModuleGetFunction, &found, module, name);
     if (status) return keel_status_wrap(status, "it has no kernel '%s'", name);
     KEEL_TRY(CUDA_CALL(v->symbols, cuFuncLoad, found));
-    KEEL_TRY(CUDA_CALL(v->symbols, cuFuncGetAttribute, &most,
-                       CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, found));
     KEEL_TRY(CUDA_CALL(v->symbols, cuFuncGetAttribute, &local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
                        found));
     *function = found;
-    *info = (stream_function_info_t){(uint32_t)most, (uint32_t)local};
+    *local_memory = (uint32_t)local;
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -221,11 +222,15 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
 
 static const stream_api_t *cuda_api(void)
 {
-    // Written by whoever comes first with what everybody would write.
+    static lock_t lock;
     static stream_api_t api;
-    cuda_fill_device(&api);
-    cuda_fill_memory(&api);
-    cuda_fill_graph(&api);
+    lock_enter(&lock);
+    if (!api.driver) {
+        cuda_fill_memory(&api);
+        cuda_fill_graph(&api);
+        cuda_fill_device(&api);
+    }
+    lock_leave(&lock);
     return &api;
 }
 

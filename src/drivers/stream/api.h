@@ -47,11 +47,6 @@ typedef struct stream_copy_t {
     uint64_t size;
 } stream_copy_t;
 
-typedef struct stream_function_info_t {
-    uint32_t max_group_size;
-    uint32_t local_memory; // static
-} stream_function_info_t;
-
 // Memory that other processes may map.
 typedef struct stream_shared_t {
     uint64_t address;
@@ -193,9 +188,9 @@ typedef struct stream_api_t {
     // `data` is followed by a zero byte. The compiler's own words are part of an error.
     keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_t *module);
     void (*module_unload)(stream_vendor_t *v, stream_module_t module);
-    // Finds a kernel and loads it: its first launch must not have to.
+    // Finds a kernel and loads it: its first launch must not have to. `local_memory` is static.
     keel_status_t (*module_function)(stream_vendor_t *v, stream_module_t module, const char *name,
-                                     stream_function_t *function, stream_function_info_t *info);
+                                     stream_function_t *function, uint32_t *local_memory);
     keel_status_t (*module_global)(stream_vendor_t *v, stream_module_t module, const char *name,
                                    uint64_t *address, uint64_t *size);
     keel_status_t (*function_allow)(stream_vendor_t *v, stream_function_t function,

@@ -10,9 +10,9 @@ keel_status_t stream_builtins_load(stream_device_t *device)
     KEEL_TRY(
         api->module_load(device->vendor, api->builtin_image(device->vendor), &builtins->module));
     for (int i = 0; i < STREAM_BUILTINS; i++) {
-        stream_function_info_t info;
+        uint32_t local_memory;
         KEEL_TRY(api->module_function(device->vendor, builtins->module, api->builtin_names[i],
-                                      &builtins->functions[i], &info));
+                                      &builtins->functions[i], &local_memory));
     }
     KEEL_TRY(api->stream_create(device->vendor, device->limits.greatest, &device->side));
     KEEL_TRY(api->alloc_host(device->vendor, 64, &data, &device->clock.address));

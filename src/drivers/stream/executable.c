@@ -160,9 +160,9 @@ static keel_status_t walk_find(stream_executable_t *e, const char *name, stream_
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of entry point '%.64s...' is too long", name);
     memcpy(walk, name, length);
     memcpy(walk + length, "$walk", sizeof "$walk");
-    stream_function_info_t info;
+    uint32_t local_memory;
     return e->device->api->module_function(e->device->vendor, e->module, walk, &kernel->walk,
-                                           &info);
+                                           &local_memory);
 }
 
 static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
@@ -171,18 +171,17 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     stream_vendor_t *vendor = e->device->vendor;
     stream_kernel_t *kernel = &e->kernels[index];
     keel_entry_info_t *entry = &e->entries[index];
-    stream_function_info_t info = {0};
-    KEEL_TRY(api->module_function(vendor, e->module, entry->name, &kernel->function, &info));
+    uint32_t local = 0;
+    KEEL_TRY(api->module_function(vendor, e->module, entry->name, &kernel->function, &local));
     if (kernel->abi != KEEL_ABI_RAW) KEEL_TRY(walk_find(e, entry->name, kernel));
     // What a dispatch adds to what the entry point says is dynamic; for kernels made elsewhere the
     // vendor knows what it says.
-    if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = info.local_memory;
+    if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
     kernel->local_memory = entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;
-    if (info.local_memory < most) {
-        KEEL_TRY(api->function_allow(vendor, kernel->function, most - info.local_memory));
-        if (kernel->walk)
-            KEEL_TRY(api->function_allow(vendor, kernel->walk, most - info.local_memory));
+    if (local < most) {
+        KEEL_TRY(api->function_allow(vendor, kernel->function, most - local));
+        if (kernel->walk) KEEL_TRY(api->function_allow(vendor, kernel->walk, most - local));
     }
     e->kernel_pointers[index] = kernel;
     return NULL;
