@@ -82,22 +82,28 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     return stream_device_note(device, status);
 }
 
+// Memory behind a descriptor belongs to no context, and is given back also when that is lost.
+static void shared_free(stream_device_t *device, keel_buffer_t *buffer)
+{
+    stream_shared_t *shared = (stream_shared_t *)(uintptr_t)buffer->handle;
+    if (stream_device_is_ours(device)) device->api->shared_destroy(device->vendor, shared);
+    mem_free(shared);
+}
+
 void stream_buffer_free(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     kind_t kind = kind_of(buffer);
     stream_entered_t entered;
-    if (stream_enter(device, &entered)) {
-        void *handle = (void *)(uintptr_t)buffer->handle;
-        if (kind == KIND_SHARED)
-            device->api->shared_destroy(device->vendor, handle);
-        else if (kind == KIND_HOST)
-            device->api->free_host(device->vendor, handle);
+    if (kind == KIND_SHARED) {
+        shared_free(device, buffer);
+    } else if (stream_enter(device, &entered)) {
+        if (kind == KIND_HOST)
+            device->api->free_host(device->vendor, (void *)(uintptr_t)buffer->handle);
         else
             device->api->free(device->vendor, buffer->handle);
         stream_leave(&entered);
     }
-    if (kind == KIND_SHARED) mem_free((void *)(uintptr_t)buffer->handle);
 }
 
 // Memory of the application is page-locked while somebody imports it. A page can be locked only
@@ -251,22 +257,18 @@ keel_status_t stream_buffer_import(keel_buffer_t *buffer)
 void stream_buffer_forget(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
+    bool nothing = atomic_load(&buffer->address) == (uint64_t)(uintptr_t)buffer;
+    if (buffer->external.kind == KEEL_EXTERNAL_FD) shared_free(device, buffer);
+    if (buffer->external.kind != KEEL_EXTERNAL_HOST || nothing || !stream_device_is_ours(device))
+        return;
     stream_entered_t entered;
-    if (buffer->external.kind == KEEL_EXTERNAL_DEVICE) return;
+    uintptr_t start, end;
     bool vendor = stream_enter(device, &entered);
-    if (buffer->external.kind == KEEL_EXTERNAL_FD) {
-        stream_shared_t *shared = (stream_shared_t *)(uintptr_t)buffer->handle;
-        if (vendor) device->api->shared_destroy(device->vendor, shared);
-        mem_free(shared);
-    } else if (stream_device_is_ours(device) &&
-               atomic_load(&buffer->address) != (uint64_t)(uintptr_t)buffer) {
-        uintptr_t start, end;
-        pages_of(buffer, &start, &end);
-        lock_enter(&locked_lock);
-        range_count(start, end, -1);
-        range_clean(device, vendor);
-        lock_leave(&locked_lock);
-    }
+    pages_of(buffer, &start, &end);
+    lock_enter(&locked_lock);
+    range_count(start, end, -1);
+    range_clean(device, vendor);
+    lock_leave(&locked_lock);
     if (vendor) stream_leave(&entered);
 }
 
