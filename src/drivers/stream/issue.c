@@ -247,6 +247,10 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
     stream_launch_t launch;
     if (c->counts_kind == KEEL_COUNTS_DIRECT) {
         if (!c->groups[0] || !c->groups[1] || !c->groups[2]) return NULL;
+    } else if (c->raw || !((const stream_kernel_t *)c->kernel)->walk) {
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "a kernel made elsewhere takes its counts from memory in recordings "
+                          "only; record the dispatch and execute the recording");
     } else {
         stream_counts_args_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
