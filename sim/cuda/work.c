@@ -3,6 +3,7 @@
 
 #include "cuda/call.h"
 #include "cuda/copy.h"
+#include "cuda/fault.h"
 #include "cuda/memop.h"
 #include "cuda/module.h"
 #include "cuda/state.h"
@@ -41,14 +42,35 @@ static void host_run(const work_t *work)
     call_forbid(false);
 }
 
+static void transfer_body(void *user)
+{
+    const work_t *work = user;
+    if (work->kind == WORK_COPY)
+        copy_run(&work->copy);
+    else
+        fill_run(&work->fill);
+}
+
+// Memory may even go in the middle of it, when somebody unmaps it.
+static void transfer_run(const work_t *work, CUcontext context)
+{
+    uint64_t address = 0;
+    if (fault_guard(transfer_body, (void *)(uintptr_t)work, &address)) return;
+    complain("%s: what is at %#llx went while it was copied or filled", work->maker,
+             (unsigned long long)address);
+    pthread_mutex_lock(&state.lock);
+    context_fail(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    pthread_mutex_unlock(&state.lock);
+}
+
 void work_run(const work_t *work, CUcontext context)
 {
     if (!is_still_good(work, context)) return;
     switch (work->kind) {
     case WORK_NONE: break;
     case WORK_KERNEL: kernel_run(&work->kernel, work->maker, context); break;
-    case WORK_COPY: copy_run(&work->copy); break;
-    case WORK_FILL: fill_run(&work->fill); break;
+    case WORK_COPY:
+    case WORK_FILL: transfer_run(work, context); break;
     case WORK_HOST:
     case WORK_CALLBACK: host_run(work); break;
     case WORK_MEMOPS: memops_run(&work->memops, context); break;
