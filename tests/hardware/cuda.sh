@@ -35,7 +35,9 @@ configure() {
         -DKEEL_TESTS=OFF -DKEEL_WERROR=OFF
 }
 
-step configure 60 configure
+export -f configure
+export build kernels
+step configure 60 bash -c configure
 step build 300 ninja -C "$build" keel_tool
 keel=$build/keel
 # In pieces: a context takes a second to make, and the driver makes one at a time.
