@@ -2,7 +2,7 @@
 // Devices: finding, opening, asking, waiting until they are idle.
 #include "suite/suite.h"
 
-TEST(device, list_all, .also = NEED_LISTED)
+TEST(device, list_all, .also = NEED_LISTED, .lists = true)
 {
     keel_device_info_t devices[64];
     size_t count = 0;
@@ -31,7 +31,7 @@ TEST(device, list_of_driver_opens, .also = NEED_LISTED)
     }
 }
 
-TEST(device, list_respects_capacity)
+TEST(device, list_respects_capacity, .lists = true)
 {
     keel_device_info_t devices[2];
     size_t all = 0, count = 0;

@@ -180,20 +180,22 @@ static void warm_up_vendor(const char *uri)
 
 // Where the C library, a sanitizer (ThreadSanitizer starts a thread, with the first one of the
 // process) or a vendor opens or starts something for its own use, let it do so before counting.
-static void warm_up(const settings_t *settings)
+static void warm_up(const settings_t *settings, const test_t *test)
 {
     pthread_t thread;
+    size_t count;
     fflush(NULL);
     if (pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
     // What stands in for a vendor leaves nothing behind, and would have its failures here.
     if (settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE)
         warm_up_vendor(settings->uri);
+    if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
 
 void run_child(const settings_t *settings, const job_t *job, result_t *result)
 {
     fault_install(settings, job);
-    warm_up(settings);
+    warm_up(settings, job->test);
     current = *settings;
     current.seed = job->seed;
     result_now = result;

@@ -36,6 +36,7 @@ typedef struct test_t {
     unsigned seconds;    // time limit; 0: the default
     bool heavy;          // long or hungry: torture takes a sample of its allocations
     bool alone;          // measures time: no other test runs beside it
+    bool lists;          // asks every driver for its devices, and so wakes every vendor's library
     struct test_t *next; // the registry's
 } test_t;
 
