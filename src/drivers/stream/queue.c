@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -405,13 +406,25 @@ keel_status_t stream_queues_settle(stream_device_t *device)
     return status;
 }
 
+// Whether the last reference to a queue has gone, and the queue not yet.
+static bool queues_are_going(stream_device_t *device)
+{
+    lock_enter(&device->lock);
+    stream_queue_t *q = device->queues;
+    while (q && atomic_load(&q->base.object.refs)) q = q->next;
+    lock_leave(&device->lock);
+    return q;
+}
+
 void stream_queues_stop(stream_device_t *device)
 {
     for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
         stream_helper_stop(&q->watcher);
         stream_helper_stop(&q->issuer);
     }
-    stream_queues_bury(device);
+    // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
+    for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
+        sched_yield();
 }
 
 void stream_queues_drop(stream_device_t *device)
