@@ -30,12 +30,11 @@ static void close_device(stream_vendor_t *v)
     mem_free(v);
 }
 
-static void memory(stream_vendor_t *v, uint64_t *total, uint64_t *available)
+static uint64_t memory(stream_vendor_t *v)
 {
     size_t left = 0, all = 0;
     cuda_ignore(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
-    *total = all;
-    *available = left;
+    return left;
 }
 
 static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_t *stream)

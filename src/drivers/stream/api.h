@@ -145,7 +145,7 @@ typedef struct stream_api_t {
     keel_status_t (*enter)(stream_vendor_t *v, void **before);
     void (*leave)(stream_vendor_t *v, void *before);
     void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
-    void (*memory)(stream_vendor_t *v, uint64_t *total, uint64_t *available);
+    uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: nobody knows
 
     keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_t *stream);
     void (*stream_destroy)(stream_vendor_t *v, stream_t stream);

@@ -138,10 +138,11 @@ static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
 {
     stream_device_t *device = stream_device(base);
     stream_entered_t entered;
+    stats->total = device->limits.memory; // which holds also when the device is lost
     if (!stream_enter(device, &entered)) return;
     stats->used += stream_pools_reserved(device);
     if (stats->peak < stats->used) stats->peak = stats->used;
-    device->api->memory(device->vendor, &stats->total, &stats->budget);
+    stats->budget = device->api->memory(device->vendor);
     stream_leave(&entered);
 }
 
