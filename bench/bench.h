@@ -26,16 +26,23 @@ typedef enum place_t {
     PLACE_BESIDE,   // both on one, and the device's worker on another
 } place_t;
 
+typedef enum transfer_t {
+    TRANSFER_COPY,
+    TRANSFER_FILL,
+    TRANSFER_UPLOAD, // from pinned memory of the host
+} transfer_t;
+
 // What a row does; which fields matter is up to its sides.
 typedef struct job_t {
     const char *uri;    // device; NULL: the one of the command line
-    const char *kernel; // of kernels/kernels.c
+    const char *kernel; // of kernels/kernels.c; NULL: none
     uint32_t groups;    // workgroups of a dispatch
     uint32_t group_ns;  // how long each takes ("spin")
     uint32_t repeat;    // times per sample, which is divided by it
     bool wait_each;     // of them, and not only the last
     uint32_t samples;   // per round
     uint64_t size;
+    transfer_t transfer;
     place_t place;
     uint32_t asleep_us; // before a thread is woken: how long it and the workers had to fall asleep
     uint32_t legs;      // what a ping-pong's round trip is divided by; 0: 1

@@ -38,12 +38,12 @@ static keel_status_t bare_enqueue_round(void *state, tally_t *tally)
     return NULL;
 }
 
-// `repeat` dispatches (legs 1), or barriers (legs 0), each after the one before it on the other
+// `repeat` dispatches, or barriers if there is no kernel, each after the one before it on the other
 // queue.
 static keel_status_t hops_round(void *state, tally_t *tally)
 {
     gpu_t *self = state;
-    keel_op_t op = self->job.legs ? self->op : keel_op_barrier();
+    keel_op_t op = self->job.kernel ? self->op : keel_op_barrier();
     for (uint32_t s = 0; s < self->job.samples; s++) {
         keel_point_t last;
         uint64_t start = keel_now_ns();
@@ -64,7 +64,7 @@ static keel_status_t bare_hops_round(void *state, tally_t *tally)
         for (uint32_t i = 0; i < self->job.repeat; i++) {
             int here = (int)(i % 2);
             if (i) KEEL_TRY(raw_wait(self->raw, here, !here));
-            if (self->job.legs) KEEL_TRY(raw_launch(self->raw, here));
+            if (self->job.kernel) KEEL_TRY(raw_launch(self->raw, here));
             KEEL_TRY(raw_record(self->raw, here, here));
         }
         KEEL_TRY(raw_spin(self->raw, (int)((self->job.repeat - 1) % 2)));
@@ -283,13 +283,13 @@ const row_t gpu_queue_rows[] = {
      .gpu = true},
     {.name = "gpu.chain.two",
      .what = "the same over two queues in turn; raw: launch + event record + wait",
-     .job = {.kernel = "empty", .repeat = 1000, .legs = 1, .samples = 4},
+     .job = {.kernel = "empty", .repeat = 1000, .samples = 4},
      .sides = {&keel_hops, &bare_hops},
      .bars = {AT_MOST(1.15, 1)},
      .gpu = true},
     {.name = "gpu.pingpong",
      .what = "two queues, nothing but points between them, per hop; raw: event record + wait",
-     .job = {.kernel = "empty", .repeat = 1000, .samples = 4},
+     .job = {.repeat = 1000, .samples = 4},
      .sides = {&keel_hops, &bare_hops},
      .bars = {AT_MOST(1.15, 1)},
      .gpu = true},

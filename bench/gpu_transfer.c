@@ -5,22 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum transfer_t {
-    TRANSFER_COPY,
-    TRANSFER_FILL,
-    TRANSFER_UPLOAD, // from pinned memory of the host
-} transfer_t;
-
 typedef struct spans_t {
     gpu_t gpu;
     keel_buffer_t *first, *second;
     keel_op_t *ops;
 } spans_t;
-
-static transfer_t transfer_of(const job_t *job)
-{
-    return (transfer_t)job->legs;
-}
 
 static void spans_end(void *state)
 {
@@ -38,7 +27,7 @@ static keel_status_t spans_begin(const setting_t *setting, void **state)
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *state = self;
     KEEL_TRY(gpu_open(&self->gpu, setting));
-    transfer_t kind = transfer_of(&setting->job);
+    transfer_t kind = setting->job.transfer;
     keel_buffer_options_t options = {.size = setting->job.size};
     KEEL_TRY(keel_buffer_create(self->gpu.rig.device, &options, &self->second));
     if (kind == TRANSFER_UPLOAD) options.memory = KEEL_MEMORY_HOST_VISIBLE;
@@ -73,13 +62,13 @@ static keel_status_t bare_spans_begin(const setting_t *setting, void **state)
 {
     KEEL_TRY(bare_begin(setting, state));
     bare_t *self = *state;
-    return raw_spans(self->raw, setting->job.size, transfer_of(&setting->job) == TRANSFER_UPLOAD);
+    return raw_spans(self->raw, setting->job.size, setting->job.transfer == TRANSFER_UPLOAD);
 }
 
 static keel_status_t bare_spans_round(void *state, tally_t *tally)
 {
     bare_t *self = state;
-    bool fill = transfer_of(&self->job) == TRANSFER_FILL;
+    bool fill = self->job.transfer == TRANSFER_FILL;
     for (uint32_t s = 0; s < self->job.samples; s++) {
         uint64_t start = keel_now_ns();
         for (uint32_t i = 0; i < self->job.repeat; i++)
@@ -98,14 +87,14 @@ static const side_t bare_spans = {"raw", bare_spans_begin, bare_spans_round, bar
 #define LARGE(name_, what_, kind)                                                                  \
     {.name = name_ ".1g",                                                                          \
      .what = what_ " of 1 GiB",                                                                    \
-     .job = {.size = 1 << 30, .repeat = 1, .samples = 3, .legs = (kind)},                          \
+     .job = {.size = 1 << 30, .repeat = 1, .samples = 3, .transfer = (kind)},                      \
      .sides = {&keel_spans, &bare_spans},                                                          \
      .bars = {SPEED(0.97, 1)},                                                                     \
      .gpu = true}
 #define SMALL(name_, what_, kind)                                                                  \
     {.name = name_ ".64k",                                                                         \
      .what = what_ " of 64 KiB, 100 of them one after the other, each",                            \
-     .job = {.size = 64 << 10, .repeat = 100, .samples = 10, .legs = (kind)},                      \
+     .job = {.size = 64 << 10, .repeat = 100, .samples = 10, .transfer = (kind)},                  \
      .sides = {&keel_spans, &bare_spans},                                                          \
      .bars = {SPEED(0.97, 1)},                                                                     \
      .gpu = true}
