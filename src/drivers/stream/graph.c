@@ -248,7 +248,9 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
         instance->culprit = node->command;
         KEEL_TRY(graph_work_make(instance, context, node, &work));
         keel_status_t status = NULL;
-        bool fits = work.kind == node->kind;
+        // The device may be about to change a launch of an earlier run: not at the same time.
+        bool shared = node->role == GRAPH_COMMAND && graph_is_updatable(node->command);
+        bool fits = work.kind == node->kind && !shared;
         if (fits) status = graph_work_set(instance, node, &work);
         if (fits && !status) continue;
         if (keel_status_code(status) == KEEL_DEVICE_LOST) return status;
