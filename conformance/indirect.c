@@ -152,6 +152,95 @@ TEST(indirect, too_many_groups, RUNS)
     CHECK_EQ(buffer_u32(word, 0), 0);
 }
 
+// Kernels made elsewhere know nothing of counts in memory; the device launches them over what is
+// there when it gets to them.
+#define FOREIGN .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS
+
+static keel_op_t foreign_tally(keel_ref_t word, keel_counts_t kind, keel_ref_t counts)
+{
+    keel_patch_t *patch = scratch(sizeof *patch);
+    uint64_t *block = scratch(sizeof *block);
+    *patch = (keel_patch_t){0, word};
+    keel_op_t op = keel_op_dispatch(kernel("raw_tally"), keel_groups(9, 1, 1), block, sizeof *block,
+                                    KEEL_NO_BINDINGS);
+    op.as.dispatch.raw = true;
+    op.as.dispatch.patches = patch;
+    op.as.dispatch.patch_count = 1;
+    return keel_op_indirect(op, kind, counts);
+}
+
+TEST(indirect, foreign_static_counts, FOREIGN)
+{
+    static const uint32_t rows[][3] = {{1, 1, 1}, {7, 1, 1}, {2, 3, 4}, {0, 1, 1}, {5, 0, 5}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("%u x %u x %u", rows[i][0], rows[i][1], rows[i][2]);
+        keel_buffer_t *word = new_buffer(4), *counts = new_buffer_of(rows[i], 12);
+        reach(submit(foreign_tally(keel_whole(word), KEEL_COUNTS_STATIC, keel_whole(counts))));
+        CHECK_EQ(buffer_u32(word, 0), rows[i][0] * rows[i][1] * rows[i][2]);
+    }
+}
+
+// Several in one submission, each with counts that the one before could not have had.
+TEST(indirect, foreign_dynamic_counts, FOREIGN)
+{
+    keel_buffer_t *word = new_buffer(8), *counts = new_counts(100, 1, 1);
+    static const uint32_t first[] = {11, 1, 2}, then[] = {3, 1, 1}, none[] = {0, 9, 9};
+    keel_op_t op = foreign_tally(keel_span(word, 0, 4), KEEL_COUNTS_DYNAMIC, keel_whole(counts));
+    keel_op_t other = foreign_tally(keel_span(word, 4, 4), KEEL_COUNTS_DYNAMIC, keel_whole(counts));
+    reach(SUBMIT(KEEL_NO_WAITS, make_counts(counts, first), keel_op_barrier(), op, other,
+                 keel_op_barrier(), make_counts(counts, none), keel_op_barrier(), op,
+                 keel_op_barrier(), make_counts(counts, then), keel_op_barrier(), op));
+    CHECK_EQ(buffer_u32(word, 0), 25);
+    CHECK_EQ(buffer_u32(word, 1), 22);
+}
+
+// Many in flight, and whatever they need is gone with the submission.
+TEST(indirect, foreign_counts_pipelined, FOREIGN)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(0, 1, 1);
+    keel_op_t op = foreign_tally(keel_whole(word), KEEL_COUNTS_DYNAMIC, keel_whole(counts));
+    keel_point_t done = submit(keel_op_fill(keel_whole(counts), 1, 4));
+    for (uint32_t i = 0; i < 40; i++)
+        done = SUBMIT(KEEL_AFTER(done), keel_op_fill(keel_span(counts, 0, 4), i, 4),
+                      keel_op_barrier(), op);
+    reach(done);
+    CHECK_EQ(buffer_u32(word, 0), 40 * 39 / 2);
+}
+
+TEST(indirect, foreign_too_many_groups, FOREIGN)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(UINT32_MAX, UINT32_MAX, UINT32_MAX);
+    keel_op_t op = foreign_tally(keel_whole(word), KEEL_COUNTS_STATIC, keel_whole(counts));
+    reach_failure_saying(submit(op), KEEL_OUT_OF_RANGE, "raw_tally");
+    keel_recording_t *recording = RECORD(0, op);
+    reach_failure_saying(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)), KEEL_OUT_OF_RANGE,
+                         "raw_tally");
+    CHECK_EQ(buffer_u32(word, 0), 0);
+}
+
+// Other counts and another target for each execution, while those before are in flight.
+TEST(indirect, foreign_counts_in_slots, FOREIGN)
+{
+    enum { WORDS = 4, ROUNDS = 24 };
+    keel_buffer_t *word[WORDS], *counts[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++) {
+        word[i] = new_buffer(4);
+        counts[i] = new_counts(i + 1, 2, 1);
+    }
+    keel_recording_t *recording =
+        RECORD(2, foreign_tally(keel_slot(0, 0, 4), KEEL_COUNTS_STATIC, keel_slot(1, 0, 12)));
+    TRY(keel_recording_prepare(recording, the_queue()));
+    keel_point_t done = submit(keel_op_barrier());
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        done = submit_after(
+            KEEL_AFTER(done),
+            keel_op_execute(recording, KEEL_BIND(word[i % WORDS], counts[i / 2 % WORDS])));
+    reach(done);
+    uint32_t expected[WORDS] = {0};
+    for (uint32_t i = 0; i < ROUNDS; i++) expected[i % WORDS] += (i / 2 % WORDS + 1) * 2;
+    for (uint32_t i = 0; i < WORDS; i++) CHECK_EQ(buffer_u32(word[i], 0), expected[i]);
+}
+
 TEST(indirect, bad_counts, RUNS)
 {
     keel_buffer_t *word = new_buffer(4), *counts = new_counts(1, 1, 1);

@@ -173,6 +173,18 @@ KEEL_RAW_KERNEL(raw, KEEL_GROUP(1), raw_t, k)
     }
 }
 
+// Counts the groups that ran, as a kernel made elsewhere does.
+typedef struct raw_tally_t {
+    uint32_t *word;
+} raw_tally_t;
+
+KEEL_RAW_KERNEL(raw_tally, KEEL_GROUP(1), raw_tally_t, k)
+{
+    KEEL_ONCE {
+        keel_atomic_add(k.word, 1u);
+    }
+}
+
 // word 0 counts down, word 1 up.
 KEEL_KERNEL(count_down, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word))
 {

@@ -11,7 +11,7 @@ static bool is_indirect(const keel_command_t *command)
 bool graph_is_updatable(const keel_command_t *command)
 {
     const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return is_indirect(command) && (c->raw || !((const stream_kernel_t *)c->kernel)->walk);
+    return is_indirect(command) && !stream_dispatch_walks(c);
 }
 
 static void dispatch_refs(const keel_cmd_dispatch_t *c, graph_ref_fn fn, void *user)

@@ -150,15 +150,15 @@ void stream_builtin_launch(const stream_device_t *device, stream_builtin_t built
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  stream_counts_args_t *arguments)
 {
-    const stream_kernel_t *kernel = c->kernel;
     const stream_limits_t *limits = &context->device->limits;
+    bool walks = stream_dispatch_walks(c);
     stream_span_t counts;
     KEEL_TRY(stream_ref_resolve(context, &c->counts, &counts));
     *arguments = (stream_counts_args_t){
         .counts = counts.address,
         .most = context->device->base.caps.max_groups,
-        .most_y = kernel->walk ? UINT32_MAX : limits->max_groups[1],
-        .most_z = kernel->walk ? UINT32_MAX : limits->max_groups[2],
+        .most_y = walks ? UINT32_MAX : limits->max_groups[1],
+        .most_z = walks ? UINT32_MAX : limits->max_groups[2],
     };
     return NULL;
 }
@@ -245,21 +245,18 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
 {
     stream_arguments_t arguments;
     stream_launch_t launch;
-    if (c->counts_kind == KEEL_COUNTS_DIRECT) {
-        if (!c->groups[0] || !c->groups[1] || !c->groups[2]) return NULL;
-    } else if (c->raw || !((const stream_kernel_t *)c->kernel)->walk) {
-        return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "a kernel made elsewhere takes its counts from memory in recordings "
-                          "only; record the dispatch and execute the recording");
-    } else {
+    bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
+    if (c->counts_kind == KEEL_COUNTS_DIRECT && none) return NULL;
+    KEEL_TRY(stream_dispatch_launch(context, c, &arguments, &launch));
+    if (c->counts_kind != KEEL_COUNTS_DIRECT) {
         stream_counts_args_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
         counts.number = stream_command_number(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
+        if (!stream_dispatch_walks(c)) return stream_once_run(run, &launch, &counts);
         KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
-    KEEL_TRY(stream_dispatch_launch(context, c, &arguments, &launch));
     return stream_launch(stream_queue(run->base.queue), &launch);
 }
 

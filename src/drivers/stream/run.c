@@ -72,6 +72,7 @@ static void run_end(stream_run_t *run, keel_status_t status)
 {
     if (run->deallocates) stream_deallocas_end(run);
     stream_blocks_destroy(device_of(run), run->blocks);
+    stream_onces_destroy(device_of(run), run->onces);
     stream_run_fail(run, status);
     submission_end(&run->base, atomic_load(&run->failure));
 }

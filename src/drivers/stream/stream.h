@@ -35,6 +35,7 @@ typedef struct stream_queue_t stream_queue_t;
 typedef struct stream_event_t stream_event_t;
 typedef struct stream_run_t stream_run_t;
 typedef struct stream_recorded_t stream_recorded_t;
+typedef struct stream_once_t stream_once_t;
 
 // A thread that works when it is woken (helper.c).
 typedef struct stream_helper_t {
@@ -115,6 +116,7 @@ struct stream_run_t {
     stream_block_t *blocks;                   // owned: staging of its own
     uint64_t ring_end;                        // what it took of the ring ends here; 0: nothing
     stream_report_t *reports;                 // in staging: what the device finds out
+    stream_once_t *onces;                     // owned: graphs of its own
     bool begun;                               // its waits are on the stream
     bool issued;                              // work of its own, or waits, may not be over
     bool phased;                              // has operations of the host
@@ -296,6 +298,11 @@ uint32_t stream_command_number(const keel_commands_t *commands, const keel_comma
 typedef struct stream_arguments_t {
     _Alignas(16) unsigned char bytes[STREAM_MAX_ARGUMENTS + 32];
 } stream_arguments_t;
+// Whether its kernel can take its grid from memory by itself; others are made elsewhere.
+static inline bool stream_dispatch_walks(const keel_cmd_dispatch_t *c)
+{
+    return !c->raw && ((const stream_kernel_t *)c->kernel)->walk;
+}
 keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                      stream_arguments_t *arguments, stream_launch_t *launch);
 keel_status_t stream_fill_make(const stream_context_t *context, const keel_cmd_fill_t *c,
@@ -319,6 +326,12 @@ keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void stream_recording_discard(keel_recording_t *recording);
+
+// graph_once.c
+// Launches a dispatch over the grid that is in memory when the device gets there.
+keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
+                              const stream_counts_args_t *counts);
+void stream_onces_destroy(stream_device_t *device, stream_once_t *onces);
 
 // host.c
 // Operations of the host.
