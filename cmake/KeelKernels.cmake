@@ -17,14 +17,16 @@ function(keel_add_kernels name source)
     get_filename_component(source ${source} ABSOLUTE)
     list(JOIN arg_TARGETS , targets)
     if(TARGET keel_cc) # Keel's own build, in which there is no `keel` yet
+        set(tool keel_cc)
         set(command keel_cc)
     else()
+        set(tool Keel::tool)
         set(command Keel::tool cc)
     endif()
     add_custom_command(OUTPUT ${arg_OUTPUT}
         COMMAND ${command} ${source} -o ${arg_OUTPUT} --target=${targets} ${arg_OPTIONS}
             -MD -MF ${arg_OUTPUT}.d -MT ${arg_OUTPUT}
-        DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} VERBATIM
+        DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} $<TARGET_FILE:${tool}> VERBATIM
         COMMENT "Compiling kernels ${name}")
     add_custom_target(${name} ALL DEPENDS ${arg_OUTPUT})
     set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${arg_OUTPUT})
