@@ -82,7 +82,8 @@ KEEL_BOUND_(const keel_host_global_t __start_keel_globals);
 KEEL_BOUND_(const keel_host_global_t __stop_keel_globals);
 
 extern __attribute__((visibility("default"))) cuda_host_image_t cuda_host_image;
-cuda_host_image_t cuda_host_image = {1, 0, __start_keel_entries, 0, 0, __start_keel_globals};
+cuda_host_image_t cuda_host_image KEEL_LIST_("keel_library", 8) = {1, 0, __start_keel_entries,
+                                                                   0, 0, __start_keel_globals};
 
 __attribute__((constructor)) static void cuda_host_image_count(void)
 {

@@ -117,7 +117,8 @@ KEEL_BOUND_(const keel_host_entry_t __stop_keel_entries);
 KEEL_BOUND_(const keel_host_global_t __start_keel_globals);
 KEEL_BOUND_(const keel_host_global_t __stop_keel_globals);
 
-__attribute__((weak, visibility("default"))) keel_host_library_t keel_host_library = {
+__attribute__((weak, visibility("default")))
+keel_host_library_t keel_host_library KEEL_LIST_("keel_library", 8) = {
     KEEL_HOST_ABI, 0, __start_keel_entries, __start_keel_globals, 0, KEEL_HOST_FIXED_SIZE};
 
 __attribute__((constructor)) static void keel_host_library_count(void)

@@ -161,7 +161,10 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
         arguments_add(a, "-fPIC");
         if (begins(target->text, "aarch64") || begins(target->triple, "aarch64"))
             arguments_add(a, "-mno-outline-atomics");
-        if (clang) arguments_add(a, "-nostdlib");
+        // The system's start files have variables, which would keep executables from sharing.
+        arguments_add(a, clang ? "-nostdlib" : "-nostartfiles");
+        // The padding that protection from writes takes is ten times as long as a small image.
+        if (strstr(target->triple, "linux")) arguments_add(a, "-Wl,-z,norelro");
         if (clang && target->foreign) {
             arguments_add(a, "-fuse-ld=lld");
             arguments_add(a, "-ffreestanding"); // there are no headers of that system here
