@@ -118,7 +118,7 @@ typedef struct row_t {
 
 // Groups of rows: one file each, ended by a row without a name.
 extern const row_t record_rows[], replay_rows[], submit_rows[], wake_rows[], alloca_rows[],
-    gemm_rows[], region_rows[], memory_rows[], gpu_replay_rows[], gpu_queue_rows[],
+    gemm_rows[], region_rows[], load_rows[], memory_rows[], gpu_replay_rows[], gpu_queue_rows[],
     gpu_transfer_rows[];
 
 // Keel's sides that rows for GPUs have too.

@@ -31,8 +31,8 @@ typedef struct options_t {
 } options_t;
 
 static const row_t *const groups[] = {
-    record_rows, replay_rows, submit_rows,     wake_rows,      alloca_rows,      gemm_rows,
-    region_rows, memory_rows, gpu_replay_rows, gpu_queue_rows, gpu_transfer_rows};
+    record_rows, replay_rows, submit_rows, wake_rows,       alloca_rows,    gemm_rows,
+    region_rows, load_rows,   memory_rows, gpu_replay_rows, gpu_queue_rows, gpu_transfer_rows};
 enum { GROUP_COUNT = sizeof groups / sizeof *groups };
 
 static bool progress_shown;

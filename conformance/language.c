@@ -10,15 +10,21 @@ extern const uint64_t keel_embed_conformance_language_size;
 
 #define RUNS .needs = KEEL_CAP_EXECUTES
 
-static keel_entry_t language_kernel(const char *name)
+static keel_executable_t *language_load(void)
 {
     keel_executable_options_t options = {.data = keel_embed_conformance_language,
                                          .size = keel_embed_conformance_language_size,
                                          .name = "language"};
     keel_executable_t *executable = NULL;
-    keel_entry_t entry;
     TRY(keel_executable_load(the_device(), &options, &executable));
     OWN(executable);
+    return executable;
+}
+
+static keel_entry_t language_kernel(const char *name)
+{
+    keel_executable_t *executable = language_load();
+    keel_entry_t entry;
     TRY(keel_executable_entry(executable, name, &entry));
     return entry;
 }
@@ -51,14 +57,50 @@ TEST(language, atomics_and_subgroups, RUNS)
     CHECK_EQ(tally_judge(words, &tally), 0);
 }
 
-TEST(language, memory_between_regions, RUNS)
+static void matrix_transpose(keel_executable_t *executable)
 {
     static float matrix[TRANSPOSED * TRANSPOSED], result[TRANSPOSED * TRANSPOSED];
     uint32_t n = TRANSPOSED, side = TRANSPOSED / 16;
+    keel_entry_t entry;
     matrix_make(matrix);
     keel_buffer_t *in = new_buffer_of(matrix, sizeof matrix), *out = new_buffer(sizeof result);
-    reach(submit(keel_op_dispatch(language_kernel("transpose"), keel_groups(side, side, 1), &n,
-                                  sizeof n, KEEL_BIND(in, out))));
+    TRY(keel_executable_entry(executable, "transpose", &entry));
+    reach(submit(
+        keel_op_dispatch(entry, keel_groups(side, side, 1), &n, sizeof n, KEEL_BIND(in, out))));
     buffer_get(out, 0, result, sizeof result);
     CHECK_EQ(matrix_judge(matrix, result), 0);
+}
+
+TEST(language, memory_between_regions, RUNS)
+{
+    matrix_transpose(language_kernel("transpose").executable);
+}
+
+// Code without variables, which a driver may load once for both.
+TEST(language, load_twice, RUNS)
+{
+    keel_executable_t *a = language_load(), *b = language_load();
+    CHECK(a != b);
+    matrix_transpose(a);
+    drop(a);
+    matrix_transpose(b);
+    drop(b);
+    b = language_load();
+    matrix_transpose(b);
+    drop(b);
+}
+
+static void load_in_a_loop(void *user)
+{
+    for (size_t i = 0; i < few(64); i++) drop(language_load());
+}
+
+TEST(language, loaded_by_many_threads, RUNS)
+{
+    the_device();
+    thread_t *threads[3];
+    for (int i = 0; i < 3; i++) threads[i] = thread_start(load_in_a_loop, NULL);
+    matrix_transpose(language_kernel("transpose").executable);
+    for (int i = 0; i < 3; i++) thread_join(threads[i]);
+    matrix_transpose(language_kernel("transpose").executable);
 }

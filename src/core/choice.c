@@ -48,6 +48,7 @@ static keel_status_t contained_read(choice_t *choice, uint32_t index)
         .target = image->target,
         .data = view,
         .size = image->size,
+        .hash = &image->hash,
         .entries = image->entries,
         .entry_count = image->entry_count,
     };

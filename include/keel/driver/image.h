@@ -44,6 +44,7 @@ typedef struct keel_image_t {
     const char *target;                // as the container says; "" if it came alone
     const void *data;                  // in memory that nobody else writes to
     size_t size;                       //
+    const void *hash;                  // of these, 32 bytes, as checked; NULL if it came alone
     const keel_image_entry_t *entries; // as the container says; NULL if it came alone
     uint32_t entry_count;              //
 } keel_image_t;

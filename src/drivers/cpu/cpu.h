@@ -17,6 +17,7 @@
 
 #include "base/aio.h"
 #include "base/lock.h"
+#include "executable/cache.h"
 #include "kit/submission.h"
 
 enum {
@@ -139,6 +140,7 @@ struct cpu_device_t {
     uint64_t seed;
     aio_t *aio;     // owned; NULL on inline devices
     uint32_t level; // of the processor (base/processor.h)
+    cache_t libraries;
 };
 
 // node.c: the lists, and sleeping.
@@ -240,6 +242,7 @@ void cpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t cpu_buffer_import(keel_buffer_t *buffer);
 void cpu_buffer_forget(keel_buffer_t *buffer);
 keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
+extern const cache_class_t cpu_library_class;
 uint32_t cpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *image,
                                   keel_executable_t **executable);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared objects of the host as executables. Each is loaded from a copy of its own, by descriptor:
-// what was checked is what is loaded, nothing is written where others could guess its name, and two
-// loads of one image are two.
+// what was checked is what is loaded, and nothing is written where others could guess its name.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,10 +16,16 @@
 #include "drivers/cpu/target.h"
 #include "executable/host.h"
 
+typedef struct library_t {
+    cache_item_t item;
+    void *handle; // of dlopen
+    int fd;       // kept open: the loader knows the object by a path with this number in it
+    const keel_host_library_t *table; // in the library
+} library_t;
+
 typedef struct cpu_executable_t {
     keel_executable_t base;
-    void *library; // of dlopen
-    int fd;        // kept open: the loader knows the object by a path with this number in it
+    cache_item_t *library;            // owned
     const keel_host_library_t *table; // in the library
     keel_entry_info_t *entries;       // owned, as are the next four
     keel_binding_info_t *infos;
@@ -42,30 +47,48 @@ static keel_status_t write_all(int fd, const char *data, size_t size)
     return NULL;
 }
 
-static keel_status_t library_open(cpu_executable_t *e, const keel_image_t *image)
+static keel_status_t library_open(library_t *library, const keel_image_t *image)
 {
-    KEEL_TRY(host_check(image->data, image->size));
-    KEEL_TRY(shared_memory_create(0, &e->fd));
-    KEEL_TRY(write_all(e->fd, image->data, image->size));
     char path[64];
+    KEEL_TRY(shared_memory_create(0, &library->fd));
+    KEEL_TRY(write_all(library->fd, image->data, image->size));
 #if defined(__linux__)
-    snprintf(path, sizeof path, "/proc/self/fd/%d", e->fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
 #else
-    snprintf(path, sizeof path, "/dev/fd/%d", e->fd);
+    snprintf(path, sizeof path, "/dev/fd/%d", library->fd);
 #endif
-    e->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!e->library)
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library->handle)
         return KEEL_ERROR(KEEL_CORRUPT, "the system's loader refuses it: %s", dlerror());
-    e->table = dlsym(e->library, "keel_host_library");
-    if (!e->table)
-        return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "it exports no keel_host_library (see keel/host_kernel.h)");
-    if (e->table->abi != KEEL_HOST_ABI)
-        return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "it was built for version %u of the kernel ABI; this is version %d",
-                          e->table->abi, KEEL_HOST_ABI);
     return NULL;
 }
+
+static keel_status_t library_load(cache_item_t *item, const keel_image_t *image)
+{
+    library_t *library = (library_t *)item;
+    library->fd = -1;
+    KEEL_TRY(host_check(image->data, image->size));
+    KEEL_TRY(library_open(library, image));
+    const keel_host_library_t *table = dlsym(library->handle, "keel_host_library");
+    if (!table)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "it exports no keel_host_library (see keel/host_kernel.h)");
+    if (table->abi != KEEL_HOST_ABI)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "it was built for version %u of the kernel ABI; this is version %d",
+                          table->abi, KEEL_HOST_ABI);
+    library->table = table;
+    return NULL;
+}
+
+static void library_unload(cache_item_t *item)
+{
+    library_t *library = (library_t *)item;
+    if (library->handle) dlclose(library->handle);
+    if (library->fd >= 0) close(library->fd);
+}
+
+const cache_class_t cpu_library_class = {sizeof(library_t), library_load, library_unload};
 
 static keel_status_t entry_check(const keel_host_entry_t *entry, uint32_t index)
 {
@@ -135,11 +158,14 @@ uint32_t cpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, cons
 keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *image,
                                   keel_executable_t **executable)
 {
+    cpu_device_t *d = (cpu_device_t *)(void *)device;
     cpu_executable_t *e = mem_zalloc(sizeof *e);
     if (!e) return status_no_memory();
-    e->fd = -1;
-    keel_status_t status = library_open(e, image);
-    if (!status) status = entries_read(e);
+    keel_status_t status = cache_load(&d->libraries, image, &e->library);
+    if (!status) {
+        e->table = ((const library_t *)e->library)->table;
+        status = entries_read(e);
+    }
     if (status) {
         cpu_executable_unload(&e->base);
         return status;
@@ -156,8 +182,7 @@ void cpu_executable_unload(keel_executable_t *executable)
     mem_free(e->bindings);
     mem_free(e->kernels);
     mem_free(e->kernel_pointers);
-    if (e->library) dlclose(e->library);
-    if (e->fd >= 0) close(e->fd);
+    cache_unload(e->library);
     mem_free(e);
 }
 

@@ -7,10 +7,16 @@
 #include "executable/image.h"
 #include "executable/unpack.h"
 
+typedef struct module_t {
+    cache_item_t item;
+    stream_module_t handle;
+} module_t;
+
 typedef struct stream_executable_t {
     keel_executable_t base;
     stream_device_t *device;  // borrowed
-    stream_module_t module;   // owned
+    cache_item_t *loaded;     // owned
+    stream_module_t module;   // of that
     stream_kernel_t *kernels; // owned, as the rest
     keel_entry_info_t *entries;
     keel_binding_info_t *infos;
@@ -188,21 +194,37 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
 }
 
 // Text must end in a zero byte.
-static keel_status_t module_load(stream_executable_t *e, const keel_image_t *image)
+static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
 {
+    const stream_device_t *device = item->cache->owner;
     char *data = mem_alloc(image->size + 1);
     if (!data) return status_no_memory();
     memcpy(data, image->data, image->size);
     data[image->size] = 0;
-    keel_status_t status = e->device->api->module_load(e->device->vendor, data, &e->module);
+    keel_status_t status =
+        device->api->module_load(device->vendor, data, &((module_t *)item)->handle);
     mem_free(data);
     return status;
 }
 
+static void module_unload(cache_item_t *item)
+{
+    stream_device_t *device = item->cache->owner;
+    const module_t *module = (const module_t *)item;
+    stream_entered_t entered;
+    if (module->handle && stream_enter(device, &entered)) {
+        device->api->module_unload(device->vendor, module->handle);
+        stream_leave(&entered);
+    }
+}
+
+const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload};
+
 static keel_status_t executable_init(stream_executable_t *e, const keel_image_t *image)
 {
     KEEL_TRY(entries_read(e, image));
-    KEEL_TRY(module_load(e, image));
+    KEEL_TRY(cache_load(&e->device->modules, image, &e->loaded));
+    e->module = ((const module_t *)e->loaded)->handle;
     for (uint32_t i = 0; i < e->base.entry_count; i++) KEEL_TRY(kernel_load(e, i));
     return NULL;
 }
@@ -233,11 +255,7 @@ keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *im
 void stream_executable_unload(keel_executable_t *executable)
 {
     stream_executable_t *e = (stream_executable_t *)(void *)executable;
-    stream_entered_t entered;
-    if (e->module && stream_enter(e->device, &entered)) {
-        e->device->api->module_unload(e->device->vendor, e->module);
-        stream_leave(&entered);
-    }
+    cache_unload(e->loaded);
     mem_free(e->kernels);
     mem_free(e->entries);
     mem_free(e->infos);

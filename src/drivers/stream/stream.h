@@ -21,6 +21,7 @@
 #include "base/aio.h"
 #include "base/lock.h"
 #include "drivers/stream/api.h"
+#include "executable/cache.h"
 #include "kit/submission.h"
 
 enum {
@@ -165,6 +166,7 @@ struct stream_device_t {
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_builtins_t builtins;
+    cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
     stream_block_t clock;    // owned: where the device's clock is read, on that stream
     lock_t clock_lock;       // one reading at a time
@@ -380,6 +382,7 @@ keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *
 void stream_executable_unload(keel_executable_t *executable);
 keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
                                        keel_external_t *where);
+extern const cache_class_t stream_module_class;
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t stream_builtins_load(stream_device_t *device);
 void stream_builtins_unload(stream_device_t *device);
