@@ -208,7 +208,7 @@ TEST(executable, load_bad_arguments, RUNS)
 TEST(executable, entries, RUNS)
 {
     size_t count = keel_executable_count(kernels());
-    CHECK_EQ(count, 18);
+    CHECK_EQ(count, 19);
     for (uint32_t i = 0; i < count; i++) {
         keel_entry_info_t info;
         keel_entry_t entry;
@@ -387,4 +387,103 @@ TEST(executable, loaded_by_many_threads, RUNS)
     thread_t *threads[3];
     for (int i = 0; i < 3; i++) threads[i] = thread_start(load_in_a_loop, NULL);
     for (int i = 0; i < 3; i++) thread_join(threads[i]);
+}
+
+// Constants: the layout that kernels/ declares.
+typedef struct chosen_t {
+    uint64_t wide;
+    uint8_t narrow;
+} chosen_t;
+
+static keel_status_t load_with(const keel_executable_constant_t *constants, size_t count,
+                               keel_executable_t **executable)
+{
+    keel_executable_options_t options = {
+        .name = "chosen", .constants = constants, .constant_count = count};
+    kernels_image(&options.data, &options.size);
+    return keel_executable_load(the_device(), &options, executable);
+}
+
+// Runs its kernel: the words that it writes, and the first of them.
+static void check_chosen(keel_executable_t *executable, uint32_t words, uint32_t first)
+{
+    keel_buffer_t *out = new_buffer(64);
+    keel_entry_t entry;
+    TRY(keel_executable_entry(executable, "use_chosen", &entry));
+    reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out))));
+    CHECK_EQ(buffer_u32(out, 0), first);
+    for (uint32_t i = 1; i < 16; i++) CHECK_EQ(buffer_u32(out, i), i < words ? words : 0);
+}
+
+TEST(executable, constants, RUNS)
+{
+    uint32_t word = 9, other = 3;
+    chosen_t pair = {.wide = 1000, .narrow = 1};
+    keel_executable_constant_t both[] = {{"chosen_word", &word, 4},
+                                         {"chosen_pair", &pair, sizeof pair}};
+    keel_executable_constant_t one = {"chosen_word", &other, 4};
+    keel_executable_t *a = NULL, *b = NULL;
+    TRY(load_with(both, 2, &a));
+    OWN(a);
+    word = pair.narrow = 0; // borrowed for the call only
+    TRY(load_with(&one, 1, &b));
+    OWN(b);
+    row("as the image says");
+    check_chosen(kernels(), 5, 83);
+    row("both");
+    check_chosen(a, 9, 1010);
+    row("one of two");
+    check_chosen(b, 3, 81);
+}
+
+// A queue that is busy does not hold up a load.
+TEST(executable, constants_beside_work, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS,
+     .also = NEED_WORKERS)
+{
+    uint32_t word = 2;
+    keel_executable_constant_t constant = {"chosen_word", &word, 4};
+    hold_t *hold = new_hold();
+    keel_point_t done = submit(op_hold(hold));
+    hold_entered(hold, done);
+    keel_executable_t *executable = NULL;
+    TRY(load_with(&constant, 1, &executable));
+    OWN(executable);
+    gate_open(hold->gate);
+    reach(done);
+    check_chosen(executable, 2, 80);
+}
+
+TEST(executable, constants_refused, RUNS)
+{
+    uint32_t word[2] = {1, 2};
+    const struct {
+        keel_code_t code;
+        const char *part;
+        keel_executable_constant_t constant;
+    } rows[] = {
+        {KEEL_NOT_FOUND, "no_such", {"no_such", word, 4}},
+        {KEEL_INVALID_ARGUMENT, "'chosen_word' has 4 bytes; 8", {"chosen_word", word, 8}},
+        {KEEL_INVALID_ARGUMENT, "'chosen_word' has 4 bytes; 0", {"chosen_word", word, 0}},
+        {KEEL_INVALID_ARGUMENT, "constants[0].name", {NULL, word, 4}},
+        {KEEL_INVALID_ARGUMENT, "constants[0].data", {"chosen_word", NULL, 4}},
+    };
+    keel_executable_t *executable = NULL;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("%s", rows[i].part);
+        FAILS_SAYING(rows[i].code, rows[i].part, load_with(&rows[i].constant, 1, &executable));
+        CHECK(executable == NULL);
+    }
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constant_count", load_with(NULL, 1, &executable));
+}
+
+// Arguments are checked also where there is nobody to read constants.
+TEST(executable, constants_checked)
+{
+    uint32_t word = 1;
+    keel_executable_constant_t bad = {NULL, &word, 4};
+    keel_executable_t *executable = NULL;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constants[0].name", load_with(&bad, 1, &executable));
+    keel_executable_constant_t good = {"chosen_word", &word, 4};
+    TRY(load_with(&good, 1, &executable));
+    OWN(executable);
 }

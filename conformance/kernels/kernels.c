@@ -241,6 +241,23 @@ KEEL_KERNEL(many_constants, KEEL_GROUP(1), KEEL_OUT(uint8_t, out), KEEL_CONSTANT
     }
 }
 
+typedef struct chosen_t {
+    uint64_t wide;
+    uint8_t narrow;
+} chosen_t;
+
+KEEL_EXECUTABLE_CONSTANT(uint32_t, chosen_word) = 5;
+KEEL_EXECUTABLE_CONSTANT(chosen_t, chosen_pair) = {70, 8};
+
+// Writes what the executable was loaded with.
+KEEL_KERNEL(use_chosen, KEEL_GROUP(1), KEEL_OUT(uint32_t, out))
+{
+    KEEL_ONCE {
+        for (uint32_t i = 0; i < chosen_word && i < keel_count(out); i++) out[i] = chosen_word;
+        out[0] += (uint32_t)chosen_pair.wide + chosen_pair.narrow;
+    }
+}
+
 KEEL_GLOBAL(uint32_t, shared_words, 4) = {11, 22, 33, 44};
 
 // Adds the constant to the global and copies it.

@@ -22,11 +22,22 @@ typedef struct keel_entry_t {
     uint32_t index;
 } keel_entry_t;
 
+// A value for a constant of the image: KEEL_EXECUTABLE_CONSTANT of <keel/kernel.h>, a __constant__
+// or __device__ variable of nvcc and hipcc, an entry of keel_host_library_t.globals. All of the
+// executable's kernels read this value, from the first one on. Borrowed for the call.
+typedef struct keel_executable_constant_t {
+    const char *name; // as the image calls it
+    const void *data;
+    size_t size; // bytes, as many as it has in the image
+} keel_executable_constant_t;
+
 typedef struct keel_executable_options_t {
     const void *data; // the image, borrowed for the call ...
     size_t size;
-    const char *path; // ... or the file that holds it
-    const char *name; // in messages; NULL: the path, or "executable"
+    const char *path;                            // ... or the file that holds it
+    const char *name;                            // in messages; NULL: the path, or "executable"
+    const keel_executable_constant_t *constants; // those not named keep what the image says
+    size_t constant_count;
 } keel_executable_options_t;
 
 typedef struct keel_entry_info_t {
@@ -46,7 +57,9 @@ typedef struct keel_binding_info_t {
 KEEL_EXTERN_C_BEGIN
 
 // KEEL_CORRUPT for a damaged image, KEEL_UNSUPPORTED for one made for something else, or a
-// container of such; the message says for what. An image may have up to 1 GiB.
+// container of such; the message says for what. An image may have up to 1 GiB. KEEL_NOT_FOUND and
+// KEEL_INVALID_ARGUMENT name a constant that the image has not, or not with that size; a device
+// without KEEL_CAP_EXECUTES has none, and takes any.
 KEEL_API keel_status_t keel_executable_load(keel_device_t *device,
                                             const keel_executable_options_t *options,
                                             keel_executable_t **executable) KEEL_MUST_USE;

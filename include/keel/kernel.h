@@ -85,6 +85,10 @@
 // executable; keel_executable_global finds them.
 #define KEEL_GLOBAL(type, name, n) KEEL_GLOBAL_(type, name, n)
 
+// KEEL_EXECUTABLE_CONSTANT(type, name) = value: read by its name and written by nobody. Whoever
+// loads the executable may give it another value (keel_executable_options_t.constants).
+#define KEEL_EXECUTABLE_CONSTANT(type, name) KEEL_EXECUTABLE_CONSTANT_(type, name)
+
 // Pointers that helper functions take into a binding and into workgroup memory:
 //     static float sum(const KEEL_AT_DEVICE float *x, const KEEL_AT_LOCAL float *tile);
 #define KEEL_AT_DEVICE

@@ -48,6 +48,47 @@ static keel_status_t entry_check(const keel_entry_info_t *entry, const keel_caps
     return NULL;
 }
 
+static keel_status_t constants_check(const keel_executable_options_t *options)
+{
+    const keel_executable_constant_t *constants = options->constants;
+    CHECK(constants || !options->constant_count, KEEL_INVALID_ARGUMENT,
+          "options->constants is NULL, but constant_count is %zu", options->constant_count);
+    for (size_t i = 0; i < options->constant_count; i++) {
+        CHECK(constants[i].name, KEEL_INVALID_ARGUMENT, "options->constants[%zu].name is NULL", i);
+        CHECK(constants[i].data, KEEL_INVALID_ARGUMENT,
+              "options->constants[%zu].data is NULL, for '%s'", i, constants[i].name);
+    }
+    return NULL;
+}
+
+static keel_status_t constant_set(keel_executable_t *executable,
+                                  const keel_executable_constant_t *constant)
+{
+    const keel_device_ops_t *ops = executable->device->ops;
+    keel_external_t where = {0};
+    CHECK(ops->executable_global, KEEL_UNSUPPORTED, "the device cannot look up constant '%s'",
+          constant->name);
+    keel_status_t status = ops->executable_global(executable, constant->name, &where);
+    if (status) return keel_status_wrap(status, "constant '%s' cannot be set", constant->name);
+    CHECK(where.size == constant->size, KEEL_INVALID_ARGUMENT,
+          "constant '%s' has %llu bytes; %zu are given", constant->name,
+          (unsigned long long)where.size, constant->size);
+    if (ops->executable_write) return ops->executable_write(executable, &where, constant->data);
+    CHECK(where.kind == KEEL_EXTERNAL_HOST, KEEL_UNSUPPORTED,
+          "the device cannot write constant '%s'", constant->name);
+    memcpy(where.handle.host, constant->data, constant->size);
+    return NULL;
+}
+
+static keel_status_t constants_set(keel_executable_t *executable,
+                                   const keel_executable_options_t *options)
+{
+    if (!(executable->device->caps.bits & KEEL_CAP_EXECUTES)) return NULL; // nothing reads them
+    for (size_t i = 0; i < options->constant_count; i++)
+        KEEL_TRY(constant_set(executable, &options->constants[i]));
+    return NULL;
+}
+
 // Makes an executable of the image that suits the device best.
 static keel_status_t image_load(keel_device_t *device, const keel_executable_options_t *options,
                                 keel_executable_t **executable)
@@ -78,6 +119,7 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     KEEL_TRY(device_check(device));
     CHECK(!options->data != !options->path, KEEL_INVALID_ARGUMENT,
           "options must give either data or path, and give %s", options->data ? "both" : "neither");
+    KEEL_TRY(constants_check(options));
     const char *given = options->name ? options->name : options->path;
     char *name = NULL;
     KEEL_TRY(copy_name(given ? given : "executable", &name));
@@ -93,8 +135,12 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     e->device = device;
     device_hold(device);
     live_add(LIVE_EXECUTABLE, 1);
-    *executable = e;
-    return NULL;
+    status = constants_set(e, options);
+    if (status)
+        keel_executable_release(e);
+    else
+        *executable = e;
+    return status;
 }
 
 keel_executable_t *keel_executable_retain(keel_executable_t *executable)

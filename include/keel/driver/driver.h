@@ -96,6 +96,10 @@ struct keel_device_ops_t {
     // Where a global lies. (optional) default: KEEL_UNSUPPORTED.
     keel_status_t (*executable_global)(keel_executable_t *executable, const char *name,
                                        keel_external_t *where);
+    // Writes all of a global, before anything runs, and returns when it is there. (optional)
+    // default: globals lie in memory of the host.
+    keel_status_t (*executable_write)(keel_executable_t *executable, const keel_external_t *where,
+                                      const void *data);
 
     // Translates an ended recording into what the device likes, to be kept in recording->prepared.
     // May be called several times, also at once. (optional) default: nothing to prepare.

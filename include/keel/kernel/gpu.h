@@ -72,5 +72,8 @@ KEEL_INLINE_ void keel_barrier_here(void)
 #define KEEL_MINE_(name)          ((name)[0])
 
 #define KEEL_GLOBAL_(type, name, n) __attribute__((visibility("default"))) type name[n]
+// No const: the compiler would take the value for granted.
+#define KEEL_EXECUTABLE_CONSTANT_(type, name)                                                      \
+    __attribute__((address_space(4), visibility("default"))) type name
 
 #endif

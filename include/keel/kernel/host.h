@@ -42,6 +42,12 @@ KEEL_INLINE_ void keel_barrier_here(void) {}
                                                                   8) = {#name, name, sizeof name}; \
     type name[n]
 
+#define KEEL_EXECUTABLE_CONSTANT_(type, name)                                                      \
+    extern type name;                                                                              \
+    static const keel_host_global_t keel_global_##name KEEL_LIST_("keel_globals", 8) = {           \
+        #name, &name, sizeof name};                                                                \
+    type name
+
 // The linker gathers the entries; how many they are is known once the object is loaded.
 #define KEEL_BOUND_(name) extern name[] __attribute__((weak, visibility("hidden")))
 

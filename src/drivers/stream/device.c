@@ -168,6 +168,7 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
         .executable_load = stream_executable_load,
         .executable_unload = stream_executable_unload,
         .executable_global = stream_executable_global,
+        .executable_write = stream_executable_write,
         .recording_prepare = stream_recording_prepare,
         .recording_discard = stream_recording_discard,
     };

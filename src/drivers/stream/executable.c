@@ -279,3 +279,28 @@ keel_status_t stream_executable_global(keel_executable_t *executable, const char
         status = keel_status_wrap(status, "'%s' has no global '%s'", executable->name, name);
     return stream_device_note(e->device, status);
 }
+
+// Beside the queues, whose work is none of its business.
+static keel_status_t global_write(stream_device_t *device, const keel_external_t *where,
+                                  const void *data)
+{
+    stream_block_t *block = NULL;
+    KEEL_TRY(stream_block_create(device, where->size, &block));
+    memcpy(block->data, data, where->size);
+    stream_copy_t copy = {where->handle.device, block->address, where->size};
+    keel_status_t status = device->api->copy(device->vendor, device->side, &copy);
+    if (!status) status = device->api->stream_drain(device->vendor, device->side);
+    stream_blocks_destroy(device, block);
+    return status;
+}
+
+keel_status_t stream_executable_write(keel_executable_t *executable, const keel_external_t *where,
+                                      const void *data)
+{
+    stream_device_t *device = stream_device(executable->device);
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = global_write(device, where, data);
+    stream_leave(&entered);
+    return stream_device_note(device, status);
+}

@@ -383,6 +383,8 @@ void stream_executable_unload(keel_executable_t *executable);
 keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
                                        keel_external_t *where);
 extern const cache_class_t stream_module_class;
+keel_status_t stream_executable_write(keel_executable_t *executable, const keel_external_t *where,
+                                      const void *data);
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t stream_builtins_load(stream_device_t *device);
 void stream_builtins_unload(stream_device_t *device);
