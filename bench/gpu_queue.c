@@ -197,7 +197,7 @@ static void *watcher_main(void *argument)
         while (sem_wait(&self->asked) != 0) {
         }
         if (self->stop) return NULL;
-        self->status = raw_sleep(self->bare.raw, 0);
+        self->status = raw_sleep(self->bare.raw, RAW_BELL);
         sem_post(&self->told);
     }
 }
@@ -232,7 +232,7 @@ static keel_status_t watcher_round(void *state, tally_t *tally)
     for (uint32_t s = 0; s < self->bare.job.samples; s++) {
         uint64_t start = keel_now_ns();
         KEEL_TRY(raw_launch(self->bare.raw, 0));
-        KEEL_TRY(raw_record(self->bare.raw, 0, 0));
+        KEEL_TRY(raw_record(self->bare.raw, RAW_BELL, 0));
         sem_post(&self->asked);
         while (sem_wait(&self->told) != 0) {
         }

@@ -10,7 +10,12 @@
 
 typedef struct raw_t raw_t;
 
-enum { RAW_STREAMS = 2, RAW_EVENTS = 4, RAW_BLOCK = 64 };
+enum {
+    RAW_STREAMS = 2,
+    RAW_EVENTS = 3,
+    RAW_BELL = 2, // the event that raw_sleep takes: one on which to sleep is dearer to record
+    RAW_BLOCK = 64,
+};
 
 // The same kernel as an image for the device, to be dispatched with raw arguments.
 extern const char raw_image[];

@@ -119,7 +119,8 @@ static keel_status_t objects_make(raw_t *raw)
     for (int i = 0; i < RAW_STREAMS; i++)
         RAW_TRY(cu.cuStreamCreate(&raw->streams[i], STREAM_NON_BLOCKING));
     for (int i = 0; i < RAW_EVENTS; i++)
-        RAW_TRY(cu.cuEventCreate(&raw->events[i], EVENT_BLOCKING | EVENT_NO_TIMING));
+        RAW_TRY(cu.cuEventCreate(&raw->events[i],
+                                 EVENT_NO_TIMING | (i == RAW_BELL ? EVENT_BLOCKING : 0)));
     uint64_t keep = UINT64_MAX;
     object_t pool;
     RAW_TRY(cu.cuDeviceGetDefaultMemPool(&pool, raw->device));

@@ -56,11 +56,12 @@ static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
     return CUDA_CALL(v->symbols, cuStreamSynchronize, stream);
 }
 
-static keel_status_t event_create(stream_vendor_t *v, stream_event_h *event)
+static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
+                                  stream_event_h *event)
 {
     CUevent made = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuEventCreate, &made,
-                       CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
+    unsigned flags = kind == STREAM_EVENT_SLEEPS ? CU_EVENT_BLOCKING_SYNC : 0;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuEventCreate, &made, flags | CU_EVENT_DISABLE_TIMING));
     *event = made;
     return NULL;
 }

@@ -81,6 +81,11 @@ typedef struct stream_place_t {
     size_t count;
 } stream_place_t;
 
+typedef enum stream_event_kind_t {
+    STREAM_EVENT_POLLED, // for other streams, and for hosts that poll
+    STREAM_EVENT_SLEEPS, // a host may sleep until it comes, which makes recording it dearer
+} stream_event_kind_t;
+
 typedef enum stream_condition_t {
     STREAM_IF,    // the body runs if the condition is not 0
     STREAM_WHILE, // the body runs while it is
@@ -150,11 +155,12 @@ typedef struct stream_api_t {
     keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_t *stream);
     void (*stream_destroy)(stream_vendor_t *v, stream_t stream);
     keel_status_t (*stream_drain)(stream_vendor_t *v, stream_t stream); // blocks
-    keel_status_t (*event_create)(stream_vendor_t *v, stream_event_h *event);
+    keel_status_t (*event_create)(stream_vendor_t *v, stream_event_kind_t kind,
+                                  stream_event_h *event);
     void (*event_destroy)(stream_vendor_t *v, stream_event_h event);
     keel_status_t (*event_record)(stream_vendor_t *v, stream_event_h event, stream_t stream);
     keel_status_t (*event_query)(stream_vendor_t *v, stream_event_h event, bool *over);
-    keel_status_t (*event_sync)(stream_vendor_t *v, stream_event_h event); // blocks, sleeping
+    keel_status_t (*event_sync)(stream_vendor_t *v, stream_event_h event); // blocks
     keel_status_t (*stream_wait)(stream_vendor_t *v, stream_t stream, stream_event_h event);
 
     keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);

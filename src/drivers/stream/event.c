@@ -68,7 +68,8 @@ static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
 {
     stream_event_t *event = mem_zalloc(sizeof *event);
     if (!event) return status_no_memory();
-    keel_status_t status = device->api->event_create(device->vendor, &event->handle);
+    keel_status_t status =
+        device->api->event_create(device->vendor, STREAM_EVENT_POLLED, &event->handle);
     if (status) {
         mem_free(event);
         return status;

@@ -81,6 +81,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         stream_ring_finish(device, &q->ring);
+        stream_alarm_destroy(q);
         if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
         stream_leave(&entered);
     }
@@ -332,40 +333,6 @@ void stream_queue_poll(stream_queue_t *q, bool whole)
     lock_leave(&q->lock);
     if (!count || (whole && flight_look(q, count))) return;
     if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
-}
-
-// The oldest event that somebody sleeps for, retained.
-static stream_event_t *flight_asked(stream_queue_t *q)
-{
-    lock_enter(&q->lock);
-    stream_event_t *event = q->flight;
-    while (event && !atomic_load_explicit(&event->asked, memory_order_relaxed)) event = event->next;
-    if (event) promise_retain(&event->promise);
-    lock_leave(&q->lock);
-    return event;
-}
-
-uint64_t stream_queue_watch(void *queue)
-{
-    stream_queue_t *q = queue;
-    stream_device_t *device = stream_device(q->base.device);
-    stream_event_t *event;
-    while ((event = flight_asked(q))) {
-        stream_entered_t entered;
-        keel_status_t status = NULL;
-        bool vendor = stream_enter(device, &entered);
-        if (vendor) {
-            status = device->api->event_sync(device->vendor, event->handle);
-            stream_leave(&entered);
-        }
-        if (status)
-            stream_device_lose(device, status);
-        else if (vendor)
-            stream_queue_retire(q, event->number);
-        promise_release(&event->promise); // may be what kept the queue; see stream_queue_destroy
-        if (!vendor) break;
-    }
-    return KEEL_FOREVER;
 }
 
 // The queue behind `after` that is not about to go away, retained; `after` is released.

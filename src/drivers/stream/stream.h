@@ -142,7 +142,9 @@ struct stream_queue_t {
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t launches_over;
     stream_ring_t ring;      // the issuer's
-    stream_helper_t watcher; // blocks on events that are asked for
+    stream_helper_t watcher; // sleeps for events that are asked for
+    stream_t alarm;          // owned: the watcher's, made when it first sleeps
+    stream_event_h bell;     // owned: what it sleeps on
     stream_helper_t issuer;  // issues what the stream would not take at once
 };
 
@@ -262,8 +264,11 @@ void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to
 void stream_queues_drop(stream_device_t *device);
 void stream_queues_stop(stream_device_t *device);            // their threads
 keel_status_t stream_queues_settle(stream_device_t *device); // has the vendor notice idle ones
-uint64_t stream_queue_watch(void *queue);                    // the watcher's work
 uint64_t stream_queue_issue(void *queue);                    // the issuer's work
+
+// watch.c
+uint64_t stream_queue_watch(void *queue); // the watcher's work
+void stream_alarm_destroy(stream_queue_t *queue);
 
 // run.c
 void stream_run_start(keel_submission_t *submission); // its waits are over or promised
