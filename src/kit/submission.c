@@ -310,8 +310,11 @@ static void chain_link(keel_submission_t *submission)
 {
     submission_wait_t *wait = submission->waits;
     keel_queue_t *queue = submission->queue;
-    if (queue->early || submission->wait_count != 1 || wait->point.semaphore != queue->timeline)
+    if (submission->wait_count != 1 || wait->point.semaphore != queue->timeline) return;
+    if (queue->early) {
+        submission->follows = ledger_promised(wait->point);
         return;
+    }
     wait->submission = submission;
     wait->waiter.fire = submission_fire;
     wait->waiter.asks = true;
@@ -352,7 +355,7 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
 void submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
     submission->start = start;
-    if (waits_are_promised(submission))
+    if (submission->follows || waits_are_promised(submission))
         submission_later(submission, start);
     else
         waits_link(submission, submission->queue->device);

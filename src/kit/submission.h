@@ -36,6 +36,7 @@ struct keel_submission_t {
     void (*start)(keel_submission_t *); // set by submission_wait
     void *points;                // owned: memory of waits and signals that did not fit in here
     bool linked;                 // its only wait was linked when it was opened
+    bool follows;                // or it is promised by its own queue, whose order will do
     _Atomic uint32_t waits_left; // and one for submission_wait itself
     struct keel_status *_Atomic failure; // of a wait; owned
 };

@@ -52,7 +52,7 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
         if (q->flight)
             length += (size_t)snprintf(text + length, sizeof text - length, "%squeue '%s': %llu",
                                        length ? ", " : "", q->base.name ? q->base.name : "",
-                                       (unsigned long long)q->flight->run->base.id);
+                                       (unsigned long long)q->flight->runs->base.id);
         lock_leave(&q->lock);
     }
     lock_leave(&device->lock);

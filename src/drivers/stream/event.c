@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: pooled, and counted as promises are. One that is recorded holds its queue, so that
-// whoever has it can ask the queue about it.
+// Events: pooled, and counted as promises are. Whoever has one can ask its queue about it as long
+// as it is in flight.
 #include "drivers/stream/stream.h"
 
 #include "base/memory.h"
@@ -14,6 +14,18 @@ static stream_event_t *event_of(promise_t *promise)
     return (stream_event_t *)(void *)promise;
 }
 
+// Its queue, retained; NULL: the event is over, and the queue may be gone. Queues leave the
+// device's list under its lock, after the last of their events.
+static stream_queue_t *event_queue(stream_event_t *event)
+{
+    stream_device_t *device = stream_device(event->promise.device);
+    stream_queue_t *queue = NULL;
+    lock_enter(&device->lock);
+    if (!atomic_load(&event->over) && stream_queue_hold(event->queue)) queue = event->queue;
+    lock_leave(&device->lock);
+    return queue;
+}
+
 static void event_poll(promise_t *promise)
 {
     stream_event_t *event = event_of(promise);
@@ -25,44 +37,41 @@ static void event_poll(promise_t *promise)
     if (!stream_enter(device, &entered)) return;
     keel_status_t status = device->api->event_query(device->vendor, event->handle, &over);
     stream_leave(&entered);
+    stream_queue_t *queue = over ? event_queue(event) : NULL;
     if (status)
         stream_device_lose(device, status);
-    else if (over)
-        stream_queue_retire(event->queue, event->number);
+    else if (queue)
+        stream_queue_retire(queue, event->number);
+    if (queue) keel_queue_release(&queue->base);
 }
 
 static void event_ask(promise_t *promise)
 {
     stream_event_t *event = event_of(promise);
-    if (atomic_exchange(&event->asked, true) || atomic_load(&event->over)) return;
+    if (atomic_exchange(&event->asked, true)) return;
+    stream_queue_t *queue = event_queue(event);
+    if (!queue) return;
     // Without a thread the keeper still ends it, only later.
-    stream_helper_wake(&event->queue->watcher);
-}
-
-// Back to the pool.
-static void event_destroy(promise_t *promise)
-{
-    stream_event_t *event = event_of(promise);
-    stream_device_t *device = stream_device(promise->device);
-    stream_queue_t *queue = event->queue;
-    event->queue = NULL;
-    lock_enter(&device->lock);
-    event->next = device->spare_events;
-    device->spare_events = event;
-    lock_leave(&device->lock);
+    stream_helper_wake(&queue->watcher);
     keel_queue_release(&queue->base);
 }
 
-const promise_ops_t stream_promise_ops = {event_destroy, event_poll, event_ask, POLL_NS};
-
-static stream_event_t *event_take(stream_device_t *device)
+// Back to the device, from where queues take all at once.
+static void event_return(stream_device_t *device, stream_event_t *event)
 {
-    lock_enter(&device->lock);
-    stream_event_t *event = device->spare_events;
-    if (event) device->spare_events = event->next;
-    lock_leave(&device->lock);
-    return event;
+    // release: pairs with the acquire in stream_event_acquire.
+    event->next = atomic_load_explicit(&device->spare, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&device->spare, &event->next, event,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
 }
+
+static void event_destroy(promise_t *promise)
+{
+    event_return(stream_device(promise->device), event_of(promise));
+}
+
+const promise_ops_t stream_promise_ops = {event_destroy, event_poll, event_ask, POLL_NS};
 
 static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
 {
@@ -80,15 +89,13 @@ static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
     return NULL;
 }
 
-keel_status_t stream_events_stock(stream_device_t *device, uint32_t count)
+keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        stream_event_t *event;
-        KEEL_TRY(event_make(device, &event));
-        lock_enter(&device->lock);
-        event->next = device->spare_events;
-        device->spare_events = event;
-        lock_leave(&device->lock);
+        stream_event_t *event = NULL;
+        KEEL_TRY(event_make(stream_device(queue->base.device), &event));
+        event->next = queue->spare;
+        queue->spare = event;
     }
     return NULL;
 }
@@ -96,27 +103,41 @@ keel_status_t stream_events_stock(stream_device_t *device, uint32_t count)
 keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acquired)
 {
     stream_device_t *device = stream_device(queue->base.device);
-    stream_event_t *event = event_take(device);
-    if (!event) KEEL_TRY(event_make(device, &event));
+    if (!queue->spare)
+        queue->spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
+    if (!queue->spare) KEEL_TRY(stream_events_stock(queue, 1));
+    stream_event_t *event = queue->spare;
+    queue->spare = event->next;
+    // relaxed: nobody else has it.
     atomic_store_explicit(&event->promise.refs, 1, memory_order_relaxed);
     atomic_store_explicit(&event->asked, false, memory_order_relaxed);
     atomic_store_explicit(&event->over, false, memory_order_relaxed);
     event->next = NULL;
     event->queue = queue;
-    object_retain(&queue->base.object);
     *acquired = event;
     return NULL;
+}
+
+void stream_events_return(stream_queue_t *queue)
+{
+    while (queue->spare) {
+        stream_event_t *event = queue->spare;
+        queue->spare = event->next;
+        event_return(stream_device(queue->base.device), event);
+    }
 }
 
 void stream_events_destroy(stream_device_t *device)
 {
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered);
-    while (device->spare_events) {
-        stream_event_t *event = device->spare_events;
-        device->spare_events = event->next;
+    stream_event_t *event = atomic_load(&device->spare);
+    while (event) {
+        stream_event_t *next = event->next;
         if (vendor) device->api->event_destroy(device->vendor, event->handle);
         mem_free(event);
+        event = next;
     }
+    atomic_store(&device->spare, NULL);
     if (vendor) stream_leave(&entered);
 }

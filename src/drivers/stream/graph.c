@@ -304,7 +304,7 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     instance->fresh = false;
     if (instance->reports) KEEL_TRY(report_clear(instance, queue));
     for (uint32_t i = 0; i < instance->piece_count; i++) {
-        stream_queue_count(queue, 1);
+        stream_queue_count(queue);
         KEEL_TRY(device->api->exec_run(device->vendor, instance->pieces[i].exec, queue->stream));
     }
     return instance->reports ? report_fetch(run, c, instance) : NULL;

@@ -40,7 +40,7 @@ keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
     run->onces = once;
     KEEL_TRY(once_build(device, once, launch, counts));
     KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, queue->stream));
-    stream_queue_count(queue, 1);
+    stream_queue_count(queue);
     return device->api->exec_run(device->vendor, once->exec, queue->stream);
 }
 

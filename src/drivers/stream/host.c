@@ -174,7 +174,7 @@ static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t
     copy.target = transfer_is_write(t) ? t->staging : there;
     copy.source = transfer_is_write(t) ? there : t->staging;
     run->issued = true;
-    stream_queue_count(queue, 1);
+    stream_queue_count(queue);
     return stream_device_note(device, device->api->copy(device->vendor, queue->stream, &copy));
 }
 

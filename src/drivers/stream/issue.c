@@ -218,7 +218,7 @@ keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_c
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch)
 {
     stream_device_t *device = stream_device(queue->base.device);
-    stream_queue_count(queue, 1);
+    stream_queue_count(queue);
     return device->api->launch(device->vendor, queue->stream, launch);
 }
 
@@ -269,7 +269,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     KEEL_TRY(stream_fill_make(context, c, &fill, &plain));
     if (!fill.count) return NULL;
     if (plain) {
-        stream_queue_count(queue, 1);
+        stream_queue_count(queue);
         return context->device->api->fill(context->device->vendor, queue->stream, &fill);
     }
     stream_fill_args_t arguments;
@@ -283,7 +283,7 @@ static keel_status_t issue_copy(stream_run_t *run, const stream_copy_t *copy)
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
     if (!copy->size) return NULL;
-    stream_queue_count(queue, 1);
+    stream_queue_count(queue);
     return device->api->copy(device->vendor, queue->stream, copy);
 }
 

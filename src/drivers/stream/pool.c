@@ -190,7 +190,7 @@ static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_bu
     atomic_store(&buffer->address, address);
     // release: pairs with the acquire of whoever finds the buffer resident.
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
-    run->issued = true;
+    run->placed = true;
     return NULL;
 }
 
@@ -220,7 +220,7 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
     }
     keel_status_t status = NULL;
     if (atomic_load(&c->buffer->resident)) {
-        run->issued = true;
+        run->placed = true;
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);
     }

@@ -11,7 +11,7 @@
 enum {
     STOCK = 64,      // events that a queue begins with
     ISSUE_RUNS = 64, // that one thread issues for others before it passes the rest on
-    LOOK_RUNS = 64,  // events after which submitting looks how far the stream is
+    LOOK_RUNS = 128, // events after which submitting looks how far the stream is
 };
 
 static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
@@ -32,7 +32,7 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     lock_leave(&device->lock);
     if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
     if (!status) status = stream_ring_init(device, &q->ring);
-    if (!status) status = stream_events_stock(device, STOCK);
+    if (!status) status = stream_events_stock(q, STOCK);
     stream_leave(&entered);
     return status;
 }
@@ -78,6 +78,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     stream_helper_stop(&q->watcher);
     stream_helper_stop(&q->issuer);
     queue_unlink(device, q);
+    stream_events_return(q);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         stream_ring_finish(device, &q->ring);
@@ -133,16 +134,13 @@ void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
         submission_wait_early(submission, stream_run_start);
 }
 
-// Whether the stream would hold up whoever issues more, and that must not be.
-bool stream_queue_is_full(stream_queue_t *q)
+bool stream_queue_stays_full(stream_queue_t *q)
 {
-    uint64_t most = stream_device(q->base.device)->limits.max_pending;
-    if (q->patient) return false;
-    // relaxed: both only grow, and an old value of the second is on the safe side.
-    uint64_t issued = atomic_load_explicit(&q->launches, memory_order_relaxed);
-    if (issued - atomic_load_explicit(&q->launches_over, memory_order_relaxed) < most) return false;
     stream_queue_poll(q, false);
-    return issued - atomic_load_explicit(&q->launches_over, memory_order_relaxed) >= most;
+    // relaxed: as in stream_queue_is_full.
+    return atomic_load_explicit(&q->launches, memory_order_relaxed) -
+               atomic_load_explicit(&q->launches_over, memory_order_relaxed) >=
+           q->most;
 }
 
 static stream_run_t *queue_pop(stream_queue_t *q)
@@ -168,19 +166,17 @@ static void queue_put_back(stream_queue_t *q, stream_run_t *run)
     lock_leave(&q->lock);
 }
 
-// Issues what is on the list. False if that was too much: the rest, and the right to issue it, are
-// still there. A patient thread may be held up by the stream.
-static bool queue_drain(stream_queue_t *q, bool patient)
+// Issues a run, if given, and what is on the list. False if that was too much: the rest, and the
+// right to issue it, are still there. A patient thread may be held up by the stream.
+static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
 {
     stream_device_t *device = stream_device(q->base.device);
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered), enough = false;
-    q->patient = patient;
-    for (uint32_t i = 0; !enough; i++) {
+    q->most = patient ? UINT64_MAX : device->limits.max_pending;
+    for (uint32_t i = 0; !enough && (run || (run = queue_pop(q))); i++, run = NULL) {
         enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
-        stream_run_t *run = enough ? NULL : queue_pop(q);
-        if (!run) break;
-        if (!stream_run_go(run)) queue_put_back(q, run);
+        if (enough || !stream_run_go(run)) queue_put_back(q, run);
     }
     if (vendor) stream_leave(&entered);
     return !enough;
@@ -199,14 +195,16 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
 {
     run->next = NULL;
     lock_enter(&q->lock);
-    *q->ready_last = run;
-    q->ready_last = &run->next;
-    bool mine = !q->issuing;
+    bool mine = !q->issuing; // and then the list is empty
+    if (!mine) {
+        *q->ready_last = run;
+        q->ready_last = &run->next;
+    }
     q->issuing = true;
     lock_leave(&q->lock);
     if (!mine) return;
     object_retain(&q->base.object); // what is issued may end, and the queue with it
-    if (!queue_drain(q, false)) queue_pass_on(q);
+    if (!queue_drain(q, run, false)) queue_pass_on(q);
     keel_queue_release(&q->base);
 }
 
@@ -219,7 +217,7 @@ uint64_t stream_queue_issue(void *queue)
     lock_leave(&q->lock);
     if (!passed_on) return KEEL_FOREVER;
     object_retain(&q->base.object);
-    queue_drain(q, true);
+    queue_drain(q, NULL, true);
     keel_queue_release(&q->base);
     return KEEL_FOREVER;
 }
@@ -245,13 +243,16 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
         promise_release(&event->promise);
         return status;
     }
-    event->run = run;
+    run->next = NULL;
+    event->runs = run;
+    event->runs_last = &run->next;
     event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
     event->number = q->recorded + 1;
     if (mark == STREAM_PARKS) atomic_store(&event->asked, true);
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
     if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
+    q->unmarked = false;
     lock_enter(&q->lock);
     q->recorded++;
     *q->flight_last = event;
@@ -263,6 +264,31 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     queue_look(q, device);
     return NULL;
 }
+
+bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
+{
+    // relaxed: only we record, and what is over stays so.
+    if (q->recorded == atomic_load_explicit(&q->over, memory_order_relaxed)) return false;
+    lock_enter(&q->lock);
+    stream_event_t *event = NULL;
+    if (q->flight)
+        event = (stream_event_t *)(void *)((char *)q->flight_last - offsetof(stream_event_t, next));
+    if (event) promise_retain(&event->promise);
+    lock_leave(&q->lock);
+    if (!event) return false;
+    submission_promise(&run->base, &event->promise); // until it hangs there the run is ours
+    run->next = NULL;
+    lock_enter(&q->lock);
+    bool over = atomic_load_explicit(&event->over, memory_order_relaxed); // set under the lock
+    if (!over) {
+        *event->runs_last = run;
+        event->runs_last = &run->next;
+    }
+    lock_leave(&q->lock);
+    promise_release(&event->promise);
+    return !over;
+}
+
 // Takes the events up to `number` out of flight, in order.
 static stream_event_t *flight_take(stream_queue_t *q, uint64_t number)
 {
@@ -288,7 +314,11 @@ static void flight_end(stream_event_t *list, void (*end)(stream_run_t *))
     while (list) {
         stream_event_t *event = list;
         list = event->next;
-        end(event->run);
+        while (event->runs) {
+            stream_run_t *run = event->runs;
+            event->runs = run->next;
+            end(run);
+        }
         promise_release(&event->promise);
     }
 }
@@ -335,17 +365,20 @@ void stream_queue_poll(stream_queue_t *q, bool whole)
     if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
 }
 
+bool stream_queue_hold(stream_queue_t *q)
+{
+    uint32_t refs = atomic_load(&q->base.object.refs);
+    while (refs && !atomic_compare_exchange_weak(&q->base.object.refs, &refs, refs + 1)) {
+    }
+    return refs;
+}
+
 // The queue behind `after` that is not about to go away, retained; `after` is released.
 static stream_queue_t *queue_next(stream_device_t *device, stream_queue_t *after)
 {
     lock_enter(&device->lock);
     stream_queue_t *q = after ? after->next : device->queues;
-    for (; q; q = q->next) {
-        uint32_t refs = atomic_load(&q->base.object.refs);
-        while (refs && !atomic_compare_exchange_weak(&q->base.object.refs, &refs, refs + 1)) {
-        }
-        if (refs) break;
-    }
+    while (q && !stream_queue_hold(q)) q = q->next;
     lock_leave(&device->lock);
     if (after) keel_queue_release(&after->base);
     return q;

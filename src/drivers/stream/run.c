@@ -102,7 +102,7 @@ static keel_status_t run_reported(const stream_run_t *run)
 
 void stream_run_over(stream_run_t *run)
 {
-    run->issued = false;
+    run->issued = run->placed = false;
     if (run->ending) {
         keel_status_t status = run_reported(run);
         // Only here, in the stream's order: what went before may still use the ring.
@@ -117,7 +117,7 @@ void stream_run_over(stream_run_t *run)
 void stream_run_lost(stream_run_t *run)
 {
     stream_run_fail(run, stream_device_lost(device_of(run)));
-    run->issued = false;
+    run->issued = run->placed = false;
     if (run->ending)
         run_end(run, NULL);
     else
@@ -142,6 +142,10 @@ static keel_status_t waits_issue(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
     stream_queue_t *queue = queue_of(run);
+    if (run->base.follows) {
+        run->placed = true;
+        return NULL;
+    }
     for (uint32_t i = 0; i < run->base.wait_count; i++) {
         promise_t *promise = run->base.waits[i].waiter.promise;
         if (!promise) continue;
@@ -149,9 +153,12 @@ static keel_status_t waits_issue(stream_run_t *run)
         run->base.waits[i].waiter.promise = NULL;
         keel_status_t status = NULL;
         if (!atomic_load_explicit(&event->over, memory_order_acquire)) {
-            run->issued = true;
-            if (event->queue != queue) // its own order does the rest
+            if (event->queue == queue) { // its own order does the rest
+                run->placed = true;
+            } else {
+                run->issued = queue->unmarked = true;
                 status = device->api->stream_wait(device->vendor, queue->stream, event->handle);
+            }
         }
         promise_release(promise);
         KEEL_TRY(status);
@@ -166,7 +173,7 @@ static void run_drain(stream_run_t *run, keel_status_t status)
     stream_run_fail(run, stream_device_note(device, status));
     status = device->api->stream_drain(device->vendor, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
-    run->issued = false;
+    run->issued = run->placed = false;
 }
 
 // Parks the run until all that was issued is over. The walk's share of `pending` goes with it.
@@ -182,10 +189,12 @@ static void run_park(stream_run_t *run)
 static void run_finish(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
-    if (run->issued) {
-        // A run that may still fail makes no promises.
-        bool sure = !atomic_load(&run->failure) && !run->reports;
-        run->ending = true;
+    // A run that may still fail makes no promises.
+    bool sure = !atomic_load(&run->failure) && !run->reports;
+    run->ending = true;
+    if (!run->issued && sure && !queue->unmarked) {
+        if (run->placed && stream_queue_join(queue, run)) return;
+    } else if (run->issued || run->placed) {
         keel_status_t status =
             stream_queue_record(queue, run, sure ? STREAM_PROMISES : STREAM_ENDS);
         if (!status) return;
@@ -198,6 +207,7 @@ static void run_finish(stream_run_t *run)
 // parked.
 static bool stage_is_done(stream_run_t *run)
 {
+    if (!run->phased) return true;
     if (!run->staged) {
         if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return false;
         atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
@@ -243,7 +253,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     case KEEL_CMD_BARRIER: return stage_is_done(run) ? STEP_DONE : STEP_PARKED;
     case KEEL_CMD_READ:
     case KEEL_CMD_HOST_CALL:
-        if (run->issued) {
+        if (run->issued || run->placed) {
             run_park(run);
             return STEP_PARKED;
         }
@@ -274,7 +284,7 @@ bool stream_run_go(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     const keel_command_t *end = keel_commands_end(&run->base.commands);
-    if (!atomic_load_explicit(&run->pending, memory_order_relaxed))
+    if (run->phased && !atomic_load_explicit(&run->pending, memory_order_relaxed))
         atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
     run_begin(run);
     while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {

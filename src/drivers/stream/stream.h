@@ -86,14 +86,14 @@ typedef struct stream_ring_t {
 
 struct stream_event_t {
     promise_t promise;
-    stream_event_t *next;  // on the spare list, or in flight on its queue
-    stream_queue_t *queue; // retained while it is in use
-    stream_event_h handle; // owned
-    uint64_t number;       // in the order of the queue
-    uint64_t launches;     // of the queue up to here
-    stream_run_t *run;     // whose it is, while in flight
-    _Atomic bool asked;    // somebody sleeps
-    _Atomic bool over;     // it has come
+    stream_event_t *next;            // on a spare list, or in flight on its queue
+    stream_queue_t *queue;           // there for sure until it is over; see stream_event_queue
+    stream_event_h handle;           // owned
+    uint64_t number;                 // in the order of the queue
+    uint64_t launches;               // of the queue up to here
+    stream_run_t *runs, **runs_last; // that go on or end with it, while in flight
+    _Atomic bool asked;              // somebody sleeps
+    _Atomic bool over;               // it has come
 };
 
 // Where the device says what only it can find out, of one list of commands.
@@ -106,7 +106,7 @@ typedef struct stream_report_t {
 
 struct stream_run_t {
     keel_submission_t base;
-    stream_run_t *next;          // on the queue's list
+    stream_run_t *next;          // on the queue's list, or an event's
     const keel_command_t *at;    // the next command
     const keel_command_t *inner; // of the recording that it executes; NULL: not begun
     // Operations of the host under way, and one for the walk. Whoever takes it to 0 goes on.
@@ -120,6 +120,7 @@ struct stream_run_t {
     stream_once_t *onces;                     // owned: graphs of its own
     bool begun;                               // its waits are on the stream
     bool issued;                              // work of its own, or waits, may not be over
+    bool placed;                              // what the stream had before it may not be over
     bool phased;                              // has operations of the host
     bool ending;                              // the last event is behind it
     bool deallocates;                         // has deallocas that end with it
@@ -134,13 +135,15 @@ struct stream_queue_t {
     stream_run_t *ready, **ready_last;     // to be issued
     bool issuing;                          // somebody does
     bool passed_on;                        // the issuer is to go on with it
-    bool patient;                          // whoever issues may be held up; the issuer's
     _Atomic bool dead;                     // destroyed, and waits to be buried
     stream_event_t *flight, **flight_last; // in order
     uint64_t recorded;                     // events so far
     _Atomic uint64_t over;                 // those known to have come
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t launches_over;
+    uint64_t most;           // launches under way at most; the issuer's
+    bool unmarked;           // there is work behind the last event; the issuer's
+    stream_event_t *spare;   // owned: events to record; the issuer's
     stream_ring_t ring;      // the issuer's
     stream_helper_t watcher; // sleeps for events that are asked for
     stream_t alarm;          // owned: the watcher's, made when it first sleeps
@@ -163,8 +166,8 @@ struct stream_device_t {
     stream_options_t options;
     uint32_t generation;              // of fork
     struct keel_status *_Atomic lost; // owned: why nothing works any more
+    _Atomic(stream_event_t *) spare;  // owned: events that came back
     lock_t lock;                      // for the lists
-    stream_event_t *spare_events;     // owned
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_builtins_t builtins;
@@ -228,9 +231,10 @@ void stream_leave(stream_entered_t *entered);
 
 // event.c
 extern const promise_ops_t stream_promise_ops;
-keel_status_t stream_events_stock(stream_device_t *device, uint32_t count); // makes some ahead
-keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event);
-void stream_events_destroy(stream_device_t *device); // the spare ones
+keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count); // makes some ahead
+keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event); // the issuer's
+void stream_events_return(stream_queue_t *queue);                                  // its spare ones
+void stream_events_destroy(stream_device_t *device);                               // all spare ones
 
 // queue.c
 keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_options_t *options,
@@ -246,17 +250,31 @@ typedef enum stream_mark_t {
     STREAM_PROMISES, // and its points may be promised
 } stream_mark_t;
 keel_status_t stream_queue_record(stream_queue_t *queue, stream_run_t *run, stream_mark_t mark);
+// Instead, for a run that put nothing on the stream: ends it with the last event, if there is no
+// work behind that. False if there is none to wait for, and the run is still the caller's.
+bool stream_queue_join(stream_queue_t *queue, stream_run_t *run);
+// Retains it, unless it is about to go away. The device's lock keeps its memory meanwhile.
+bool stream_queue_hold(stream_queue_t *queue);
 // The event has come, and with it all before.
 void stream_queue_retire(stream_queue_t *queue, uint64_t number);
 void stream_queue_poll(stream_queue_t *queue,
                        bool whole); // looks how far it is, to the end if need be
-bool stream_queue_is_full(stream_queue_t *queue);
-// So many more launches are on the stream; the issuer's.
-static inline void stream_queue_count(stream_queue_t *queue, uint32_t launches)
+bool stream_queue_stays_full(stream_queue_t *queue);
+// Whether the stream would hold up whoever issues more, and that must not be; the issuer's.
+static inline bool stream_queue_is_full(stream_queue_t *queue)
+{
+    // relaxed: both only grow, and an old value of the second is on the safe side.
+    uint64_t issued = atomic_load_explicit(&queue->launches, memory_order_relaxed);
+    uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
+    return issued - over >= queue->most && stream_queue_stays_full(queue);
+}
+// One more launch is on the stream; the issuer's.
+static inline void stream_queue_count(stream_queue_t *queue)
 {
     // relaxed: one writer.
     uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
-    atomic_store_explicit(&queue->launches, before + launches, memory_order_relaxed);
+    atomic_store_explicit(&queue->launches, before + 1, memory_order_relaxed);
+    queue->unmarked = true;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
 void stream_queue_drop(stream_queue_t *queue);    // the device is lost: nothing more will come
