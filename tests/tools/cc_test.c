@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +57,13 @@ static int run(const char *environment, const char *arguments, char *text, size_
     text[length] = 0;
     int status = pclose(pipe);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int system_in_folder(const char *command)
+{
+    char whole[1024];
+    snprintf(whole, sizeof whole, "cd %s && %s", folder, command);
+    return system(whole);
 }
 
 static void expect(int result, const char *environment, const char *arguments, const char *words)
@@ -379,20 +387,98 @@ static void shows_mistakes_where_they_are(void **state)
     expect(1, "", "return.c -o bad.keel --host-cc=" HOST_CC, "return.c:5:");
     write_file("none.c", "#include <keel/kernel.h>\n");
     expect(1, "", "none.c -o bad.keel", "KEEL_KERNEL");
+    write_file("empty.c", "");
+    expect(1, "", "empty.c -o bad.keel", "KEEL_KERNEL");
+    write_file("two.c",
+               "#include <keel/kernel.h>\n"
+               "KEEL_KERNEL(k, KEEL_GROUP(1), KEEL_OUT(float, y)) { KEEL_ONCE { *y = 1; } }\n"
+               "KEEL_KERNEL(k, KEEL_GROUP(1), KEEL_OUT(float, y)) { KEEL_ONCE { *y = 2; } }\n");
+    expect(1, "", "two.c -o bad.keel", "two.c:3:");
+    expect(1, "", "k.c -DFACTOR=2 -Oxyz -o bad.keel", "-Oxyz");
+    assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
+}
+
+// However many compilers say it, and however often they are run.
+static void shows_a_warning_once(void **state)
+{
+    char text[16384];
+    write_file("warn.c", "#include <keel/kernel.h>\n"
+                         "KEEL_KERNEL(warn, KEEL_GROUP(1), KEEL_OUT(float, y))\n"
+                         "{\n"
+                         "    int unused_one;\n"
+                         "    KEEL_ONCE { y[0] = 1; }\n"
+                         "}\n");
+    const char *targets = have_clang ? "host,nvptx:sm_70,gfx900,gfx90a" : "host";
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "warn.c -Wall -o warn.keel --target=%s", targets);
+    assert_int_equal(run("", arguments, text, sizeof text), 0);
+    const char *first = strstr(text, "warn.c:4:");
+    if (!first || strstr(first + 1, "warn.c:4:")) fail_msg("not once: %s", text);
+}
+
+// What cannot be written changes nothing, and what is written is there at once and as a whole.
+static void writes_all_or_nothing(void **state)
+{
+    struct stat before, after;
+    make("k.c -DFACTOR=2 -o out.keel");
+    assert_int_equal(stat(in_folder("out.keel"), &before), 0);
+    expect(1, "", "k.c -o out.keel", "FACTOR");
+    assert_int_equal(stat(in_folder("out.keel"), &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(symlink("out.keel", in_folder("link.keel")), 0);
+    make("k.c -DFACTOR=2 -o link.keel");
+    assert_int_equal(lstat(in_folder("link.keel"), &after), 0);
+    assert_true(S_ISLNK(after.st_mode));
+    assert_int_equal(stat(in_folder("out.keel"), &after), 0);
+    assert_int_not_equal(before.st_ino, after.st_ino);
+    make("k.c -DFACTOR=2 -o /dev/null");
+    assert_int_equal(stat("/dev/null", &after), 0);
+    assert_true(S_ISCHR(after.st_mode));
+    if (access("/dev/full", W_OK) == 0) {
+        expect(1, "", "k.c -DFACTOR=2 -o /dev/full", "cannot write /dev/full: No space left");
+        assert_int_equal(access("/dev/full", W_OK), 0);
+    }
+    expect(1, "", "k.c -DFACTOR=2 -o .", "cannot write .: Is a directory");
+    assert_int_equal(mkdir(in_folder("locked"), 0500), 0);
+    if (geteuid() != 0) expect(1, "", "k.c -DFACTOR=2 -o locked/x.keel", "Permission denied");
+    assert_int_equal(system_in_folder("test -z \"$(ls -A locked; ls | grep '\\.new$')\""), 0);
+}
+
+static void takes_any_path(void **state)
+{
+    assert_int_equal(system_in_folder("mkdir 'K\303\244se und \"Brot\"' && "
+                                      "cp k.c 'K\303\244se und \"Brot\"/\317\200 $x.c'"),
+                     0);
+    make("'K\303\244se und \"Brot\"/\317\200 $x.c' -DFACTOR=2 -o 'K\303\244se und "
+         "\"Brot\"/\342\202\254.keel'");
+    assert_int_equal(system_in_folder("cp 'K\303\244se und \"Brot\"/\342\202\254.keel' euro.keel"),
+                     0);
+    run_saxpy("euro.keel");
+    assert_int_equal(system_in_folder("mkdir -p a-folder-for-temporary-files-with-a-long-name"), 0);
+    expect(0, "TMPDIR=$PWD/a-folder-for-temporary-files-with-a-long-name",
+           "k.c -DFACTOR=2 -o long.keel", "");
+    expect(1, "TMPDIR=/no/folder", "k.c -DFACTOR=2 -o x.keel", "in /no/folder: No such file");
 }
 
 static void says_what_is_missing(void **state)
 {
     expect(2, "", "", "no source is given");
     expect(2, "", "k.c", "-o FILE is missing");
-    expect(2, "", "nothing.c -o x.keel", "cannot read nothing.c");
+    expect(2, "", "k.c -o", "-o takes the name of a file");
+    expect(2, "", "nothing.c -o x.keel", "cannot read nothing.c: No such file");
+    expect(2, "", "k.c -o x.keel --target=", "without a target");
+    expect(2, "", "k.c -o x.keel --target=host,,gfx900", "without a target");
+    expect(2, "", "k.c -o x.keel --target=host,", "without a target");
     expect(2, "", "k.c k.c -o x.keel", "one source makes a container");
     expect(2, "", "k.c -o x.keel --target=host,gfx", "no target is called 'gfx'");
     expect(2, "", "k.c -o x.keel --target=sm_70", "no target is called 'sm_70'");
     expect(2, "", "k.c -o x.keel --target=nvptx:sm_70,nvptx:sm_70", "given twice");
     expect(2, "", "k.c -o x.keel -mavx", "no option is called -mavx");
     expect(1, "", "k.c -o x.keel --clang=/no/clang", "there is no program /no/clang");
+    expect(1, "", "k.c -o x.keel --clang=/bin/ls", "/bin/ls is no clang of version 18 or later");
     expect(1, "PATH=/nowhere", "k.c -o x.keel --target=gfx90a", "needs clang 18 or later");
+    expect(1, "PATH=/nowhere", "k.c -o x.keel", "or another C compiler, and none is on PATH");
+    if (have_clang) expect(1, "", "k.c -DFACTOR=2 -o x.keel --target=gfx9999", "gfx9999");
     expect(1, "", "k.c -DFACTOR=2 -o /no/folder/x.keel", "cannot write /no/folder/x.keel");
     expect(0, "", "--help", "usage: keel cc");
 }
@@ -418,6 +504,9 @@ int main(void)
         cmocka_unit_test(makes_kernels_of_another_host),
         cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
         cmocka_unit_test(shows_mistakes_where_they_are),
+        cmocka_unit_test(shows_a_warning_once),
+        cmocka_unit_test(writes_all_or_nothing),
+        cmocka_unit_test(takes_any_path),
         cmocka_unit_test(says_what_is_missing),
         cmocka_unit_test(says_what_it_read),
     };

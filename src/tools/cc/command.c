@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `keel cc`: one source of kernels to one container, by the compilers of this machine.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/memory.h"
 #include "executable/container.h"
 #include "tools/cc/compiler.h"
+#include "tools/cc/file.h"
 #include "tools/cc/record.h"
 #include "tools/commands.h"
 
@@ -34,8 +36,8 @@ typedef struct command_t {
     arguments_t dependencies; // to the first: -MD and its like
     target_list_t list;
     compilers_t compilers;
-    char include[4096]; // the folder of keel/kernel.h, if it lies beside this program
-    char folder[48];    // for the compilers' files
+    char include[4096];       // the folder of keel/kernel.h, if it lies beside this program
+    char folder[MADE_FOLDER]; // for the compilers' files
 } command_t;
 
 static bool begins(const char *text, const char *with)
@@ -66,9 +68,10 @@ static int passed_on(const char *argument, const char *next)
 static bool option_parse(command_t *c, char **argv, int *i)
 {
     const char *argument = argv[*i], *next = argv[*i + 1];
-    if (!strcmp(argument, "-o") && next) {
-        c->output = argv[++*i];
-        return true;
+    if (!strcmp(argument, "-o")) {
+        c->output = next;
+        ++*i;
+        return next || !fprintf(stderr, "keel cc: -o takes the name of a file\n");
     }
     if (value_of(argument, "--target=", &c->targets) || value_of(argument, "--clang=", &c->clang) ||
         value_of(argument, "--host-cc=", &c->host_cc))
@@ -107,7 +110,7 @@ static bool command_parse(command_t *c, int argc, char **argv)
         return false;
     }
     if (access(c->source, R_OK) != 0) {
-        fprintf(stderr, "keel cc: cannot read %s\n", c->source);
+        fprintf(stderr, "keel cc: cannot read %s: %s\n", c->source, strerror(errno));
         return false;
     }
     return target_list_parse(c->targets, &c->list);
@@ -130,9 +133,9 @@ static void include_find(command_t *c)
 
 // Files that a target's compiler makes and takes.
 typedef struct made_file_t {
-    char path[64];
-    char sizes[64];       // of groups, for code of AMD: see sizes_write
-    char with_sizes[128]; // the option that names it; "": not yet
+    char path[MADE_PATH];
+    char sizes[MADE_PATH];           // of groups, for code of AMD: see sizes_write
+    char with_sizes[MADE_PATH + 32]; // the option that names it; "": not yet
 } made_file_t;
 
 static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
@@ -215,33 +218,11 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
     fputc('\n', stderr);
 }
 
-// The whole of a file and a 0 behind it; NULL if that cannot be had.
-static char *file_read(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *bytes = NULL;
-    if (file && fseek(file, 0, SEEK_END) == 0) {
-        long length = ftell(file);
-        rewind(file);
-        bytes = length >= 0 ? malloc((size_t)length + 1) : NULL;
-        if (bytes && fread(bytes, 1, (size_t)length, file) != (size_t)length) {
-            free(bytes);
-            bytes = NULL;
-        }
-        if (bytes) bytes[ *size = (size_t)length] = 0;
-    }
-    if (file) fclose(file);
-    return bytes;
-}
-
 // What the compilers said. A mistake in the source is one on every target, and is shown for the
 // first; warnings are shown once each.
-static bool logs_print(const command_t *c, const job_t *jobs)
+static void logs_print(const command_t *c, const job_t *jobs, int failed)
 {
     char *texts[TARGETS_MAX] = {0};
-    int failed = -1;
-    for (int i = c->list.count - 1; i >= 0; i--)
-        if (jobs[i].result) failed = i;
     for (int i = 0; i < c->list.count; i++) {
         size_t size;
         bool said = failed >= 0 && failed != i;
@@ -251,7 +232,14 @@ static bool logs_print(const command_t *c, const job_t *jobs)
     }
     for (int i = 0; i < c->list.count; i++) free(texts[i]);
     if (failed >= 0) fprintf(stderr, "keel cc: no code for %s\n", c->list.items[failed].text);
-    return failed < 0;
+}
+
+// The first job that did, or -1.
+static int jobs_failed(const job_t *jobs, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (jobs[i].result) return i;
+    return -1;
 }
 
 static int fail(keel_status_t status, const char *what)
@@ -261,18 +249,6 @@ static int fail(keel_status_t status, const char *what)
     fprintf(stderr, "keel cc: %s: %s\n", what, text);
     keel_status_release(status);
     return 1;
-}
-
-static int output_write(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    bool written = file && fwrite(bytes, 1, size, file) == size;
-    if (file && fclose(file) != 0) written = false;
-    if (!written) {
-        fprintf(stderr, "keel cc: cannot write %s\n", path);
-        if (file) remove(path);
-    }
-    return written ? 0 : 1;
 }
 
 static int images_pack(const command_t *c, const made_t *made)
@@ -288,7 +264,7 @@ static int images_pack(const command_t *c, const made_t *made)
     keel_status_t status =
         container_write(&options, inputs, (uint32_t)c->list.count, &bytes, &size);
     if (status) return fail(status, c->output);
-    int result = output_write(c->output, bytes, size);
+    int result = file_write(c->output, bytes, size) ? 0 : 1;
     mem_free(bytes);
     return result;
 }
@@ -327,19 +303,20 @@ static int sizes_write(const command_t *c, int index, made_file_t *file)
 
 static bool images_compile(const command_t *c, job_t *jobs, made_file_t *files)
 {
-    bool again = false;
-    for (int i = 0; i < c->list.count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
-    jobs_run(jobs, c->list.count);
-    if (!logs_print(c, jobs)) return false;
-    for (int i = 0; i < c->list.count; i++) {
+    int count = c->list.count;
+    for (int i = 0; i < count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
+    jobs_run(jobs, count);
+    int failed = jobs_failed(jobs, count);
+    for (int i = 0; i < count && failed < 0; i++) {
         jobs[i].arguments = (arguments_t){0};
         if (c->list.items[i].family != TARGET_AMDGCN) continue;
         if (sizes_write(c, i, &files[i])) return false;
         job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
-        again = true;
     }
-    jobs_run(jobs, c->list.count);
-    return !again || logs_print(c, jobs);
+    if (failed < 0) jobs_run(jobs, count);
+    if (failed < 0) failed = jobs_failed(jobs, count);
+    logs_print(c, jobs, failed);
+    return failed < 0;
 }
 
 static int images_make(const command_t *c, job_t *jobs, made_file_t *files)
@@ -356,13 +333,13 @@ static int images_make(const command_t *c, job_t *jobs, made_file_t *files)
 static int command_run(command_t *c)
 {
     const char *parent = getenv("TMPDIR");
-    if (!parent || strlen(parent) > 24) parent = "/tmp";
+    if (!parent || !*parent || strlen(parent) > MADE_FOLDER - 32) parent = "/tmp";
     snprintf(c->folder, sizeof c->folder, "%s/keel-cc-XXXXXX", parent);
     job_t *jobs = calloc((size_t)c->list.count, sizeof *jobs);
     made_file_t *files = calloc((size_t)c->list.count, sizeof *files);
     int result = 1;
     if (!jobs || !files || !mkdtemp(c->folder)) {
-        fprintf(stderr, "keel cc: cannot make a folder in %s\n", parent);
+        fprintf(stderr, "keel cc: cannot make a folder in %s: %s\n", parent, strerror(errno));
     } else {
         result = images_make(c, jobs, files);
         for (int i = 0; i < c->list.count; i++) {

@@ -29,44 +29,52 @@ static bool program_exists(const char *name)
     return false;
 }
 
-// The version of a clang that says so; 0 if it does not.
-static int clang_version(const char *program)
+// Whether a program says that it is a clang, and one that is new enough.
+static bool clang_suits(const char *program)
 {
-    char command[512], line[64] = "";
-    if (strchr(program, '\'')) return 0;
-    snprintf(command, sizeof command, "'%s' -dumpversion 2>/dev/null", program);
+    char command[512], line[256] = "";
+    if (strchr(program, '\'')) return false;
+    snprintf(command, sizeof command, "'%s' --version 2>/dev/null", program);
     FILE *pipe = popen(command, "r");
-    if (!pipe) return 0;
+    if (!pipe) return false;
     if (!fgets(line, sizeof line, pipe)) line[0] = 0;
     pclose(pipe);
-    return atoi(line);
+    const char *version = strstr(line, "clang version ");
+    return version && atoi(version + strlen("clang version ")) >= CLANG_OLDEST;
 }
 
-static bool clang_find(const char *wanted, char *found, size_t size)
+static bool clang_take(const char *wanted, char *found, size_t size)
 {
-    if (wanted) {
-        snprintf(found, size, "%s", wanted);
-        return program_exists(wanted);
-    }
+    snprintf(found, size, "%s", wanted);
+    if (!program_exists(wanted))
+        fprintf(stderr, "keel cc: there is no program %s\n", wanted);
+    else if (!clang_suits(wanted))
+        fprintf(stderr, "keel cc: %s is no clang of version %d or later\n", wanted, CLANG_OLDEST);
+    else
+        return true;
+    return false;
+}
+
+static bool clang_find(char *found, size_t size)
+{
     for (int version = CLANG_NEWEST; version >= CLANG_OLDEST; version--) {
         snprintf(found, size, "clang-%d", version);
         if (program_exists(found)) return true;
     }
     snprintf(found, size, "clang");
-    return program_exists(found) && clang_version(found) >= CLANG_OLDEST;
+    if (program_exists(found) && clang_suits(found)) return true;
+    found[0] = 0;
+    return false;
 }
 
 bool compilers_find(const char *clang, const char *host, const target_list_t *targets,
                     compilers_t *compilers)
 {
     *compilers = (compilers_t){0};
-    if (!clang_find(clang, compilers->clang, sizeof compilers->clang)) compilers->clang[0] = 0;
-    if (clang && !compilers->clang[0]) {
-        fprintf(stderr, "keel cc: there is no program %s\n", clang);
-        return false;
-    }
+    if (clang && !clang_take(clang, compilers->clang, sizeof compilers->clang)) return false;
+    bool found = clang || clang_find(compilers->clang, sizeof compilers->clang);
     const char *cc = host ? host : "cc";
-    if ((host || !compilers->clang[0]) && program_exists(cc))
+    if ((host || !found) && program_exists(cc))
         snprintf(compilers->host, sizeof compilers->host, "%s", cc);
     if (host && !compilers->host[0]) {
         fprintf(stderr, "keel cc: there is no program %s\n", host);
@@ -77,12 +85,11 @@ bool compilers_find(const char *clang, const char *host, const target_list_t *ta
     for (int i = 0; i < targets->count; i++) {
         const target_t *target = &targets->items[i];
         bool at_home = target->family <= TARGET_CUDA_HOST && !target->foreign;
-        if (compilers->clang[0] || (at_home && compilers->host[0])) continue;
-        fprintf(
-            stderr,
-            "keel cc: the target %s needs clang %d or later, with lld for gfx targets, and none "
-            "is on PATH: install clang-19 and lld-19, or name one by --clang=PROGRAM%s\n",
-            target->text, CLANG_OLDEST, compilers->host[0] ? " (host targets need none)" : "");
+        if (found || (at_home && compilers->host[0])) continue;
+        fprintf(stderr,
+                "keel cc: the target %s needs clang %d or later, with lld for gfx targets%s, and "
+                "none is on PATH: install clang-19 and lld-19, or name one by --clang=PROGRAM\n",
+                target->text, CLANG_OLDEST, at_home ? ", or another C compiler" : "");
         return false;
     }
     return true;

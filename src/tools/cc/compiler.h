@@ -16,6 +16,8 @@ typedef struct compilers_t {
 bool compilers_find(const char *clang, const char *host, const target_list_t *targets,
                     compilers_t *compilers);
 
+enum { MADE_FOLDER = 512, MADE_PATH = MADE_FOLDER + 32 }; // of names of temporary files
+
 // Arguments of a program, which borrow their texts.
 enum { ARGUMENTS_MAX = 512 };
 
@@ -30,9 +32,9 @@ void arguments_add(arguments_t *arguments, const char *text);
 // been done before.
 typedef struct job_t {
     arguments_t arguments;
-    char log[64]; // a file that takes what the program prints
-    int pid;      // 0: not started, or ended
-    int result;   // exit status; 127: it could not be run
+    char log[MADE_PATH]; // a file that takes what the program prints
+    int pid;             // 0: not started, or ended
+    int result;          // exit status; 127: it could not be run
 } job_t;
 
 void jobs_run(job_t *jobs, int count);

@@ -124,11 +124,19 @@ static bool target_parse(const char text[TARGET_TEXT], target_list_t *list)
     return target_add(list, &target);
 }
 
+static bool nothing_between_commas(void)
+{
+    fprintf(stderr, "keel cc: --target=LIST has a place without a target\n");
+    return false;
+}
+
 bool target_list_parse(const char *text, target_list_t *list)
 {
+    if (!*text) return nothing_between_commas();
     while (*text) {
         char one[TARGET_TEXT] = "";
         size_t length = strcspn(text, ",");
+        if (!length || !strcmp(text + length, ",")) return nothing_between_commas();
         if (length >= sizeof one - 8) {
             fprintf(stderr, "keel cc: no target is called '%.*s'\n", (int)length, text);
             return false;
