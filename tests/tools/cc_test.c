@@ -387,6 +387,15 @@ static void shows_mistakes_where_they_are(void **state)
     expect(1, "", "return.c -o bad.keel --host-cc=" HOST_CC, "return.c:5:");
     write_file("none.c", "#include <keel/kernel.h>\n");
     expect(1, "", "none.c -o bad.keel", "KEEL_KERNEL");
+    write_file("wrong.c",
+               "#include <keel/kernel.h>\n"
+               "KEEL_KERNEL(wrong, KEEL_GROUP(8), KEEL_OUT(float, y), KEEL_INPUT(float, x))\n"
+               "{\n"
+               "    KEEL_ONCE { y[0] = 1; }\n"
+               "}\n");
+    expect(1, "", "wrong.c -o bad.keel", "KEEL_INPUT(float, x) is no parameter of a kernel");
+    expect(1, "", "wrong.c -o bad.keel --host-cc=" HOST_CC, "wrong.c:2:");
+    if (have_clang) expect(1, "", "wrong.c -o bad.keel --target=gfx900", "is no parameter");
     write_file("empty.c", "");
     expect(1, "", "empty.c -o bad.keel", "KEEL_KERNEL");
     write_file("two.c",

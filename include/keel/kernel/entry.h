@@ -77,6 +77,20 @@ typedef struct keel_record_t {
 #define KEEL_FIELD_CONSTANTS(kernel, type, name)
 #define KEEL_FIELD_LOCAL(kernel, type, name, n) __attribute__((aligned(16))) type name[n];
 
+// What is no parameter: said once.
+#define KEEL_FIELD_WRONG(it)                                                                       \
+    _Static_assert(0, #it " is no parameter of a kernel: these are KEEL_IN, KEEL_OUT, "            \
+                          "KEEL_INOUT, KEEL_CONSTANTS and KEEL_LOCAL");
+#define KEEL_PARAMETER_WRONG(it)
+#define KEEL_NUMBER_WRONG(it)
+#define KEEL_TEXT_WRONG(it)
+#define KEEL_SIZEOF_WRONG(it)
+#define KEEL_PASS_WRONG(it)
+#define KEEL_ACCESS_WRONG(it)
+#define KEEL_NAME_WRONG(it)
+#define KEEL_BLOCK_CONSTANTS_WRONG(it)
+#define KEEL_LOOK_WRONG(it)
+
 #define KEEL_SHAPE_(kernel, x, y, z)                                                               \
     struct keel_shape_##kernel {                                                                   \
         char size_0[x], size_1[y], size_2[z], items[(x) * (y) * (z)];                              \
