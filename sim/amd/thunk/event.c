@@ -10,7 +10,11 @@
 
 #include "amd/thunk/thunk.h"
 
-enum { EVENT_MAX = 4096 };
+// Nobody sleeps longer at a time. An event that is set before anybody waits is taken by the first
+// who comes, as in the kernel driver, and the runtime has two threads that wait for the errors of
+// queues: the second would sleep for ever. It looks at its signals again whenever a wait ends, for
+// whatever reason.
+enum { EVENT_MAX = 4096, SLEEP_MAX_MS = 20 };
 
 // To set an event activates everybody who waits for it at that moment. It only stays set, for the
 // next one, when nobody does, or until it is reset by hand: the runtime relies on two threads that
@@ -180,7 +184,8 @@ static void wait_end(HsaEvent **events, unsigned count)
 HSAKMT_STATUS hsaKmtWaitOnMultipleEvents(HsaEvent *events[], HSAuint32 count, bool all,
                                          HSAuint32 milliseconds)
 {
-    struct timespec deadline = deadline_in(milliseconds);
+    struct timespec deadline =
+        deadline_in(milliseconds < SLEEP_MAX_MS ? milliseconds : SLEEP_MAX_MS);
     uint64_t *seen = calloc(count, sizeof *seen);
     int waited = 0;
     if (!seen) return HSAKMT_STATUS_NO_MEMORY;
@@ -188,9 +193,7 @@ HSAKMT_STATUS hsaKmtWaitOnMultipleEvents(HsaEvent *events[], HSAuint32 count, bo
     pthread_mutex_lock(&lock);
     wait_begin(events, count, seen);
     while (!wait_over(events, count, all, seen) && waited != ETIMEDOUT) {
-        waited = milliseconds == HSA_EVENTTIMEOUT_INFINITE
-                     ? pthread_cond_wait(&changed, &lock)
-                     : pthread_cond_timedwait(&changed, &lock, &deadline);
+        waited = pthread_cond_timedwait(&changed, &lock, &deadline);
     }
     wait_end(events, count);
     pthread_mutex_unlock(&lock);

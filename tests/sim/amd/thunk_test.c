@@ -274,6 +274,18 @@ static void events(void)
     KMT(hsaKmtDestroyEvent(event));
 }
 
+// Set before anybody waits, an event is that of the first who does; the next is not left asleep.
+static void event_taken(void)
+{
+    HsaEventDescriptor descriptor = {.EventType = HSA_EVENTTYPE_SIGNAL, .NodeId = GPU};
+    HsaEvent *event;
+    KMT(hsaKmtCreateEvent(&descriptor, false, false, &event));
+    KMT(hsaKmtSetEvent(event));
+    KMT(hsaKmtWaitOnEvent(event, HSA_EVENTTIMEOUT_INFINITE));
+    CHECK(hsaKmtWaitOnEvent(event, HSA_EVENTTIMEOUT_INFINITE) == HSAKMT_STATUS_WAIT_TIMEOUT);
+    KMT(hsaKmtDestroyEvent(event));
+}
+
 // Registered memory, its information, and other calls that only look.
 static void looks(void)
 {
@@ -297,12 +309,13 @@ static void *thread_main(void *argument)
 {
     uint64_t state = (uint64_t)(uintptr_t)argument;
     for (unsigned k = 0; k < ROUNDS; k++) {
-        switch (random_next(&state) % 6) {
+        switch (random_next(&state) % 7) {
         case 0: overlap(); break;
         case 1: abandon(); break;
         case 2: copies(&state); break;
         case 3: events(); break;
-        case 4: looks(); break;
+        case 4: event_taken(); break;
+        case 5: looks(); break;
         default: compute(&state); break;
         }
     }
