@@ -3,9 +3,9 @@
 //
 // keel_op_alloca takes memory from the pool of its buffer when the queue gets there, and
 // keel_op_dealloca puts it back; neither ever blocks the caller. When a pool cannot serve an
-// alloca, the alloca waits for deallocas of the pool that were submitted and have not run yet. If
-// there are none, or none of them helps, it fails with KEEL_RESOURCE_EXHAUSTED and names the size
-// asked for, the bytes in use and the limit.
+// alloca, because of its limit or because the device has no more, the alloca waits for deallocas of
+// the pool that were submitted and have not run yet. If there are none, or none of them helps, it
+// fails with KEEL_RESOURCE_EXHAUSTED and names the size asked for, the bytes in use and the limit.
 //
 // A pool keeps memory it has got for reuse, across sizes, until it is trimmed or released. All
 // functions may be called from any thread.

@@ -292,6 +292,17 @@ static void requests_tell(keel_pool_request_t *ended)
     }
 }
 
+// Under the lock: at the end of the list.
+static void request_wait(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_request_t *request)
+{
+    keel_pool_request_t **tail = &pool->requests;
+    while (*tail) tail = &(*tail)->next;
+    request->buffer = buffer;
+    request->next = NULL;
+    *tail = request;
+    pool->waiting++;
+}
+
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status)
 {
@@ -314,12 +325,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     if (!got && pool_may_get_more(pool)) {
         keel_status_release(*status);
         *status = NULL;
-        request->buffer = buffer;
-        request->next = NULL;
-        keel_pool_request_t **tail = &pool->requests;
-        while (*tail) tail = &(*tail)->next;
-        *tail = request;
-        pool->waiting++;
+        request_wait(pool, buffer, request);
         result = POOL_WAITING;
     } else if (!got && !*status) {
         *status = pool_exhausted(pool, buffer);
@@ -426,6 +432,24 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
 void pool_alloca_undo(keel_buffer_t *buffer)
 {
     pool_end(kit_pool(buffer->pool), buffer, 0, true);
+}
+
+bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    keel_pool_request_t *told = NULL;
+    keel_pool_piece_t piece;
+    lock_enter(&pool->lock);
+    pool_detach(pool, buffer, &piece);
+    pool_put(pool, &piece);
+    bool waits = pool->deallocas;
+    if (waits) // and nobody else is tried: there is no more memory than before
+        request_wait(pool, buffer, request);
+    else if (pool->requests)
+        told = pool_retry(pool);
+    lock_leave(&pool->lock);
+    requests_tell(told);
+    return waits;
 }
 
 void pool_dealloca_dropped(keel_buffer_t *buffer)

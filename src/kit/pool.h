@@ -39,6 +39,9 @@ keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, keel_pool_piece_t *piec
 void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece);
 // An alloca that was granted came to nothing.
 void pool_alloca_undo(keel_buffer_t *buffer);
+// The same for want of memory. True if a dealloca of the pool is on its way: then `request` waits
+// for it, as for a limit, and is granted anew.
+bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request);
 void pool_dealloca_dropped(keel_buffer_t *buffer);
 
 // Takes the memory of a buffer that goes away.

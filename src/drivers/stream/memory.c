@@ -51,6 +51,7 @@ static keel_status_t alloc_shared(stream_device_t *device, keel_buffer_t *buffer
 static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
 {
     kind_t kind = kind_of(buffer);
+    buffer->capacity = buffer->size ? buffer->size : 1;
     if (kind == KIND_SHARED) return alloc_shared(device, buffer);
     uint64_t align = buffer->alignment, address = 0;
     if (align > NATURAL) buffer->capacity += align;
@@ -72,9 +73,13 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     stream_entered_t entered;
-    buffer->capacity = buffer->size ? buffer->size : 1;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = alloc_any(device, buffer);
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
+        keel_status_release(status);
+        stream_pools_empty(device);
+        status = alloc_any(device, buffer);
+    }
     stream_leave(&entered);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
         status = keel_status_wrap(status, "the device has no %llu bytes for a buffer",

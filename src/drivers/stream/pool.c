@@ -155,6 +155,18 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     return stream_device_note(own->device, status);
 }
 
+void stream_pools_empty(stream_device_t *device)
+{
+    const stream_api_t *api = device->api;
+    keel_status_t status = api->stream_drain(device->vendor, device->side);
+    if (!status) status = stream_queues_settle(device);
+    lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
+    for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
+        status = api->pool_trim(device->vendor, pool->handle, 0);
+    lock_leave(&device->lock);
+    keel_status_release(status); // whoever needs the memory finds out
+}
+
 static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
 {
     keel_cmd_alloca_t *c =
@@ -167,24 +179,24 @@ static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
     stream_run_done(run);
 }
 
+static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t size,
+                                uint64_t *address)
+{
+    stream_device_t *device = pool->device;
+    stream_t stream = stream_queue(run->base.queue)->stream;
+    keel_status_t status =
+        device->api->pool_alloc(device->vendor, pool->handle, stream, size, address);
+    if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) return status;
+    keel_status_release(status);
+    stream_pools_empty(device);
+    return device->api->pool_alloc(device->vendor, pool->handle, stream, size, address);
+}
+
 // Gives a buffer what it was granted.
 static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_buffer_t *buffer)
 {
-    stream_device_t *device = pool->device;
     uint64_t address = 0, extra = padding(buffer);
-    keel_status_t status =
-        device->api->pool_alloc(device->vendor, pool->handle, stream_queue(run->base.queue)->stream,
-                                buffer->capacity + extra, &address);
-    if (status) {
-        keel_pool_stats_t stats;
-        pool_stats(buffer->pool, &stats);
-        pool_alloca_undo(buffer);
-        status = keel_status_wrap(
-            status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
-            buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
-            (unsigned long long)stats.used, (unsigned long long)stats.limit);
-        return stream_device_note(device, status);
-    }
+    KEEL_TRY(memory_get(run, pool, buffer->capacity + extra, &address));
     buffer->handle = address;
     if (extra) address += -address & (extra - 1);
     atomic_store(&buffer->address, address);
@@ -194,11 +206,72 @@ static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_bu
     return NULL;
 }
 
+static keel_status_t memory_refuse(stream_pool_t *pool, const keel_buffer_t *buffer,
+                                   keel_status_t status)
+{
+    keel_pool_stats_t stats;
+    pool_stats(buffer->pool, &stats);
+    status = keel_status_wrap(
+        status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
+        buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
+        (unsigned long long)stats.used, (unsigned long long)stats.limit);
+    return stream_device_note(pool->device, status);
+}
+
+void stream_frees_end(stream_run_t *run)
+{
+    stream_device_t *device = stream_device(run->base.queue->device);
+    // Store, then look: whoever starves does it the other way round.
+    atomic_fetch_add(&device->frees_over, run->frees);
+    run->frees = 0;
+    if (!atomic_load(&device->starved)) return;
+    lock_enter(&device->lock);
+    keel_pool_request_t *starved = atomic_exchange(&device->starved, NULL);
+    lock_leave(&device->lock);
+    while (starved) {
+        stream_run_t *fed = starved->context;
+        starved = starved->next;
+        stream_run_done(fed);
+    }
+}
+
+// Has a request wait until more than `over` deallocas are over. False if none is under way.
+static bool device_starve(stream_device_t *device, keel_pool_request_t *request, uint64_t over)
+{
+    lock_enter(&device->lock);
+    request->next = atomic_load(&device->starved);
+    atomic_store(&device->starved, request);
+    bool fed = atomic_load(&device->frees_over) != over;
+    bool hopeless = !fed && atomic_load(&device->frees) == over;
+    if (fed || hopeless) atomic_store(&device->starved, request->next);
+    lock_leave(&device->lock);
+    if (fed) stream_run_done(request->context);
+    return !hopeless;
+}
+
+// The vendor has no memory, and `over` deallocas were over when it was asked. Waits for those that
+// are under way: the run's own first, for others may be waiting for them; then those of the pool
+// that are not issued, which are the kit's; then issued ones of any pool.
+static keel_status_t alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, uint64_t over,
+                                  bool *waits)
+{
+    if (run->frees) {
+        pool_alloca_undo(c->buffer);
+        KEEL_TRY(stream_queue_record(stream_queue(run->base.queue), run, STREAM_PARKS));
+        *waits = true;
+        return NULL;
+    }
+    *waits = pool_alloca_again(c->buffer, &c->request) ||
+             device_starve(stream_device(run->base.queue->device), &c->request, over);
+    return NULL;
+}
+
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
+    stream_device_t *device = stream_device(run->base.queue->device);
     stream_pool_t *pool = pool_driver(c->buffer->pool);
+    keel_status_t status = NULL;
     if (!c->settled) {
-        keel_status_t status = NULL;
         c->request.done = alloca_granted;
         c->request.context = run;
         if (pool_alloca(c->buffer, &c->request, &status) == POOL_WAITING) {
@@ -207,7 +280,19 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
         }
         if (status) return status;
     }
-    return pool ? memory_give(run, pool, c->buffer) : NULL;
+    if (!pool) return NULL;
+    uint64_t over = atomic_load(&device->frees_over);
+    status = memory_give(run, pool, c->buffer);
+    if (!status) return NULL;
+    c->settled = false;
+    if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) {
+        pool_alloca_undo(c->buffer);
+        return memory_refuse(pool, c->buffer, status);
+    }
+    keel_status_t failure = alloca_await(run, c, over, waits);
+    if (!*waits && !failure) return memory_refuse(pool, c->buffer, status);
+    keel_status_release(status);
+    return stream_device_note(device, failure);
 }
 
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
@@ -221,6 +306,8 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
     keel_status_t status = NULL;
     if (atomic_load(&c->buffer->resident)) {
         run->placed = true;
+        run->frees++;
+        atomic_fetch_add(&pool->device->frees, 1);
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);
     }

@@ -71,6 +71,7 @@ keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *exe
 static void run_end(stream_run_t *run, keel_status_t status)
 {
     if (run->deallocates) stream_deallocas_end(run);
+    if (run->frees) stream_frees_end(run);
     stream_blocks_destroy(device_of(run), run->blocks);
     stream_onces_destroy(device_of(run), run->onces);
     stream_run_fail(run, status);
@@ -110,6 +111,7 @@ void stream_run_over(stream_run_t *run)
         run_end(run, status);
         return;
     }
+    if (run->frees) stream_frees_end(run);
     stream_host_staged(run);
     stream_run_done(run);
 }
@@ -118,6 +120,7 @@ void stream_run_lost(stream_run_t *run)
 {
     stream_run_fail(run, stream_device_lost(device_of(run)));
     run->issued = run->placed = false;
+    if (run->frees) stream_frees_end(run);
     if (run->ending)
         run_end(run, NULL);
     else

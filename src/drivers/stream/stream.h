@@ -124,6 +124,7 @@ struct stream_run_t {
     bool phased;                              // has operations of the host
     bool ending;                              // the last event is behind it
     bool deallocates;                         // has deallocas that end with it
+    uint32_t frees;                           // deallocas on the stream that may not be over
 };
 
 struct stream_queue_t {
@@ -170,6 +171,10 @@ struct stream_device_t {
     lock_t lock;                      // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
+    // Deallocas on streams, and those of them that are over: memory comes back with these.
+    _Atomic uint64_t frees, frees_over;
+    keel_pool_request_t
+        *_Atomic starved; // allocas that wait for such memory; written with the lock
     stream_builtins_t builtins;
     cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
@@ -399,7 +404,9 @@ uint64_t stream_pools_reserved(stream_device_t *device); // by all; entered
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
-void stream_deallocas_end(stream_run_t *run); // the run has ended
+void stream_deallocas_end(stream_run_t *run);     // the run has ended
+void stream_frees_end(stream_run_t *run);         // its deallocas on the stream are over
+void stream_pools_empty(stream_device_t *device); // of what no buffer holds; entered
 keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *image,
                                      keel_executable_t **executable);
 void stream_executable_unload(keel_executable_t *executable);
