@@ -12,8 +12,8 @@ static uint64_t float_constant(unsigned code, type_t type)
     static const float values[] = {0.5f, -0.5f, 1, -1, 2, -2, 4, -4};
     static const uint16_t halves[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
                                       0xc000, 0x4400, 0xc400, 0x3118};
-    bool inverse = code == 248; // 1 / (2 pi)
-    if (type == TYPE_f16 || type == TYPE_u16 || type == TYPE_i16) return halves[code - 240];
+    bool inverse = code == 248;                      // 1 / (2 pi)
+    if (type >= TYPE_u16) return halves[code - 240]; // of a pair, the low one
     if (type_words(type) == 2) {
         double value = inverse ? 0.15915494309189532 : (double)values[code - 240];
         uint64_t result;
@@ -74,6 +74,8 @@ static bool scalar_source(insn_t *i, unsigned k, unsigned code, type_t type)
 static bool vector_source(isa_t *isa, insn_t *i, unsigned k, unsigned code)
 {
     type_t type = i->op->src[k];
+    bool packed = i->segment == ENC_VOP3P; // whose integers take constants as words
+    if (packed && (type == TYPE_u16 || type == TYPE_i16)) type = TYPE_u32;
     if (type != TYPE_NONE && code >= 256) {
         i->src[k] = (source_t){FROM_VECTOR, (uint8_t)type_words(type), (uint16_t)(code - 256)};
         return true;
@@ -138,7 +140,16 @@ static bool decode_sdwa(insn_t *i, bool compare)
     return true;
 }
 
-static bool decode_dpp(insn_t *i)
+// Where lanes can come from: quads, shifts and rotations of rows, and some by name.
+static bool dpp_known(const isa_t *isa, unsigned control)
+{
+    if (control <= 0xff) return true;
+    if (control < 0x130) return (control & 15) != 0;
+    if (control < 0x140) return (control & 3) == 0;
+    return control <= 0x143 || (isa->gfx == GFX90A && control >= 0x150 && control <= 0x15f);
+}
+
+static bool decode_dpp(const isa_t *isa, insn_t *i)
 {
     uint32_t word = i->raw[1];
     modifiers_t *mod = &i->mod;
@@ -149,7 +160,7 @@ static bool decode_dpp(insn_t *i)
     mod->abs = (uint8_t)(bits(word, 21, 1) | bits(word, 23, 1) << 1);
     mod->bank_mask = (uint8_t)bits(word, 24, 4);
     mod->row_mask = (uint8_t)bits(word, 28, 4);
-    return true;
+    return dpp_known(isa, mod->dpp_control);
 }
 
 // The short encodings: the first source may be anything, the others are vector registers.
@@ -164,7 +175,7 @@ static bool decode_vop(isa_t *isa, insn_t *i, encoding_t encoding)
     if (a == 249 || a == 250) {
         uint32_t extra = i->raw[1];
         i->words = 2;
-        if (!(a == 249 ? decode_sdwa(i, encoding == ENC_VOPC) : decode_dpp(i))) return false;
+        if (!(a == 249 ? decode_sdwa(i, encoding == ENC_VOPC) : decode_dpp(isa, i))) return false;
         bool scalar_a = a == 249 && bits(extra, 23, 1), scalar_b = a == 249 && bits(extra, 31, 1);
         a = bits(extra, 0, 8) + (scalar_a ? 0 : 256);
         if (scalar_b) b -= 256;
@@ -356,16 +367,11 @@ static bool modified(const modifiers_t *mod)
     return mod->neg || mod->abs || mod->omod || mod->clamp || mod->opsel || mod->sdwa || mod->dpp;
 }
 
-static bool is_float_type(unsigned type)
-{
-    return type == TYPE_f32 || type == TYPE_f64 || type == TYPE_f16;
-}
-
 static bool is_float(const op_t *op)
 {
     if (op->flags & OP_FLOAT) return true;
     if (op->flags & (OP_BITS | OP_MATRIX)) return false;
-    return is_float_type(op->dst) || is_float_type(op->src[0]);
+    return type_is_float(op->dst) || type_is_float(op->src[0]);
 }
 
 void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)

@@ -22,6 +22,7 @@ typedef double lane_f64;
 typedef uint16_t lane_u16;
 typedef int16_t lane_i16;
 typedef float lane_f16; // computed in single precision, which holds every half exactly
+typedef uint32_t lane_f16x2;
 
 static inline float half_to_float(uint16_t bits)
 {
@@ -66,16 +67,17 @@ static inline double bits_double(uint64_t bits)
     return value;
 }
 
-#define GET_none(p, l) 0
-#define GET_u32(p, l)  ((p)[l])
-#define GET_i32(p, l)  (((const alias_i32 *)(p))[l])
-#define GET_f32(p, l)  (((const alias_f32 *)(p))[l])
-#define GET_u64(p, l)  ((p)[l] | (uint64_t)(p)[(l) + LANES] << 32)
-#define GET_i64(p, l)  ((int64_t)GET_u64(p, l))
-#define GET_f64(p, l)  bits_double(GET_u64(p, l))
-#define GET_u16(p, l)  ((uint16_t)(p)[l])
-#define GET_i16(p, l)  ((int16_t)(p)[l])
-#define GET_f16(p, l)  half_to_float((uint16_t)(p)[l])
+#define GET_none(p, l)  0
+#define GET_u32(p, l)   ((p)[l])
+#define GET_i32(p, l)   (((const alias_i32 *)(p))[l])
+#define GET_f32(p, l)   (((const alias_f32 *)(p))[l])
+#define GET_u64(p, l)   ((p)[l] | (uint64_t)(p)[(l) + LANES] << 32)
+#define GET_i64(p, l)   ((int64_t)GET_u64(p, l))
+#define GET_f64(p, l)   bits_double(GET_u64(p, l))
+#define GET_u16(p, l)   ((uint16_t)(p)[l])
+#define GET_i16(p, l)   ((int16_t)(p)[l])
+#define GET_f16(p, l)   half_to_float((uint16_t)(p)[l])
+#define GET_f16x2(p, l) ((p)[l])
 
 #define PUT_u32(d, l, x) ((d)[l] = (x))
 #define PUT_i32(d, l, x) ((d)[l] = (uint32_t)(x))
@@ -86,11 +88,12 @@ static inline double bits_double(uint64_t bits)
         (d)[l] = (uint32_t)wide;                                                                   \
         (d)[(l) + LANES] = (uint32_t)(wide >> 32);                                                 \
     } while (0)
-#define PUT_i64(d, l, x) PUT_u64(d, l, (uint64_t)(x))
-#define PUT_f64(d, l, x) PUT_u64(d, l, double_bits(x))
-#define PUT_u16(d, l, x) ((d)[l] = (uint16_t)(x))
-#define PUT_i16(d, l, x) ((d)[l] = (uint16_t)(x))
-#define PUT_f16(d, l, x) ((d)[l] = float_to_half(x))
+#define PUT_i64(d, l, x)   PUT_u64(d, l, (uint64_t)(x))
+#define PUT_f64(d, l, x)   PUT_u64(d, l, double_bits(x))
+#define PUT_u16(d, l, x)   ((d)[l] = (uint16_t)(x))
+#define PUT_i16(d, l, x)   ((d)[l] = (uint16_t)(x))
+#define PUT_f16(d, l, x)   ((d)[l] = float_to_half(x))
+#define PUT_f16x2(d, l, x) ((d)[l] = (x))
 
 // Lanes do not depend on each other, though destination and sources may be the same registers.
 #ifdef __clang__

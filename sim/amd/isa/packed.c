@@ -96,14 +96,21 @@ static const insn_t *run_move_words(wave_t *w, const insn_t *i)
     return insn_next(i);
 }
 
+// A half or a single without denormals, where the mode forbids them going in or coming out.
+static uint32_t flushed(const wave_t *w, uint32_t bits, bool half, bool out)
+{
+    bool kept = w->mode >> ((half ? 6 : 4) + out) & 1;
+    bool denormal = !(bits & (half ? 0x7c00 : 0x7f800000));
+    return denormal && !kept ? bits & (half ? 0x8000 : 0x80000000) : bits;
+}
+
 // Sources of mixed precision: the second set of selections says which are halves.
 static float mixed(const wave_t *w, const uint32_t *source, unsigned l, unsigned k, const insn_t *i)
 {
     const modifiers_t *mod = &i->mod;
     bool half = mod->omod >> k & 1, upper = mod->opsel >> k & 1;
     uint32_t bits = half ? (upper ? source[l] >> 16 : source[l] & 0xffff) : source[l];
-    bool kept = w->mode >> (half ? 6 : 4) & 1, denormal = !(bits & (half ? 0x7c00 : 0x7f800000));
-    if (denormal && !kept) bits &= half ? 0x8000 : 0x80000000;
+    bits = flushed(w, bits, half, false);
     float value = half ? half_to_float((uint16_t)bits) : bits_float(bits);
     if (mod->abs >> k & 1) value = fabsf(value);
     return mod->neg >> k & 1 ? -value : value;
@@ -122,10 +129,11 @@ static const insn_t *run_mix(wave_t *w, const insn_t *i)
         float a = mixed(w, source[0], l, 0, i), b = mixed(w, source[1], l, 1, i);
         float c = mixed(w, source[2], l, 2, i), r = fused ? fmaf(a, b, c) : a * b + c;
         if (i->mod.clamp) r = clamp_unit(r);
-        uint32_t half = kind == MIX_F32 ? 0 : float_to_half(r);
-        w->result[l] = kind == MIX_F32   ? float_bits(r)
-                       : kind == MIX_LOW ? (old[l] & 0xffff0000) | half
-                                         : (old[l] & 0xffff) | half << 16;
+        bool single = kind == MIX_F32;
+        uint32_t bits = flushed(w, single ? float_bits(r) : float_to_half(r), !single, true);
+        w->result[l] = single            ? bits
+                       : kind == MIX_LOW ? (old[l] & 0xffff0000) | bits
+                                         : (old[l] & 0xffff) | bits << 16;
     }
     wave_merge(w, i, wave_exec(w));
     return insn_next(i);
@@ -224,37 +232,40 @@ static inline uint32_t clamp_i16(int32_t x)
     X(v_dot8_i32_i4_sat, u32, u32, u32, i32, 0, clamp_i(dot_fields(a, b, 4, true) + c))            \
     X(v_dot8_u32_u4, u32, u32, u32, u32, SAT, (uint32_t)(dot_fields(a, b, 4, false) + c))          \
     X(v_dot8_u32_u4_sat, u32, u32, u32, u32, 0, clamp_u(dot_fields(a, b, 4, false) + c))           \
-    X(v_dot2_f32_f16, f32, u32, u32, f32, 0, dot_halves(a, b, c))
+    X(v_dot2_f32_f16, f32, f16x2, f16x2, f32, 0, dot_halves(a, b, c))
 
 // Those whose third source is the destination are not of the packed encoding.
 #define DST OP_READS_DST
 #define PLAIN_OPS(X)                                                                               \
-    X(v_dot2c_f32_f16, f32, u32, u32, f32, DST, dot_halves(a, b, c))                               \
+    X(v_dot2c_f32_f16, f32, f16x2, f16x2, f32, DST, dot_halves(a, b, c))                           \
     X(v_dot2c_i32_i16, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 16, true) + c)          \
     X(v_dot4c_i32_i8, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 8, true) + c)            \
     X(v_dot8c_i32_i4, u32, u32, u32, u32, DST, (uint32_t)dot_fields(a, b, 4, true) + c)            \
-    X(v_pk_fmac_f16, u32, u32, u32, u32, DST | OP_FLOAT, fma_halves(a, b, c))
+    X(v_pk_fmac_f16, f16x2, f16x2, f16x2, f16x2, DST, fma_halves(a, b, c))
 
 HALF_OPS(LANE_DEFINE)
 WORD_OPS(LANE_DEFINE)
 DOT_OPS(LANE_DEFINE)
 PLAIN_OPS(LANE_DEFINE)
 
-// A source whose halves are chosen, and for floats negated, each by itself.
+// A factor whose halves are chosen, and for floats negated, each by itself; or the summand.
 static const uint32_t *dot_source(wave_t *w, const insn_t *i, unsigned k)
 {
     const uint32_t *source = wave_source(w, i, k);
     choice_t chosen = choice(i);
-    uint32_t *lanes = w->operand[k], sign = i->op->dst == TYPE_f32 ? 0x8000 : 0;
-    bool low_up = chosen.select[0] >> k & 1, high_up = chosen.select[1] >> k & 1;
-    uint32_t signs = (chosen.neg[0] >> k & 1 ? sign : 0) | (chosen.neg[1] >> k & 1 ? sign : 0)
-                                                               << 16;
-    if (i->src[k].from == FROM_CONSTANT) low_up = false, high_up = true;
+    bool summand = k == 2, low_up = !summand && chosen.select[0] >> k & 1;
+    bool high_up = summand || chosen.select[1] >> k & 1;
+    uint32_t *lanes = w->operand[k], low_sign = summand ? 0x80000000 : 0x8000, signs = 0;
+    if (i->op->dst == TYPE_f32) {
+        signs |= chosen.neg[0] >> k & 1 ? low_sign : 0;
+        signs |= !summand && chosen.neg[1] >> k & 1 ? 0x80000000 : 0;
+    }
     EACH_LANE
     {
         uint32_t x = source[l], low = low_up ? x >> 16 : x & 0xffff;
         lanes[l] = (low | (high_up ? x & 0xffff0000 : x << 16)) ^ signs;
     }
+    if (!w->plain_mode) wave_flush(w, lanes, i->op->src[k], false);
     return lanes;
 }
 
@@ -262,8 +273,10 @@ static const insn_t *run_dot(wave_t *w, const insn_t *i)
 {
     bool saturates = i->mod.clamp && i->op->flags & OP_SATURATES;
     lanes_fn *lanes = saturates ? (i->op + 1)->lanes : i->lanes;
-    const uint32_t *a = dot_source(w, i, 0), *b = dot_source(w, i, 1), *c = wave_source(w, i, 2);
-    lanes(w->result, a, b, c, 0);
+    const uint32_t *source[3];
+    for (unsigned k = 0; k < 3; k++) source[k] = dot_source(w, i, k);
+    lanes(w->result, source[0], source[1], source[2], 0);
+    if (!w->plain_mode) wave_flush(w, w->result, i->op->dst, true);
     if (i->mod.clamp && !saturates) {
         for (unsigned l = 0; l < LANES; l++)
             PUT_f32(w->result, l, clamp_unit(GET_f32(w->result, l)));

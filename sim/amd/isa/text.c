@@ -242,6 +242,8 @@ static void dpp_control(text_t *t)
     } else if (control < 0x130) {
         static const char *const rows[] = {"row_shl", "row_shr", "row_ror"};
         text_put(t, " %s:%u", rows[(control >> 4) - 0x10], control & 15);
+    } else if (control >= 0x150) {
+        text_put(t, " row_newbcast:%u", control & 15);
     }
     for (unsigned k = 0; k < sizeof named / sizeof *named; k++) {
         if (named[k].control == control) text_put(t, " %s", named[k].name);

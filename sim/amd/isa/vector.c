@@ -105,6 +105,7 @@ static int dpp_lane(unsigned control, int lane)
     if (control >= 0x101 && control <= 0x10f) return in_row + amount < 16 ? lane + amount : -1;
     if (control >= 0x111 && control <= 0x11f) return in_row - amount >= 0 ? lane - amount : -1;
     if (control >= 0x121 && control <= 0x12f) return row | ((in_row - amount) & 15);
+    if (control >= 0x150) return row | amount;
     switch (control) {
     case 0x130: return lane < 63 ? lane + 1 : -1;
     case 0x134: return (lane + 1) & 63;
@@ -119,16 +120,18 @@ static int dpp_lane(unsigned control, int lane)
 }
 
 // Moves the lanes of the first source about, in place, and returns the lanes that may be written.
-static uint64_t dpp_apply(const wave_t *w, const modifiers_t *mod, uint32_t *lanes)
+static uint64_t dpp_apply(const wave_t *w, const modifiers_t *mod, uint32_t *lanes, unsigned words)
 {
-    uint32_t from[LANES];
+    uint32_t from[2 * LANES];
     uint64_t exec = wave_exec(w), writes = 0;
-    memcpy(from, lanes, sizeof from);
+    memcpy(from, lanes, 4u * LANES * words);
     for (int l = 0; l < LANES; l++) {
         int source = dpp_lane(mod->dpp_control, l);
         bool valid = source >= 0 && exec >> source & 1;
         bool row_on = mod->row_mask >> l / 16 & 1, bank_on = mod->bank_mask >> l % 16 / 4 & 1;
-        lanes[l] = valid ? from[source] : 0;
+        for (unsigned k = 0; k < words; k++) {
+            lanes[k * LANES + (unsigned)l] = valid ? from[k * LANES + (unsigned)source] : 0;
+        }
         if (row_on && bank_on && (valid || mod->bound_zero)) writes |= 1ull << l;
     }
     return writes;
@@ -160,10 +163,15 @@ static uint32_t sdwa_place(uint32_t value, uint32_t old, const modifiers_t *mod)
     return placed;
 }
 
+static bool is_half(type_t type)
+{
+    return type >= TYPE_u16 && type <= TYPE_f16;
+}
+
 // Changes the sign of a source. 16-bit sources lie in the low half here.
 static void sign_modify(uint32_t *lanes, type_t type, bool abs, bool neg)
 {
-    uint32_t sign = type == TYPE_f16 ? 0x8000 : 0x80000000;
+    uint32_t sign = is_half(type) ? 0x8000 : 0x80000000;
     uint32_t *words = type_words(type) == 2 ? lanes + LANES : lanes;
     for (unsigned l = 0; l < LANES; l++) {
         if (abs) words[l] &= ~sign;
@@ -174,21 +182,34 @@ static void sign_modify(uint32_t *lanes, type_t type, bool abs, bool neg)
 // Zero with the same sign in place of each denormal.
 static void flush(uint32_t *lanes, type_t type)
 {
-    uint32_t sign = type == TYPE_f16 ? 0x8000 : 0x80000000;
-    uint32_t exponent = type == TYPE_f16 ? 0x7c00 : type == TYPE_f32 ? 0x7f800000 : 0x7ff00000;
-    uint32_t *low = lanes, *words = type == TYPE_f64 ? lanes + LANES : lanes;
+    uint32_t exponent = type == TYPE_f32 ? 0x7f800000 : 0x7ff00000;
+    uint32_t *words = type == TYPE_f64 ? lanes + LANES : lanes;
     for (unsigned l = 0; l < LANES; l++) {
         if (words[l] & exponent) continue;
-        low[l] &= type == TYPE_f64 ? 0 : sign;
-        words[l] &= sign;
+        words[l] &= 0x80000000;
+        if (type == TYPE_f64) lanes[l] = 0;
+    }
+}
+
+// The same for halves, of which the upper one may be something else.
+static void flush_halves(uint32_t *lanes, bool both)
+{
+    for (unsigned l = 0; l < LANES; l++) {
+        if (!(lanes[l] & 0x7c00)) lanes[l] &= 0xffff8000;
+        if (both && !(lanes[l] & 0x7c000000)) lanes[l] &= 0x8000ffff;
     }
 }
 
 void wave_flush(const wave_t *w, uint32_t *lanes, type_t type, bool out)
 {
-    if (type != TYPE_f32 && type != TYPE_f64 && type != TYPE_f16) return;
+    if (!type_is_float(type)) return;
     unsigned kept = w->mode >> (type == TYPE_f32 ? 4 : 6) & 3;
-    if (!(kept >> out & 1)) flush(lanes, type);
+    if (kept >> out & 1) return;
+    if (type >= TYPE_f16) {
+        flush_halves(lanes, type == TYPE_f16x2);
+    } else {
+        flush(lanes, type);
+    }
 }
 
 // Single precision has its own rounding; the others share one.
@@ -209,11 +230,6 @@ const insn_t *run_float(wave_t *w, const insn_t *i)
     return next;
 }
 
-static bool is_half(type_t type)
-{
-    return type >= TYPE_u16 && type <= TYPE_f16;
-}
-
 // A source after its modifiers, in w->operand[k].
 static const uint32_t *modified_source(wave_t *w, const insn_t *i, unsigned k, uint64_t *writes)
 {
@@ -222,7 +238,7 @@ static const uint32_t *modified_source(wave_t *w, const insn_t *i, unsigned k, u
     if (!source) return NULL;
     uint32_t *lanes = w->operand[k];
     if (source != lanes) memcpy(lanes, source, 4u * LANES * i->src[k].words);
-    if (mod->dpp && k == 0) *writes &= dpp_apply(w, mod, lanes);
+    if (mod->dpp && k == 0) *writes &= dpp_apply(w, mod, lanes, i->src[k].words);
     if (mod->sdwa && k < 2) {
         for (unsigned l = 0; l < LANES; l++) {
             lanes[l] = sdwa_select(lanes[l], mod->src_sel[k], mod->src_sext[k]);
@@ -277,7 +293,7 @@ static void result_place(const wave_t *w, const insn_t *i, uint32_t *r)
 const insn_t *run_vector_modified(wave_t *w, const insn_t *i)
 {
     const op_t *op = i->op;
-    bool integer = op->dst != TYPE_f32 && op->dst != TYPE_f64 && op->dst != TYPE_f16;
+    bool integer = !type_is_float(op->dst);
     if (i->mod.clamp && integer && op->dst && !(op->flags & OP_SATURATES)) return run_unknown(w, i);
     uint64_t exec = wave_exec(w), writes = exec;
     const uint32_t *source[3];

@@ -48,12 +48,18 @@ typedef enum {
     TYPE_u16,
     TYPE_i16,
     TYPE_f16,
+    TYPE_f16x2, // both halves of a word
     TYPE_none = TYPE_NONE,
 } type_t;
 
 static inline unsigned type_words(type_t type)
 {
     return type == TYPE_NONE ? 0 : type >= TYPE_u64 && type <= TYPE_f64 ? 2 : 1;
+}
+
+static inline bool type_is_float(type_t type)
+{
+    return type == TYPE_f32 || type == TYPE_f64 || type == TYPE_f16 || type == TYPE_f16x2;
 }
 
 // Facts about an operation.

@@ -4,6 +4,7 @@
 #ifndef TESTS_SIM_AMD_KERNELS_SAME_H_
 #define TESTS_SIM_AMD_KERNELS_SAME_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
@@ -271,6 +272,8 @@ static void pointers(const item_t *in, answer_t *out)
     out->t = (uint32_t)(&words[in->b & 3] - words);
 }
 
+#include "packed.h" // more of them
+
 // The functions above, by name.
 #define SAME(X)                                                                                    \
     X(arithmetic)                                                                                  \
@@ -291,6 +294,7 @@ static void pointers(const item_t *in, answer_t *out)
     X(halves)                                                                                      \
     X(copies)                                                                                      \
     X(vectors)                                                                                     \
-    X(pointers)
+    X(pointers)                                                                                    \
+    PACKED(X)
 
 #endif
