@@ -32,8 +32,8 @@ x86_64-linux-gnu-strip --strip-unneeded "$folder"/bin/[!lr]* "$folder"/lib/*
 # HIP brings a compiler. Of what that needs, two large libraries are never called: empty ones do.
 hip=$(mktemp -d)
 trap 'rm -rf "$hip"' EXIT
-for name in libamdhip64.so.5 libamd_comgr.so.2 libLLVM-15.so.1 libffi.so.8 libedit.so.2 libbsd.so.0 \
-    libmd.so.0; do
+for name in libamdhip64.so.5 libamd_comgr.so.2 libLLVM-15.so.1 libffi.so.8 libedit.so.2 \
+    libbsd.so.0 libmd.so.0; do
     cp -L $libraries/$name "$hip"
 done
 cp -L $root/lib/x86_64-linux-gnu/libtinfo.so.6 "$hip"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# sim-amd.sh FOLDER [LOGS]: runs the software AMD GPU and Debian's ROCm, which sim-amd-pack.sh put into
-# FOLDER, on an x86-64 machine with glibc 2.36 or newer and without ROCm. Builds and installs nothing.
-# Ends with a table; its status is 0 if nothing failed. Takes two minutes.
+# sim-amd.sh FOLDER [LOGS]: runs the software AMD GPU and Debian's ROCm, which sim-amd-pack.sh put
+# into FOLDER, on an x86-64 machine with glibc 2.36 or newer and without ROCm. Builds and installs
+# nothing. Ends with a table; its status is 0 if nothing failed. Takes two minutes.
 set -u
 [ $# -ge 1 ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
 folder=$(cd "$1" && pwd) || exit 2
