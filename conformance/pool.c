@@ -198,6 +198,46 @@ TEST(pool, trim_gives_memory_back, POOLS)
     CHECK_EQ(after.used, before.used);
 }
 
+enum { LARGE = 40 << 20, PIECE = 32 << 20 }; // memory comes and goes in pieces of up to that
+
+// A pool with a threshold, after two large buffers came and went.
+static keel_pool_t *new_used_pool(uint64_t threshold)
+{
+    keel_pool_options_t options = {.threshold = threshold};
+    keel_pool_t *pool = NULL;
+    TRY(keel_pool_create(the_device(), &options, &pool));
+    OWN(pool);
+    keel_buffer_t *a = allocate(pool, LARGE), *b = allocate(pool, LARGE);
+    CHECK_GE(stats_of(pool).reserved, 2 * LARGE);
+    deallocate(a);
+    deallocate(b);
+    return pool;
+}
+
+static void check_returned(keel_pool_t *pool, uint64_t threshold)
+{
+    for (int i = 0; i < 200 && stats_of(pool).reserved > threshold; i++) sleep_ms(10);
+    CHECK_LE(stats_of(pool).reserved, threshold + PIECE);
+}
+
+TEST(pool, threshold_gives_memory_back, POOLS)
+{
+    keel_pool_t *pool = new_used_pool(1);
+    check_returned(pool, 1);
+    sleep_ms(1500); // long after the last work, too
+    keel_buffer_t *buffer = allocate(pool, 2 * LARGE);
+    CHECK_GE(stats_of(pool).reserved, 2 * LARGE);
+    deallocate(buffer);
+    check_returned(pool, 1);
+}
+
+TEST(pool, threshold_keeps_what_is_below, POOLS)
+{
+    keel_pool_t *most = new_used_pool(UINT64_C(1) << 40), *some = new_used_pool(LARGE);
+    check_returned(some, LARGE);
+    CHECK_GE(stats_of(most).reserved, 2 * LARGE);
+}
+
 TEST(pool, trim_bad_arguments, POOLS)
 {
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "pool", keel_pool_trim(NULL, 0));

@@ -7,18 +7,20 @@
 // the pool that were submitted and have not run yet. If there are none, or none of them helps, it
 // fails with KEEL_RESOURCE_EXHAUSTED and names the size asked for, the bytes in use and the limit.
 //
-// A pool keeps memory it has got for reuse, across sizes, until it is trimmed or released. All
-// functions may be called from any thread.
+// A pool keeps memory it has got for reuse, across sizes, until it is trimmed or released, or
+// beyond a threshold. All functions may be called from any thread.
 #ifndef KEEL_POOL_H_
 #define KEEL_POOL_H_
 
 #include <keel/buffer.h>
 
 typedef struct keel_pool_options_t {
-    uint32_t memory;     // keel_memory_bit_t; 0: as keel_buffer_options_t
-    uint32_t usage;      // keel_usage_bit_t; 0: all but export
-    uint32_t node;       //
-    uint64_t limit;      // bytes that its buffers may hold together; 0: what the device has
+    uint32_t memory;    // keel_memory_bit_t; 0: as keel_buffer_options_t
+    uint32_t usage;     // keel_usage_bit_t; 0: all but export
+    uint32_t node;      //
+    uint64_t limit;     // bytes that its buffers may hold together; 0: what the device has
+    uint64_t threshold; // bytes taken from the system beyond which memory that comes back goes back
+                        // to it soon; 0: none does before keel_pool_trim
     uint64_t block_size; // 0: any size, two-level segregated fit; else blocks of this size only,
                          // which never fragment
     const char *name;

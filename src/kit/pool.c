@@ -362,6 +362,31 @@ static void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
     pool->buffers--;
 }
 
+// Under the lock: takes the slab off the list, into another.
+static void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
+{
+    slab_t *slab = *at;
+    *at = slab->next;
+    slab->next = *slabs;
+    *slabs = slab;
+    pool->reserved -= slab->memory.size;
+}
+
+// Under the lock: the slabs beyond the threshold that nothing is cut from.
+static slab_t *pool_excess(kit_pool_t *pool)
+{
+    uint64_t threshold = pool->base.options.threshold;
+    slab_t *slabs = NULL;
+    if (!threshold) return NULL;
+    for (slab_t **at = &pool->slabs; *at && pool->reserved > threshold;) {
+        if ((*at)->used)
+            at = &(*at)->next;
+        else
+            slab_unlink(pool, at, &slabs);
+    }
+    return slabs;
+}
+
 // Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves whoever waited for
 // that. False if there was nothing to put.
 static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
@@ -376,7 +401,9 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
         pool_put(pool, &piece);
     }
     keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
+    slab_t *excess = pool_excess(pool);
     lock_leave(&pool->lock);
+    slabs_destroy(excess);
     requests_tell(told);
     return has;
 }
@@ -424,7 +451,9 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
     pool_put(pool, piece);
     pool->deallocas--;
     keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
+    slab_t *excess = pool_excess(pool);
     lock_leave(&pool->lock);
+    slabs_destroy(excess);
     *piece = (keel_pool_piece_t){0};
     requests_tell(told);
 }
@@ -487,16 +516,11 @@ keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
     slab_t *idle_slabs = NULL;
     lock_enter(&pool->lock);
     for (slab_t **at = &pool->slabs; *at;) {
-        slab_t *slab = *at;
         uint64_t idle = pool->reserved - pool->used;
-        if (slab->used || idle < keep || idle - keep < slab->memory.size) {
-            at = &slab->next;
-            continue;
-        }
-        *at = slab->next;
-        slab->next = idle_slabs;
-        idle_slabs = slab;
-        pool->reserved -= slab->memory.size;
+        if ((*at)->used || idle < keep || idle - keep < (*at)->memory.size)
+            at = &(*at)->next;
+        else
+            slab_unlink(pool, at, &idle_slabs);
     }
     lock_leave(&pool->lock);
     slabs_destroy(idle_slabs);

@@ -143,19 +143,16 @@ static void shared_destroy(stream_vendor_t *v, const stream_shared_t *shared)
     cuda_ignore(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
 }
 
-static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool)
+static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool, uint64_t threshold)
 {
-    int off = 0;
-    uint64_t all = UINT64_MAX;
-    // Memory is kept until it is asked for; and reuse must not make one stream wait for another
-    // behind our back.
+    int off = 0; // reuse must not make one stream wait for another behind our back
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolSetAttribute, pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                       &all));
+                       &threshold));
     return CUDA_CALL(v->symbols, cuMemPoolSetAttribute, pool,
                      CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
 }
 
-static keel_status_t pool_create(stream_vendor_t *v, stream_pool_h *pool)
+static keel_status_t pool_create(stream_vendor_t *v, uint64_t threshold, stream_pool_h *pool)
 {
     CUmemPoolProps properties = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -163,7 +160,7 @@ static keel_status_t pool_create(stream_vendor_t *v, stream_pool_h *pool)
     };
     CUmemoryPool made = NULL;
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolCreate, &made, &properties));
-    keel_status_t status = pool_configure(v, made);
+    keel_status_t status = pool_configure(v, made, threshold);
     if (status) cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
     *pool = status ? NULL : made;
     return status;

@@ -177,7 +177,8 @@ typedef struct stream_api_t {
                                    stream_shared_t *shared);
     void (*shared_destroy)(stream_vendor_t *v, const stream_shared_t *shared);
 
-    keel_status_t (*pool_create)(stream_vendor_t *v, stream_pool_h *pool);
+    // A pool that keeps `threshold` bytes when they come back.
+    keel_status_t (*pool_create)(stream_vendor_t *v, uint64_t threshold, stream_pool_h *pool);
     void (*pool_destroy)(stream_vendor_t *v, stream_pool_h pool);
     keel_status_t (*pool_alloc)(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
                                 uint64_t size, uint64_t *address);

@@ -16,6 +16,7 @@ typedef struct stream_pool_t {
     struct stream_pool_t *next, *previous; // of the device
     stream_device_t *device;               // borrowed: the pool keeps it
     stream_pool_h handle;                  // owned
+    uint64_t threshold;                    // bytes; beyond that memory goes back
 } stream_pool_t;
 
 static uint64_t padding(const keel_buffer_t *buffer)
@@ -42,17 +43,18 @@ static void memory_reclaim(keel_buffer_t *buffer)
     keel_status_release(stream_device_note(pool->device, status));
 }
 
-static keel_status_t books_create(stream_device_t *device, keel_pool_t **pool)
+static keel_status_t books_create(stream_device_t *device, uint64_t threshold, keel_pool_t **pool)
 {
     stream_pool_t *own = mem_zalloc(sizeof *own);
     if (!own) return status_no_memory();
     own->device = device;
+    own->threshold = threshold ? threshold : UINT64_MAX;
     stream_entered_t entered;
     keel_status_t status = NULL;
     if (!stream_enter(device, &entered)) {
         status = stream_device_lost(device);
     } else {
-        status = device->api->pool_create(device->vendor, &own->handle);
+        status = device->api->pool_create(device->vendor, own->threshold, &own->handle);
         if (!status) status = pool_create_books(memory_reclaim, own, pool);
         if (status && own->handle) device->api->pool_destroy(device->vendor, own->handle);
         stream_leave(&entered);
@@ -75,7 +77,8 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
     stream_device_t *device = stream_device(base);
     bool vendor = device->limits.has_pools && !device->options.alloc_sync &&
                   !(options->memory & KEEL_MEMORY_HOST_VISIBLE);
-    return vendor ? books_create(device, pool) : pool_create(base, options, pool);
+    return vendor ? books_create(device, options->threshold, pool)
+                  : pool_create(base, options, pool);
 }
 
 void stream_pool_destroy(keel_pool_t *pool)
@@ -155,16 +158,44 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     return stream_device_note(own->device, status);
 }
 
-void stream_pools_empty(stream_device_t *device)
+// Takes from all pools what no buffer holds: all of it, or what is beyond their thresholds.
+static keel_status_t pools_trim(stream_device_t *device, bool all)
 {
     const stream_api_t *api = device->api;
-    keel_status_t status = api->stream_drain(device->vendor, device->side);
-    if (!status) status = stream_queues_settle(device);
+    KEEL_TRY(api->stream_drain(device->vendor, device->side));
+    KEEL_TRY(stream_queues_settle(device));
+    keel_status_t status = NULL;
     lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
     for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
-        status = api->pool_trim(device->vendor, pool->handle, 0);
+        if (all || pool->threshold != UINT64_MAX)
+            status = api->pool_trim(device->vendor, pool->handle, all ? 0 : pool->threshold);
     lock_leave(&device->lock);
-    keel_status_release(status); // whoever needs the memory finds out
+    return status;
+}
+
+void stream_pools_empty(stream_device_t *device)
+{
+    keel_status_release(pools_trim(device, true)); // whoever needs the memory finds out
+}
+
+static bool pools_exceed(stream_device_t *device)
+{
+    bool exceed = false;
+    lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
+    for (stream_pool_t *pool = device->pools; pool && !exceed; pool = pool->next)
+        exceed = pool->threshold != UINT64_MAX &&
+                 device->api->pool_reserved(device->vendor, pool->handle) > pool->threshold;
+    lock_leave(&device->lock);
+    return exceed;
+}
+
+void stream_pools_relieve(stream_device_t *device)
+{
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return;
+    keel_status_t status = pools_exceed(device) ? pools_trim(device, false) : NULL;
+    stream_leave(&entered);
+    keel_status_release(stream_device_note(device, status));
 }
 
 static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
@@ -307,6 +338,8 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
     if (atomic_load(&c->buffer->resident)) {
         run->placed = true;
         run->frees++;
+        if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
+            stream_helper_wake(&pool->device->keeper); // who looks at thresholds
         atomic_fetch_add(&pool->device->frees, 1);
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);
