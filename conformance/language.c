@@ -29,18 +29,54 @@ static keel_entry_t language_kernel(const char *name)
     return entry;
 }
 
+// Runs a kernel over items; the answers are the test's.
+static const void *answers_of(const char *kernel, item_t *items, uint32_t count, size_t size)
+{
+    void *answers = scratch(count * size);
+    items_make(items, count);
+    keel_buffer_t *in = new_buffer_of(items, count * sizeof *items);
+    keel_buffer_t *out = new_buffer(count * size);
+    reach(submit(keel_op_dispatch(language_kernel(kernel), keel_groups((count + 63) / 64, 1, 1),
+                                  NULL, 0, KEEL_BIND(in, out))));
+    buffer_get(out, 0, answers, count * size);
+    return answers;
+}
+
 TEST(language, mathematics, RUNS)
 {
     const uint32_t count = careful() ? 2000 : 50000;
     item_t *items = scratch(count * sizeof *items);
-    answer_t *answers = scratch(count * sizeof *answers);
-    items_make(items, count);
-    keel_buffer_t *in = new_buffer_of(items, count * sizeof *items);
-    keel_buffer_t *out = new_buffer(count * sizeof *answers);
-    reach(submit(keel_op_dispatch(language_kernel("numbers"), keel_groups((count + 63) / 64, 1, 1),
-                                  NULL, 0, KEEL_BIND(in, out))));
-    buffer_get(out, 0, answers, count * sizeof *answers);
+    const answer_t *answers = answers_of("numbers", items, count, sizeof *answers);
     CHECK_EQ(items_judge(items, answers, count), 0);
+}
+
+TEST(language, mathematics_of_doubles, RUNS)
+{
+    const uint32_t count = careful() ? 500 : 10000;
+    item_t *items = scratch(count * sizeof *items);
+    const doubles_t *answers = answers_of("doubles", items, count, sizeof *answers);
+    CHECK_EQ(doubles_judge(items, answers, count), 0);
+}
+
+TEST(language, integers, RUNS)
+{
+    const uint32_t count = careful() ? 500 : 10000;
+    item_t *items = scratch(count * sizeof *items);
+    const integers_t *answers = answers_of("integers", items, count, sizeof *answers);
+    CHECK_EQ(integers_judge(items, answers, count), 0);
+}
+
+TEST(language, subgroups, RUNS)
+{
+    static subgroup_t answers[ATOMIC_ITEMS];
+    uint32_t words[ATOMIC_ITEMS];
+    words_make(words);
+    keel_buffer_t *in = new_buffer_of(words, sizeof words), *out = new_buffer(sizeof answers);
+    reach(
+        submit(keel_op_dispatch(language_kernel("subgroups"), keel_groups(ATOMIC_ITEMS / 128, 1, 1),
+                                NULL, 0, KEEL_BIND(in, out))));
+    buffer_get(out, 0, answers, sizeof answers);
+    CHECK_EQ(subgroups_judge(words, answers), 0);
 }
 
 TEST(language, atomics_and_subgroups, RUNS)

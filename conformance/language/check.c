@@ -238,6 +238,9 @@ unsigned tally_judge(const uint32_t words[ATOMIC_ITEMS], const tally_t *tally)
             (int64_t)((uint64_t)want.long_sum + ((uint64_t)x << 8) + ((uint64_t)x << 40));
         want.long_any |= (uint64_t)x << 32;
         want.float_sum += (float)(x % 4);
+        want.float_least = fminf(want.float_least, (float)(int32_t)x);
+        want.float_most = fmaxf(want.float_most, (float)(int32_t)x);
+        want.double_sum += x;
     }
     // Every word was exchanged for another but the last, which lies there.
     want.long_sum = (int64_t)((uint64_t)want.long_sum - ((uint64_t)tally->swapped << 40));
@@ -257,6 +260,9 @@ unsigned tally_judge(const uint32_t words[ATOMIC_ITEMS], const tally_t *tally)
     SAME(least_signed);
     SAME(most_signed);
     SAME(float_sum);
+    SAME(float_least);
+    SAME(float_most);
+    SAME(double_sum);
     SAME(long_sum);
     SAME(long_least);
     SAME(long_most);

@@ -11,9 +11,13 @@
 void items_make(item_t *items, size_t count);
 unsigned items_judge(const item_t *items, const answer_t *answers, size_t count);
 
+unsigned doubles_judge(const item_t *items, const doubles_t *answers, size_t count);
+unsigned integers_judge(const item_t *items, const integers_t *answers, size_t count);
+
 void words_make(uint32_t words[ATOMIC_ITEMS]);
 void tally_begin(tally_t *tally);
 unsigned tally_judge(const uint32_t words[ATOMIC_ITEMS], const tally_t *tally);
+unsigned subgroups_judge(const uint32_t words[ATOMIC_ITEMS], const subgroup_t out[ATOMIC_ITEMS]);
 
 void matrix_make(float matrix[TRANSPOSED * TRANSPOSED]);
 unsigned matrix_judge(const float in[TRANSPOSED * TRANSPOSED],

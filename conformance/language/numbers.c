@@ -41,6 +41,95 @@ KEEL_KERNEL(numbers, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(answer_t, out
     }
 }
 
+KEEL_KERNEL(doubles, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(doubles_t, out))
+{
+    KEEL_ITEMS {
+        uint64_t i = keel_global_id(0);
+        if (i >= keel_count(in)) continue;
+        item_t item = in[i];
+        double x = double_of(&item), y = item.y;
+        out[i] = (doubles_t){
+            .exp = keel_exp(x),
+            .exp2 = keel_exp2(x),
+            .log = keel_log(x),
+            .log2 = keel_log2(x),
+            .sin = keel_sin(x),
+            .cos = keel_cos(x),
+            .sqrt = keel_sqrt(x),
+            .fma = keel_fma(x, y, 1.0),
+            .floor = keel_floor(x),
+            .rint = keel_rint(x),
+            .min = keel_min(x, y),
+            .max = keel_max(x, y),
+            .clamp = keel_clamp(x, -1.0, 1.0),
+            .quotient = x / y,
+        };
+    }
+}
+
+KEEL_KERNEL(integers, KEEL_GROUP(64), KEEL_IN(item_t, in), KEEL_OUT(integers_t, out))
+{
+    KEEL_ITEMS {
+        uint64_t i = keel_global_id(0);
+        if (i >= keel_count(in)) continue;
+        item_t item = in[i];
+        uint32_t x = integer_of(&item), y = item.b;
+        uint64_t lx = long_of(&item), ly = (uint64_t)item.b << 32 | item.a;
+        out[i] = (integers_t){
+            .popcount = keel_popcount(x),
+            .clz = keel_clz(x),
+            .ctz = keel_ctz(x),
+            .reverse = keel_reverse(x),
+            .rotate = keel_rotate(x, y),
+            .mulhi = keel_mulhi(x, y),
+            .min = keel_min(x, y),
+            .max = keel_max(x, y),
+            .clamp = keel_clamp(x, 1000u, 2000000000u),
+            .dot2_signed = (uint32_t)keel_dot2_signed(item.a, y, (int32_t)x),
+            .dot2_unsigned = keel_dot2_unsigned(item.a, y, x),
+            .long_popcount = keel_popcount(lx),
+            .long_clz = keel_clz(lx),
+            .long_ctz = keel_ctz(lx),
+            .signed_mulhi = keel_mulhi((int32_t)x, (int32_t)y),
+            .signed_min = keel_min((int32_t)x, (int32_t)y),
+            .signed_max = keel_max((int32_t)x, (int32_t)y),
+            .signed_clamp = keel_clamp((int32_t)x, -5, 5),
+            .abs = keel_abs((int32_t)y),
+            .long_reverse = keel_reverse(lx),
+            .long_rotate = keel_rotate(lx, y),
+            .long_mulhi = keel_mulhi(lx, ly),
+            .long_min = keel_min(lx, ly),
+            .long_max = keel_max(lx, ly),
+            .signed_long_mulhi = keel_mulhi((int64_t)lx, (int64_t)ly),
+            .signed_long_min = keel_min((int64_t)lx, (int64_t)ly),
+            .signed_long_max = keel_max((int64_t)lx, (int64_t)ly),
+            .long_abs = keel_abs((int64_t)ly),
+        };
+    }
+}
+
+KEEL_KERNEL(subgroups, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_OUT(subgroup_t, out))
+{
+    KEEL_ITEMS {
+        uint32_t x = in[keel_global_id(0)], last = keel_subgroup_size() - 1;
+        out[keel_global_id(0)] = (subgroup_t){
+            .size = keel_subgroup_size(),
+            .item = keel_subgroup_item(),
+            .shuffled = keel_subgroup_shuffle(x, last - keel_subgroup_item()),
+            .scan = keel_subgroup_scan(x),
+            .any = keel_subgroup_any(x % 128 == 16),
+            .all = keel_subgroup_all(x % 256 != 17),
+            .least = keel_subgroup_min((int32_t)x),
+            .float_scan = keel_subgroup_scan((float)(x % 64)),
+            .float_sum = keel_subgroup_add((float)(x % 64)),
+            .ballot = keel_subgroup_ballot(x & 1),
+            .long_scan = keel_subgroup_scan((uint64_t)x),
+            .long_most = keel_subgroup_max(-(int64_t)x),
+            .double_sum = keel_subgroup_add((double)x),
+        };
+    }
+}
+
 KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t, tally),
             KEEL_LOCAL(uint32_t, sum, 1))
 {
@@ -63,6 +152,9 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
         keel_atomic_max(&tally->long_most, (int64_t)x << 20);
         keel_atomic_or(&tally->long_any, (uint64_t)x << 32);
         keel_atomic_add_float(&tally->float_sum, (float)(x % 4));
+        keel_atomic_min_float(&tally->float_least, (float)(int32_t)x);
+        keel_atomic_max_float(&tally->float_most, (float)(int32_t)x);
+        keel_atomic_add_double(&tally->double_sum, (double)x);
         uint32_t seen = keel_atomic_load(&tally->first);
         while (seen < 7) {
             uint32_t found = keel_atomic_compare(&tally->first, seen, seen + 1);

@@ -33,18 +33,56 @@ static void dispatch(const char *name, uint32_t x, uint32_t y, keel_host_dispatc
     }
 }
 
+// Runs a kernel over items; both are to be freed.
+static void *answers_of(const char *kernel, item_t **items, size_t size)
+{
+    void *answers = malloc(ITEMS * size);
+    *items = malloc(ITEMS * sizeof **items);
+    items_make(*items, ITEMS);
+    void *bindings[] = {*items, answers};
+    uint64_t lengths[] = {ITEMS * sizeof **items, ITEMS * size};
+    dispatch(kernel, (ITEMS + 63) / 64, 1,
+             (keel_host_dispatch_t){.bindings = bindings, .lengths = lengths});
+    return answers;
+}
+
 static void keeps_its_bounds(void **state)
 {
-    item_t *items = malloc(ITEMS * sizeof *items);
-    answer_t *answers = malloc(ITEMS * sizeof *answers);
-    items_make(items, ITEMS);
-    void *bindings[] = {items, answers};
-    uint64_t lengths[] = {ITEMS * sizeof *items, ITEMS * sizeof *answers};
-    dispatch("numbers", (ITEMS + 63) / 64, 1,
-             (keel_host_dispatch_t){.bindings = bindings, .lengths = lengths});
+    item_t *items;
+    answer_t *answers = answers_of("numbers", &items, sizeof *answers);
     assert_int_equal(items_judge(items, answers, ITEMS), 0);
     free(items);
     free(answers);
+}
+
+static void keeps_its_bounds_of_doubles(void **state)
+{
+    item_t *items;
+    doubles_t *answers = answers_of("doubles", &items, sizeof *answers);
+    assert_int_equal(doubles_judge(items, answers, ITEMS), 0);
+    free(items);
+    free(answers);
+}
+
+static void has_integers(void **state)
+{
+    item_t *items;
+    integers_t *answers = answers_of("integers", &items, sizeof *answers);
+    assert_int_equal(integers_judge(items, answers, ITEMS), 0);
+    free(items);
+    free(answers);
+}
+
+static void has_subgroups(void **state)
+{
+    static subgroup_t answers[ATOMIC_ITEMS];
+    uint32_t words[ATOMIC_ITEMS];
+    words_make(words);
+    void *bindings[] = {words, answers};
+    uint64_t lengths[] = {sizeof words, sizeof answers};
+    dispatch("subgroups", ATOMIC_ITEMS / 128, 1,
+             (keel_host_dispatch_t){.bindings = bindings, .lengths = lengths});
+    assert_int_equal(subgroups_judge(words, answers), 0);
 }
 
 static void has_atomics(void **state)
@@ -75,7 +113,7 @@ static void shares_memory_between_regions(void **state)
 static void describes_its_entries(void **state)
 {
     const keel_host_entry_t *e = entry("transpose");
-    assert_int_equal(keel_host_library.entry_count, 3);
+    assert_int_equal(keel_host_library.entry_count, 6);
     assert_int_equal(e->group_size[0], 16);
     assert_int_equal(e->group_size[1], 16);
     assert_int_equal(e->group_size[2], 1);
@@ -91,9 +129,9 @@ static void describes_its_entries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_its_bounds),
-        cmocka_unit_test(has_atomics),
-        cmocka_unit_test(shares_memory_between_regions),
+        cmocka_unit_test(keeps_its_bounds),      cmocka_unit_test(keeps_its_bounds_of_doubles),
+        cmocka_unit_test(has_integers),          cmocka_unit_test(has_subgroups),
+        cmocka_unit_test(has_atomics),           cmocka_unit_test(shares_memory_between_regions),
         cmocka_unit_test(describes_its_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 //   keel_atomic_compare(p, expected, x)   stores x if *p is `expected`
 //   keel_atomic_load(p)  keel_atomic_store(p, x)
 //   keel_atomic_add_float(p, x)           for float; the order of additions is the machine's
+//   keel_atomic_add_double(p, x)          the same for double
+//   keel_atomic_min_float(p, x)  _max_float    for float; neither is not a number
 //   keel_fence()                          what is before it is seen before what follows it
 //
 // All of them see each other within a device; what the host sees during a dispatch is not defined.
@@ -18,16 +20,19 @@
 #define KEEL_RELAXED_            __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE
 #define KEEL_ATOMIC_(name, p, x) __scoped_atomic_##name((p), (x), KEEL_RELAXED_)
 
-#define keel_atomic_add(p, x)       KEEL_ATOMIC_(fetch_add, p, x)
-#define keel_atomic_and(p, x)       KEEL_ATOMIC_(fetch_and, p, x)
-#define keel_atomic_or(p, x)        KEEL_ATOMIC_(fetch_or, p, x)
-#define keel_atomic_xor(p, x)       KEEL_ATOMIC_(fetch_xor, p, x)
-#define keel_atomic_min(p, x)       KEEL_ATOMIC_(fetch_min, p, x)
-#define keel_atomic_max(p, x)       KEEL_ATOMIC_(fetch_max, p, x)
-#define keel_atomic_exchange(p, x)  KEEL_ATOMIC_(exchange_n, p, x)
-#define keel_atomic_store(p, x)     KEEL_ATOMIC_(store_n, p, x)
-#define keel_atomic_load(p)         __scoped_atomic_load_n((p), KEEL_RELAXED_)
-#define keel_atomic_add_float(p, x) KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_add(p, x)        KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_and(p, x)        KEEL_ATOMIC_(fetch_and, p, x)
+#define keel_atomic_or(p, x)         KEEL_ATOMIC_(fetch_or, p, x)
+#define keel_atomic_xor(p, x)        KEEL_ATOMIC_(fetch_xor, p, x)
+#define keel_atomic_min(p, x)        KEEL_ATOMIC_(fetch_min, p, x)
+#define keel_atomic_max(p, x)        KEEL_ATOMIC_(fetch_max, p, x)
+#define keel_atomic_exchange(p, x)   KEEL_ATOMIC_(exchange_n, p, x)
+#define keel_atomic_store(p, x)      KEEL_ATOMIC_(store_n, p, x)
+#define keel_atomic_load(p)          __scoped_atomic_load_n((p), KEEL_RELAXED_)
+#define keel_atomic_add_float(p, x)  KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_add_double(p, x) KEEL_ATOMIC_(fetch_add, p, x)
+#define keel_atomic_min_float(p, x)  KEEL_ATOMIC_(fetch_min, p, x)
+#define keel_atomic_max_float(p, x)  KEEL_ATOMIC_(fetch_max, p, x)
 #define keel_atomic_compare(p, expected, x)                                                        \
     ({                                                                                             \
         __typeof__((p)[0] + 0) keel_old = (expected);                                              \
@@ -75,20 +80,24 @@ KEEL_INLINE_ void keel_fence(void)
         keel_old;                                                                                  \
     })
 
-KEEL_INLINE_ float keel_atomic_add_float(float *p, float x)
-{
-    uint32_t old = __atomic_load_n((uint32_t *)(void *)p, __ATOMIC_RELAXED), sum;
-    do {
-        float value = x;
-        __builtin_memcpy(&value, &old, 4);
-        value += x;
-        __builtin_memcpy(&sum, &value, 4);
-    } while (!__atomic_compare_exchange_n((uint32_t *)(void *)p, &old, sum, 1, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    float value;
-    __builtin_memcpy(&value, &old, 4);
-    return value;
-}
+// Numbers with a point, by their bits: stores `result` of the old value and x.
+#define KEEL_ATOMIC_FLOAT_(name, type, bits_t, result)                                             \
+    KEEL_INLINE_ type keel_atomic_##name(type *p, type x)                                          \
+    {                                                                                              \
+        bits_t *at = (bits_t *)(void *)p, old = __atomic_load_n(at, __ATOMIC_RELAXED), bits;       \
+        type value;                                                                                \
+        do {                                                                                       \
+            __builtin_memcpy(&value, &old, sizeof value);                                          \
+            type stored = (result);                                                                \
+            __builtin_memcpy(&bits, &stored, sizeof bits);                                         \
+        } while (                                                                                  \
+            !__atomic_compare_exchange_n(at, &old, bits, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));  \
+        return value;                                                                              \
+    }
+KEEL_ATOMIC_FLOAT_(add_float, float, uint32_t, value + x)
+KEEL_ATOMIC_FLOAT_(add_double, double, uint64_t, value + x)
+KEEL_ATOMIC_FLOAT_(min_float, float, uint32_t, x < value ? x : value)
+KEEL_ATOMIC_FLOAT_(max_float, float, uint32_t, x > value ? x : value)
 
 KEEL_INLINE_ void keel_fence(void)
 {

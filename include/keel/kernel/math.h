@@ -6,30 +6,57 @@
 //   float and double, exactly rounded:
 //     keel_sqrt  keel_fma  keel_abs  keel_floor  keel_ceil  keel_trunc  keel_rint  keel_copysign
 //     keel_min  keel_max      the other number if one is not a number
-//   float only:
+//     keel_clamp(x, low, high)   low if x is not a number
+//   float and double:
 //     keel_exp  keel_exp2     2 ulp; subnormal results to 1 ulp more
 //     keel_log  keel_log2     2 ulp; keel_log2 3 ulp
+//     keel_sin  keel_cos      2 ulp and 2e-9 absolutely, double 3 ulp and 1e-22, up to 1e6; beyond
+//                             that of no use
+//   float only:
 //     keel_pow                1 ulp, for bases >= 0; not a number for others
-//     keel_sin  keel_cos      2 ulp and 2e-9 absolutely, up to 1e6; beyond that of no use
 //     keel_tanh               3 ulp
 //     keel_erf                3 ulp
 //     keel_rsqrt              2 ulp
 //     keel_mad(a, b, c)       a * b + c with one rounding where that is fast, else with two
+//
+// keel_abs, keel_min, keel_max and keel_clamp of integers are integers.
 #ifndef KEEL_KERNEL_MATH_H_
 #define KEEL_KERNEL_MATH_H_
 
-#define KEEL_EXACT_(name, x) _Generic((x), double: __builtin_##name, default: __builtin_##name##f)
+#include <keel/kernel/double.h>
+#include <keel/kernel/integer.h>
 
-#define keel_sqrt(x)        KEEL_EXACT_(sqrt, x)(x)
-#define keel_abs(x)         KEEL_EXACT_(fabs, x)(x)
-#define keel_floor(x)       KEEL_EXACT_(floor, x)(x)
-#define keel_ceil(x)        KEEL_EXACT_(ceil, x)(x)
-#define keel_trunc(x)       KEEL_EXACT_(trunc, x)(x)
-#define keel_rint(x)        KEEL_EXACT_(rint, x)(x)
-#define keel_min(x, y)      KEEL_EXACT_(fmin, (x) + (y))(x, y)
-#define keel_max(x, y)      KEEL_EXACT_(fmax, (x) + (y))(x, y)
-#define keel_copysign(x, y) KEEL_EXACT_(copysign, x)(x, y)
-#define keel_fma(x, y, z)   KEEL_EXACT_(fma, (x) + (y) + (z))(x, y, z)
+#define KEEL_EXACT_(name, x) _Generic((x), double: __builtin_##name, default: __builtin_##name##f)
+#define KEEL_NUMBER_OF_(name, builtin, x)                                                          \
+    _Generic((x),                                                                                  \
+        double: __builtin_##builtin,                                                               \
+        float: __builtin_##builtin##f,                                                             \
+        int: keel_##name##_i32,                                                                    \
+        unsigned: keel_##name##_u32,                                                               \
+        long: keel_##name##_i64,                                                                   \
+        unsigned long: keel_##name##_u64,                                                          \
+        long long: keel_##name##_i64,                                                              \
+        unsigned long long: keel_##name##_u64)
+#define KEEL_MATH_(name, x)                                                                        \
+    _Generic((x), double: keel_##name##_double, default: keel_##name##_float)
+
+#define keel_sqrt(x)             KEEL_EXACT_(sqrt, x)(x)
+#define keel_abs(x)              KEEL_NUMBER_OF_(abs, fabs, (x) + 0)(x)
+#define keel_floor(x)            KEEL_EXACT_(floor, x)(x)
+#define keel_ceil(x)             KEEL_EXACT_(ceil, x)(x)
+#define keel_trunc(x)            KEEL_EXACT_(trunc, x)(x)
+#define keel_rint(x)             KEEL_EXACT_(rint, x)(x)
+#define keel_min(x, y)           KEEL_NUMBER_OF_(min, fmin, (x) + (y))(x, y)
+#define keel_max(x, y)           KEEL_NUMBER_OF_(max, fmax, (x) + (y))(x, y)
+#define keel_clamp(x, low, high) keel_min(keel_max(x, low), high)
+#define keel_copysign(x, y)      KEEL_EXACT_(copysign, x)(x, y)
+#define keel_fma(x, y, z)        KEEL_EXACT_(fma, (x) + (y) + (z))(x, y, z)
+#define keel_exp(x)              KEEL_MATH_(exp, x)(x)
+#define keel_exp2(x)             KEEL_MATH_(exp2, x)(x)
+#define keel_log(x)              KEEL_MATH_(log, x)(x)
+#define keel_log2(x)             KEEL_MATH_(log2, x)(x)
+#define keel_sin(x)              KEEL_MATH_(sin, x)(x)
+#define keel_cos(x)              KEEL_MATH_(cos, x)(x)
 
 // Numbers as bits.
 KEEL_INLINE_ uint32_t keel_bits_of(float x)
@@ -83,7 +110,7 @@ KEEL_INLINE_ float keel_clamp_(float x, float low, float high) // keeps what is 
     return x > high ? high : x;
 }
 
-KEEL_INLINE_ float keel_exp(float x)
+KEEL_INLINE_ float keel_exp_float(float x)
 {
     int32_t n;
     x = keel_clamp_(x, -104.0f, 89.0f);
@@ -97,7 +124,7 @@ KEEL_INLINE_ float keel_exp(float x)
     return keel_scale_(1.0f + keel_mad(r * r, p, r), n);
 }
 
-KEEL_INLINE_ float keel_exp2(float x)
+KEEL_INLINE_ float keel_exp2_float(float x)
 {
     int32_t n;
     x = keel_clamp_(x, -151.0f, 129.0f);
@@ -141,7 +168,7 @@ KEEL_INLINE_ float keel_log_ends_(float x, float y)
     return x >= 0.0f ? y : __builtin_nanf("");
 }
 
-KEEL_INLINE_ float keel_log(float x)
+KEEL_INLINE_ float keel_log_float(float x)
 {
     float m, e;
     keel_split_(x, &m, &e);
@@ -150,7 +177,7 @@ KEEL_INLINE_ float keel_log(float x)
     return keel_log_ends_(x, keel_mad(e, 0x1.63p-1f, y));
 }
 
-KEEL_INLINE_ float keel_log2(float x)
+KEEL_INLINE_ float keel_log2_float(float x)
 {
     float m, e;
     keel_split_(x, &m, &e);
@@ -230,14 +257,14 @@ KEEL_INLINE_ float keel_sine_(float r, uint32_t quadrant)
     return quadrant & 2 ? -y : y;
 }
 
-KEEL_INLINE_ float keel_sin(float x)
+KEEL_INLINE_ float keel_sin_float(float x)
 {
     uint32_t quadrant;
     float r = keel_quadrant_(x, &quadrant);
     return keel_sine_(r, quadrant);
 }
 
-KEEL_INLINE_ float keel_cos(float x)
+KEEL_INLINE_ float keel_cos_float(float x)
 {
     uint32_t quadrant;
     float r = keel_quadrant_(x, &quadrant);

@@ -9,6 +9,8 @@
 //   keel_float_of_bfloat(b)
 //   keel_dot4_signed(a, b, c)      c + the products of the four bytes of a and of b, modulo 2^32
 //   keel_dot4_unsigned(a, b, c)
+//   keel_dot2_signed(a, b, c)      the same with the two halves of a and of b
+//   keel_dot2_unsigned(a, b, c)
 #ifndef KEEL_KERNEL_NUMBER_H_
 #define KEEL_KERNEL_NUMBER_H_
 
@@ -101,6 +103,17 @@ KEEL_INLINE_ uint32_t keel_dot4_unsigned(uint32_t a, uint32_t b, uint32_t c)
     for (int i = 0; i < 32; i += 8) d += (uint32_t)(uint8_t)(a >> i) * (uint8_t)(b >> i);
     return d;
 #endif
+}
+
+KEEL_INLINE_ int32_t keel_dot2_signed(uint32_t a, uint32_t b, int32_t c)
+{
+    uint32_t low = (uint32_t)((int16_t)a * (int16_t)b);
+    return (int32_t)((uint32_t)c + low + (uint32_t)((int16_t)(a >> 16) * (int16_t)(b >> 16)));
+}
+
+KEEL_INLINE_ uint32_t keel_dot2_unsigned(uint32_t a, uint32_t b, uint32_t c)
+{
+    return c + (a & 0xffffu) * (b & 0xffffu) + (a >> 16) * (b >> 16);
 }
 
 #endif

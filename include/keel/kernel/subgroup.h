@@ -6,9 +6,13 @@
 //
 //   keel_subgroup_size()             uint32_t
 //   keel_subgroup_item()             which of them this is
-//   keel_subgroup_shuffle(x, item)   the x of another item; x is float or a 32-bit integer
+//   keel_subgroup_shuffle(x, item)   the x of another item
 //   keel_subgroup_add(x)  keel_subgroup_min(x)  keel_subgroup_max(x)     over all, to all
+//   keel_subgroup_scan(x)            the sum of the x of this item and of those before it
 //   keel_subgroup_any(p)  keel_subgroup_all(p)
+//   keel_subgroup_ballot(p)          uint64_t: bit i is set if p holds for item i
+//
+// x is float, double or an integer of 32 or 64 bits.
 //
 // Floats are added as a tree: the result differs between sizes by its rounding.
 #ifndef KEEL_KERNEL_SUBGROUP_H_
@@ -26,6 +30,8 @@ KEEL_INLINE_ uint32_t keel_subgroup_size(void)
 #define keel_subgroup_add(x)           (x)
 #define keel_subgroup_min(x)           (x)
 #define keel_subgroup_max(x)           (x)
+#define keel_subgroup_scan(x)          (x)
+#define keel_subgroup_ballot(p)        ((uint64_t)!!(p))
 #define keel_subgroup_any(p)           (!!(p))
 #define keel_subgroup_all(p)           (!!(p))
 
@@ -48,6 +54,11 @@ KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
     return (uint32_t)__nvvm_shfl_sync_idx_i32(0xffffffffu, (int)x, (int)item, 31);
 }
 
+KEEL_INLINE_ uint64_t keel_ballot_(int p)
+{
+    return (uint32_t)__nvvm_vote_ballot_sync(0xffffffffu, p);
+}
+
 #else
 
 KEEL_INLINE_ uint32_t keel_subgroup_size(void)
@@ -66,15 +77,24 @@ KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
     return (uint32_t)__builtin_amdgcn_ds_bpermute((int)(item * 4), (int)x);
 }
 
+KEEL_INLINE_ uint64_t keel_ballot_(int p)
+{
+#if __AMDGCN_WAVEFRONT_SIZE == 64
+    return __builtin_amdgcn_ballot_w64(p);
+#else
+    return __builtin_amdgcn_ballot_w32(p);
+#endif
+}
+
 #endif
 
 #define KEEL_SUBGROUP_(name, type)                                                                 \
     KEEL_INLINE_ type keel_shuffle_##name(type x, uint32_t item)                                   \
     {                                                                                              \
-        uint32_t bits;                                                                             \
-        __builtin_memcpy(&bits, &x, 4);                                                            \
-        bits = keel_shuffle_(bits, item);                                                          \
-        __builtin_memcpy(&x, &bits, 4);                                                            \
+        uint32_t words[sizeof(type) / 4];                                                          \
+        __builtin_memcpy(words, &x, sizeof x);                                                     \
+        for (unsigned i = 0; i < sizeof(type) / 4; i++) words[i] = keel_shuffle_(words[i], item);  \
+        __builtin_memcpy(&x, words, sizeof x);                                                     \
         return x;                                                                                  \
     }                                                                                              \
     KEEL_INLINE_ type keel_add_##name(type x)                                                      \
@@ -98,23 +118,40 @@ KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
             x = y > x ? y : x;                                                                     \
         }                                                                                          \
         return x;                                                                                  \
+    }                                                                                              \
+    KEEL_INLINE_ type keel_scan_##name(type x)                                                     \
+    {                                                                                              \
+        uint32_t item = keel_subgroup_item();                                                      \
+        for (uint32_t i = 1; i < keel_subgroup_size(); i *= 2) {                                   \
+            type y = keel_shuffle_##name(x, item - i);                                             \
+            x = item >= i ? (type)(x + y) : x;                                                     \
+        }                                                                                          \
+        return x;                                                                                  \
     }
 
 KEEL_SUBGROUP_(float, float)
+KEEL_SUBGROUP_(double, double)
 KEEL_SUBGROUP_(signed, int32_t)
 KEEL_SUBGROUP_(unsigned, uint32_t)
+KEEL_SUBGROUP_(signed_long, int64_t)
+KEEL_SUBGROUP_(unsigned_long, uint64_t)
 
 #define KEEL_SUBGROUP_OF_(name, x)                                                                 \
     _Generic((x),                                                                                  \
         float: keel_##name##_float,                                                                \
+        double: keel_##name##_double,                                                              \
         int32_t: keel_##name##_signed,                                                             \
-        uint32_t: keel_##name##_unsigned)
+        uint32_t: keel_##name##_unsigned,                                                          \
+        int64_t: keel_##name##_signed_long,                                                        \
+        uint64_t: keel_##name##_unsigned_long)
 #define keel_subgroup_shuffle(x, item) KEEL_SUBGROUP_OF_(shuffle, x)(x, item)
 #define keel_subgroup_add(x)           KEEL_SUBGROUP_OF_(add, x)(x)
 #define keel_subgroup_min(x)           KEEL_SUBGROUP_OF_(min, x)(x)
 #define keel_subgroup_max(x)           KEEL_SUBGROUP_OF_(max, x)(x)
-#define keel_subgroup_any(p)           (keel_max_unsigned((p) ? 1 : 0) != 0)
-#define keel_subgroup_all(p)           (keel_min_unsigned((p) ? 1 : 0) != 0)
+#define keel_subgroup_scan(x)          KEEL_SUBGROUP_OF_(scan, x)(x)
+#define keel_subgroup_ballot(p)        keel_ballot_((p) ? 1 : 0)
+#define keel_subgroup_any(p)           (keel_ballot_((p) ? 1 : 0) != 0)
+#define keel_subgroup_all(p)           (keel_ballot_((p) ? 0 : 1) == 0)
 
 #endif
 

@@ -59,22 +59,52 @@ static bool call(const language_gpu_t *gpu, const call_t *c, way_t way)
     return done;
 }
 
+// Runs a kernel over items; the caller frees both.
+static bool items_call(const language_gpu_t *gpu, call_t *c, const char *kernel, size_t size,
+                       way_t way)
+{
+    *c = (call_t){.kernel = kernel,
+                  .group = {64, 1},
+                  .groups = {ITEMS / 64, 1},
+                  .in = gpu->alloc(ITEMS * sizeof(item_t)),
+                  .out = gpu->alloc(ITEMS * size),
+                  .in_size = ITEMS * sizeof(item_t),
+                  .out_size = ITEMS * size};
+    items_make(c->in, ITEMS);
+    memset(c->out, 0xff, c->out_size);
+    return call(gpu, c, way);
+}
+
+static void call_free(const language_gpu_t *gpu, const call_t *c)
+{
+    gpu->free(c->in);
+    gpu->free(c->out);
+}
+
 static unsigned numbers(const language_gpu_t *gpu, way_t way)
 {
-    item_t *items = gpu->alloc(ITEMS * sizeof *items);
-    answer_t *answers = gpu->alloc(ITEMS * sizeof *answers);
-    items_make(items, ITEMS);
-    memset(answers, 0xff, ITEMS * sizeof *answers);
-    call_t c = {"numbers",
-                {64, 1},
-                {ITEMS / 64, 1},
-                items,
-                answers,
-                ITEMS * sizeof *items,
-                ITEMS * sizeof *answers};
-    unsigned wrong = call(gpu, &c, way) ? items_judge(items, answers, ITEMS) : 1;
-    gpu->free(items);
-    gpu->free(answers);
+    call_t c;
+    bool done = items_call(gpu, &c, "numbers", sizeof(answer_t), way);
+    unsigned wrong = done ? items_judge(c.in, c.out, ITEMS) : 1;
+    call_free(gpu, &c);
+    done = items_call(gpu, &c, "doubles", sizeof(doubles_t), way);
+    wrong += done ? doubles_judge(c.in, c.out, ITEMS) : 1;
+    call_free(gpu, &c);
+    done = items_call(gpu, &c, "integers", sizeof(integers_t), way);
+    wrong += done ? integers_judge(c.in, c.out, ITEMS) : 1;
+    call_free(gpu, &c);
+    return wrong;
+}
+
+static unsigned subgroups(const language_gpu_t *gpu, way_t way)
+{
+    uint32_t *words = gpu->alloc(ATOMIC_ITEMS * 4);
+    subgroup_t *out = gpu->alloc(ATOMIC_ITEMS * sizeof *out);
+    words_make(words);
+    call_t c = {"subgroups", {128, 1},         {ATOMIC_ITEMS / 128, 1},   words,
+                out,         ATOMIC_ITEMS * 4, ATOMIC_ITEMS * sizeof *out};
+    unsigned wrong = call(gpu, &c, way) ? subgroups_judge(words, out) : 1;
+    call_free(gpu, &c);
     return wrong;
 }
 
@@ -108,7 +138,8 @@ unsigned language_run(const language_gpu_t *gpu)
 {
     unsigned wrong = 0;
     for (way_t way = DIRECT; way <= WALK_READ; way++) {
-        unsigned here = numbers(gpu, way) + atomics(gpu, way) + transpose(gpu, way);
+        unsigned here =
+            numbers(gpu, way) + subgroups(gpu, way) + atomics(gpu, way) + transpose(gpu, way);
         if (here) printf("%u wrong, way %d\n", here, way);
         wrong += here;
     }
