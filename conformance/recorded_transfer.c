@@ -103,3 +103,42 @@ TEST(recorded_transfer, fill_then_copy, RUNS)
     memset(expected + 40, 0, 8);
     check_bytes(y, 0, expected, 64);
 }
+
+// What a slot holds changes in all ways there are: memory of the device and of the host, lengths,
+// alignments; in turns, and while executions before are in flight.
+TEST(recorded_transfer, slots_in_turns, RUNS)
+{
+    enum { ROUNDS = 24, KINDS = 6, SIZE = 40000 };
+    static const struct {
+        bool host;
+        uint64_t offset, length;
+    } kinds[KINDS] = {
+        {false, 0, SIZE}, {true, 0, SIZE}, {false, 4, 8},
+        {true, 3, 4096},  {false, 64, 0},  {true, 16, 16},
+    };
+    keel_buffer_t *filled[ROUNDS], *copied[ROUNDS], *updated[ROUNDS];
+    keel_op_t update = keel_op_update(NULL, 0, "hello", 5);
+    update.as.update.target = keel_slot(2, 1, 5);
+    keel_recording_t *recording = RECORD(
+        3, keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 0xd4c3b2a1, 4), update, keel_op_barrier(),
+        keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_slot(1, 0, KEEL_WHOLE)));
+    keel_point_t done = submit(keel_op_barrier());
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        uint64_t offset = kinds[i % KINDS].offset, length = kinds[i % KINDS].length;
+        filled[i] = kinds[i % KINDS].host ? new_host_buffer(SIZE + 16) : new_buffer(SIZE + 16);
+        copied[i] = i / KINDS % 2 ? new_host_buffer(SIZE + 16) : new_buffer(SIZE + 16);
+        updated[i] = i % 2 ? new_host_buffer(8) : new_buffer(8);
+        keel_ref_t table[] = {keel_span(filled[i], offset, length),
+                              keel_span(copied[i], i % 5, length), keel_whole(updated[i])};
+        done = submit_after(KEEL_AFTER(done), keel_op_execute(recording, keel_refs(table, 3)));
+    }
+    reach(done);
+    uint8_t *expected = scratch(SIZE);
+    for (int i = 0; i < SIZE; i++) expected[i] = (uint8_t)(0xd4c3b2a1 >> i % 4 * 8);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        row("round %u", i);
+        check_bytes(filled[i], kinds[i % KINDS].offset, expected, kinds[i % KINDS].length);
+        check_bytes(copied[i], i % 5, expected, kinds[i % KINDS].length);
+        check_bytes(updated[i], 1, "hello", 5);
+    }
+}

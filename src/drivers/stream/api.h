@@ -98,6 +98,7 @@ typedef enum stream_builtin_t {
     STREAM_COUNTS,    // stream_counts_args_t
     STREAM_GRID,      // stream_grid_args_t
     STREAM_BRANCH,    // stream_branch_args_t
+    STREAM_COPY,      // stream_copy_args_t
     STREAM_BUILTINS,
 } stream_builtin_t;
 
@@ -105,12 +106,20 @@ typedef struct stream_timestamp_args_t {
     uint64_t target; // gets the clock in ns
 } stream_timestamp_args_t;
 
-// Any number of groups of 256 share the work.
+// Any number of groups of 256 share the work. With a unit of 16 all is a multiple of that.
 typedef struct stream_fill_args_t {
-    uint64_t target, length; // bytes, any alignment
+    uint64_t target, length; // bytes
     uint32_t pattern;        // repeated to 4 bytes
     uint32_t threads;        // in all groups
+    uint32_t unit;           // bytes that one of them writes at a time: 1 or 16
+    uint32_t reserved;
 } stream_fill_args_t;
+
+// The same.
+typedef struct stream_copy_args_t {
+    uint64_t target, source, length;
+    uint32_t threads, unit;
+} stream_copy_args_t;
 
 // Looks whether a grid in memory is too large, and if so tells: `number` is written to `failed`,
 // the grid behind it, unless something stands there already.

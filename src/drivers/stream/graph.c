@@ -34,6 +34,7 @@ static void instance_destroy(graph_instance_t *instance)
     mem_free(instance->pieces);
     mem_free(instance->nodes);
     mem_free(instance->slots);
+    mem_free(instance->refusals);
     mem_free(instance->late);
     mem_free(instance->buffers);
     mem_free(instance);
@@ -102,9 +103,11 @@ static keel_status_t instance_note_refs(graph_instance_t *instance)
     late_t late = {0};
     late_collect(recording->commands, &late);
     instance->slots = mem_zalloc(recording->options.slots * sizeof *instance->slots);
+    instance->refusals = mem_zalloc(recording->commands->count);
     instance->late = mem_zalloc(late.count * sizeof *instance->late);
     instance->buffers = mem_zalloc(late.count * sizeof *instance->buffers);
-    if (!instance->slots || !instance->late || !instance->buffers) return status_no_memory();
+    if (!instance->slots || !instance->refusals || !instance->late || !instance->buffers)
+        return status_no_memory();
     late = (late_t){.buffers = instance->buffers};
     late_collect(recording->commands, &late);
     instance->late_count = late.count;
@@ -163,7 +166,7 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
         instance_destroy(instance);
         return status;
     }
-    instance->stale = own.anywhere;
+    instance->stale = instance->guessed = own.anywhere;
     if (!own.anywhere) instance_compare(instance, &own);
     *made = instance;
     return NULL;
@@ -232,31 +235,38 @@ static bool instance_compare(graph_instance_t *instance, const stream_context_t 
     return same;
 }
 
-typedef enum change_t {
-    CHANGE_DONE,
-    CHANGE_REFUSED, // the vendor cannot: make it anew
-} change_t;
+// Whether the vendor, or the device, stands in the way of changing a node.
+static keel_status_t node_change(graph_instance_t *instance, const graph_node_t *node,
+                                 const graph_work_t *work, bool *refused)
+{
+    // The device may be about to change a launch of an earlier run: not at the same time.
+    bool shared = node->role == GRAPH_COMMAND && graph_is_updatable(node->command);
+    *refused = work->kind != node->kind || shared;
+    if (*refused) return NULL;
+    keel_status_t status = graph_work_set(instance, node, work);
+    if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+    keel_status_release(status);
+    *refused = true;
+    return NULL;
+}
 
+// *refused: some could not be changed, and the graph is to be made anew.
 static keel_status_t nodes_change(graph_instance_t *instance, const stream_context_t *context,
-                                  change_t *change)
+                                  bool *refused)
 {
     graph_work_t work;
-    *change = CHANGE_DONE;
+    *refused = false;
     for (uint32_t i = 0; i < instance->node_count; i++) {
-        graph_node_t *node = &instance->nodes[i];
+        const graph_node_t *node = &instance->nodes[i];
         if (!node->changes) continue;
         instance->culprit = node->command;
         KEEL_TRY(graph_work_make(instance, context, node, &work));
-        keel_status_t status = NULL;
-        // The device may be about to change a launch of an earlier run: not at the same time.
-        bool shared = node->role == GRAPH_COMMAND && graph_is_updatable(node->command);
-        bool fits = work.kind == node->kind && !shared;
-        if (fits) status = graph_work_set(instance, node, &work);
-        if (fits && !status) continue;
-        if (keel_status_code(status) == KEEL_DEVICE_LOST) return status;
-        keel_status_release(status);
-        *change = CHANGE_REFUSED;
-        return NULL;
+        bool this_one;
+        KEEL_TRY(node_change(instance, node, &work, &this_one));
+        *refused |= this_one;
+        uint8_t *refusals = &instance->refusals[node->number - 1];
+        // What was only guessed says nothing about what is to come.
+        if (this_one && !instance->guessed && *refusals < GRAPH_STUBBORN) ++*refusals;
     }
     return NULL;
 }
@@ -265,13 +275,13 @@ static keel_status_t instance_adapt(graph_instance_t *instance, const stream_con
 {
     if (instance_compare(instance, context)) return NULL;
     instance->stale = true; // until all is well
-    change_t change;
-    KEEL_TRY(nodes_change(instance, context, &change));
-    if (change == CHANGE_REFUSED) {
+    bool refused;
+    KEEL_TRY(nodes_change(instance, context, &refused));
+    if (refused) {
         graph_unbuild(instance);
         KEEL_TRY(graph_build(instance, context));
     }
-    instance->stale = false;
+    instance->stale = instance->guessed = false;
     return NULL;
 }
 

@@ -5,7 +5,9 @@
 // a row for a very long recording, with a node for each command that works; commands between
 // barriers lie side by side. What a node works on may change from one execution to the next, by the
 // binding table or by late allocations: the nodes that it touches are changed then, and if the
-// vendor refuses that, the graphs are made anew.
+// vendor refuses that, the graphs are made anew. A copy or fill that is refused a second time, as
+// one between memory of the host and of the device in turns is, becomes a kernel, whose parameters
+// can always be changed.
 //
 // graph.c keeps instances and runs them, graph_build.c makes their graphs, graph_work.c knows what
 // each node does.
@@ -65,10 +67,12 @@ typedef struct graph_instance_t {
     graph_node_t *nodes;
     uint32_t node_count, node_capacity;
     stream_span_t *slots;    // [slots] what the nodes work on now
+    uint8_t *refusals;       // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
     uint64_t *late;          // [late_count] and where the late allocations were
     keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
     uint32_t late_count;
     bool stale;              // all nodes are to be changed
+    bool guessed;            // they work on what is not theirs
     bool fresh;              // has launches that the device changes, and is to be uploaded first
     uint64_t memory;         // of the device: report, anywhere, rounds of loops
     stream_block_t *updates; // the bytes of updates
@@ -83,6 +87,8 @@ enum {
     GRAPH_ANYWHERE = 256,
     GRAPH_MEMORY = GRAPH_ANYWHERE + STREAM_ANYWHERE,
 };
+
+enum { GRAPH_STUBBORN = 2 }; // refusals after which a kernel does it
 
 // graph.c
 bool stream_graph_is_needed(const keel_recording_t *recording); // a stream cannot do it
@@ -102,6 +108,7 @@ typedef struct graph_work_t {
     stream_fill_t fill;
     union {
         stream_fill_args_t fill;
+        stream_copy_args_t copy;
         stream_counts_args_t counts;
         stream_grid_args_t grid;
         stream_branch_args_t branch;

@@ -97,13 +97,19 @@ static keel_status_t dispatch_make(const stream_context_t *context, const keel_c
     return NULL;
 }
 
+static bool is_stubborn(const graph_instance_t *instance, const graph_node_t *node)
+{
+    return instance->refusals[node->number - 1] >= GRAPH_STUBBORN;
+}
+
 static keel_status_t fill_make(const graph_instance_t *instance, const stream_context_t *context,
-                               const keel_cmd_fill_t *c, graph_work_t *work)
+                               const graph_node_t *node, graph_work_t *work)
 {
     bool plain;
-    KEEL_TRY(stream_fill_make(context, c, &work->fill, &plain));
+    KEEL_TRY(stream_fill_make(context, (const keel_cmd_fill_t *)(const void *)node->command,
+                              &work->fill, &plain));
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
-    if (plain || !work->fill.count) return NULL;
+    if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
     stream_fill_launch(instance->device, &work->fill, &work->own.fill, &work->launch);
     work->kind = GRAPH_LAUNCH;
     return NULL;
@@ -116,7 +122,7 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
     stream_span_t span;
     switch ((keel_cmd_t)node->command->kind) {
     case KEEL_CMD_DISPATCH: return dispatch_make(context, c, work);
-    case KEEL_CMD_FILL: return fill_make(instance, context, c, work);
+    case KEEL_CMD_FILL: return fill_make(instance, context, node, work);
     case KEEL_CMD_COPY: KEEL_TRY(stream_copy_make(context, c, &work->copy)); break;
     case KEEL_CMD_UPDATE:
         KEEL_TRY(stream_ref_resolve(context, &((const keel_cmd_update_t *)c)->target, &span));
@@ -130,6 +136,9 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
     default: work->copy.size = 0; break;
     }
     work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
+    if (!is_stubborn(instance, node)) return NULL;
+    stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);
+    work->kind = GRAPH_LAUNCH;
     return NULL;
 }
 

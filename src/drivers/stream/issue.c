@@ -182,21 +182,46 @@ keel_status_t stream_fill_make(const stream_context_t *context, const keel_cmd_f
     return NULL;
 }
 
+// Launches so many groups as `length` bytes, in units of 16 if all `bits` allow that, need.
+static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
+                              stream_launch_t *launch)
+{
+    enum { GROUP = 256, UNITS = 16 }; // that each of its threads is to do
+    uint32_t unit = (length | bits) % 16 ? 1 : 16;
+    uint64_t share = (uint64_t)GROUP * UNITS * unit, groups = (length + share - 1) / share;
+    if (groups > device->limits.processors * 8u) groups = device->limits.processors * 8u;
+    launch->groups[0] = groups ? (uint32_t)groups : 1;
+    launch->group_size[0] = GROUP;
+    return unit;
+}
+
 void stream_fill_launch(const stream_device_t *device, const stream_fill_t *fill,
                         stream_fill_args_t *arguments, stream_launch_t *launch)
 {
-    enum { GROUP = 256 };
-    uint64_t groups = (fill->count + GROUP * 16 - 1) / (GROUP * 16);
-    if (groups > device->limits.processors * 8u) groups = device->limits.processors * 8u;
+    uint64_t length = fill->count * fill->size;
+    stream_builtin_launch(device, STREAM_FILL, arguments, sizeof *arguments, launch);
+    uint32_t unit = launch_spread(device, length, fill->target, launch);
     *arguments = (stream_fill_args_t){
         .target = fill->target,
-        .length = fill->count,
+        .length = length,
         .pattern = fill->pattern,
-        .threads = (uint32_t)groups * GROUP,
+        .threads = launch->groups[0] * launch->group_size[0],
+        .unit = unit,
     };
-    stream_builtin_launch(device, STREAM_FILL, arguments, sizeof *arguments, launch);
-    launch->groups[0] = (uint32_t)groups;
-    launch->group_size[0] = GROUP;
+}
+
+void stream_copy_launch(const stream_device_t *device, const stream_copy_t *copy,
+                        stream_copy_args_t *arguments, stream_launch_t *launch)
+{
+    stream_builtin_launch(device, STREAM_COPY, arguments, sizeof *arguments, launch);
+    uint32_t unit = launch_spread(device, copy->size, copy->target | copy->source, launch);
+    *arguments = (stream_copy_args_t){
+        .target = copy->target,
+        .source = copy->source,
+        .length = copy->size,
+        .threads = launch->groups[0] * launch->group_size[0],
+        .unit = unit,
+    };
 }
 
 keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_copy_t *c,

@@ -339,6 +339,8 @@ keel_status_t stream_fill_make(const stream_context_t *context, const keel_cmd_f
                                stream_fill_t *fill, bool *plain);
 void stream_fill_launch(const stream_device_t *device, const stream_fill_t *fill,
                         stream_fill_args_t *arguments, stream_launch_t *launch);
+void stream_copy_launch(const stream_device_t *device, const stream_copy_t *copy,
+                        stream_copy_args_t *arguments, stream_launch_t *launch);
 keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_copy_t *c,
                                stream_copy_t *copy);
 void stream_builtin_launch(const stream_device_t *device, stream_builtin_t builtin,

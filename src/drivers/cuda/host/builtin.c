@@ -58,8 +58,15 @@ typedef struct grid_t {
 typedef struct fill_t {
     unsigned char *target;
     uint64_t length;
-    uint32_t pattern, threads;
+    uint32_t pattern, threads, unit, reserved;
 } fill_t;
+
+typedef struct copy_t {
+    unsigned char *target;
+    const unsigned char *source;
+    uint64_t length;
+    uint32_t threads, unit;
+} copy_t;
 
 typedef struct branch_t {
     const uint32_t *value;
@@ -78,13 +85,27 @@ static int timestamp(const void *params, const block_t *block)
     return 0;
 }
 
+// What one block does: each of its threads takes units, `threads` of them apart.
+#define UNITS(f, block, at)                                                                        \
+    for (uint64_t item_ = 0; item_ < (block)->threads[0]; item_++)                                 \
+        for (uint64_t at =                                                                         \
+                 ((uint64_t)(block)->block[0] * (block)->threads[0] + item_) * (f)->unit;          \
+             at < (f)->length; at += (uint64_t)(f)->threads * (f)->unit)
+
 static int fill(const void *params, const block_t *block)
 {
     const fill_t *f = params;
-    uint64_t first = (uint64_t)block->block[0] * block->threads[0];
-    for (uint64_t item = first; item < first + block->threads[0]; item++)
-        for (uint64_t i = item; i < f->length; i += f->threads)
-            f->target[i] = (unsigned char)(f->pattern >> i % 4 * 8);
+    UNITS(f, block, at)
+    for (uint64_t i = at; i < at + f->unit; i++)
+        f->target[i] = (unsigned char)(f->pattern >> i % 4 * 8);
+    return 0;
+}
+
+static int copy(const void *params, const block_t *block)
+{
+    const copy_t *c = params;
+    UNITS(c, block, at)
+    for (uint64_t i = at; i < at + c->unit; i++) c->target[i] = c->source[i];
     return 0;
 }
 
@@ -138,26 +159,26 @@ static int branch(const void *params, const block_t *block)
 }
 
 static const param_t sizes[] = {
-    {0, 8}, {0, sizeof(fill_t)}, {0, sizeof(counts_t)}, {0, sizeof(grid_t)}, {0, sizeof(branch_t)}};
+    {0, 8},
+    {0, sizeof(fill_t)},
+    {0, sizeof(counts_t)},
+    {0, sizeof(grid_t)},
+    {0, sizeof(branch_t)},
+    {0, sizeof(copy_t)},
+};
 
-#define ENTRY(name_, kernel_, i)                                                                   \
+#define ENTRY(name_, kernel_, type, i)                                                             \
     {.name = name_,                                                                                \
      .kernel = kernel_,                                                                            \
      .registers = 16,                                                                              \
-     .param_size = sizes_of(i),                                                                    \
+     .param_size = sizeof(type),                                                                   \
      .param_count = 1,                                                                             \
      .params = &sizes[i]}
-#define sizes_of(i)                                                                                \
-    ((i) == 0   ? 8                                                                                \
-     : (i) == 1 ? sizeof(fill_t)                                                                   \
-     : (i) == 2 ? sizeof(counts_t)                                                                 \
-     : (i) == 3 ? sizeof(grid_t)                                                                   \
-                : sizeof(branch_t))
 
 static const entry_t entries[] = {
-    ENTRY("keel_timestamp", timestamp, 0), ENTRY("keel_fill", fill, 1),
-    ENTRY("keel_counts", counts, 2),       ENTRY("keel_grid", grid, 3),
-    ENTRY("keel_branch", branch, 4),
+    ENTRY("keel_timestamp", timestamp, uint64_t, 0), ENTRY("keel_fill", fill, fill_t, 1),
+    ENTRY("keel_counts", counts, counts_t, 2),       ENTRY("keel_grid", grid, grid_t, 3),
+    ENTRY("keel_branch", branch, branch_t, 4),       ENTRY("keel_copy", copy, copy_t, 5),
 };
 
 EXPORT extern const image_t cuda_host_image;
