@@ -49,10 +49,11 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
     lock_enter(&device->lock);
     for (stream_queue_t *q = device->queues; q && length < sizeof text; q = q->next) {
         lock_enter(&q->lock);
-        if (q->flight)
+        uint64_t id = q->flight ? q->flight->runs->base.id : atomic_load(&q->at);
+        if (id)
             length += (size_t)snprintf(text + length, sizeof text - length, "%squeue '%s': %llu",
                                        length ? ", " : "", q->base.name ? q->base.name : "",
-                                       (unsigned long long)q->flight->runs->base.id);
+                                       (unsigned long long)id);
         lock_leave(&q->lock);
     }
     lock_leave(&device->lock);

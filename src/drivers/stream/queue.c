@@ -176,7 +176,10 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
     q->most = patient ? UINT64_MAX : device->limits.max_pending;
     for (uint32_t i = 0; !enough && (run || (run = queue_pop(q))); i++, run = NULL) {
         enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
+        // relaxed: for messages only.
+        atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
         if (enough || !stream_run_go(run)) queue_put_back(q, run);
+        atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
     if (vendor) stream_leave(&entered);
     return !enough;

@@ -141,6 +141,7 @@ struct stream_queue_t {
     uint64_t recorded;                     // events so far
     _Atomic uint64_t over;                 // those known to have come
     _Atomic uint64_t launches;             // so far; written by the issuer
+    _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
     uint64_t most;           // launches under way at most; the issuer's
     bool unmarked;           // there is work behind the last event; the issuer's
