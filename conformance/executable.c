@@ -208,7 +208,7 @@ TEST(executable, load_bad_arguments, RUNS)
 TEST(executable, entries, RUNS)
 {
     size_t count = keel_executable_count(kernels());
-    CHECK_EQ(count, 19);
+    CHECK_EQ(count, 21);
     for (uint32_t i = 0; i < count; i++) {
         keel_entry_info_t info;
         keel_entry_t entry;

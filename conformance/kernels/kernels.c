@@ -142,6 +142,36 @@ KEEL_KERNEL(slow, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word), KEEL_CONSTANTS(uint
     }
 }
 
+typedef struct await_t {
+    uint32_t mine, theirs, us;
+} await_t;
+
+// Sets one word and waits until another is set, but not for longer than so many microseconds; then
+// writes whether it was into the word behind its own.
+KEEL_KERNEL(await, KEEL_GROUP(1), KEEL_INOUT(uint32_t, words), KEEL_CONSTANTS(await_t, k))
+{
+    KEEL_ONCE {
+        uint64_t end = now_ns() + k.us * UINT64_C(1000);
+        uint32_t met = 0;
+        keel_atomic_exchange(words + k.mine, 1u);
+        while (!met && now_ns() < end) met = keel_atomic_add(words + k.theirs, 0u);
+        words[k.mine + 1] = met != 0;
+    }
+}
+
+// Writes where nothing is.
+typedef struct wild_t {
+    uint64_t address;
+} wild_t;
+
+KEEL_KERNEL(wild, KEEL_GROUP(1), KEEL_OUT(uint32_t, word), KEEL_CONSTANTS(wild_t, k))
+{
+    KEEL_ONCE {
+        word[0] = 1;
+        *(volatile uint32_t *)(uintptr_t)k.address = 1;
+    }
+}
+
 enum { LOCAL_BYTES = 1024 };
 
 // Fills all of its local memory with something of its own, looks whether it stays, and writes the

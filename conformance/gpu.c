@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is expected of a GPU beyond results: that queues really run beside each other, that urgent
+// work overtakes, that memory really goes back, and what its loss looks like.
+#include "suite/suite.h"
+
+#define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
+
+enum { LONG_US = 3000000 }; // what waits that long has waited in vain
+
+static keel_queue_t *new_queue_of(keel_queue_family_t family, int32_t priority, const char *name)
+{
+    keel_queue_options_t options = {.family = family, .priority = priority, .name = name};
+    keel_queue_t *queue = NULL;
+    TRY(keel_queue_create(the_device(), &options, &queue));
+    OWN(queue);
+    return queue;
+}
+
+static keel_point_t run_on(keel_queue_t *queue, keel_op_t op)
+{
+    keel_point_t done;
+    TRY(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
+    return done;
+}
+
+static keel_op_t op_await(keel_buffer_t *words, uint32_t mine, uint32_t theirs)
+{
+    uint32_t k[] = {mine, theirs, LONG_US};
+    return op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+}
+
+// Two kernels, each of which waits for the other in memory: one after the other they would wait in
+// vain.
+TEST(gpu, queues_overlap, GPU)
+{
+    keel_buffer_t *words = new_buffer(16);
+    keel_queue_t *first = new_queue(0), *second = new_queue(0);
+    keel_point_t done[] = {run_on(first, op_await(words, 0, 2)),
+                           run_on(second, op_await(words, 2, 0))};
+    TRY(keel_wait(done, 2, KEEL_ALL, patience()));
+    CHECK_EQ(buffer_u32(words, 1), 1);
+    CHECK_EQ(buffer_u32(words, 3), 1);
+}
+
+// A copy on a transfer queue reaches a kernel that is running.
+TEST(gpu, copies_overlap_kernels, GPU)
+{
+    keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
+    keel_queue_t *compute = new_queue(0);
+    keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
+    TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
+    keel_point_t done[] = {run_on(compute, op_await(words, 0, 2)),
+                           run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4)))};
+    TRY(keel_wait(done, 2, KEEL_ALL, patience()));
+    CHECK_EQ(buffer_u32(words, 1), 1);
+}
+
+// A grid that takes the device several times over has begun; a small urgent one that comes later is
+// not made to wait until the last of its groups has found a place.
+TEST(gpu, urgent_work_overtakes, GPU, .alone = true, .heavy = true)
+{
+    enum { AT_ONCE = 32, TIMES = 40 }; // groups that fit a multiprocessor
+    uint32_t us = 300, groups = the_caps()->workers * AT_ONCE * TIMES;
+    keel_buffer_t *slow = new_buffer(4), *fast = new_buffer(4), *seen = new_host_buffer(4);
+    keel_queue_t *patient = new_queue(the_caps()->min_priority);
+    keel_queue_t *urgent = new_queue(the_caps()->max_priority);
+    keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
+    keel_op_t look = keel_op_copy(keel_whole(slow), keel_whole(seen));
+    keel_op_t overtake[] = {op_kernel("tally", 1, NULL, 0, KEEL_BIND(fast)), keel_op_barrier(),
+                            look};
+    keel_point_t last = run_on(patient, op_kernel("slow", groups, &us, 4, KEEL_BIND(slow)));
+    keel_point_t first;
+    do {
+        reach(run_on(transfer, look));
+    } while (!buffer_u32(seen, 0) && !ended(last));
+    TRY(keel_queue_submit(urgent, KEEL_NO_WAITS, overtake, COUNT(overtake), KEEL_NO_SIGNALS,
+                          &first));
+    reach(first);
+    CHECK(!ended(last));
+    CHECK_LE(buffer_u32(seen, 0), groups / 2);
+    CHECK_EQ(buffer_u32(fast, 0), 1);
+    reach(last);
+    CHECK_EQ(buffer_u32(slow, 0), groups);
+}
+
+// Memory that host and device touch without any copy.
+TEST(gpu, managed_memory, GPU)
+{
+    uint32_t memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE, i = 0;
+    while (i < COUNT(the_caps()->memory_types) && (the_caps()->memory_types[i] & memory) != memory)
+        i++;
+    if (i == COUNT(the_caps()->memory_types)) return;
+    keel_buffer_options_t options = {.size = 1 << 20, .memory = memory};
+    keel_buffer_t *x = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &x));
+    OWN(x);
+    uint32_t *words, k[] = {3, 1}, wrong = 0;
+    TRY(keel_buffer_map(x, 0, KEEL_WHOLE, KEEL_ACCESS_ALL, (void **)&words));
+    for (uint32_t w = 0; w < 1 << 18; w++) words[w] = w;
+    keel_buffer_unmap(x);
+    reach(submit(op_kernel("scale", (1 << 18) / 16, k, sizeof k, KEEL_BIND(x))));
+    TRY(keel_buffer_map(x, 0, KEEL_WHOLE, KEEL_ACCESS_ALL, (void **)&words));
+    for (uint32_t w = 0; w < 1 << 18; w++) wrong += words[w] != w * 3 + 1;
+    keel_buffer_unmap(x);
+    CHECK_EQ(wrong, 0);
+}
+
+static uint64_t memory_left(void)
+{
+    keel_memory_stats_t stats;
+    TRY(keel_device_memory(the_device(), &stats));
+    return stats.budget;
+}
+
+// What a pool is done with is the whole machine's again, not only in its own books.
+TEST(gpu, trim_gives_memory_back, GPU, .alone = true)
+{
+    uint64_t size = the_caps()->max_buffer_size / 16;
+    keel_pool_t *pool = new_pool(2 * size, 0);
+    keel_buffer_t *x = new_reserved(pool, size);
+    uint64_t before = memory_left();
+    reach(submit(keel_op_alloca(x)));
+    reach(submit(keel_op_dealloca(x)));
+    CHECK_LE(memory_left(), before - size / 2);
+    TRY(keel_pool_trim(pool, 0));
+    uint64_t after = memory_left(); // a lost device tells nothing
+    if (!starved()) CHECK_GE(after, before - size / 2);
+}
+
+#define FAILS_LOST(cause, call) FAILS_SAYING(KEEL_DEVICE_LOST, cause, call)
+
+static keel_op_t op_wild(keel_device_t *device, keel_buffer_t *word)
+{
+    static const uint64_t nowhere = 64;
+    keel_op_t op = op_kernel("wild", 1, &nowhere, sizeof nowhere, KEEL_BIND(word));
+    op.as.dispatch.entry = kernel_on(device, "wild");
+    return op;
+}
+
+TEST(gpu, loss_names_its_cause, GPU)
+{
+    keel_buffer_t *word = new_buffer(4), *other = NULL;
+    keel_queue_t *a = new_queue_of(KEEL_QUEUE_COMPUTE, 0, "first"), *queue = NULL;
+    keel_queue_t *b = new_queue_of(KEEL_QUEUE_COMPUTE, 0, "second");
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_op_t fill = keel_op_fill(keel_whole(word), 0, 1);
+    keel_point_t late;
+    TRY(keel_queue_run(b, KEEL_AFTER(keel_point(gate, 1)), fill, &late));
+    keel_point_t done = run_on(a, op_wild(the_device(), word));
+    keel_point_t behind = submit_after(KEEL_AFTER(done), fill);
+    // The error, the call that told, and where each queue was.
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST(" returned ", keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first': 1", keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first': 1", keel_wait(&behind, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first': 1", keel_queue_create(the_device(), NULL, &queue));
+    keel_buffer_options_t options = {.size = 64};
+    FAILS_LOST("queue 'first': 1", keel_buffer_create(the_device(), &options, &other));
+    TRY(keel_semaphore_signal(gate, 1));
+    FAILS_LOST("queue 'first': 1", keel_wait(&late, 1, KEEL_ALL, patience()));
+    TRY(keel_device_wait_idle(the_device(), patience()));
+}
+
+TEST(gpu, serial_names_the_operation, GPU)
+{
+    keel_device_t *device = open_device(with_option("serial=1"));
+    keel_buffer_t *word = new_buffer_on(device, 4);
+    keel_op_t fill = keel_op_fill(keel_whole(word), 0, 1);
+    keel_op_t ops[] = {fill, keel_op_barrier(), op_wild(device, word), keel_op_barrier(), fill};
+    keel_point_t done;
+    TRY(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, COUNT(ops),
+                          KEEL_NO_SIGNALS, &done));
+    FAILS_LOST("command 2 (dispatch 'wild')", keel_wait(&done, 1, KEEL_ALL, patience()));
+}
