@@ -161,6 +161,23 @@ TEST(gpu, loss_names_its_cause, GPU)
     TRY(keel_device_wait_idle(the_device(), patience()));
 }
 
+// What waits for memory of a lost device waits for nothing.
+TEST(gpu, loss_ends_waits_for_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA,
+     .driver = "cuda")
+{
+    keel_pool_t *pool = new_pool(1024, 1024);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *word = new_buffer(4), *first = new_reserved(pool, 1024);
+    keel_buffer_t *second = new_reserved(pool, 1024);
+    reach(submit(keel_op_alloca(first)));
+    keel_point_t late = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(first));
+    keel_point_t waiting = submit(keel_op_alloca(second));
+    reach_failure(run_on(new_queue(0), op_wild(the_device(), word)), KEEL_DEVICE_LOST);
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&waiting, 1, KEEL_ALL, patience()));
+    TRY(keel_semaphore_signal(gate, 1));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, patience()));
+}
+
 TEST(gpu, serial_names_the_operation, GPU)
 {
     keel_device_t *device = open_device(with_option("serial=1"));

@@ -30,6 +30,7 @@ typedef struct kit_pool_t {
     void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
     void *driver;
     keel_pool_request_t *requests; // allocas that wait, oldest first
+    keel_status_t broken;          // owned: why nobody needs to wait any more
 } kit_pool_t;
 
 enum {
@@ -95,6 +96,7 @@ static void slabs_destroy(slab_t *slabs)
 void pool_destroy(keel_pool_t *pool)
 {
     slabs_destroy(kit_pool(pool)->slabs);
+    keel_status_release(kit_pool(pool)->broken);
     mem_free(pool);
 }
 
@@ -247,6 +249,7 @@ static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status
 
 static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
 {
+    if (pool->broken) return keel_status_retain(pool->broken);
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
                       "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and no "
                       "dealloca is on its way",
@@ -257,7 +260,7 @@ static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t 
 // Whether memory may come back, or is just being got from the system by another thread.
 static bool pool_may_get_more(const kit_pool_t *pool)
 {
-    return pool->deallocas || pool->making;
+    return !pool->broken && (pool->deallocas || pool->making);
 }
 
 // Under the lock: serves what can be served now, and fails what never will be; returns both. Not in
@@ -282,14 +285,30 @@ static keel_pool_request_t *pool_retry(kit_pool_t *pool)
     return ended;
 }
 
-// Without the lock.
-static void requests_tell(keel_pool_request_t *ended)
+void pool_tell(keel_pool_request_t *ended)
 {
     while (ended) {
         keel_pool_request_t *request = ended;
         ended = request->next;
         request->done(request, request->status);
     }
+}
+
+keel_pool_request_t *pool_break(keel_pool_t *base, keel_status_t cause, keel_pool_request_t *ended)
+{
+    kit_pool_t *pool = kit_pool(base);
+    lock_enter(&pool->lock);
+    if (!pool->broken) pool->broken = keel_status_retain(cause);
+    while (pool->requests) {
+        keel_pool_request_t *request = pool->requests;
+        pool->requests = request->next;
+        request->status = keel_status_retain(cause);
+        request->next = ended;
+        ended = request;
+        pool->waiting--;
+    }
+    lock_leave(&pool->lock);
+    return ended;
 }
 
 // Under the lock: at the end of the list.
@@ -331,7 +350,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
         *status = pool_exhausted(pool, buffer);
     }
     lock_leave(&pool->lock);
-    requests_tell(ended);
+    pool_tell(ended);
     return result;
 }
 
@@ -404,7 +423,7 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
     slab_t *excess = pool_excess(pool);
     lock_leave(&pool->lock);
     slabs_destroy(excess);
-    requests_tell(told);
+    pool_tell(told);
     return has;
 }
 
@@ -455,7 +474,7 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
     lock_leave(&pool->lock);
     slabs_destroy(excess);
     *piece = (keel_pool_piece_t){0};
-    requests_tell(told);
+    pool_tell(told);
 }
 
 void pool_alloca_undo(keel_buffer_t *buffer)
@@ -477,7 +496,7 @@ bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
     else if (pool->requests)
         told = pool_retry(pool);
     lock_leave(&pool->lock);
-    requests_tell(told);
+    pool_tell(told);
     return waits;
 }
 

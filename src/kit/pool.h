@@ -15,11 +15,16 @@ keel_status_t pool_trim(keel_pool_t *pool, uint64_t keep);
 
 // A pool that keeps the books only: limits, waiting and statistics. The driver gives a buffer its
 // memory once pool_alloca has granted it, `capacity` bytes, and sets `resident`; it takes it back
-// before pool_dealloca. `reclaim` (no lock held) is for buffers that go away without one. The
-// driver frees the pool by pool_destroy.
+// before pool_dealloca. `reclaim` (no lock held) is for buffers that go away without one; if it is
+// NULL, the pool is one of slabs after all. The driver frees the pool by pool_destroy.
 keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *driver,
                                 keel_pool_t **pool);
 void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
+
+// The device is lost: from now on nobody waits for memory of the pool. Those that do are put in
+// front of the list `ended`, which is returned; pool_tell, with no lock held, tells them the cause.
+keel_pool_request_t *pool_break(keel_pool_t *pool, keel_status_t cause, keel_pool_request_t *ended);
+void pool_tell(keel_pool_request_t *ended);
 
 typedef enum pool_result_t {
     POOL_DONE,    // the buffer has memory, or *status says why not

@@ -77,6 +77,7 @@ void stream_device_lose(stream_device_t *device, keel_status_t cause)
     }
     log_say(KEEL_LOG_ERROR, "%s", keel_status_message(cause));
     stream_queues_drop(device);
+    stream_pools_break(device);
 }
 
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)

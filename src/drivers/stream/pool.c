@@ -14,8 +14,9 @@ enum { NATURAL = 256 };
 // In the books as the driver's.
 typedef struct stream_pool_t {
     struct stream_pool_t *next, *previous; // of the device
+    keel_pool_t *base;                     // whose it is
     stream_device_t *device;               // borrowed: the pool keeps it
-    stream_pool_h handle;                  // owned
+    stream_pool_h handle;                  // owned; NULL: the kit's slabs
     uint64_t threshold;                    // bytes; beyond that memory goes back
 } stream_pool_t;
 
@@ -43,32 +44,33 @@ static void memory_reclaim(keel_buffer_t *buffer)
     keel_status_release(stream_device_note(pool->device, status));
 }
 
-static keel_status_t books_create(stream_device_t *device, uint64_t threshold, keel_pool_t **pool)
+static keel_status_t vendor_create(stream_device_t *device, stream_pool_t *own, keel_pool_t **pool)
 {
-    stream_pool_t *own = mem_zalloc(sizeof *own);
-    if (!own) return status_no_memory();
-    own->device = device;
-    own->threshold = threshold ? threshold : UINT64_MAX;
     stream_entered_t entered;
-    keel_status_t status = NULL;
-    if (!stream_enter(device, &entered)) {
-        status = stream_device_lost(device);
-    } else {
-        status = device->api->pool_create(device->vendor, own->threshold, &own->handle);
-        if (!status) status = pool_create_books(memory_reclaim, own, pool);
-        if (status && own->handle) device->api->pool_destroy(device->vendor, own->handle);
-        stream_leave(&entered);
-    }
-    if (status) {
-        mem_free(own);
-        return stream_device_note(device, status);
-    }
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = device->api->pool_create(device->vendor, own->threshold, &own->handle);
+    if (!status) status = pool_create_books(memory_reclaim, own, pool);
+    if (status && own->handle) device->api->pool_destroy(device->vendor, own->handle);
+    stream_leave(&entered);
+    return stream_device_note(device, status);
+}
+
+static void pool_link(stream_device_t *device, stream_pool_t *own)
+{
     lock_enter(&device->lock);
     own->next = device->pools;
     if (own->next) own->next->previous = own;
     device->pools = own;
     lock_leave(&device->lock);
-    return NULL;
+    if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
+}
+
+static void pool_unlink(stream_device_t *device, stream_pool_t *own)
+{
+    lock_enter(&device->lock);
+    *(own->previous ? &own->previous->next : &device->pools) = own->next;
+    if (own->next) own->next->previous = own->previous;
+    lock_leave(&device->lock);
 }
 
 keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t *options,
@@ -77,29 +79,52 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
     stream_device_t *device = stream_device(base);
     bool vendor = device->limits.has_pools && !device->options.alloc_sync &&
                   !(options->memory & KEEL_MEMORY_HOST_VISIBLE);
-    return vendor ? books_create(device, options->threshold, pool)
-                  : pool_create(base, options, pool);
+    stream_pool_t *own = mem_zalloc(sizeof *own);
+    if (!own) return status_no_memory();
+    own->device = device;
+    own->threshold = options->threshold ? options->threshold : UINT64_MAX;
+    keel_status_t status =
+        vendor ? vendor_create(device, own, pool) : pool_create_books(NULL, own, pool);
+    if (status) {
+        mem_free(own);
+        return status;
+    }
+    own->base = *pool;
+    pool_link(device, own);
+    return NULL;
 }
 
 void stream_pool_destroy(keel_pool_t *pool)
 {
     stream_pool_t *own = pool_driver(pool);
-    if (own) {
-        stream_device_t *device = own->device;
-        if (stream_device_is_ours(device)) {
-            lock_enter(&device->lock);
-            *(own->previous ? &own->previous->next : &device->pools) = own->next;
-            if (own->next) own->next->previous = own->previous;
-            lock_leave(&device->lock);
-        }
-        stream_entered_t entered;
-        if (stream_enter(device, &entered)) {
-            device->api->pool_destroy(device->vendor, own->handle);
-            stream_leave(&entered);
-        }
-        mem_free(own);
+    stream_device_t *device = own->device;
+    stream_entered_t entered;
+    if (stream_device_is_ours(device)) pool_unlink(device, own);
+    if (own->handle && stream_enter(device, &entered)) {
+        device->api->pool_destroy(device->vendor, own->handle);
+        stream_leave(&entered);
     }
+    mem_free(own);
     pool_destroy(pool);
+}
+
+void stream_pools_break(stream_device_t *device)
+{
+    keel_status_t cause = stream_device_lost(device);
+    keel_pool_request_t *ended = NULL;
+    lock_enter(&device->lock);
+    for (stream_pool_t *pool = device->pools; pool; pool = pool->next)
+        ended = pool_break(pool->base, cause, ended);
+    lock_leave(&device->lock);
+    keel_status_release(cause);
+    pool_tell(ended);
+}
+
+// The vendor's pool behind one; NULL: it has none.
+static stream_pool_t *vendor_pool(const keel_pool_t *pool)
+{
+    stream_pool_t *own = pool_driver(pool);
+    return own->handle ? own : NULL;
 }
 
 static uint64_t pool_reserved(const stream_pool_t *pool)
@@ -116,14 +141,14 @@ uint64_t stream_pools_reserved(stream_device_t *device)
     uint64_t bytes = 0;
     lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
     for (stream_pool_t *pool = device->pools; pool; pool = pool->next)
-        bytes += device->api->pool_reserved(device->vendor, pool->handle);
+        if (pool->handle) bytes += device->api->pool_reserved(device->vendor, pool->handle);
     lock_leave(&device->lock);
     return bytes;
 }
 
 void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
 {
-    const stream_pool_t *own = pool_driver(pool);
+    const stream_pool_t *own = vendor_pool(pool);
     pool_stats(pool, stats);
     if (!own) return;
     stats->reserved = pool_reserved(own);
@@ -142,7 +167,7 @@ static keel_status_t pool_trim_vendor(stream_pool_t *pool, uint64_t keep)
 
 keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
 {
-    stream_pool_t *own = pool_driver(pool);
+    stream_pool_t *own = vendor_pool(pool);
     if (!own) return pool_trim(pool, keep);
     keel_pool_stats_t stats;
     pool_stats(pool, &stats);
@@ -167,7 +192,7 @@ static keel_status_t pools_trim(stream_device_t *device, bool all)
     keel_status_t status = NULL;
     lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
     for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
-        if (all || pool->threshold != UINT64_MAX)
+        if (pool->handle && (all || pool->threshold != UINT64_MAX))
             status = api->pool_trim(device->vendor, pool->handle, all ? 0 : pool->threshold);
     lock_leave(&device->lock);
     return status;
@@ -183,7 +208,7 @@ static bool pools_exceed(stream_device_t *device)
     bool exceed = false;
     lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
     for (stream_pool_t *pool = device->pools; pool && !exceed; pool = pool->next)
-        exceed = pool->threshold != UINT64_MAX &&
+        exceed = pool->handle && pool->threshold != UINT64_MAX &&
                  device->api->pool_reserved(device->vendor, pool->handle) > pool->threshold;
     lock_leave(&device->lock);
     return exceed;
@@ -300,7 +325,7 @@ static keel_status_t alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, uint6
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
-    stream_pool_t *pool = pool_driver(c->buffer->pool);
+    stream_pool_t *pool = vendor_pool(c->buffer->pool);
     keel_status_t status = NULL;
     if (!c->settled) {
         c->request.done = alloca_granted;
@@ -328,7 +353,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
 
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 {
-    stream_pool_t *pool = pool_driver(c->buffer->pool);
+    stream_pool_t *pool = vendor_pool(c->buffer->pool);
     c->settled = true;
     if (!pool) {
         run->deallocates = true;

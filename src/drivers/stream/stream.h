@@ -405,6 +405,7 @@ void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
 keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep);
 void stream_pools_relieve(stream_device_t *device);      // has what is beyond thresholds given back
 uint64_t stream_pools_reserved(stream_device_t *device); // by all; entered
+void stream_pools_break(stream_device_t *device);        // it is lost: nobody waits for memory
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
