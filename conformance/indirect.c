@@ -218,6 +218,20 @@ TEST(indirect, foreign_too_many_groups, FOREIGN)
     CHECK_EQ(buffer_u32(word, 0), 0);
 }
 
+// What is below the device's limit in all may be beyond that of a launch in one dimension.
+TEST(indirect, foreign_limits_per_dimension, FOREIGN, .driver = "cuda")
+{
+    static const uint32_t rows[][3] = {{3000000000u, 1, 1}, {1, 65536, 1}, {1, 1, 65536}};
+    keel_buffer_t *word = new_buffer(4);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("%u x %u x %u", rows[i][0], rows[i][1], rows[i][2]);
+        keel_buffer_t *counts = new_buffer_of(rows[i], 12);
+        keel_op_t op = foreign_tally(keel_whole(word), KEEL_COUNTS_STATIC, keel_whole(counts));
+        reach_failure_saying(submit(op), KEEL_OUT_OF_RANGE, "raw_tally");
+    }
+    CHECK_EQ(buffer_u32(word, 0), 0);
+}
+
 // Other counts and another target for each execution, while those before are in flight.
 TEST(indirect, foreign_counts_in_slots, FOREIGN)
 {

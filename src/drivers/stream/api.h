@@ -128,8 +128,7 @@ typedef struct stream_counts_args_t {
     uint64_t failed; // 4 u32
     uint64_t most;   // groups in all
     uint32_t number;
-    uint32_t most_y, most_z; // in these dimensions
-    uint32_t reserved;
+    uint32_t most_x, most_y, most_z; // in each dimension
 } stream_counts_args_t;
 
 // The same, and gives a launch of the graph that grid. One that is too large, or has a zero in it,

@@ -157,6 +157,7 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     *arguments = (stream_counts_args_t){
         .counts = counts.address,
         .most = context->device->base.caps.max_groups,
+        .most_x = walks ? UINT32_MAX : limits->max_groups[0],
         .most_y = walks ? UINT32_MAX : limits->max_groups[1],
         .most_z = walks ? UINT32_MAX : limits->max_groups[2],
     };

@@ -47,7 +47,7 @@ typedef struct counts_t {
     const uint32_t *counts;
     uint32_t *failed;
     uint64_t most;
-    uint32_t number, most_y, most_z, reserved;
+    uint32_t number, most_x, most_y, most_z;
 } counts_t;
 
 typedef struct grid_t {
@@ -115,7 +115,7 @@ static int counts_look(const counts_t *c)
     uint32_t x = c->counts[0], y = c->counts[1], z = c->counts[2];
     uint64_t plane = (uint64_t)x * y;
     if (!plane || !z) return 0;
-    if (plane <= c->most / z && y <= c->most_y && z <= c->most_z) return 1;
+    if (plane <= c->most / z && x <= c->most_x && y <= c->most_y && z <= c->most_z) return 1;
     if (!__sync_bool_compare_and_swap(c->failed, 0, c->number)) return 0;
     c->failed[1] = x;
     c->failed[2] = y;
