@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 #include "executable/unpack.h"
+#include "executable/variables.h"
 #include "fuzz/fuzz.h"
 
 enum { UNPACKED_MOST = 1 << 20, DEPTH_MOST = 3 };
@@ -12,6 +13,7 @@ static void image_look(const void *data, size_t size, int depth)
     keel_status_t status = image_read(data, size, &info);
     keel_status_release(status);
     if (!status) fuzz_look(&info);
+    image_has_variables(data, size);
     for (uint32_t i = 0; !status && i < info.member_count && i < 16 && depth < DEPTH_MOST; i++) {
         const image_member_t *member = &info.members[i];
         const uint8_t *first = member->data, *start = data;

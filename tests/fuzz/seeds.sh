@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# seeds.sh: makes the seeds of the corpora, corpus/*/seed-*, anew with clang's, LLVM's and Khronos's
-# tools. They are kept so that nobody needs these to replay or to fuzz.
+# seeds.sh KEEL: makes the seeds of the corpora, corpus/*/seed-*, anew with clang's, LLVM's,
+# Khronos's and FlatBuffers' tools and with `keel cc`. They are kept so that nobody needs these to
+# replay or to fuzz.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+keel=$(realpath "${1:-$here/../../build/keel}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -131,3 +133,47 @@ corpus image offload o.bin
 corpus image spirv k.spv
 corpus image ptx s.ptx
 corpus image hsaco gfx900.hsaco
+
+cat >c.c <<'END'
+#include <keel/kernel.h>
+KEEL_KERNEL(scale, KEEL_GROUP(64, 2), KEEL_IN(float, x), KEEL_OUT(float, y),
+            KEEL_CONSTANTS(float, a), KEEL_LOCAL(float, tile, 64))
+{
+    KEEL_ITEMS { tile[keel_local_id(0)] = x[keel_global_id(0)] * a; }
+    KEEL_BARRIER();
+    KEEL_ITEMS { y[keel_global_id(0)] = tile[63 - keel_local_id(0)]; }
+}
+END
+for compress in '' --compress; do
+    "$keel" cc c.c -o c.keel --target=nvptx:sm_70,gfx900 -Os $compress -I"$here/../../include"
+    corpus container "cc$compress" c.keel
+done
+# As another tool would write it.
+cat >contents.json <<'END'
+{"producer": "flatc", "images": [
+  {"target": "gfx90a", "kind": "hsaco", "offset": 4096, "stored": 5, "size": 5,
+   "hash": {"bytes": [HASH]},
+   "entries": [{"name": "gr\u00f6\u00dfe", "group_size": {"x": 1, "y": 1, "z": 1}, "arguments": 40},
+               {"name": "b", "group_size": {"x": 8, "y": 2, "z": 1}, "abi": "direct",
+                "bindings": [{"name": "x", "access": "read"}, {"access": "read write"}]}]},
+  {"target": "x86_64-linux:v3", "kind": "host", "compression": "zstd", "offset": 4160,
+   "stored": 14, "size": 15, "hash": {"bytes": [HASH]}}]}
+END
+python3 - <<'END'
+import hashlib
+hash = hashlib.blake2b(b"image", digest_size=32).digest()
+text = open("contents.json").read().replace("[HASH]", str(list(hash)))
+open("contents.json", "w").write(text)
+END
+flatc --binary "$here/../../src/executable/container.fbs" contents.json
+python3 - <<'END'
+import hashlib, struct
+contents = open("contents.bin", "rb").read()
+hash = hashlib.blake2b(contents, digest_size=32).digest()
+size = 4160 + 14
+prefix = b"KEEL\r\n\x1a\n" + struct.pack("<IIQQ", 1, len(contents), size, 0) + hash
+images = b"image".ljust(64, b"\0") + bytes.fromhex("28b52ffd200f") + b"zzzzzzzz"
+open("flatc.keel", "wb").write((prefix + contents).ljust(4096, b"\0") + images)
+END
+corpus container flatc flatc.keel
+corpus image container c.keel
