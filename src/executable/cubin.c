@@ -14,7 +14,8 @@
 enum {
     SYMBOL_IS_ENTRY = 0x10, // in st_other
     ABI_OF_CUDA_13 = 8,
-    RESERVED_SHARED = 1024, // bytes that the system keeps for itself, from sm_90 on
+    RESERVED_SHARED = 1024, // bytes of each group that the system keeps for itself ...
+    RESERVES_FROM = 90,     // ... from this architecture on
 };
 
 enum {
@@ -48,7 +49,8 @@ typedef struct cubin_reader_t {
     elf_section_t symbols;
     image_info_t *info;
     uint32_t *entry_of; // by section of code: the entry's index + 1, or 0
-    bool reserves;      // workgroup memory of entries includes RESERVED_SHARED
+    bool newer;         // of CUDA 13 or later
+    uint32_t number;    // of the architecture
     bool accelerated;   // the "a" of sm_90a
 } cubin_reader_t;
 
@@ -179,7 +181,7 @@ static keel_status_t section_read(cubin_reader_t *r, const elf_section_t *sectio
     if (entry && section->data && begins(section->name, ".nv.info."))
         return entry_describe(r, entry, section);
     if (entry && begins(section->name, ".nv.shared.")) {
-        uint64_t kept = r->reserves ? RESERVED_SHARED : 0;
+        uint64_t kept = r->number >= RESERVES_FROM ? RESERVED_SHARED : 0;
         if (section->size > UINT32_MAX)
             return KEEL_ERROR(KEEL_CORRUPT, "'%s' has too much workgroup memory", entry->name);
         entry->local_memory = section->size > kept ? (uint32_t)(section->size - kept) : 0;
@@ -212,17 +214,15 @@ static keel_status_t symbols_find(cubin_reader_t *r)
         elf_section_t section;
         KEEL_TRY(elf_section(&r->elf, i, &section));
         if (section.type == ELF_SECTION_SYMBOLS) r->symbols = section;
-        if (begins(section.name, ".nv.shared.reserved.")) r->reserves = true;
     }
     return NULL;
 }
 
-static keel_status_t target_read(cubin_reader_t *r)
+static keel_status_t target_name(cubin_reader_t *r)
 {
-    bool newer = r->elf.abi_version >= ABI_OF_CUDA_13;
-    uint32_t number = newer ? r->elf.flags >> 8 & 0xff : r->elf.flags & 0xff;
-    bool accelerated = r->accelerated || (!newer && r->elf.flags & 0x800);
-    return image_format(r->info, &r->info->target, "nvptx:sm_%u%s", number, accelerated ? "a" : "");
+    bool accelerated = r->accelerated || (!r->newer && r->elf.flags & 0x800);
+    return image_format(r->info, &r->info->target, "nvptx:sm_%u%s", r->number,
+                        accelerated ? "a" : "");
 }
 
 static keel_status_t cubin_describe(cubin_reader_t *r)
@@ -230,6 +230,8 @@ static keel_status_t cubin_describe(cubin_reader_t *r)
     if (r->elf.machine != ELF_CUDA)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "it is for ELF machine %u, and NVIDIA GPUs are %d",
                           r->elf.machine, ELF_CUDA);
+    r->newer = r->elf.abi_version >= ABI_OF_CUDA_13;
+    r->number = r->newer ? r->elf.flags >> 8 & 0xff : r->elf.flags & 0xff;
     KEEL_TRY(symbols_find(r));
     KEEL_TRY(entries_find(r));
     for (uint32_t i = 0; i < r->elf.section_count; i++) {
@@ -239,7 +241,7 @@ static keel_status_t cubin_describe(cubin_reader_t *r)
     }
     for (uint32_t i = 0; i < r->info->entry_count; i++)
         KEEL_TRY(image_check_params(&r->info->entries[i]));
-    KEEL_TRY(target_read(r));
+    KEEL_TRY(target_name(r));
     return image_format(r->info, &r->info->version, "%u", r->elf.abi_version);
 }
 

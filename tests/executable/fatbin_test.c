@@ -45,6 +45,43 @@ static void test_zstd(void **state)
     free(data);
 }
 
+// By NVIDIA's own program, in each of its ways: members come back as they went in.
+static void test_of_fatbinary(void **state)
+{
+    (void)state;
+    static const char ptx[] =
+        ".version 7.8\n.target sm_70\n.address_size 64\n"
+        ".visible .entry k(.param .u64 p) { ret; } // and again and again and again\n";
+    static const char *const modes[] = {"none", "size", "speed", "balance"};
+    tools_need("fatbinary");
+    tools_write("k.ptx", ptx, sizeof ptx - 1);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        size_t size, cubin_size;
+        tools_run(
+            "fatbinary --create=k.fatbin -64 --compress-mode=%s --image3=kind=elf,sm=70,file=%s "
+            "--image3=kind=ptx,sm=70,file=k.ptx",
+            modes[i], TESTS_DATA "/older.11.8.sm_70.cubin");
+        char *data = tools_read("k.fatbin", &size);
+        char *cubin = tools_read(TESTS_DATA "/older.11.8.sm_70.cubin", &cubin_size);
+        image_info_t info;
+        read_well(image_read(data, size, &info));
+        assert_int_equal(info.member_count, 2);
+        void *bytes;
+        keel_status_t status = image_unpack(&info.members[0], LIMIT, &bytes);
+        if (keel_status_code(status) == KEEL_UNSUPPORTED) {
+            keel_status_release(status); // built without zstd
+        } else {
+            read_well(status);
+            assert_int_equal(info.members[0].unpacked, cubin_size);
+            assert_memory_equal(bytes, cubin, cubin_size);
+            mem_free(bytes);
+        }
+        image_info_finish(&info);
+        free(cubin);
+        free(data);
+    }
+}
+
 // Two fatbins end to end, as they lie in a program's section.
 static void test_lz4_twice(void **state)
 {
@@ -127,11 +164,9 @@ static void test_truncated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zstd),
-        cmocka_unit_test(test_lz4_twice),
-        cmocka_unit_test(test_unpacking_fails),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_zstd),      cmocka_unit_test(test_of_fatbinary),
+        cmocka_unit_test(test_lz4_twice), cmocka_unit_test(test_unpacking_fails),
+        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_truncated),
     };
     return cmocka_run_group_tests(tests, tools_begin, tools_end);
 }

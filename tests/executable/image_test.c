@@ -20,7 +20,7 @@ static const struct {
     {TESTS_DATA "/../fuzz/corpus/bundle/seed-three--compress", IMAGE_BUNDLE},
     {TESTS_DATA "/../fuzz/corpus/host/seed-x86_64", IMAGE_HOST},
     {TESTS_DATA "/../fuzz/corpus/host/seed-aarch64", IMAGE_HOST},
-    {TESTS_DATA "/../fuzz/corpus/container/seed-zstd", IMAGE_CONTAINER},
+    {TESTS_DATA "/../fuzz/corpus/container/seed-cc--compress", IMAGE_CONTAINER},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 

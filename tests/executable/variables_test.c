@@ -56,6 +56,7 @@ static void test_cubin(void **state)
     assert_true(file_has(TESTS_DATA "/native.sm_90a.cubin"));
     assert_true(file_has(TESTS_DATA "/native.sm_75.cubin"));
     assert_true(file_has(TESTS_DATA "/native.sm_120.cubin"));
+    assert_true(file_has(TESTS_DATA "/older.11.8.sm_70.cubin"));
     assert_true(file_has(TESTS_DATA "/native.lz4.fatbin")); // is not looked into
 }
 

@@ -39,7 +39,7 @@ check kernel $corpus/spirv/seed-kernel
 check host $corpus/host/seed-x86_64
 check offload $corpus/offload/seed-two
 check bundle $corpus/bundle/seed-three--compress
-check container $corpus/container/seed-zstd
+check container $corpus/container/seed-cc--compress
 
 # What is no image, is not there, or is asked for wrongly.
 refuses() {
@@ -58,7 +58,21 @@ refuses 1 NOT_FOUND no-such-file
 refuses 2 'no option is called --yaml' README.md --yaml
 refuses 2 'give one file' README.md LICENSE
 refuses 2 usage
-printf '.version 8.0 .target sm_70\n.entry a(.param .u65 b) {}' >"${TMPDIR:-/tmp}/keel-inspect-$$"
-refuses 1 'line 2: expected a type' "${TMPDIR:-/tmp}/keel-inspect-$$"
-rm -f "${TMPDIR:-/tmp}/keel-inspect-$$"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+printf '.version 8.0 .target sm_70\n.entry a(.param .u65 b) {}' >"$work/bad.ptx"
+refuses 1 'line 2: expected a type' "$work/bad.ptx"
+
+# Of every image in the tree the JSON is JSON, and half of it is refused with a reason.
+number=0
+for file in tests/data/*bin $corpus/[b-hos]*/seed-* $corpus/ptx/seed-*; do
+    number=$((number + 1))
+    "$keel" inspect --json "$file" >"$work/$number.json" || fail "$file cannot be read"
+    head -c $(($(wc -c <"$file") / 2)) "$file" >"$work/half"
+    refuses 1 'because: ' "$work/half"
+done
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys; [json.load(open(file)) for file in sys.argv[1:]]' \
+        "$work"/*.json || fail "one of $number files gave no JSON"
+fi
 exit $failed
