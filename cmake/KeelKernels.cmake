@@ -25,7 +25,7 @@ function(keel_add_kernels name source)
     endif()
     add_custom_command(OUTPUT ${arg_OUTPUT}
         COMMAND ${command} ${source} -o ${arg_OUTPUT} --target=${targets} ${arg_OPTIONS}
-            -MD -MF ${arg_OUTPUT}.d -MT ${arg_OUTPUT}
+            -MD -MF ${arg_OUTPUT}.d -MQ ${arg_OUTPUT}
         DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} $<TARGET_FILE:${tool}> VERBATIM
         COMMENT "Compiling kernels ${name}")
     add_custom_target(${name} ALL DEPENDS ${arg_OUTPUT})

@@ -24,7 +24,8 @@ $cc "$version" "$here/consumer.c" -o "$folder/shared" \
 $cc "$version" "$here/consumer.c" -o "$folder/static" \
     $(pkg-config --static --cflags --libs keel | sed 's/-lkeel/-l:libkeel.a/')
 
-cmake -S "$here" -B "$folder/package" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+cp -r "$here" "$folder/user"
+cmake -S "$folder/user" -B "$folder/package" -G Ninja -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
 cmake --build "$folder/package" >/dev/null
 
@@ -43,6 +44,26 @@ expect pkg-config "$folder/static" static
 expect find_package "$folder/package/with_keel" shared
 expect keel_add_kernels "$folder/package/with_kernels" shared
 expect find_package "$folder/package/with_keel_static" static
+
+# A change of a header that kernels include compiles them again, by either generator, in folders
+# whose names are not easy.
+for generator in Ninja "Unix Makefiles"; do
+    build_folder="$folder/by $generator"
+    cmake -S "$folder/user" -B "$build_folder" -G "$generator" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_PREFIX_PATH="$prefix" >/dev/null
+    cmake --build "$build_folder" --target my_kernels >/dev/null
+    cmp -s "$build_folder/my_kernels.keel" "$folder/package/my_kernels.keel" ||
+        { echo "two builds make two containers"; status=1; }
+    sed -i 's/FACTOR .*/FACTOR 3/' "$folder/user/twice.h"
+    cmake --build "$build_folder" --target my_kernels >/dev/null
+    if cmp -s "$build_folder/my_kernels.keel" "$folder/package/my_kernels.keel"; then
+        echo "$generator: a new header does not compile the kernels again"
+        status=1
+    else
+        echo "$generator, a new header: works"
+    fi
+    cp "$here/twice.h" "$folder/user"
+done
 
 # The software GPU, where it was built and there is a program to see it.
 if [ -e "$build/sim/amd/libhsakmt.so.1" ] && command -v rocminfo >/dev/null; then

@@ -27,7 +27,7 @@ static const char usage[] =
     "  --compress        compress the images\n"
     "  --verbose         print the compilers' command lines\n"
     "  --help            print this\n"
-    "-O -D -U -I -f -W -g -std= -include -isystem -MD -MF -MT are passed on to the compilers.\n";
+    "-O -D -U -I -f -W -g -std= -include -isystem -MD -MF -MT -MQ are passed on to the compilers.\n";
 
 typedef struct command_t {
     const char *source, *output, *targets, *clang, *host_cc;
@@ -56,7 +56,7 @@ static bool value_of(const char *argument, const char *name, const char **value)
 static int passed_on(const char *argument, const char *next)
 {
     static const char *const with_value[] = {"-D",       "-U",  "-I", "-include",
-                                             "-isystem", "-MF", "-MT"};
+                                             "-isystem", "-MF", "-MT", "-MQ"};
     for (size_t i = 0; i < sizeof with_value / sizeof with_value[0]; i++)
         if (!strcmp(argument, with_value[i])) return next ? 2 : 0;
     static const char *const alone[] = {"-O", "-D", "-U", "-I", "-f", "-W", "-g", "-std=", "-MD"};
@@ -204,9 +204,10 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
         for (int i = 0; i < c->dependencies.count; i++) arguments_add(a, c->dependencies.items[i]);
         bool named = false;
         for (int i = 0; i < c->dependencies.count; i++)
-            named |= begins(c->dependencies.items[i], "-MT");
+            named |= begins(c->dependencies.items[i], "-MT") ||
+                     begins(c->dependencies.items[i], "-MQ");
         if (!named) {
-            arguments_add(a, "-MT");
+            arguments_add(a, "-MQ");
             arguments_add(a, c->output);
         }
     }
