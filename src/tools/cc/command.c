@@ -27,7 +27,7 @@ static const char usage[] =
     "  --compress        compress the images\n"
     "  --verbose         print the compilers' command lines\n"
     "  --help            print this\n"
-    "-O -D -U -I -f -W -g -std= -include -isystem -MD -MF -MT -MQ are passed on to the compilers.\n";
+    "-O -D -U -I -f -W -g -std= -include -isystem -MD -MF -MT -MQ go to the compilers.\n";
 
 typedef struct command_t {
     const char *source, *output, *targets, *clang, *host_cc;
@@ -55,7 +55,7 @@ static bool value_of(const char *argument, const char *name, const char **value)
 // Options of the compiler: how many arguments they take, 0 if it is none that is passed on.
 static int passed_on(const char *argument, const char *next)
 {
-    static const char *const with_value[] = {"-D",       "-U",  "-I", "-include",
+    static const char *const with_value[] = {"-D",       "-U",  "-I",  "-include",
                                              "-isystem", "-MF", "-MT", "-MQ"};
     for (size_t i = 0; i < sizeof with_value / sizeof with_value[0]; i++)
         if (!strcmp(argument, with_value[i])) return next ? 2 : 0;
@@ -204,8 +204,8 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
         for (int i = 0; i < c->dependencies.count; i++) arguments_add(a, c->dependencies.items[i]);
         bool named = false;
         for (int i = 0; i < c->dependencies.count; i++)
-            named |= begins(c->dependencies.items[i], "-MT") ||
-                     begins(c->dependencies.items[i], "-MQ");
+            named |=
+                begins(c->dependencies.items[i], "-MT") || begins(c->dependencies.items[i], "-MQ");
         if (!named) {
             arguments_add(a, "-MQ");
             arguments_add(a, c->output);
