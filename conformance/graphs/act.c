@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the threads of a graph do.
 #include "graphs/runner.h"
+#include "graphs/stage.h"
 #include "graphs/verdict.h"
 
 #include <poll.h>
@@ -75,13 +76,15 @@ static keel_status_t touch(run_t *run, size_t index)
 {
     const op_t *op = &run->graph->actions[index].ops[0];
     const span_t *span = &op->spans[0];
-    keel_buffer_t *buffer = run->buffers[span->id][run->graph->spaces[span->id].device];
+    uint8_t where = run->graph->spaces[span->id].device;
+    env_device_t *device = &run->env->devices[where];
+    keel_buffer_t *buffer = run->buffers[span->id][where];
     uint8_t bytes[SPACE_SIZE];
     if (op->kind == OP_PEEK)
-        return keel_buffer_read(buffer, span->offset, run->outcome->actions[index].bytes,
-                                span->length);
+        return stage_read(device, buffer, span->offset, run->outcome->actions[index].bytes,
+                          span->length);
     update_data(op, bytes);
-    return keel_buffer_write(buffer, span->offset, bytes, span->length);
+    return stage_write(device, buffer, span->offset, bytes, span->length);
 }
 
 static keel_status_t semaphore_fail(run_t *run, size_t index)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host calls of a graph: they change memory, put their end off or fail, as the graph says.
 #include "graphs/runner.h"
+#include "graphs/stage.h"
 #include "graphs/verdict.h"
 
 #include <sched.h>
@@ -8,15 +9,16 @@
 static keel_status_t call_work(const call_t *call)
 {
     const span_t *span = &call->op->spans[0];
-    uint8_t device = call->run->graph->actions[call->action].device;
-    keel_buffer_t *buffer = call->run->buffers[span->id][device];
+    uint8_t index = call->run->graph->actions[call->action].device;
+    env_device_t *device = &call->run->env->devices[index];
+    keel_buffer_t *buffer = call->run->buffers[span->id][index];
     uint8_t bytes[SPACE_SIZE];
     if (call->op->numbers[1] == CALL_FAIL || call->op->numbers[1] == CALL_FAIL_LATER)
         return KEEL_ERROR(injected_code(call->run->graph, call->action), "host call fails with %zu",
                           FIRST_NUMBER + call->action);
-    KEEL_TRY(keel_buffer_read(buffer, span->offset, bytes, span->length));
+    KEEL_TRY(stage_read(device, buffer, span->offset, bytes, span->length));
     for (size_t i = 0; i < span->length; i++) bytes[i] = call_byte(bytes[i], call->op->numbers[0]);
-    return keel_buffer_write(buffer, span->offset, bytes, span->length);
+    return stage_write(device, buffer, span->offset, bytes, span->length);
 }
 
 keel_status_t call_begin(void *user, keel_host_call_t *handle)

@@ -40,7 +40,7 @@ static void child_leave(page_t *page, int state)
     _exit(state == CHILD_DONE ? 0 : 1);
 }
 
-static void graph_once(const env_t *env, const job_t *job, page_t *page)
+static void graph_once(env_t *env, const job_t *job, page_t *page)
 {
     bool usable = run_graph(env, &page->graph, &job->run, &page->outcome);
     if (!graph_judge(&page->graph, &page->outcome, &page->judgement) || !usable)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/env.h"
+#include "graphs/stage.h"
 
 #include <string.h>
 
@@ -27,20 +28,17 @@ keel_status_t env_queues(const env_device_t *device, keel_queue_t **queues)
 
 static keel_status_t pools_open(env_device_t *device)
 {
-    // The model looks into it from the host.
-    enum { HOST = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE };
-    static const keel_pool_options_t options[POOLS] = {
-        [0] = {.memory = HOST, .name = "first"},
-        [1] = {.memory = HOST, .name = "any size"},
-        [2] = {.memory = HOST, .name = "blocks", .block_size = SPACE_SIZE},
-        [TIGHT_POOL] = {.memory = HOST,
-                        .name = "tight",
-                        .block_size = SPACE_SIZE,
-                        .limit = SPACE_SIZE},
+    keel_pool_options_t options[POOLS] = {
+        [0] = {.name = "first"},
+        [1] = {.name = "any size"},
+        [2] = {.name = "blocks", .block_size = SPACE_SIZE},
+        [TIGHT_POOL] = {.name = "tight", .block_size = SPACE_SIZE, .limit = SPACE_SIZE},
     };
     if (!(keel_device_caps(device->device)->bits & KEEL_CAP_QUEUE_ALLOCA)) return NULL;
-    for (size_t i = 0; i < POOLS; i++)
+    for (size_t i = 0; i < POOLS; i++) {
+        options[i].memory = stage_memory(device, i);
         KEEL_TRY(keel_pool_create(device->device, &options[i], &device->pools[i]));
+    }
     return NULL;
 }
 
@@ -71,6 +69,7 @@ static keel_status_t device_open(env_device_t *device, const char *uri)
                           uri);
     device->queues[0] = keel_queue_retain(keel_device_queue(device->device, 0));
     KEEL_TRY(env_queues(device, device->queues));
+    KEEL_TRY(stage_open(device));
     KEEL_TRY(pools_open(device));
     return kernels_load(device);
 }
@@ -80,6 +79,7 @@ keel_status_t env_open(env_t *env, const char *const *uris, size_t count)
     keel_status_t status = NULL;
     memset(env, 0, sizeof *env);
     while (!status && env->count < count) {
+        pthread_mutex_init(&env->devices[env->count].stage_mutex, NULL);
         status = device_open(&env->devices[env->count], uris[env->count]);
         env->count++;
     }
@@ -91,6 +91,7 @@ void env_close(env_t *env)
 {
     for (size_t i = 0; i < env->count; i++) {
         env_device_t *device = &env->devices[i];
+        stage_close(device);
         keel_executable_release(device->executable);
         keel_executable_release(device->host_executable);
         for (size_t j = 0; j < POOLS; j++) keel_pool_release(device->pools[j]);

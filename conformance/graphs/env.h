@@ -7,6 +7,7 @@
 #include "graphs/graph.h"
 
 #include <keel/keel.h>
+#include <pthread.h>
 
 typedef struct env_device_t {
     keel_device_t *device;
@@ -15,6 +16,9 @@ typedef struct env_device_t {
     keel_executable_t *executable;
     keel_executable_t *host_executable; // NULL: the device runs no kernel that can fail
     keel_entry_t entries[OP_KINDS];     // of operations that are kernels
+    keel_buffer_t *stage;               // between host and memory that it does not see (stage.h);
+    keel_queue_t *stage_queue;          // NULL: it sees all
+    pthread_mutex_t stage_mutex;        // one at a time
 } env_device_t;
 
 typedef struct env_t {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graphs/objects.h"
+#include "graphs/stage.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,11 +46,9 @@ static keel_status_t file_make(run_t *run, size_t index, const uint8_t *bytes)
 static keel_status_t space_make(run_t *run, size_t index)
 {
     const space_t *space = &run->graph->spaces[index];
-    const env_device_t *device = &run->env->devices[space->device];
+    env_device_t *device = &run->env->devices[space->device];
     keel_buffer_t **buffer = &run->buffers[index][space->device];
-    keel_buffer_options_t options = {// The model looks into it from the host.
-                                     .memory =
-                                         KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE,
+    keel_buffer_options_t options = {.memory = stage_memory(device, index),
                                      .size = space->size,
                                      .node = space->node,
                                      .name = "buffer of a graph"};
@@ -58,7 +57,7 @@ static keel_status_t space_make(run_t *run, size_t index)
     switch (space->kind) {
     case SPACE_BUFFER:
         KEEL_TRY(keel_buffer_create(device->device, &options, buffer));
-        return keel_buffer_write(*buffer, 0, bytes, space->size);
+        return stage_write(device, *buffer, 0, bytes, space->size);
     case SPACE_POOL: return keel_buffer_reserve(device->pools[space->pool], &options, buffer);
     case SPACE_SHARED: return shared_make(run, index, bytes);
     default: return file_make(run, index, bytes);
@@ -120,7 +119,8 @@ void objects_read(run_t *run)
             continue;
         }
         keel_status_t status =
-            keel_buffer_read(run->buffers[i][space->device], 0, outcome->memory[i], space->size);
+            stage_read(&run->env->devices[space->device], run->buffers[i][space->device], 0,
+                       outcome->memory[i], space->size);
         outcome->readable[i] = !status;
         keel_status_release(status);
     }

@@ -191,8 +191,7 @@ static bool graph_play(run_t *run)
     return true;
 }
 
-bool run_graph(const env_t *env, const graph_t *graph, const run_options_t *options,
-               outcome_t *outcome)
+bool run_graph(env_t *env, const graph_t *graph, const run_options_t *options, outcome_t *outcome)
 {
     run_t *run = calloc(1, sizeof *run);
     if (!run) abort();

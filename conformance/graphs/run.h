@@ -48,7 +48,6 @@ typedef struct run_options_t {
 
 // False if the process is of no more use: something hangs. `outcome->problem` then says what is
 // still pending.
-bool run_graph(const env_t *env, const graph_t *graph, const run_options_t *options,
-               outcome_t *outcome);
+bool run_graph(env_t *env, const graph_t *graph, const run_options_t *options, outcome_t *outcome);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct call_t {
 } call_t;
 
 struct run_t {
-    const env_t *env;
+    env_t *env;
     const graph_t *graph;
     const run_options_t *options;
     outcome_t *outcome;
