@@ -20,20 +20,20 @@ static keel_status_t enter(stream_vendor_t *v, void **before)
 
 static void leave(stream_vendor_t *v, void *before)
 {
-    if (before != v->context) cuda_ignore(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+    if (before != v->context) keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
 }
 
 static void close_device(stream_vendor_t *v)
 {
     if (v->context && !v->adopted)
-        cuda_ignore(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
+        keel_status_release(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
     mem_free(v);
 }
 
 static uint64_t memory(stream_vendor_t *v)
 {
     size_t left = 0, all = 0;
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
     return left;
 }
 
@@ -48,7 +48,7 @@ static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_
 
 static void stream_destroy(stream_vendor_t *v, stream_t stream)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
+    keel_status_release(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
 }
 
 static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
@@ -68,7 +68,7 @@ static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
 
 static void event_destroy(stream_vendor_t *v, stream_event_h event)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuEventDestroy, event));
+    keel_status_release(CUDA_CALL(v->symbols, cuEventDestroy, event));
 }
 
 static keel_status_t event_record(stream_vendor_t *v, stream_event_h event, stream_t stream)
@@ -144,7 +144,7 @@ static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_mo
 
 static void module_unload(stream_vendor_t *v, stream_module_t module)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuModuleUnload, module));
+    keel_status_release(CUDA_CALL(v->symbols, cuModuleUnload, module));
 }
 
 static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,

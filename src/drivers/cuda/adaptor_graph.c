@@ -12,7 +12,7 @@ static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
 
 static void graph_destroy(stream_vendor_t *v, stream_graph_t graph)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
+    keel_status_release(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
 }
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
@@ -152,7 +152,7 @@ static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_t graph,
 
 static void exec_destroy(stream_vendor_t *v, stream_exec_t exec)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
+    keel_status_release(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
 }
 
 static keel_status_t exec_run(stream_vendor_t *v, stream_exec_t exec, stream_t stream)

@@ -12,7 +12,7 @@ static keel_status_t alloc_device(stream_vendor_t *v, uint64_t size, uint64_t *a
 
 static void free_device(stream_vendor_t *v, uint64_t address)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemFree, address));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemFree, address));
 }
 
 static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address)
@@ -21,14 +21,14 @@ static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, 
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     keel_status_t status = CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, *data, 0);
-    if (status) cuda_ignore(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
+    if (status) keel_status_release(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
     *address = there;
     return status;
 }
 
 static void free_host(stream_vendor_t *v, void *data)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemFreeHost, data));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemFreeHost, data));
 }
 
 static keel_status_t alloc_managed(stream_vendor_t *v, uint64_t size, uint64_t *address)
@@ -53,7 +53,7 @@ static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size
 
 static void host_unregister(stream_vendor_t *v, void *data)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
 }
 
 static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
@@ -65,12 +65,15 @@ static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
     };
 }
 
-static keel_status_t granularity_find(stream_vendor_t *v)
+// Memory is shared in whole pieces.
+static keel_status_t shared_round(stream_vendor_t *v, uint64_t size, stream_shared_t *shared)
 {
     CUmemAllocationProp properties = shared_properties(v);
-    if (v->granularity) return NULL;
-    return CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &v->granularity, &properties,
-                     CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    if (!v->granularity)
+        KEEL_TRY(CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &v->granularity, &properties,
+                           CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    return NULL;
 }
 
 // Gives memory behind a handle an address. Takes the handle over.
@@ -89,9 +92,10 @@ static keel_status_t shared_map(stream_vendor_t *v, CUmemGenericAllocationHandle
     }
     if (!status) status = CUDA_CALL(v->symbols, cuMemSetAccess, address, shared->size, &access, 1);
     if (status) {
-        if (mapped) cuda_ignore(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
-        if (address) cuda_ignore(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
-        cuda_ignore(CUDA_CALL(v->symbols, cuMemRelease, handle));
+        if (mapped) keel_status_release(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
+        if (address)
+            keel_status_release(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
+        keel_status_release(CUDA_CALL(v->symbols, cuMemRelease, handle));
         return status;
     }
     shared->address = address;
@@ -103,8 +107,7 @@ static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, stream_sha
 {
     CUmemAllocationProp properties = shared_properties(v);
     CUmemGenericAllocationHandle handle = 0;
-    KEEL_TRY(granularity_find(v));
-    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    KEEL_TRY(shared_round(v, size, shared));
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemCreate, &handle, shared->size, &properties, 0));
     return shared_map(v, handle, shared);
 }
@@ -119,8 +122,7 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
                                    stream_shared_t *shared)
 {
     CUmemGenericAllocationHandle handle = 0;
-    KEEL_TRY(granularity_find(v));
-    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    KEEL_TRY(shared_round(v, size, shared));
     keel_status_t status =
         CUDA_CALL(v->symbols, cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -138,9 +140,9 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
 
 static void shared_destroy(stream_vendor_t *v, const stream_shared_t *shared)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
 }
 
 static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool, uint64_t threshold)
@@ -161,14 +163,14 @@ static keel_status_t pool_create(stream_vendor_t *v, uint64_t threshold, stream_
     CUmemoryPool made = NULL;
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemPoolCreate, &made, &properties));
     keel_status_t status = pool_configure(v, made, threshold);
-    if (status) cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
+    if (status) keel_status_release(CUDA_CALL(v->symbols, cuMemPoolDestroy, made));
     *pool = status ? NULL : made;
     return status;
 }
 
 static void pool_destroy(stream_vendor_t *v, stream_pool_h pool)
 {
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
 }
 
 static keel_status_t pool_alloc(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
@@ -188,8 +190,8 @@ static keel_status_t pool_free(stream_vendor_t *v, stream_t stream, uint64_t add
 static uint64_t pool_reserved(stream_vendor_t *v, stream_pool_h pool)
 {
     uint64_t bytes = 0;
-    cuda_ignore(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool,
-                          CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
+    keel_status_release(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool,
+                                  CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
     return bytes;
 }
 

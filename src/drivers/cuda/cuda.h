@@ -17,12 +17,6 @@ struct stream_vendor_t {
     size_t granularity; // of shared memory
 };
 
-// What cannot be put right is left to the next call that needs it.
-static inline void cuda_ignore(keel_status_t status)
-{
-    keel_status_release(status);
-}
-
 // The parts of the table: each fills in its functions.
 void cuda_fill_device(stream_api_t *api);
 void cuda_fill_memory(stream_api_t *api);

@@ -187,39 +187,6 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     return NULL;
 }
 
-// The context: the caller's, or the device's primary one, which all libraries share.
-static keel_status_t context_get(stream_vendor_t *v, CUcontext adopted)
-{
-    CUdevice its = 0;
-    if (!adopted) return CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device);
-    CUcontext before = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &before));
-    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxSetCurrent, adopted));
-    keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
-    keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
-    if (status) return status;
-    if (its != v->device)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
-    v->context = adopted;
-    v->adopted = true;
-    return NULL;
-}
-
-static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *options, int ordinal,
-                                 stream_limits_t *limits)
-{
-    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
-    KEEL_TRY(limits_read(v, limits));
-    KEEL_TRY(context_get(v, options->context));
-    CUcontext before = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &before));
-    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context));
-    keel_status_t status =
-        CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);
-    keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
-    return status;
-}
-
 static const stream_api_t *cuda_api(void)
 {
     static lock_t lock;
@@ -232,6 +199,28 @@ static const stream_api_t *cuda_api(void)
     }
     lock_leave(&lock);
     return &api;
+}
+
+static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *options, int ordinal,
+                                 stream_limits_t *limits)
+{
+    CUdevice its = 0;
+    void *before;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
+    KEEL_TRY(limits_read(v, limits));
+    v->context = options->context;
+    v->adopted = v->context != NULL; // else the device's primary one, which all libraries share
+    if (!v->adopted)
+        KEEL_TRY(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device));
+    KEEL_TRY(cuda_api()->enter(v, &before));
+    keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
+    if (!status && its != v->device)
+        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
+    if (!status)
+        status =
+            CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);
+    cuda_api()->leave(v, before);
+    return status;
 }
 
 static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
