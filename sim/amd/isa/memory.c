@@ -128,8 +128,13 @@ static place_t place_far(wave_t *w, const insn_t *i, unsigned l, uint64_t addres
 {
     uint32_t upper = (uint32_t)(address >> 32), lower = (uint32_t)address;
     if (upper == APERTURE_SCRATCH && i->segment != ENC_GLOBAL) {
+        uint64_t word = lower / 4, byte = lower % 4;
+        if (byte + (size < 4 ? size : 4) > 4) {
+            wave_fault(w, i, FAULT_MEMORY, "lane %u: byte %u of its own memory is not aligned", l,
+                       lower);
+            return (place_t){0};
+        }
         if ((uint64_t)lower + size <= w->scratch_size) {
-            uint64_t word = lower / 4, byte = lower % 4;
             return (place_t){w->scratch + SCRATCH_STRIDE * word + 4 * l + byte, SCRATCH_STRIDE};
         }
         wave_fault(w, i, FAULT_APERTURE, "lane %u: byte %u of %u of its own memory", l, lower,
@@ -320,6 +325,19 @@ static bool misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t addre
     return true;
 }
 
+// In a lane's own memory the words of a pair lie apart; nobody else sees them, so a copy will do.
+static uint8_t *pair_take(uint64_t *copy, place_t at)
+{
+    *copy = peek32(at.p) | (uint64_t)peek32(at.p + at.stride) << 32;
+    return (uint8_t *)copy;
+}
+
+static void pair_return(uint64_t copy, place_t at)
+{
+    poke32(at.p, (uint32_t)copy);
+    poke32(at.p + at.stride, (uint32_t)(copy >> 32));
+}
+
 #define X32(k) v[k][l]
 #define X64(k) (v[k][l] | (uint64_t)v[(k) + 1][l] << 32)
 #define RETURN32(value)                                                                            \
@@ -335,16 +353,19 @@ static bool misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t addre
 #define DEFINE_ATOMIC(name, bits, call)                                                            \
     static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
     {                                                                                              \
-        uint64_t address[LANES];                                                                   \
+        uint64_t address[LANES], own;                                                              \
         uint32_t(*v)[LANES] = &w->v[i->data[0]];                                                   \
         nearby_t nearby = {0};                                                                     \
         addresses(w, i, address);                                                                  \
         EACH_ACTIVE_LANE(wave_exec(w))                                                             \
         {                                                                                          \
             if (misaligned(w, i, (unsigned)l, address[l], bits / 8)) return NULL;                  \
-            uint8_t *p = place(w, i, (unsigned)l, address[l], bits / 8, &nearby).p;                \
-            if (!p) return NULL;                                                                   \
+            place_t at = place(w, i, (unsigned)l, address[l], bits / 8, &nearby);                  \
+            if (!at.p) return NULL;                                                                \
+            bool apart = bits == 64 && at.stride != 4;                                             \
+            uint8_t *p = apart ? pair_take(&own, at) : at.p;                                       \
             RETURN##bits(call);                                                                    \
+            if (apart) pair_return(own, at);                                                       \
         }                                                                                          \
         return insn_next(i);                                                                       \
     }

@@ -272,7 +272,9 @@ static void pointers(const item_t *in, answer_t *out)
     out->t = (uint32_t)(&words[in->b & 3] - words);
 }
 
-#include "packed.h" // more of them
+// More of them.
+#include "atomics.h"
+#include "packed.h"
 
 // The functions above, by name.
 #define SAME(X)                                                                                    \
@@ -295,6 +297,7 @@ static void pointers(const item_t *in, answer_t *out)
     X(copies)                                                                                      \
     X(vectors)                                                                                     \
     X(pointers)                                                                                    \
-    PACKED(X)
+    PACKED(X)                                                                                      \
+    ATOMIC(X)
 
 #endif
