@@ -53,7 +53,10 @@ ENCODINGS = [
                     lambda op: [0xD3804004 | op << 16, V + 8 | 3 << 27]]),
     ("DS", 256, [(lambda last: lambda op: [0xD8000000 | op << 17, last])(last)
                  for last in (0x0A080604, 0x00080604, 0x00000604, 0x0A000604, 0x0A000004,
-                              0x0A000000, 0x00000004, 0x00000600, 0)]),
+                              0x0A000000, 0x00000004, 0x00000600, 0)] +
+                [lambda op: [0xD8010000 | op << 17, 0x0A000004],
+                 lambda op: [0xD8010000 | op << 17, 0x00000004],
+                 lambda op: [0xD8010000 | op << 17, 0]]),
     ("FLAT", 128, [lambda op: [0xDC000000 | op << 18, 0x0A000604],
                    lambda op: [0xDC000000 | op << 18, 0x0A000004],
                    lambda op: [0xDC000000 | op << 18, 0x00000604],
@@ -64,7 +67,8 @@ ENCODINGS = [
     ("SCRATCH", 128, [lambda op: [0xDC004000 | op << 18, 0x0A7F0004],
                       lambda op: [0xDC004000 | op << 18, 0x007F0604]]),
     ("MUBUF", 128, [lambda op: [0xE0001000 | op << 18, 0x08010604],
-                    lambda op: [0xE0000000 | op << 18, 0]]),
+                    lambda op: [0xE0000000 | op << 18, 0],
+                    lambda op: [0xE0010000 | op << 18, 0x08010000]]),
     # What belongs to graphics has names, so that it can be reported.
     ("MTBUF", 16, [lambda op: [0xE8081000 | op << 15, 0x08010604]]),
     ("MIMG", 128, [lambda op: [0xF0000F00 | op << 18, 0x00430804],
