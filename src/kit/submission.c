@@ -11,8 +11,9 @@
 #include "kit/object.h"
 
 enum {
-    MAX_SPARES = 1024
-}; // submissions a queue keeps for reuse: a burst must not hold memory for ever
+    MAX_SPARES = 1024, // submissions a queue keeps for reuse: a burst must not hold memory for ever
+    END_AT_ONCE = 32,  // under one lock
+};
 
 // Takes one back, under the timeline's lock. False if there are enough already: it is to be freed.
 static bool spare_put(keel_queue_t *queue, keel_submission_t *submission)
@@ -114,24 +115,26 @@ static void submission_clear(keel_submission_t *submission)
     mem_free(submission->points);
 }
 
-// The memory goes back, under the timeline's lock, which it leaves. What the queue's submissions
-// hold of it together, the last one gives up.
-static void submission_return(keel_submission_t *submission)
+// The memory goes back, under the timeline's lock. True for the last one: the caller gives up what
+// the queue's submissions hold of it together, outside of the lock.
+static bool submission_return(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
-    bool kept = spare_put(queue, submission), last = --queue->in_use == 0;
-    if (last) spare_ready(queue); // nobody else is there to do it
-    lock_leave(&queue->timeline->lock);
-    if (!kept) mem_free_aligned(submission);
     live_add(LIVE_SUBMISSION, -1);
-    if (last) keel_queue_release(queue);
+    if (!spare_put(queue, submission)) mem_free_aligned(submission);
+    if (--queue->in_use) return false;
+    spare_ready(queue); // nobody else is there to do it
+    return true;
 }
 
 void submission_recycle(keel_submission_t *submission)
 {
+    keel_queue_t *queue = submission->queue;
     submission_clear(submission);
-    lock_enter(&submission->queue->timeline->lock);
-    submission_return(submission);
+    lock_enter(&queue->timeline->lock);
+    bool last = submission_return(submission);
+    lock_leave(&queue->timeline->lock);
+    if (last) keel_queue_release(queue);
 }
 
 void submission_discard(keel_submission_t *submission)
@@ -352,13 +355,12 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
         waits_link(submission, NULL);
 }
 
-void submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
+bool submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
+    if (submission->follows || waits_are_promised(submission)) return true;
     submission->start = start;
-    if (submission->follows || waits_are_promised(submission))
-        submission_later(submission, start);
-    else
-        waits_link(submission, submission->queue->device);
+    waits_link(submission, submission->queue->device);
+    return false;
 }
 
 void submission_promise(keel_submission_t *submission, promise_t *promise)
@@ -403,15 +405,42 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
     ended_fire(ended, status);
 }
 
+// Ends the first few at once, up to one that somebody waits for. Returns the rest.
+static keel_submission_t *submissions_end(keel_submission_t *first)
+{
+    keel_queue_t *queue = first->queue;
+    ledger_ended_t ended = {0};
+    keel_status_t status = NULL;
+    bool last = false;
+    lock_enter(&queue->timeline->lock);
+    for (int i = 0; first && i < END_AT_ONCE && !status && !ended.waiters && !ended.for_all; i++) {
+        keel_submission_t *submission = first;
+        first = submission->next;
+        status = atomic_load_explicit(&submission->failure, memory_order_relaxed);
+        ended = ledger_end(queue->timeline, submission->id, status);
+        last = submission_return(submission);
+    }
+    lock_leave(&queue->timeline->lock);
+    ended_fire(ended, status);
+    if (last) keel_queue_release(queue);
+    return first;
+}
+
+void submission_end_all(keel_submission_t *first)
+{
+    for (keel_submission_t *submission = first; submission; submission = submission->next) {
+        submission_signal_others(submission, atomic_load(&submission->failure));
+        submission_clear(submission);
+    }
+    while (first) first = submissions_end(first);
+}
+
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
-    keel_semaphore_t *timeline = submission->queue->timeline;
-    submission_signal_others(submission, status);
-    submission_clear(submission);
-    lock_enter(&timeline->lock);
-    ledger_ended_t ended = ledger_end(timeline, submission->id, status);
-    submission_return(submission);
-    ended_fire(ended, status);
+    // relaxed: nobody else has it.
+    atomic_store_explicit(&submission->failure, status, memory_order_relaxed);
+    submission->next = NULL;
+    submission_end_all(submission);
 }
 
 // A count of ours keeps one that waits from ending while we work on it.

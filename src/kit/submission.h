@@ -38,7 +38,7 @@ struct keel_submission_t {
     bool linked;                 // its only wait was linked when it was opened
     bool follows;                // or it is promised by its own queue, whose order will do
     _Atomic uint32_t waits_left; // and one for submission_wait itself
-    struct keel_status *_Atomic failure; // of a wait; owned
+    struct keel_status *_Atomic failure; // of a wait, or what it ends with; owned
 };
 
 // Room for commands and points that needs no allocation of its own.
@@ -60,8 +60,9 @@ keel_status_t submission_open(keel_submission_t *submission) KEEL_MUST_USE;
 void submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *));
 
 // The same, but points that are promised by the queue's own device count as reached: the promise is
-// in waits[i].waiter.promise then, and the driver makes its work wait for that.
-void submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *));
+// in waits[i].waiter.promise then, and the driver makes its work wait for that. True if all are
+// already: then nothing is called, and the driver goes on by itself.
+bool submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *));
 
 // For drivers: all its points will be reached when `promise` comes true. The driver keeps it until
 // the end, which is sure to be a good one unless the device is lost.
@@ -74,6 +75,9 @@ void submission_recycle(keel_submission_t *submission);
 
 // Both at once.
 void submission_end(keel_submission_t *submission, keel_status_t status);
+
+// The same for several of one queue, linked by `next`, each with its status in `failure`.
+void submission_end_all(keel_submission_t *first);
 
 // Fails all submissions of the queue that wait, with `cause` (borrowed).
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);

@@ -245,6 +245,8 @@ void stream_host_staged(stream_run_t *run)
 
 void stream_host_land(stream_run_t *run)
 {
+    // relaxed: all of it is over, and was seen to be.
+    if (!atomic_load_explicit(&run->landed, memory_order_relaxed)) return;
     // acquire: pairs with transfer_moved.
     stream_transfer_t *list = atomic_exchange_explicit(&run->landed, NULL, memory_order_acquire);
     while (list && !atomic_load(&run->failure)) {

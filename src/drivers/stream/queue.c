@@ -11,7 +11,7 @@
 enum {
     STOCK = 64,      // events that a queue begins with
     ISSUE_RUNS = 64, // that one thread issues for others before it passes the rest on
-    LOOK_RUNS = 128, // events after which submitting looks how far the stream is
+    LOOK_RUNS = 256, // events after which submitting looks how far the stream is
 };
 
 static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
@@ -46,7 +46,6 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     q->base.device = base;
     q->base.submission_size = sizeof(stream_run_t);
     q->base.early = true;
-    q->ready_last = &q->ready;
     q->flight_last = &q->flight;
     stream_helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
     stream_helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
@@ -119,21 +118,6 @@ void stream_queues_bury(stream_device_t *device)
     }
 }
 
-void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
-{
-    (void)queue;
-    stream_run_t *run = (stream_run_t *)(void *)submission;
-    memset((char *)run + sizeof run->base, 0, sizeof *run - sizeof run->base);
-    run->at = keel_commands_first(&submission->commands);
-    const keel_command_t *end = keel_commands_end(&submission->commands);
-    run->phased = submission->commands.kinds & STREAM_HOST_KINDS;
-    // A run that begins on the host begins when its points are reached, not when they are promised.
-    if (run->phased && run->at != end && stream_host_is(run->at->kind))
-        submission_wait(submission, stream_run_start);
-    else
-        submission_wait_early(submission, stream_run_start);
-}
-
 bool stream_queue_stays_full(stream_queue_t *q)
 {
     stream_queue_poll(q, false);
@@ -143,27 +127,52 @@ bool stream_queue_stays_full(stream_queue_t *q)
            q->most;
 }
 
+// Behind the oldest in an inbox, while somebody issues. Only its address is used.
+static stream_run_t inbox_end;
+
+// Puts a run into the inbox. True if nobody issues: the caller does now, beginning with the run.
+static bool inbox_put(stream_queue_t *q, stream_run_t *run)
+{
+    stream_run_t *before = atomic_load_explicit(&q->inbox, memory_order_relaxed);
+    do {
+        run->next = before;
+        // acq_rel: what is the issuer's goes from one to the next, and so does the run.
+    } while (!atomic_compare_exchange_weak_explicit(&q->inbox, &before, before ? run : &inbox_end,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return !before;
+}
+
+// Takes what has come onto the list, oldest first. False if there is nothing, and then nobody
+// issues any more.
+static bool inbox_take(stream_queue_t *q)
+{
+    stream_run_t *run = &inbox_end;
+    // release: pairs with inbox_put.
+    if (atomic_compare_exchange_strong_explicit(&q->inbox, &run, NULL, memory_order_release,
+                                                memory_order_relaxed))
+        return false;
+    run = atomic_exchange_explicit(&q->inbox, &inbox_end, memory_order_acquire);
+    while (run != &inbox_end) {
+        stream_run_t *older = run->next;
+        run->next = q->ready;
+        q->ready = run;
+        run = older;
+    }
+    return true;
+}
+
 static stream_run_t *queue_pop(stream_queue_t *q)
 {
-    lock_enter(&q->lock);
+    if (!q->ready && !inbox_take(q)) return NULL;
     stream_run_t *run = q->ready;
-    if (run) {
-        q->ready = run->next;
-        if (!q->ready) q->ready_last = &q->ready;
-    } else {
-        q->issuing = false;
-    }
-    lock_leave(&q->lock);
+    q->ready = run->next;
     return run;
 }
 
 static void queue_put_back(stream_queue_t *q, stream_run_t *run)
 {
-    lock_enter(&q->lock);
     run->next = q->ready;
-    if (!q->ready) q->ready_last = &run->next;
     q->ready = run;
-    lock_leave(&q->lock);
 }
 
 // Issues a run, if given, and what is on the list. False if that was too much: the rest, and the
@@ -188,37 +197,42 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
 // Leaves the rest to the queue's own thread; without one the caller has to be patient.
 static void queue_pass_on(stream_queue_t *q)
 {
-    lock_enter(&q->lock);
-    q->passed_on = true;
-    lock_leave(&q->lock);
+    atomic_store(&q->passed_on, true);
     if (!stream_helper_wake(&q->issuer)) stream_queue_issue(q);
+}
+
+static void queue_issue(stream_queue_t *q, stream_run_t *run)
+{
+    if (!queue_drain(q, run, false)) queue_pass_on(q);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
 {
-    run->next = NULL;
-    lock_enter(&q->lock);
-    bool mine = !q->issuing; // and then the list is empty
-    if (!mine) {
-        *q->ready_last = run;
-        q->ready_last = &run->next;
-    }
-    q->issuing = true;
-    lock_leave(&q->lock);
-    if (!mine) return;
+    if (!inbox_put(q, run)) return;
     object_retain(&q->base.object); // what is issued may end, and the queue with it
-    if (!queue_drain(q, run, false)) queue_pass_on(q);
+    queue_issue(q, run);
     keel_queue_release(&q->base);
+}
+
+void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
+{
+    stream_queue_t *q = stream_queue(queue);
+    stream_run_t *run = (stream_run_t *)(void *)submission;
+    memset((char *)run + sizeof run->base, 0, sizeof *run - sizeof run->base);
+    run->at = keel_commands_first(&submission->commands);
+    const keel_command_t *end = keel_commands_end(&submission->commands);
+    run->phased = submission->commands.kinds & STREAM_HOST_KINDS;
+    // A run that begins on the host begins when its points are reached, not when they are promised.
+    if (run->phased && run->at != end && stream_host_is(run->at->kind))
+        submission_wait(submission, stream_run_start);
+    else if (submission_wait_early(submission, stream_run_start) && inbox_put(q, run))
+        queue_issue(q, run); // whoever submits keeps the queue
 }
 
 uint64_t stream_queue_issue(void *queue)
 {
     stream_queue_t *q = queue;
-    lock_enter(&q->lock);
-    bool passed_on = q->passed_on;
-    q->passed_on = false;
-    lock_leave(&q->lock);
-    if (!passed_on) return KEEL_FOREVER;
+    if (!atomic_exchange(&q->passed_on, false)) return KEEL_FOREVER;
     object_retain(&q->base.object);
     queue_drain(q, NULL, true);
     keel_queue_release(&q->base);
@@ -312,28 +326,43 @@ static stream_event_t *flight_take(stream_queue_t *q, uint64_t number)
     return list;
 }
 
-static void flight_end(stream_event_t *list, void (*end)(stream_run_t *))
+static void events_release(stream_event_t *list)
 {
     while (list) {
         stream_event_t *event = list;
         list = event->next;
-        while (event->runs) {
-            stream_run_t *run = event->runs;
-            event->runs = run->next;
-            end(run);
-        }
         promise_release(&event->promise);
     }
 }
 
 void stream_queue_retire(stream_queue_t *q, uint64_t number)
 {
-    flight_end(flight_take(q, number), stream_run_over);
+    stream_event_t *list = flight_take(q, number);
+    keel_submission_t *ended = NULL, **last = &ended;
+    for (stream_event_t *event = list; event; event = event->next) {
+        while (event->runs) {
+            stream_run_t *run = event->runs;
+            event->runs = run->next;
+            if (!stream_run_over(run)) continue;
+            *last = &run->base;
+            last = &run->base.next;
+        }
+    }
+    if (ended) submission_end_all(ended);
+    events_release(list); // which the submissions had promised until they ended
 }
 
 void stream_queue_drop(stream_queue_t *q)
 {
-    flight_end(flight_take(q, UINT64_MAX), stream_run_lost);
+    stream_event_t *list = flight_take(q, UINT64_MAX);
+    for (stream_event_t *event = list; event; event = event->next) {
+        while (event->runs) {
+            stream_run_t *run = event->runs;
+            event->runs = run->next;
+            stream_run_lost(run);
+        }
+    }
+    events_release(list);
 }
 
 // The event so far down the flight, retained; NULL: none.
@@ -402,7 +431,7 @@ keel_status_t stream_queues_settle(stream_device_t *device)
     keel_status_t status = NULL;
     for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
         lock_enter(&q->lock);
-        bool idle = !q->flight && !q->issuing;
+        bool idle = !q->flight && !atomic_load(&q->inbox);
         lock_leave(&q->lock);
         if (idle && !status) status = device->api->stream_drain(device->vendor, q->stream);
     }

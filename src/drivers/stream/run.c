@@ -67,15 +67,22 @@ keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *exe
     return NULL;
 }
 
-// Gives back what it took, and ends it.
-static void run_end(stream_run_t *run, keel_status_t status)
+// Gives back what it took, before it ends.
+static void run_clear(stream_run_t *run, keel_status_t status)
 {
     if (run->deallocates) stream_deallocas_end(run);
     if (run->frees) stream_frees_end(run);
     stream_blocks_destroy(device_of(run), run->blocks);
     stream_onces_destroy(device_of(run), run->onces);
     stream_run_fail(run, status);
-    submission_end(&run->base, atomic_load(&run->failure));
+    atomic_store_explicit(&run->base.failure, atomic_load(&run->failure), memory_order_relaxed);
+    run->base.next = NULL;
+}
+
+static void run_end(stream_run_t *run, keel_status_t status)
+{
+    run_clear(run, status);
+    submission_end_all(&run->base);
 }
 
 // What the device found out, if anything: a grid that is too large, or rounds that are too many.
@@ -101,19 +108,20 @@ static keel_status_t run_reported(const stream_run_t *run)
     return stream_run_blame(run, execute, c, status);
 }
 
-void stream_run_over(stream_run_t *run)
+bool stream_run_over(stream_run_t *run)
 {
     run->issued = run->placed = false;
     if (run->ending) {
         keel_status_t status = run_reported(run);
         // Only here, in the stream's order: what went before may still use the ring.
         if (run->ring_end) stream_ring_return(&queue_of(run)->ring, run->ring_end);
-        run_end(run, status);
-        return;
+        run_clear(run, status);
+        return true;
     }
     if (run->frees) stream_frees_end(run);
     stream_host_staged(run);
     stream_run_done(run);
+    return false;
 }
 
 void stream_run_lost(stream_run_t *run)
@@ -206,14 +214,41 @@ static void run_finish(stream_run_t *run)
     run_end(run, NULL);
 }
 
+// Counts an operation in, and out if it is not begun after all. While the walk is alone nobody else
+// changes the count, and no atomic operation is needed.
+static void pending_add(stream_run_t *run)
+{
+    if (atomic_load_explicit(&run->pending, memory_order_relaxed) == 1)
+        atomic_store_explicit(&run->pending, 2, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+}
+
+static void pending_drop(stream_run_t *run)
+{
+    if (atomic_load_explicit(&run->pending, memory_order_relaxed) == 2)
+        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+    else
+        atomic_fetch_sub_explicit(&run->pending, 1, memory_order_relaxed);
+}
+
+// Whether the walk is alone. If not, its share has gone, and the run with it to whoever is last.
+static bool pending_is_over(stream_run_t *run)
+{
+    // acquire, acq_rel: what the operations did is seen by whoever goes on.
+    if (atomic_load_explicit(&run->pending, memory_order_acquire) == 1) return true;
+    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return false;
+    atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+    return true;
+}
+
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
 // parked.
 static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
     if (!run->staged) {
-        if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return false;
-        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+        if (!pending_is_over(run)) return false;
         stream_host_land(run);
     }
     if (!run->staged || atomic_load(&run->failure)) return true;
@@ -230,16 +265,14 @@ typedef enum step_t {
 static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     bool waits = false;
-    atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+    pending_add(run);
     keel_status_t status = stream_alloca(run, c, &waits);
     if (!waits) {
-        atomic_fetch_sub_explicit(&run->pending, 1, memory_order_relaxed);
+        pending_drop(run);
         if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
         return STEP_DONE;
     }
-    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return STEP_PARKED;
-    atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
-    return STEP_AGAIN;
+    return pending_is_over(run) ? STEP_AGAIN : STEP_PARKED;
 }
 
 static step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
@@ -260,7 +293,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
             run_park(run);
             return STEP_PARKED;
         }
-        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+        pending_add(run);
         stream_host_begin(run, c);
         return STEP_DONE;
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;

@@ -132,10 +132,11 @@ struct stream_queue_t {
     stream_queue_t *next, *previous; // in the device's list
     stream_t stream;                 // owned, unless adopted
     bool adopted;
+    // NULL: nobody issues. Else what came meanwhile, newest first, and a mark behind the oldest.
+    _Atomic(stream_run_t *) inbox;
+    stream_run_t *ready;                   // to be issued; the issuer's
+    _Atomic bool passed_on;                // the issuer's thread is to go on with it
     lock_t lock;                           // for what follows
-    stream_run_t *ready, **ready_last;     // to be issued
-    bool issuing;                          // somebody does
-    bool passed_on;                        // the issuer is to go on with it
     _Atomic bool dead;                     // destroyed, and waits to be buried
     stream_event_t *flight, **flight_last; // in order
     uint64_t recorded;                     // events so far
@@ -296,9 +297,10 @@ void stream_alarm_destroy(stream_queue_t *queue);
 
 // run.c
 void stream_run_start(keel_submission_t *submission); // its waits are over or promised
-bool stream_run_go(stream_run_t *run);   // as far as it goes; false: there is more; the issuer's
-void stream_run_over(stream_run_t *run); // its event has come
-void stream_run_lost(stream_run_t *run); // its event never will
+bool stream_run_go(stream_run_t *run); // as far as it goes; false: there is more; the issuer's
+// Its event has come. True if that was its end, and submission_end_all is due.
+bool stream_run_over(stream_run_t *run);
+void stream_run_lost(stream_run_t *run);                       // its event never will
 void stream_run_fail(stream_run_t *run, keel_status_t status); // consumes; only the first counts
 void stream_run_done(stream_run_t *run);                       // an operation of the host has ended
 // An error, said to have happened at a command of the submission, or of the recording it executes.
