@@ -56,19 +56,20 @@ static void event_ask(promise_t *promise)
     keel_queue_release(&queue->base);
 }
 
-// Back to the device, from where queues take all at once.
-static void event_return(stream_device_t *device, stream_event_t *event)
+// Back to the device, from where queues take all at once; a list that ends with `last`.
+static void events_return(stream_device_t *device, stream_event_t *first, stream_event_t *last)
 {
     // release: pairs with the acquire in stream_event_acquire.
-    event->next = atomic_load_explicit(&device->spare, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&device->spare, &event->next, event,
+    last->next = atomic_load_explicit(&device->spare, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&device->spare, &last->next, first,
                                                   memory_order_release, memory_order_relaxed)) {
     }
 }
 
 static void event_destroy(promise_t *promise)
 {
-    event_return(stream_device(promise->device), event_of(promise));
+    stream_event_t *event = event_of(promise);
+    events_return(stream_device(promise->device), event, event);
 }
 
 const promise_ops_t stream_promise_ops = {event_destroy, event_poll, event_ask, POLL_NS};
@@ -118,13 +119,31 @@ keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acqui
     return NULL;
 }
 
+void stream_events_release(stream_event_t *list)
+{
+    stream_event_t *first = NULL, *last = NULL;
+    while (list) {
+        stream_event_t *event = list;
+        list = event->next;
+        // Most often nobody else has it, and nobody can get it any more. acquire: as
+        // promise_release.
+        if (atomic_load_explicit(&event->promise.refs, memory_order_acquire) != 1) {
+            promise_release(&event->promise);
+            continue;
+        }
+        event->next = first;
+        first = event;
+        if (!last) last = event;
+    }
+    if (first) events_return(stream_device(first->promise.device), first, last);
+}
+
 void stream_events_return(stream_queue_t *queue)
 {
-    while (queue->spare) {
-        stream_event_t *event = queue->spare;
-        queue->spare = event->next;
-        event_return(stream_device(queue->base.device), event);
-    }
+    stream_event_t *last = queue->spare;
+    while (last && last->next) last = last->next;
+    if (last) events_return(stream_device(queue->base.device), queue->spare, last);
+    queue->spare = NULL;
 }
 
 void stream_events_destroy(stream_device_t *device)

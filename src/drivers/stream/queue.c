@@ -326,15 +326,6 @@ static stream_event_t *flight_take(stream_queue_t *q, uint64_t number)
     return list;
 }
 
-static void events_release(stream_event_t *list)
-{
-    while (list) {
-        stream_event_t *event = list;
-        list = event->next;
-        promise_release(&event->promise);
-    }
-}
-
 void stream_queue_retire(stream_queue_t *q, uint64_t number)
 {
     stream_event_t *list = flight_take(q, number);
@@ -349,7 +340,7 @@ void stream_queue_retire(stream_queue_t *q, uint64_t number)
         }
     }
     if (ended) submission_end_all(ended);
-    events_release(list); // which the submissions had promised until they ended
+    stream_events_release(list); // which the submissions had promised until they ended
 }
 
 void stream_queue_drop(stream_queue_t *q)
@@ -362,7 +353,7 @@ void stream_queue_drop(stream_queue_t *q)
             stream_run_lost(run);
         }
     }
-    events_release(list);
+    stream_events_release(list);
 }
 
 // The event so far down the flight, retained; NULL: none.

@@ -241,7 +241,9 @@ extern const promise_ops_t stream_promise_ops;
 keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count); // makes some ahead
 keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event); // the issuer's
 void stream_events_return(stream_queue_t *queue);                                  // its spare ones
-void stream_events_destroy(stream_device_t *device);                               // all spare ones
+// Gives up what the flight had, of events that are over and their submissions ended.
+void stream_events_release(stream_event_t *list);
+void stream_events_destroy(stream_device_t *device); // all spare ones
 
 // queue.c
 keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_options_t *options,
