@@ -14,9 +14,8 @@ static stream_event_t *event_of(promise_t *promise)
     return (stream_event_t *)(void *)promise;
 }
 
-// Its queue, retained; NULL: the event is over, and the queue may be gone. Queues leave the
-// device's list under its lock, after the last of their events.
-static stream_queue_t *event_queue(stream_event_t *event)
+// Queues leave the device's list under its lock, after the last of their events.
+stream_queue_t *stream_event_queue(stream_event_t *event)
 {
     stream_device_t *device = stream_device(event->promise.device);
     stream_queue_t *queue = NULL;
@@ -37,7 +36,7 @@ static void event_poll(promise_t *promise)
     if (!stream_enter(device, &entered)) return;
     keel_status_t status = device->api->event_query(device->vendor, event->handle, &over);
     stream_leave(&entered);
-    stream_queue_t *queue = over ? event_queue(event) : NULL;
+    stream_queue_t *queue = over ? stream_event_queue(event) : NULL;
     if (status)
         stream_device_lose(device, status);
     else if (queue)
@@ -49,7 +48,7 @@ static void event_ask(promise_t *promise)
 {
     stream_event_t *event = event_of(promise);
     if (atomic_exchange(&event->asked, true)) return;
-    stream_queue_t *queue = event_queue(event);
+    stream_queue_t *queue = stream_event_queue(event);
     if (!queue) return;
     // Without a thread the keeper still ends it, only later.
     stream_helper_wake(&queue->watcher);

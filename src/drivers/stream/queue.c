@@ -11,7 +11,6 @@
 enum {
     STOCK = 64,      // events that a queue begins with
     ISSUE_RUNS = 64, // that one thread issues for others before it passes the rest on
-    LOOK_RUNS = 256, // events after which submitting looks how far the stream is
 };
 
 static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
@@ -239,155 +238,6 @@ uint64_t stream_queue_issue(void *queue)
     return KEEL_FOREVER;
 }
 
-// Behind each event: looks now and then how far the stream is, and sees to it that the keeper does
-// when nothing more comes.
-static void queue_look(stream_queue_t *q, stream_device_t *device)
-{
-    if (q->recorded % LOOK_RUNS == 0) stream_queue_poll(q, false);
-    // relaxed: a keeper that misses it sees it in the next round.
-    if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
-        !atomic_exchange(&device->active, 1))
-        stream_helper_wake(&device->keeper);
-}
-
-keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
-{
-    stream_device_t *device = stream_device(q->base.device);
-    stream_event_t *event;
-    KEEL_TRY(stream_event_acquire(q, &event));
-    keel_status_t status = device->api->event_record(device->vendor, event->handle, q->stream);
-    if (status) {
-        promise_release(&event->promise);
-        return status;
-    }
-    run->next = NULL;
-    event->runs = run;
-    event->runs_last = &run->next;
-    event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
-    event->number = q->recorded + 1;
-    if (mark == STREAM_PARKS) atomic_store(&event->asked, true);
-    // Whoever is told may wait for the event, but only what is in flight ends: until then the run
-    // is ours.
-    if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
-    q->unmarked = false;
-    lock_enter(&q->lock);
-    q->recorded++;
-    *q->flight_last = event;
-    q->flight_last = &event->next;
-    bool asked = atomic_load(&event->asked);
-    lock_leave(&q->lock);
-    if (asked) stream_helper_wake(&q->watcher); // whoever asked before found nothing to wait for
-    if (atomic_load(&device->lost)) stream_queue_drop(q);
-    queue_look(q, device);
-    return NULL;
-}
-
-bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
-{
-    // relaxed: only we record, and what is over stays so.
-    if (q->recorded == atomic_load_explicit(&q->over, memory_order_relaxed)) return false;
-    lock_enter(&q->lock);
-    stream_event_t *event = NULL;
-    if (q->flight)
-        event = (stream_event_t *)(void *)((char *)q->flight_last - offsetof(stream_event_t, next));
-    if (event) promise_retain(&event->promise);
-    lock_leave(&q->lock);
-    if (!event) return false;
-    submission_promise(&run->base, &event->promise); // until it hangs there the run is ours
-    run->next = NULL;
-    lock_enter(&q->lock);
-    bool over = atomic_load_explicit(&event->over, memory_order_relaxed); // set under the lock
-    if (!over) {
-        *event->runs_last = run;
-        event->runs_last = &run->next;
-    }
-    lock_leave(&q->lock);
-    promise_release(&event->promise);
-    return !over;
-}
-
-// Takes the events up to `number` out of flight, in order.
-static stream_event_t *flight_take(stream_queue_t *q, uint64_t number)
-{
-    lock_enter(&q->lock);
-    stream_event_t *list = q->flight, **end = &list;
-    while (*end && (*end)->number <= number) {
-        stream_event_t *event = *end;
-        atomic_store_explicit(&q->launches_over, event->launches, memory_order_relaxed);
-        atomic_store_explicit(&q->over, event->number, memory_order_relaxed);
-        // release: pairs with event_poll.
-        atomic_store_explicit(&event->over, true, memory_order_release);
-        end = &event->next;
-    }
-    q->flight = *end;
-    if (!q->flight) q->flight_last = &q->flight;
-    *end = NULL;
-    lock_leave(&q->lock);
-    return list;
-}
-
-void stream_queue_retire(stream_queue_t *q, uint64_t number)
-{
-    stream_event_t *list = flight_take(q, number);
-    keel_submission_t *ended = NULL, **last = &ended;
-    for (stream_event_t *event = list; event; event = event->next) {
-        while (event->runs) {
-            stream_run_t *run = event->runs;
-            event->runs = run->next;
-            if (!stream_run_over(run)) continue;
-            *last = &run->base;
-            last = &run->base.next;
-        }
-    }
-    if (ended) submission_end_all(ended);
-    stream_events_release(list); // which the submissions had promised until they ended
-}
-
-void stream_queue_drop(stream_queue_t *q)
-{
-    stream_event_t *list = flight_take(q, UINT64_MAX);
-    for (stream_event_t *event = list; event; event = event->next) {
-        while (event->runs) {
-            stream_run_t *run = event->runs;
-            event->runs = run->next;
-            stream_run_lost(run);
-        }
-    }
-    stream_events_release(list);
-}
-
-// The event so far down the flight, retained; NULL: none.
-static stream_event_t *flight_at(stream_queue_t *q, uint64_t position)
-{
-    lock_enter(&q->lock);
-    stream_event_t *event = q->flight;
-    for (; event && position > 1 && event->next; position--) event = event->next;
-    if (event) promise_retain(&event->promise);
-    lock_leave(&q->lock);
-    return event;
-}
-
-// Looks at one event of the flight; true if it has come.
-static bool flight_look(stream_queue_t *q, uint64_t position)
-{
-    stream_event_t *event = flight_at(q, position);
-    if (!event) return false;
-    event->promise.ops->poll(&event->promise);
-    bool over = atomic_load(&event->over);
-    promise_release(&event->promise);
-    return over;
-}
-
-void stream_queue_poll(stream_queue_t *q, bool whole)
-{
-    uint64_t over = atomic_load_explicit(&q->over, memory_order_relaxed);
-    lock_enter(&q->lock);
-    uint64_t count = q->recorded - over;
-    lock_leave(&q->lock);
-    if (!count || (whole && flight_look(q, count))) return;
-    if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
-}
-
 bool stream_queue_hold(stream_queue_t *q)
 {
     uint32_t refs = atomic_load(&q->base.object.refs);
@@ -396,8 +246,7 @@ bool stream_queue_hold(stream_queue_t *q)
     return refs;
 }
 
-// The queue behind `after` that is not about to go away, retained; `after` is released.
-static stream_queue_t *queue_next(stream_device_t *device, stream_queue_t *after)
+stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after)
 {
     lock_enter(&device->lock);
     stream_queue_t *q = after ? after->next : device->queues;
@@ -409,7 +258,7 @@ static stream_queue_t *queue_next(stream_device_t *device, stream_queue_t *after
 
 void stream_queues_poll(stream_device_t *device, bool *busy)
 {
-    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_queue_poll(q, true);
         lock_enter(&q->lock);
         *busy |= q->flight != NULL;
@@ -420,7 +269,7 @@ void stream_queues_poll(stream_device_t *device, bool *busy)
 keel_status_t stream_queues_settle(stream_device_t *device)
 {
     keel_status_t status = NULL;
-    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         lock_enter(&q->lock);
         bool idle = !q->flight && !atomic_load(&q->inbox);
         lock_leave(&q->lock);
@@ -441,17 +290,11 @@ static bool queues_are_going(stream_device_t *device)
 
 void stream_queues_stop(stream_device_t *device)
 {
-    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_helper_stop(&q->watcher);
         stream_helper_stop(&q->issuer);
     }
     // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
     for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
         sched_yield();
-}
-
-void stream_queues_drop(stream_device_t *device)
-{
-    for (stream_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
-        stream_queue_drop(q);
 }

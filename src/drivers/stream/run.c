@@ -148,7 +148,8 @@ void stream_run_start(keel_submission_t *submission)
     stream_queue_push(queue_of(run), run);
 }
 
-// Puts the waits on the stream that are only promised.
+// Puts the waits on the stream that are only promised. Promises of other queues are kept until the
+// end: flight.c tells them first.
 static keel_status_t waits_issue(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
@@ -158,21 +159,17 @@ static keel_status_t waits_issue(stream_run_t *run)
         return NULL;
     }
     for (uint32_t i = 0; i < run->base.wait_count; i++) {
-        promise_t *promise = run->base.waits[i].waiter.promise;
-        if (!promise) continue;
-        stream_event_t *event = (stream_event_t *)(void *)promise;
-        run->base.waits[i].waiter.promise = NULL;
-        keel_status_t status = NULL;
-        if (!atomic_load_explicit(&event->over, memory_order_acquire)) {
-            if (event->queue == queue) { // its own order does the rest
-                run->placed = true;
-            } else {
-                run->issued = queue->unmarked = true;
-                status = device->api->stream_wait(device->vendor, queue->stream, event->handle);
-            }
+        promise_t **promise = &run->base.waits[i].waiter.promise;
+        const stream_event_t *event = (const stream_event_t *)(void *)*promise;
+        if (!event || atomic_load_explicit(&event->over, memory_order_acquire)) continue;
+        if (event->queue == queue) { // its own order does the rest
+            run->placed = true;
+            promise_release(*promise);
+            *promise = NULL;
+            continue;
         }
-        promise_release(promise);
-        KEEL_TRY(status);
+        run->issued = queue->unmarked = true;
+        KEEL_TRY(device->api->stream_wait(device->vendor, queue->stream, event->handle));
     }
     return NULL;
 }
@@ -203,9 +200,9 @@ static void run_finish(stream_run_t *run)
     // A run that may still fail makes no promises.
     bool sure = !atomic_load(&run->failure) && !run->reports;
     run->ending = true;
-    if (!run->issued && sure && !queue->unmarked) {
-        if (run->placed && stream_queue_join(queue, run)) return;
-    } else if (run->issued || run->placed) {
+    bool joins = sure && !run->issued && !queue->unmarked;
+    if ((run->issued || run->placed) && !(joins && stream_queue_is_quiet(queue))) {
+        if (joins && stream_queue_join(queue, run)) return;
         keel_status_t status =
             stream_queue_record(queue, run, sure ? STREAM_PROMISES : STREAM_ENDS);
         if (!status) return;

@@ -93,7 +93,7 @@ struct stream_event_t {
     uint64_t launches;               // of the queue up to here
     stream_run_t *runs, **runs_last; // that go on or end with it, while in flight
     _Atomic bool asked;              // somebody sleeps
-    _Atomic bool over;               // it has come
+    _Atomic bool over;               // it has come, and its runs have gone on or ended
 };
 
 // Where the device says what only it can find out, of one list of commands.
@@ -139,8 +139,10 @@ struct stream_queue_t {
     lock_t lock;                           // for what follows
     _Atomic bool dead;                     // destroyed, and waits to be buried
     stream_event_t *flight, **flight_last; // in order
-    uint64_t recorded;                     // events so far
-    _Atomic uint64_t over;                 // those known to have come
+    bool telling;                          // somebody tells what has come
+    uint64_t came;                         // events that have come, as far as anybody knows
+    uint64_t recorded;                     // events so far; written by the issuer
+    _Atomic uint64_t over;                 // those that were told
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
@@ -170,6 +172,7 @@ struct stream_device_t {
     uint32_t generation;              // of fork
     struct keel_status *_Atomic lost; // owned: why nothing works any more
     _Atomic(stream_event_t *) spare;  // owned: events that came back
+    _Atomic bool held_up;             // a queue waits for another to be told; see flight.c
     lock_t lock;                      // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
@@ -240,7 +243,9 @@ void stream_leave(stream_entered_t *entered);
 extern const promise_ops_t stream_promise_ops;
 keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count); // makes some ahead
 keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event); // the issuer's
-void stream_events_return(stream_queue_t *queue);                                  // its spare ones
+// Its queue, retained; NULL: the event is over, and the queue may be gone.
+stream_queue_t *stream_event_queue(stream_event_t *event);
+void stream_events_return(stream_queue_t *queue); // its spare ones
 // Gives up what the flight had, of events that are over and their submissions ended.
 void stream_events_release(stream_event_t *list);
 void stream_events_destroy(stream_device_t *device); // all spare ones
@@ -251,23 +256,10 @@ keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_option
 void stream_queue_destroy(keel_queue_t *queue);
 void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 void stream_queue_push(stream_queue_t *queue, stream_run_t *run); // to be issued, now or soon
-// Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
-// from the return on the run is no longer the caller's.
-typedef enum stream_mark_t {
-    STREAM_PARKS,    // the run goes on then
-    STREAM_ENDS,     // it ends then
-    STREAM_PROMISES, // and its points may be promised
-} stream_mark_t;
-keel_status_t stream_queue_record(stream_queue_t *queue, stream_run_t *run, stream_mark_t mark);
-// Instead, for a run that put nothing on the stream: ends it with the last event, if there is no
-// work behind that. False if there is none to wait for, and the run is still the caller's.
-bool stream_queue_join(stream_queue_t *queue, stream_run_t *run);
 // Retains it, unless it is about to go away. The device's lock keeps its memory meanwhile.
 bool stream_queue_hold(stream_queue_t *queue);
-// The event has come, and with it all before.
-void stream_queue_retire(stream_queue_t *queue, uint64_t number);
-void stream_queue_poll(stream_queue_t *queue,
-                       bool whole); // looks how far it is, to the end if need be
+// The queue behind `after` that is not about to go away, retained; `after` is released.
+stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after);
 bool stream_queue_stays_full(stream_queue_t *queue);
 // Whether the stream would hold up whoever issues more, and that must not be; the issuer's.
 static inline bool stream_queue_is_full(stream_queue_t *queue)
@@ -286,12 +278,35 @@ static inline void stream_queue_count(stream_queue_t *queue)
     queue->unmarked = true;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
-void stream_queue_drop(stream_queue_t *queue);    // the device is lost: nothing more will come
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
-void stream_queues_drop(stream_device_t *device);
-void stream_queues_stop(stream_device_t *device);            // their threads
-keel_status_t stream_queues_settle(stream_device_t *device); // has the vendor notice idle ones
-uint64_t stream_queue_issue(void *queue);                    // the issuer's work
+void stream_queues_stop(stream_device_t *device);             // their threads
+keel_status_t stream_queues_settle(stream_device_t *device);  // has the vendor notice idle ones
+uint64_t stream_queue_issue(void *queue);                     // the issuer's work
+
+// flight.c
+// Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
+// from the return on the run is no longer the caller's.
+typedef enum stream_mark_t {
+    STREAM_PARKS,    // the run goes on then
+    STREAM_ENDS,     // it ends then
+    STREAM_PROMISES, // and its points may be promised
+} stream_mark_t;
+keel_status_t stream_queue_record(stream_queue_t *queue, stream_run_t *run, stream_mark_t mark);
+// Instead, for a run that put nothing on the stream, and with no work behind the last event: ends
+// it with that. False if there is none in flight, and the run is still the caller's.
+bool stream_queue_join(stream_queue_t *queue, stream_run_t *run);
+// Whether all that was recorded has been told; the issuer's.
+static inline bool stream_queue_is_quiet(const stream_queue_t *queue)
+{
+    // acquire: what ended before has ended for whoever learns of what follows.
+    return queue->recorded == atomic_load_explicit(&queue->over, memory_order_acquire);
+}
+// The event has come, and with it all before; 0: tells what is known already. The caller has, or
+// is one of, what keeps the queue.
+void stream_queue_retire(stream_queue_t *queue, uint64_t number);
+// Looks how far it is, to the end if need be.
+void stream_queue_poll(stream_queue_t *queue, bool whole);
+void stream_queues_drop(stream_device_t *device); // it is lost: nothing more will come
 
 // watch.c
 uint64_t stream_queue_watch(void *queue); // the watcher's work

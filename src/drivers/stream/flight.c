@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The events of a queue that are under way, and the telling of what ended.
+//
+//     record --> flight --> known to have come (`came`) --> told: its runs end --> over
+//
+// Whoever learns that an event has come notes it, and tells it and all before, unless somebody is
+// at it on that queue already, who then goes on for him. So a queue's submissions end in its order;
+// and none before what it waited for on other queues: that has come as well then, and is told
+// first. If somebody else is just at that, the queue is left as it is, and he comes back to it
+// (`held_up`).
+#include <stddef.h>
+
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+
+enum {
+    LOOK_RUNS = 256, // events after which submitting looks how far the stream is
+    TELL_EVENTS = 64 // at once
+};
+
+static bool is_lost(const stream_queue_t *q)
+{
+    return atomic_load(&stream_device(q->base.device)->lost);
+}
+
+// The oldest event, if it is to be told, under the lock; NULL: none.
+static stream_event_t *flight_due(const stream_queue_t *q)
+{
+    return q->flight && (q->flight->number <= q->came || is_lost(q)) ? q->flight : NULL;
+}
+
+// Something of other queues that a run of the event waited for, and that nobody was told of yet.
+static stream_event_t *event_waits_for(const stream_event_t *event)
+{
+    for (const stream_run_t *run = event->runs; run; run = run->next) {
+        for (uint32_t i = 0; i < run->base.wait_count; i++) {
+            stream_event_t *other = (stream_event_t *)(void *)run->base.waits[i].waiter.promise;
+            // acquire: pairs with events_tell.
+            if (other && !atomic_load_explicit(&other->over, memory_order_acquire)) return other;
+        }
+    }
+    return NULL;
+}
+
+// Takes what can be told out of flight, some of it. If that is nothing but something is due, *first
+// is what it waits for.
+static stream_event_t *flight_take(stream_queue_t *q, stream_event_t **first)
+{
+    stream_event_t *list = NULL, **end = &list, *event;
+    bool lost = is_lost(q);
+    *first = NULL;
+    for (int i = 0; i < TELL_EVENTS && (event = flight_due(q)); i++) {
+        *first = lost ? NULL : event_waits_for(event);
+        if (*first) break;
+        atomic_store_explicit(&q->launches_over, event->launches, memory_order_relaxed);
+        q->flight = event->next;
+        if (!q->flight) q->flight_last = &q->flight;
+        *end = event;
+        end = &event->next;
+    }
+    *end = NULL;
+    return list;
+}
+
+static void events_tell(stream_queue_t *q, stream_event_t *list)
+{
+    bool lost = is_lost(q);
+    keel_submission_t *ended = NULL, **last = &ended;
+    for (stream_event_t *event = list; event; event = event->next) {
+        while (event->runs) {
+            stream_run_t *run = event->runs;
+            event->runs = run->next;
+            if (lost)
+                stream_run_lost(run);
+            else if (stream_run_over(run)) {
+                *last = &run->base;
+                last = &run->base.next;
+            }
+        }
+    }
+    if (ended) submission_end_all(ended);
+    for (stream_event_t *event = list; event; event = event->next) {
+        // release: whoever finds it over finds its runs ended.
+        atomic_store_explicit(&event->over, true, memory_order_release);
+        atomic_store_explicit(&q->over, event->number, memory_order_release);
+    }
+    stream_events_release(list); // which the submissions had promised until they ended
+}
+
+// Queues that were left as they were wait for what was just told, perhaps.
+static void held_up_retire(stream_device_t *device)
+{
+    // Pairs with the one in event_is_told: one of us sees what the other wrote.
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&device->held_up, memory_order_relaxed) ||
+        !atomic_exchange(&device->held_up, false))
+        return;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        stream_queue_retire(q, 0);
+}
+
+// Tells an event that has come, and lets go of it. False if somebody else is at it.
+static bool event_is_told(stream_device_t *device, stream_event_t *event)
+{
+    stream_queue_t *q = stream_event_queue(event);
+    if (q) {
+        stream_queue_retire(q, event->number);
+        keel_queue_release(&q->base);
+    }
+    if (!atomic_load(&event->over)) {
+        atomic_store(&device->held_up, true);
+        atomic_thread_fence(memory_order_seq_cst); // pairs with the one in held_up_retire
+    }
+    bool over = atomic_load(&event->over);
+    promise_release(&event->promise);
+    return over;
+}
+
+// Tells what has come, unless somebody is at it. Returns what the rest waits for, retained; NULL:
+// nothing.
+static stream_event_t *queue_tell(stream_queue_t *q, uint64_t number, bool *told)
+{
+    stream_event_t *first = NULL, *list;
+    lock_enter(&q->lock);
+    if (q->came < number) q->came = number;
+    if (q->telling) {
+        lock_leave(&q->lock);
+        return NULL;
+    }
+    while ((list = flight_take(q, &first))) {
+        q->telling = *told = true;
+        lock_leave(&q->lock);
+        events_tell(q, list);
+        lock_enter(&q->lock);
+    }
+    q->telling = false;
+    if (first) promise_retain(&first->promise);
+    lock_leave(&q->lock);
+    return first;
+}
+
+void stream_queue_retire(stream_queue_t *q, uint64_t number)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    stream_event_t *first;
+    bool told = false;
+    do {
+        first = queue_tell(q, number, &told);
+    } while (first && event_is_told(device, first));
+    if (told) held_up_retire(device);
+}
+
+// Behind each event: looks now and then how far the stream is, and sees to it that the keeper does
+// when nothing more comes.
+static void queue_look(stream_queue_t *q, stream_device_t *device)
+{
+    if (q->recorded % LOOK_RUNS == 0) stream_queue_poll(q, false);
+    // relaxed: a keeper that misses it sees it in the next round.
+    if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
+        !atomic_exchange(&device->active, 1))
+        stream_helper_wake(&device->keeper);
+}
+
+keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    stream_event_t *event;
+    KEEL_TRY(stream_event_acquire(q, &event));
+    keel_status_t status = device->api->event_record(device->vendor, event->handle, q->stream);
+    if (status) {
+        promise_release(&event->promise);
+        return status;
+    }
+    run->next = NULL;
+    event->runs = run;
+    event->runs_last = &run->next;
+    event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
+    event->number = q->recorded + 1;
+    if (mark == STREAM_PARKS) atomic_store(&event->asked, true);
+    // Whoever is told may wait for the event, but only what is in flight ends: until then the run
+    // is ours.
+    if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
+    q->unmarked = false;
+    lock_enter(&q->lock);
+    q->recorded++;
+    *q->flight_last = event;
+    q->flight_last = &event->next;
+    bool asked = atomic_load(&event->asked), due = flight_due(q);
+    lock_leave(&q->lock);
+    if (asked) stream_helper_wake(&q->watcher); // whoever asked before found nothing to wait for
+    if (due) stream_queue_retire(q, 0);         // nor did whoever knew that it had come
+    queue_look(q, device);
+    return NULL;
+}
+
+bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
+{
+    stream_event_t *event = NULL;
+    lock_enter(&q->lock);
+    if (q->flight && !q->telling) {
+        q->telling = true; // so that the event stays while the run is hung there
+        event = (stream_event_t *)(void *)((char *)q->flight_last - offsetof(stream_event_t, next));
+    }
+    lock_leave(&q->lock);
+    if (!event) return false;
+    submission_promise(&run->base, &event->promise);
+    run->next = NULL;
+    *event->runs_last = run;
+    event->runs_last = &run->next;
+    lock_enter(&q->lock);
+    q->telling = false;
+    bool due = flight_due(q);
+    lock_leave(&q->lock);
+    if (due) stream_queue_retire(q, 0);
+    return true;
+}
+
+// The event so far down the flight, retained; NULL: none.
+static stream_event_t *flight_at(stream_queue_t *q, uint64_t position)
+{
+    lock_enter(&q->lock);
+    stream_event_t *event = q->flight;
+    for (; event && position > 1 && event->next; position--) event = event->next;
+    if (event) promise_retain(&event->promise);
+    lock_leave(&q->lock);
+    return event;
+}
+
+// Looks at one event of the flight; true if it has come.
+static bool flight_look(stream_queue_t *q, uint64_t position)
+{
+    stream_event_t *event = flight_at(q, position);
+    if (!event) return false;
+    event->promise.ops->poll(&event->promise);
+    lock_enter(&q->lock);
+    bool came = event->number <= q->came;
+    lock_leave(&q->lock);
+    promise_release(&event->promise);
+    return came;
+}
+
+void stream_queue_poll(stream_queue_t *q, bool whole)
+{
+    uint64_t over = atomic_load_explicit(&q->over, memory_order_relaxed);
+    lock_enter(&q->lock);
+    uint64_t count = q->recorded - over;
+    lock_leave(&q->lock);
+    if (!count || (whole && flight_look(q, count))) return;
+    if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
+}
+
+void stream_queues_drop(stream_device_t *device)
+{
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        stream_queue_retire(q, 0);
+}
