@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,31 +53,87 @@ static bool prepend(const char *name, const char *separator, const char *folder,
     return set;
 }
 
-// Takes --NAME=VALUE, or --NAME and the next argument; true when it was this one.
-static bool option(char **argv, int *index, const char *name, const char *variable)
+// An option, the variable that tells the library, and what it may be: words separated by commas, a
+// number, or any text.
+typedef struct {
+    const char *name, *variable;
+    const char *words; // NULL: no words
+    uint64_t least, most;
+} setting_t;
+
+static const setting_t settings[] = {
+    {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a", 1, 8},
+    {"--seed", "KEEL_SIM_SEED", NULL, 0, UINT64_MAX},
+    {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256},
+    {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000},
+    {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3},
+    {"--break", "KEEL_SIM_BREAK", NULL, 0, 0},
+};
+
+static bool word_known(const char *words, const char *word, size_t length)
 {
-    size_t length = strlen(name);
-    const char *argument = argv[*index], *value = argument + length + 1;
-    if (strncmp(argument, name, length) || (argument[length] && argument[length] != '='))
-        return false;
-    if (!argument[length]) {
-        value = argv[*index + 1];
-        if (!value) return false;
-        ++*index;
+    for (; *words; words += strcspn(words, ", "), words += strspn(words, ", ")) {
+        if (strcspn(words, ", ") == length && !strncmp(words, word, length)) return true;
     }
-    return setenv(variable, value, 1) == 0;
+    return false;
 }
 
+static bool words_check(const setting_t *setting, const char *value)
+{
+    uint64_t count = 0;
+    for (const char *word = value;; word++) {
+        size_t length = strcspn(word, ",");
+        if (!word_known(setting->words, word, length)) {
+            fprintf(stderr, "keel sim: %s: '%.*s' is none of %s\n", setting->name, (int)length,
+                    word, setting->words);
+            return false;
+        }
+        count++;
+        word += length;
+        if (!*word) break;
+    }
+    if (count <= setting->most) return true;
+    fprintf(stderr, "keel sim: %s: at most %llu, not %llu\n", setting->name,
+            (unsigned long long)setting->most, (unsigned long long)count);
+    return false;
+}
+
+static bool number_check(const setting_t *setting, const char *value)
+{
+    char *end;
+    errno = 0;
+    uint64_t number = strtoull(value, &end, 0);
+    bool digits = *value >= '0' && *value <= '9' && !*end && !errno;
+    if (digits && number >= setting->least && number <= setting->most) return true;
+    fprintf(stderr, "keel sim: %s: a number from %llu to %llu, not '%s'\n", setting->name,
+            (unsigned long long)setting->least, (unsigned long long)setting->most, value);
+    return false;
+}
+
+static bool setting_set(const setting_t *setting, const char *value)
+{
+    if (!value || !*value || !strcmp(value, "--")) {
+        fprintf(stderr, "keel sim: %s wants a value\n", setting->name);
+        return false;
+    }
+    bool good = setting->words  ? words_check(setting, value)
+                : setting->most ? number_check(setting, value)
+                                : true;
+    return good && setenv(setting->variable, value, 1) == 0;
+}
+
+// Takes --NAME=VALUE, or --NAME and the next argument; false after a message.
 static bool option_parse(char **argv, int *index)
 {
-    static const char *const known[][2] = {
-        {"--gpus", "KEEL_SIM_GPUS"},         {"--seed", "KEEL_SIM_SEED"},
-        {"--threads", "KEEL_SIM_THREADS"},   {"--log", "KEEL_SIM_LOG"},
-        {"--watchdog", "KEEL_SIM_WATCHDOG"}, {"--break", "KEEL_SIM_BREAK"},
-    };
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
-        if (option(argv, index, known[k][0], known[k][1])) return true;
+    const char *argument = argv[*index];
+    size_t length = strcspn(argument, "=");
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        const setting_t *setting = &settings[k];
+        if (strlen(setting->name) != length || strncmp(argument, setting->name, length)) continue;
+        if (argument[length]) return setting_set(setting, argument + length + 1);
+        return setting_set(setting, argv[++*index]);
     }
+    fprintf(stderr, "keel sim: what is %s?\n%s", argument, usage);
     return false;
 }
 
@@ -136,10 +193,7 @@ int command_sim(int argc, char **argv)
             fputs(usage, stdout);
             return 0;
         }
-        if (!option_parse(argv, &i)) {
-            fprintf(stderr, "keel sim: what is %s?\n%s", argv[i], usage);
-            return 2;
-        }
+        if (!option_parse(argv, &i)) return 2;
         i++;
     }
     if (i < argc && strcmp(argv[i], "--") == 0) i++;
