@@ -14,9 +14,21 @@ static amd_signal_t *signal_of(const queue_t *queue, hsa_signal_t signal)
     return map_bytes(signal.handle, sizeof(amd_signal_t), queue->node);
 }
 
-static outcome_t fail(queue_t *queue, uint64_t error)
+static outcome_t fail(queue_t *queue, const void *packet, uint64_t error)
 {
-    queue_fail(queue, error);
+    char text[320];
+    // Acquire: pairs with the release of whoever wrote the packet.
+    uint16_t header = __atomic_load_n((const uint16_t *)packet, __ATOMIC_ACQUIRE);
+    packet_text(queue, packet, header, text, sizeof text);
+    queue_fail(queue, text, error);
+    return PACKET_FAILED;
+}
+
+static outcome_t fail_signal(queue_t *queue, hsa_signal_t signal)
+{
+    log_line(LOG_ERROR, "queue %llu of node %u: a packet's signal, 0x%llx: no such memory",
+             (unsigned long long)queue->id, queue->node, (unsigned long long)signal.handle);
+    queue_memory_fault(queue, signal.handle);
     return PACKET_FAILED;
 }
 
@@ -73,7 +85,7 @@ outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64
              dispatch.grid[2], dispatch.group[0], dispatch.group[1], dispatch.group[2]);
     uint64_t error =
         dispatch_error(&dispatch, ((const hsa_kernel_dispatch_packet_t *)packet)->setup & 3);
-    if (error) return fail(queue, error);
+    if (error) return fail(queue, packet, error);
     if (isa_dispatch(isa, &dispatch)) return PACKET_DONE;
     const fault_t *fault = isa_fault(isa);
     if (fault->kind == FAULT_NONE) return PACKET_STOPPED;
@@ -81,7 +93,7 @@ outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64
         queue_memory_fault(queue, fault->address);
         return PACKET_FAILED;
     }
-    return fail(queue, error_of(fault->kind));
+    return fail(queue, packet, error_of(fault->kind));
 }
 
 // Acquire: pairs with the release of whoever changes the signal; its writes are then to be seen.
@@ -96,10 +108,7 @@ static outcome_t try_barrier(queue_t *queue, const hsa_barrier_and_packet_t *pac
     for (unsigned k = 0; k < 5; k++) {
         if (!packet->dep_signal[k].handle) continue;
         const amd_signal_t *signal = signal_of(queue, packet->dep_signal[k]);
-        if (!signal) {
-            queue_memory_fault(queue, packet->dep_signal[k].handle);
-            return PACKET_FAILED;
-        }
+        if (!signal) return fail_signal(queue, packet->dep_signal[k]);
         count++;
         zero += signal_value(signal) == 0;
     }
@@ -123,10 +132,7 @@ static outcome_t try_barrier_value(queue_t *queue, const hsa_amd_barrier_value_p
 {
     if (!packet->signal.handle) return PACKET_DONE;
     const amd_signal_t *signal = signal_of(queue, packet->signal);
-    if (!signal) {
-        queue_memory_fault(queue, packet->signal.handle);
-        return PACKET_FAILED;
-    }
+    if (!signal) return fail_signal(queue, packet->signal);
     if (!holds(packet->cond, signal_value(signal) & packet->mask, packet->value)) {
         return PACKET_WAITS;
     }
@@ -142,6 +148,8 @@ static outcome_t run_pm4(queue_t *queue, const uint32_t *packet)
     uint32_t count = packet[4] & 0xfffff;
     const uint32_t *words = map_bytes(address, 4ull * count, queue->node);
     if (!words) {
+        log_line(LOG_ERROR, "queue %llu of node %u: PM4 commands at 0x%llx: no such memory",
+                 (unsigned long long)queue->id, queue->node, (unsigned long long)address);
         queue_memory_fault(queue, address);
         return PACKET_FAILED;
     }
@@ -150,7 +158,7 @@ static outcome_t run_pm4(queue_t *queue, const uint32_t *packet)
         if (words[k] >> 30 != 3 || (operation != PM4_NOP && operation != PM4_ACQUIRE_MEM)) {
             log_line(LOG_ERROR, "queue %llu: PM4 word %08x is not modelled",
                      (unsigned long long)queue->id, words[k]);
-            return fail(queue, QUEUE_ERROR_VENDOR_PACKET);
+            return fail(queue, packet, QUEUE_ERROR_VENDOR_PACKET);
         }
         if (operation == PM4_ACQUIRE_MEM) atomic_fetch_add(&code_generation, 1);
     }
@@ -166,9 +174,9 @@ outcome_t packet_try(queue_t *queue, const void *packet, uint16_t header)
         switch (((const uint8_t *)packet)[2]) {
         case HSA_AMD_PACKET_TYPE_BARRIER_VALUE: return try_barrier_value(queue, packet);
         case FORMAT_PM4: return run_pm4(queue, packet);
-        default: return fail(queue, QUEUE_ERROR_VENDOR_PACKET);
+        default: return fail(queue, packet, QUEUE_ERROR_VENDOR_PACKET);
         }
-    default: return fail(queue, QUEUE_ERROR_PACKET);
+    default: return fail(queue, packet, QUEUE_ERROR_PACKET);
     }
 }
 
@@ -176,10 +184,7 @@ outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
 {
     if (!handle.handle) return PACKET_DONE;
     amd_signal_t *signal = signal_of(queue, handle);
-    if (!signal) {
-        queue_memory_fault(queue, handle.handle);
-        return PACKET_FAILED;
-    }
+    if (!signal) return fail_signal(queue, handle);
     if (queue->shared->queue_properties & AMD_QUEUE_PROPERTIES_ENABLE_PROFILING) {
         signal->start_ts = start;
         signal->end_ts = clock_ticks();

@@ -32,11 +32,27 @@ static void wait_for_end(queue_t *queue)
     while (!queue_idle(queue, &count)) continue;
 }
 
-void queue_fail(queue_t *queue, uint64_t error)
+static const char *error_text(uint64_t error)
+{
+    switch (error) {
+    case QUEUE_ERROR_DIMENSIONS: return "not one to three dimensions, or one without items";
+    case QUEUE_ERROR_GROUP_MEMORY: return "more work-group memory than there is";
+    case QUEUE_ERROR_CODE: return "no kernel";
+    case QUEUE_ERROR_PACKET: return "a packet of no known type";
+    case QUEUE_ERROR_GROUP_SIZE: return "a work-group of more than 1024 items";
+    case QUEUE_ERROR_VENDOR_PACKET: return "a vendor's packet of no known format";
+    case QUEUE_ERROR_APERTURE: return "an access outside of its memory";
+    case QUEUE_ERROR_INSTRUCTION: return "an illegal instruction";
+    case QUEUE_ERROR_TRAP: return "a trap";
+    default: return "an error";
+    }
+}
+
+void queue_fail(queue_t *queue, const char *packet, uint64_t error)
 {
     atomic_store(&queue->failed, true);
-    log_line(LOG_ERROR, "queue %llu: error 0x%llx", (unsigned long long)queue->id,
-             (unsigned long long)error);
+    log_line(LOG_ERROR, "queue %llu of node %u ends: %s: %s", (unsigned long long)queue->id,
+             queue->node, packet, error_text(error));
     if (queue->shared && queue->shared->queue_inactive_signal.handle) {
         amd_signal_t *signal =
             (amd_signal_t *)(uintptr_t)queue->shared->queue_inactive_signal.handle;
@@ -53,7 +69,7 @@ void queue_memory_fault(queue_t *queue, uint64_t address)
         atomic_store(&queue->failed, true);
         wait_for_end(queue);
     } else {
-        queue_fail(queue, QUEUE_ERROR_APERTURE);
+        queue_fail(queue, "memory", QUEUE_ERROR_APERTURE);
     }
 }
 

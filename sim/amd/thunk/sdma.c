@@ -151,7 +151,7 @@ static words_t add(queue_t *queue, const uint32_t *packet)
     if (packet[0] >> 25 != ATOMIC_ADD_64) {
         log_line(LOG_ERROR, "copy queue %llu: atomic %u is not modelled",
                  (unsigned long long)queue->id, packet[0] >> 25);
-        queue_fail(queue, QUEUE_ERROR_PACKET);
+        queue_fail(queue, "atomic", QUEUE_ERROR_PACKET);
         return 0;
     }
     __atomic_fetch_add(target, address_at(packet + 3), __ATOMIC_ACQ_REL); // after the copies
@@ -187,7 +187,7 @@ static words_t run_packet(queue_t *queue, const uint32_t *packet)
     }
     log_line(LOG_ERROR, "copy queue %llu: packet %08x is not modelled",
              (unsigned long long)queue->id, packet[0]);
-    queue_fail(queue, QUEUE_ERROR_PACKET);
+    queue_fail(queue, "copy", QUEUE_ERROR_PACKET);
     return 0;
 }
 

@@ -86,8 +86,9 @@ bool memory_is_hidden(uint64_t address, unsigned *out_node);
 // Waits a little; true when the queue shall stop.
 bool queue_idle(queue_t *queue, unsigned *count);
 
-// Reports an error to the runtime and waits for the queue's end.
-void queue_fail(queue_t *queue, uint64_t error);
+// Reports an error to the runtime and, with what the packet is, to people, and waits for the
+// queue's end.
+void queue_fail(queue_t *queue, const char *packet, uint64_t error);
 
 // Reports a memory fault and waits for the queue's end.
 void queue_memory_fault(queue_t *queue, uint64_t address);

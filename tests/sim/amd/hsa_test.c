@@ -220,18 +220,21 @@ static void test_trap(void)
     queue_fails("stop_here.kd", HSA_STATUS_ERROR_EXCEPTION);
 }
 
-static void bad_packet(const void *packet, uint16_t header, hsa_status_t want)
+static void bad_packet(const void *packet, uint16_t header, hsa_status_t want, const char *said)
 {
     hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    log_keep();
     packet_push(queue, packet, header);
     signal_wait(queue_failed);
     CHECK(queue_status == want);
+    CHECK(log_wait(said));
     HSA(hsa_queue_destroy(queue));
 }
 
 static void test_bad_type(void)
 {
-    bad_packet((const uint8_t[64]){0}, 0x33, HSA_STATUS_ERROR_INVALID_PACKET_FORMAT);
+    bad_packet((const uint8_t[64]){0}, 0x33, HSA_STATUS_ERROR_INVALID_PACKET_FORMAT,
+               "packet with header 0033: a packet of no known type");
 }
 
 static void test_group_size(void)
@@ -245,7 +248,8 @@ static void test_group_size(void)
                                                  .grid_size_y = 1,
                                                  .grid_size_z = 1,
                                                  .kernel_object = kernel.object};
-    bad_packet(&packet, HSA_PACKET_TYPE_KERNEL_DISPATCH, HSA_STATUS_ERROR_INVALID_ARGUMENT);
+    bad_packet(&packet, HSA_PACKET_TYPE_KERNEL_DISPATCH, HSA_STATUS_ERROR_INVALID_ARGUMENT,
+               "dispatch of kernel add_one: a work-group of more than 1024 items");
 }
 
 static uint64_t fault_address;
