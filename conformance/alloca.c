@@ -160,8 +160,9 @@ TEST(alloca, waits_for_a_dealloca, POOLS)
     keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t ready = submit(keel_op_alloca(y));
     sleep_ms(5);
-    CHECK(!ended(ready));
-    CHECK_EQ(waiting_in(pool), 1);
+    CHECK(pending(ready));
+    uint64_t waiting = waiting_in(pool);
+    if (!faulted()) CHECK_EQ(waiting, 1);
     TRY(keel_semaphore_signal(gate, 1));
     reach(ready);
     reach(freed);
@@ -179,7 +180,7 @@ TEST(alloca, waits_for_a_dealloca_of_another_queue, POOLS)
     reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(a), keel_op_alloca(b)));
     TRY(keel_queue_dealloca(other, KEEL_AFTER(keel_point(gate, 1)), b, NULL));
     keel_point_t ready = submit(keel_op_alloca(c));
-    CHECK(!ended(ready));
+    CHECK(pending(ready));
     TRY(keel_semaphore_signal(gate, 1));
     reach(ready);
 }
@@ -202,7 +203,8 @@ TEST(alloca, several_wait_for_several, POOLS)
         fresh[i] = new_reserved(pool, 1024);
         ready[i] = submit(keel_op_alloca(fresh[i]));
     }
-    CHECK_EQ(waiting_in(pool), N);
+    uint64_t waiting = waiting_in(pool);
+    if (!faulted()) CHECK_EQ(waiting, N);
     for (uint64_t i = 0; i < N; i++) {
         TRY(keel_semaphore_signal(gate, i + 1));
         uint64_t start = keel_now_ns();
@@ -222,7 +224,7 @@ TEST(alloca, dealloca_that_does_not_help, POOLS)
     reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(a), keel_op_alloca(b)));
     keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(a));
     keel_point_t ready = submit(keel_op_alloca(large));
-    CHECK(!ended(ready));
+    CHECK(pending(ready));
     TRY(keel_semaphore_signal(gate, 1));
     reach(freed);
     reach_failure_saying(ready, KEEL_RESOURCE_EXHAUSTED, "8192");
@@ -378,7 +380,7 @@ TEST(alloca, bound_before_memory, RUNS)
     keel_recording_t *recording = RECORD(1, keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 8, 1));
     keel_point_t ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(x));
     keel_point_t done = submit_after(KEEL_AFTER(ready), keel_op_execute(recording, KEEL_BIND(x)));
-    CHECK(!ended(done));
+    CHECK(pending(done));
     TRY(keel_semaphore_signal(gate, 1));
     reach(done);
     check_filled(x, 0, 64, 8);

@@ -54,6 +54,7 @@ TEST(base, live_objects, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
     CHECK_EQ(with.devices, 1);
     drop(recording), drop(executable), drop(pool), drop(buffer), drop(semaphore), drop(queue);
     keel_live_objects(&after);
+    if (faulted()) return; // a lost device keeps the cause
     CHECK_MEM(&after, &before, sizeof after);
 }
 
@@ -161,5 +162,5 @@ TEST(base, log_level_filters)
     keel_set_log(count_line, &lines, KEEL_LOG_ERROR);
     drop(open_device(the_uri()));
     keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
-    CHECK_EQ(atomic_load(&lines), 0);
+    if (!faulted()) CHECK_EQ(atomic_load(&lines), 0);
 }

@@ -54,6 +54,9 @@ void row(const char *format, ...) KEEL_PRINTF(1, 2);
 // missing.
 bool starved(void);
 
+// True if it was a call of the vendor's: then the device may be lost, and all may end at any time.
+bool faulted(void);
+
 // How often the library has asked for memory so far.
 uint64_t allocations(void);
 

@@ -64,6 +64,11 @@ uint64_t fault_calls(void)
     return counters ? __atomic_load_n(&counters->calls, __ATOMIC_RELAXED) : 0;
 }
 
+bool faulted(void)
+{
+    return fault_hit();
+}
+
 bool fault_hit(void)
 {
     return counters && __atomic_load_n(&counters->hit, __ATOMIC_RELAXED);

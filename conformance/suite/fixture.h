@@ -135,6 +135,8 @@ void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t 
                     const char *part);
 // True if the point has been reached or has failed.
 bool ended(keel_point_t point);
+// True if it has not; or if the device may be lost, with which everything ends (faulted).
+bool pending(keel_point_t point);
 uint64_t value_of(keel_semaphore_t *semaphore);
 // How long one may wait for what must happen, in ns.
 uint64_t patience(void);

@@ -51,6 +51,11 @@ bool ended(keel_point_t point)
     return over;
 }
 
+bool pending(keel_point_t point)
+{
+    return !ended(point) || faulted();
+}
+
 uint64_t value_of(keel_semaphore_t *semaphore)
 {
     uint64_t value = 0;
