@@ -142,3 +142,34 @@ TEST(recorded_transfer, slots_in_turns, RUNS)
         check_bytes(updated[i], 1, "hello", 5);
     }
 }
+
+// Each execution has another buffer in some of the slots, and the same as before in the others.
+TEST(recorded_transfer, some_slots_change, RUNS)
+{
+    enum { SLOTS = 5, ROUNDS = 40, BUFFERS = SLOTS * 3 };
+    keel_buffer_t *buffers[BUFFERS], *out = new_buffer(SLOTS * ROUNDS * 4);
+    keel_ref_t table[SLOTS + 1];
+    keel_op_t ops[SLOTS];
+    uint32_t expected[ROUNDS][SLOTS], seed = 1;
+    for (uint32_t i = 0; i < BUFFERS; i++) buffers[i] = new_buffer_of(&i, 4);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        ops[i] = keel_op_copy(keel_slot(i, 0, 4), keel_slot(SLOTS, i * 4, 4));
+        table[i] = keel_whole(buffers[i]);
+    }
+    keel_recording_t *recording = new_recording(SLOTS + 1, ops, SLOTS);
+    keel_point_t done = submit(keel_op_barrier());
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < SLOTS; i++) {
+            seed = seed * 1103515245 + 12345;
+            if (seed >> 16 & 1) table[i] = keel_whole(buffers[seed / 65536 % BUFFERS]);
+            uint32_t which = 0;
+            while (buffers[which] != table[i].buffer) which++;
+            expected[round][i] = which;
+        }
+        table[SLOTS] = keel_span(out, round * SLOTS * 4, SLOTS * 4);
+        done =
+            submit_after(KEEL_AFTER(done), keel_op_execute(recording, keel_refs(table, SLOTS + 1)));
+    }
+    reach(done);
+    check_bytes(out, 0, expected, sizeof expected);
+}

@@ -220,19 +220,41 @@ static bool instance_compare(graph_instance_t *instance, const stream_context_t 
         keel_status_t status = stream_ref_resolve(context, &whole, &span);
         if (status) span = (stream_span_t){0, 0};
         keel_status_release(status);
-        bool changed = span.address != instance->slots[i].address ||
-                       span.length != instance->slots[i].length || !span.address;
-        same &= !changed;
-        instance->slots[i] = span;
+        graph_slot_t *slot = &instance->slots[i];
+        slot->changed =
+            span.address != slot->span.address || span.length != slot->span.length || !span.address;
+        same &= !slot->changed;
+        slot->span = span;
     }
+    instance->late_changed = false;
     for (uint32_t i = 0; i < instance->late_count; i++) {
         // relaxed: the alloca was issued before us.
         uint64_t address =
             atomic_load_explicit(&instance->buffers[i]->address, memory_order_relaxed);
-        same &= address == instance->late[i] && address;
+        instance->late_changed |= address != instance->late[i] || !address;
         instance->late[i] = address;
     }
-    return same;
+    return same && !instance->late_changed;
+}
+
+typedef struct touch_t {
+    const graph_instance_t *instance;
+    bool touched;
+} touch_t;
+
+static void ref_touch(void *user, const keel_ref_t *ref)
+{
+    touch_t *touch = user;
+    touch->touched |= ref->buffer ? touch->instance->late_changed && ref->buffer->root->pool
+                                  : touch->instance->slots[ref->slot].changed;
+}
+
+// Whether a node works on something that lies elsewhere now.
+static bool node_is_touched(const graph_instance_t *instance, const graph_node_t *node)
+{
+    touch_t touch = {instance, node->changes && instance->stale};
+    if (node->changes && !touch.touched) graph_refs(node->command, ref_touch, &touch);
+    return touch.touched;
 }
 
 // Whether the vendor, or the device, stands in the way of changing a node.
@@ -258,7 +280,7 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
     *refused = false;
     for (uint32_t i = 0; i < instance->node_count; i++) {
         const graph_node_t *node = &instance->nodes[i];
-        if (!node->changes) continue;
+        if (!node_is_touched(instance, node)) continue;
         instance->culprit = node->command;
         KEEL_TRY(graph_work_make(instance, context, node, &work));
         bool this_one;
@@ -274,15 +296,16 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
 static keel_status_t instance_adapt(graph_instance_t *instance, const stream_context_t *context)
 {
     if (instance_compare(instance, context)) return NULL;
-    instance->stale = true; // until all is well
-    bool refused;
-    KEEL_TRY(nodes_change(instance, context, &refused));
-    if (refused) {
+    bool refused = !instance->piece_count; // it could not be made the last time
+    keel_status_t status = refused ? NULL : nodes_change(instance, context, &refused);
+    if (!status && refused) {
         graph_unbuild(instance);
-        KEEL_TRY(graph_build(instance, context));
+        status = graph_build(instance, context);
+        if (status) graph_unbuild(instance);
     }
-    instance->stale = instance->guessed = false;
-    return NULL;
+    instance->stale = status != NULL; // some of them may be changed, or none
+    if (!status) instance->guessed = false;
+    return status;
 }
 
 // What the device finds out during this run is for this run alone.

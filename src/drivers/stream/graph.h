@@ -52,6 +52,12 @@ typedef struct graph_node_t {
     } extra;
 } graph_node_t;
 
+// What a slot holds.
+typedef struct graph_slot_t {
+    stream_span_t span;
+    bool changed; // since the nodes were last changed
+} graph_slot_t;
+
 typedef struct graph_piece_t {
     stream_graph_t graph;
     stream_exec_t exec;
@@ -66,11 +72,12 @@ typedef struct graph_instance_t {
     uint32_t piece_count, piece_capacity;
     graph_node_t *nodes;
     uint32_t node_count, node_capacity;
-    stream_span_t *slots;    // [slots] what the nodes work on now
+    graph_slot_t *slots;     // [slots] what the nodes work on now
     uint8_t *refusals;       // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
     uint64_t *late;          // [late_count] and where the late allocations were
     keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
     uint32_t late_count;
+    bool late_changed;       // one of these lies elsewhere
     bool stale;              // all nodes are to be changed
     bool guessed;            // they work on what is not theirs
     bool fresh;              // has launches that the device changes, and is to be uploaded first
