@@ -55,6 +55,62 @@ TEST(gpu, copies_overlap_kernels, GPU)
     CHECK_EQ(buffer_u32(words, 1), 1);
 }
 
+static bool has_graphs(void)
+{
+    return !strstr(the_uri(), "commands=stream") && !strstr(the_uri(), "serial=1");
+}
+
+// No barrier lies between them, so neither waits for the other to end.
+TEST(gpu, recorded_dispatches_overlap, GPU)
+{
+    keel_buffer_t *words = new_buffer(16);
+    keel_recording_t *recording = RECORD(0, op_await(words, 0, 2), op_await(words, 2, 0));
+    if (!has_graphs()) return; // one after the other is right as well
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    CHECK_EQ(buffer_u32(words, 1), 1);
+    CHECK_EQ(buffer_u32(words, 3), 1);
+}
+
+// What follows the wait needs what came before the set, not what came between.
+TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EVENTS,
+     .driver = "cuda")
+{
+    keel_buffer_t *words = new_buffer(16);
+    uint32_t one[] = {0, 1};
+    keel_op_t set = {.kind = KEEL_OP_EVENT_SET, .as.event.event = 0};
+    keel_op_t wait = {.kind = KEEL_OP_EVENT_WAIT, .as.event.event = 0};
+    keel_recording_t *recording =
+        RECORD(0, op_kernel("poke", 1, one, sizeof one, KEEL_BIND(new_buffer(4))), set,
+               op_await(words, 0, 2), wait, op_await(words, 2, 0));
+    if (!has_graphs()) return;
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    CHECK_EQ(buffer_u32(words, 1), 1);
+    CHECK_EQ(buffer_u32(words, 3), 1);
+}
+
+// A stream takes so many launches and then holds up whoever comes with more. Not our caller: he is
+// done before the first of them is.
+TEST(gpu, full_streams_hold_nobody, GPU, .heavy = true)
+{
+    keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4), *tally = new_buffer(4);
+    keel_queue_t *queue = new_queue(0);
+    keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
+    keel_op_t op = op_kernel("tally", 1, NULL, 0, KEEL_BIND(tally));
+    size_t count = few(3000);
+    TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
+    keel_point_t first = run_on(queue, op_await(words, 0, 2)), last = first;
+    for (size_t i = 0; i < count; i++) last = run_on(queue, op);
+    bool held = ended(first);
+    if (starved()) return; // without memory for an event somebody has to wait
+    CHECK(!held);
+    reach(run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4))));
+    reach(first);
+    TRY(keel_queue_wait_idle(queue, patience()));
+    reach(last);
+    CHECK_EQ(buffer_u32(words, 1), 1);
+    CHECK_EQ(buffer_u32(tally, 0), count);
+}
+
 // A grid that takes the device several times over has begun; a small urgent one that comes later is
 // not made to wait until the last of its groups has found a place.
 TEST(gpu, urgent_work_overtakes, GPU, .alone = true, .heavy = true)
