@@ -11,15 +11,16 @@
 #ifndef KEEL_KERNEL_INTEGER_H_
 #define KEEL_KERNEL_INTEGER_H_
 
-// The function for the type that integers of this one are computed with.
-#define KEEL_INTEGER_(name, x)                                                                     \
-    _Generic((x),                                                                                  \
-        int: keel_##name##_i32,                                                                    \
-        unsigned: keel_##name##_u32,                                                               \
-        long: keel_##name##_i64,                                                                   \
-        unsigned long: keel_##name##_u64,                                                          \
-        long long: keel_##name##_i64,                                                              \
-        unsigned long long: keel_##name##_u64)
+// The functions for the types that integers are computed with.
+// clang-format off
+#define KEEL_INTEGERS_(name)                                                                       \
+    int: keel_##name##_i32,                                                                        \
+    unsigned: keel_##name##_u32,                                                                   \
+    long: keel_##name##_i64,                                                                       \
+    unsigned long: keel_##name##_u64,                                                              \
+    long long: keel_##name##_i64,                                                                  \
+    unsigned long long: keel_##name##_u64
+// clang-format on
 #define KEEL_BITS_(name, x)                                                                        \
     _Generic((x) + 0,                                                                              \
         int: keel_##name##_u32,                                                                    \
@@ -34,7 +35,7 @@
 #define keel_ctz(x)       KEEL_BITS_(ctz, x)(x)
 #define keel_reverse(x)   KEEL_BITS_(reverse, x)(x)
 #define keel_rotate(x, n) KEEL_BITS_(rotate, x)(x, n)
-#define keel_mulhi(x, y)  KEEL_INTEGER_(mulhi, (x) + (y))(x, y)
+#define keel_mulhi(x, y)  _Generic((x) + (y), KEEL_INTEGERS_(mulhi))(x, y)
 
 KEEL_INLINE_ uint32_t keel_popcount_u32(uint32_t x)
 {

@@ -28,15 +28,7 @@
 
 #define KEEL_EXACT_(name, x) _Generic((x), double: __builtin_##name, default: __builtin_##name##f)
 #define KEEL_NUMBER_OF_(name, builtin, x)                                                          \
-    _Generic((x),                                                                                  \
-        double: __builtin_##builtin,                                                               \
-        float: __builtin_##builtin##f,                                                             \
-        int: keel_##name##_i32,                                                                    \
-        unsigned: keel_##name##_u32,                                                               \
-        long: keel_##name##_i64,                                                                   \
-        unsigned long: keel_##name##_u64,                                                          \
-        long long: keel_##name##_i64,                                                              \
-        unsigned long long: keel_##name##_u64)
+    _Generic((x), double: __builtin_##builtin, float: __builtin_##builtin##f, KEEL_INTEGERS_(name))
 #define KEEL_MATH_(name, x)                                                                        \
     _Generic((x), double: keel_##name##_double, default: keel_##name##_float)
 

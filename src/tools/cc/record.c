@@ -113,18 +113,23 @@ static keel_status_t initialiser_read(const char *line, const char *end, made_t 
     return status;
 }
 
+// Where a line of PTX has a text; NULL if it does not.
+static const char *line_find(const char *line, const char *end, const char *text)
+{
+    return memmem(line, (size_t)(end - line), text, strlen(text));
+}
+
 // Whether a line of PTX declares a record.
 static bool line_is_record(const char *line, const char *end)
 {
-    const char *name = strstr(line, " keel_record_");
-    return strncmp(line, ".global ", 8) == 0 && name && name < end;
+    return strncmp(line, ".global ", 8) == 0 && line_find(line, end, " keel_record_");
 }
 
 // The entry point that a line of PTX begins, or NULL.
 static const keel_image_entry_t *line_entry(const made_t *made, const char *line, const char *end)
 {
-    const char *name = strstr(line, ".entry ");
-    if (!name || name > end) return NULL;
+    const char *name = line_find(line, end, ".entry ");
+    if (!name) return NULL;
     name += strlen(".entry ");
     for (uint32_t i = 0; i < made->entry_count; i++) {
         size_t length = strlen(made->entries[i].info.name);
