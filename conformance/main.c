@@ -25,6 +25,7 @@ static const char usage[] =
     "  --allocation=N    torture: let only the Nth fail\n"
     "  --call=N[+]       fault: let only the Nth fail; with +, the device is lost with it\n"
     "  --timeout=N       seconds a test may take (20)\n"
+    "  --under-tool      do not count threads and descriptors: a tool in the process has its own\n"
     "  --json            the results as a JSON document\n"
     "  -j N              tests that run at the same time (one per core)\n"
     "  -v                tell also of tests that pass or are skipped\n";
@@ -46,6 +47,7 @@ enum {
     OPTION_ALLOCATION,
     OPTION_CALL,
     OPTION_TIMEOUT,
+    OPTION_UNDER_TOOL,
     OPTION_JSON,
     OPTION_HELP,
 };
@@ -62,6 +64,7 @@ static const struct option options[] = {
     {"allocation", required_argument, NULL, OPTION_ALLOCATION},
     {"call", required_argument, NULL, OPTION_CALL},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"under-tool", no_argument, NULL, OPTION_UNDER_TOOL},
     {"json", no_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -111,6 +114,7 @@ static bool read_option(arguments_t *arguments, int option)
     case OPTION_FILTER: settings->filter = optarg; return true;
     case OPTION_EXPECT: settings->expect = optarg; return true;
     case OPTION_LIST: arguments->list = true; return true;
+    case OPTION_UNDER_TOOL: settings->under_tool = true; return true;
     case OPTION_JSON: settings->json = true; return true;
     case OPTION_HELP: arguments->help = true; return true;
     case 'v': settings->verbose = true; return true;

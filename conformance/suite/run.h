@@ -18,10 +18,11 @@ typedef struct settings_t {
     const char *filter;
     const char *expect; // path; NULL: no expectations
     unsigned parallel;
-    double seconds; // bound of sampled torture and faults; 0: all of them
-    uint64_t place; // torture: only this allocation fails, fault: only this call; 0: each in turn
-    bool onwards;   // with a call given: and all after it
-    unsigned runs;  // shuffle: seeds per test
+    double seconds;  // bound of sampled torture and faults; 0: all of them
+    uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
+    bool onwards;    // with a call given: and all after it
+    unsigned runs;   // shuffle: seeds per test
+    bool under_tool; // threads and descriptors are not counted
     bool json;
     bool verbose;
 } settings_t;

@@ -84,6 +84,13 @@ static void test_bad(void **state)
     }
 }
 
+static void test_under_a_tool(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--filter=bad.leaks_a_descriptor", "--under-tool"), 0);
+    assert_int_equal(RUN("--filter=bad.leaks_an_object", "--under-tool", "--timeout=4"), 1);
+}
+
 static void test_torture(void **state)
 {
     (void)state;
@@ -155,9 +162,10 @@ static void test_usage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),    cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_torture), cmocka_unit_test(test_shuffle),
-        cmocka_unit_test(test_usage),   cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_good),         cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_under_a_tool), cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_shuffle),      cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_expectations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,12 +95,12 @@ if command -v compute-sanitizer >/dev/null; then
     }
     check memcheck-bench 120 "$keel" bench --device=cuda://0 --once
     check memcheck-card 60 "$build/card" libcuda.so.1
-    check memcheck-dispatch 90 --target-processes all "$keel" conformance --device=cuda://0 -j 1 \
-        --timeout=60 --filter='dispatch.[lrst]*'
-    check racecheck-local 60 --target-processes all "$keel" conformance --device=cuda://0 -j 1 \
-        --timeout=50 --filter='dispatch.local*'
-    check racecheck-language 60 --target-processes all "$keel" conformance --device=cuda://0 -j 1 \
-        --timeout=50 --filter='language.memory*'
+    conformance=("$keel" conformance --device=cuda://0 -j 1 --timeout=60 --under-tool)
+    check memcheck-dispatch 90 --target-processes all "${conformance[@]}" \
+        --filter='dispatch.[lrst]*'
+    check racecheck-local 60 --target-processes all "${conformance[@]}" --filter='dispatch.local*'
+    check racecheck-language 60 --target-processes all "${conformance[@]}" \
+        --filter='language.memory*'
     check racecheck-card 60 "$build/card" libcuda.so.1 "$build"
 else
     note sanitizer - "skipped: there is no compute-sanitizer here"
