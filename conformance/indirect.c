@@ -289,3 +289,16 @@ TEST(indirect, bad_counts, RUNS)
                  keel_queue_run(q, KEEL_NO_WAITS,
                                 tally(word, KEEL_COUNTS_STATIC, keel_span(unusable, 0, 12)), NULL));
 }
+
+TEST(indirect, foreign_counts_in_a_loop,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS |
+              KEEL_CAP_BRANCHES)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(5, 1, 1);
+    keel_recording_t *recording = RECORD(
+        0, keel_op_while(keel_span(counts, 0, 4)),
+        foreign_tally(keel_whole(word), KEEL_COUNTS_DYNAMIC, keel_whole(counts)), keel_op_barrier(),
+        op_kernel("count_down", 1, NULL, 0, KEEL_BIND(keel_span(counts, 0, 8))), keel_op_end());
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    CHECK_EQ(buffer_u32(word, 0), 5 * 1 + 4 * 2 + 3 * 3 + 2 * 4 + 1 * 5);
+}
