@@ -199,6 +199,37 @@ static void test_peers(void)
     for (unsigned n = 0; n < COUNT; n++) CHECK(host[n] == n * n);
 }
 
+// A copy engine's packets: a window of rows, words that are all the same, and when it was.
+static void test_copy_engine(void)
+{
+    enum { PITCH = 64, ROWS = 8, BYTES = PITCH * ROWS, WIDTH = 20, HEIGHT = 5 };
+    const gpu_t *gpu = &hsa_gpus[0];
+    uint8_t *host = memory_alloc(hsa_host_memory, BYTES);
+    uint8_t *device = memory_alloc(gpu->memory, BYTES);
+    hsa_signal_t done = signal_make(1);
+    uint64_t before, after;
+    hsa_amd_profiling_async_copy_time_t time;
+    HSA(hsa_amd_memory_fill(device, 0x01020304, BYTES / 4));
+    for (unsigned k = 0; k < BYTES; k++) host[k] = (uint8_t)(k ^ k >> 8);
+    const hsa_pitched_ptr_t from = {host, PITCH, BYTES}, to = {device, PITCH, BYTES};
+    const hsa_dim3_t from_offset = {8, 1, 0}, to_offset = {4, 2, 0}, range = {WIDTH, HEIGHT, 1};
+    HSA(hsa_amd_profiling_async_copy_enable(true));
+    HSA(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &before));
+    HSA(hsa_amd_memory_async_copy_rect(&to, &to_offset, &from, &from_offset, &range, gpu->agent,
+                                       hsaHostToDevice, 0, NULL, done));
+    signal_wait(done);
+    HSA(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &after));
+    HSA(hsa_amd_profiling_get_async_copy_time(done, &time));
+    CHECK(time.start <= time.end && time.start + 2000000 >= before && time.end <= after + 2000000);
+    uint8_t *back = memory_alloc(hsa_host_memory, BYTES);
+    copy_wait(back, hsa_cpu, device, gpu->agent, BYTES);
+    for (unsigned k = 0; k < BYTES; k++) {
+        unsigned x = k % PITCH - 4, y = k / PITCH - 2, source = (y + 1) * PITCH + x + 8;
+        bool inside = x < WIDTH && y < HEIGHT;
+        CHECK(back[k] == (inside ? (uint8_t)(source ^ source >> 8) : 4 - k % 4));
+    }
+}
+
 static void queue_fails(const char *name, int want)
 {
     hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
@@ -318,6 +349,7 @@ static const case_t cases[] = {
     {"lock", test_lock, NULL},
     {"wait_for_host", test_wait_for_host, NULL},
     {"device_enqueue", test_device_enqueue, NULL},
+    {"copy_engine", test_copy_engine, NULL},
     {"peers", test_peers, NULL},
     {"illegal", test_illegal, NULL},
     {"trap", test_trap, NULL},
