@@ -41,7 +41,8 @@ static inline uint32_t low_bits(uint32_t count)
 
 static inline uint32_t field_i(uint32_t a, uint32_t b, uint32_t c)
 {
-    uint32_t count = c & 31, bits = a >> (b & 31) & low_bits(count);
+    // A field that ends beyond the word has the word's sign.
+    uint32_t count = c & 31, bits = (uint32_t)((int32_t)a >> (b & 31)) & low_bits(count);
     uint32_t sign = count ? 1u << (count - 1) : 0;
     return (bits ^ sign) - sign;
 }

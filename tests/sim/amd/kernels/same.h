@@ -274,7 +274,9 @@ static void pointers(const item_t *in, answer_t *out)
 
 // More of them.
 #include "atomics.h"
+#include "floats.h"
 #include "packed.h"
+#include "words.h"
 
 // The functions above, by name.
 #define SAME(X)                                                                                    \
@@ -298,6 +300,8 @@ static void pointers(const item_t *in, answer_t *out)
     X(vectors)                                                                                     \
     X(pointers)                                                                                    \
     PACKED(X)                                                                                      \
-    ATOMIC(X)
+    ATOMIC(X)                                                                                      \
+    FLOATS(X)                                                                                      \
+    WORDS(X)
 
 #endif
