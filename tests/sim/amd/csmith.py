@@ -18,6 +18,11 @@ TARGETS = [(target, level) for level in "0123s" for target in ("gfx900", "gfx90a
 # No packed structs and no volatile pointers: what compilers may see differently is left out.
 CSMITH = ["csmith", "--no-argc", "--no-packed-struct", "--max-funcs", "6", "--max-block-size", "4"]
 
+# In large functions at -O0, clang-19 keeps scalars in the lanes of vector registers of which it then
+# saves only the active lanes. What goes wrong there, and not where scalars are kept in memory, is
+# not our doing.
+SPILLS = ["-mllvm", "-amdgpu-spill-sgpr-to-vgpr=0"]
+
 
 def run(command, seconds):
     """The output of a command; None when it takes too long."""
@@ -42,12 +47,12 @@ def program(seed, path):
     return run([path], 2)
 
 
-def device(runner, path, target, level):
+def device(runner, path, target, level, options=()):
     """The checksum on the software GPU, None when the compiler takes too long."""
     code = os.path.join(os.path.dirname(path), "%s-O%s-%s.hsaco" % (target, level, os.path.basename(path)))
     made = run(["clang-19", "-std=gnu11", "-target", "amdgcn-amd-amdhsa", "-mcpu=" + target, "-O" + level,
                 "-mcode-object-version=4", "-nogpulib", "-ffreestanding", "-ffp-contract=off", "-w"] +
-               INCLUDE + ["-c", path + ".c", "-o", code + ".o"], 120)
+               list(options) + INCLUDE + ["-c", path + ".c", "-o", code + ".o"], 120)
     if made is None:
         return None, code
     made = made or run(["ld.lld-19", "-shared", code + ".o", "-o", code], 60)
@@ -62,7 +67,11 @@ def check(runner, folder, seed, configurations):
     for target, level in configurations if want else []:
         got, code = device(runner, path, target, level)
         files += [code, code + ".o"]
-        if got not in (None, want):
+        if got in (None, want):
+            continue
+        if level == "0" and device(runner, path, target, level, SPILLS)[0] == want:
+            print("seed %d, %s -O0: clang lost lanes of a register" % (seed, target))
+        else:
             wrong += 1
             print("seed %d, %s -O%s: %s, not %s\n    %s %s" % (seed, target, level, got, want, runner, code))
     for file in files if not wrong else []:
