@@ -90,11 +90,8 @@ static void events_tell(stream_queue_t *q, stream_event_t *list)
 // Queues that were left as they were wait for what was just told, perhaps.
 static void held_up_retire(stream_device_t *device)
 {
-    // Pairs with the one in event_is_told: one of us sees what the other wrote.
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!atomic_load_explicit(&device->held_up, memory_order_relaxed) ||
-        !atomic_exchange(&device->held_up, false))
-        return;
+    // Pairs with the exchange in event_is_told: the later of the two sees what the other wrote.
+    if (!atomic_exchange(&device->held_up, false)) return;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
         stream_queue_retire(q, 0);
 }
@@ -107,10 +104,7 @@ static bool event_is_told(stream_device_t *device, stream_event_t *event)
         stream_queue_retire(q, event->number);
         keel_queue_release(&q->base);
     }
-    if (!atomic_load(&event->over)) {
-        atomic_store(&device->held_up, true);
-        atomic_thread_fence(memory_order_seq_cst); // pairs with the one in held_up_retire
-    }
+    if (!atomic_load(&event->over)) atomic_exchange(&device->held_up, true);
     bool over = atomic_load(&event->over);
     promise_release(&event->promise);
     return over;
