@@ -50,6 +50,10 @@ static const char *machine_name(unsigned machine)
 keel_status_t host_check(const void *data, size_t size)
 {
     elf_t elf;
+    image_kind_t kind = image_recognise(data, size);
+    if (kind != IMAGE_UNKNOWN && kind != IMAGE_HOST)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s, and shared objects for %s are taken here",
+                          image_kind_name(kind), machine_name(ELF_HOST));
     KEEL_TRY(elf_open(data, size, &elf));
     if (elf.machine != ELF_HOST)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "it is for %s (ELF machine %u), and this is %s",

@@ -154,6 +154,9 @@ static void test_damaged(void **state)
     read_badly(host_read(data, size, &info), KEEL_UNSUPPORTED, "machine 8");
     read_badly(host_check(data, size), KEEL_UNSUPPORTED, "machine 8");
     read_badly(host_check(data, 40), KEEL_CORRUPT, "truncated");
+    static const char ptx[] = ".version 8.0\n.target sm_70\n";
+    read_badly(host_check(ptx, sizeof ptx - 1), KEEL_UNSUPPORTED, "it is ptx");
+    read_badly(host_check("neither", 7), KEEL_CORRUPT, "no ELF file");
     free(data);
 }
 
