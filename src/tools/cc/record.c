@@ -116,7 +116,10 @@ static keel_status_t initialiser_read(const char *line, const char *end, made_t 
 // Where a line of PTX has a text; NULL if it does not.
 static const char *line_find(const char *line, const char *end, const char *text)
 {
-    return memmem(line, (size_t)(end - line), text, strlen(text));
+    size_t length = strlen(text);
+    for (; (size_t)(end - line) >= length; line++)
+        if (*line == *text && memcmp(line, text, length) == 0) return line;
+    return NULL;
 }
 
 // Whether a line of PTX declares a record.
