@@ -101,6 +101,7 @@ CUresult context_report(CUcontext context)
 static void leaks_report(CUcontext context)
 {
     unsigned streams = 0, memory = arena_count(context);
+    if (context->error) return; // it took everything with it
     for (CUstream stream = context->streams; stream; stream = stream->next) {
         streams += !stream->is_default && !stream->dead;
     }
