@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/base.h"
 
+#include "cuda/limits.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -122,6 +124,10 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->devices = (unsigned)number;
         return number <= 16;
     }
+    if (!strcmp(name, "version")) {
+        out->version = (int)number;
+        return number >= 1000 && number < 100000;
+    }
     if (!strcmp(name, "memory")) {
         out->memory = number;
         return number >= 1u << 20 && number <= UINT64_C(1) << 36;
@@ -151,6 +157,7 @@ static bool read_option(const char *name, char *value, settings_t *out)
 static void settings_read(void)
 {
     current = (settings_t){.devices = 1,
+                           .version = SIM_VERSION,
                            .memory = UINT64_C(1) << 30,
                            .depth = 1021,
                            .poison = -1,
@@ -163,9 +170,10 @@ static void settings_read(void)
         char *equals = strchr(word, '=');
         if (equals) *equals = '\0';
         if (equals && read_option(word, equals + 1, &current)) continue;
-        complain("KEEL_SIM_CUDA: '%s' is no option, or not with that value; options are devices, "
-                 "memory, seed, depth, poison, slow, fail, lose, leaks, calls and counters",
-                 word);
+        complain(
+            "KEEL_SIM_CUDA: '%s' is no option, or not with that value; options are devices, "
+            "version, memory, seed, depth, poison, slow, fail, lose, leaks, calls and counters",
+            word);
         current.valid = false;
     }
     free(copy);

@@ -22,6 +22,7 @@ enum { RULES_MAX = 16 };
 // What KEEL_SIM_CUDA says; docs/sim.md describes it.
 typedef struct settings_t {
     unsigned devices;
+    int version;        // of CUDA, as the driver says it
     uint64_t memory;    // bytes of each device
     uint64_t seed;      // of the order in which things run; 0: as they come
     unsigned depth;     // launches a stream takes before the next one blocks

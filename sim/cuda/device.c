@@ -38,7 +38,7 @@ CUresult cuDriverGetVersion(int *out)
 {
     CALL(CALL_BEFORE_INIT);
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    *out = SIM_VERSION;
+    *out = settings()->version;
     return CUDA_SUCCESS;
 }
 

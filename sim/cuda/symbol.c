@@ -21,7 +21,7 @@ static CUresult symbol_find(const char *name, void **out, int version, cuuint64_
                             CUdriverProcAddressQueryResult *status)
 {
     CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    if (!name || !out || version > SIM_VERSION) return CUDA_ERROR_INVALID_VALUE;
+    if (!name || !out || version > settings()->version) return CUDA_ERROR_INVALID_VALUE;
     // There is one default stream per context that calls without a stream mean: the legacy one.
     if (flags & ~(cuuint64_t)CU_GET_PROC_ADDRESS_LEGACY_STREAM) return CUDA_ERROR_INVALID_VALUE;
     *out = NULL;

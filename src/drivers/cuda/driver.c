@@ -90,10 +90,7 @@ static keel_status_t device_is(const cuda_symbols_t *symbols, CUdevice device, c
 static keel_status_t device_find(const cuda_symbols_t *symbols, const char *which, int *ordinal)
 {
     int count = 0;
-    CUresult result = symbols->cuDeviceGetCount(&count);
-    if (result == CUDA_ERROR_NO_DEVICE || (!result && !count))
-        return KEEL_ERROR(KEEL_NOT_FOUND, "the NVIDIA driver is here, but no GPU is");
-    KEEL_TRY(cuda_status(symbols, result, "cuDeviceGetCount"));
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetCount, &count));
     long number = is_number(which) ? strtol(which, NULL, 10) : which[0] ? -1 : 0;
     if (number >= 0 && number < count) {
         *ordinal = (int)number;

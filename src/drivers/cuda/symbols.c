@@ -127,6 +127,8 @@ static keel_status_t opened_create(const char *path, opened_t **made)
     keel_status_t status = library_open(path, &symbols->library);
     if (!status) status = symbols_fill(symbols);
     if (!status) status = CUDA_CALL(symbols, cuInit, 0);
+    if (keel_status_code(status) == KEEL_NOT_FOUND && symbols->cuInit)
+        status = keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
     if (status) {
         if (symbols->library) dlclose(symbols->library);
         free(opened);
