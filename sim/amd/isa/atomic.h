@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read-modify-write operations on memory that the host and other queues may touch at the same time.
+// Reading memory, and read-modify-write operations on memory that the host and other queues may
+// touch at the same time.
 #ifndef SIM_AMD_ISA_ATOMIC_H_
 #define SIM_AMD_ISA_ATOMIC_H_
 
 #include "amd/isa/lanes.h"
+
+// Memory of kernels need not be aligned.
+static inline uint32_t peek32(const uint8_t *p)
+{
+    uint32_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static inline uint64_t peek64(const uint8_t *p)
+{
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
 
 // Name, new value from old o and operand x, for T (unsigned) and S (signed).
 #define ATOMIC_INTEGER_OPS(X)                                                                      \

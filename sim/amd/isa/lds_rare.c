@@ -33,20 +33,6 @@ static uint8_t *other_place(wave_t *w, const insn_t *i, uint64_t l, unsigned siz
     return lds_place(w, i, l, first + 4 * (uint32_t)words, size);
 }
 
-static inline uint32_t read32(const uint8_t *p)
-{
-    uint32_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
-static inline uint64_t read64(const uint8_t *p)
-{
-    uint64_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
 #define DEFINE_FROM_MEMORY(name, bits)                                                             \
     static const insn_t *run_##name##bits(wave_t *w, const insn_t *i)                              \
     {                                                                                              \
@@ -57,7 +43,7 @@ static inline uint64_t read64(const uint8_t *p)
             if ((uintptr_t)p % (bits / 8)) {                                                       \
                 return wave_fault(w, i, FAULT_APERTURE, "lane %u: not aligned", (unsigned)l);      \
             }                                                                                      \
-            atomic_##name##bits(p, read##bits(q));                                                 \
+            atomic_##name##bits(p, peek##bits(q));                                                 \
         }                                                                                          \
         return insn_next(i);                                                                       \
     }

@@ -164,20 +164,6 @@ static inline place_t place(wave_t *w, const insn_t *i, unsigned l, uint64_t add
     return place_far(w, i, l, address, size, nearby);
 }
 
-static inline uint32_t peek32(const uint8_t *p)
-{
-    uint32_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
-static inline uint64_t peek64(const uint8_t *p)
-{
-    uint64_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
 static inline uint16_t peek16(const uint8_t *p)
 {
     uint16_t value;
