@@ -39,6 +39,47 @@ TEST(submission, point_comes_after_its_signals, .needs = KEEL_CAP_EXECUTES)
     }
 }
 
+// Looks at what comes next on some queues for a while, as somebody else's waits would.
+static void look_on(void *user)
+{
+    keel_queue_t **queues = user;
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint64_t value = 0;
+        keel_semaphore_t *timeline = keel_queue_timeline(queues[i % 3]);
+        keel_status_release(keel_semaphore_value(timeline, &value));
+        keel_point_t next = {timeline, value + 1};
+        keel_status_release(keel_wait(&next, 1, KEEL_ALL, 0)); // there may be none yet
+    }
+}
+
+TEST(submission, whoever_is_reached_has_its_waits_reached, .needs = KEEL_CAP_EXECUTES)
+{
+    enum { TURNS = 150, LINKS = 12 };
+    keel_queue_t **queues = scratch(3 * sizeof *queues);
+    for (int i = 0; i < 3; i++) queues[i] = i ? new_queue(0) : the_queue();
+    thread_t *thread = thread_start(look_on, queues);
+    keel_semaphore_t *signalled = new_semaphore(0);
+    keel_buffer_t *buffer = new_buffer(64);
+    uint64_t value = 0;
+    for (uint32_t turn = 0; turn < TURNS; turn++) {
+        keel_point_t done[LINKS];
+        for (uint32_t i = 0; i < LINKS; i++) {
+            keel_op_t op = i % 3 ? keel_op_fill(keel_whole(buffer), i, 4) : keel_op_barrier();
+            keel_points_t waits = i ? KEEL_AFTER(done[i - 1]) : KEEL_NO_WAITS;
+            TRY(keel_queue_submit(queues[(turn + i / 2) % 3], waits, &op, 1,
+                                  KEEL_SIGNAL(keel_point(signalled, ++value)), &done[i]));
+        }
+        keel_wait_options_t spin = {.spin_ns = turn % 2 ? 1000000 : 0};
+        keel_point_t last = keel_point(signalled, value);
+        TRY(keel_wait_with(turn % 3 ? &last : &done[LINKS - 1], 1, &spin));
+        // Of the last one its signal may be there and its point not yet.
+        TRY(keel_wait(done, LINKS - 1, KEEL_ALL, 0));
+        CHECK_EQ(value_of(signalled), value);
+        reach(done[LINKS - 1]);
+    }
+    thread_join(thread);
+}
+
 // The eight orders: who waits, who signals, who comes first.
 
 static void signal_soon(void *user)

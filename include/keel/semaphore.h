@@ -12,9 +12,10 @@
 //
 // Each queue has a timeline of its own (keel_queue_timeline), on which every submission is a point.
 // It comes last: whoever sees it reached finds the submission's signals made, in the order of their
-// list. Queues are not FIFO, and these points are independent of each other: point 5 may be reached
-// before point 4, and a submission that fails, fails its point alone. keel_semaphore_value then
-// tells up to where all of them have ended. Only the queue can signal it.
+// list; and whoever sees any of these finds reached what the submission waited for. Queues are not
+// FIFO, and these points are independent of each other: point 5 may be reached before point 4, and
+// a submission that fails, fails its point alone. keel_semaphore_value then tells up to where all
+// of them have ended. Only the queue can signal it.
 //
 // Points are plain data and borrow their semaphore. All functions may be called from any thread.
 #ifndef KEEL_SEMAPHORE_H_

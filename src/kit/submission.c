@@ -405,15 +405,17 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
     ended_fire(ended, status);
 }
 
-// Ends the first few at once, up to one that somebody waits for. Returns the rest.
-static keel_submission_t *submissions_end(keel_submission_t *first)
+// Ends the first few before `rest` at once, up to one that somebody waits for. Returns what is
+// next.
+static keel_submission_t *submissions_end(keel_submission_t *first, const keel_submission_t *rest)
 {
     keel_queue_t *queue = first->queue;
     ledger_ended_t ended = {0};
     keel_status_t status = NULL;
     bool last = false;
     lock_enter(&queue->timeline->lock);
-    for (int i = 0; first && i < END_AT_ONCE && !status && !ended.waiters && !ended.for_all; i++) {
+    for (int i = 0; first != rest && i < END_AT_ONCE && !status && !ended.waiters && !ended.for_all;
+         i++) {
         keel_submission_t *submission = first;
         first = submission->next;
         status = atomic_load_explicit(&submission->failure, memory_order_relaxed);
@@ -428,11 +430,16 @@ static keel_submission_t *submissions_end(keel_submission_t *first)
 
 void submission_end_all(keel_submission_t *first)
 {
-    for (keel_submission_t *submission = first; submission; submission = submission->next) {
-        submission_signal_others(submission, atomic_load(&submission->failure));
-        submission_clear(submission);
+    // Signals are made after the points of all that may have come before.
+    while (first) {
+        keel_submission_t *rest = first;
+        do {
+            submission_signal_others(rest, atomic_load(&rest->failure));
+            submission_clear(rest);
+            rest = rest->next;
+        } while (rest && !rest->signal_count);
+        while (first != rest) first = submissions_end(first, rest);
     }
-    while (first) first = submissions_end(first);
 }
 
 void submission_end(keel_submission_t *submission, keel_status_t status)
