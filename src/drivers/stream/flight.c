@@ -174,8 +174,9 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
     if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
-    q->unmarked = false;
     lock_enter(&q->lock);
+    atomic_store_explicit(&q->unmarked, false,
+                          memory_order_relaxed); // it is in flight from here on
     q->recorded++;
     *q->flight_last = event;
     q->flight_last = &event->next;

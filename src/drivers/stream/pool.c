@@ -322,6 +322,18 @@ static keel_status_t alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, uint6
     return NULL;
 }
 
+// The run waits for a limit, and others perhaps for what it has given back: its deallocas are to be
+// known to be over before it ends.
+static void frees_report(stream_run_t *run)
+{
+    atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+    keel_status_t status = stream_queue_record(stream_queue(run->base.queue), run, STREAM_PARKS);
+    if (!status) return;
+    stream_frees_end(run); // nobody can tell
+    keel_status_release(stream_device_note(stream_device(run->base.queue->device), status));
+    stream_run_done(run);
+}
+
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
@@ -331,6 +343,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
         c->request.done = alloca_granted;
         c->request.context = run;
         if (pool_alloca(c->buffer, &c->request, &status) == POOL_WAITING) {
+            if (run->frees) frees_report(run);
             *waits = true;
             return NULL;
         }

@@ -271,7 +271,7 @@ keel_status_t stream_queues_settle(stream_device_t *device)
     keel_status_t status = NULL;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         lock_enter(&q->lock);
-        bool idle = !q->flight && !atomic_load(&q->inbox);
+        bool idle = !q->flight && !atomic_load(&q->inbox) && !atomic_load(&q->unmarked);
         lock_leave(&q->lock);
         if (idle && !status) status = device->api->stream_drain(device->vendor, q->stream);
     }

@@ -168,7 +168,8 @@ static keel_status_t waits_issue(stream_run_t *run)
             *promise = NULL;
             continue;
         }
-        run->issued = queue->unmarked = true;
+        run->issued = true;
+        atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
         KEEL_TRY(device->api->stream_wait(device->vendor, queue->stream, event->handle));
     }
     return NULL;
@@ -200,7 +201,8 @@ static void run_finish(stream_run_t *run)
     // A run that may still fail makes no promises.
     bool sure = !atomic_load(&run->failure) && !run->reports;
     run->ending = true;
-    bool joins = sure && !run->issued && !queue->unmarked;
+    bool unmarked = atomic_load_explicit(&queue->unmarked, memory_order_relaxed);
+    bool joins = sure && !run->issued && !unmarked;
     if ((run->issued || run->placed) && !(joins && stream_queue_is_quiet(queue))) {
         if (joins && stream_queue_join(queue, run)) return;
         keel_status_t status =

@@ -147,7 +147,7 @@ struct stream_queue_t {
     _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
     uint64_t most;           // launches under way at most; the issuer's
-    bool unmarked;           // there is work behind the last event; the issuer's
+    _Atomic bool unmarked;   // there is work behind the last event; written by the issuer
     stream_event_t *spare;   // owned: events to record; the issuer's
     stream_ring_t ring;      // the issuer's
     stream_helper_t watcher; // sleeps for events that are asked for
@@ -275,7 +275,7 @@ static inline void stream_queue_count(stream_queue_t *queue)
     // relaxed: one writer.
     uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
     atomic_store_explicit(&queue->launches, before + 1, memory_order_relaxed);
-    queue->unmarked = true;
+    atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end

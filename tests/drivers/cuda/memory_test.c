@@ -188,12 +188,46 @@ static void test_own_dealloca(void **state)
     }
 }
 
+// One submission has given back what the other waits for, and waits for a limit that the other
+// will lift.
+static void test_limit_and_memory(void **state)
+{
+    memory_t *m = *state;
+    enum { HALF = 30 << 20 };
+    keel_pool_options_t options = {.limit = HALF};
+    keel_pool_t *small = NULL;
+    assert_null(keel_pool_create(m->device, &options, &small));
+    keel_buffer_t *x = reserve(m->pools[0], HALF), *y = reserve(m->pools[0], HALF);
+    keel_buffer_t *w = reserve(small, HALF), *z = reserve(small, HALF);
+    ok(run(m->queues[0], KEEL_NO_WAITS, keel_op_alloca(x)));
+    ok(run(m->queues[0], KEEL_NO_WAITS, keel_op_alloca(z)));
+    keel_semaphore_t *gate = NULL;
+    assert_null(keel_semaphore_create(m->device, NULL, &gate));
+    keel_point_t gone = run(m->queues[1], KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(z));
+    keel_op_t first[] = {keel_op_copy(keel_span(x, 0, 1 << 20), keel_span(x, 1 << 20, 1 << 20)),
+                         keel_op_barrier(), keel_op_dealloca(x), keel_op_barrier(),
+                         keel_op_alloca(w)};
+    keel_point_t got;
+    assert_null(keel_queue_submit(m->queues[0], KEEL_NO_WAITS, first, 5, KEEL_NO_SIGNALS, &got));
+    ok(run(m->queues[1], KEEL_NO_WAITS, keel_op_alloca(y)));
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(gone);
+    ok(got);
+    give(m, w);
+    give(m, y);
+    keel_buffer_release(x);
+    keel_buffer_release(z);
+    keel_pool_release(small);
+    keel_semaphore_release(gate);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pools_let_go),     cmocka_unit_test(test_nothing_is_under_way),
         cmocka_unit_test(test_waits_for_issued), cmocka_unit_test(test_waits_for_submitted),
         cmocka_unit_test(test_submitted_fails),  cmocka_unit_test(test_own_dealloca),
+        cmocka_unit_test(test_limit_and_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
