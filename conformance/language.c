@@ -93,6 +93,19 @@ TEST(language, atomics_and_subgroups, RUNS)
     CHECK_EQ(tally_judge(words, &tally), 0);
 }
 
+TEST(language, much_workgroup_memory, RUNS)
+{
+    enum { GROUPS = 3, WORDS = GROUPS * REVERSED };
+    uint32_t *words = scratch(WORDS * sizeof *words);
+    for (uint32_t i = 0; i < WORDS; i++) words[i] = i * 2654435761u;
+    keel_buffer_t *in = new_buffer_of(words, WORDS * 4), *out = new_buffer(WORDS * 4);
+    reach(submit(keel_op_dispatch(language_kernel("reverse"), keel_groups(GROUPS, 1, 1), NULL, 0,
+                                  KEEL_BIND(in, out))));
+    for (uint32_t g = 0; g < GROUPS; g++)
+        for (uint32_t i = 0; i < REVERSED; i += 499)
+            CHECK_EQ(buffer_u32(out, g * REVERSED + i), words[(g + 1) * REVERSED - 1 - i]);
+}
+
 static void matrix_transpose(keel_executable_t *executable)
 {
     static float matrix[TRANSPOSED * TRANSPOSED], result[TRANSPOSED * TRANSPOSED];

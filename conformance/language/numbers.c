@@ -176,6 +176,24 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
     }
 }
 
+// With as much workgroup memory as GPUs have that they do not give to everybody.
+KEEL_KERNEL(reverse, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_OUT(uint32_t, out),
+            KEEL_LOCAL(uint32_t, words, REVERSED))
+{
+    uint32_t first = keel_group_id(0) * REVERSED;
+    for (uint32_t i = 0; i < REVERSED; i += keel_group_items()) {
+        KEEL_ITEMS {
+            words[i + keel_local_id(0)] = in[first + i + keel_local_id(0)];
+        }
+    }
+    KEEL_BARRIER();
+    for (uint32_t i = 0; i < REVERSED; i += keel_group_items()) {
+        KEEL_ITEMS {
+            out[first + i + keel_local_id(0)] = words[REVERSED - 1 - i - keel_local_id(0)];
+        }
+    }
+}
+
 // Through workgroup memory, with a variable that outlives a region, on a grid of two dimensions.
 typedef float row_t[17];
 KEEL_KERNEL(transpose, KEEL_GROUP(16, 16), KEEL_IN(float, in), KEEL_OUT(float, out),

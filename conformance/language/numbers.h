@@ -72,6 +72,8 @@ typedef struct tally_t {
     uint64_t long_any;
 } tally_t;
 
+enum { REVERSED = 16000 }; // words, more than 48 KiB of them
+
 enum { TRANSPOSED = 48 }; // rows and columns
 
 #endif

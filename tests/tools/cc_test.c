@@ -272,6 +272,44 @@ static void makes_kernels_of_gpus(void **state)
     source_finish(&from);
 }
 
+// More workgroup memory than NVIDIA's code may have of its own is the launch's.
+static void makes_kernels_with_much_memory(void **state)
+{
+    if (!have_clang) skip();
+    source_t from;
+    write_file("much.c",
+               "#include <keel/kernel.h>\n"
+               "KEEL_KERNEL(much, KEEL_GROUP(64), KEEL_INOUT(float, x),\n"
+               "            KEEL_LOCAL(float, tile, 20000))\n"
+               "{\n"
+               "    KEEL_ITEMS { tile[keel_local_id(0) * 300] = x[keel_global_id(0)]; }\n"
+               "    KEEL_BARRIER();\n"
+               "    KEEL_ITEMS { x[keel_global_id(0)] = tile[(63 - keel_local_id(0)) * 300]; }\n"
+               "}\n");
+    static const char *const levels[] = {"-O0", "-O3"};
+    for (int i = 0; i < 2; i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "much.c %s -o much.keel --target=nvptx:sm_70",
+                 levels[i]);
+        make(arguments);
+        container_t container = contents("much.keel", &from);
+        assert_int_equal(container.images[0].entries[0].info.local_memory, 80000);
+        char *ptx = malloc(container.images[0].size);
+        OK(container_image_read(&container, &from, 0, ptx));
+        assert_non_null(strstr(ptx, ".extern .shared .align 16 .b8 keel_launched_memory[]"));
+        assert_null(strstr(ptx, "80000"));
+        FILE *file = fopen(in_folder("much.ptx"), "w");
+        fputs(ptx, file);
+        fclose(file);
+        assert_int_equal(system_in_folder("! command -v ptxas >/dev/null || "
+                                          "ptxas -arch=sm_90 much.ptx -o much.cubin"),
+                         0);
+        free(ptx);
+        container_finish(&container);
+        source_finish(&from);
+    }
+}
+
 static void makes_kernels_of_another_host(void **state)
 {
     if (!have_clang) skip();
@@ -510,6 +548,7 @@ int main(void)
         cmocka_unit_test(makes_kernels_of_the_host),
         cmocka_unit_test(makes_kernels_of_the_host_by_cc),
         cmocka_unit_test(makes_kernels_of_gpus),
+        cmocka_unit_test(makes_kernels_with_much_memory),
         cmocka_unit_test(makes_kernels_of_another_host),
         cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
         cmocka_unit_test(shows_mistakes_where_they_are),

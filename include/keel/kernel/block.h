@@ -118,6 +118,18 @@ KEEL_INLINE_ keel_place_t keel_gpu_place(uint32_t x, uint32_t y, uint32_t z)
     return (keel_place_t){{KEEL_BLOCK_0_, KEEL_BLOCK_1_, KEEL_BLOCK_2_}, {x, y, z}};
 }
 
+// Code for NVIDIA's GPUs may have 48 KiB of workgroup memory of its own; beyond that, all of it is
+// the launch's.
+#if KEEL_NVPTX
+extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
+#define KEEL_MEMORY_(kernel)                                                                       \
+    (sizeof(struct keel_locals_##kernel) > 48 << 10                                                \
+         ? (KEEL_AT_LOCAL_ struct keel_locals_##kernel *)keel_launched_memory                      \
+         : &keel_memory_##kernel)
+#else
+#define KEEL_MEMORY_(kernel) (&keel_memory_##kernel)
+#endif
+
 // The entry points have names of their own in C, since a kernel may be called abs.
 #define KEEL_ENTRIES_(kernel, x, y, z, ...)                                                        \
     KEEL_BLOCKS_(kernel, __VA_ARGS__)                                                              \
@@ -128,7 +140,7 @@ KEEL_INLINE_ keel_place_t keel_gpu_place(uint32_t x, uint32_t y, uint32_t z)
     {                                                                                              \
         const struct keel_block_##kernel *keel_block = &keel_argument;                             \
         KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
-            &keel_memory_##kernel;                                                                 \
+            KEEL_MEMORY_(kernel);                                                                  \
         keel_body_##kernel(NULL, keel_gpu_place(keel_block->groups[0], keel_block->groups[1],      \
                                                 keel_block->groups[2])                             \
                                      KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                 \
@@ -139,7 +151,7 @@ KEEL_INLINE_ keel_place_t keel_gpu_place(uint32_t x, uint32_t y, uint32_t z)
     {                                                                                              \
         const struct keel_walk_##kernel *keel_block = &keel_argument;                              \
         KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
-            &keel_memory_##kernel;                                                                 \
+            KEEL_MEMORY_(kernel);                                                                  \
         KEEL_WALK_(kernel, KEEL_BLOCK_0_, KEEL_BLOCKS_LAUNCHED_, __VA_ARGS__)                      \
     }
 

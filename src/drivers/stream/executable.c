@@ -180,10 +180,10 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     uint32_t local = 0;
     KEEL_TRY(api->module_function(vendor, e->module, entry->name, &kernel->function, &local));
     if (kernel->abi != KEEL_ABI_RAW) KEEL_TRY(walk_find(e, entry->name, kernel));
-    // What a dispatch adds to what the entry point says is dynamic; for kernels made elsewhere the
-    // vendor knows what it says.
+    // What a dispatch has beyond what is in the code is dynamic; for kernels made elsewhere the
+    // vendor alone knows what is.
     if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
-    kernel->local_memory = entry->local_memory;
+    kernel->local_memory = local < entry->local_memory ? local : entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;
     if (local < most) {
         KEEL_TRY(api->function_allow(vendor, kernel->function, most - local));

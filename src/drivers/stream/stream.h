@@ -200,7 +200,7 @@ typedef struct stream_kernel_t {
     stream_function_t function;
     stream_function_t walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
-    uint32_t local_memory;  // as the entry point says; what a dispatch has beyond is dynamic
+    uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
