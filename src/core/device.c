@@ -34,11 +34,12 @@ void device_hold(keel_device_t *device)
 void device_drop(keel_device_t *device)
 {
     if (!device || !object_release(&device->object)) return;
+    char *uri = device->uri, *name = device->name;
     mem_free(device->queues);
     mem_free(device->pools);
-    mem_free(device->uri);
-    mem_free(device->name);
-    device->ops->device_destroy(device);
+    device->ops->device_destroy(device); // which may have to name it in an error
+    mem_free(uri);
+    mem_free(name);
     live_add(LIVE_DEVICE, -1);
 }
 
