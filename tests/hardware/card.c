@@ -3,10 +3,10 @@
 // and memory that are shared with it, and kernels that nvcc made (card.ptx, card.cubin and
 // card.fatbin in FOLDER). Ends with how many checks passed, and status 0 if all did.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ static struct cuda_t {
     FUNCTIONS(MEMBER)
 } cuda;
 
-static const char *program, *library, *folder;
+static const char *library, *folder;
 
 // Leave a check as failed, saying why.
 #define REQUIRE(condition)                                                                         \
@@ -254,6 +254,44 @@ static bool pointers(void)
 
 enum { SHARED = 4 << 20 };
 
+// Another process, forked before CUDA is used, which works in one of the two alone otherwise. It is
+// sent a descriptor.
+static pid_t other;
+static int channel;
+
+typedef union control_t {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+} control_t;
+
+static bool descriptor_send(int fd)
+{
+    control_t control = {.header = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS}};
+    char byte = 0;
+    struct iovec one = {&byte, 1};
+    struct msghdr message = {.msg_iov = &one,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control.bytes};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    return sendmsg(channel, &message, 0) == 1;
+}
+
+// -1: there is none to come.
+static int descriptor_receive(int from)
+{
+    control_t control;
+    char byte;
+    int fd = -1;
+    struct iovec one = {&byte, 1};
+    struct msghdr message = {.msg_iov = &one,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control.bytes};
+    if (recvmsg(from, &message, 0) == 1) memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+    return fd;
+}
+
 // The other process: finds 1s, leaves 2s.
 static bool shared_child(int fd)
 {
@@ -275,6 +313,21 @@ static bool shared_child(int fd)
     return true;
 }
 
+static bool other_start(void)
+{
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    other = fork();
+    if (!other) {
+        close(ends[0]);
+        int fd = descriptor_receive(ends[1]);
+        _exit(fd >= 0 && !shared_child(fd));
+    }
+    close(ends[1]);
+    channel = ends[0];
+    return true;
+}
+
 // Memory of the GPU that two processes have.
 static bool shared(void)
 {
@@ -283,7 +336,7 @@ static bool shared(void)
     keel_buffer_options_t options = {
         .size = SHARED, .memory = KEEL_MEMORY_DEVICE_LOCAL, .usage = 0x1f};
     keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
-    char number[16], byte = 0;
+    char byte = 0;
     int status = -1;
     TRY(device_open("0", "", &device));
     keel_queue_t *queue = keel_device_queue(device, 0);
@@ -291,15 +344,8 @@ static bool shared(void)
     TRY(buffer_new(device, SHARED, KEEL_MEMORY_HOST_VISIBLE, &y));
     TRY(finish(queue, keel_op_fill(keel_whole(x), 1, 1)));
     TRY(keel_buffer_export(x, &external));
-    snprintf(number, sizeof number, "%d", external.handle.fd);
-    fflush(stdout);
-    pid_t child = fork();
-    if (!child) {
-        fcntl(external.handle.fd, F_SETFD, 0); // it stays open
-        execl(program, program, library, "--shared", number, (char *)NULL);
-        _exit(127);
-    }
-    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    REQUIRE(descriptor_send(external.handle.fd));
+    REQUIRE(waitpid(other, &status, 0) == other && status == 0);
     TRY(finish(queue, keel_op_copy(keel_whole(x), keel_whole(y))));
     TRY(keel_buffer_read(y, SHARED - 1, &byte, 1));
     REQUIRE(byte == 2);
@@ -501,12 +547,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: card LIBCUDA [FOLDER]\n");
         return 2;
     }
-    program = argv[0];
     library = argv[1];
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc == 4 && strcmp(argv[2], "--shared") == 0) return !shared_child(atoi(argv[3]));
     folder = argc > 2 ? argv[2] : NULL;
-    if (!cuda_open()) return 1;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!other_start() || !cuda_open()) return 1;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         int result = checks[i].needs_nvcc && !folder ? 2 : !checks[i].run();
         printf("%s %s\n", (const char *[]){"passed ", "FAILED ", "skipped"}[result],
