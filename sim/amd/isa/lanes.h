@@ -103,9 +103,18 @@ static inline double bits_double(uint64_t bits)
 #define EACH_LANE _Pragma("GCC ivdep") for (unsigned l = 0; l < LANES; l++)
 #endif
 
+// x86-64 as such has no shifts by lanes, and registers of half the width that most processors have:
+// these functions exist twice. A sanitizer is not ready when the choice is made.
+#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__ &&                               \
+    !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define LANE_CLONES __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define LANE_CLONES
+#endif
+
 #define LANE_FUNCTION(name)                                                                        \
-    static uint64_t lanes_##name(uint32_t *d, const uint32_t *pa, const uint32_t *pb,              \
-                                 const uint32_t *pc, uint64_t mask)
+    LANE_CLONES static uint64_t lanes_##name(uint32_t *d, const uint32_t *pa, const uint32_t *pb,  \
+                                             const uint32_t *pc, uint64_t mask)
 
 #define LANE_SOURCES(A, B, C)                                                                      \
     lane_##A a = GET_##A(pa, l);                                                                   \

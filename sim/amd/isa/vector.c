@@ -5,7 +5,7 @@
 
 #include "amd/isa/lanes.h"
 
-void lanes_expand(uint32_t *out, uint64_t mask)
+LANE_CLONES void lanes_expand(uint32_t *out, uint64_t mask)
 {
     for (unsigned half = 0; half < 2; half++) {
         uint32_t word = (uint32_t)(mask >> 32 * half);
@@ -43,6 +43,11 @@ const uint32_t *wave_source(wave_t *w, const insn_t *i, unsigned k)
     return NULL;
 }
 
+LANE_CLONES static void lanes_merge(uint32_t *d, const uint32_t *r, const uint32_t *mask)
+{
+    EACH_LANE d[l] = (r[l] & mask[l]) | (d[l] & ~mask[l]);
+}
+
 void wave_merge(wave_t *w, const insn_t *i, uint64_t lanes)
 {
     uint32_t own[LANES];
@@ -53,9 +58,7 @@ void wave_merge(wave_t *w, const insn_t *i, uint64_t lanes)
         lanes_expand(own, lanes);
     }
     for (unsigned k = 0; k < i->dst_words; k++) {
-        uint32_t *d = w->v[i->dst + k];
-        const uint32_t *r = w->result + k * LANES;
-        EACH_LANE d[l] = (r[l] & mask[l]) | (d[l] & ~mask[l]);
+        lanes_merge(w->v[i->dst + k], w->result + k * LANES, mask);
     }
 }
 
