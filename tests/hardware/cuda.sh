@@ -87,7 +87,7 @@ step tensors 100 python3 tests/hardware/tensors.py "$build/tensors.so"
 step graphs 120 "$keel" graphs --device=cuda://0 --count=2000
 step graphs-mixed 60 "$keel" graphs --device=cpu:// --device=cuda://0 --count=500
 step bench 200 "$keel" bench --device=cuda://0
-step bench-json 100 "$keel" bench --device=cuda://0 --quick --json
+step bench-json 200 "$keel" bench --device=cuda://0 --json
 # Racecheck looks at workgroup memory alone, and costs much: it gets the kernels that have some.
 if command -v compute-sanitizer >/dev/null; then
     check() {
