@@ -210,12 +210,14 @@ static void race_to_signal(void *user)
 TEST(semaphore, one_signaller_wins)
 {
     for (size_t round = 0; round < few(32); round++) {
-        race_t race = {new_semaphore(0), new_gate(), 0};
+        race_t *race = scratch(sizeof *race);
         thread_t *threads[4];
-        for (int i = 0; i < 4; i++) threads[i] = thread_start(race_to_signal, &race);
-        gate_open(race.start);
+        race->semaphore = new_semaphore(0);
+        race->start = new_gate();
+        for (int i = 0; i < 4; i++) threads[i] = thread_start(race_to_signal, race);
+        gate_open(race->start);
         for (int i = 0; i < 4; i++) thread_join(threads[i]);
-        CHECK_EQ(atomic_load(&race.wins), 1);
-        CHECK_EQ(value_of(race.semaphore), 1);
+        CHECK_EQ(atomic_load(&race->wins), 1);
+        CHECK_EQ(value_of(race->semaphore), 1);
     }
 }

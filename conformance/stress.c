@@ -62,7 +62,7 @@ static void submit_chains(void *user)
 
 TEST(stress, queues, RUNS, .heavy = true)
 {
-    keel_queue_t *queues[4];
+    keel_queue_t **queues = scratch(4 * sizeof *queues); // threads may outlive a test that leaves
     for (int i = 0; i < 4; i++) queues[i] = new_queue(0);
     shared_word = new_buffer(4);
     kernels();
