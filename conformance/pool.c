@@ -199,10 +199,10 @@ TEST(pool, trim_gives_memory_back, POOLS)
     keel_pool_t *pool = new_pool(0, 0);
     deallocate(allocate(pool, 1 << 20));
     TRY(keel_device_memory(the_device(), &with));
-    CHECK_GE(with.used, before.used + (1 << 20));
+    if (!faulted()) CHECK_GE(with.used, before.used + (1 << 20));
     TRY(keel_pool_trim(pool, 0));
     TRY(keel_device_memory(the_device(), &after));
-    if (!faulted()) CHECK_EQ(after.used, before.used); // a pool that cannot be asked is left alone
+    CHECK_EQ(after.used, before.used);
 }
 
 enum { LARGE = 40 << 20, PIECE = 32 << 20 }; // memory comes and goes in pieces of up to that
@@ -224,7 +224,8 @@ static keel_pool_t *new_used_pool(uint64_t threshold)
 static void check_returned(keel_pool_t *pool, uint64_t threshold)
 {
     for (int i = 0; i < 200 && stats_of(pool).reserved > threshold; i++) sleep_ms(10);
-    CHECK_LE(stats_of(pool).reserved, threshold + PIECE);
+    // One that could not be asked is left as it is.
+    if (!faulted()) CHECK_LE(stats_of(pool).reserved, threshold + PIECE);
 }
 
 TEST(pool, threshold_gives_memory_back, POOLS)

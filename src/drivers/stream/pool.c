@@ -177,6 +177,7 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     enum { PIECE = 32 << 20 };
     uint64_t least = keep ? stats.used + PIECE : stats.used;
     uint64_t reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
+    if (!reserved) reserved = own->device->limits.memory; // or it could not be asked
     keel_status_t status = NULL;
     if (keep < reserved && least + keep <= reserved) status = pool_trim_vendor(own, least + keep);
     stream_leave(&entered);
