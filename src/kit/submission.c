@@ -444,10 +444,15 @@ void submission_end_all(keel_submission_t *first)
 
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
-    // relaxed: nobody else has it.
-    atomic_store_explicit(&submission->failure, status, memory_order_relaxed);
-    submission->next = NULL;
-    submission_end_all(submission);
+    keel_queue_t *queue = submission->queue;
+    submission_signal_others(submission, status);
+    submission_clear(submission);
+    lock_enter(&queue->timeline->lock);
+    ledger_ended_t ended = ledger_end(queue->timeline, submission->id, status);
+    bool last = submission_return(submission);
+    lock_leave(&queue->timeline->lock);
+    ended_fire(ended, status);
+    if (last) keel_queue_release(queue);
 }
 
 // A count of ours keeps one that waits from ending while we work on it.

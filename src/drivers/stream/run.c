@@ -75,14 +75,12 @@ static void run_clear(stream_run_t *run, keel_status_t status)
     stream_blocks_destroy(device_of(run), run->blocks);
     stream_onces_destroy(device_of(run), run->onces);
     stream_run_fail(run, status);
-    atomic_store_explicit(&run->base.failure, atomic_load(&run->failure), memory_order_relaxed);
-    run->base.next = NULL;
 }
 
 static void run_end(stream_run_t *run, keel_status_t status)
 {
     run_clear(run, status);
-    submission_end_all(&run->base);
+    submission_end(&run->base, atomic_load(&run->failure));
 }
 
 // What the device found out, if anything: a grid that is too large, or rounds that are too many.
@@ -116,6 +114,9 @@ bool stream_run_over(stream_run_t *run)
         // Only here, in the stream's order: what went before may still use the ring.
         if (run->ring_end) stream_ring_return(&queue_of(run)->ring, run->ring_end);
         run_clear(run, status);
+        // relaxed: nobody else has it.
+        atomic_store_explicit(&run->base.failure, atomic_load(&run->failure), memory_order_relaxed);
+        run->base.next = NULL;
         return true;
     }
     if (run->frees) stream_frees_end(run);
