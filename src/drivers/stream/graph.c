@@ -212,6 +212,7 @@ keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *
 static bool instance_compare(graph_instance_t *instance, const stream_context_t *context)
 {
     bool same = !instance->stale;
+    instance->all_changed = true;
     for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
         stream_span_t span;
         keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
@@ -224,6 +225,7 @@ static bool instance_compare(graph_instance_t *instance, const stream_context_t 
         slot->changed =
             span.address != slot->span.address || span.length != slot->span.length || !span.address;
         same &= !slot->changed;
+        instance->all_changed &= slot->changed;
         slot->span = span;
     }
     instance->late_changed = false;
@@ -234,6 +236,7 @@ static bool instance_compare(graph_instance_t *instance, const stream_context_t 
         instance->late_changed |= address != instance->late[i] || !address;
         instance->late[i] = address;
     }
+    instance->all_changed &= !instance->late_count || instance->late_changed;
     return same && !instance->late_changed;
 }
 
@@ -252,8 +255,9 @@ static void ref_touch(void *user, const keel_ref_t *ref)
 // Whether a node works on something that lies elsewhere now.
 static bool node_is_touched(const graph_instance_t *instance, const graph_node_t *node)
 {
-    touch_t touch = {instance, node->changes && instance->stale};
-    if (node->changes && !touch.touched) graph_refs(node->command, ref_touch, &touch);
+    touch_t touch = {instance, false};
+    if (!node->changes || instance->stale || instance->all_changed) return node->changes;
+    graph_refs(node->command, ref_touch, &touch);
     return touch.touched;
 }
 

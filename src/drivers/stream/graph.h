@@ -78,6 +78,7 @@ typedef struct graph_instance_t {
     keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
     uint32_t late_count;
     bool late_changed;       // one of these lies elsewhere
+    bool all_changed;        // and so does all that slots hold
     bool stale;              // all nodes are to be changed
     bool guessed;            // they work on what is not theirs
     bool fresh;              // has launches that the device changes, and is to be uploaded first
