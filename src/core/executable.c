@@ -152,6 +152,10 @@ keel_executable_t *keel_executable_retain(keel_executable_t *executable)
 void keel_executable_release(keel_executable_t *executable)
 {
     if (!executable || !object_release(&executable->object)) return;
+    // Nobody can begin a use any more; acq_rel: all uses come before the end.
+    uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
+    if (atomic_fetch_sub_explicit(&executable->uses_ended, begun, memory_order_acq_rel) != begun)
+        return;
     keel_device_t *device = executable->device;
     mem_free(executable->name);
     mem_free_aligned(executable->plain);

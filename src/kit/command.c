@@ -37,11 +37,23 @@ static void refs_release(const keel_ref_t *refs, size_t count)
     for (size_t i = 0; i < count; i++) keel_buffer_release(refs[i].buffer);
 }
 
+static void executable_unuse(keel_executable_t *executable)
+{
+    // acq_rel: all uses come before the end.
+    if (atomic_fetch_add_explicit(&executable->uses_ended, 1, memory_order_acq_rel) != UINT64_MAX)
+        return;
+    // The last reference went before us. It goes again, and finds nothing in use.
+    uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
+    atomic_store_explicit(&executable->uses_ended, begun, memory_order_relaxed);
+    object_retain(&executable->object);
+    keel_executable_release(executable);
+}
+
 static void dispatch_release(const keel_cmd_dispatch_t *c)
 {
     const keel_patch_t *patches =
         (const keel_patch_t *)(const void *)((const char *)c + c->patches);
-    if (c->keeps) keel_executable_release(c->executable);
+    if (c->keeps) executable_unuse(c->executable);
     keel_buffer_release(c->counts.buffer);
     refs_release(c->bindings, c->binding_count);
     for (uint16_t i = 0; i < c->patch_count; i++) keel_buffer_release(patches[i].ref.buffer);

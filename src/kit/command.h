@@ -42,12 +42,13 @@ static inline void command_layout(keel_cmd_dispatch_t *c, size_t bindings, size_
     c->patch_count = (uint16_t)patches;
 }
 
-// Retains the executable of the newest record, unless the dispatch before it has: most lists use
-// one only, and many threads count its references.
+// Keeps the executable of the newest record, unless the dispatch before it has: most lists use one
+// only, and many threads count its uses.
 static inline void command_keep(keel_commands_t *commands, keel_cmd_dispatch_t *newest)
 {
     if (__builtin_expect(commands->kept == newest->executable, 1)) return;
-    object_retain(&newest->executable->object);
+    // relaxed: the caller has a reference.
+    atomic_fetch_add_explicit(&newest->executable->uses_begun, 1, memory_order_relaxed);
     commands->kept = newest->executable;
     newest->keeps = true;
 }

@@ -99,6 +99,14 @@ struct keel_executable_t {
     void *const *kernels;                       // [entry_count] what the driver calls them
     struct keel_cmd_dispatch_t
         *plain; // owned, [entry_count]: what dispatches of an entry begin with
+    // Commands keep it by uses, which whoever submits begins and whoever runs ends: on one count
+    // two processors would wait for each other, so there are two, on lines of their own. With the
+    // last reference those begun are taken from those ended; whoever then ends the last one
+    // destroys.
+    char before_uses[64];
+    _Atomic uint64_t uses_begun;
+    char between_uses[64];
+    _Atomic uint64_t uses_ended;
 };
 
 struct keel_recording_t {
