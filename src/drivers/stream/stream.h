@@ -5,10 +5,10 @@
 // A queue (queue.c) is one stream. A submission is a run (run.c), which is issued to the stream
 // when each of its waits is reached or promised, by whoever brought the last of them, and ends when
 // the event behind it is over. Events (event.c) are the promises of kit/promise.h: other streams
-// wait for them, hosts poll them, and for sleepers the queue has a thread (watch.c) that blocks on
-// the oldest one asked for. Events of a stream come in order, so the end of one is the end of all
-// before. What a stream cannot do, calls and files, is done on the host (host.c) while the run is
-// parked.
+// wait for them, hosts poll them, and for sleepers the queue has a thread (watch.c) that sleeps
+// until the oldest one asked for. Events of a stream come in order, so the end of one is the end of
+// all before; flight.c ends their runs in that order. What a stream cannot do, calls and files, is
+// done on the host (host.c) while the run is parked.
 //
 // One thread at a time issues to a stream, holding no lock: whoever finds somebody at it leaves his
 // run on the list and goes.
