@@ -193,8 +193,9 @@ static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint
     }
     char *data = atomic_load(&slab->memory.data);
     buffer->slab = slab;
-    atomic_store(&buffer->data, data ? data + offset : NULL);
-    atomic_store(&buffer->address, atomic_load(&slab->memory.address) + offset);
+    uint64_t address = atomic_load(&slab->memory.address) + offset;
+    atomic_store_explicit(&buffer->data, data ? data + offset : NULL, memory_order_relaxed);
+    atomic_store_explicit(&buffer->address, address, memory_order_relaxed);
     // release: pairs with the acquire of whoever finds the buffer resident.
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     slab->used += size;
@@ -361,9 +362,10 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
     pool->deallocas -= buffer->deallocas;
     buffer->capacity = 0;
     if (pool->reclaim) return; // the driver has taken it
-    atomic_store(&buffer->resident, 0);
-    atomic_store(&buffer->data, NULL);
-    atomic_store(&buffer->address, 0);
+    // relaxed: points order this with all uses.
+    atomic_store_explicit(&buffer->resident, 0, memory_order_relaxed);
+    atomic_store_explicit(&buffer->data, NULL, memory_order_relaxed);
+    atomic_store_explicit(&buffer->address, 0, memory_order_relaxed);
 }
 
 // Under the lock: puts memory back.

@@ -28,8 +28,9 @@ static uint64_t padding(const keel_buffer_t *buffer)
 // Takes the memory from a buffer, in the order of `stream`.
 static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, stream_t stream)
 {
-    atomic_store(&buffer->resident, 0);
-    atomic_store(&buffer->address, 0);
+    // relaxed: points order this with all uses.
+    atomic_store_explicit(&buffer->resident, 0, memory_order_relaxed);
+    atomic_store_explicit(&buffer->address, 0, memory_order_relaxed);
     return pool->device->api->pool_free(pool->device->vendor, stream, buffer->handle);
 }
 
@@ -256,7 +257,7 @@ static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_bu
     KEEL_TRY(memory_get(run, pool, buffer->capacity + extra, &address));
     buffer->handle = address;
     if (extra) address += -address & (extra - 1);
-    atomic_store(&buffer->address, address);
+    atomic_store_explicit(&buffer->address, address, memory_order_relaxed);
     // release: pairs with the acquire of whoever finds the buffer resident.
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     run->placed = true;
