@@ -89,12 +89,12 @@ keel_status_t keel_queue_create(keel_device_t *device, const keel_queue_options_
         return status;
     }
     own.name = NULL;
-    object_init(&q->object);
     q->device = device;
     device_hold(device);
     q->options = own;
     q->name = name;
     q->timeline = timeline;
+    object_init(&q->object);
     live_add(LIVE_QUEUE, 1);
     if (!queue_link(q)) {
         keel_queue_release(q);
@@ -117,8 +117,9 @@ void keel_queue_release(keel_queue_t *queue)
     if (queue->linked && object_is_ours(&queue->object)) queue_unlink(queue);
     submission_free_spares(queue);
     keel_semaphore_release(queue->timeline);
-    mem_free(queue->name);
+    char *name = queue->name;
     device->ops->queue_destroy(queue);
+    mem_free(name); // which an error may tell until then
     live_add(LIVE_QUEUE, -1);
     device_drop(device);
 }

@@ -9,8 +9,9 @@
 
 static inline void object_init(keel_object_t *object)
 {
-    atomic_init(&object->refs, 1);
     object->generation = fork_count_; // counted from the first device on
+    // release: a driver that lists what it made may have others look at it who see that it counts.
+    atomic_store_explicit(&object->refs, 1, memory_order_release);
 }
 
 static inline void object_retain(keel_object_t *object)

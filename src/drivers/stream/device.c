@@ -50,10 +50,13 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
     for (stream_queue_t *q = device->queues; q && length < sizeof text; q = q->next) {
         lock_enter(&q->lock);
         uint64_t id = q->flight ? q->flight->runs->base.id : atomic_load(&q->at);
+        // acquire: pairs with object_init. One that is being made or dies has no name any more.
+        bool named = atomic_load_explicit(&q->base.object.refs, memory_order_acquire);
+        const char *name = named ? q->base.name : NULL;
         if (id)
-            length += (size_t)snprintf(text + length, sizeof text - length, "%squeue '%s': %llu",
-                                       length ? ", " : "", q->base.name ? q->base.name : "",
-                                       (unsigned long long)id);
+            length +=
+                (size_t)snprintf(text + length, sizeof text - length, "%squeue '%s': %llu",
+                                 length ? ", " : "", name ? name : "", (unsigned long long)id);
         lock_leave(&q->lock);
     }
     lock_leave(&device->lock);

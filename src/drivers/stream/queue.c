@@ -98,7 +98,9 @@ void stream_queue_destroy(keel_queue_t *queue)
     // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
     // keeper does, or whoever closes the device.
     if (stream_helper_is_here(&q->watcher) || stream_helper_is_here(&q->issuer)) {
+        lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
+        lock_leave(&device->lock);
         stream_helper_wake(&device->keeper);
         return;
     }
