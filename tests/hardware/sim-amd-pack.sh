@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # sim-amd-pack.sh FOLDER [nohip]: gathers what sim-amd.sh takes to an x86-64 machine without ROCm:
-# the software GPU, its tests and kernels, and Debian's amd64 ROCm, 18 MB and 41 of HIP. Run
-# `make x86` before.
+# the software GPU, its tests and kernels, and Debian's amd64 ROCm, 18 MB and 41 of HIP. FOLDER
+# must not be there yet. Run `make x86` before.
 set -eu
 [ $# = 1 ] || [ "${2-}" = nohip ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
 folder=$(realpath -m "$1")
@@ -13,7 +13,10 @@ if [ ! -e build-x86/rocm/strict ]; then
     echo "build-x86/rocm/strict is not there: run make x86 first" >&2
     exit 1
 fi
-rm -rf "$folder"
+if [ -e "$folder" ]; then
+    echo "$folder is there already: name one that is not" >&2
+    exit 1
+fi
 mkdir -p "$folder/bin" "$folder/lib" "$folder/kernels"
 
 cp build-x86/rocm/{hsa,strict,hip} $root/usr/bin/rocminfo sim/amd/host/lsmod "$folder/bin"
