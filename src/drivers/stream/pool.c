@@ -158,12 +158,16 @@ void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
 }
 
 // The vendor looks for memory that has come back only when a stream is waited for.
+static keel_status_t pools_settle(stream_device_t *device)
+{
+    KEEL_TRY(device->api->stream_drain(device->vendor, device->side));
+    return stream_queues_settle(device);
+}
+
 static keel_status_t pool_trim_vendor(stream_pool_t *pool, uint64_t keep)
 {
-    stream_device_t *device = pool->device;
-    KEEL_TRY(device->api->stream_drain(device->vendor, device->side));
-    KEEL_TRY(stream_queues_settle(device));
-    return device->api->pool_trim(device->vendor, pool->handle, keep);
+    KEEL_TRY(pools_settle(pool->device));
+    return pool->device->api->pool_trim(pool->device->vendor, pool->handle, keep);
 }
 
 keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
@@ -189,8 +193,7 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
 static keel_status_t pools_trim(stream_device_t *device, bool all)
 {
     const stream_api_t *api = device->api;
-    KEEL_TRY(api->stream_drain(device->vendor, device->side));
-    KEEL_TRY(stream_queues_settle(device));
+    KEEL_TRY(pools_settle(device));
     keel_status_t status = NULL;
     lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
     for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
