@@ -62,7 +62,7 @@ const row_t load_rows[] = {
      .sides = {&again, &alone},
      .bars = {SPEED(1.5, 1)}},
     {.name = "gpu.load.again",
-     .what = "the same on a GPU",
+     .what = "the same on a GPU: kernels that another executable holds; alone: that none holds",
      .job = {.samples = 100},
      .sides = {&again, &alone},
      .bars = {SPEED(1.5, 1)},
