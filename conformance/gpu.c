@@ -31,7 +31,7 @@ static keel_op_t op_await(keel_buffer_t *words, uint32_t mine, uint32_t theirs)
 
 // Two kernels, each of which waits for the other in memory: one after the other they would wait in
 // vain.
-TEST(gpu, queues_overlap, GPU)
+TEST(gpu, queues_overlap, GPU, .also = NEED_OVERLAP)
 {
     keel_buffer_t *words = new_buffer(16);
     keel_queue_t *first = new_queue(0), *second = new_queue(0);
@@ -43,7 +43,7 @@ TEST(gpu, queues_overlap, GPU)
 }
 
 // A copy on a transfer queue reaches a kernel that is running.
-TEST(gpu, copies_overlap_kernels, GPU)
+TEST(gpu, copies_overlap_kernels, GPU, .also = NEED_OVERLAP)
 {
     keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
     keel_queue_t *compute = new_queue(0);
@@ -55,17 +55,11 @@ TEST(gpu, copies_overlap_kernels, GPU)
     CHECK_EQ(buffer_u32(words, 1), 1);
 }
 
-static bool has_graphs(void)
-{
-    return !strstr(the_uri(), "commands=stream") && !strstr(the_uri(), "serial=1");
-}
-
 // No barrier lies between them, so neither waits for the other to end.
-TEST(gpu, recorded_dispatches_overlap, GPU)
+TEST(gpu, recorded_dispatches_overlap, GPU, .also = NEED_PARALLEL_RECORDINGS)
 {
     keel_buffer_t *words = new_buffer(16);
     keel_recording_t *recording = RECORD(0, op_await(words, 0, 2), op_await(words, 2, 0));
-    if (!has_graphs()) return; // one after the other is right as well
     reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
     CHECK_EQ(buffer_u32(words, 1), 1);
     CHECK_EQ(buffer_u32(words, 3), 1);
@@ -73,7 +67,7 @@ TEST(gpu, recorded_dispatches_overlap, GPU)
 
 // What follows the wait needs what came before the set, not what came between.
 TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EVENTS,
-     .driver = "cuda")
+     .also = NEED_PARALLEL_RECORDINGS, .driver = "cuda")
 {
     keel_buffer_t *words = new_buffer(16);
     uint32_t one[] = {0, 1};
@@ -82,7 +76,6 @@ TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP
     keel_recording_t *recording =
         RECORD(0, op_kernel("poke", 1, one, sizeof one, KEEL_BIND(new_buffer(4))), set,
                op_await(words, 0, 2), wait, op_await(words, 2, 0));
-    if (!has_graphs()) return;
     reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
     CHECK_EQ(buffer_u32(words, 1), 1);
     CHECK_EQ(buffer_u32(words, 3), 1);
@@ -90,7 +83,7 @@ TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP
 
 // A stream takes so many launches and then holds up whoever comes with more. Not our caller: he is
 // done before the first of them is.
-TEST(gpu, full_streams_hold_nobody, GPU, .heavy = true)
+TEST(gpu, full_streams_hold_nobody, GPU, .also = NEED_OVERLAP, .heavy = true)
 {
     keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4), *tally = new_buffer(4);
     keel_queue_t *queue = new_queue(0);
@@ -113,7 +106,7 @@ TEST(gpu, full_streams_hold_nobody, GPU, .heavy = true)
 
 // A grid that takes the device several times over has begun; a small urgent one that comes later is
 // not made to wait until the last of its groups has found a place.
-TEST(gpu, urgent_work_overtakes, GPU, .alone = true, .heavy = true)
+TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heavy = true)
 {
     enum { AT_ONCE = 32, TIMES = 40 }; // groups that fit a multiprocessor
     uint32_t us = 300, groups = the_caps()->workers * AT_ONCE * TIMES;
@@ -140,13 +133,10 @@ TEST(gpu, urgent_work_overtakes, GPU, .alone = true, .heavy = true)
 }
 
 // Memory that host and device touch without any copy.
-TEST(gpu, managed_memory, GPU)
+TEST(gpu, managed_memory, GPU, .also = NEED_MANAGED)
 {
-    uint32_t memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE, i = 0;
-    while (i < COUNT(the_caps()->memory_types) && (the_caps()->memory_types[i] & memory) != memory)
-        i++;
-    if (i == COUNT(the_caps()->memory_types)) return;
-    keel_buffer_options_t options = {.size = 1 << 20, .memory = memory};
+    keel_buffer_options_t options = {.size = 1 << 20,
+                                     .memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE};
     keel_buffer_t *x = NULL;
     TRY(keel_buffer_create(the_device(), &options, &x));
     OWN(x);

@@ -268,6 +268,9 @@ TEST(lifetime, closed_by_one_of_many_threads)
         }
         drop(device);
         for (int i = 0; i < 4; i++) thread_join(threads[i]);
+        keel_live_t live;
+        keel_live_objects(&live);
+        CHECK_EQ(live.devices, 0);
     }
 }
 

@@ -182,16 +182,37 @@ static void select_tests(report_t *report)
     }
 }
 
-static void skip_tests(report_t *report, const keel_caps_t *caps)
+static bool has_managed(const keel_caps_t *caps)
 {
-    uint32_t others = 0;
-    if (caps->nodes > 1 || strncmp(report->settings->uri, "cpu:", 4) == 0) others |= NEED_NODES;
+    const uint32_t both = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE;
+    for (size_t i = 0; i < sizeof caps->memory_types / sizeof caps->memory_types[0]; i++) {
+        if ((caps->memory_types[i] & both) == both) return true;
+    }
+    return false;
+}
+
+// Which of the NEED_ bits there are, as far as can be told before a test runs.
+static uint32_t others_of(const char *uri, const keel_caps_t *caps)
+{
+    bool serial = uri_has(uri, "serial=1");
+    uint32_t others = NEED_EXACT_USAGE; // need_no_usage looks at the buffer
+    if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
-    const char *uri = report->settings->uri;
     // A vendor's library works in the process that began with it.
     if (strncmp(uri, "cuda:", 5) != 0 && strncmp(uri, "hip:", 4) != 0) others |= NEED_FORK;
     if (!strstr(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
     if (caps->memory_types[0] & KEEL_MEMORY_HOST_VISIBLE) others |= NEED_MAPPABLE_FD;
+    if (caps->queue_families & 1 << KEEL_QUEUE_TRANSFER) others |= NEED_TRANSFER_QUEUES;
+    if (has_managed(caps)) others |= NEED_MANAGED;
+    if (caps->max_commands <= 1 << 24) others |= NEED_BOUNDED_RECORDINGS;
+    if (!serial) others |= NEED_OVERLAP;
+    if (!serial && !uri_has(uri, "commands=stream")) others |= NEED_PARALLEL_RECORDINGS;
+    return others;
+}
+
+static void skip_tests(report_t *report, const keel_caps_t *caps)
+{
+    uint32_t others = others_of(report->settings->uri, caps);
     for (size_t i = 0; i < report->count; i++) {
         const test_t *test = report->records[i].test;
         uint32_t lacking = test->needs & ~caps->bits, also = test->also & ~others;
@@ -228,8 +249,8 @@ static bool any_places(const report_t *report)
 static int run_tests(const settings_t *settings, report_t *report)
 {
     keel_caps_t caps;
-    if (settings->expect &&
-        !(expect_read(&report->expected, settings->expect) && expect_all_used(&report->expected))) {
+    if (settings->expect && !(expect_read(&report->expected, settings->expect, settings->uri) &&
+                              expect_all_used(&report->expected))) {
         return 2;
     }
     if (report->count == 0) {

@@ -71,9 +71,8 @@ static keel_queue_t *new_transfer_queue(void)
     return queue;
 }
 
-TEST(queue, transfer_family, .needs = KEEL_CAP_EXECUTES)
+TEST(queue, transfer_family, .needs = KEEL_CAP_EXECUTES, .also = NEED_TRANSFER_QUEUES)
 {
-    if (!(the_caps()->queue_families & 1 << KEEL_QUEUE_TRANSFER)) return;
     keel_queue_t *queue = new_transfer_queue();
     keel_buffer_t *x = new_buffer(64), *y = new_buffer(64);
     keel_op_t ops[] = {
@@ -87,9 +86,9 @@ TEST(queue, transfer_family, .needs = KEEL_CAP_EXECUTES)
     check_filled(y, 0, 64, 3);
 }
 
-TEST(queue, transfer_family_refuses_kernels, .needs = KEEL_CAP_EXECUTES)
+TEST(queue, transfer_family_refuses_kernels, .needs = KEEL_CAP_EXECUTES,
+     .also = NEED_TRANSFER_QUEUES)
 {
-    if (!(the_caps()->queue_families & 1 << KEEL_QUEUE_TRANSFER)) return;
     keel_queue_t *queue = new_transfer_queue();
     keel_recording_t *recording = RECORD(0, keel_op_barrier());
     FAILS_SAYING(KEEL_UNSUPPORTED, "dispatch",

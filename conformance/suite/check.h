@@ -3,6 +3,8 @@
 // control goes back to the runner, which releases what the test owns (fixture.h). So a test needs
 // no clean-up of its own, and an unexpected error anywhere ends it in order.
 //
+// A test in which none was made has not passed: it fails, unless it said why it leaves (skip).
+//
 // May be used on the test's thread and on threads made by thread_start. On a thread of the library,
 // in a host call, there is nowhere to leave to: use EXPECT there, or return an error.
 #ifndef SUITE_CHECK_H_
@@ -14,12 +16,14 @@
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
+        check_made(__FILE__);                                                                      \
         if (!(condition)) check_failed(HERE, #condition " does not hold");                         \
     } while (0)
 
 // As CHECK, but carries on, wherever it is; the test fails in the end.
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
+        check_made(__FILE__);                                                                      \
         if (!(condition)) check_note(HERE, #condition " does not hold");                           \
     } while (0)
 
@@ -69,6 +73,9 @@ size_t few(size_t count);
 uint64_t random_next(void);
 uint64_t random_below(uint64_t bound);
 
+// Notes that the test checks something. Those of the suite itself, in what it makes for a test,
+// are not the test's.
+void check_made(const char *file);
 _Noreturn void check_failed(const char *file, int line, const char *format, ...) KEEL_PRINTF(3, 4);
 void check_note(const char *file, int line, const char *format, ...) KEEL_PRINTF(3, 4);
 void check_number(const char *file, int line, const char *what, uint64_t actual, char relation,

@@ -22,9 +22,10 @@ static bool parse(expectations_t *all, char *text, int number)
     int end = 0;
     text[strcspn(text, "#\n")] = 0;
     if (text[strspn(text, " ")] == 0) return true;
-    if (sscanf(text, " unsupported %63s %31s %n", line.glob, line.need, &end) != 2 || !text[end]) {
-        fprintf(stderr, "%s:%d: not of the form: unsupported GLOB NEED reason\n", all->path,
-                number);
+    if (sscanf(text, " with %63s %n", line.option, &end) == 1) text += end;
+    if (sscanf(text, " unsupported %63s %31s %199[^\n]", line.glob, line.need, line.reason) != 3) {
+        fprintf(stderr, "%s:%d: not of the form: [with OPTION] unsupported GLOB NEED reason\n",
+                all->path, number);
         return false;
     }
     if (!*line.need || !is_need(line.need)) {
@@ -38,14 +39,14 @@ static bool parse(expectations_t *all, char *text, int number)
     return true;
 }
 
-bool expect_read(expectations_t *all, const char *path)
+bool expect_read(expectations_t *all, const char *path, const char *uri)
 {
     FILE *file = fopen(path, "r");
     if (!file) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         return false;
     }
-    *all = (expectations_t){.path = path};
+    *all = (expectations_t){.path = path, .uri = uri};
     char text[300];
     bool good = true;
     for (int number = 1; fgets(text, sizeof text, file); number++) good &= parse(all, text, number);
@@ -75,13 +76,15 @@ static bool speaks_of(const expectation_t *line, const test_t *test)
            fnmatch(line->glob, test_name(test, name, sizeof name), 0) == 0;
 }
 
-int expect_line(const expectations_t *all, const test_t *test, const char *need)
+const expectation_t *expect_find(const expectations_t *all, const test_t *test, const char *need)
 {
     for (size_t i = 0; i < all->count; i++) {
-        if (need && strcmp(all->list[i].need, need) != 0) continue;
-        if (speaks_of(&all->list[i], test)) return all->list[i].line;
+        const expectation_t *line = &all->list[i];
+        if (need && strcmp(line->need, need) != 0) continue;
+        if (line->option[0] && !uri_has(all->uri, line->option)) continue;
+        if (speaks_of(line, test)) return line;
     }
-    return 0;
+    return NULL;
 }
 
 bool expect_all_used(const expectations_t *all)

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device is known not to do: expect/<driver>.txt, lines `unsupported GLOB NEED reason`. Such
 // a line says that the tests called GLOB that need NEED are skipped; one that is not is as wrong as
-// a skip that no line speaks of. A # begins a comment.
+// a skip that no line speaks of. `with OPTION unsupported ...` says so only of devices whose URI
+// has that option. A # begins a comment.
 #ifndef SUITE_EXPECT_H_
 #define SUITE_EXPECT_H_
 
 #include "suite/test.h"
 
 typedef struct expectation_t {
+    char option[64]; // "": whatever the URI is
     char glob[64];
     char need[32];
+    char reason[200];
     int line;
 } expectation_t;
 
 typedef struct expectations_t {
     const char *path; // NULL: none are known, and every skip is as good as another
+    const char *uri;
     expectation_t *list;
     size_t count;
 } expectations_t;
 
-// Reads a file; says what is wrong with it on stderr and returns false.
-bool expect_read(expectations_t *all, const char *path);
+// Reads a file for this device; says what is wrong with it on stderr and returns false.
+bool expect_read(expectations_t *all, const char *path, const char *uri);
 void expect_finish(expectations_t *all);
 
-// The line that says that `test` is skipped, for lack of `need` (NULL: of whatever); 0: none.
-int expect_line(const expectations_t *all, const test_t *test, const char *need);
+// What says that `test` is skipped, for lack of `need` (NULL: of whatever); NULL: nothing.
+const expectation_t *expect_find(const expectations_t *all, const test_t *test, const char *need);
 
 // Whether each line speaks of some test; says which do not.
 bool expect_all_used(const expectations_t *all);

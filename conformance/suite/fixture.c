@@ -31,6 +31,7 @@ uint8_t *numbered(size_t size)
 const char *with_option(const char *option)
 {
     const char *uri = run_settings()->uri;
+    if (uri_has(uri, option)) return uri;
     size_t size = strlen(uri) + strlen(option) + 2;
     char *text = scratch(size);
     snprintf(text, size, "%s%c%s", uri, strchr(uri, '?') ? '&' : '?', option);
@@ -88,6 +89,13 @@ keel_device_t *open_nodes(void)
     if (the_caps()->nodes > 1) return the_device();
     if (strcmp(the_driver(), "cpu") != 0) skip("NODES", "the device has one node");
     return open_device(strstr(the_uri(), "inline") ? "cpu://inline?nodes=2" : "cpu://?nodes=2");
+}
+
+void need_no_usage(keel_buffer_t *buffer, uint32_t usage)
+{
+    keel_buffer_info_t info;
+    keel_buffer_info(buffer, &info);
+    if (info.usage & usage) skip("EXACT_USAGE", "the buffer serves for more than was asked for");
 }
 
 keel_queue_t *new_queue(int32_t priority)

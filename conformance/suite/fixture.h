@@ -66,7 +66,10 @@ keel_device_t *open_device(const char *uri);
 // The device under test if it has several nodes, or one of its kind that has; else the test is
 // skipped.
 keel_device_t *open_nodes(void);
-// The URI under test with a further option: with_option("threads=1").
+// The test is skipped if the device gave the buffer these uses, which nobody asked for. For tests
+// that need EXACT_USAGE.
+void need_no_usage(keel_buffer_t *buffer, uint32_t usage);
+// The URI under test with a further option, if it has not got it yet: with_option("threads=1").
 const char *with_option(const char *option);
 
 keel_queue_t *new_queue(int32_t priority);

@@ -80,15 +80,16 @@ void report_skip(report_t *report, record_t *record, const char *need, const cha
     record->outcome = OUTCOME_SKIPPED;
     record->skipped = true;
     snprintf(record->need, sizeof record->need, "%s", need);
-    snprintf(record->reason, sizeof record->reason, "%s", why);
+    const expectation_t *line = expect_find(&report->expected, record->test, need);
+    snprintf(record->reason, sizeof record->reason, "%s", line ? line->reason : why);
     test_name(record->test, name, sizeof name);
-    if (report->expected.path && !expect_line(&report->expected, record->test, need)) {
+    if (report->expected.path && !line) {
         record->reason[0] = 0;
         fail(report, record, "skipped, which nobody expected");
         fprintf(words(report), "FAILED  %s: skipped for lack of %s, but %s does not say so\n", name,
                 need, report->expected.path);
     } else if (report->settings->verbose) {
-        fprintf(words(report), "skipped %s: %s: %s\n", name, need, why);
+        fprintf(words(report), "skipped %s: %s: %s\n", name, need, record->reason);
     }
 }
 
@@ -108,12 +109,12 @@ static void report_failure(report_t *report, record_t *record, const job_t *job,
 static void report_pass(report_t *report, record_t *record, const result_t *result)
 {
     char name[128];
-    int line = expect_line(&report->expected, record->test, NULL);
+    const expectation_t *line = expect_find(&report->expected, record->test, NULL);
     test_name(record->test, name, sizeof name);
     if (line && record->outcome != OUTCOME_FAILED) {
         fail(report, record, "passed, which nobody expected");
         fprintf(words(report), "FAILED  %s: passed, but %s:%d says it cannot\n", name,
-                report->expected.path, line);
+                report->expected.path, line->line);
         return;
     }
     if (record->outcome == OUTCOME_CRASHED) record->outcome = OUTCOME_PASSED;

@@ -157,6 +157,10 @@ static void run_body(const job_t *job)
         }
     }
     run_exit = NULL;
+    if (job->test && !result_now->checked && !starved()) {
+        fprintf(stderr, "the test checked nothing\n");
+        run_outcome(OUTCOME_FAILED, "the test checked nothing");
+    }
 }
 
 static void *do_nothing(void *argument)

@@ -41,6 +41,7 @@ typedef struct result_t {
     bool finished;   // the process got to its end
     uint64_t places; // allocations, or in fault mode calls
     bool hit;        // what was to fail did
+    bool checked;    // the test checked something, here or in a child of its own
     double seconds;
     char need[32];    // skipped: what is lacking
     char reason[160]; // one line

@@ -36,6 +36,16 @@ test_t **test_all(size_t *count)
     return all;
 }
 
+bool uri_has(const char *uri, const char *option)
+{
+    size_t length = strlen(option);
+    for (const char *at = strchr(uri, '?'); at; at = strchr(at, '&')) {
+        at++;
+        if (strncmp(at, option, length) == 0 && (!at[length] || at[length] == '&')) return true;
+    }
+    return false;
+}
+
 const char *test_name(const test_t *test, char *text, size_t size)
 {
     snprintf(text, size, "%s.%s", test->area, test->name);
@@ -49,7 +59,19 @@ const char *need_name(uint32_t caps, uint32_t also)
         "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
         "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS",
     };
-    static const char *const others[] = {"NODES", "WORKERS", "FORK", "LISTED", "MAPPABLE_FD"};
+    static const char *const others[] = {
+        "NODES",
+        "WORKERS",
+        "FORK",
+        "LISTED",
+        "MAPPABLE_FD",
+        "TRANSFER_QUEUES",
+        "MANAGED",
+        "BOUNDED_RECORDINGS",
+        "EXACT_USAGE",
+        "OVERLAP",
+        "PARALLEL_RECORDINGS",
+    };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];
     }

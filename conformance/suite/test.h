@@ -17,11 +17,17 @@
 
 // What a test may need besides capabilities. Written by name in expect/*.txt, like these.
 enum {
-    NEED_NODES = 1 << 0,       // a logical device of two or more
-    NEED_WORKERS = 1 << 1,     // work runs on other threads than the one that submits it
-    NEED_FORK = 1 << 2,        // the child of a fork can open a device of its own
-    NEED_LISTED = 1 << 3,      // keel_device_list knows the device
-    NEED_MAPPABLE_FD = 1 << 4, // the host can map what is exported
+    NEED_NODES = 1 << 0,               // a logical device of two or more
+    NEED_WORKERS = 1 << 1,             // work runs on other threads than the one that submits it
+    NEED_FORK = 1 << 2,                // the child of a fork can open a device of its own
+    NEED_LISTED = 1 << 3,              // keel_device_list knows the device
+    NEED_MAPPABLE_FD = 1 << 4,         // the host can map what is exported
+    NEED_TRANSFER_QUEUES = 1 << 5,     // there are queues for transfers alone
+    NEED_MANAGED = 1 << 6,             // memory of the device that the host can map
+    NEED_BOUNDED_RECORDINGS = 1 << 7,  // a recording that is full fits into memory
+    NEED_EXACT_USAGE = 1 << 8,         // buffers serve for no more than they were made for
+    NEED_OVERLAP = 1 << 9,             // work runs beside other work, and nobody waits for each
+    NEED_PARALLEL_RECORDINGS = 1 << 10 // so does, in a recording, what no barrier orders
 };
 
 typedef struct test_t {
@@ -59,6 +65,9 @@ void test_register(test_t *test);
 
 // All tests, sorted by file and line. The array belongs to the registry.
 test_t **test_all(size_t *count);
+
+// Whether a device's URI has this option: uri_has("cuda://0?serial=1", "serial=1").
+bool uri_has(const char *uri, const char *option);
 
 // "area.name"; returns `text`.
 const char *test_name(const test_t *test, char *text, size_t size);

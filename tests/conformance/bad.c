@@ -10,21 +10,36 @@
 
 TEST(good, passes)
 {
-    new_buffer(16);
+    CHECK(new_buffer(16));
     printf("a passing test is not heard\n");
 }
 
-static void nothing(void *user) {}
+static void check_in_thread(void *user)
+{
+    CHECK(!user);
+}
 
 TEST(good, with_a_thread)
 {
-    thread_join(thread_start(nothing, NULL));
+    thread_join(thread_start(check_in_thread, NULL));
+}
+
+TEST(good, with_a_child)
+{
+    in_child(check_in_thread, NULL);
 }
 
 TEST(bad, check)
 {
     new_buffer(16);
     CHECK_EQ(1 + 1, 3);
+}
+
+// What the suite checks in making them does not count.
+TEST(bad, checks_nothing)
+{
+    if (new_buffer(16)) return;
+    CHECK(!"reached");
 }
 
 TEST(bad, expectation)
@@ -160,10 +175,14 @@ TEST(greedy, crashes_on_errors)
     keel_buffer_t *buffer = NULL;
     keel_status_release(keel_buffer_create(the_device(), &options, &buffer));
     if (!buffer) raise(SIGKILL);
+    CHECK(buffer);
     keel_buffer_release(buffer);
 }
 
-TEST(choosy, needs_the_impossible, .needs = UINT32_C(1) << 12 | UINT32_C(1) << 11) {}
+TEST(choosy, needs_the_impossible, .needs = UINT32_C(1) << 12 | UINT32_C(1) << 11)
+{
+    CHECK(the_device());
+}
 
 TEST(choosy, skips_itself)
 {

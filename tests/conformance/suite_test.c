@@ -46,7 +46,7 @@ static void test_good(void **state)
 {
     (void)state;
     assert_int_equal(RUN("--filter=good.*"), 0);
-    assert_string_equal(output, "2 passed, 0 failed, 0 skipped\n");
+    assert_string_equal(output, "3 passed, 0 failed, 0 skipped\n");
 }
 
 static void test_bad(void **state)
@@ -56,6 +56,7 @@ static void test_bad(void **state)
         const char *name, *words;
     } rows[] = {
         {"check", "2 (0x2) against 3 (0x3)"},
+        {"checks_nothing", "the test checked nothing"},
         {"expectation", "!the_device() does not hold"},
         {"status", "DEADLINE_EXCEEDED"},
         {"wrong_code", "not with NOT_FOUND"},
@@ -101,7 +102,7 @@ static void test_torture(void **state)
     expect_words("semaphores 1");
     expect_words("signal 9");
     expect_words("--mode=torture --filter=greedy.leaks_on_errors --seed=1 --allocation=");
-    expect_words("2 passed, 3 failed, 0 skipped\n");
+    expect_words("3 passed, 3 failed, 0 skipped\n");
 }
 
 static void test_shuffle(void **state)
@@ -143,6 +144,21 @@ static void test_expectations(void **state)
     assert_int_equal(run_expecting(cpu, needs, "unsupported choosy.* EXECUTES\n"), 2);
 }
 
+static void test_expectations_of_options(void **state)
+{
+    (void)state;
+    const char *one = "--device=cpu://?nodes=1&threads=1", *other = "--device=cpu://?threads=10";
+    const char *needs = "--filter=choosy.n*", *null = "--device=null://";
+    const char *lines = "with threads=1 unsupported choosy.* GROUP_SIZE because\n";
+    assert_int_equal(run_expecting(one, needs, lines), 1);
+    expect_words("says it cannot");
+    assert_int_equal(run_expecting(other, needs, lines), 0);
+    assert_int_equal(run_expecting("--device=cpu://", needs, lines), 0);
+    assert_int_equal(run_expecting(null, needs, lines), 1);
+    expect_words("does not say so");
+    assert_int_equal(run_expecting(one, needs, "with threads=1\n"), 2);
+}
+
 static void test_usage(void **state)
 {
     (void)state;
@@ -165,7 +181,7 @@ int main(void)
         cmocka_unit_test(test_good),         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_under_a_tool), cmocka_unit_test(test_torture),
         cmocka_unit_test(test_shuffle),      cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_expectations), cmocka_unit_test(test_expectations_of_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
