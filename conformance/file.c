@@ -229,6 +229,29 @@ TEST(file, read_beyond_the_end_fails, RUNS)
     }
 }
 
+// A submission that fails ends when the file is no longer read into its memory, not before.
+TEST(file, failure_waits_for_what_is_under_way,
+     .needs = KEEL_CAP_FILES | KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .heavy = true)
+{
+    enum { SIZE = 30 << 20 };
+    folder_t *folder = new_folder();
+    const char *path = write_file(folder, "", 0);
+    CHECK(truncate(path, SIZE) == 0);
+    keel_file_t *in = open_file(path, KEEL_FILE_READ);
+    keel_file_t *out = open_file(in_folder(folder, "new"), KEEL_FILE_WRITE | KEEL_FILE_CREATE);
+    keel_buffer_t *x = new_buffer(SIZE), *y = new_buffer(4096);
+    keel_buffer_t *nowhere = new_reserved(keel_device_pool(the_device(), 0), 64);
+    for (int i = 0; i < 10; i++) {
+        keel_point_t done =
+            SUBMIT(KEEL_NO_WAITS, keel_op_read(in, 0, keel_whole(x)),
+                   keel_op_write(keel_whole(y), out, 0), keel_op_fill(keel_whole(nowhere), 1, 4));
+        reach_failure(done, KEEL_FAILED_PRECONDITION);
+    }
+    reach(submit(keel_op_fill(keel_whole(x), 0xee, 1)));
+    reach(submit(keel_op_read(in, 0, keel_whole(x))));
+    check_filled(x, 0, SIZE, 0);
+}
+
 TEST(file, modes_are_respected, FILES)
 {
     folder_t *folder = new_folder();

@@ -243,15 +243,16 @@ static bool pending_is_over(stream_run_t *run)
 }
 
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
-// parked.
+// parked. One that failed begins nothing more, and waits all the same for what is under way.
 static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
+    if (atomic_load(&run->failure)) run->staged = NULL;
     if (!run->staged) {
         if (!pending_is_over(run)) return false;
         stream_host_land(run);
+        if (!run->staged || atomic_load(&run->failure)) return true;
     }
-    if (!run->staged || atomic_load(&run->failure)) return true;
     run_park(run);
     return false;
 }
