@@ -2,7 +2,7 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build demo test test-all check asan tsan x86 fuzz bench install format clean
+.PHONY: build demo test test-all check asan tsan x86 sweep fuzz bench install format clean
 
 build:
 	@cmake --preset default >/dev/null
@@ -33,6 +33,14 @@ check:
 asan tsan x86:
 	@.ci/setup test
 	@.ci/run-steps $@
+
+# Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in
+# software; goes on where it was interrupted: make sweep [AREA="pool wait"] [EACH=12]
+sweep:
+	@.ci/setup test
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target keel_tool sim_cuda
+	@tests/conformance/sweep.sh build "$(or $(EACH),12)" $(AREA)
 
 # Fuzzes the readers of images and the software GPU: make fuzz [TARGET=ptx] [SECONDS=60]
 fuzz:

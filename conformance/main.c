@@ -23,7 +23,9 @@ static const char usage[] =
     "  --runs=N          shuffle: seeds per test (3)\n"
     "  --seconds=N       but for plain: stop after that long; torture and fault take samples then\n"
     "  --allocation=N    torture: let only the Nth fail\n"
-    "  --call=N[+]       fault: let only the Nth fail; with +, the device is lost with it\n"
+    "  --call=[F:]N[+]   fault: let only the Nth call, of function F, fail; with +, the device is\n"
+    "                    lost with it\n"
+    "  --each=N          fault: at most so many calls of each function in each test (all)\n"
     "  --timeout=N       seconds a test may take (20)\n"
     "  --under-tool      do not count threads and descriptors: a tool in the process has its own\n"
     "  --json            the results as a JSON document\n"
@@ -46,6 +48,7 @@ enum {
     OPTION_SECONDS,
     OPTION_ALLOCATION,
     OPTION_CALL,
+    OPTION_EACH,
     OPTION_TIMEOUT,
     OPTION_UNDER_TOOL,
     OPTION_JSON,
@@ -63,6 +66,7 @@ static const struct option options[] = {
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"allocation", required_argument, NULL, OPTION_ALLOCATION},
     {"call", required_argument, NULL, OPTION_CALL},
+    {"each", required_argument, NULL, OPTION_EACH},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"under-tool", no_argument, NULL, OPTION_UNDER_TOOL},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -92,10 +96,15 @@ static bool read_mode(const char *text, run_mode_t *mode)
     return false;
 }
 
-// N or N+
+// [FUNCTION:]N[+]
 static bool read_call(char *text, settings_t *settings)
 {
     double number = 0;
+    char *colon = strchr(text, ':');
+    if (colon) {
+        snprintf(settings->symbol, sizeof settings->symbol, "%.*s", (int)(colon - text), text);
+        text = colon + 1;
+    }
     size_t length = strlen(text);
     settings->onwards = length && text[length - 1] == '+';
     if (settings->onwards) text[length - 1] = 0;
@@ -131,6 +140,10 @@ static bool read_option(arguments_t *arguments, int option)
         settings->place = (uint64_t)number;
         return true;
     case OPTION_CALL: return read_call(optarg, settings);
+    case OPTION_EACH:
+        if (!read_number("each", optarg, 1, &number)) return false;
+        settings->each = (unsigned)number;
+        return true;
     case 'j':
         if (!read_number("j", optarg, 1, &number)) return false;
         settings->parallel = (unsigned)number;
@@ -293,7 +306,6 @@ int conformance_main(int argc, char **argv)
     } else {
         status = run_tests(&arguments.settings, &report);
     }
-    expect_finish(&report.expected);
-    free(report.records);
+    report_finish(&report);
     return status;
 }

@@ -14,6 +14,7 @@
 typedef struct counters_t {
     uint64_t calls;
     uint64_t hit; // a call was made to fail
+    tally_t tallies[TALLIES_MAX];
 } counters_t;
 
 static counters_t *counters;
@@ -51,7 +52,9 @@ void fault_install(const settings_t *settings, const job_t *job)
     if (settings->mode == MODE_SHUFFLE) {
         snprintf(rest, room, "seed=%llu", (unsigned long long)job->seed);
     } else if (job->fail_at) {
-        snprintf(rest, room, "counters=%d,%s=%llu", counters_open(), job->onwards ? "lose" : "fail",
+        const char *symbol = job->symbol ? job->symbol : "";
+        snprintf(rest, room, "counters=%d,%s=%s%s%llu", counters_open(),
+                 job->onwards ? "lose" : "fail", symbol, *symbol ? ":" : "",
                  (unsigned long long)job->fail_at);
     } else {
         snprintf(rest, room, "counters=%d", counters_open());
@@ -59,9 +62,11 @@ void fault_install(const settings_t *settings, const job_t *job)
     setenv(variable, text, 1);
 }
 
-uint64_t fault_calls(void)
+uint64_t fault_calls(tally_t tallies[TALLIES_MAX])
 {
-    return counters ? __atomic_load_n(&counters->calls, __ATOMIC_RELAXED) : 0;
+    if (!counters) return 0;
+    memcpy(tallies, counters->tallies, sizeof counters->tallies);
+    return __atomic_load_n(&counters->calls, __ATOMIC_RELAXED);
 }
 
 bool faulted(void)

@@ -5,8 +5,10 @@
 
 #include <string.h>
 
-// Of a test that does a great deal, torture and fault try this many places.
+// Of a test that does a great deal, torture tries this many places, and fault this many calls of
+// each function.
 #define HEAVY_SAMPLE 48
+#define HEAVY_EACH   3
 
 typedef struct plan_t {
     const settings_t *settings;
@@ -88,45 +90,86 @@ static bool next_shuffled(void *user, job_t *job)
     return plan->round == 0 || !timed || keel_now_ns() < plan->until_ns;
 }
 
-// How often a test is run again whose good run has shown so many places for a failure. A call can
-// fail by itself, or be the one with which the device is lost.
-static uint64_t wanted_failures(plan_t *plan, record_t *record)
-{
-    if (record->outcome != OUTCOME_PASSED) return 0;
-    uint64_t count = record->places;
-    if (plan->settings->place) return count >= plan->settings->place;
-    if (record->test->heavy && count > HEAVY_SAMPLE) count = HEAVY_SAMPLE;
-    return plan->settings->mode == MODE_FAULT ? 2 * count : count;
-}
-
-static bool next_failure(void *user, job_t *job)
-{
-    plan_t *plan = user;
-    if (!next_in_order(plan, job, wanted_failures)) return false;
-    const record_t *record = &plan->report->records[job->index];
-    uint64_t wanted = wanted_failures(plan, &plan->report->records[job->index]);
-    uint64_t step = plan->step - 1;
-    if (plan->settings->place) {
-        job->fail_at = plan->settings->place;
-        job->onwards = plan->settings->onwards;
-        return true;
-    }
-    if (plan->settings->mode == MODE_FAULT) {
-        job->onwards = step % 2;
-        step /= 2;
-        wanted /= 2;
-    }
-    job->fail_at = 1 + step * record->places / wanted;
-    return true;
-}
-
 static uint64_t random_step(plan_t *plan)
 {
     plan->random = plan->random * 6364136223846793005u + 1442695040888963407u;
     return plan->random >> 33;
 }
 
-// Any test, any of its places, until time is up.
+// How many calls of a function are tried, each in two ways: it fails by itself, or the device is
+// lost with it.
+static uint64_t wanted_calls(const plan_t *plan, const record_t *record, const tally_t *tally)
+{
+    uint64_t most = plan->settings->each ? plan->settings->each : UINT64_MAX;
+    if (record->test->heavy && most > HEAVY_EACH) most = HEAVY_EACH;
+    return tally->calls < most ? tally->calls : most;
+}
+
+// How often a test is run again whose good run has shown so many places for a failure.
+static uint64_t wanted_failures(plan_t *plan, record_t *record)
+{
+    if (record->outcome != OUTCOME_PASSED) return 0;
+    if (plan->settings->place) return record->places >= plan->settings->place;
+    uint64_t count = 0;
+    if (plan->settings->mode == MODE_FAULT) {
+        for (const tally_t *tally = record->tallies; tally->symbol[0]; tally++)
+            count += 2 * wanted_calls(plan, record, tally);
+        return count;
+    }
+    count = record->places;
+    return record->test->heavy && count > HEAVY_SAMPLE ? HEAVY_SAMPLE : count;
+}
+
+// Of a function with more calls than are tried: half of them from the beginning, the last, and any
+// between.
+static void choose_call(plan_t *plan, const record_t *record, job_t *job)
+{
+    const tally_t *tally = record->tallies;
+    uint64_t step = (plan->step - 1) / 2, wanted;
+    for (; step >= (wanted = wanted_calls(plan, record, tally)); tally++) step -= wanted;
+    job->symbol = tally->symbol;
+    job->onwards = (plan->step - 1) % 2;
+    if (wanted == tally->calls || step < wanted / 2)
+        job->fail_at = 1 + step;
+    else if (step == wanted - 1)
+        job->fail_at = tally->calls;
+    else
+        job->fail_at = 1 + wanted / 2 + random_step(plan) % (tally->calls - wanted / 2);
+}
+
+static bool next_failure(void *user, job_t *job)
+{
+    plan_t *plan = user;
+    const settings_t *settings = plan->settings;
+    if (!next_in_order(plan, job, wanted_failures)) return false;
+    record_t *record = &plan->report->records[job->index];
+    if (settings->place) {
+        job->fail_at = settings->place;
+        job->symbol = settings->symbol[0] ? settings->symbol : NULL;
+        job->onwards = settings->onwards;
+    } else if (settings->mode == MODE_FAULT) {
+        choose_call(plan, record, job);
+    } else {
+        job->fail_at = 1 + (plan->step - 1) * record->places / wanted_failures(plan, record);
+    }
+    return true;
+}
+
+static void sample_place(plan_t *plan, const record_t *record, job_t *job)
+{
+    uint64_t places = record->places;
+    if (plan->settings->mode == MODE_FAULT) {
+        size_t count = 0;
+        while (record->tallies[count].symbol[0]) count++;
+        const tally_t *tally = &record->tallies[random_step(plan) % count];
+        places = tally->calls;
+        job->symbol = tally->symbol;
+        job->onwards = random_step(plan) % 2;
+    }
+    job->fail_at = 1 + random_step(plan) % places;
+}
+
+// Any test, any of its places, until time is up. Calls of rare functions are as likely as others.
 static bool next_sample(void *user, job_t *job)
 {
     plan_t *plan = user;
@@ -136,8 +179,7 @@ static bool next_sample(void *user, job_t *job)
         record_t *record = &plan->report->records[index];
         if (record->outcome != OUTCOME_PASSED || !record->places) continue;
         *job = (job_t){.test = record->test, .seed = plan->settings->seed, .index = index};
-        job->fail_at = 1 + random_step(plan) % record->places;
-        job->onwards = plan->settings->mode == MODE_FAULT && random_step(plan) % 2;
+        sample_place(plan, record, job);
         return true;
     }
     return false;
@@ -150,6 +192,9 @@ static bool plan_failures(plan_t *plan)
     if (!process_run(plan->settings, &count)) return false;
     plan->index = plan->step = 0;
     plan->report->runs_wanted = 0;
+    for (size_t i = 0; plan->settings->seconds == 0 && i < plan->report->count; i++)
+        plan->report->runs_wanted += wanted_failures(plan, &plan->report->records[i]);
+    if (plan->report->runs_wanted) plan->report->runs_wanted += plan->report->runs;
     const job_source_t each = {plan, next_failure, run_done};
     const job_source_t some = {plan, next_sample, run_done};
     if (plan->settings->seconds == 0) return process_run(plan->settings, &each);

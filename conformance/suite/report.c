@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,8 +62,8 @@ static void print_again(const report_t *report, const job_t *job, const char *na
     if (settings->mode == MODE_SHUFFLE) fprintf(words(report), " --runs=1");
     if (job->fail_at) {
         const char *what = settings->mode == MODE_FAULT ? "call" : "allocation";
-        fprintf(words(report), " --%s=%llu%s", what, (unsigned long long)job->fail_at,
-                job->onwards ? "+" : "");
+        fprintf(words(report), " --%s=%s%s%llu%s", what, job->symbol ? job->symbol : "",
+                job->symbol ? ":" : "", (unsigned long long)job->fail_at, job->onwards ? "+" : "");
     }
     fprintf(words(report), "\n");
 }
@@ -123,6 +124,17 @@ static void report_pass(report_t *report, record_t *record, const result_t *resu
     }
 }
 
+static void count_places(record_t *record, const result_t *result)
+{
+    size_t count = 0;
+    while (count < TALLIES_MAX && result->tallies[count].symbol[0]) count++;
+    record->places = result->places;
+    free(record->tallies);
+    record->tallies = calloc(count + 1, sizeof *record->tallies);
+    if (!record->tallies) abort();
+    memcpy(record->tallies, result->tallies, count * sizeof *record->tallies);
+}
+
 void report_run(report_t *report, record_t *record, const job_t *job, const result_t *result,
                 FILE *output)
 {
@@ -130,7 +142,7 @@ void report_run(report_t *report, record_t *record, const job_t *job, const resu
     report->runs++;
     record->runs++;
     record->seconds += result->seconds;
-    if (!job->fail_at) record->places = result->places;
+    if (!job->fail_at) count_places(record, result);
     switch (result->outcome) {
     case OUTCOME_PASSED:
     case OUTCOME_STARVED: report_pass(report, record, result); break;
@@ -178,6 +190,13 @@ static void print_json(const report_t *report, const unsigned *counts)
     }
     printf("],\n \"passed\": %u, \"failed\": %u, \"skipped\": %u}\n", counts[OUTCOME_PASSED],
            counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
+}
+
+void report_finish(report_t *report)
+{
+    for (size_t i = 0; i < report->count; i++) free(report->records[i].tallies);
+    free(report->records);
+    expect_finish(&report->expected);
 }
 
 bool report_total(report_t *report)

@@ -13,7 +13,8 @@ typedef struct record_t {
     outcome_t outcome; // of all its runs; OUTCOME_CRASHED: none yet
     bool skipped;      // there is nothing to run
     unsigned runs, failed_runs;
-    uint64_t places; // where something can be made to fail, as counted in a run where nothing is
+    uint64_t places;  // where something can be made to fail, as counted in a run where nothing is
+    tally_t *tallies; // fault: of which functions they are; owned, ended by one without a name
     double seconds;
     char need[32];
     char reason[200];
@@ -33,6 +34,7 @@ void report_skip(report_t *report, record_t *record, const char *need, const cha
 // A run of it has ended.
 void report_run(report_t *report, record_t *record, const job_t *job, const result_t *result,
                 FILE *output);
+void report_finish(report_t *report);
 // All have; prints the counts. Returns whether everything was as it should be.
 bool report_total(report_t *report);
 

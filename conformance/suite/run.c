@@ -216,7 +216,7 @@ void run_child(const settings_t *settings, const job_t *job, result_t *result)
     fixture_finish(outcome != OUTCOME_PASSED && outcome != OUTCOME_SKIPPED);
     check_leaks(before);
     result->seconds = (double)(keel_now_ns() - start) / 1e9;
-    result->places = settings->mode == MODE_FAULT ? fault_calls() : allocations();
+    result->places = settings->mode == MODE_FAULT ? fault_calls(result->tallies) : allocations();
     result->hit = starved();
     result->finished = true;
     // Not exit: what was left is known, and a sanitizer would look for it again, for seconds.

@@ -20,7 +20,9 @@ typedef struct settings_t {
     unsigned parallel;
     double seconds;  // bound of sampled torture and faults; 0: all of them
     uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
+    char symbol[56]; // with a call given: it counts calls of this function; "": of all
     bool onwards;    // with a call given: and all after it
+    unsigned each;   // fault: at most so many calls of each function; 0: all of them
     unsigned runs;   // shuffle: seeds per test
     bool under_tool; // threads and descriptors are not counted
     bool json;
@@ -30,10 +32,19 @@ typedef struct settings_t {
 typedef struct job_t {
     test_t *test;
     uint64_t seed;
-    uint64_t fail_at; // the allocation or call that fails; 0: none
-    size_t index;     // of the test, for whoever made the job
-    bool onwards;     // the device is lost with that call
+    uint64_t fail_at;   // the allocation or call that fails; 0: none
+    const char *symbol; // counted are calls of this function; NULL: of all
+    size_t index;       // of the test, for whoever made the job
+    bool onwards;       // the device is lost with that call
 } job_t;
+
+// How often a function of the vendor's was called. Written by the library, as docs/sim.md has it.
+typedef struct tally_t {
+    char symbol[56]; // "": the list ends here
+    uint64_t calls;
+} tally_t;
+
+enum { TALLIES_MAX = 160 };
 
 // What the process has to say, in memory shared with the runner.
 typedef struct result_t {
@@ -43,9 +54,10 @@ typedef struct result_t {
     bool hit;        // what was to fail did
     bool checked;    // the test checked something, here or in a child of its own
     double seconds;
-    char need[32];    // skipped: what is lacking
-    char reason[160]; // one line
-    keel_caps_t caps; // of a probe
+    char need[32];                // skipped: what is lacking
+    char reason[160];             // one line
+    keel_caps_t caps;             // of a probe
+    tally_t tallies[TALLIES_MAX]; // fault
 } result_t;
 
 // Runs a test in this process and ends the process. A job without a test probes the device: its
@@ -79,8 +91,9 @@ int64_t starve_outstanding(void);
 const char *fault_variable(const char *uri);
 // Sets it as the mode wants, before the device is opened.
 void fault_install(const settings_t *settings, const job_t *job);
-// How many calls the library has had, and whether one was made to fail.
-uint64_t fault_calls(void);
+// How many calls the library has had, of all functions and of each, and whether one was made to
+// fail.
+uint64_t fault_calls(tally_t tallies[TALLIES_MAX]);
 bool fault_hit(void);
 
 #endif

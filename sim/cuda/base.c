@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t own_counters[2];
+static counters_t own_counters;
 static settings_t current;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -83,10 +84,8 @@ static bool read_moment(char *text, rule_t *rule)
 }
 
 // [SYMBOL:]N[+][:CODE]
-static bool read_rule(char *text, settings_t *out)
+static bool read_rule(char *text, rule_t *rule)
 {
-    if (out->rule_count == RULES_MAX) return false;
-    rule_t *rule = &out->rules[out->rule_count++];
     if (strncmp(text, "cu", 2) == 0) {
         char *colon = strchr(text, ':');
         if (!colon || (size_t)(colon - text) >= sizeof rule->symbol) return false;
@@ -96,28 +95,33 @@ static bool read_rule(char *text, settings_t *out)
     return read_moment(text, rule);
 }
 
-static bool read_lose(char *text, settings_t *out)
+static bool read_fail(char *text, settings_t *out)
 {
-    rule_t rule = {0};
-    if (!read_moment(text, &rule) || rule.onwards) return false;
-    out->lose = rule.number;
-    out->lose_code = rule.code;
-    return true;
+    return out->rule_count < RULES_MAX && read_rule(text, &out->rules[out->rule_count++]);
 }
 
-// A descriptor of a file that holds two words.
+static bool read_lose(char *text, settings_t *out)
+{
+    return read_rule(text, &out->lose) && !out->lose.onwards;
+}
+
+// A descriptor of a file that holds a counters_t.
 static bool read_counters(uint64_t fd, settings_t *out)
 {
-    void *words = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    struct stat file;
+    if (fstat((int)fd, &file) || file.st_size < (off_t)sizeof *out->counters) return false;
+    size_t size = (size_t)file.st_size;
+    void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
     if (words == MAP_FAILED) return false;
     out->counters = words;
+    out->tally_room = (size - sizeof *out->counters) / sizeof(tally_t);
     return true;
 }
 
 static bool read_option(const char *name, char *value, settings_t *out)
 {
     uint64_t number = 0;
-    if (!strcmp(name, "fail")) return read_rule(value, out);
+    if (!strcmp(name, "fail")) return read_fail(value, out);
     if (!strcmp(name, "lose")) return read_lose(value, out);
     if (!read_number(value, &number)) return false;
     if (!strcmp(name, "devices")) {
@@ -162,7 +166,7 @@ static void settings_read(void)
                            .depth = 1021,
                            .poison = -1,
                            .valid = true,
-                           .counters = own_counters};
+                           .counters = &own_counters};
     const char *text = getenv("KEEL_SIM_CUDA");
     char *copy = strdup(text ? text : ""), *rest = NULL;
     for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word;

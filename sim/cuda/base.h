@@ -19,23 +19,36 @@ typedef struct rule_t {
 
 enum { RULES_MAX = 16 };
 
+// How often a function was called.
+typedef struct tally_t {
+    char symbol[56]; // as it is exported
+    uint64_t calls;
+} tally_t;
+
+// In a file of the user's, or our own.
+typedef struct counters_t {
+    uint64_t calls;
+    uint64_t hit;      // a failure was injected
+    tally_t tallies[]; // in the order of first calls, as far as the file has room
+} counters_t;
+
 // What KEEL_SIM_CUDA says; docs/sim.md describes it.
 typedef struct settings_t {
     unsigned devices;
-    int version;        // of CUDA, as the driver says it
-    uint64_t memory;    // bytes of each device
-    uint64_t seed;      // of the order in which things run; 0: as they come
-    unsigned depth;     // launches a stream takes before the next one blocks
-    unsigned slow_us;   // that every copy takes at least
-    int poison;         // the byte that fresh memory is filled with; -1: it is zero
-    unsigned leaks;     // 1: say what a context still has when it ends; 2: and abort
-    bool log_calls;     // one line per call
-    bool valid;         // false: something in it is not known
-    uint64_t lose;      // the call at which all devices are lost; 0: none
-    CUresult lose_code; // what calls return from then on
+    int version;      // of CUDA, as the driver says it
+    uint64_t memory;  // bytes of each device
+    uint64_t seed;    // of the order in which things run; 0: as they come
+    unsigned depth;   // launches a stream takes before the next one blocks
+    unsigned slow_us; // that every copy takes at least
+    int poison;       // the byte that fresh memory is filled with; -1: it is zero
+    unsigned leaks;   // 1: say what a context still has when it ends; 2: and abort
+    bool log_calls;   // one line per call
+    bool valid;       // false: something in it is not known
+    rule_t lose;      // the call at which all devices are lost; number 0: none
     rule_t rules[RULES_MAX];
     unsigned rule_count;
-    uint64_t *counters; // [0] calls, [1] failures injected; in a file of the user's, or our own
+    counters_t *counters;
+    size_t tally_room;
 } settings_t;
 
 const settings_t *settings(void);

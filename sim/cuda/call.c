@@ -5,6 +5,7 @@
 #include "cuda/state.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static _Thread_local const char *name_now = "no call";
@@ -29,26 +30,43 @@ static bool names_match(const char *rule, const char *function)
     return *rest == '\0' || (rest[0] == '_' && rest[1] == 'v' && strlen(rest) == 3);
 }
 
+static void tally(call_site_t *site)
+{
+    static size_t used;
+    const settings_t *set = settings();
+    if (site->count == 1 && used < set->tally_room) {
+        site->tally = &set->counters->tallies[used++];
+        snprintf(site->tally->symbol, sizeof site->tally->symbol, "%s", site->name);
+    }
+    if (site->tally) site->tally->calls = site->count;
+}
+
+// Whether a rule means this call: the `own`th of its function and the `any`th of all, 0 if it is
+// not counted among those.
+static bool strikes(const rule_t *rule, const call_site_t *site, uint64_t own, uint64_t any)
+{
+    bool is_any = rule->symbol[0] == '\0';
+    if (is_any ? !any : !names_match(rule->symbol, site->name)) return false;
+    uint64_t number = is_any ? any : own;
+    return number == rule->number || (rule->onwards && number > rule->number);
+}
+
 // The code of the rule that strikes this call, or 0.
 static CUresult injected(call_site_t *site, unsigned needs)
 {
     const settings_t *set = settings();
+    counters_t *counters = set->counters;
     uint64_t own = ++site->count, any = 0;
-    if (!(needs & CALL_UNCOUNTED)) {
-        any = __atomic_add_fetch(&set->counters[0], 1, __ATOMIC_RELAXED);
-    }
+    tally(site);
+    if (!(needs & CALL_UNCOUNTED)) any = __atomic_add_fetch(&counters->calls, 1, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < set->rule_count; i++) {
-        const rule_t *rule = &set->rules[i];
-        bool is_any = rule->symbol[0] == '\0';
-        if (is_any ? !any : !names_match(rule->symbol, site->name)) continue;
-        uint64_t number = is_any ? any : own;
-        if (number != rule->number && !(rule->onwards && number > rule->number)) continue;
-        __atomic_store_n(&set->counters[1], 1, __ATOMIC_RELAXED);
-        return rule->code;
+        if (!strikes(&set->rules[i], site, own, any)) continue;
+        __atomic_store_n(&counters->hit, 1, __ATOMIC_RELAXED);
+        return set->rules[i].code;
     }
-    if (any && any == set->lose) {
-        __atomic_store_n(&set->counters[1], 1, __ATOMIC_RELAXED);
-        devices_lose(set->lose_code);
+    if (set->lose.number && strikes(&set->lose, site, own, any)) {
+        __atomic_store_n(&counters->hit, 1, __ATOMIC_RELAXED);
+        devices_lose(set->lose.code);
     }
     return CUDA_SUCCESS;
 }

@@ -17,6 +17,7 @@ typedef enum call_needs_t {
 typedef struct call_site_t {
     const char *name;
     uint64_t count;
+    tally_t *tally; // NULL: not called before, or no room
 } call_site_t;
 
 typedef struct call_t {
@@ -37,7 +38,7 @@ void call_forbid(bool forbidden);
 
 // Declares `call`; the lock is held until the function returns.
 #define CALL(needs)                                                                                \
-    static call_site_t call_site = {__func__, 0};                                                  \
+    static call_site_t call_site = {.name = __func__};                                             \
     __attribute__((cleanup(call_leave))) call_t call = call_enter(&call_site, (needs));            \
     if (call.result) return call.result
 

@@ -105,6 +105,29 @@ static void test_torture(void **state)
     expect_words("3 passed, 3 failed, 0 skipped\n");
 }
 
+static void test_fault(void **state)
+{
+    (void)state;
+#ifdef CUDA_LIBRARY
+    const char *device = "--device=cuda://0?lib=" CUDA_LIBRARY, *mode = "--mode=fault";
+    const char *passes = "--filter=good.passes", *crashes = "--filter=greedy.crashes_on_errors";
+    assert_int_equal(RUN(device, mode, passes, "--call=cuInit:1"), 0);
+    expect_words("2 runs\n1 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN(device, mode, passes, "--call=cuInit:1000000"), 0);
+    expect_words("1 runs\n1 passed, 0 failed, 0 skipped\n");
+    // Each function once, in two ways; there are dozens in making a device.
+    assert_int_equal(RUN(device, mode, passes, "--each=1"), 0);
+    assert_true(atoi(output) > 40 && atoi(output) < 300);
+    assert_int_equal(RUN(device, mode, crashes, "--each=1"), 1);
+    expect_words("signal 9");
+    expect_words("--filter=greedy.crashes_on_errors --seed=1 --call=cuMem");
+    assert_int_equal(RUN(device, mode, crashes, "--call=cuEventCreate:1"), 0);
+    assert_int_equal(RUN(device, mode, crashes, "--each=none"), 2);
+#else
+    skip();
+#endif
+}
+
 static void test_shuffle(void **state)
 {
     (void)state;
@@ -178,10 +201,15 @@ static void test_usage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),         cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_under_a_tool), cmocka_unit_test(test_torture),
-        cmocka_unit_test(test_shuffle),      cmocka_unit_test(test_usage),
-        cmocka_unit_test(test_expectations), cmocka_unit_test(test_expectations_of_options),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_under_a_tool),
+        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_expectations),
+        cmocka_unit_test(test_expectations_of_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

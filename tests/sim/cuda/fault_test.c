@@ -220,14 +220,34 @@ static void test_counters(void)
 {
     // The settings were read from the environment, and name descriptor 100.
     int fd = memfd_create("counters", 0);
-    uint64_t words[2] = {0};
-    CHECK(fd >= 0 && write(fd, words, sizeof words) == sizeof words && dup2(fd, 100) == 100);
+    struct {
+        uint64_t calls, hit;
+        struct {
+            char symbol[56];
+            uint64_t calls;
+        } tallies[3];
+    } now = {0};
+    CHECK(fd >= 0 && write(fd, &now, sizeof now) == sizeof now && dup2(fd, 100) == 100);
     rig_context();
-    CHECK(pread(100, words, sizeof words, 0) == sizeof words);
-    CHECK(words[0] == 3 && words[1] == 0);
-    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
-    CHECK(pread(100, words, sizeof words, 0) == sizeof words);
-    CHECK(words[0] == 4 && words[1] == 1);
+    CHECK(pread(100, &now, sizeof now, 0) == sizeof now);
+    CHECK(now.calls == 3 && now.hit == 0);
+    CHECK(!strcmp(now.tallies[0].symbol, "cuInit") && now.tallies[0].calls == 1);
+    CHECK(!strcmp(now.tallies[1].symbol, "cuDevicePrimaryCtxRetain"));
+    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize()); // for which there is no more room
+    CU(cuInit(0));
+    CHECK(pread(100, &now, sizeof now, 0) == sizeof now);
+    CHECK(now.calls == 5 && now.hit == 1);
+    CHECK(!strcmp(now.tallies[0].symbol, "cuInit") && now.tallies[0].calls == 2);
+}
+
+static void test_lose_at_a_symbol(void)
+{
+    void *word;
+    rig_context();
+    CU(cuCtxSynchronize());
+    FAILS(46, cuCtxSynchronize());
+    FAILS(46, cuMemHostAlloc(&word, 8, 0));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
 }
 
 static void test_calls_are_logged(void)
@@ -254,6 +274,7 @@ int main(int argc, char **argv)
     RUN("fail=5:719", test_fail_any);
     RUN("fail=2+", test_fail_onwards);
     RUN("lose=9:46", test_lose);
+    RUN("lose=cuCtxSynchronize:2:46", test_lose_at_a_symbol);
     RUN("counters=100,fail=4", test_counters);
     RUN("calls=1", test_calls_are_logged);
     return rig_result();

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# sweep.sh BUILD [EACH [AREA...]]: conformance on the CUDA driver in software, where every call of
+# every function of the vendor's library fails once, and once more takes the device with it. EACH
+# (12; 0: all of them) bounds how many calls of one function are tried in one test: polls come by
+# the thousand.
+#
+# Goes area by area, prints a row for each as it ends, and keeps its output in BUILD/logs/sweep. An
+# area that passed is not run again until the programs change: begin anew where it was interrupted
+# by giving the same command. Ends with the sum of what was run.
+set -u
+build=${1:?which build, as: tests/conformance/sweep.sh build} each=${2:-12}
+shift $(($# < 2 ? $# : 2))
+keel=$build/keel library=$build/sim/cuda/libcuda.so.1 logs=$build/logs/sweep
+device="cuda://0?lib=$library"
+mkdir -p "$logs"
+stamp="$each $(cat "$keel" "$library" | sha256sum)" || exit 2
+areas=${*:-$("$keel" conformance --device="$device" --list | sed 's/\..*//' | sort -u)}
+options=()
+[ "$each" = 0 ] || options=(--each="$each")
+passed=0 failed=0 skipped=0 runs=0
+
+for area in $areas; do
+    log=$logs/$area.log start=$SECONDS
+    if [ "$(cat "$logs/$area.passed" 2>/dev/null)" = "$stamp" ]; then
+        when="before"
+    else
+        "$keel" conformance --device="$device" --mode=fault "${options[@]}" --filter="$area.*" \
+            >"$log" && echo "$stamp" >"$logs/$area.passed"
+        status=$?
+        [ $status = 130 ] && exit 130
+        when="$((SECONDS - start)) s"
+    fi
+    read -r n p f s < <(awk '/^[0-9]+ runs$/ { runs = $1 }
+        /^[0-9]+ passed/ { print runs, $1, $3, $5; told = 1 }
+        END { if (!told) print 0, 0, 1, 0 }' "$log")
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s)) runs=$((runs + n))
+    printf '%-18s %8d runs: %d passed, %d failed, %d skipped (%s)\n' "$area" "$n" "$p" "$f" "$s" \
+        "$when"
+    [ "$f" = 0 ] || grep -E '^FAILED|^ +again' "$log"
+done
+echo "$runs runs"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
