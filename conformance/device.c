@@ -115,6 +115,19 @@ TEST(device, name_and_uri)
     CHECK_STR(keel_device_name(the_device()), the_uri());
 }
 
+// As the list says it, where the list has the device: there the memory may follow.
+TEST(device, hardware, .lists = true)
+{
+    const char *hardware = keel_device_hardware(the_device());
+    CHECK(*hardware);
+    keel_device_info_t devices[16];
+    size_t count;
+    TRY(keel_device_list(NULL, devices, 16, &count));
+    for (size_t i = 0; i < count && i < 16; i++)
+        if (strcmp(devices[i].uri, the_uri()) == 0)
+            CHECK(strncmp(devices[i].name, hardware, strlen(hardware)) == 0);
+}
+
 TEST(device, caps_are_sane)
 {
     const keel_caps_t *caps = the_caps();

@@ -132,6 +132,8 @@ KEEL_API void keel_device_release(keel_device_t *device);
 
 KEEL_API const char *keel_device_uri(const keel_device_t *device);
 KEEL_API const char *keel_device_name(const keel_device_t *device);
+// What it is, for people, as the system or the vendor calls it: "NVIDIA H200".
+KEEL_API const char *keel_device_hardware(const keel_device_t *device);
 KEEL_API const keel_caps_t *keel_device_caps(const keel_device_t *device);
 
 // What images made for this very device are marked with in containers: "x86_64-linux:v3",

@@ -234,6 +234,11 @@ const char *keel_device_name(const keel_device_t *device)
     return device->name;
 }
 
+const char *keel_device_hardware(const keel_device_t *device)
+{
+    return device->hardware;
+}
+
 const char *keel_device_target(const keel_device_t *device)
 {
     return device->target;

@@ -68,19 +68,25 @@ static void print_caps(const keel_caps_t *caps)
            caps->max_buffer_size, caps->buffer_alignment);
 }
 
-static int print_details(const char *uri)
+static void print_details(keel_device_t *device, const keel_memory_stats_t *memory)
+{
+    const char *target = keel_device_target(device);
+    printf("    target        %s\n", *target ? target : "any");
+    print_caps(keel_device_caps(device));
+    printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n", memory->total >> 20,
+           memory->budget >> 20);
+}
+
+// A device by URI, which need not be one that is listed; `name` may be NULL.
+static int print_device(const char *uri, const char *name, bool verbose)
 {
     keel_device_t *device = NULL;
     keel_memory_stats_t memory;
-    keel_status_t status = keel_device_open(uri, NULL, &device);
-    if (!status) status = keel_device_memory(device, &memory);
-    if (!status) {
-        const char *target = keel_device_target(device);
-        printf("    target        %s\n", *target ? target : "any");
-        print_caps(keel_device_caps(device));
-        printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n",
-               memory.total >> 20, memory.budget >> 20);
-    }
+    keel_status_t status = NULL;
+    if (verbose || !name) status = keel_device_open(uri, NULL, &device);
+    if (device) status = keel_device_memory(device, &memory);
+    if (!status || name) printf("%-20s  %s\n", uri, name ? name : keel_device_hardware(device));
+    if (!status && verbose) print_details(device, &memory);
     keel_device_release(device);
     return report(status);
 }
@@ -96,10 +102,8 @@ static int print_devices(const char *driver, bool verbose)
     }
     if (!status) status = keel_device_list(driver, devices, count, &listed);
     int result = report(status);
-    for (size_t i = 0; !result && i < listed && i < count; i++) {
-        printf("%-20s  %s\n", devices[i].uri, devices[i].name);
-        if (verbose) result = print_details(devices[i].uri);
-    }
+    for (size_t i = 0; !result && i < listed && i < count; i++)
+        result = print_device(devices[i].uri, devices[i].name, verbose);
     free(devices);
     return result;
 }
@@ -107,16 +111,17 @@ static int print_devices(const char *driver, bool verbose)
 int command_devices(int argc, char **argv)
 {
     bool verbose = false;
-    const char *driver = NULL;
+    const char *which = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-v") == 0) {
             verbose = true;
-        } else if (argv[i][0] != '-' && !driver) {
-            driver = argv[i];
+        } else if (argv[i][0] != '-' && !which) {
+            which = argv[i];
         } else {
-            fprintf(stderr, "usage: keel devices [-v] [DRIVER]\n");
+            fprintf(stderr, "usage: keel devices [-v] [DRIVER|URI]\n");
             return 2;
         }
     }
-    return print_devices(driver, verbose);
+    return which && strstr(which, "://") ? print_device(which, NULL, verbose)
+                                         : print_devices(which, verbose);
 }

@@ -21,7 +21,7 @@ static const struct command_t {
 } commands[] = {
     {"cc", command_cc, "compile kernels for processors and GPUs into one file"},
     {"inspect", command_inspect, "show what is in a file of kernels"},
-    {"devices", command_devices, "list the devices of this machine (-v: and what they can do)"},
+    {"devices", command_devices, "list the devices, or one by URI (-v: and what they can do)"},
     {"version", command_version, "print the version of the library"},
     {"conformance", conformance_main, "test whether a device does what Keel promises"},
     {"graphs", graphs_main, "run random submission graphs and compare them with a model"},

@@ -26,6 +26,7 @@ struct keel_device_t {
     const keel_device_ops_t *ops;
     keel_caps_t caps;                     // filled by the driver's open
     char target[64];                      // likewise: the best target for it, as in image.h
+    char hardware[128];                   // likewise: what it is, for people
     char *uri;                            // owned
     char *name;                           // owned
     keel_queue_t **queues;                // owned: the first one of each node

@@ -231,6 +231,8 @@ static inline bool cpu_run_is_open(const cpu_run_t *run)
 
 // placement.c: where workers go.
 keel_status_t cpu_count_default(uint32_t *count);
+// The processor and its cores, for people.
+keel_status_t cpu_hardware(char *name, size_t size);
 keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus);
 
 // device.c

@@ -139,6 +139,7 @@ static keel_status_t device_init(cpu_device_t *device, const cpu_options_t *opti
     device->level = processor_level();
     device->libraries = (cache_t){.class = &cpu_library_class, .owner = device};
     cpu_target_name(device->level, device->base.target, sizeof device->base.target);
+    KEEL_TRY(cpu_hardware(device->base.hardware, sizeof device->base.hardware));
     device->spin_ticks = clock_ticks_of_ns(options->spin_us * 1000);
     device->share_ticks = clock_ticks_of_ns(SHARE_NS);
     device->slice_ticks = clock_ticks_of_ns(SLICE_NS);

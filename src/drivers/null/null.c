@@ -3,6 +3,8 @@
 // docs/new-driver.md walks through; and a way to measure what the library itself costs.
 #include <keel/driver/driver.h>
 
+#include <stdio.h>
+
 #include "base/memory.h"
 #include "base/status.h"
 #include "kit/submission.h"
@@ -118,6 +120,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
     keel_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->ops = &null_ops;
+    snprintf(d->hardware, sizeof d->hardware, "does nothing");
     d->caps = (keel_caps_t){
         .bits = KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS,
         .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,

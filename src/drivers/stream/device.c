@@ -238,6 +238,7 @@ static keel_status_t device_init(stream_device_t *device)
     device->ops = ops_of(device);
     device->base.ops = &device->ops;
     snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
+    snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
     device->calls_last = &device->calls;
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     stream_helper_init(&device->keeper, "keel-keeper", device_keep, device);
