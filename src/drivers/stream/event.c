@@ -89,13 +89,22 @@ static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
     return NULL;
 }
 
-keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count)
+keel_status_t stream_events_get(stream_device_t *device, uint32_t count, stream_event_t **list)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    // acquire: as in stream_event_acquire.
+    stream_event_t *spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
+    for (; count && spare; count--) {
+        stream_event_t *event = spare;
+        spare = event->next;
+        event->next = *list;
+        *list = event;
+    }
+    stream_events_put(device, spare);
+    for (; count; count--) {
         stream_event_t *event = NULL;
-        KEEL_TRY(event_make(stream_device(queue->base.device), &event));
-        event->next = queue->spare;
-        queue->spare = event;
+        KEEL_TRY(event_make(device, &event));
+        event->next = *list;
+        *list = event;
     }
     return NULL;
 }
@@ -105,7 +114,7 @@ keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acqui
     stream_device_t *device = stream_device(queue->base.device);
     if (!queue->spare)
         queue->spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
-    if (!queue->spare) KEEL_TRY(stream_events_stock(queue, 1));
+    if (!queue->spare) KEEL_TRY(stream_events_get(device, 1, &queue->spare));
     stream_event_t *event = queue->spare;
     queue->spare = event->next;
     // relaxed: nobody else has it.
@@ -137,12 +146,11 @@ void stream_events_release(stream_event_t *list)
     if (first) events_return(stream_device(first->promise.device), first, last);
 }
 
-void stream_events_return(stream_queue_t *queue)
+void stream_events_put(stream_device_t *device, stream_event_t *list)
 {
-    stream_event_t *last = queue->spare;
+    stream_event_t *last = list;
     while (last && last->next) last = last->next;
-    if (last) events_return(stream_device(queue->base.device), queue->spare, last);
-    queue->spare = NULL;
+    if (last) events_return(device, list, last);
 }
 
 void stream_events_destroy(stream_device_t *device)

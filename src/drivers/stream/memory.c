@@ -77,7 +77,7 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     keel_status_t status = alloc_any(device, buffer);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
-        stream_pools_empty(device);
+        stream_pools_empty(device, NULL);
         status = alloc_any(device, buffer);
     }
     stream_leave(&entered);

@@ -157,16 +157,9 @@ void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
     if (stats->reserved < stats->used) stats->reserved = stats->used;
 }
 
-// The vendor looks for memory that has come back only when a stream is waited for.
-static keel_status_t pools_settle(stream_device_t *device)
-{
-    KEEL_TRY(device->api->stream_drain(device->vendor, device->side));
-    return stream_queues_settle(device);
-}
-
 static keel_status_t pool_trim_vendor(stream_pool_t *pool, uint64_t keep)
 {
-    KEEL_TRY(pools_settle(pool->device));
+    KEEL_TRY(stream_device_settle(pool->device, NULL));
     return pool->device->api->pool_trim(pool->device->vendor, pool->handle, keep);
 }
 
@@ -190,10 +183,10 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
 }
 
 // Takes from all pools what no buffer holds: all of it, or what is beyond their thresholds.
-static keel_status_t pools_trim(stream_device_t *device, bool all)
+static keel_status_t pools_trim(stream_device_t *device, const stream_queue_t *issuing, bool all)
 {
     const stream_api_t *api = device->api;
-    KEEL_TRY(pools_settle(device));
+    KEEL_TRY(stream_device_settle(device, issuing));
     keel_status_t status = NULL;
     lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
     for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
@@ -203,9 +196,9 @@ static keel_status_t pools_trim(stream_device_t *device, bool all)
     return status;
 }
 
-void stream_pools_empty(stream_device_t *device)
+void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing)
 {
-    keel_status_release(pools_trim(device, true)); // whoever needs the memory finds out
+    keel_status_release(pools_trim(device, issuing, true)); // whoever needs the memory finds out
 }
 
 static bool pools_exceed(stream_device_t *device)
@@ -223,7 +216,7 @@ void stream_pools_relieve(stream_device_t *device)
 {
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return;
-    keel_status_t status = pools_exceed(device) ? pools_trim(device, false) : NULL;
+    keel_status_t status = pools_exceed(device) ? pools_trim(device, NULL, false) : NULL;
     stream_leave(&entered);
     keel_status_release(stream_device_note(device, status));
 }
@@ -244,13 +237,13 @@ static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t
                                 uint64_t *address)
 {
     stream_device_t *device = pool->device;
-    stream_t stream = stream_queue(run->base.queue)->stream;
+    const stream_queue_t *queue = stream_queue(run->base.queue);
     keel_status_t status =
-        device->api->pool_alloc(device->vendor, pool->handle, stream, size, address);
+        device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
     if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) return status;
     keel_status_release(status);
-    stream_pools_empty(device);
-    return device->api->pool_alloc(device->vendor, pool->handle, stream, size, address);
+    stream_pools_empty(device, queue);
+    return device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
 }
 
 // Gives a buffer what it was granted.
@@ -380,6 +373,7 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
     keel_status_t status = NULL;
     if (atomic_load(&c->buffer->resident)) {
         run->placed = true;
+        run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
         run->frees++;
         if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
             stream_helper_wake(&pool->device->keeper); // who looks at thresholds

@@ -31,7 +31,7 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     lock_leave(&device->lock);
     if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
     if (!status) status = stream_ring_init(device, &q->ring);
-    if (!status) status = stream_events_stock(q, STOCK);
+    if (!status) status = stream_events_get(device, STOCK, &q->spare);
     stream_leave(&entered);
     return status;
 }
@@ -76,7 +76,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     stream_helper_stop(&q->watcher);
     stream_helper_stop(&q->issuer);
     queue_unlink(device, q);
-    stream_events_return(q);
+    stream_events_put(device, q->spare);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         stream_ring_finish(device, &q->ring);
@@ -207,6 +207,19 @@ static void queue_issue(stream_queue_t *q, stream_run_t *run)
     if (!queue_drain(q, run, false)) queue_pass_on(q);
 }
 
+bool stream_queue_claim(stream_queue_t *q)
+{
+    stream_run_t *nobody = NULL;
+    // acquire: as inbox_put.
+    return atomic_compare_exchange_strong_explicit(&q->inbox, &nobody, &inbox_end,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+void stream_queue_let_go(stream_queue_t *q)
+{
+    if (inbox_take(q)) queue_pass_on(q); // what came meanwhile is not this thread's to issue
+}
+
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
 {
     if (!inbox_put(q, run)) return;
@@ -266,18 +279,6 @@ void stream_queues_poll(stream_device_t *device, bool *busy)
         *busy |= q->flight != NULL;
         lock_leave(&q->lock);
     }
-}
-
-keel_status_t stream_queues_settle(stream_device_t *device)
-{
-    keel_status_t status = NULL;
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        lock_enter(&q->lock);
-        bool idle = !q->flight && !atomic_load(&q->inbox) && !atomic_load(&q->unmarked);
-        lock_leave(&q->lock);
-        if (idle && !status) status = device->api->stream_drain(device->vendor, q->stream);
-    }
-    return status;
 }
 
 // Whether the last reference to a queue has gone, and the queue not yet.

@@ -241,11 +241,12 @@ void stream_leave(stream_entered_t *entered);
 
 // event.c
 extern const promise_ops_t stream_promise_ops;
-keel_status_t stream_events_stock(stream_queue_t *queue, uint32_t count); // makes some ahead
+// Adds spare ones to a list, and makes what is missing; and takes a list back. Neither is fast.
+keel_status_t stream_events_get(stream_device_t *device, uint32_t count, stream_event_t **list);
+void stream_events_put(stream_device_t *device, stream_event_t *list);
 keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event); // the issuer's
 // Its queue, retained; NULL: the event is over, and the queue may be gone.
 stream_queue_t *stream_event_queue(stream_event_t *event);
-void stream_events_return(stream_queue_t *queue); // its spare ones
 // Gives up what the flight had, of events that are over and their submissions ended.
 void stream_events_release(stream_event_t *list);
 void stream_events_destroy(stream_device_t *device); // all spare ones
@@ -280,8 +281,10 @@ static inline void stream_queue_count(stream_queue_t *queue)
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
 void stream_queues_stop(stream_device_t *device);             // their threads
-keel_status_t stream_queues_settle(stream_device_t *device);  // has the vendor notice idle ones
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
+// Makes the caller the issuer, if nobody issues; and gives that up.
+bool stream_queue_claim(stream_queue_t *queue);
+void stream_queue_let_go(stream_queue_t *queue);
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
@@ -307,6 +310,11 @@ void stream_queue_retire(stream_queue_t *queue, uint64_t number);
 // Looks how far it is, to the end if need be.
 void stream_queue_poll(stream_queue_t *queue, bool whole);
 void stream_queues_drop(stream_device_t *device); // it is lost: nothing more will come
+
+// settle.c
+// Has the vendor notice what idle streams have freed; others are left alone. The caller issues to
+// the queue, if one is given. Entered. Blocks for a moment, never for what an application runs.
+keel_status_t stream_device_settle(stream_device_t *device, const stream_queue_t *issuing);
 
 // watch.c
 uint64_t stream_queue_watch(void *queue); // the watcher's work
@@ -428,9 +436,10 @@ void stream_pools_break(stream_device_t *device);        // it is lost: nobody w
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
-void stream_deallocas_end(stream_run_t *run);     // the run has ended
-void stream_frees_end(stream_run_t *run);         // its deallocas on the stream are over
-void stream_pools_empty(stream_device_t *device); // of what no buffer holds; entered
+void stream_deallocas_end(stream_run_t *run); // the run has ended
+void stream_frees_end(stream_run_t *run);     // its deallocas on the stream are over
+// Of what no buffer holds; as stream_device_settle.
+void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing);
 keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *image,
                                      keel_executable_t **executable);
 void stream_executable_unload(keel_executable_t *executable);

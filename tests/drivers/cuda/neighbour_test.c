@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CUDA device that another library of the process uses as well, on the CUDA driver in software.
+#include <keel/keel.h>
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "drivers/cuda/symbols.h"
+#include "unit.h"
+
+enum { SECOND_NS = 1000000000 };
+
+static const cuda_symbols_t *symbols;
+static CUresult (*launch_host_function)(CUstream stream, void (*call)(void *), void *user);
+static CUcontext context; // the other library's, which is the primary one
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("KEEL_SIM_CUDA", "memory=64M,devices=2", 1);
+    if (cuda_symbols_open(CUDA_LIBRARY, &symbols)) return 1;
+    void *library = dlopen(CUDA_LIBRARY, RTLD_NOW);
+    *(void **)&launch_host_function = library ? dlsym(library, "cuLaunchHostFunc") : NULL;
+    if (!launch_host_function) return 1;
+    return symbols->cuDevicePrimaryCtxRetain(&context, 0) || symbols->cuCtxSetCurrent(context);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return symbols->cuCtxSetCurrent(NULL) || symbols->cuDevicePrimaryCtxRelease(0);
+}
+
+static keel_device_t *open_device(int ordinal, const char *options)
+{
+    keel_device_t *device = NULL;
+    char uri[512];
+    snprintf(uri, sizeof uri, "cuda://%d?lib=%s%s", ordinal, CUDA_LIBRARY, options);
+    assert_null(keel_device_open(uri, NULL, &device));
+    return device;
+}
+
+static void ok(keel_point_t point)
+{
+    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    if (status) fail_msg("%s", keel_status_message(status));
+}
+
+// Work of the other library's that takes until it is told to end, or five seconds.
+static _Atomic bool busy;
+
+static void hold(void *user)
+{
+    (void)user;
+    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
+    while (atomic_load(&busy) && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+typedef struct shared_t {
+    CUstream stream;       // that both use
+    keel_device_t *device; // whose first queue it is
+    keel_queue_t *queue;   // another
+} shared_t;
+
+static void shared_open(shared_t *shared)
+{
+    char options[64];
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&shared->stream, 1, 0), 0);
+    snprintf(options, sizeof options, "&stream=%p", (void *)shared->stream);
+    shared->device = open_device(0, options);
+    assert_null(keel_queue_create(shared->device, NULL, &shared->queue));
+}
+
+static void shared_hold(const shared_t *shared)
+{
+    atomic_store(&busy, true);
+    assert_int_equal(launch_host_function(shared->stream, hold, NULL), 0);
+}
+
+static void shared_close(const shared_t *shared)
+{
+    atomic_store(&busy, false);
+    keel_queue_release(shared->queue);
+    keel_device_release(shared->device);
+    assert_int_equal(symbols->cuStreamSynchronize(shared->stream), 0);
+    assert_int_equal(symbols->cuStreamDestroy(shared->stream), 0);
+}
+
+static void test_trim_does_not_wait(void **state)
+{
+    (void)state;
+    shared_t shared;
+    keel_buffer_t *buffer = NULL;
+    keel_point_t done;
+    shared_open(&shared);
+    assert_null(keel_queue_alloca(shared.queue, NULL, 1 << 20, &buffer, &done));
+    ok(done);
+    assert_null(keel_queue_dealloca(shared.queue, KEEL_NO_WAITS, buffer, &done));
+    ok(done);
+    keel_buffer_release(buffer);
+    shared_hold(&shared);
+    uint64_t start = keel_now_ns();
+    keel_pool_t *pool = keel_device_pool(shared.device, 0);
+    assert_null(keel_pool_trim(pool, 0));
+    assert_true(keel_now_ns() - start < SECOND_NS);
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    assert_int_equal(stats.reserved, 0);
+    shared_close(&shared);
+}
+
+// It fails at once, for nothing of Keel's gives memory back.
+static void test_alloca_does_not_wait(void **state)
+{
+    (void)state;
+    shared_t shared;
+    keel_buffer_options_t options = {.size = 40 << 20};
+    keel_buffer_t *large = NULL, *buffer = NULL;
+    keel_point_t done;
+    shared_open(&shared);
+    assert_null(keel_buffer_create(shared.device, &options, &large));
+    shared_hold(&shared);
+    uint64_t start = keel_now_ns();
+    assert_null(keel_queue_alloca(shared.queue, NULL, 30 << 20, &buffer, &done));
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    assert_true(keel_now_ns() - start < SECOND_NS);
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    keel_buffer_release(buffer);
+    keel_buffer_release(large);
+    shared_close(&shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trim_does_not_wait),
+        cmocka_unit_test(test_alloca_does_not_wait),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
