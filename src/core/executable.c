@@ -109,6 +109,16 @@ static keel_status_t image_load(keel_device_t *device, const keel_executable_opt
     return status;
 }
 
+static void executable_destroy(keel_executable_t *executable)
+{
+    keel_device_t *device = executable->device;
+    mem_free(executable->name);
+    mem_free_aligned(executable->plain);
+    device->ops->executable_unload(executable);
+    live_add(LIVE_EXECUTABLE, -1);
+    device_drop(device);
+}
+
 keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_options_t *options,
                                    keel_executable_t **executable)
 {
@@ -131,6 +141,7 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
         return status;
     }
     object_init(&e->object);
+    e->destroy = executable_destroy;
     e->name = name;
     e->device = device;
     device_hold(device);
@@ -154,14 +165,8 @@ void keel_executable_release(keel_executable_t *executable)
     if (!executable || !object_release(&executable->object)) return;
     // Nobody can begin a use any more; acq_rel: all uses come before the end.
     uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
-    if (atomic_fetch_sub_explicit(&executable->uses_ended, begun, memory_order_acq_rel) != begun)
-        return;
-    keel_device_t *device = executable->device;
-    mem_free(executable->name);
-    mem_free_aligned(executable->plain);
-    device->ops->executable_unload(executable);
-    live_add(LIVE_EXECUTABLE, -1);
-    device_drop(device);
+    if (atomic_fetch_sub_explicit(&executable->uses_ended, begun, memory_order_acq_rel) == begun)
+        executable_destroy(executable);
 }
 
 size_t keel_executable_count(const keel_executable_t *executable)

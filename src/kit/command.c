@@ -39,14 +39,10 @@ static void refs_release(const keel_ref_t *refs, size_t count)
 
 static void executable_unuse(keel_executable_t *executable)
 {
-    // acq_rel: all uses come before the end.
-    if (atomic_fetch_add_explicit(&executable->uses_ended, 1, memory_order_acq_rel) != UINT64_MAX)
-        return;
-    // The last reference went before us. It goes again, and finds nothing in use.
-    uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
-    atomic_store_explicit(&executable->uses_ended, begun, memory_order_relaxed);
-    object_retain(&executable->object);
-    keel_executable_release(executable);
+    // acq_rel: all uses come before the end. From -1 to 0: this is the last one, and the last
+    // reference went before it.
+    if (atomic_fetch_add_explicit(&executable->uses_ended, 1, memory_order_acq_rel) == UINT64_MAX)
+        executable->destroy(executable);
 }
 
 static void dispatch_release(const keel_cmd_dispatch_t *c)

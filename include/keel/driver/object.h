@@ -104,6 +104,7 @@ struct keel_executable_t {
     // two processors would wait for each other, so there are two, on lines of their own. With the
     // last reference those begun are taken from those ended; whoever then ends the last one
     // destroys.
+    void (*destroy)(keel_executable_t *executable); // the front door's
     char before_uses[64];
     _Atomic uint64_t uses_begun;
     char between_uses[64];
