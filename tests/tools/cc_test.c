@@ -3,6 +3,7 @@
 // makes nothing.
 #include <dlfcn.h>
 #include <keel/keel.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -446,6 +447,80 @@ static void shows_mistakes_where_they_are(void **state)
 }
 
 // However many compilers say it, and however often they are run.
+static void expect_one_sentence(const char *first, const char *arguments)
+{
+    char text[16384], both[1024];
+    snprintf(both, sizeof both,
+             "#include <keel/kernel.h>\n"
+             "typedef struct { float *y; } raw_t;\n"
+             "%s { KEEL_ONCE { k.y[0] = 1; } }\n"
+             "KEEL_KERNEL(other, KEEL_GROUP(1), KEEL_OUT(float, y)) { y[0] = nobody; }\n"
+             "KEEL_KERNEL(twice, KEEL_GROUP(8), KEEL_OUT(float, y)) { KEEL_ONCE { y[0] = 2; } }\n",
+             first);
+    write_file("twice.c", both);
+    assert_int_equal(run("", arguments, text, sizeof text), 1);
+    const char *told = strstr(text, "twice.c:5:1: error: there is a kernel 'twice' already\n"
+                                    "twice.c:3:1: note: here\n");
+    if (!told || strstr(text, "redefinition") || strstr(text, "keel_body_twice") ||
+        !strstr(text, "twice.c:4:"))
+        fail_msg("keel cc %s said: %s", arguments, text);
+}
+
+static void shows_two_kernels_of_one_name(void **state)
+{
+    static const char *const firsts[] = {
+        "KEEL_RAW_KERNEL(twice, KEEL_GROUP(1), raw_t, k)",
+        "KEEL_KERNEL(twice, KEEL_GROUP(1), KEEL_CONSTANTS(raw_t, k))",
+    };
+    for (int i = 0; i < 2; i++) {
+        expect_one_sentence(firsts[i], "twice.c -o x.keel");
+        expect_one_sentence(firsts[i], "twice.c -o x.keel --host-cc=" HOST_CC);
+        if (!have_clang) continue;
+        expect_one_sentence(firsts[i], "twice.c -o x.keel --target=nvptx:sm_70");
+        expect_one_sentence(firsts[i], "twice.c -o x.keel --target=gfx90a");
+    }
+}
+
+// A compiler that takes its time, and notes that it runs.
+static pid_t start_slowly(void)
+{
+    write_file("slow", "#!/bin/sh\necho $$ >>started\nexec sleep 100\n");
+    assert_int_equal(chmod(in_folder("slow"), 0755), 0);
+    assert_int_equal(mkdir(in_folder("tmp"), 0700), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGINT, SIG_DFL);
+        if (chdir(folder) == 0 && setenv("TMPDIR", "tmp", 1) == 0)
+            execl("/bin/sh", "sh", "-c",
+                  "exec " KEEL_CC " -I" SOURCE_DIR "/include k.c -DFACTOR=1 -o slow.keel"
+                  " --host-cc=./slow",
+                  NULL);
+        _exit(126);
+    }
+    for (int i = 0; i < 3000 && access(in_folder("started"), F_OK) != 0; i++) usleep(10000);
+    return pid;
+}
+
+static void leaves_nothing_when_interrupted(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = start_slowly();
+        int status = 0, compiler = 0;
+        assert_int_equal(kill(pid, signals[i]), 0);
+        assert_true(waitpid(pid, &status, 0) == pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+        FILE *started = fopen(in_folder("started"), "r");
+        assert_non_null(started);
+        while (fscanf(started, "%d", &compiler) == 1) assert_int_not_equal(kill(compiler, 0), 0);
+        fclose(started);
+        assert_int_not_equal(compiler, 0);
+        assert_int_not_equal(access(in_folder("slow.keel"), F_OK), 0);
+        assert_int_equal(rmdir(in_folder("tmp")), 0); // there was nothing in it
+        assert_int_equal(unlink(in_folder("started")), 0);
+    }
+}
+
 static void shows_a_warning_once(void **state)
 {
     char text[16384];
@@ -552,6 +627,8 @@ int main(void)
         cmocka_unit_test(makes_kernels_of_another_host),
         cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
         cmocka_unit_test(shows_mistakes_where_they_are),
+        cmocka_unit_test(shows_two_kernels_of_one_name),
+        cmocka_unit_test(leaves_nothing_when_interrupted),
         cmocka_unit_test(shows_a_warning_once),
         cmocka_unit_test(writes_all_or_nothing),
         cmocka_unit_test(takes_any_path),

@@ -10,6 +10,8 @@
 #include "executable/container.h"
 #include "tools/cc/compiler.h"
 #include "tools/cc/file.h"
+#include "tools/cc/interrupt.h"
+#include "tools/cc/log.h"
 #include "tools/cc/record.h"
 #include "tools/commands.h"
 
@@ -229,7 +231,7 @@ static void logs_print(const command_t *c, const job_t *jobs, int failed)
         bool said = failed >= 0 && failed != i;
         texts[i] = file_read(jobs[i].log, &size);
         for (int k = 0; k < i; k++) said |= texts[i] && texts[k] && !strcmp(texts[i], texts[k]);
-        if (texts[i] && (!said || failed == i)) fputs(texts[i], stderr);
+        if (texts[i] && (!said || failed == i)) log_print(texts[i], stderr);
     }
     for (int i = 0; i < c->list.count; i++) free(texts[i]);
     if (failed >= 0) fprintf(stderr, "keel cc: no code for %s\n", c->list.items[failed].text);
@@ -316,6 +318,7 @@ static bool images_compile(const command_t *c, job_t *jobs, made_file_t *files)
     }
     if (failed < 0) jobs_run(jobs, count);
     if (failed < 0) failed = jobs_failed(jobs, count);
+    if (interrupt_came()) return false;
     logs_print(c, jobs, failed);
     return failed < 0;
 }
@@ -339,19 +342,16 @@ static int command_run(command_t *c)
     job_t *jobs = calloc((size_t)c->list.count, sizeof *jobs);
     made_file_t *files = calloc((size_t)c->list.count, sizeof *files);
     int result = 1;
+    interrupt_catch();
     if (!jobs || !files || !mkdtemp(c->folder)) {
         fprintf(stderr, "keel cc: cannot make a folder in %s: %s\n", parent, strerror(errno));
     } else {
         result = images_make(c, jobs, files);
-        for (int i = 0; i < c->list.count; i++) {
-            remove(jobs[i].log);
-            remove(files[i].path);
-            remove(files[i].sizes);
-        }
-        rmdir(c->folder);
+        folder_remove(c->folder);
     }
     free(jobs);
     free(files);
+    interrupt_end();
     return result;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cc/compiler.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -9,6 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tools/cc/interrupt.h"
 
 extern char **environ;
 
@@ -100,7 +101,22 @@ void arguments_add(arguments_t *arguments, const char *text)
     if (arguments->count < ARGUMENTS_MAX) arguments->items[arguments->count++] = text;
 }
 
-static void job_start(job_t *job)
+static int program_start(const job_t *job, const posix_spawn_file_actions_t *actions,
+                         const sigset_t *mask, pid_t *pid)
+{
+    posix_spawnattr_t attributes;
+    int error = posix_spawnattr_init(&attributes);
+    if (error) return error;
+    posix_spawnattr_setsigmask(&attributes, mask);
+    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    if (!error) // posix_spawnp takes texts that it does not change as char *
+        error = posix_spawnp(pid, job->arguments.items[0], actions, &attributes,
+                             (char *const *)(uintptr_t)job->arguments.items, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+static void job_start(job_t *job, const sigset_t *mask)
 {
     posix_spawn_file_actions_t actions;
     job->result = 127;
@@ -109,9 +125,7 @@ static void job_start(job_t *job)
     int error =
         posix_spawn_file_actions_addopen(&actions, 2, job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, 2, 1);
-    if (!error) // posix_spawnp takes texts that it does not change as char *
-        error = posix_spawnp(&pid, job->arguments.items[0], &actions, NULL,
-                             (char *const *)(uintptr_t)job->arguments.items, environ);
+    if (!error) error = program_start(job, &actions, mask, &pid);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
         fprintf(stderr, "keel cc: cannot run %s: %s\n", job->arguments.items[0], strerror(error));
@@ -119,12 +133,21 @@ static void job_start(job_t *job)
         job->pid = (int)pid;
 }
 
-static void job_wait(job_t *jobs, int count)
+static void jobs_stop(const job_t *jobs, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (jobs[i].pid) kill(jobs[i].pid, SIGTERM);
+}
+
+// Until one has ended.
+static void job_wait(job_t *jobs, int count, const sigset_t *mask)
 {
     int status;
     pid_t pid;
-    do pid = waitpid(-1, &status, 0);
-    while (pid < 0 && errno == EINTR);
+    while ((pid = waitpid(-1, &status, WNOHANG)) == 0) {
+        interrupt_wait(mask);
+        if (interrupt_came()) jobs_stop(jobs, count);
+    }
     for (int i = 0; i < count; i++) {
         if (jobs[i].pid != pid || pid <= 0) continue;
         jobs[i].pid = 0;
@@ -135,14 +158,17 @@ static void job_wait(job_t *jobs, int count)
 void jobs_run(job_t *jobs, int count)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int at_once = processors < 1 ? 1 : (int)processors, running = 0;
-    for (int next = 0; next < count || running;) {
-        if (next < count && running < at_once) {
-            if (jobs[next].arguments.count) job_start(&jobs[next]);
+    int at_once = processors < 1 ? 1 : (int)processors, running = 0, next = 0;
+    sigset_t mask;
+    interrupt_hold(&mask);
+    while ((next < count && !interrupt_came()) || running) {
+        if (next < count && running < at_once && !interrupt_came()) {
+            if (jobs[next].arguments.count) job_start(&jobs[next], &mask);
             if (jobs[next++].pid) running++;
             continue;
         }
-        job_wait(jobs, count);
+        job_wait(jobs, count, &mask);
         running--;
     }
+    sigprocmask(SIG_SETMASK, &mask, NULL);
 }

@@ -37,6 +37,7 @@ typedef struct job_t {
     int result;          // exit status; 127: it could not be run
 } job_t;
 
+// Returns when all have ended; an interrupt stops them.
 void jobs_run(job_t *jobs, int count);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cc/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -58,4 +59,13 @@ bool file_write(const char *path, const void *bytes, size_t size)
     if (special ? bytes_write(path, 0, bytes, size) : plain_write(path, bytes, size)) return true;
     fprintf(stderr, "keel cc: cannot write %s: %s\n", path, strerror(errno));
     return false;
+}
+
+void folder_remove(const char *path)
+{
+    DIR *folder = opendir(path);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(dirfd(folder), entry->d_name, 0); // . and .. stay as they are
+    if (folder) closedir(folder);
+    rmdir(path);
 }

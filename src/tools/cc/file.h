@@ -14,4 +14,7 @@ char *file_read(const char *path, size_t *size);
 // and returns false.
 bool file_write(const char *path, const void *bytes, size_t size);
 
+// Removes a folder and the files in it.
+void folder_remove(const char *path);
+
 #endif
