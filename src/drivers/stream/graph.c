@@ -8,8 +8,9 @@
 
 // What a recording is prepared to.
 struct stream_recorded_t {
-    lock_t lock;                 // for the list
-    graph_instance_t *instances; // owned
+    stream_recorded_t *next, *previous; // of the device
+    lock_t lock;                        // for the list
+    graph_instance_t *instances;        // owned
 };
 
 bool stream_graph_is_needed(const keel_recording_t *recording)
@@ -40,9 +41,40 @@ static void instance_destroy(graph_instance_t *instance)
     mem_free(instance);
 }
 
+static void recorded_link(stream_device_t *device, stream_recorded_t *recorded)
+{
+    lock_enter(&device->lock);
+    recorded->next = device->recorded;
+    if (recorded->next) recorded->next->previous = recorded;
+    device->recorded = recorded;
+    lock_leave(&device->lock);
+}
+
+static void recorded_unlink(stream_device_t *device, stream_recorded_t *recorded)
+{
+    lock_enter(&device->lock);
+    *(recorded->previous ? &recorded->previous->next : &device->recorded) = recorded->next;
+    if (recorded->next) recorded->next->previous = recorded->previous;
+    lock_leave(&device->lock);
+}
+
+void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
+{
+    lock_enter(&device->lock);
+    for (stream_recorded_t *recorded = device->recorded; recorded; recorded = recorded->next) {
+        lock_enter(&recorded->lock);
+        for (graph_instance_t *i = recorded->instances; i; i = i->next)
+            if (i->queue == queue) i->queue = NULL;
+        lock_leave(&recorded->lock);
+    }
+    lock_leave(&device->lock);
+}
+
 void stream_recording_discard(keel_recording_t *recording)
 {
     stream_recorded_t *recorded = atomic_load(&recording->prepared);
+    stream_device_t *device = stream_device(recording->device);
+    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
     while (recorded->instances) {
         graph_instance_t *instance = recorded->instances;
         recorded->instances = instance->next;
@@ -60,17 +92,31 @@ static keel_status_t recorded_of(keel_recording_t *recording, stream_recorded_t 
     void *none = NULL;
     if (!made) return status_no_memory();
     *recorded = made;
-    if (atomic_compare_exchange_strong(&recording->prepared, &none, made)) return NULL;
+    if (atomic_compare_exchange_strong(&recording->prepared, &none, made)) {
+        recorded_link(stream_device(recording->device), made);
+        return NULL;
+    }
     *recorded = none;
     mem_free(made);
     return NULL;
 }
 
+// The queue's, or one whose queue has gone, which is the queue's from then on. Under the lock.
+static graph_instance_t *instance_of(stream_recorded_t *recorded, const stream_queue_t *queue)
+{
+    graph_instance_t *orphan = NULL;
+    for (graph_instance_t *i = recorded->instances; i; i = i->next) {
+        if (i->queue == queue) return i;
+        if (!i->queue) orphan = i;
+    }
+    if (orphan) orphan->queue = queue;
+    return orphan;
+}
+
 static graph_instance_t *instance_find(stream_recorded_t *recorded, const stream_queue_t *queue)
 {
     lock_enter(&recorded->lock);
-    graph_instance_t *instance = recorded->instances;
-    while (instance && instance->queue != queue) instance = instance->next;
+    graph_instance_t *instance = instance_of(recorded, queue);
     lock_leave(&recorded->lock);
     return instance;
 }
@@ -136,8 +182,7 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
 static graph_instance_t *instance_publish(stream_recorded_t *recorded, graph_instance_t *instance)
 {
     lock_enter(&recorded->lock);
-    graph_instance_t *other = recorded->instances;
-    while (other && other->queue != instance->queue) other = other->next;
+    graph_instance_t *other = instance_of(recorded, instance->queue);
     if (!other) {
         instance->next = recorded->instances;
         recorded->instances = instance;

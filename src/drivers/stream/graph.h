@@ -67,7 +67,7 @@ typedef struct graph_instance_t {
     struct graph_instance_t *next;
     keel_recording_t *recording; // borrowed: it owns the instance
     stream_device_t *device;     // borrowed
-    const stream_queue_t *queue; // whose it is; not looked into
+    const stream_queue_t *queue; // whose it is, not looked into; NULL: it has gone
     graph_piece_t *pieces;
     uint32_t piece_count, piece_capacity;
     graph_node_t *nodes;

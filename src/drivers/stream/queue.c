@@ -76,6 +76,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     stream_helper_stop(&q->watcher);
     stream_helper_stop(&q->issuer);
     queue_unlink(device, q);
+    stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {

@@ -176,6 +176,7 @@ struct stream_device_t {
     lock_t lock;                      // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
+    stream_recorded_t *recorded;
     // Deallocas on streams, and those of them that are over: memory comes back with these.
     _Atomic uint64_t frees, frees_over;
     keel_pool_request_t
@@ -386,6 +387,7 @@ keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void stream_recording_discard(keel_recording_t *recording);
+void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone
 
 // graph_once.c
 // Launches a dispatch over the grid that is in memory when the device gets there.

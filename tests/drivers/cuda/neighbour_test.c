@@ -90,18 +90,25 @@ static void shared_close(const shared_t *shared)
     assert_int_equal(symbols->cuStreamDestroy(shared->stream), 0);
 }
 
+static void alloca_and_back(keel_queue_t *queue)
+{
+    keel_buffer_t *buffer = NULL;
+    keel_point_t done;
+    assert_null(keel_queue_alloca(queue, NULL, 1 << 20, &buffer, &done));
+    ok(done);
+    assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, buffer, &done));
+    ok(done);
+    keel_buffer_release(buffer);
+}
+
+// Also memory that was freed on the shared stream before goes back.
 static void test_trim_does_not_wait(void **state)
 {
     (void)state;
     shared_t shared;
-    keel_buffer_t *buffer = NULL;
-    keel_point_t done;
     shared_open(&shared);
-    assert_null(keel_queue_alloca(shared.queue, NULL, 1 << 20, &buffer, &done));
-    ok(done);
-    assert_null(keel_queue_dealloca(shared.queue, KEEL_NO_WAITS, buffer, &done));
-    ok(done);
-    keel_buffer_release(buffer);
+    alloca_and_back(keel_device_queue(shared.device, 0));
+    alloca_and_back(shared.queue);
     shared_hold(&shared);
     uint64_t start = keel_now_ns();
     keel_pool_t *pool = keel_device_pool(shared.device, 0);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CUDA device keeps to use it again, on the CUDA driver in software: calls of the vendor's
+// that make something are counted.
+#include <keel/keel.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "drivers/cuda/symbols.h"
+#include "drivers/stream/stream.h"
+#include "unit.h"
+
+enum { QUEUES = 20 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic uint32_t events, graphs;
+
+static CUresult event_create(CUevent *event, unsigned int flags)
+{
+    atomic_fetch_add(&events, 1);
+    return real.cuEventCreate(event, flags);
+}
+
+static CUresult graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    atomic_fetch_add(&graphs, 1);
+    return real.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    const cuda_symbols_t *found = NULL;
+    if (cuda_symbols_open(CUDA_LIBRARY, &found)) return 1;
+    symbols = (cuda_symbols_t *)(uintptr_t)found;
+    real = *symbols;
+    symbols->cuEventCreate = event_create;
+    symbols->cuGraphInstantiateWithFlags = graph_instantiate;
+    return 0;
+}
+
+static keel_device_t *open_device(void)
+{
+    keel_device_t *device = NULL;
+    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
+    return device;
+}
+
+static keel_buffer_t *create(keel_device_t *device, uint64_t size)
+{
+    keel_buffer_options_t options = {.size = size};
+    keel_buffer_t *buffer = NULL;
+    assert_null(keel_buffer_create(device, &options, &buffer));
+    return buffer;
+}
+
+static void ok(keel_point_t point)
+{
+    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    if (status) fail_msg("%s", keel_status_message(status));
+}
+
+static keel_recording_t *record(keel_device_t *device, keel_op_t op)
+{
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    assert_null(keel_recording_add(recording, &op, 1));
+    assert_null(keel_recording_end(recording));
+    return recording;
+}
+
+// Queues that come and go leave their events, and their instances of a recording, to those that
+// follow.
+static void test_queues(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device();
+    keel_buffer_t *buffer = create(device, 64);
+    keel_recording_t *recording = record(device, keel_op_fill(keel_whole(buffer), 1, 4));
+    uint32_t events_before = 0, graphs_before = 0;
+    void *places[QUEUES]; // where queues were, so that none is there again
+    for (int i = 0; i < QUEUES; i++) {
+        keel_queue_t *queue = NULL;
+        keel_point_t done;
+        assert_null(keel_queue_create(device, NULL, &queue));
+        assert_null(keel_queue_execute(queue, KEEL_NO_WAITS, recording, KEEL_NO_BINDINGS, &done));
+        ok(done);
+        keel_queue_release(queue);
+        places[i] = malloc(sizeof(stream_queue_t));
+        if (i != QUEUES / 2) continue; // until then what is there at a time may still grow
+        events_before = atomic_load(&events);
+        graphs_before = atomic_load(&graphs);
+    }
+    for (int i = 0; i < QUEUES; i++) free(places[i]);
+    // A queue whose last reference is let go by its own thread lives a moment longer.
+    assert_in_range(atomic_load(&events) - events_before, 0, 2 * 64);
+    assert_in_range(atomic_load(&graphs) - graphs_before, 0, 2);
+    keel_recording_release(recording);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_queues),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
