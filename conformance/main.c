@@ -23,8 +23,8 @@ static const char usage[] =
     "  --runs=N          shuffle: seeds per test (3)\n"
     "  --seconds=N       but for plain: stop after that long; torture and fault take samples then\n"
     "  --allocation=N    torture: let only the Nth fail\n"
-    "  --call=[F:]N[+]   fault: let only the Nth call, of function F, fail; with +, the device is\n"
-    "                    lost with it\n"
+    "  --call=[F:]N[+|-] fault: let only the Nth call, of function F, fail; with +, the device is\n"
+    "                    lost with it; with -, it is only short of memory\n"
     "  --each=N          fault: at most so many calls of each function in each test (all)\n"
     "  --timeout=N       seconds a test may take (20)\n"
     "  --under-tool      do not count threads and descriptors: a tool in the process has its own\n"
@@ -96,7 +96,7 @@ static bool read_mode(const char *text, run_mode_t *mode)
     return false;
 }
 
-// [FUNCTION:]N[+]
+// [FUNCTION:]N[+|-]
 static bool read_call(char *text, settings_t *settings)
 {
     double number = 0;
@@ -106,8 +106,9 @@ static bool read_call(char *text, settings_t *settings)
         text = colon + 1;
     }
     size_t length = strlen(text);
-    settings->onwards = length && text[length - 1] == '+';
-    if (settings->onwards) text[length - 1] = 0;
+    char last = length ? text[length - 1] : 0;
+    settings->fault = last == '+' ? FAULT_LOST : last == '-' ? FAULT_REFUSED : FAULT_FAILED;
+    if (settings->fault != FAULT_FAILED) text[length - 1] = 0;
     if (!read_number("call", text, 1, &number)) return false;
     settings->place = (uint64_t)number;
     return true;

@@ -53,9 +53,9 @@ void fault_install(const settings_t *settings, const job_t *job)
         snprintf(rest, room, "seed=%llu", (unsigned long long)job->seed);
     } else if (job->fail_at) {
         const char *symbol = job->symbol ? job->symbol : "";
-        snprintf(rest, room, "counters=%d,%s=%s%s%llu", counters_open(),
-                 job->onwards ? "lose" : "fail", symbol, *symbol ? ":" : "",
-                 (unsigned long long)job->fail_at);
+        snprintf(rest, room, "counters=%d,%s=%s%s%llu%s", counters_open(),
+                 job->fault == FAULT_LOST ? "lose" : "fail", symbol, *symbol ? ":" : "",
+                 (unsigned long long)job->fail_at, job->fault == FAULT_REFUSED ? ":2" : "");
     } else {
         snprintf(rest, room, "counters=%d", counters_open());
     }

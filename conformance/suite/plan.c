@@ -96,8 +96,7 @@ static uint64_t random_step(plan_t *plan)
     return plan->random >> 33;
 }
 
-// How many calls of a function are tried, each in two ways: it fails by itself, or the device is
-// lost with it.
+// How many calls of a function are tried, each with every fault.
 static uint64_t wanted_calls(const plan_t *plan, const record_t *record, const tally_t *tally)
 {
     uint64_t most = plan->settings->each ? plan->settings->each : UINT64_MAX;
@@ -113,7 +112,7 @@ static uint64_t wanted_failures(plan_t *plan, record_t *record)
     uint64_t count = 0;
     if (plan->settings->mode == MODE_FAULT) {
         for (const tally_t *tally = record->tallies; tally->symbol[0]; tally++)
-            count += 2 * wanted_calls(plan, record, tally);
+            count += FAULT_COUNT * wanted_calls(plan, record, tally);
         return count;
     }
     count = record->places;
@@ -125,10 +124,10 @@ static uint64_t wanted_failures(plan_t *plan, record_t *record)
 static void choose_call(plan_t *plan, const record_t *record, job_t *job)
 {
     const tally_t *tally = record->tallies;
-    uint64_t step = (plan->step - 1) / 2, wanted;
+    uint64_t step = (plan->step - 1) / FAULT_COUNT, wanted;
     for (; step >= (wanted = wanted_calls(plan, record, tally)); tally++) step -= wanted;
     job->symbol = tally->symbol;
-    job->onwards = (plan->step - 1) % 2;
+    job->fault = (fault_t)((plan->step - 1) % FAULT_COUNT);
     if (wanted == tally->calls || step < wanted / 2)
         job->fail_at = 1 + step;
     else if (step == wanted - 1)
@@ -146,7 +145,7 @@ static bool next_failure(void *user, job_t *job)
     if (settings->place) {
         job->fail_at = settings->place;
         job->symbol = settings->symbol[0] ? settings->symbol : NULL;
-        job->onwards = settings->onwards;
+        job->fault = settings->fault;
     } else if (settings->mode == MODE_FAULT) {
         choose_call(plan, record, job);
     } else {
@@ -164,7 +163,7 @@ static void sample_place(plan_t *plan, const record_t *record, job_t *job)
         const tally_t *tally = &record->tallies[random_step(plan) % count];
         places = tally->calls;
         job->symbol = tally->symbol;
-        job->onwards = random_step(plan) % 2;
+        job->fault = (fault_t)(random_step(plan) % FAULT_COUNT);
     }
     job->fail_at = 1 + random_step(plan) % places;
 }

@@ -62,8 +62,10 @@ static void print_again(const report_t *report, const job_t *job, const char *na
     if (settings->mode == MODE_SHUFFLE) fprintf(words(report), " --runs=1");
     if (job->fail_at) {
         const char *what = settings->mode == MODE_FAULT ? "call" : "allocation";
+        static const char *const ends[] = {"-", "", "+"};
         fprintf(words(report), " --%s=%s%s%llu%s", what, job->symbol ? job->symbol : "",
-                job->symbol ? ":" : "", (unsigned long long)job->fail_at, job->onwards ? "+" : "");
+                job->symbol ? ":" : "", (unsigned long long)job->fail_at,
+                settings->mode == MODE_FAULT ? ends[job->fault] : "");
     }
     fprintf(words(report), "\n");
 }

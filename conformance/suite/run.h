@@ -9,6 +9,14 @@
 
 typedef enum run_mode_t { MODE_PLAIN, MODE_TORTURE, MODE_SHUFFLE, MODE_FAULT } run_mode_t;
 
+// What becomes of a call of the vendor's library.
+typedef enum fault_t {
+    FAULT_REFUSED, // it lacks something, and the device goes on
+    FAULT_FAILED,  // nobody knows why
+    FAULT_LOST,    // the device is lost with it, and all later calls fail
+    FAULT_COUNT
+} fault_t;
+
 // What the command was asked for.
 typedef struct settings_t {
     const char *uri;
@@ -21,7 +29,7 @@ typedef struct settings_t {
     double seconds;  // bound of sampled torture and faults; 0: all of them
     uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
     char symbol[56]; // with a call given: it counts calls of this function; "": of all
-    bool onwards;    // with a call given: and all after it
+    fault_t fault;   // with a call given: what becomes of it
     unsigned each;   // fault: at most so many calls of each function; 0: all of them
     unsigned runs;   // shuffle: seeds per test
     bool under_tool; // threads and descriptors are not counted
@@ -35,7 +43,7 @@ typedef struct job_t {
     uint64_t fail_at;   // the allocation or call that fails; 0: none
     const char *symbol; // counted are calls of this function; NULL: of all
     size_t index;       // of the test, for whoever made the job
-    bool onwards;       // the device is lost with that call
+    fault_t fault;
 } job_t;
 
 // How often a function of the vendor's was called. Written by the library, as docs/sim.md has it.

@@ -115,7 +115,7 @@ static void test_fault(void **state)
     expect_words("2 runs\n1 passed, 0 failed, 0 skipped\n");
     assert_int_equal(RUN(device, mode, passes, "--call=cuInit:1000000"), 0);
     expect_words("1 runs\n1 passed, 0 failed, 0 skipped\n");
-    // Each function once, in two ways; there are dozens in making a device.
+    // Each function once, with every fault; there are dozens in making a device.
     assert_int_equal(RUN(device, mode, passes, "--each=1"), 0);
     assert_true(atoi(output) > 40 && atoi(output) < 300);
     assert_int_equal(RUN(device, mode, crashes, "--each=1"), 1);

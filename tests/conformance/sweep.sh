@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # sweep.sh BUILD [EACH [AREA...]]: conformance on the CUDA driver in software, where every call of
-# every function of the vendor's library fails once, and once more takes the device with it. EACH
-# (12; 0: all of them) bounds how many calls of one function are tried in one test: polls come by
-# the thousand.
+# every function of the vendor's library is refused once, fails once, and once takes the device with
+# it. EACH (12; 0: all of them) bounds how many calls of one function are tried in one test: polls
+# come by the thousand.
 #
 # Goes area by area, prints a row for each as it ends, and keeps its output in BUILD/logs/sweep. An
 # area that passed is not run again until the programs change: begin anew where it was interrupted
