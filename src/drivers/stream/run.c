@@ -149,6 +149,17 @@ void stream_run_start(keel_submission_t *submission)
     stream_queue_push(queue_of(run), run);
 }
 
+// Forgets the promises from that wait on, which the stream does not wait for: that the run ends
+// says nothing of them.
+static void promises_drop(stream_run_t *run, uint32_t from)
+{
+    for (uint32_t i = from; i < run->base.wait_count; i++) {
+        promise_t **promise = &run->base.waits[i].waiter.promise;
+        if (*promise) promise_release(*promise);
+        *promise = NULL;
+    }
+}
+
 // Puts the waits on the stream that are only promised. Promises of other queues are kept until the
 // end: flight.c tells them first.
 static keel_status_t waits_issue(stream_run_t *run)
@@ -171,7 +182,11 @@ static keel_status_t waits_issue(stream_run_t *run)
         }
         run->issued = true;
         atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
-        KEEL_TRY(device->api->stream_wait(device->vendor, queue->stream, event->handle));
+        keel_status_t status =
+            device->api->stream_wait(device->vendor, queue->stream, event->handle);
+        if (!status) continue;
+        promises_drop(run, i);
+        return status;
     }
     return NULL;
 }

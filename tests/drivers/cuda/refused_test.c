@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A wait that the vendor refuses to put on a stream, on the CUDA driver in software, whose copies
+// take 200 ms: the submission fails, and what it would have waited for goes on.
+#include <keel/keel.h>
+
+#include <stdlib.h>
+
+#include "unit.h"
+
+enum { SIZE = 4096, SLOW_NS = 200000000 };
+
+static keel_buffer_t *buffer_of(keel_device_t *device, uint32_t memory)
+{
+    keel_buffer_options_t options = {.size = SIZE, .memory = memory};
+    keel_buffer_t *buffer = NULL;
+    assert_null(keel_buffer_create(device, &options, &buffer));
+    return buffer;
+}
+
+static void nothing_is_reached_early(void **state)
+{
+    (void)state;
+    keel_device_t *device = NULL;
+    keel_queue_t *queue = NULL;
+    setenv("KEEL_SIM_CUDA", "slow=200000,fail=cuStreamWaitEvent:1:2", 1);
+    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
+    assert_null(keel_queue_create(device, NULL, &queue));
+    keel_buffer_t *from = buffer_of(device, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_of(device, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *other = buffer_of(device, KEEL_MEMORY_DEVICE_LOCAL);
+    uint64_t start = keel_now_ns();
+    keel_point_t copied, refused;
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), &copied));
+    assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(other), 1, 4, &refused));
+    keel_status_t status = keel_wait(&refused, 1, KEEL_ALL, KEEL_FOREVER);
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    assert_null(keel_wait(&copied, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_true(keel_now_ns() - start >= SLOW_NS);
+    keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(other);
+    keel_queue_release(queue);
+    keel_device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_reached_early)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
