@@ -292,6 +292,17 @@ TEST(dlpack, in, .needs = KEEL_CAP_DLPACK | KEEL_CAP_EXECUTES)
     CHECK_EQ(atomic_load(&foreign->deleted), 1);
 }
 
+// Memory of the host's that nobody has shown to the device comes in as it is.
+TEST(dlpack, in_from_the_host, .needs = KEEL_CAP_DLPACK | KEEL_CAP_IMPORT_HOST)
+{
+    foreign_t *foreign = new_foreign(4, 8);
+    foreign->tensor.dl_tensor.device = (DLDevice){1, 0};
+    keel_buffer_t *x = from_tensor(foreign);
+    check_bytes(x, 0, foreign->data, 128);
+    drop(x);
+    CHECK_EQ(atomic_load(&foreign->deleted), 1);
+}
+
 TEST(dlpack, in_legacy, TENSORS)
 {
     foreign_t *foreign = new_foreign(2, 2);

@@ -243,3 +243,23 @@ TEST(map, without_memory, .needs = KEEL_CAP_QUEUE_ALLOCA)
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_write(x, 0, &byte, 1));
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_read(x, 0, &byte, 1));
 }
+
+TEST(map, needs_memory_of_the_host)
+{
+    const keel_caps_t *caps = keel_device_caps(the_device());
+    for (int i = 0; i < 8 && caps->memory_types[i]; i++) {
+        row("memory 0x%x", caps->memory_types[i]);
+        keel_buffer_options_t options = {.size = 16, .memory = caps->memory_types[i]};
+        keel_buffer_t *x = NULL;
+        char byte = 0;
+        TRY(keel_buffer_create(the_device(), &options, &x));
+        OWN(x);
+        if (caps->memory_types[i] & KEEL_MEMORY_HOST_VISIBLE) {
+            TRY(keel_buffer_write(x, 0, &byte, 1));
+            continue;
+        }
+        const char *way = "make it with KEEL_MEMORY_HOST_VISIBLE, or let a queue copy it";
+        FAILS_SAYING(KEEL_PERMISSION_DENIED, way, keel_buffer_read(x, 0, &byte, 1));
+        FAILS_SAYING(KEEL_PERMISSION_DENIED, way, keel_buffer_write(x, 0, &byte, 1));
+    }
+}

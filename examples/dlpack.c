@@ -51,7 +51,10 @@ static keel_status_t app_run(app_t *app, const char *uri)
     if (!status) status = keel_buffer_from_dlpack(app->device, &foreign->managed, &app->x);
     if (status) foreign_delete(&foreign->managed); // it was not taken over
     KEEL_TRY(status);
-    keel_buffer_options_t options = {.size = sizeof foreign->data};
+    keel_buffer_options_t options = {
+        .size = sizeof foreign->data,
+        .memory = KEEL_MEMORY_HOST_VISIBLE, // so that main can look at the tensor that goes out
+    };
     KEEL_TRY(keel_buffer_create(app->device, &options, &app->y));
 
     keel_entry_t saxpy;

@@ -32,6 +32,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
     KEEL_TRY(file_make(app));
     keel_buffer_options_t options = {.size = SIZE};
     KEEL_TRY(keel_buffer_create(app->device, &options, &app->out));
+    options.memory = KEEL_MEMORY_HOST_VISIBLE; // only to look at: files go to any memory
     KEEL_TRY(keel_buffer_create(app->device, &options, &app->in));
 
     // Two halves, written at the same time; then both are read, in one piece.

@@ -47,7 +47,10 @@ static keel_status_t app_run(app_t *app, const char *uri)
     KEEL_TRY(keel_executable_entry(app->kernels, "affine", &app->affine));
     keel_pool_options_t pool = {.limit = AT_ONCE * TILE * 4, .name = "scratch"};
     KEEL_TRY(keel_pool_create(app->device, &pool, &app->pool));
-    keel_buffer_options_t result = {.size = (uint64_t)TILES * TILE * 4};
+    keel_buffer_options_t result = {
+        .size = (uint64_t)TILES * TILE * 4,
+        .memory = KEEL_MEMORY_HOST_VISIBLE, // to look at; the scratch buffers are the device's own
+    };
     KEEL_TRY(keel_buffer_create(app->device, &result, &app->result));
 
     keel_point_t done[TILES];

@@ -41,7 +41,8 @@ static keel_status_t app_run(app_t *app, const char *uri)
     KEEL_TRY(keel_device_open(uri, NULL, &app->device));
     keel_queue_t *queue = keel_device_queue(app->device, 0);
     KEEL_TRY(app_record(app));
-    keel_buffer_options_t options = {.size = COUNT * 4};
+    // The host is to read them all; memory of the device's own is faster for the device.
+    keel_buffer_options_t options = {.size = COUNT * 4, .memory = KEEL_MEMORY_HOST_VISIBLE};
     for (int i = 0; i < BUFFERS; i++)
         KEEL_TRY(keel_buffer_create(app->device, &options, &app->buffers[i]));
     keel_buffer_t **b = app->buffers;

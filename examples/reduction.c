@@ -12,7 +12,7 @@ enum { COUNT = 1000000, GROUP = 256 };
 typedef struct app_t {
     keel_device_t *device;
     keel_executable_t *kernels;
-    keel_buffer_t *x, *sums, *total;
+    keel_buffer_t *x, *sums, *more, *total;
 } app_t;
 
 static float numbers[COUNT];
@@ -28,30 +28,35 @@ static keel_status_t app_run(app_t *app, const char *uri, float *total)
     keel_buffer_options_t options = {.size = sizeof numbers};
     KEEL_TRY(keel_buffer_create(app->device, &options, &app->x));
     KEEL_TRY(keel_buffer_create(app->device, &options, &app->sums));
-    KEEL_TRY(keel_buffer_create(app->device, &options, &app->total));
-    KEEL_TRY(keel_buffer_write(app->x, 0, numbers, sizeof numbers));
+    KEEL_TRY(keel_buffer_create(app->device, &options, &app->more));
+    keel_buffer_options_t readable = {.size = sizeof *total, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    KEEL_TRY(keel_buffer_create(app->device, &readable, &app->total));
 
+    keel_point_t done; // of the last step, for which the next one waits
+    keel_op_t update = keel_op_update(app->x, 0, numbers, sizeof numbers);
+    KEEL_TRY(keel_queue_run(queue, KEEL_NO_WAITS, update, &done));
     keel_buffer_t *from = app->x, *to = app->sums;
     for (uint32_t count = COUNT; count > 1;) {
         uint32_t groups = (count + GROUP - 1) / GROUP;
         keel_ref_t bindings[] = {keel_span(from, 0, count * 4), keel_span(to, 0, groups * 4)};
-        keel_point_t done;
-        KEEL_TRY(keel_queue_run(
-            queue, KEEL_NO_WAITS,
-            keel_op_dispatch(sum, keel_groups(groups, 1, 1), NULL, 0, keel_refs(bindings, 2)),
-            &done));
-        KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+        keel_op_t op =
+            keel_op_dispatch(sum, keel_groups(groups, 1, 1), NULL, 0, keel_refs(bindings, 2));
+        KEEL_TRY(keel_queue_run(queue, KEEL_AFTER(done), op, &done));
         from = to;
-        to = to == app->sums ? app->total : app->sums;
+        to = to == app->sums ? app->more : app->sums;
         count = groups;
     }
-    return keel_buffer_read(from, 0, total, sizeof *total);
+    KEEL_TRY(keel_queue_copy(queue, KEEL_AFTER(done), keel_span(from, 0, sizeof *total),
+                             keel_whole(app->total), &done));
+    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    return keel_buffer_read(app->total, 0, total, sizeof *total);
 }
 
 static void app_finish(app_t *app)
 {
     keel_buffer_release(app->x);
     keel_buffer_release(app->sums);
+    keel_buffer_release(app->more);
     keel_buffer_release(app->total);
     keel_executable_release(app->kernels);
     keel_device_release(app->device);

@@ -10,7 +10,7 @@ enum { COUNT = 1 << 16 };
 typedef struct app_t {
     keel_device_t *device;
     keel_executable_t *kernels;
-    keel_buffer_t *x, *y;
+    keel_buffer_t *x, *y, *result;
 } app_t;
 
 static float x[COUNT], y[COUNT];
@@ -24,10 +24,13 @@ static keel_status_t app_run(app_t *app, const char *uri)
     KEEL_TRY(kernels_load(app->device, &app->kernels));
     KEEL_TRY(keel_executable_entry(app->kernels, "saxpy", &saxpy));
 
-    // Two buffers that the queue allocates: usable at once, real when the queue gets there.
+    // Two buffers that the queue allocates: usable at once, real when the queue gets there. The
+    // memory is the device's own; the result is copied to some that the host can read.
     keel_point_t ready[2], done;
     KEEL_TRY(keel_queue_alloca(queue, NULL, sizeof x, &app->x, &ready[0]));
     KEEL_TRY(keel_queue_alloca(queue, NULL, sizeof y, &app->y, &ready[1]));
+    keel_buffer_options_t readable = {.size = sizeof y, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    KEEL_TRY(keel_buffer_create(app->device, &readable, &app->result));
 
     // Operations are data. Those between two barriers may run at the same time.
     float a = 2;
@@ -37,16 +40,19 @@ static keel_status_t app_run(app_t *app, const char *uri)
         keel_op_barrier(),
         keel_op_dispatch(saxpy, keel_groups(COUNT / 64, 1, 1), &a, sizeof a,
                          KEEL_BIND(app->x, app->y)),
+        keel_op_barrier(),
+        keel_op_copy(keel_whole(app->y), keel_whole(app->result)),
     };
-    KEEL_TRY(keel_queue_submit(queue, keel_points(ready, 2), ops, 4, KEEL_NO_SIGNALS, &done));
+    KEEL_TRY(keel_queue_submit(queue, keel_points(ready, 2), ops, 6, KEEL_NO_SIGNALS, &done));
     KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER)); // an error says what, where and why
-    return keel_buffer_read(app->y, 0, y, sizeof y);
+    return keel_buffer_read(app->result, 0, y, sizeof y);
 }
 
 static void app_finish(app_t *app) // also after a failure half way: releasing NULL is fine
 {
     keel_buffer_release(app->x);
     keel_buffer_release(app->y);
+    keel_buffer_release(app->result);
     keel_executable_release(app->kernels);
     keel_device_release(app->device);
 }

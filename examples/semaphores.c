@@ -47,8 +47,11 @@ static keel_status_t app_open(app_t *app, const char *uri)
     KEEL_TRY(keel_queue_create(app->device, &(keel_queue_options_t){.name = "a"}, &app->a));
     KEEL_TRY(keel_queue_create(app->device, &(keel_queue_options_t){.name = "b"}, &app->b));
     KEEL_TRY(keel_semaphore_create(app->device, NULL, &app->baton));
-    keel_buffer_options_t options = {.size = COUNT * 4};
-    return keel_buffer_create(app->device, &options, &app->x);
+    // In memory that the host reaches too: it writes what x begins with, and reads what comes out.
+    keel_buffer_options_t options = {.size = COUNT * 4, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    const uint32_t zeros[COUNT] = {0};
+    KEEL_TRY(keel_buffer_create(app->device, &options, &app->x));
+    return keel_buffer_write(app->x, 0, zeros, sizeof zeros);
 }
 
 static keel_status_t app_run(app_t *app)

@@ -25,6 +25,17 @@ KEEL_KERNEL(affine, KEEL_GROUP(64), KEEL_INOUT(uint32_t, x), KEEL_CONSTANTS(affi
     }
 }
 
+// Takes a while: x[i] goes through `rounds` of a generator of random numbers.
+KEEL_KERNEL(work, KEEL_GROUP(64), KEEL_INOUT(uint32_t, x), KEEL_CONSTANTS(uint32_t, rounds))
+{
+    KEEL_ITEMS {
+        uint64_t i = keel_global_id(0);
+        uint32_t value = x[i];
+        for (uint32_t round = 0; round < rounds; round++) value = value * 1664525 + 1013904223;
+        x[i] = value;
+    }
+}
+
 // sums[g] = the sum of the elements of group g, by halves: regions with barriers between them.
 KEEL_KERNEL(sum, KEEL_GROUP(256), KEEL_IN(float, x), KEEL_OUT(float, sums),
             KEEL_LOCAL(float, part, 256))

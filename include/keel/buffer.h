@@ -47,8 +47,8 @@ typedef enum keel_access_bit_t {
 
 typedef struct keel_buffer_options_t {
     uint64_t size;      // may be 0
-    uint32_t memory;    // keel_memory_bit_t; 0: device visible, and all the device has to make it
-                        // convenient
+    uint32_t memory;    // keel_memory_bit_t; 0: the device's own, the first one of
+                        // keel_caps_t.memory_types, which only some devices let the host reach
     uint32_t usage;     // keel_usage_bit_t; 0: all but export
     uint32_t access;    // keel_access_bit_t; 0: all
     uint32_t node;      // of a logical device of several
@@ -118,8 +118,10 @@ KEEL_API keel_status_t keel_buffer_flush(keel_buffer_t *buffer, uint64_t offset,
 KEEL_API keel_status_t keel_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset,
                                               uint64_t length) KEEL_MUST_USE;
 
-// The same in one call, for host visible memory: copies between the buffer and the caller's memory,
-// at once.
+// The same in one call: copies between the buffer and the caller's memory, at once, and nothing
+// else, so it needs host visible memory too. What lies in memory of the device's own is copied on a
+// queue, to or from a buffer that is host visible (examples/saxpy.c); or it is written there by
+// keel_op_update.
 KEEL_API keel_status_t keel_buffer_read(keel_buffer_t *buffer, uint64_t offset, void *target,
                                         uint64_t length) KEEL_MUST_USE;
 KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset, const void *source,

@@ -73,7 +73,7 @@ typedef enum keel_cap_t {
 } keel_cap_t;
 
 // A place where memory of the device lies, by the name that DLPack has for it. A buffer lies in the
-// first one of its node whose `memory` it has.
+// first one of its node whose `memory` it has; tensors are taken from all of them.
 typedef struct keel_dlpack_place_t {
     int32_t type, id; // as in DLDevice
     uint32_t node;    // or KEEL_EVERY_NODE

@@ -256,7 +256,9 @@ static keel_status_t host_check(const keel_buffer_t *buffer, uint64_t offset, ui
           TEXT_OF(buffer->name));
     KEEL_TRY(range_check(buffer, offset, length));
     CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,
-          "buffer '%s' is not in KEEL_MEMORY_HOST_VISIBLE memory", TEXT_OF(buffer->name));
+          "buffer '%s' is in memory 0x%x, which the host cannot reach; make it with "
+          "KEEL_MEMORY_HOST_VISIBLE, or let a queue copy it to or from a buffer that is",
+          TEXT_OF(buffer->name), buffer->memory);
     return NULL;
 }
 

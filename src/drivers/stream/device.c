@@ -191,6 +191,8 @@ static void dlpack_fill(stream_device_t *device)
                                               .id = limits->ordinal,
                                               .node = KEEL_EVERY_NODE,
                                               .memory = KEEL_MEMORY_DEVICE_LOCAL};
+    device->dlpack[2] = device->dlpack[0]; // tensors come in from any memory of the host's
+    device->dlpack[2].type = 1;            // kDLCPU
 }
 
 static void caps_fill(stream_device_t *device)

@@ -193,7 +193,7 @@ struct stream_device_t {
     lock_t call_lock;
     struct stream_call_t *calls, **calls_last; // to be made; owned
     aio_t *aio;                                // owned
-    keel_dlpack_place_t dlpack[3];
+    keel_dlpack_place_t dlpack[4];
 };
 
 // An entry point.
