@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/registry.h"
 #include "core/uri.h"
+#include "kit/ledger.h"
 #include "kit/submission.h"
 #include "kit/wait.h"
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "core/check.h"
 #include "core/recorder.h"
+#include "kit/ledger.h"
 #include "kit/submission.h"
 
 // False if the device has been closed meanwhile.

@@ -5,6 +5,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "kit/ledger.h"
 
 static void semaphore_link(keel_semaphore_t *semaphore)
 {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/notify.h"
 #include "core/check.h"
+#include "kit/ledger.h"
 
 enum { FEW = 8 }; // points that a wait takes without an allocation
 

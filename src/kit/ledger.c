@@ -1,39 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timeline of a queue: one point per submission, ended in any order.
-//
-//      value                     last
-//        |                         |
-//     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
-//
-// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
-// without the lock. Which points failed is kept as ranges of values with one cause, few as failures
-// are, for as long as the queue lives.
+#include "kit/ledger.h"
+
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kit/semaphore.h"
-
-typedef struct slot_t {
-    waiter_t *waiters;        // doubly linked by node.next and node.previous
-    keel_submission_t *owner; // NULL: it has ended
-    promise_t *promise;       // of the submission, which keeps it; NULL: none
-} slot_t;
-
-typedef struct failed_range_t {
-    uint64_t first, last;
-    keel_status_t cause; // owned
-} failed_range_t;
-
-struct ledger_t {  // guarded by the semaphore's lock
-    slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
-    uint64_t mask;
-    _Atomic uint64_t last;  // written under the lock
-    bool closed;            // takes no more
-    failed_range_t *failed; // owned; sorted, apart from each other
-    size_t failed_count, failed_capacity;
-    _Atomic bool any_failed;
-};
 
 enum { FIRST_SLOTS = 256 };
 
@@ -58,18 +29,7 @@ void ledger_destroy(keel_semaphore_t *semaphore)
     mem_free(ledger);
 }
 
-static uint64_t ledger_value(keel_semaphore_t *semaphore)
-{
-    return atomic_load_explicit(&semaphore->value, memory_order_relaxed); // under the lock
-}
-
-uint64_t ledger_last(keel_semaphore_t *semaphore)
-{
-    // relaxed: whoever has a value got it from somebody who knew that it was there.
-    return atomic_load_explicit(&semaphore->ledger->last, memory_order_relaxed);
-}
-
-static bool ledger_grow(keel_semaphore_t *semaphore)
+static bool slots_grow(keel_semaphore_t *semaphore)
 {
     ledger_t *ledger = semaphore->ledger;
     uint64_t mask = ledger->mask * 2 + 1;
@@ -83,8 +43,8 @@ static bool ledger_grow(keel_semaphore_t *semaphore)
     return true;
 }
 
-// Makes room for one more failure than there could be already: ending a point must not need memory.
-static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
+// One more failure than there could be already: ending a point must not need memory.
+static bool failed_grow(ledger_t *ledger, uint64_t pending)
 {
     size_t need = ledger->failed_count + pending + 1;
     if (need <= ledger->failed_capacity) return true;
@@ -96,18 +56,10 @@ static bool ledger_reserve(ledger_t *ledger, uint64_t pending)
     return true;
 }
 
-ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner, uint64_t *value)
+bool ledger_grow(keel_semaphore_t *semaphore, uint64_t pending)
 {
     ledger_t *ledger = semaphore->ledger;
-    uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
-    if (ledger->closed) return LEDGER_CLOSED;
-    bool room =
-        (pending <= ledger->mask || ledger_grow(semaphore)) && ledger_reserve(ledger, pending);
-    if (!room) return LEDGER_NO_MEMORY;
-    *value = last + 1;
-    ledger->slots[*value & ledger->mask] = (slot_t){.owner = owner};
-    atomic_store_explicit(&ledger->last, *value, memory_order_relaxed);
-    return LEDGER_OPENED;
+    return (pending <= ledger->mask || slots_grow(semaphore)) && failed_grow(ledger, pending);
 }
 
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
@@ -143,7 +95,7 @@ static size_t ledger_find(const ledger_t *ledger, uint64_t value)
     return low;
 }
 
-static void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
+void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
 {
     size_t i = ledger_find(ledger, value);
     failed_range_t *failed = ledger->failed;
@@ -163,23 +115,6 @@ static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
     size_t i = ledger_find(ledger, value);
     bool failed = i < ledger->failed_count && ledger->failed[i].first <= value;
     return failed ? ledger->failed[i].cause : NULL;
-}
-
-ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure)
-{
-    ledger_t *ledger = semaphore->ledger;
-    slot_t *slot = &ledger->slots[value & ledger->mask];
-    ledger_ended_t ended = {.waiters = slot->waiters};
-    for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
-    *slot = (slot_t){0};
-    if (failure) ledger_note_failure(ledger, value, failure);
-    uint64_t all = ledger_value(semaphore);
-    while (all < ledger_last(semaphore) && !ledger->slots[(all + 1) & ledger->mask].owner) all++;
-    // release: pairs with the acquire in ledger_poll; the submission's writes come before.
-    atomic_store_explicit(&semaphore->value, all, memory_order_release);
-    if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
-        ended.for_all = waiters_take(semaphore, all);
-    return ended;
 }
 
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
@@ -231,14 +166,6 @@ static void slot_remove(slot_t *slot, waiter_t *waiter)
     waiter->linked = false;
 }
 
-promise_t *ledger_promised(keel_point_t point)
-{
-    ledger_t *ledger = point.semaphore->ledger;
-    bool pending =
-        point.value > ledger_value(point.semaphore) && point.value <= ledger_last(point.semaphore);
-    return pending ? ledger->slots[point.value & ledger->mask].promise : NULL;
-}
-
 void ledger_ask_all(keel_point_t point)
 {
     keel_point_t one = {point.semaphore, 0};
@@ -251,15 +178,12 @@ void ledger_ask_all(keel_point_t point)
     }
 }
 
-void ledger_promise(keel_point_t point, promise_t *promise)
+// Takes the waiters out that the promise will do for. Sets *asks if one of the others wants to be
+// told of its end.
+static waiter_t *slot_take_promised(slot_t *slot, bool *asks)
 {
-    keel_semaphore_t *semaphore = point.semaphore;
-    lock_enter(&semaphore->lock);
-    slot_t *slot = &semaphore->ledger->slots[point.value & semaphore->ledger->mask];
-    slot->promise = promise;
-    bool asks = semaphore->waiters.root != NULL; // of those who wait for all, some may sleep
     waiter_t *rest = slot->waiters;
-    waiter_t *told = rest ? waiters_promise(&rest, promise, &asks) : NULL;
+    waiter_t *told = waiters_promise(&rest, slot->promise, asks);
     for (waiter_t *w = told; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
     slot->waiters = NULL;
     while (rest) {
@@ -267,9 +191,20 @@ void ledger_promise(keel_point_t point, promise_t *promise)
         rest = (waiter_t *)(void *)waiter->node.next;
         slot_add(slot, waiter);
     }
+    return told;
+}
+
+void ledger_promise(keel_point_t point, promise_t *promise)
+{
+    keel_semaphore_t *semaphore = point.semaphore;
+    lock_enter(&semaphore->lock);
+    slot_t *slot = ledger_slot(point);
+    slot->promise = promise;
+    bool asks = semaphore->waiters.root != NULL; // of those who wait for all, some may sleep
+    waiter_t *told = slot->waiters ? slot_take_promised(slot, &asks) : NULL;
     lock_leave(&semaphore->lock);
     if (asks) promise->ops->ask(promise);
-    waiters_fire(told, NULL);
+    if (told) waiters_fire(told, NULL);
 }
 
 bool ledger_link(keel_point_t point, waiter_t *waiter)

@@ -2,7 +2,7 @@
 // Semaphores on the host: the state behind keel_semaphore_t, and waiters on its points.
 //
 // There are two kinds. A timeline (timeline.c) is one value, and a point is reached when the value
-// is. A ledger (ledger.c) belongs to a queue: each of its points is a submission that ends by
+// is. A ledger (ledger.h) belongs to a queue: each of its points is a submission that ends by
 // itself, in any order, well or not.
 //
 // A waiter is a record of the caller's that is told once when its point is reached or fails. It is
@@ -113,40 +113,6 @@ void timeline_break(signal_t *signal);
 // Fails all points not reached. Consumes `cause`; only the first one is kept.
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause);
 point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
-
-// Ledgers.
-keel_status_t ledger_create(keel_semaphore_t *semaphore);
-void ledger_destroy(keel_semaphore_t *semaphore);
-typedef enum ledger_result_t {
-    LEDGER_OPENED,
-    LEDGER_NO_MEMORY,
-    LEDGER_CLOSED,
-} ledger_result_t;
-
-// Enters a new point, pending, under semaphore->lock; `owner` is whose end it stands for.
-ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner, uint64_t *value);
-// The owner of the first pending point after *value, which becomes its value, under
-// semaphore->lock; NULL: there is none.
-keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value);
-// From now on none is taken.
-void ledger_close(keel_semaphore_t *semaphore);
-// Ends it, under semaphore->lock; `failure` is borrowed. Returns whom to tell, without the lock:
-// those who wait for this point, with the failure, and those who wait for all up to some value.
-typedef struct ledger_ended_t {
-    waiter_t *waiters, *for_all;
-} ledger_ended_t;
-ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value, keel_status_t failure);
-// The point hangs on a promise, which the caller keeps until it ends the point.
-void ledger_promise(keel_point_t point, promise_t *promise);
-promise_t *ledger_promised(keel_point_t point); // under the lock; borrowed, or NULL
-void ledger_ask_all(keel_point_t point);        // asks after all that is promised up to the point
-uint64_t ledger_last(keel_semaphore_t *semaphore); // the newest point
-bool ledger_is_past(keel_point_t point);
-point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
-// Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.
-bool ledger_link(keel_point_t point, waiter_t *waiter);
-point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
-bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
 
 // Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heap, linked by
 // node.next.

@@ -8,6 +8,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kit/ledger.h"
 #include "kit/object.h"
 
 enum {
@@ -120,7 +121,6 @@ static void submission_clear(keel_submission_t *submission)
 static bool submission_return(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
-    live_add(LIVE_SUBMISSION, -1);
     if (!spare_put(queue, submission)) mem_free_aligned(submission);
     if (--queue->in_use) return false;
     spare_ready(queue); // nobody else is there to do it
@@ -134,6 +134,7 @@ void submission_recycle(keel_submission_t *submission)
     lock_enter(&queue->timeline->lock);
     bool last = submission_return(submission);
     lock_leave(&queue->timeline->lock);
+    live_add(LIVE_SUBMISSION, -1);
     if (last) keel_queue_release(queue);
 }
 
@@ -372,14 +373,19 @@ void submission_promise(keel_submission_t *submission, promise_t *promise)
     ledger_promise((keel_point_t){submission->queue->timeline, submission->id}, promise);
 }
 
-// Releases what it used before anyone learns that it ended, so that a waiter finds it gone; then
-// signals all but the queue's own point.
-static void submission_signal_others(keel_submission_t *submission, keel_status_t status)
+// Releases what they used, up to `rest`, before anyone learns that they ended, so that a waiter
+// finds it gone.
+static void submissions_release(keel_submission_t *first, const keel_submission_t *rest)
 {
     nest_t nest; // imported memory may be released here
-    submission_nest(&nest, submission->queue->device);
-    commands_finish(&submission->commands);
+    submission_nest(&nest, first->queue->device);
+    for (keel_submission_t *s = first; s != rest; s = s->next) commands_finish(&s->commands);
     submission_unnest(&nest);
+}
+
+// Signals all but the queue's own point.
+static void submission_signal_others(keel_submission_t *submission, keel_status_t status)
+{
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
         if (status) timeline_break(signal);
@@ -398,6 +404,7 @@ static void ended_fire(ledger_ended_t ended, keel_status_t status)
 void submission_signal(keel_submission_t *submission, keel_status_t status)
 {
     keel_semaphore_t *timeline = submission->queue->timeline;
+    submissions_release(submission, submission->next);
     submission_signal_others(submission, status);
     lock_enter(&timeline->lock);
     ledger_ended_t ended = ledger_end(timeline, submission->id, status);
@@ -413,9 +420,10 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
     ledger_ended_t ended = {0};
     keel_status_t status = NULL;
     bool last = false;
+    int count = 0;
     lock_enter(&queue->timeline->lock);
-    for (int i = 0; first != rest && i < END_AT_ONCE && !status && !ended.waiters && !ended.for_all;
-         i++) {
+    for (; first != rest && count < END_AT_ONCE && !status && !ended.waiters && !ended.for_all;
+         count++) {
         keel_submission_t *submission = first;
         first = submission->next;
         status = atomic_load_explicit(&submission->failure, memory_order_relaxed);
@@ -423,6 +431,7 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
         last = submission_return(submission);
     }
     lock_leave(&queue->timeline->lock);
+    live_add(LIVE_SUBMISSION, -count);
     ended_fire(ended, status);
     if (last) keel_queue_release(queue);
     return first;
@@ -430,6 +439,7 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
 
 void submission_end_all(keel_submission_t *first)
 {
+    submissions_release(first, NULL);
     // Signals are made after the points of all that may have come before.
     while (first) {
         keel_submission_t *rest = first;
@@ -445,12 +455,14 @@ void submission_end_all(keel_submission_t *first)
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
     keel_queue_t *queue = submission->queue;
+    submissions_release(submission, submission->next);
     submission_signal_others(submission, status);
     submission_clear(submission);
     lock_enter(&queue->timeline->lock);
     ledger_ended_t ended = ledger_end(queue->timeline, submission->id, status);
     bool last = submission_return(submission);
     lock_leave(&queue->timeline->lock);
+    live_add(LIVE_SUBMISSION, -1);
     ended_fire(ended, status);
     if (last) keel_queue_release(queue);
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
-#include "kit/semaphore.h"
+#include "kit/ledger.h"
 
 _Static_assert(offsetof(waiter_t, node) == 0, "a waiter is found by its node");
 

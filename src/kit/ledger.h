@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The timeline of a queue: one point per submission, ended in any order.
+//
+//      value                     last
+//        |                         |
+//     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
+//
+// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
+// without the lock. Which points failed is kept as ranges of values with one cause, few as failures
+// are, for as long as the queue lives.
+//
+// Every submission passes through here, so what it always needs is inline.
+#ifndef KEEL_SRC_KIT_LEDGER_H_
+#define KEEL_SRC_KIT_LEDGER_H_
+
+#include "kit/semaphore.h"
+
+typedef struct slot_t {
+    waiter_t *waiters;        // doubly linked by node.next and node.previous
+    keel_submission_t *owner; // NULL: it has ended
+    promise_t *promise;       // of the submission, which keeps it; NULL: none
+} slot_t;
+
+typedef struct failed_range_t {
+    uint64_t first, last;
+    keel_status_t cause; // owned
+} failed_range_t;
+
+struct ledger_t {  // guarded by the semaphore's lock
+    slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
+    uint64_t mask;
+    _Atomic uint64_t last;  // written under the lock
+    bool closed;            // takes no more
+    failed_range_t *failed; // owned; sorted, apart from each other
+    size_t failed_count, failed_capacity;
+    _Atomic bool any_failed;
+};
+
+keel_status_t ledger_create(keel_semaphore_t *semaphore);
+void ledger_destroy(keel_semaphore_t *semaphore);
+
+// The newest point.
+static inline uint64_t ledger_last(keel_semaphore_t *semaphore)
+{
+    // relaxed: whoever has a value got it from somebody who knew that it was there.
+    return atomic_load_explicit(&semaphore->ledger->last, memory_order_relaxed);
+}
+
+// Up to here all have ended, under the lock.
+static inline uint64_t ledger_value(keel_semaphore_t *semaphore)
+{
+    return atomic_load_explicit(&semaphore->value, memory_order_relaxed);
+}
+
+static inline slot_t *ledger_slot(keel_point_t point)
+{
+    ledger_t *ledger = point.semaphore->ledger;
+    return &ledger->slots[point.value & ledger->mask];
+}
+
+// Makes room for one more point that may fail, beside `pending` others, under the lock. False
+// without memory.
+bool ledger_grow(keel_semaphore_t *semaphore, uint64_t pending);
+
+typedef enum ledger_result_t {
+    LEDGER_OPENED,
+    LEDGER_NO_MEMORY,
+    LEDGER_CLOSED,
+} ledger_result_t;
+
+// Enters a new point, pending, under semaphore->lock; `owner` is whose end it stands for.
+static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner,
+                                          uint64_t *value)
+{
+    ledger_t *ledger = semaphore->ledger;
+    uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
+    if (ledger->closed) return LEDGER_CLOSED;
+    bool room = pending <= ledger->mask && ledger->failed_count + pending < ledger->failed_capacity;
+    if (!room && !ledger_grow(semaphore, pending)) return LEDGER_NO_MEMORY;
+    *value = last + 1;
+    *ledger_slot((keel_point_t){semaphore, last + 1}) = (slot_t){.owner = owner};
+    atomic_store_explicit(&ledger->last, last + 1, memory_order_relaxed);
+    return LEDGER_OPENED;
+}
+
+// The owner of the first pending point after *value, which becomes its value, under
+// semaphore->lock; NULL: there is none.
+keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value);
+// From now on none is taken.
+void ledger_close(keel_semaphore_t *semaphore);
+
+void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause);
+
+// Ends it, under semaphore->lock; `failure` is borrowed. Returns whom to tell, without the lock:
+// those who wait for this point, with the failure, and those who wait for all up to some value.
+typedef struct ledger_ended_t {
+    waiter_t *waiters, *for_all;
+} ledger_ended_t;
+static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value,
+                                        keel_status_t failure)
+{
+    ledger_t *ledger = semaphore->ledger;
+    slot_t *slot = ledger_slot((keel_point_t){semaphore, value});
+    ledger_ended_t ended = {.waiters = slot->waiters};
+    for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
+    *slot = (slot_t){0};
+    if (__builtin_expect(failure != NULL, 0)) ledger_note_failure(ledger, value, failure);
+    uint64_t all = ledger_value(semaphore), last = ledger_last(semaphore);
+    while (all < last && !ledger->slots[(all + 1) & ledger->mask].owner) all++;
+    // release: pairs with the acquire in ledger_poll; the submission's writes come before.
+    atomic_store_explicit(&semaphore->value, all, memory_order_release);
+    if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
+        ended.for_all = waiters_take(semaphore, all);
+    return ended;
+}
+
+// What the point hangs on, under the lock; borrowed, or NULL.
+static inline promise_t *ledger_promised(keel_point_t point)
+{
+    bool pending =
+        point.value > ledger_value(point.semaphore) && point.value <= ledger_last(point.semaphore);
+    return pending ? ledger_slot(point)->promise : NULL;
+}
+
+// The point hangs on a promise, which the caller keeps until it ends the point.
+void ledger_promise(keel_point_t point, promise_t *promise);
+void ledger_ask_all(keel_point_t point); // asks after all that is promised up to the point
+bool ledger_is_past(keel_point_t point);
+point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
+// Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.
+bool ledger_link(keel_point_t point, waiter_t *waiter);
+point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
+bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
+
+#endif
