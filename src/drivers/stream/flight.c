@@ -14,13 +14,13 @@
 #include "drivers/stream/stream.h"
 
 enum {
-    LOOK_RUNS = 256, // events after which submitting looks how far the stream is
+    LOOK_RUNS = 32,  // events after which submitting looks how far the stream is
     TELL_EVENTS = 64 // at once
 };
 
 static bool is_lost(const stream_queue_t *q)
 {
-    return atomic_load(&stream_device(q->base.device)->lost);
+    return stream_device_is_lost(stream_device(q->base.device));
 }
 
 // The oldest event, if it is to be told, under the lock; NULL: none.
@@ -144,11 +144,22 @@ void stream_queue_retire(stream_queue_t *q, uint64_t number)
     if (told) held_up_retire(device);
 }
 
+// Looks whether the event has come that was the newest at the last look. One question tells of
+// many ends, and of those soon enough that their memory is used again while it is in the caches.
+static void queue_look_back(stream_queue_t *q, stream_event_t *newest)
+{
+    stream_event_t *event = q->looked_at;
+    q->looked_at = newest;
+    if (!event) return;
+    event->promise.ops->poll(&event->promise);
+    promise_release(&event->promise);
+}
+
 // Behind each event: looks now and then how far the stream is, and sees to it that the keeper does
 // when nothing more comes.
-static void queue_look(stream_queue_t *q, stream_device_t *device)
+static void queue_look(stream_queue_t *q, stream_device_t *device, stream_event_t *newest)
 {
-    if (q->recorded % LOOK_RUNS == 0) stream_queue_poll(q, false);
+    if (newest) queue_look_back(q, newest);
     // relaxed: a keeper that misses it sees it in the next round.
     if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
         !atomic_exchange(&device->active, 1))
@@ -181,10 +192,12 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     *q->flight_last = event;
     q->flight_last = &event->next;
     bool asked = atomic_load(&event->asked), due = flight_due(q);
+    stream_event_t *look = q->recorded % LOOK_RUNS ? NULL : event;
+    if (look) promise_retain(&look->promise); // it is ours only as long as it is in flight
     lock_leave(&q->lock);
     if (asked) stream_helper_wake(&q->watcher); // whoever asked before found nothing to wait for
     if (due) stream_queue_retire(q, 0);         // nor did whoever knew that it had come
-    queue_look(q, device);
+    queue_look(q, device, look);
     return NULL;
 }
 

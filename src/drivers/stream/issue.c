@@ -362,5 +362,5 @@ keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
     keel_status_t status = issue_one(run, execute, command);
     if (!status && device->options.serial)
         status = device->api->stream_drain(device->vendor, stream_queue(run->base.queue)->stream);
-    return stream_device_note(device, status);
+    return status ? stream_device_note(device, status) : NULL;
 }

@@ -78,6 +78,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     queue_unlink(device, q);
     stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
+    if (q->looked_at) promise_release(&q->looked_at->promise);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         stream_ring_finish(device, &q->ring);

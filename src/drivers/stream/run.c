@@ -72,9 +72,9 @@ static void run_clear(stream_run_t *run, keel_status_t status)
 {
     if (run->deallocates) stream_deallocas_end(run);
     if (run->frees) stream_frees_end(run);
-    stream_blocks_destroy(device_of(run), run->blocks);
-    stream_onces_destroy(device_of(run), run->onces);
-    stream_run_fail(run, status);
+    if (run->blocks) stream_blocks_destroy(device_of(run), run->blocks);
+    if (run->onces) stream_onces_destroy(device_of(run), run->onces);
+    if (status) stream_run_fail(run, status);
 }
 
 static void run_end(stream_run_t *run, keel_status_t status)
@@ -327,9 +327,9 @@ static void run_begin(stream_run_t *run)
     if (run->begun) return;
     run->begun = true;
     stream_device_t *device = device_of(run);
-    keel_status_t status = stream_device_lost(device);
-    if (!status) status = stream_device_note(device, waits_issue(run));
-    stream_run_fail(run, status);
+    keel_status_t status =
+        stream_device_is_lost(device) ? stream_device_lost(device) : waits_issue(run);
+    if (status) stream_run_fail(run, stream_device_note(device, status));
 }
 
 bool stream_run_go(stream_run_t *run)

@@ -146,14 +146,15 @@ struct stream_queue_t {
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
-    uint64_t most;           // launches under way at most; the issuer's
-    _Atomic bool unmarked;   // there is work behind the last event; written by the issuer
-    stream_event_t *spare;   // owned: events to record; the issuer's
-    stream_ring_t ring;      // the issuer's
-    stream_helper_t watcher; // sleeps for events that are asked for
-    stream_t alarm;          // owned: the watcher's, made when it first sleeps
-    stream_event_h bell;     // owned: what it sleeps on
-    stream_helper_t issuer;  // issues what the stream would not take at once
+    uint64_t most;             // launches under way at most; the issuer's
+    _Atomic bool unmarked;     // there is work behind the last event; written by the issuer
+    stream_event_t *spare;     // owned: events to record; the issuer's
+    stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
+    stream_ring_t ring;        // the issuer's
+    stream_helper_t watcher;   // sleeps for events that are asked for
+    stream_t alarm;            // owned: the watcher's, made when it first sleeps
+    stream_event_h bell;       // owned: what it sleeps on
+    stream_helper_t issuer;    // issues what the stream would not take at once
 };
 
 // Kernels of the machine's own (builtin.c).
@@ -226,6 +227,10 @@ bool stream_option_parse(const char *key, const char *value, stream_options_t *o
 bool stream_device_is_ours(const stream_device_t *device); // of this process
 // Notes that the device is lost, for the first time, and ends all that is in flight. Consumes.
 void stream_device_lose(stream_device_t *device, keel_status_t cause);
+static inline bool stream_device_is_lost(const stream_device_t *device)
+{
+    return atomic_load(&device->lost);
+}
 // The cause, a new reference, or NULL.
 keel_status_t stream_device_lost(stream_device_t *device);
 // Passes an error of the vendor's on; one that says that the device is lost ends everything.
