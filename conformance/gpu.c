@@ -235,3 +235,68 @@ TEST(gpu, serial_names_the_operation, GPU)
                           KEEL_NO_SIGNALS, &done));
     FAILS_LOST("command 2 (dispatch 'wild')", keel_wait(&done, 1, KEEL_ALL, patience()));
 }
+
+// Executes a recording of these with something innocent behind it, and expects that path.
+static void serial_names(keel_device_t *device, const keel_op_t *ops, size_t count,
+                         const char *path)
+{
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_recording_options_t options = {.name = "step"};
+    keel_recording_t *recording = NULL;
+    TRY(keel_recording_create(device, &options, &recording));
+    OWN(recording);
+    TRY(keel_recording_add(recording, ops, count));
+    TRY(keel_recording_end(recording));
+    TRY(keel_recording_prepare(recording, queue));
+    keel_op_t fill = keel_op_fill(keel_whole(new_buffer_on(device, 4)), 0, 1);
+    keel_op_t all[] = {keel_op_execute(recording, KEEL_NO_BINDINGS), keel_op_barrier(), fill};
+    keel_point_t done;
+    TRY(keel_queue_submit(queue, KEEL_NO_WAITS, all, COUNT(all), KEEL_NO_SIGNALS, &done));
+    FAILS_LOST(path, keel_wait(&done, 1, KEEL_ALL, patience()));
+}
+
+TEST(gpu, serial_names_the_command_in_a_block, GPU)
+{
+    keel_device_t *device = open_device(with_option("serial=1"));
+    keel_buffer_t *words = new_host_buffer_on(device, 64);
+    static const uint32_t values[16] = {1, 7};
+    TRY(keel_buffer_write(words, 0, values, sizeof values));
+    keel_op_t fill = keel_op_fill(keel_span(words, 32, 4), 0, 1);
+    keel_op_t ops[] = {
+        keel_op_if(keel_span(words, 0, 4)),
+        fill,
+        keel_op_switch(keel_span(words, 4, 4)),
+        keel_op_case(6),
+        fill,
+        keel_op_case(7),
+        op_wild(device, words),
+        keel_op_end(),
+        keel_op_end(),
+        fill,
+    };
+    // Switch and its cases are commands; `else` and `end` are jumps.
+    serial_names(device, ops, COUNT(ops), "(execute 'step') > command 7 (dispatch 'wild')");
+}
+
+// A dispatch over counts in memory that the kernel cannot read makes a recording a graph.
+TEST(gpu, serial_names_the_command_beside_counts, .driver = "cuda",
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS)
+{
+    keel_device_t *device = open_device(with_option("serial=1"));
+    keel_buffer_t *words = new_host_buffer_on(device, 64);
+    static const uint32_t values[16] = {1, 1, 1};
+    TRY(keel_buffer_write(words, 0, values, sizeof values));
+    uint64_t block = 0;
+    keel_patch_t patch = {0, keel_span(words, 32, 4)};
+    keel_op_t tally = keel_op_dispatch(kernel_on(device, "raw_tally"), keel_groups(1, 1, 1), &block,
+                                       sizeof block, KEEL_NO_BINDINGS);
+    tally.as.dispatch.raw = true;
+    tally.as.dispatch.patches = &patch;
+    tally.as.dispatch.patch_count = 1;
+    keel_op_t ops[] = {
+        keel_op_indirect(tally, KEEL_COUNTS_STATIC, keel_span(words, 0, 12)),
+        keel_op_barrier(),
+        op_wild(device, words),
+    };
+    serial_names(device, ops, COUNT(ops), "(execute 'step') > command 2 (dispatch 'wild')");
+}

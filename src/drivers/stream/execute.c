@@ -13,9 +13,8 @@ static bool wants_graph(const stream_device_t *device, const keel_recording_t *r
 {
     // acquire: pairs with whoever made it into graphs, which decided.
     if (atomic_load_explicit(&recording->prepared, memory_order_acquire)) return true;
-    if (!recording->commands->count) return false;
+    if (!recording->commands->count || device->options.serial) return false;
     if (recording->commands->kinds & GRAPH_KINDS || stream_graph_is_needed(recording)) return true;
-    if (device->options.serial) return false;
     if (device->options.commands != STREAM_COMMANDS_CHOSEN)
         return device->options.commands == STREAM_COMMANDS_GRAPH;
     return !recording->options.one_shot && recording->commands->count < LONG;
@@ -25,6 +24,7 @@ keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, boo
 {
     stream_device_t *device = stream_device(run->base.queue->device);
     if (!run->inner && wants_graph(device, c->recording)) return stream_graph_run(run, c);
+    if (device->options.serial) return stream_execute_serially(run, c);
     const keel_commands_t *commands = c->recording->commands;
     const keel_command_t *end = keel_commands_end(commands);
     if (!run->inner) run->inner = keel_commands_first(commands);
@@ -41,6 +41,7 @@ keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, boo
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue)
 {
     stream_device_t *device = stream_device(queue->device);
-    if (!wants_graph(device, recording) && recording->commands->count < LONG) return NULL;
+    bool is_long = recording->commands->count >= LONG && !device->options.serial;
+    if (!wants_graph(device, recording) && !is_long) return NULL;
     return stream_graph_prepare(recording, stream_queue(queue));
 }

@@ -390,6 +390,7 @@ keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch
 // Issues a recording, as a graph or command by command. *more: the stream is full, and the rest is
 // issued by the next call. Errors name the command.
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
+keel_status_t stream_execute_serially(stream_run_t *run, const keel_cmd_execute_t *c);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void stream_recording_discard(keel_recording_t *recording);
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone
