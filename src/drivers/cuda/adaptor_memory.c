@@ -15,15 +15,10 @@ static void free_device(stream_vendor_t *v, uint64_t address)
     keel_status_release(CUDA_CALL(v->symbols, cuMemFree, address));
 }
 
-static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address)
+static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data)
 {
-    CUdeviceptr there = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
-                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
-    keel_status_t status = CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, *data, 0);
-    if (status) keel_status_release(CUDA_CALL(v->symbols, cuMemFreeHost, *data));
-    *address = there;
-    return status;
+    return CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
+                     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
 static void free_host(stream_vendor_t *v, void *data)
@@ -39,16 +34,20 @@ static keel_status_t alloc_managed(stream_vendor_t *v, uint64_t size, uint64_t *
     return NULL;
 }
 
-static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, uint64_t *address)
+static keel_status_t host_address(stream_vendor_t *v, void *data, uint64_t *address)
 {
     CUdeviceptr there = 0;
-    CUresult result = v->symbols->cuMemHostRegister(
-        data, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    if (result != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) // by another library: just as well
-        KEEL_TRY(cuda_status(v->symbols, result, "cuMemHostRegister"));
     KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, data, 0));
     *address = there;
     return NULL;
+}
+
+static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool *already)
+{
+    CUresult result = v->symbols->cuMemHostRegister(
+        data, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    *already = result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return *already ? NULL : cuda_status(v->symbols, result, "cuMemHostRegister");
 }
 
 static void host_unregister(stream_vendor_t *v, void *data)
@@ -223,6 +222,7 @@ void cuda_fill_memory(stream_api_t *api)
     api->alloc_host = alloc_host;
     api->free_host = free_host;
     api->alloc_managed = alloc_managed;
+    api->host_address = host_address;
     api->host_register = host_register;
     api->host_unregister = host_unregister;
     api->shared_create = shared_create;

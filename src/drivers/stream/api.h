@@ -173,11 +173,12 @@ typedef struct stream_api_t {
 
     keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
     void (*free)(stream_vendor_t *v, uint64_t address);
-    keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data, uint64_t *address);
+    keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data);
     void (*free_host)(stream_vendor_t *v, void *data);
     keel_status_t (*alloc_managed)(stream_vendor_t *v, uint64_t size, uint64_t *address);
-    keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size,
-                                   uint64_t *address);
+    keel_status_t (*host_address)(stream_vendor_t *v, void *data, uint64_t *address);
+    // Page-locks memory for all devices of the process. *already: some of it was before.
+    keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool *already);
     void (*host_unregister)(stream_vendor_t *v, void *data);
     keel_status_t (*shared_create)(stream_vendor_t *v, uint64_t size, stream_shared_t *shared);
     keel_status_t (*shared_export)(stream_vendor_t *v, const stream_shared_t *shared, int *fd);

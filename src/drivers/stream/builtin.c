@@ -15,7 +15,7 @@ keel_status_t stream_builtins_load(stream_device_t *device)
                                       &builtins->functions[i], &local_memory));
     }
     KEEL_TRY(api->stream_create(device->vendor, device->limits.greatest, &device->side));
-    KEEL_TRY(api->alloc_host(device->vendor, 64, &data, &device->clock.address));
+    KEEL_TRY(stream_host_alloc(device, 64, &data, &device->clock.address));
     device->clock.data = data;
     return NULL;
 }

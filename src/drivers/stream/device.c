@@ -135,7 +135,7 @@ static void device_destroy(keel_device_t *base)
     }
     stream_events_destroy(device);
     aio_destroy(device->aio);
-    if (ours) device->api->close(device->vendor);
+    if (ours) stream_pages_close(device);
     keel_status_release(atomic_load(&device->lost));
     mem_free(device);
 }

@@ -57,7 +57,7 @@ static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
     if (align > NATURAL) buffer->capacity += align;
     void *data = NULL;
     if (kind == KIND_HOST)
-        KEEL_TRY(device->api->alloc_host(device->vendor, buffer->capacity, &data, &address));
+        KEEL_TRY(stream_host_alloc(device, buffer->capacity, &data, &address));
     else if (kind == KIND_MANAGED)
         KEEL_TRY(device->api->alloc_managed(device->vendor, buffer->capacity, &address));
     else
@@ -111,108 +111,19 @@ void stream_buffer_free(keel_buffer_t *buffer)
     }
 }
 
-// Memory of the application is page-locked while somebody imports it. A page can be locked only
-// once in a process, and imports may share pages, so the ranges are kept here for all devices.
-typedef struct locked_t {
-    struct locked_t *next;
-    uintptr_t start, end;
-    uint64_t offset; // device address less host address
-    uint32_t users;
-} locked_t;
-
-static lock_t locked_lock;
-static locked_t *locked_list;
-
-static keel_status_t host_lock(stream_device_t *device, uintptr_t start, uintptr_t end,
-                               locked_t **made)
-{
-    locked_t *locked = mem_zalloc(sizeof *locked);
-    if (!locked) return status_no_memory();
-    uint64_t address = 0;
-    keel_status_t status =
-        device->api->host_register(device->vendor, (void *)start, end - start, &address);
-    if (status) {
-        mem_free(locked);
-        return status;
-    }
-    *locked = (locked_t){.start = start, .end = end, .offset = address - start};
-    *made = locked;
-    return NULL;
-}
-
-// Locks the gaps of a range and counts a user of all of it. Under the lock.
-static keel_status_t range_lock(stream_device_t *device, uintptr_t start, uintptr_t end)
-{
-    for (uintptr_t at = start; at < end;) {
-        uintptr_t stop = end;
-        locked_t *here = NULL;
-        for (locked_t *l = locked_list; l; l = l->next) {
-            if (l->start <= at && at < l->end) here = l;
-            if (l->start > at && l->start < stop) stop = l->start;
-        }
-        if (!here) {
-            KEEL_TRY(host_lock(device, at, stop, &here));
-            here->next = locked_list;
-            locked_list = here;
-        }
-        at = here->end;
-    }
-    return NULL;
-}
-
-static void range_count(uintptr_t start, uintptr_t end, int change)
-{
-    for (locked_t *l = locked_list; l; l = l->next)
-        if (l->start < end && start < l->end) l->users += (uint32_t)change;
-}
-
-// Without the vendor, whose context is gone, the pages are as well.
-static void range_clean(stream_device_t *device, bool vendor)
-{
-    for (locked_t **at = &locked_list; *at;) {
-        locked_t *l = *at;
-        if (l->users) {
-            at = &l->next;
-            continue;
-        }
-        *at = l->next;
-        if (vendor) device->api->host_unregister(device->vendor, (void *)l->start);
-        mem_free(l);
-    }
-}
-
-static void pages_of(const keel_buffer_t *buffer, uintptr_t *start, uintptr_t *end)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t data = (uintptr_t)buffer->external.handle.host;
-    *start = data & ~(page - 1);
-    *end = (data + buffer->external.size + page - 1) & ~(page - 1);
-}
-
 static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
 {
     void *data = buffer->external.handle.host;
-    uintptr_t start, end;
-    pages_of(buffer, &start, &end);
+    uint64_t address;
     buffer->memory = KEEL_MEMORY_DEVICE_VISIBLE | KEEL_MEMORY_HOST_VISIBLE |
                      KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
     if (!buffer->external.size) {
         buffer_attach(buffer, data ? data : buffer, (uint64_t)(uintptr_t)buffer);
         return NULL;
     }
-    lock_enter(&locked_lock);
-    keel_status_t status = range_lock(device, start, end);
-    uint64_t offset = 0;
-    if (!status) {
-        range_count(start, end, 1);
-        for (locked_t *l = locked_list; l; l = l->next)
-            if (l->start <= start && start < l->end) offset = l->offset;
-    } else {
-        range_clean(device, true);
-    }
-    lock_leave(&locked_lock);
-    if (!status) buffer_attach(buffer, data, (uint64_t)(uintptr_t)data + offset);
-    return status;
+    KEEL_TRY(stream_pages_lock(device, data, buffer->external.size, &address));
+    buffer_attach(buffer, data, address);
+    return NULL;
 }
 
 static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
@@ -266,15 +177,7 @@ void stream_buffer_forget(keel_buffer_t *buffer)
     if (buffer->external.kind == KEEL_EXTERNAL_FD) shared_free(device, buffer);
     if (buffer->external.kind != KEEL_EXTERNAL_HOST || nothing || !stream_device_is_ours(device))
         return;
-    stream_entered_t entered;
-    uintptr_t start, end;
-    bool vendor = stream_enter(device, &entered);
-    pages_of(buffer, &start, &end);
-    lock_enter(&locked_lock);
-    range_count(start, end, -1);
-    range_clean(device, vendor);
-    lock_leave(&locked_lock);
-    if (vendor) stream_leave(&entered);
+    stream_pages_unlock(device, buffer->external.handle.host, buffer->external.size);
 }
 
 keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external)

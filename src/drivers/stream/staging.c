@@ -12,10 +12,19 @@ enum {
     PIECE_ALIGN = 64,
 };
 
+keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,
+                                uint64_t *address)
+{
+    KEEL_TRY(device->api->alloc_host(device->vendor, size, data));
+    keel_status_t status = device->api->host_address(device->vendor, *data, address);
+    if (status) device->api->free_host(device->vendor, *data);
+    return status;
+}
+
 static keel_status_t block_init(stream_device_t *device, uint64_t size, stream_block_t *block)
 {
     void *data = NULL;
-    KEEL_TRY(device->api->alloc_host(device->vendor, size, &data, &block->address));
+    KEEL_TRY(stream_host_alloc(device, size, &data, &block->address));
     block->data = data;
     block->size = size;
     return NULL;

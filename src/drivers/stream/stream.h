@@ -422,10 +422,22 @@ uint64_t stream_device_call(void *device); // the caller's work
 keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring);
 void stream_ring_finish(stream_device_t *device, stream_ring_t *ring);
 void stream_ring_return(stream_ring_t *ring, uint64_t end);
+// Page-locked memory, and where the device sees it. Given back by `free_host`.
+keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,
+                                uint64_t *address);
 // Memory that the device can read and write until the run ends.
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address);
 keel_status_t stream_block_create(stream_device_t *device, uint64_t size, stream_block_t **block);
 void stream_blocks_destroy(stream_device_t *device, stream_block_t *blocks);
+
+// pages.c
+// Page-locks memory of the application, as often as it is asked to, and says where the device sees
+// it. Blocks as long as the vendor takes, or somebody else who is at the same pages. Entered.
+keel_status_t stream_pages_lock(stream_device_t *device, void *data, uint64_t size,
+                                uint64_t *address);
+void stream_pages_unlock(stream_device_t *device, const void *data, uint64_t size);
+// Closes the vendor's device, when what it has locked is needed no more.
+void stream_pages_close(stream_device_t *device);
 
 // memory.c, pool.c, executable.c, builtin.c: ops and what belongs to them.
 keel_status_t stream_buffer_alloc(keel_buffer_t *buffer);

@@ -6,12 +6,14 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "drivers/cuda/symbols.h"
 #include "unit.h"
 
-enum { SECOND_NS = 1000000000 };
+enum { SECOND_NS = 1000000000, SIZE = 1 << 20 };
 
 static const cuda_symbols_t *symbols;
 static CUresult (*launch_host_function)(CUstream stream, void (*call)(void *), void *user);
@@ -142,11 +144,99 @@ static void test_alloca_does_not_wait(void **state)
     shared_close(&shared);
 }
 
+static char *map_pages(void)
+{
+    void *pages = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    return pages;
+}
+
+static keel_status_t import(keel_device_t *device, void *pages, uint64_t size,
+                            keel_buffer_t **buffer)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = pages, .size = size};
+    return keel_buffer_import(device, &external, NULL, buffer);
+}
+
+// The device can write there, to every quarter of the pages.
+static void works(keel_device_t *device, keel_buffer_t *buffer, const char *pages, int value)
+{
+    uint64_t size = keel_buffer_size(buffer);
+    for (uint64_t at = 0; at < size; at += SIZE / 4) {
+        keel_point_t done;
+        assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS,
+                                    keel_span(buffer, at, SIZE / 4), (uint32_t)value, 1, &done));
+        ok(done);
+    }
+    for (uint64_t i = 0; i < size; i += 64) assert_int_equal(pages[i], value);
+}
+
+// What another library has page-locked can be imported, and stays locked.
+static void test_locked_pages_stay(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device(0, "");
+    char *pages = map_pages();
+    keel_buffer_t *buffer = NULL;
+    CUdeviceptr address = 0;
+    assert_int_equal(symbols->cuMemHostRegister(pages, SIZE, 3), 0);
+    assert_null(import(device, pages, SIZE, &buffer));
+    works(device, buffer, pages, 5);
+    keel_buffer_release(buffer);
+    assert_int_equal(symbols->cuMemHostGetDevicePointer(&address, pages, 0), 0);
+    keel_device_release(device);
+    assert_int_equal(symbols->cuMemHostUnregister(pages), 0);
+    munmap(pages, SIZE);
+}
+
+static void test_pages_locked_in_part(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device(0, "");
+    char *pages = map_pages();
+    keel_buffer_t *buffer = NULL;
+    for (int end = 0; end < 2; end++) {
+        char *part = pages + (end ? SIZE / 2 : 0);
+        assert_int_equal(symbols->cuMemHostRegister(part, SIZE / 2, 3), 0);
+        keel_status_t status = import(device, pages, SIZE, &buffer);
+        assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
+        assert_non_null(strstr(keel_status_message(status), "a part of the memory"));
+        keel_status_release(status);
+        assert_int_equal(symbols->cuMemHostUnregister(part), 0);
+    }
+    assert_null(import(device, pages, SIZE, &buffer)); // nothing was left behind
+    works(device, buffer, pages, 6);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+    munmap(pages, SIZE);
+}
+
+// Two devices import the same pages, in part; the one that locked them goes first.
+static void test_pages_of_two_devices(void **state)
+{
+    (void)state;
+    keel_device_t *first = open_device(1, ""), *second = open_device(0, "");
+    char *pages = map_pages();
+    keel_buffer_t *x = NULL, *y = NULL;
+    assert_null(import(first, pages, SIZE / 2, &x));
+    assert_null(import(second, pages + SIZE / 4, SIZE / 2, &y));
+    works(first, x, pages, 7);
+    keel_buffer_release(x);
+    keel_device_release(first);
+    works(second, y, pages + SIZE / 4, 8);
+    keel_buffer_release(y);
+    assert_int_equal(symbols->cuMemHostRegister(pages, SIZE, 3), 0); // all of it is unlocked
+    assert_int_equal(symbols->cuMemHostUnregister(pages), 0);
+    keel_device_release(second);
+    munmap(pages, SIZE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trim_does_not_wait),
-        cmocka_unit_test(test_alloca_does_not_wait),
+        cmocka_unit_test(test_trim_does_not_wait),   cmocka_unit_test(test_alloca_does_not_wait),
+        cmocka_unit_test(test_locked_pages_stay),    cmocka_unit_test(test_pages_locked_in_part),
+        cmocka_unit_test(test_pages_of_two_devices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the application is page-locked while somebody imports it.
+//
+// The vendor locks a page once in a process, for all devices, and for as long as the context of the
+// device that asked for it lives. Imports may share pages, on one device or several, and other
+// libraries lock pages as well. So each device has pieces, which do not overlap on it; a piece that
+// was locked before, by another device or another library, is not unlocked with it; one that others
+// build on stays until they are gone; and so does the vendor's device that it belongs to.
+//
+// Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
+// it is done.
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/stream/stream.h"
+
+typedef struct span_t {
+    uintptr_t start, end;
+} span_t;
+
+typedef struct piece_t {
+    struct piece_t *next;
+    struct piece_t *more; // that the same import adds
+    span_t span;
+    stream_device_t *device; // NULL: it is gone, and the vendor's is left to its last piece
+    stream_vendor_t *vendor;
+    const stream_api_t *api;
+    uint64_t offset; // device address less host address
+    uint32_t users;
+    bool busy;     // it is being locked or unlocked
+    bool borrowed; // somebody else has locked it
+    bool lost;     // the device was, when it went
+} piece_t;
+
+static lock_t pages_lock;
+static piece_t *pieces;
+static _Atomic uint32_t pages_turn; // counts what sleepers wait for
+
+static bool is_within(const piece_t *piece, span_t span)
+{
+    return piece->span.start < span.end && span.start < piece->span.end;
+}
+
+static bool pages_are_busy(span_t span)
+{
+    const piece_t *piece = pieces;
+    while (piece && !(piece->busy && is_within(piece, span))) piece = piece->next;
+    return piece;
+}
+
+// Takes the lock when nobody is at these pages.
+static void pages_enter(span_t span)
+{
+    lock_enter(&pages_lock);
+    while (pages_are_busy(span)) {
+        uint32_t seen = atomic_load(&pages_turn);
+        lock_leave(&pages_lock);
+        futex_wait(&pages_turn, seen, KEEL_FOREVER);
+        lock_enter(&pages_lock);
+    }
+}
+
+static void pages_leave(void)
+{
+    atomic_fetch_add(&pages_turn, 1);
+    lock_leave(&pages_lock);
+    futex_wake(&pages_turn, INT_MAX);
+}
+
+// The device's piece at an address; NULL: none, and *stop is where the next one of anybody's begins
+// or ends.
+static piece_t *piece_at(const stream_device_t *device, uintptr_t at, uintptr_t *stop)
+{
+    for (piece_t *piece = pieces; piece; piece = piece->next) {
+        const span_t *span = &piece->span;
+        if (piece->device == device && span->start <= at && at < span->end) return piece;
+        if (span->start > at && span->start < *stop) *stop = span->start;
+        if (span->end > at && span->end < *stop) *stop = span->end;
+    }
+    return NULL;
+}
+
+// Adds what the device has no pieces for, still to be locked.
+static keel_status_t pieces_add(stream_device_t *device, span_t span, piece_t **added)
+{
+    for (uintptr_t at = span.start; at < span.end;) {
+        uintptr_t stop = span.end;
+        piece_t *piece = piece_at(device, at, &stop);
+        if (!piece) {
+            piece = mem_zalloc(sizeof *piece);
+            if (!piece) return status_no_memory();
+            *piece = (piece_t){.next = pieces, .more = *added, .span = {at, stop}, .busy = true};
+            piece->device = device;
+            piece->vendor = device->vendor;
+            piece->api = device->api;
+            pieces = *added = piece;
+        }
+        at = piece->span.end;
+    }
+    return NULL;
+}
+
+static keel_status_t piece_refuse(keel_status_t status)
+{
+    if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+    keel_status_release(status);
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                      "external->handle.host: somebody else has page-locked a part of the memory; "
+                      "it must be all of it, or nothing");
+}
+
+static keel_status_t piece_lock(piece_t *piece)
+{
+    void *data = (void *)piece->span.start;
+    uint64_t first = 0, last = 0, size = piece->span.end - piece->span.start;
+    KEEL_TRY(piece->api->host_register(piece->vendor, data, size, &piece->borrowed));
+    keel_status_t status = piece->api->host_address(piece->vendor, data, &first);
+    if (piece->borrowed) {
+        if (!status)
+            status = piece->api->host_address(piece->vendor, (char *)data + size - 1, &last);
+        status = piece_refuse(status);
+    } else if (status) {
+        piece->api->host_unregister(piece->vendor, data);
+    }
+    piece->offset = first - piece->span.start;
+    return status;
+}
+
+static void piece_unlock(const piece_t *piece)
+{
+    void *before;
+    keel_status_t status = piece->api->enter(piece->vendor, &before);
+    if (!status) {
+        piece->api->host_unregister(piece->vendor, (void *)piece->span.start);
+        piece->api->leave(piece->vendor, before);
+    }
+    keel_status_release(status);
+}
+
+static bool piece_is_lost(const piece_t *piece)
+{
+    return piece->device ? atomic_load(&piece->device->lost) != NULL : piece->lost;
+}
+
+// Whether nobody needs it. One of a lost device cannot be unlocked, and goes with the device.
+static bool piece_is_idle(const piece_t *piece)
+{
+    if (piece->users || piece->busy || (piece->device && piece_is_lost(piece))) return false;
+    if (piece->borrowed) return true;
+    for (const piece_t *other = pieces; other; other = other->next)
+        if (other != piece && is_within(other, piece->span)) return false;
+    return true;
+}
+
+static void piece_remove(piece_t *piece)
+{
+    piece_t **at = &pieces;
+    while (*at != piece) at = &(*at)->next;
+    *at = piece->next;
+}
+
+// Whether a vendor's device is left to the last of its pieces, and that was it.
+static bool vendor_is_left(const piece_t *removed)
+{
+    const piece_t *other = pieces;
+    while (other && other->vendor != removed->vendor) other = other->next;
+    return !removed->device && !other;
+}
+
+// Removes what nobody needs any more. Under the lock, which is left meanwhile.
+static void pieces_clean(void)
+{
+    piece_t *piece = pieces;
+    while (piece) {
+        if (!piece_is_idle(piece)) {
+            piece = piece->next;
+            continue;
+        }
+        bool locked = !piece->borrowed && !piece_is_lost(piece);
+        piece->busy = true;
+        lock_leave(&pages_lock);
+        if (locked) piece_unlock(piece);
+        lock_enter(&pages_lock);
+        piece_remove(piece);
+        bool last = vendor_is_left(piece);
+        lock_leave(&pages_lock);
+        if (last) piece->api->close(piece->vendor);
+        mem_free(piece);
+        lock_enter(&pages_lock);
+        piece = pieces; // others may have waited for this one
+    }
+}
+
+static void pieces_count(const stream_device_t *device, span_t span, int change)
+{
+    for (piece_t *piece = pieces; piece; piece = piece->next)
+        if (piece->device == device && is_within(piece, span)) piece->users += (uint32_t)change;
+}
+
+// Where the device sees them: all at the same distance.
+static keel_status_t pieces_place(const stream_device_t *device, span_t span, uint64_t *offset)
+{
+    bool torn = false;
+    uintptr_t stop = span.end;
+    *offset = piece_at(device, span.start, &stop)->offset;
+    for (const piece_t *piece = pieces; piece; piece = piece->next)
+        torn |= piece->device == device && is_within(piece, span) && piece->offset != *offset;
+    if (!torn) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED, "external->handle.host: to the device, parts of the memory "
+                                        "that were imported before lie elsewhere than the rest");
+}
+
+static span_t pages_of(const void *data, uint64_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+    return (span_t){at & ~(page - 1), (at + size + page - 1) & ~(page - 1)};
+}
+
+keel_status_t stream_pages_lock(stream_device_t *device, void *data, uint64_t size,
+                                uint64_t *address)
+{
+    span_t span = pages_of(data, size);
+    piece_t *added = NULL;
+    uint64_t offset = 0;
+    pages_enter(span);
+    keel_status_t status = pieces_add(device, span, &added);
+    pieces_count(device, span, 1);
+    lock_leave(&pages_lock);
+    for (piece_t *piece = added; piece; piece = piece->more) {
+        if (!status) status = piece_lock(piece);
+        if (status) piece->borrowed = true; // there is nothing to unlock
+    }
+    lock_enter(&pages_lock);
+    for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
+    if (!status) status = pieces_place(device, span, &offset);
+    if (status) {
+        pieces_count(device, span, -1);
+        pieces_clean();
+    }
+    pages_leave();
+    *address = (uint64_t)(uintptr_t)data + offset;
+    return status;
+}
+
+void stream_pages_unlock(stream_device_t *device, const void *data, uint64_t size)
+{
+    lock_enter(&pages_lock);
+    pieces_count(device, pages_of(data, size), -1);
+    pieces_clean();
+    pages_leave();
+}
+
+void stream_pages_close(stream_device_t *device)
+{
+    bool left = false;
+    lock_enter(&pages_lock);
+    for (piece_t *piece = pieces; piece; piece = piece->next) {
+        if (piece->device != device) continue;
+        piece->lost = piece_is_lost(piece);
+        piece->device = NULL;
+        left = true;
+    }
+    pieces_clean();
+    pages_leave();
+    if (!left) device->api->close(device->vendor);
+}
