@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "kit/ledger.h"
 #include "kit/wait.h"
 #include "unit.h"
 
