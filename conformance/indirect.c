@@ -207,6 +207,24 @@ TEST(indirect, foreign_counts_pipelined, FOREIGN)
     CHECK_EQ(buffer_u32(word, 0), 40 * 39 / 2);
 }
 
+// What the first one made, those after it have.
+TEST(indirect, foreign_counts_again_allocate_nothing, FOREIGN)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(3, 1, 1);
+    keel_op_t op = foreign_tally(keel_whole(word), KEEL_COUNTS_STATIC, keel_whole(counts));
+    // As in dispatch.allocates_nothing: one at a time can need what several had.
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t held[8];
+    for (int i = 0; i < 8; i++) held[i] = submit_after(KEEL_AFTER(keel_point(gate, 1)), op);
+    TRY(keel_semaphore_signal(gate, 1));
+    for (int i = 0; i < 8; i++) reach(held[i]);
+    for (int i = 0; i < 8; i++) reach(submit(op));
+    uint64_t before = allocations();
+    for (int i = 0; i < 8; i++) reach(submit(op));
+    if (!starved()) CHECK_EQ(allocations(), before);
+    CHECK_EQ(buffer_u32(word, 0), 24 * 3);
+}
+
 TEST(indirect, foreign_too_many_groups, FOREIGN)
 {
     keel_buffer_t *word = new_buffer(4), *counts = new_counts(UINT32_MAX, UINT32_MAX, UINT32_MAX);

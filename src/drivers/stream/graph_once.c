@@ -1,47 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dispatch that is not recorded, takes its grid from memory and cannot look there by itself: two
-// nodes of a graph that is made on the spot, and kept until the run has ended.
+// nodes of a graph, which is made on the spot. When the run has ended, and only then, for the
+// device changes the graph as it runs, the next dispatch of the kernel may change and launch it
+// again.
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/graph.h"
 
+enum { SPARES_MAX = 16 }; // of a kernel: what was in flight at the same time
+
 struct stream_once_t {
     stream_once_t *next;
+    stream_kernel_t *kernel; // borrowed: the run keeps the executable
     stream_graph_t graph;
-    stream_exec_t exec;
+    stream_exec_t exec; // NULL: it could not be made
+    stream_node_t target, setter;
+    uint64_t updatable; // what the device calls the target
 };
 
+// What its nodes do.
+typedef struct once_work_t {
+    stream_launch_t target, setter;
+    stream_grid_args_t grid; // the arguments of the setter
+} once_work_t;
+
+static void work_init(const stream_device_t *device, const stream_launch_t *launch,
+                      const stream_counts_args_t *counts, once_work_t *work)
+{
+    work->target = *launch;
+    for (int i = 0; i < 3; i++) work->target.groups[i] = 1; // until the device says otherwise
+    work->grid = (stream_grid_args_t){.counts = *counts};
+    stream_builtin_launch(device, STREAM_GRID, &work->grid, sizeof work->grid, &work->setter);
+}
+
 static keel_status_t once_build(const stream_device_t *device, stream_once_t *once,
-                                const stream_launch_t *launch, const stream_counts_args_t *counts)
+                                once_work_t *work)
 {
     const stream_api_t *api = device->api;
     KEEL_TRY(api->graph_create(device->vendor, &once->graph));
     stream_place_t place = {.graph = once->graph};
-    stream_launch_t target = *launch, setter;
-    stream_node_t target_node, setter_node;
-    stream_grid_args_t grid = {.counts = *counts};
-    target.groups[0] = target.groups[1] = target.groups[2] = 1; // until the device says otherwise
-    KEEL_TRY(api->graph_launch(device->vendor, &place, &target, &target_node));
-    KEEL_TRY(api->graph_updatable(device->vendor, target_node, &grid.node));
-    stream_builtin_launch(device, STREAM_GRID, &grid, sizeof grid, &setter);
-    KEEL_TRY(api->graph_launch(device->vendor, &place, &setter, &setter_node));
-    KEEL_TRY(api->graph_order(device->vendor, once->graph, setter_node, target_node));
+    KEEL_TRY(api->graph_launch(device->vendor, &place, &work->target, &once->target));
+    KEEL_TRY(api->graph_updatable(device->vendor, once->target, &once->updatable));
+    work->grid.node = once->updatable;
+    KEEL_TRY(api->graph_launch(device->vendor, &place, &work->setter, &once->setter));
+    KEEL_TRY(api->graph_order(device->vendor, once->graph, once->setter, once->target));
     return api->graph_instantiate(device->vendor, once->graph, &once->exec);
 }
 
-keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
-                              const stream_counts_args_t *counts)
+static keel_status_t once_change(const stream_device_t *device, const stream_once_t *once,
+                                 once_work_t *work)
 {
-    stream_queue_t *queue = stream_queue(run->base.queue);
-    const stream_device_t *device = stream_device(queue->base.device);
-    stream_once_t *once = mem_zalloc(sizeof *once);
-    if (!once) return status_no_memory();
-    once->next = run->onces;
-    run->onces = once;
-    KEEL_TRY(once_build(device, once, launch, counts));
-    KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, queue->stream));
-    stream_queue_count(queue);
-    return device->api->exec_run(device->vendor, once->exec, queue->stream);
+    const stream_api_t *api = device->api;
+    work->grid.node = once->updatable;
+    KEEL_TRY(api->exec_set_launch(device->vendor, once->exec, once->target, &work->target));
+    return api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
+}
+
+static stream_once_t *spare_take(stream_kernel_t *kernel)
+{
+    lock_enter(&kernel->lock);
+    stream_once_t *once = kernel->spares;
+    if (once) {
+        kernel->spares = once->next;
+        kernel->spare_count--;
+        once->next = NULL;
+    }
+    lock_leave(&kernel->lock);
+    return once;
+}
+
+static bool spare_put(stream_once_t *once)
+{
+    stream_kernel_t *kernel = once->kernel;
+    lock_enter(&kernel->lock);
+    bool room = kernel->spare_count < SPARES_MAX;
+    if (room) {
+        once->next = kernel->spares;
+        kernel->spares = once;
+        kernel->spare_count++;
+    }
+    lock_leave(&kernel->lock);
+    return room;
 }
 
 void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
@@ -56,4 +95,51 @@ void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
         mem_free(once);
     }
     if (vendor) stream_leave(&entered);
+}
+
+// A spare one, changed to this; NULL: there is none, or it cannot be changed.
+static stream_once_t *once_reuse(stream_device_t *device, stream_kernel_t *kernel,
+                                 once_work_t *work)
+{
+    stream_once_t *once = spare_take(kernel);
+    keel_status_t status = once ? once_change(device, once, work) : NULL;
+    if (!status) return once;
+    keel_status_release(status); // if the device is lost, the next call says so
+    stream_onces_destroy(device, once);
+    return NULL;
+}
+
+keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
+                              const stream_launch_t *launch, const stream_counts_args_t *counts)
+{
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_device_t *device = stream_device(queue->base.device);
+    once_work_t work;
+    work_init(device, launch, counts, &work);
+    stream_once_t *once = once_reuse(device, kernel, &work);
+    bool fresh = !once;
+    if (fresh) once = mem_zalloc(sizeof *once);
+    if (!once) return status_no_memory();
+    once->kernel = kernel;
+    once->next = run->onces;
+    run->onces = once;
+    if (fresh) KEEL_TRY(once_build(device, once, &work));
+    KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, queue->stream));
+    stream_queue_count(queue);
+    return device->api->exec_run(device->vendor, once->exec, queue->stream);
+}
+
+void stream_onces_end(stream_run_t *run)
+{
+    // What a run that failed has left on the stream, nobody knows.
+    bool good = !atomic_load(&run->failure);
+    stream_once_t *rest = NULL, *next;
+    for (stream_once_t *once = run->onces; once; once = next) {
+        next = once->next;
+        if (good && spare_put(once)) continue;
+        once->next = rest;
+        rest = once;
+    }
+    run->onces = NULL;
+    stream_onces_destroy(stream_device(run->base.queue->device), rest);
 }

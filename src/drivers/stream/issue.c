@@ -280,7 +280,8 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
         counts.number = stream_command_number(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
-        if (!stream_dispatch_walks(c)) return stream_once_run(run, &launch, &counts);
+        if (!stream_dispatch_walks(c))
+            return stream_once_run(run, c->executable->kernels[c->entry], &launch, &counts);
         KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
     return stream_launch(stream_queue(run->base.queue), &launch);

@@ -203,6 +203,9 @@ typedef struct stream_kernel_t {
     stream_function_t walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
+    lock_t lock;            // of the rest
+    uint32_t spare_count;
+    stream_once_t *spares; // owned: graphs for dispatches to come
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
@@ -397,8 +400,9 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue);
 
 // graph_once.c
 // Launches a dispatch over the grid that is in memory when the device gets there.
-keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
-                              const stream_counts_args_t *counts);
+keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
+                              const stream_launch_t *launch, const stream_counts_args_t *counts);
+void stream_onces_end(stream_run_t *run); // it is over
 void stream_onces_destroy(stream_device_t *device, stream_once_t *onces);
 
 // host.c
