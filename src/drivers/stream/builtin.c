@@ -39,7 +39,7 @@ uint64_t stream_device_clock(keel_device_t *base)
     stream_builtin_launch(device, STREAM_TIMESTAMP, &arguments, sizeof arguments, &launch);
     lock_enter(&device->clock_lock); // one reading at a time has the place to itself
     keel_status_t status = device->api->launch(device->vendor, device->side, &launch);
-    if (!status) status = device->api->stream_drain(device->vendor, device->side);
+    if (!status) status = stream_device_drain(device, device->side);
     if (!status) now = *(volatile uint64_t *)(void *)device->clock.data;
     lock_leave(&device->clock_lock);
     stream_leave(&entered);

@@ -13,6 +13,8 @@
 enum {
     KEEPER_NS = 10000000,
     KEEPER_ROUNDS = 100, // without work before the keeper goes to sleep
+    DRAIN_NS = 5000000,
+    DRAIN_ATTEMPTS = 200,
 };
 
 bool stream_device_is_ours(const stream_device_t *device)
@@ -94,6 +96,22 @@ keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
     if (keel_status_code(status) != KEEL_DEVICE_LOST) return status;
     stream_device_lose(device, status);
     return stream_device_lost(device);
+}
+
+keel_status_t stream_device_drain(stream_device_t *device, stream_t stream)
+{
+    _Atomic uint32_t never = 0;
+    for (int left = DRAIN_ATTEMPTS;; left--) {
+        keel_status_t status = device->api->stream_drain(device->vendor, stream);
+        if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+        keel_status_t lost =
+            left ? NULL
+                 : KEEL_ERROR(KEEL_DEVICE_LOST, "nobody can say whether work has ended: %s",
+                              keel_status_message(status));
+        keel_status_release(status);
+        if (lost) return lost;
+        futex_wait(&never, 0, clock_deadline(DRAIN_NS));
+    }
 }
 
 // Work that nobody waits for ends too, if a little later: its buffers and memory must come back.

@@ -291,7 +291,7 @@ static keel_status_t global_write(stream_device_t *device, const keel_external_t
     memcpy(block->data, data, where->size);
     stream_copy_t copy = {where->handle.device, block->address, where->size};
     keel_status_t status = device->api->copy(device->vendor, device->side, &copy);
-    if (!status) status = device->api->stream_drain(device->vendor, device->side);
+    if (!status) status = stream_device_drain(device, device->side);
     stream_blocks_destroy(device, block);
     return status;
 }

@@ -220,10 +220,10 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
 // Nobody else has it yet. Work of other streams does not come after the upload by itself.
 static keel_status_t instance_upload(graph_instance_t *instance)
 {
-    const stream_device_t *device = instance->device;
+    stream_device_t *device = instance->device;
     for (uint32_t i = 0; i < instance->piece_count; i++)
         KEEL_TRY(device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side));
-    return device->api->stream_drain(device->vendor, device->side);
+    return stream_device_drain(device, device->side);
 }
 
 static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)

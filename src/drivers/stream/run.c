@@ -196,7 +196,7 @@ static void run_drain(stream_run_t *run, keel_status_t status)
 {
     stream_device_t *device = device_of(run);
     stream_run_fail(run, stream_device_note(device, status));
-    status = device->api->stream_drain(device->vendor, queue_of(run)->stream);
+    status = stream_device_drain(device, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
     run->issued = run->placed = false;
 }
