@@ -17,6 +17,7 @@ static const char *abi_name(uint32_t abi)
     switch (abi) {
     case KEEL_ABI_RAW: return "raw";
     case KEEL_ABI_HOST: return "host";
+    case KEEL_ABI_OLDER: return "older";
     case KEEL_ABI_DIRECT: return "direct";
     default: return "unknown";
     }

@@ -371,10 +371,10 @@ static void makes_kernels_for_cuda_on_the_host(void **state)
     for (int i = 0; i < 64; i++) x[i] = (float)i;
     struct {
         uint32_t groups[3], zero;
-        uint64_t counts, table, bindings[4];
+        uint64_t counts, table, addresses[2], lengths[2];
         float a;
         uint32_t count;
-    } walk = {{1, 1, 1}, 0, 0, 0, {(uintptr_t)x, sizeof x, (uintptr_t)y, sizeof y}, 2.0f, 64};
+    } walk = {{1, 1, 1}, 0, 0, 0, {(uintptr_t)x, (uintptr_t)y}, {sizeof x, sizeof y}, 2.0f, 64};
     const entry_t *entry = cuda_entry(image, "saxpy$walk");
     assert_int_equal(entry->threads[0], 64);
     assert_int_equal(entry->param_size, sizeof walk);

@@ -28,7 +28,8 @@ typedef enum keel_image_kind_t {
 typedef enum keel_abi_t {
     KEEL_ABI_RAW = 0,    // a block of its own making: dispatches give it
     KEEL_ABI_HOST = 1,   // host_kernel.h
-    KEEL_ABI_DIRECT = 2, // one block by value: the grid, the bindings, the constants
+    KEEL_ABI_OLDER = 2,  // what `keel cc` made once; no device takes it any more
+    KEEL_ABI_DIRECT = 3, // one block by value: the grid, addresses, lengths, constants
 } keel_abi_t;
 
 typedef struct keel_image_entry_t {

@@ -5,16 +5,11 @@
 #ifndef KEEL_KERNEL_BLOCK_H_
 #define KEEL_KERNEL_BLOCK_H_
 
-typedef struct keel_binding_t {
-    uint64_t address;
-    uint64_t length;
-} keel_binding_t;
-
 #if KEEL_CUDA_HOST
 #define KEEL_AT_MEMORY_
 #endif
 
-#define KEEL_ABI_               2
+#define KEEL_ABI_               3
 #define KEEL_ARGUMENTS_(kernel) sizeof(struct keel_block_##kernel)
 
 #define KEEL_BLOCK_CONSTANTS_IN(kernel, type, name)
@@ -27,7 +22,8 @@ typedef struct keel_binding_t {
     struct keel_block_##kernel {                                                                   \
         uint32_t groups[3];                                                                        \
         uint32_t zero;                                                                             \
-        keel_binding_t bindings[keel_bindings_##kernel];                                           \
+        uint64_t addresses[keel_bindings_##kernel];                                                \
+        uint64_t lengths[keel_bindings_##kernel];                                                  \
         KEEL_EACH_(KEEL_BLOCK_CONSTANTS_, kernel, __VA_ARGS__)                                     \
     } __attribute__((aligned(8)));                                                                 \
     struct keel_walk_##kernel {                                                                    \
@@ -35,7 +31,8 @@ typedef struct keel_binding_t {
         uint32_t zero;                                                                             \
         uint64_t counts;                                                                           \
         uint64_t table;                                                                            \
-        keel_binding_t bindings[keel_bindings_##kernel];                                           \
+        uint64_t addresses[keel_bindings_##kernel];                                                \
+        uint64_t lengths[keel_bindings_##kernel];                                                  \
         KEEL_EACH_(KEEL_BLOCK_CONSTANTS_, kernel, __VA_ARGS__)                                     \
     } __attribute__((aligned(8)));
 
@@ -46,8 +43,8 @@ typedef struct keel_binding_t {
 #define KEEL_PASS_CONSTANTS(kernel, type, name) , keel_block->constants
 #define KEEL_PASS_LOCAL(kernel, type, name, n)  , keel_locals->name
 #define KEEL_PASS_BINDING_(kernel, type, name)                                                     \
-    , (type *)(KEEL_AT_MEMORY_ type *)keel_block->bindings[keel_number_##kernel##_##name].address, \
-        keel_block->bindings[keel_number_##kernel##_##name].length
+    , (type *)(KEEL_AT_MEMORY_ type *)keel_block->addresses[keel_number_##kernel##_##name],        \
+        keel_block->lengths[keel_number_##kernel##_##name]
 
 // The same where the bindings may lie in a table.
 #define KEEL_LOOK_IN(kernel, type, name)        KEEL_LOOK_BINDING_(kernel, type, name)
@@ -56,15 +53,16 @@ typedef struct keel_binding_t {
 #define KEEL_LOOK_CONSTANTS(kernel, type, name) , keel_block->constants
 #define KEEL_LOOK_LOCAL(kernel, type, name, n)  , keel_locals->name
 #define KEEL_LOOK_BINDING_(kernel, type, name)                                                     \
-    , (type *)(KEEL_AT_MEMORY_ type *)KEEL_FOUND_(kernel, name).address,                           \
-        KEEL_FOUND_(kernel, name).length
-#define KEEL_FOUND_(kernel, name)                                                                  \
-    keel_binding_find(keel_block->table, keel_number_##kernel##_##name,                            \
-                      keel_block->bindings[keel_number_##kernel##_##name])
+    ,                                                                                              \
+        (type *)(KEEL_AT_MEMORY_ type *)keel_table_find(                                           \
+            keel_block->table, keel_number_##kernel##_##name,                                      \
+            keel_block->addresses[keel_number_##kernel##_##name]),                                 \
+        keel_table_find(keel_block->table, keel_bindings_##kernel + keel_number_##kernel##_##name, \
+                        keel_block->lengths[keel_number_##kernel##_##name])
 
-KEEL_INLINE_ keel_binding_t keel_binding_find(uint64_t table, uint32_t number, keel_binding_t given)
+KEEL_INLINE_ uint64_t keel_table_find(uint64_t table, uint32_t number, uint64_t given)
 {
-    return table ? ((const KEEL_AT_MEMORY_ keel_binding_t *)table)[number] : given;
+    return table ? ((const KEEL_AT_MEMORY_ uint64_t *)table)[number] : given;
 }
 
 // The grid of a walk.

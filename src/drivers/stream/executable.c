@@ -52,12 +52,22 @@ static const char *name_copy(char **at, const char *name)
     return copy;
 }
 
+static keel_status_t abi_check(const keel_image_entry_t *entry)
+{
+    if (entry->abi == KEEL_ABI_RAW || entry->abi == KEEL_ABI_DIRECT) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "kernel '%s' takes its arguments by version %u of the kernel ABI, not by %d: "
+                      "compile it again with this version's keel cc",
+                      entry->info.name, entry->abi, KEEL_ABI_DIRECT);
+}
+
 // What the container says; its strings go away, so they are copied.
 static keel_status_t entries_copy(stream_executable_t *e, const keel_image_entry_t *entries,
                                   uint32_t count)
 {
     size_t bindings = 0, names = 1;
     for (uint32_t i = 0; i < count; i++) {
+        KEEL_TRY(abi_check(&entries[i]));
         names += strlen(entries[i].info.name) + 1;
         for (uint32_t j = 0; j < entries[i].info.bindings; j++, bindings++)
             names += strlen(entries[i].bindings[j].name) + 1;

@@ -57,16 +57,19 @@ static keel_status_t arguments_raw(const stream_context_t *context, const keel_c
     return NULL;
 }
 
-// The block that docs/kernels.md lays down: grid, bindings, constants.
+// The block that docs/kernels.md lays down: grid, addresses, lengths, constants.
 static keel_status_t arguments_direct(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                       unsigned char *at, uint32_t *size)
 {
     unsigned char *start = at - *size;
-    for (uint16_t i = 0; i < c->binding_count; i++, at += sizeof(stream_span_t)) {
+    uint64_t *addresses = (uint64_t *)(void *)at, *lengths = addresses + c->binding_count;
+    for (uint16_t i = 0; i < c->binding_count; i++) {
         stream_span_t span;
         KEEL_TRY(stream_ref_resolve(context, &c->bindings[i], &span));
-        memcpy(at, &span, sizeof span);
+        addresses[i] = span.address;
+        lengths[i] = span.length;
     }
+    at = (unsigned char *)(lengths + c->binding_count);
     uint32_t rest = (c->constant_size + 7) & ~7u;
     if (rest) memset(at + rest - 8, 0, 8);
     memcpy(at, (const char *)c + c->constants, c->constant_size);

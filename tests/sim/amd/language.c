@@ -9,18 +9,15 @@
 enum { ITEMS = 4096, BINDINGS = 2 };
 
 // The blocks for two bindings and four bytes of constants.
-typedef struct binding_t {
-    uint64_t address, length;
-} binding_t;
 typedef struct direct_t {
     uint32_t groups[3], zero;
-    binding_t bindings[BINDINGS];
+    uint64_t bindings[2 * BINDINGS]; // addresses, lengths
     uint32_t constant;
 } direct_t;
 typedef struct walk_t {
     uint32_t groups[3], zero;
     uint64_t counts, table;
-    binding_t bindings[BINDINGS];
+    uint64_t bindings[2 * BINDINGS]; // addresses, lengths
     uint32_t constant;
 } walk_t;
 
@@ -37,8 +34,8 @@ static bool call(const language_gpu_t *gpu, const call_t *c, way_t way)
 {
     char symbol[64];
     snprintf(symbol, sizeof symbol, "%s%s.kd", c->kernel, way == DIRECT ? "" : "$walk");
-    binding_t bindings[BINDINGS] = {{(uintptr_t)c->in, c->in_size},
-                                    {(uintptr_t)c->out, c->out_size}};
+    uint64_t bindings[2 * BINDINGS] = {(uintptr_t)c->in, (uintptr_t)c->out, c->in_size,
+                                       c->out_size};
     if (way == DIRECT) {
         direct_t direct = {.groups = {c->groups[0], c->groups[1], 1}, .constant = TRANSPOSED};
         memcpy(direct.bindings, bindings, sizeof bindings);
