@@ -51,7 +51,8 @@ TEST(base, live_objects, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
     CHECK_EQ(with.executables, before.executables + 1);
     CHECK_EQ(with.recordings, before.recordings + 1);
     CHECK_EQ(with.watches, before.watches + 1);
-    CHECK_EQ(with.devices, 1);
+    CHECK_GE(with.devices, 1);
+    CHECK_EQ(with.devices, before.devices);
     drop(recording), drop(executable), drop(pool), drop(buffer), drop(semaphore), drop(queue);
     keel_live_objects(&after);
     if (faulted()) return; // a lost device keeps the cause
@@ -148,6 +149,7 @@ static void count_line(void *user, keel_log_level_t level, const char *text)
 // What was chosen is told at the level of information.
 TEST(base, log_tells_of_devices, .needs = KEEL_CAP_EXECUTES)
 {
+    atomic_store(&lines, 0);
     keel_set_log(count_line, &lines, KEEL_LOG_INFO);
     drop(open_device(the_uri()));
     keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
@@ -159,6 +161,7 @@ TEST(base, log_tells_of_devices, .needs = KEEL_CAP_EXECUTES)
 
 TEST(base, log_level_filters)
 {
+    atomic_store(&lines, 0);
     keel_set_log(count_line, &lines, KEEL_LOG_ERROR);
     drop(open_device(the_uri()));
     keel_set_log(NULL, NULL, KEEL_LOG_ERROR);

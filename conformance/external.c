@@ -52,6 +52,7 @@ TEST(external, import_host, HOST RUNS_)
 // The callback comes once, when the last user is gone.
 TEST(external, import_host_release, HOST)
 {
+    atomic_store(&released, 0);
     uint8_t *memory = scratch(64);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *x = import_host(memory, 64, 0);
@@ -82,6 +83,7 @@ TEST(external, import_host_without_callback, HOST)
 
 TEST(external, import_host_twice_at_once, HOST RUNS_)
 {
+    atomic_store(&released, 0);
     uint8_t *memory = scratch(64);
     keel_buffer_t *x = import_host(memory, 64, 0), *y = import_host(memory, 64, 0);
     reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
@@ -136,6 +138,7 @@ TEST(external, import_counts_no_memory, HOST)
 
 TEST(external, import_bad_arguments, HOST)
 {
+    atomic_store(&released, 0);
     char memory[16];
     keel_external_t good = {.kind = KEEL_EXTERNAL_HOST,
                             .handle.host = memory,

@@ -183,7 +183,7 @@ static keel_op_t op_wild(keel_device_t *device, keel_buffer_t *word)
     return op;
 }
 
-TEST(gpu, loss_names_its_cause, GPU)
+TEST(gpu, loss_names_its_cause, GPU, .loses = true)
 {
     keel_buffer_t *word = new_buffer(4), *other = NULL;
     keel_queue_t *a = new_queue_of(KEEL_QUEUE_COMPUTE, 0, "first"), *queue = NULL;
@@ -209,7 +209,7 @@ TEST(gpu, loss_names_its_cause, GPU)
 
 // What waits for memory of a lost device waits for nothing.
 TEST(gpu, loss_ends_waits_for_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA,
-     .driver = "cuda")
+     .driver = "cuda", .loses = true)
 {
     keel_pool_t *pool = new_pool(1024, 1024);
     keel_semaphore_t *gate = new_semaphore(0);
@@ -224,7 +224,7 @@ TEST(gpu, loss_ends_waits_for_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEU
     FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, patience()));
 }
 
-TEST(gpu, serial_names_the_operation, GPU)
+TEST(gpu, serial_names_the_operation, GPU, .loses = true)
 {
     keel_device_t *device = open_device(with_option("serial=1"));
     keel_buffer_t *word = new_buffer_on(device, 4);
@@ -255,7 +255,7 @@ static void serial_names(keel_device_t *device, const keel_op_t *ops, size_t cou
     FAILS_LOST(path, keel_wait(&done, 1, KEEL_ALL, patience()));
 }
 
-TEST(gpu, serial_names_the_command_in_a_block, GPU)
+TEST(gpu, serial_names_the_command_in_a_block, GPU, .loses = true)
 {
     keel_device_t *device = open_device(with_option("serial=1"));
     keel_buffer_t *words = new_host_buffer_on(device, 64);
@@ -279,7 +279,7 @@ TEST(gpu, serial_names_the_command_in_a_block, GPU)
 }
 
 // A dispatch over counts in memory that the kernel cannot read makes a recording a graph.
-TEST(gpu, serial_names_the_command_beside_counts, .driver = "cuda",
+TEST(gpu, serial_names_the_command_beside_counts, .driver = "cuda", .loses = true,
      .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS)
 {
     keel_device_t *device = open_device(with_option("serial=1"));

@@ -21,13 +21,14 @@ static const char usage[] =
     "  --expect=FILE     fail when other tests are skipped than FILE says\n"
     "  --seed=N          of everything random (1)\n"
     "  --runs=N          shuffle: seeds per test (3)\n"
-    "  --seconds=N       but for plain: stop after that long; torture and fault take samples then\n"
+    "  --seconds=N       stop after that long; torture and fault take samples then\n"
     "  --allocation=N    torture: let only the Nth fail\n"
     "  --call=[F:]N[+|-] fault: let only the Nth call, of function F, fail; with +, the device is\n"
     "                    lost with it; with -, it is only short of memory\n"
     "  --each=N          fault: at most so many calls of each function in each test (all)\n"
     "  --timeout=N       seconds a test may take (20)\n"
-    "  --under-tool      do not count threads and descriptors: a tool in the process has its own\n"
+    "  --under-tool      all tests in one process, whose threads and descriptors are not counted:\n"
+    "                    for tools that take seconds to begin and have some of their own\n"
     "  --json            the results as a JSON document\n"
     "  -j N              tests that run at the same time (one per core)\n"
     "  -v                tell also of tests that pass or are skipped\n";
@@ -181,7 +182,10 @@ static bool is_selected(const settings_t *settings, const test_t *test)
         (strlen(test->driver) != driver || strncmp(test->driver, settings->uri, driver) != 0)) {
         return false;
     }
-    return fnmatch(settings->filter, test_name(test, name, sizeof name), 0) == 0;
+    if (fnmatch(settings->filter, test_name(test, name, sizeof name), 0) != 0) return false;
+    if (!settings->under_tool || !test->loses) return true;
+    fprintf(stderr, "%s is left out: it loses the device, which the others need\n", name);
+    return false;
 }
 
 static void select_tests(report_t *report)
@@ -214,7 +218,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     if (caps->workers > 0) others |= NEED_WORKERS;
     // A vendor's library works in the process that began with it.
     if (strncmp(uri, "cuda:", 5) != 0 && strncmp(uri, "hip:", 4) != 0) others |= NEED_FORK;
-    if (!strstr(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
+    if (!uri_has(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
     if (caps->memory_types[0] & KEEL_MEMORY_HOST_VISIBLE) others |= NEED_MAPPABLE_FD;
     if (caps->queue_families & 1 << KEEL_QUEUE_TRANSFER) others |= NEED_TRANSFER_QUEUES;
     if (has_managed(caps)) others |= NEED_MANAGED;

@@ -13,6 +13,18 @@ extern const uint64_t keel_embed_conformance_kernels_size;
 extern const unsigned char keel_embed_conformance_host_kernels[];
 extern const uint64_t keel_embed_conformance_host_kernels_size;
 
+// What a test asked for, kept until its end.
+static struct {
+    const char *uri;
+    keel_device_t *device;
+    keel_executable_t *kernels, *host_kernels;
+} made;
+
+void fixture_forget(void)
+{
+    memset(&made, 0, sizeof made);
+}
+
 void *scratch(size_t size)
 {
     void *memory = calloc(1, size ? size : 1);
@@ -40,13 +52,12 @@ const char *with_option(const char *option)
 
 const char *the_uri(void)
 {
-    static const char *uri;
-    if (uri) return uri;
+    if (made.uri) return made.uri;
     bool elsewhere = fault_variable(run_settings()->uri) != NULL; // the seed comes another way
-    if (run_settings()->mode != MODE_SHUFFLE || elsewhere) return uri = run_settings()->uri;
+    if (run_settings()->mode != MODE_SHUFFLE || elsewhere) return made.uri = run_settings()->uri;
     char option[40];
     snprintf(option, sizeof option, "shuffle=%llu", (unsigned long long)run_settings()->seed);
-    return uri = with_option(option);
+    return made.uri = with_option(option);
 }
 
 const char *the_driver(void)
@@ -67,9 +78,8 @@ keel_device_t *open_device(const char *uri)
 
 keel_device_t *the_device(void)
 {
-    static keel_device_t *device;
-    if (!device) device = open_device(the_uri());
-    return device;
+    if (!made.device) made.device = open_device(the_uri());
+    return made.device;
 }
 
 keel_queue_t *the_queue(void)
@@ -306,9 +316,8 @@ static keel_executable_t *host_kernels_on(keel_device_t *device)
 
 keel_executable_t *kernels(void)
 {
-    static keel_executable_t *executable;
-    if (!executable) executable = kernels_on(the_device());
-    return executable;
+    if (!made.kernels) made.kernels = kernels_on(the_device());
+    return made.kernels;
 }
 
 // Whether it is one of those that are code of the host alone.
@@ -322,11 +331,10 @@ static bool kernel_is_host(const char *name)
 
 keel_entry_t kernel(const char *name)
 {
-    static keel_executable_t *of_host;
     keel_entry_t entry = {NULL, 0};
     bool host = kernel_is_host(name);
-    if (host && !of_host) of_host = host_kernels_on(the_device());
-    TRY(keel_executable_entry(host ? of_host : kernels(), name, &entry));
+    if (host && !made.host_kernels) made.host_kernels = host_kernels_on(the_device());
+    TRY(keel_executable_entry(host ? made.host_kernels : kernels(), name, &entry));
     return entry;
 }
 

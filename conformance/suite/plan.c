@@ -16,7 +16,7 @@ typedef struct plan_t {
     size_t index;      // of the next test
     uint64_t step;     // of the next run of that test
     uint64_t round;    // shuffle: how often all tests have been run
-    uint64_t until_ns; // no new run is begun then
+    uint64_t until_ns; // no new run is begun then; 0: no matter when
     uint64_t random;
 } plan_t;
 
@@ -73,6 +73,8 @@ static uint64_t wanted_once(plan_t *plan, record_t *record)
 
 static bool next_plain(void *user, job_t *job)
 {
+    const plan_t *plan = user;
+    if (plan->until_ns && keel_now_ns() > plan->until_ns) return false;
     return next_in_order(user, job, wanted_once);
 }
 
@@ -208,12 +210,8 @@ bool plan_run(const settings_t *settings, report_t *report)
         report->runs_wanted += !report->records[i].skipped;
     }
     if (settings->mode == MODE_TORTURE || settings->mode == MODE_FAULT) return plan_failures(&plan);
-    if (settings->mode == MODE_SHUFFLE) {
-        report->runs_wanted *= settings->runs;
-        if (settings->seconds > 0) {
-            plan.until_ns = keel_now_ns() + (uint64_t)(settings->seconds * 1e9);
-        }
-    }
+    if (settings->mode == MODE_SHUFFLE) report->runs_wanted *= settings->runs;
+    if (settings->seconds > 0) plan.until_ns = keel_now_ns() + (uint64_t)(settings->seconds * 1e9);
     const job_source_t source = {&plan, settings->mode == MODE_SHUFFLE ? next_shuffled : next_plain,
                                  run_done};
     return process_run(settings, &source);

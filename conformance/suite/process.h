@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs jobs in processes of their own, several at a time, each with a time limit. The runner itself
-// never uses a device and has one thread, so that a fork is as good as a fresh start.
+// never uses a device and has one thread, so that a fork is as good as a fresh start. Under a tool
+// it runs the jobs itself, one after the other.
 #ifndef SUITE_PROCESS_H_
 #define SUITE_PROCESS_H_
 

@@ -204,10 +204,21 @@ void report_finish(report_t *report)
 bool report_total(report_t *report)
 {
     unsigned counts[OUTCOME_TIMED_OUT + 1] = {0};
+    char name[128];
     clear_progress(report);
-    for (size_t i = 0; i < report->count; i++) counts[report->records[i].outcome]++;
+    size_t left = 0;
+    const test_t *first_left = NULL;
+    for (size_t i = 0; i < report->count; i++) {
+        const record_t *record = &report->records[i];
+        counts[record->outcome]++;
+        if (record->runs || record->skipped) continue;
+        if (!left++) first_left = record->test;
+    }
     if (report->settings->json) print_json(report, counts);
     if (report->settings->mode != MODE_PLAIN) fprintf(words(report), "%lu runs\n", report->runs);
+    if (left)
+        fprintf(words(report), "%zu tests, from %s on, were left out when time was up\n", left,
+                test_name(first_left, name, sizeof name));
     fprintf(words(report), "%u passed, %u failed, %u skipped\n", counts[OUTCOME_PASSED],
             counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
     return counts[OUTCOME_FAILED] == 0;

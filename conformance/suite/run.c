@@ -82,11 +82,16 @@ static footprint_t footprint_now(void)
     return (footprint_t){entries_of("/dev/fd/"), entries_of("/proc/self/task")};
 }
 
+// What there was before the test: nothing, unless tests share a process.
+static struct {
+    keel_live_t live;
+    int64_t allocations;
+} base;
+
 static bool is_clean(const keel_live_t *live, footprint_t before, footprint_t now)
 {
-    static const keel_live_t none;
-    return memcmp(live, &none, sizeof none) == 0 && starve_outstanding() == 0 &&
-           before.descriptors == now.descriptors &&
+    return memcmp(live, &base.live, sizeof *live) == 0 &&
+           starve_outstanding() == base.allocations && before.descriptors == now.descriptors &&
            before.threads >= now.threads; // one that was joined may have been counted in `before`
 }
 
@@ -107,7 +112,7 @@ static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t
         {"watches", live->watches},
         {"submissions", live->submissions},
         {"statuses", live->statuses},
-        {"allocations", starve_outstanding()},
+        {"allocations", starve_outstanding() - base.allocations},
         {"descriptors", now.descriptors - before.descriptors},
         {"threads", now.threads - before.threads},
     };
@@ -197,29 +202,30 @@ static void warm_up(const settings_t *settings, const test_t *test)
     if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
 
-void run_child(const settings_t *settings, const job_t *job, result_t *result)
+void run_job(const settings_t *settings, const job_t *job, result_t *result)
 {
     fault_install(settings, job);
-    warm_up(settings, job->test);
+    if (!settings->under_tool) warm_up(settings, job->test);
     current = *settings;
     current.seed = job->seed;
+    row("%s", "");
     result_now = result;
     footprint_t before = footprint_now();
     // In every mode: what is outstanding at the end is a leak.
     starve_install(settings->mode == MODE_TORTURE ? job->fail_at : 0);
     keel_set_log(show_log, NULL, KEEL_LOG_WARNING);
+    keel_live_objects(&base.live);
+    base.allocations = starve_outstanding();
 
     uint64_t start = keel_now_ns();
     result->outcome = OUTCOME_PASSED;
     run_body(job);
     outcome_t outcome = run_outcome_now();
     fixture_finish(outcome != OUTCOME_PASSED && outcome != OUTCOME_SKIPPED);
+    fixture_forget();
     check_leaks(before);
     result->seconds = (double)(keel_now_ns() - start) / 1e9;
     result->places = settings->mode == MODE_FAULT ? fault_calls(result->tallies) : allocations();
     result->hit = starved();
     result->finished = true;
-    // Not exit: what was left is known, and a sanitizer would look for it again, for seconds.
-    fflush(NULL);
-    _exit(result->outcome == OUTCOME_FAILED);
 }

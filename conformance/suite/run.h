@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run of one test, inside the process made for it. For the suite's own files.
+// One run of one test, inside the process made for it; under a tool, in one process after another
+// test. For the suite's own files.
 #ifndef SUITE_RUN_H_
 #define SUITE_RUN_H_
 
@@ -32,7 +33,7 @@ typedef struct settings_t {
     fault_t fault;   // with a call given: what becomes of it
     unsigned each;   // fault: at most so many calls of each function; 0: all of them
     unsigned runs;   // shuffle: seeds per test
-    bool under_tool; // threads and descriptors are not counted
+    bool under_tool; // in this process, and threads and descriptors are not counted
     bool json;
     bool verbose;
 } settings_t;
@@ -68,9 +69,9 @@ typedef struct result_t {
     tally_t tallies[TALLIES_MAX]; // fault
 } result_t;
 
-// Runs a test in this process and ends the process. A job without a test probes the device: its
-// capabilities go into the result.
-_Noreturn void run_child(const settings_t *settings, const job_t *job, result_t *result);
+// Runs a test in this process. A job without a test probes the device: its capabilities go into the
+// result.
+void run_job(const settings_t *settings, const job_t *job, result_t *result);
 
 double limit_of(const settings_t *settings, const test_t *test);
 
@@ -88,6 +89,7 @@ _Noreturn void run_leave(void);
 
 // Releases all that the test owns. After a failure, first ends whatever others might wait for.
 void fixture_finish(bool failed);
+void fixture_forget(void); // what was released is not to be given to the next test
 
 // The allocator that counts, and fails on request (0: never).
 void starve_install(uint64_t fail_at);

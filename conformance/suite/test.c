@@ -39,9 +39,11 @@ test_t **test_all(size_t *count)
 bool uri_has(const char *uri, const char *option)
 {
     size_t length = strlen(option);
+    bool any = length && option[length - 1] == '=';
     for (const char *at = strchr(uri, '?'); at; at = strchr(at, '&')) {
         at++;
-        if (strncmp(at, option, length) == 0 && (!at[length] || at[length] == '&')) return true;
+        if (strncmp(at, option, length) != 0) continue;
+        if (any || !at[length] || at[length] == '&') return true;
     }
     return false;
 }

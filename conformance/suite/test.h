@@ -42,6 +42,7 @@ typedef struct test_t {
     unsigned seconds;    // time limit; 0: the default
     bool heavy;          // long or hungry: torture takes a sample of its allocations
     bool alone;          // measures time: no other test runs beside it
+    bool loses;          // the device is lost, for everybody in the process
     bool lists;          // asks every driver for its devices, and so wakes every vendor's library
     struct test_t *next; // the registry's
 } test_t;
@@ -66,7 +67,8 @@ void test_register(test_t *test);
 // All tests, sorted by file and line. The array belongs to the registry.
 test_t **test_all(size_t *count);
 
-// Whether a device's URI has this option: uri_has("cuda://0?serial=1", "serial=1").
+// Whether a device's URI has this option: uri_has("cuda://0?serial=1", "serial=1"); "serial=" is
+// one of any value.
 bool uri_has(const char *uri, const char *option);
 
 // "area.name"; returns `text`.
