@@ -33,6 +33,11 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     if (!status) status = stream_ring_init(device, &q->ring);
     if (!status) status = stream_events_get(device, STOCK, &q->spare);
     stream_leave(&entered);
+    if (status && q->adopted) {
+        lock_enter(&device->lock);
+        device->options.adopted = q->stream; // for the next queue
+        lock_leave(&device->lock);
+    }
     return status;
 }
 

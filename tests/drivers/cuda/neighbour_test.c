@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "drivers/cuda/symbols.h"
+#include "drivers/stream/stream.h"
 #include "unit.h"
 
 enum { SECOND_NS = 1000000000, SIZE = 1 << 20 };
@@ -144,6 +145,34 @@ static void test_alloca_does_not_wait(void **state)
     shared_close(&shared);
 }
 
+static CUresult host_alloc_fails(void **pointer, size_t size, unsigned int flags)
+{
+    (void)pointer, (void)size, (void)flags;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// A stream that a queue could not be made of is the next one's.
+static void test_failed_queue_leaves_stream(void **state)
+{
+    (void)state;
+    cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols, real = *symbols;
+    CUstream stream = NULL;
+    keel_queue_t *queue = NULL;
+    keel_device_t *device = open_device(0, "");
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
+    stream_device(device)->options.adopted = stream;
+    table->cuMemHostAlloc = host_alloc_fails;
+    keel_status_t status = keel_queue_create(device, NULL, &queue);
+    table->cuMemHostAlloc = real.cuMemHostAlloc;
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    assert_null(keel_queue_create(device, NULL, &queue));
+    assert_ptr_equal(stream_queue(queue)->stream, stream);
+    keel_queue_release(queue);
+    keel_device_release(device);
+    assert_int_equal(symbols->cuStreamDestroy(stream), 0);
+}
+
 static char *map_pages(void)
 {
     void *pages = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -234,8 +263,11 @@ static void test_pages_of_two_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trim_does_not_wait),   cmocka_unit_test(test_alloca_does_not_wait),
-        cmocka_unit_test(test_locked_pages_stay),    cmocka_unit_test(test_pages_locked_in_part),
+        cmocka_unit_test(test_trim_does_not_wait),
+        cmocka_unit_test(test_alloca_does_not_wait),
+        cmocka_unit_test(test_failed_queue_leaves_stream),
+        cmocka_unit_test(test_locked_pages_stay),
+        cmocka_unit_test(test_pages_locked_in_part),
         cmocka_unit_test(test_pages_of_two_devices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
