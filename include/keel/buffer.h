@@ -99,6 +99,9 @@ KEEL_API keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_
 KEEL_API keel_status_t keel_buffer_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length,
                                            keel_buffer_t **subspan) KEEL_MUST_USE;
 KEEL_API keel_buffer_t *keel_buffer_retain(keel_buffer_t *buffer);
+// The last release frees memory, for which some vendors wait until the device has ended all that it
+// runs (CUDA does); so may keel_buffer_create. Work that holds the last reference never waits: its
+// memory is freed by a thread of the library's. Queue-ordered memory is never waited for.
 KEEL_API void keel_buffer_release(keel_buffer_t *buffer);
 
 KEEL_API uint64_t keel_buffer_size(const keel_buffer_t *buffer);

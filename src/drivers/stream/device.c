@@ -140,6 +140,8 @@ static void device_close(keel_device_t *base)
     stream_helper_stop(&device->caller);
     stream_device_call(device); // what was still to be called
     stream_queues_stop(device);
+    stream_helper_stop(&device->freer);
+    stream_device_free(device);
 }
 
 static void device_destroy(keel_device_t *base)
@@ -147,6 +149,7 @@ static void device_destroy(keel_device_t *base)
     stream_device_t *device = stream_device(base);
     bool ours = stream_device_is_ours(device);
     stream_entered_t entered;
+    stream_blocks_destroy(device);
     if (ours && stream_enter(device, &entered)) {
         stream_builtins_unload(device);
         stream_leave(&entered);
@@ -263,6 +266,7 @@ static keel_status_t device_init(stream_device_t *device)
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     stream_helper_init(&device->keeper, "keel-keeper", device_keep, device);
     stream_helper_init(&device->caller, "keel-caller", stream_device_call, device);
+    stream_helper_init(&device->freer, "keel-free", stream_device_free, device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));
     stream_entered_t entered;

@@ -217,15 +217,18 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
     return status;
 }
 
+static void module_free(stream_device_t *device, void *handle)
+{
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return;
+    device->api->module_unload(device->vendor, handle);
+    stream_leave(&entered);
+}
+
 static void module_unload(cache_item_t *item)
 {
-    stream_device_t *device = item->cache->owner;
     const module_t *module = (const module_t *)item;
-    stream_entered_t entered;
-    if (module->handle && stream_enter(device, &entered)) {
-        device->api->module_unload(device->vendor, module->handle);
-        stream_leave(&entered);
-    }
+    if (module->handle) stream_free(item->cache->owner, module_free, module->handle);
 }
 
 const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload};
@@ -297,12 +300,12 @@ static keel_status_t global_write(stream_device_t *device, const keel_external_t
                                   const void *data)
 {
     stream_block_t *block = NULL;
-    KEEL_TRY(stream_block_create(device, where->size, &block));
+    KEEL_TRY(stream_block_acquire(device, where->size, &block));
     memcpy(block->data, data, where->size);
     stream_copy_t copy = {where->handle.device, block->address, where->size};
     keel_status_t status = device->api->copy(device->vendor, device->side, &copy);
     if (!status) status = stream_device_drain(device, device->side);
-    stream_blocks_destroy(device, block);
+    stream_blocks_return(device, block);
     return status;
 }
 

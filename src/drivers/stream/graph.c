@@ -31,7 +31,7 @@ static void instance_destroy(graph_instance_t *instance)
         instance->device->api->free(instance->device->vendor, instance->memory);
         stream_leave(&entered);
     }
-    stream_blocks_destroy(instance->device, instance->updates);
+    stream_blocks_return(instance->device, instance->updates);
     mem_free(instance->pieces);
     mem_free(instance->nodes);
     mem_free(instance->slots);
@@ -70,17 +70,24 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
     lock_leave(&device->lock);
 }
 
-void stream_recording_discard(keel_recording_t *recording)
+static void recorded_destroy(stream_device_t *device, void *what)
 {
-    stream_recorded_t *recorded = atomic_load(&recording->prepared);
-    stream_device_t *device = stream_device(recording->device);
-    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
+    (void)device;
+    stream_recorded_t *recorded = what;
     while (recorded->instances) {
         graph_instance_t *instance = recorded->instances;
         recorded->instances = instance->next;
         instance_destroy(instance);
     }
     mem_free(recorded);
+}
+
+void stream_recording_discard(keel_recording_t *recording)
+{
+    stream_recorded_t *recorded = atomic_load(&recording->prepared);
+    stream_device_t *device = stream_device(recording->device);
+    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
+    stream_free(device, recorded_destroy, recorded);
 }
 
 static keel_status_t recorded_of(keel_recording_t *recording, stream_recorded_t **recorded)

@@ -421,7 +421,7 @@ static keel_status_t updates_stage(graph_instance_t *instance)
 {
     const keel_commands_t *commands = instance->recording->commands;
     if (!(commands->kinds >> KEEL_CMD_UPDATE & 1) || instance->updates) return NULL;
-    KEEL_TRY(stream_block_create(instance->device, commands->size, &instance->updates));
+    KEEL_TRY(stream_block_acquire(instance->device, commands->size, &instance->updates));
     const keel_command_t *end = keel_commands_end(commands);
     for (const keel_command_t *c = keel_commands_first(commands); c != end;
          c = keel_command_next(c)) {

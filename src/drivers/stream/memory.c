@@ -77,6 +77,7 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     keel_status_t status = alloc_any(device, buffer);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
+        stream_device_free(device);
         stream_pools_empty(device, NULL);
         status = alloc_any(device, buffer);
     }
@@ -88,27 +89,38 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 }
 
 // Memory behind a descriptor belongs to no context, and is given back also when that is lost.
-static void shared_free(stream_device_t *device, keel_buffer_t *buffer)
+static void shared_free(stream_device_t *device, void *what)
 {
-    stream_shared_t *shared = (stream_shared_t *)(uintptr_t)buffer->handle;
+    stream_shared_t *shared = what;
     if (stream_device_is_ours(device)) device->api->shared_destroy(device->vendor, shared);
     mem_free(shared);
+}
+
+static void host_free(stream_device_t *device, void *data)
+{
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return;
+    device->api->free_host(device->vendor, data);
+    stream_leave(&entered);
+}
+
+static void device_free(stream_device_t *device, void *address)
+{
+    stream_entered_t entered;
+    if (!stream_enter(device, &entered)) return;
+    device->api->free(device->vendor, (uint64_t)(uintptr_t)address);
+    stream_leave(&entered);
 }
 
 void stream_buffer_free(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     kind_t kind = kind_of(buffer);
-    stream_entered_t entered;
-    if (kind == KIND_SHARED) {
-        shared_free(device, buffer);
-    } else if (stream_enter(device, &entered)) {
-        if (kind == KIND_HOST)
-            device->api->free_host(device->vendor, (void *)(uintptr_t)buffer->handle);
-        else
-            device->api->free(device->vendor, buffer->handle);
-        stream_leave(&entered);
-    }
+    void *what = (void *)(uintptr_t)buffer->handle;
+    if (kind == KIND_SHARED)
+        stream_free(device, shared_free, what);
+    else
+        stream_free(device, kind == KIND_HOST ? host_free : device_free, what);
 }
 
 static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
@@ -174,7 +186,8 @@ void stream_buffer_forget(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     bool nothing = atomic_load(&buffer->address) == (uint64_t)(uintptr_t)buffer;
-    if (buffer->external.kind == KEEL_EXTERNAL_FD) shared_free(device, buffer);
+    if (buffer->external.kind == KEEL_EXTERNAL_FD)
+        stream_free(device, shared_free, (void *)(uintptr_t)buffer->handle);
     if (buffer->external.kind != KEEL_EXTERNAL_HOST || nothing || !stream_device_is_ours(device))
         return;
     stream_pages_unlock(device, buffer->external.handle.host, buffer->external.size);

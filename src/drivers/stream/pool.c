@@ -274,10 +274,15 @@ static keel_status_t memory_refuse(stream_pool_t *pool, const keel_buffer_t *buf
 
 void stream_frees_end(stream_run_t *run)
 {
-    stream_device_t *device = stream_device(run->base.queue->device);
-    // Store, then look: whoever starves does it the other way round.
-    atomic_fetch_add(&device->frees_over, run->frees);
+    uint32_t frees = run->frees;
     run->frees = 0;
+    stream_frees_tell(stream_device(run->base.queue->device), frees);
+}
+
+void stream_frees_tell(stream_device_t *device, uint32_t count)
+{
+    // Store, then look: whoever starves does it the other way round.
+    atomic_fetch_add(&device->frees_over, count);
     if (!atomic_load(&device->starved)) return;
     lock_enter(&device->lock);
     keel_pool_request_t *starved = atomic_exchange(&device->starved, NULL);
@@ -390,10 +395,13 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 void stream_deallocas_end(stream_run_t *run)
 {
     const keel_command_t *end = keel_commands_end(&run->base.commands);
+    nest_t nest; // slabs may be freed here
+    submission_nest(&nest, run->base.queue->device);
     for (const keel_command_t *c = keel_commands_first(&run->base.commands); c != end;
          c = keel_command_next(c)) {
         keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
         if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.capacity)
             pool_dealloca_end(dealloca->buffer, &dealloca->piece);
     }
+    submission_unnest(&nest);
 }

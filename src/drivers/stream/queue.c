@@ -83,10 +83,10 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     queue_unlink(device, q);
     stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
+    stream_blocks_return(device, q->ring.owned);
     if (q->looked_at) promise_release(&q->looked_at->promise);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
-        stream_ring_finish(device, &q->ring);
         stream_alarm_destroy(q);
         if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
         stream_leave(&entered);

@@ -72,7 +72,7 @@ static void run_clear(stream_run_t *run, keel_status_t status)
 {
     if (run->deallocates) stream_deallocas_end(run);
     if (run->frees) stream_frees_end(run);
-    if (run->blocks) stream_blocks_destroy(device_of(run), run->blocks);
+    if (run->blocks) stream_blocks_return(device_of(run), run->blocks);
     if (status) stream_run_fail(run, status);
     if (run->onces) stream_onces_end(run);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging: page-locked memory that both sides see, for bytes on their way. Small pieces come from
 // the queue's ring and go back in the stream's order; the rest, and all of runs that do not end in
-// that order, has blocks of its own.
+// that order, has blocks of its own. Page-locking takes long, and unlocking may wait for the whole
+// device, so blocks have a few sizes and are kept for the next who needs one.
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -10,6 +11,8 @@ enum {
     RING_SIZE = 1 << 20,
     RING_PIECE = RING_SIZE / 8, // at most
     PIECE_ALIGN = 64,
+    BLOCK_LEAST = 64 << 10, // each size is twice the one before
+    BLOCKS_KEPT = 64 << 20, // bytes
 };
 
 keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,
@@ -21,49 +24,98 @@ keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **d
     return status;
 }
 
-static keel_status_t block_init(stream_device_t *device, uint64_t size, stream_block_t *block)
+// Which of the sizes is enough; STREAM_BLOCKS: none.
+static uint32_t block_class(uint64_t size)
 {
-    void *data = NULL;
-    KEEL_TRY(stream_host_alloc(device, size, &data, &block->address));
-    block->data = data;
-    block->size = size;
-    return NULL;
+    uint32_t class = 0;
+    while (class < STREAM_BLOCKS && size > (uint64_t)BLOCK_LEAST << class) class ++;
+    return class;
 }
 
-keel_status_t stream_block_create(stream_device_t *device, uint64_t size, stream_block_t **made)
+static stream_block_t *block_reuse(stream_device_t *device, uint32_t class)
 {
+    lock_enter(&device->block_lock);
+    stream_block_t *block = device->blocks[class];
+    if (block) {
+        device->blocks[class] = block->next;
+        device->blocks_size -= block->size;
+    }
+    lock_leave(&device->block_lock);
+    return block;
+}
+
+static bool block_keep(stream_device_t *device, stream_block_t *block)
+{
+    uint32_t class = block_class(block->size);
+    if (class == STREAM_BLOCKS) return false;
+    lock_enter(&device->block_lock);
+    bool fits = device->blocks_size + block->size <= BLOCKS_KEPT;
+    if (fits) {
+        block->next = device->blocks[class];
+        device->blocks[class] = block;
+        device->blocks_size += block->size;
+    }
+    lock_leave(&device->block_lock);
+    return fits;
+}
+
+static void block_destroy(stream_device_t *device, void *what)
+{
+    stream_block_t *block = what;
+    stream_entered_t entered;
+    if (stream_enter(device, &entered)) {
+        device->api->free_host(device->vendor, block->data);
+        stream_leave(&entered);
+    }
+    mem_free(block);
+}
+
+keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, stream_block_t **got)
+{
+    uint32_t class = block_class(size);
+    bool common = class < STREAM_BLOCKS;
+    *got = common ? block_reuse(device, class) : NULL;
+    if (*got) return NULL;
     stream_block_t *block = mem_zalloc(sizeof *block);
     if (!block) return status_no_memory();
-    keel_status_t status = block_init(device, size ? size : 1, block);
+    void *data = NULL;
+    block->size = common ? (uint64_t)BLOCK_LEAST << class : size;
+    keel_status_t status = stream_host_alloc(device, block->size, &data, &block->address);
+    block->data = data;
     if (status)
         mem_free(block);
     else
-        *made = block;
+        *got = block;
     return status;
 }
 
-void stream_blocks_destroy(stream_device_t *device, stream_block_t *blocks)
+void stream_blocks_return(stream_device_t *device, stream_block_t *blocks)
 {
-    stream_entered_t entered;
-    if (!blocks) return;
-    bool vendor = stream_enter(device, &entered);
+    bool ours = stream_device_is_ours(device);
     while (blocks) {
         stream_block_t *block = blocks;
         blocks = block->next;
-        if (vendor) device->api->free_host(device->vendor, block->data);
-        mem_free(block);
+        if (!ours || !block_keep(device, block)) stream_free_later(device, block_destroy, block);
     }
-    if (vendor) stream_leave(&entered);
+}
+
+void stream_blocks_destroy(stream_device_t *device)
+{
+    for (int i = 0; i < STREAM_BLOCKS; i++) {
+        while (device->blocks[i]) {
+            stream_block_t *block = device->blocks[i];
+            device->blocks[i] = block->next;
+            block_destroy(device, block);
+        }
+    }
 }
 
 keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring)
 {
-    return block_init(device, RING_SIZE, &ring->block);
-}
-
-void stream_ring_finish(stream_device_t *device, stream_ring_t *ring)
-{
-    if (ring->block.data) device->api->free_host(device->vendor, ring->block.data);
+    KEEL_TRY(stream_block_acquire(device, RING_SIZE, &ring->owned));
+    ring->owned->next = NULL;
+    ring->block = *ring->owned;
+    return NULL;
 }
 
 // False if there is no room.
@@ -99,7 +151,7 @@ keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64
         return NULL;
     }
     stream_block_t *block = NULL;
-    KEEL_TRY(stream_block_create(stream_device(queue->base.device), size, &block));
+    KEEL_TRY(stream_block_acquire(stream_device(queue->base.device), size, &block));
     block->next = run->blocks;
     run->blocks = block;
     *data = block->data;

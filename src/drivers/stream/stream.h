@@ -78,8 +78,11 @@ typedef struct stream_block_t {
     uint64_t address, size;
 } stream_block_t;
 
+enum { STREAM_BLOCKS = 10 }; // sizes of such
+
 typedef struct stream_ring_t {
-    stream_block_t block;
+    stream_block_t *owned;
+    stream_block_t block;  // the same, near at hand
     uint64_t head;         // bytes given out so far; the issuer's
     _Atomic uint64_t tail; // bytes that came back
 } stream_ring_t;
@@ -178,7 +181,8 @@ struct stream_device_t {
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_recorded_t *recorded;
-    // Deallocas on streams, and those of them that are over: memory comes back with these.
+    // Deallocas on streams and other frees under way, and those of them that are over: memory comes
+    // back with these.
     _Atomic uint64_t frees, frees_over;
     keel_pool_request_t
         *_Atomic starved; // allocas that wait for such memory; written with the lock
@@ -193,7 +197,13 @@ struct stream_device_t {
     stream_helper_t caller;  // calls the application
     lock_t call_lock;
     struct stream_call_t *calls, **calls_last; // to be made; owned
-    aio_t *aio;                                // owned
+    stream_helper_t freer;                     // gives things back to the vendor
+    lock_t chore_lock;
+    struct stream_chore_t *chores; // for that; owned
+    lock_t block_lock;
+    stream_block_t *blocks[STREAM_BLOCKS]; // owned: staging to be used again, by size
+    uint64_t blocks_size;                  // of all of it
+    aio_t *aio;                            // owned
     keel_dlpack_place_t dlpack[4];
 };
 
@@ -428,15 +438,24 @@ uint64_t stream_device_call(void *device); // the caller's work
 
 // staging.c
 keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring);
-void stream_ring_finish(stream_device_t *device, stream_ring_t *ring);
 void stream_ring_return(stream_ring_t *ring, uint64_t end);
 // Page-locked memory, and where the device sees it. Given back by `free_host`.
 keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,
                                 uint64_t *address);
 // Memory that the device can read and write until the run ends.
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address);
-keel_status_t stream_block_create(stream_device_t *device, uint64_t size, stream_block_t **block);
-void stream_blocks_destroy(stream_device_t *device, stream_block_t *blocks);
+// Of at least that size; and back, a list of them, to be used again.
+keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, stream_block_t **block);
+void stream_blocks_return(stream_device_t *device, stream_block_t *blocks);
+void stream_blocks_destroy(stream_device_t *device); // those that came back
+
+// free.c
+// Has something given back to the vendor, which may wait for the device: at once, or on a thread of
+// its own if the caller's is in the midst of the device's work. Or on that thread in any case.
+typedef void stream_free_t(stream_device_t *device, void *what);
+void stream_free(stream_device_t *device, stream_free_t *work, void *what);
+void stream_free_later(stream_device_t *device, stream_free_t *work, void *what);
+uint64_t stream_device_free(void *device); // the freer's work
 
 // pages.c
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
@@ -466,6 +485,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
 void stream_deallocas_end(stream_run_t *run); // the run has ended
 void stream_frees_end(stream_run_t *run);     // its deallocas on the stream are over
+void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
 // Of what no buffer holds; as stream_device_settle.
 void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing);
 keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *image,

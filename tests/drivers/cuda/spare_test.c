@@ -5,21 +5,38 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "drivers/cuda/symbols.h"
 #include "drivers/stream/stream.h"
 #include "unit.h"
 
-enum { QUEUES = 20 };
+enum { QUEUES = 20, LARGE = 1 << 20, SECOND_NS = 1000000000 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t events, graphs;
+static _Atomic uint32_t events, graphs, allocations;
+static _Atomic bool held;
 
 static CUresult event_create(CUevent *event, unsigned int flags)
 {
     atomic_fetch_add(&events, 1);
     return real.cuEventCreate(event, flags);
+}
+
+static CUresult host_alloc(void **pointer, size_t size, unsigned int flags)
+{
+    atomic_fetch_add(&allocations, 1);
+    return real.cuMemHostAlloc(pointer, size, flags);
+}
+
+// Memory is freed when the device gets round to it; or after five seconds.
+static CUresult mem_free_waits(CUdeviceptr address)
+{
+    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
+    while (atomic_load(&held) && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return real.cuMemFree(address);
 }
 
 static CUresult graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
@@ -36,6 +53,8 @@ static int setup(void **state)
     symbols = (cuda_symbols_t *)(uintptr_t)found;
     real = *symbols;
     symbols->cuEventCreate = event_create;
+    symbols->cuMemHostAlloc = host_alloc;
+    symbols->cuMemFree = mem_free_waits;
     symbols->cuGraphInstantiateWithFlags = graph_instantiate;
     return 0;
 }
@@ -101,10 +120,62 @@ static void test_queues(void **state)
     keel_device_release(device);
 }
 
+// Staging of a large update is there for the next, also on another queue.
+static void test_staging(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device();
+    keel_buffer_t *buffer = create(device, LARGE);
+    void *data = calloc(1, LARGE);
+    uint32_t before = 0;
+    for (int i = 0; i < 10; i++) {
+        keel_queue_t *queue = NULL;
+        keel_point_t done;
+        assert_null(keel_queue_create(device, NULL, &queue));
+        assert_null(
+            keel_queue_run(queue, KEEL_NO_WAITS, keel_op_update(buffer, 0, data, LARGE), &done));
+        ok(done);
+        keel_queue_release(queue);
+        if (i == 4) before = atomic_load(&allocations);
+    }
+    assert_in_range(atomic_load(&allocations) - before, 0, 2); // as in test_queues
+    free(data);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+// The vendor waits for the device before it frees memory. Work whose end lets go of a buffer, and
+// what comes after it, is told nevertheless.
+static void test_ends_do_not_wait_for_frees(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device();
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *x = create(device, 64), *y = create(device, 64);
+    keel_semaphore_t *gate = NULL;
+    keel_point_t done[2];
+    assert_null(keel_semaphore_create(device, NULL, &gate));
+    assert_null(keel_queue_fill(queue, KEEL_AFTER(keel_point(gate, 1)), keel_whole(x), 1, 4, done));
+    keel_buffer_release(x);
+    atomic_store(&held, true);
+    uint64_t start = keel_now_ns();
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(done[0]);
+    assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
+    ok(done[1]);
+    assert_true(keel_now_ns() - start < SECOND_NS);
+    atomic_store(&held, false);
+    keel_semaphore_release(gate);
+    keel_buffer_release(y);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_queues),
+        cmocka_unit_test(test_staging),
+        cmocka_unit_test(test_ends_do_not_wait_for_frees),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
