@@ -32,7 +32,8 @@ keel_status_t raw_spin(raw_t *raw, int event) KEEL_MUST_USE;  // polls until it 
 keel_status_t raw_sleep(raw_t *raw, int event) KEEL_MUST_USE; // blocks until then
 keel_status_t raw_sync(raw_t *raw) KEEL_MUST_USE;             // both streams
 
-// A chain of `count` kernels as a graph; its launch on stream 0; three other addresses for each of them.
+// A chain of `count` kernels as a graph; its launch on stream 0; three other addresses for each of
+// them.
 keel_status_t raw_graph(raw_t *raw, uint32_t count) KEEL_MUST_USE;
 keel_status_t raw_replay(raw_t *raw) KEEL_MUST_USE;
 keel_status_t raw_rebind(raw_t *raw) KEEL_MUST_USE;
