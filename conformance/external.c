@@ -49,6 +49,22 @@ TEST(external, import_host, HOST RUNS_)
     CHECK_EQ(memory[1003], 1);
 }
 
+// The error names the argument that the size came from. Memory of the host may be larger than the
+// device's own.
+TEST(external, import_too_large, HOST)
+{
+    uint8_t *memory = scratch(64);
+    keel_buffer_t *buffer = NULL;
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory};
+    external.size = UINT64_MAX;
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "external->size",
+                 keel_buffer_import(the_device(), &external, NULL, &buffer));
+    external.kind = KEEL_EXTERNAL_DEVICE;
+    external.handle.device = 4096;
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "external->size",
+                 keel_buffer_import(the_device(), &external, NULL, &buffer));
+}
+
 // The callback comes once, when the last user is gone.
 TEST(external, import_host_release, HOST)
 {

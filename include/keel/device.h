@@ -98,7 +98,7 @@ typedef struct keel_caps_t {
     uint32_t max_group_size;   // work-items in a workgroup
     uint32_t max_local_memory; // bytes of workgroup memory
     uint64_t max_groups;       // workgroups in a dispatch, all dimensions multiplied
-    uint64_t max_buffer_size;  //
+    uint64_t max_buffer_size;  // bytes of the device's own memory; the host's may be larger
     uint64_t buffer_alignment; // of every allocation; offsets of bindings need none
     uint32_t max_commands;     // per recording
     uint32_t max_depth;        // blocks nested in each other

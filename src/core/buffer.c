@@ -14,14 +14,24 @@ static keel_status_t options_check(const keel_device_t *device,
     KEEL_TRY(check_flags("options->access", options->access, KEEL_ACCESS_ALL));
     CHECK(options->node < device->caps.nodes, KEEL_OUT_OF_RANGE,
           "options->node is %u; the device has %u", options->node, device->caps.nodes);
-    CHECK(options->size <= device->caps.max_buffer_size, KEEL_OUT_OF_RANGE,
-          "options->size is %llu bytes; a buffer of the device has at most %llu",
-          (unsigned long long)options->size, (unsigned long long)device->caps.max_buffer_size);
     CHECK(!(options->alignment & (options->alignment - 1)), KEEL_INVALID_ARGUMENT,
           "options->alignment is %llu, which is no power of two",
           (unsigned long long)options->alignment);
     CHECK(options->alignment <= UINT64_C(1) << 30, KEEL_OUT_OF_RANGE,
           "options->alignment is above 2^30");
+    return NULL;
+}
+
+// Memory that is the host's, where the device has its own, is bounded by the host alone.
+static keel_status_t size_check(const keel_device_t *device, const char *argument, uint64_t size,
+                                uint32_t memory)
+{
+    const keel_caps_t *caps = &device->caps;
+    bool hosts = caps->memory_types[0] & ~memory & KEEL_MEMORY_DEVICE_LOCAL;
+    uint64_t most = hosts ? INT64_MAX : caps->max_buffer_size;
+    CHECK(size <= most, KEEL_OUT_OF_RANGE,
+          "%s is %llu bytes; a buffer of the device has at most %llu", argument,
+          (unsigned long long)size, (unsigned long long)most);
     return NULL;
 }
 
@@ -93,6 +103,7 @@ keel_status_t keel_buffer_create(keel_device_t *device, const keel_buffer_option
     KEEL_TRY(options_check(device, options));
     uint32_t memory = 0;
     KEEL_TRY(memory_choose(device, options->memory, &memory));
+    KEEL_TRY(size_check(device, "options->size", options->size, memory));
     CHECK(!(options->usage & KEEL_USAGE_EXPORT) || (device->caps.bits & KEEL_CAP_EXPORT_FD),
           KEEL_UNSUPPORTED,
           "options->usage asks for KEEL_USAGE_EXPORT, and the device has no KEEL_CAP_EXPORT_FD");
@@ -120,6 +131,7 @@ keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_options_t
     CHECK_NOT_NULL(options);
     KEEL_TRY(device_check(pool->device));
     KEEL_TRY(options_check(pool->device, options));
+    KEEL_TRY(size_check(pool->device, "options->size", options->size, pool->options.memory));
     uint64_t block = pool->options.block_size;
     CHECK(!block ||
               (options->size <= block && options->alignment <= pool->device->caps.buffer_alignment),
@@ -331,6 +343,9 @@ static keel_status_t external_check(const keel_external_t *external)
     case KEEL_EXTERNAL_HOST:
         CHECK(external->handle.host || !external->size, KEEL_INVALID_ARGUMENT,
               "external->handle.host is NULL");
+        CHECK(external->size <= UINTPTR_MAX - (uintptr_t)external->handle.host, KEEL_OUT_OF_RANGE,
+              "external->size is %llu bytes, more than there are behind external->handle.host",
+              (unsigned long long)external->size);
         return NULL;
     case KEEL_EXTERNAL_DEVICE:
         CHECK(external->handle.device || !external->size, KEEL_INVALID_ARGUMENT,
@@ -362,6 +377,9 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
     own.size = external->size;
     own.alignment = 0;
     KEEL_TRY(options_check(device, &own));
+    bool hosts = external->kind == KEEL_EXTERNAL_HOST;
+    KEEL_TRY(size_check(device, "external->size", external->size,
+                        hosts ? KEEL_MEMORY_HOST_VISIBLE : device->caps.memory_types[0]));
     keel_buffer_t *b;
     KEEL_TRY(buffer_make(device, &own, &b));
     b->external = *external;

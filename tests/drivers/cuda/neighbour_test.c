@@ -240,6 +240,29 @@ static void test_pages_locked_in_part(void **state)
     munmap(pages, SIZE);
 }
 
+// The device has 64 MiB; memory of the host's may be larger.
+static void test_more_than_the_device_has(void **state)
+{
+    (void)state;
+    enum { MORE = 80 << 20 };
+    keel_device_t *device = open_device(0, "");
+    void *pages = mmap(NULL, MORE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    keel_buffer_t *buffer = NULL;
+    assert_null(import(device, pages, MORE, &buffer));
+    keel_buffer_release(buffer);
+    munmap(pages, MORE);
+    keel_buffer_options_t options = {.size = MORE, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    assert_null(keel_buffer_create(device, &options, &buffer));
+    keel_buffer_release(buffer);
+    options.memory = 0;
+    keel_status_t status = keel_buffer_create(device, &options, &buffer);
+    assert_int_equal(keel_status_code(status), KEEL_OUT_OF_RANGE);
+    assert_non_null(strstr(keel_status_message(status), "options->size"));
+    keel_status_release(status);
+    keel_device_release(device);
+}
+
 // Two devices import the same pages, in part; the one that locked them goes first.
 static void test_pages_of_two_devices(void **state)
 {
@@ -269,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_locked_pages_stay),
         cmocka_unit_test(test_pages_locked_in_part),
         cmocka_unit_test(test_pages_of_two_devices),
+        cmocka_unit_test(test_more_than_the_device_has),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
