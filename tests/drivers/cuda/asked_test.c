@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a CUDA device asks of the vendor that shows in no result: that it is asked, on the CUDA
+// driver in software, whose copies take 300 ms.
+#include <keel/keel.h>
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "drivers/cuda/symbols.h"
+#include "unit.h"
+
+enum { MS = 1000000, SLOW_NS = 300 * MS, LEAST = 0, GREATEST = -5, NONE = 99 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic uint32_t functions, loads, pools, independent, sleeps;
+static _Atomic int priority; // of the first stream since it was NONE
+
+static CUresult stream_create(CUstream *stream, unsigned int flags, int asked)
+{
+    int none = NONE;
+    atomic_compare_exchange_strong(&priority, &none, asked);
+    return real.cuStreamCreateWithPriority(stream, flags, asked);
+}
+
+static CUresult get_function(CUfunction *function, CUmodule module, const char *name)
+{
+    atomic_fetch_add(&functions, 1);
+    return real.cuModuleGetFunction(function, module, name);
+}
+
+static CUresult func_load(CUfunction function)
+{
+    atomic_fetch_add(&loads, 1);
+    return real.cuFuncLoad(function);
+}
+
+static CUresult pool_create(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+    atomic_fetch_add(&pools, 1);
+    return real.cuMemPoolCreate(pool, properties);
+}
+
+static CUresult pool_set(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    if (attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES && *(int *)value == 0)
+        atomic_fetch_add(&independent, 1);
+    return real.cuMemPoolSetAttribute(pool, attribute, value);
+}
+
+static CUresult event_sync(CUevent event)
+{
+    atomic_fetch_add(&sleeps, 1);
+    return real.cuEventSynchronize(event);
+}
+
+static int setup(void **state)
+{
+    const cuda_symbols_t *found = NULL;
+    keel_device_t *device = NULL;
+    setenv("KEEL_SIM_CUDA", "slow=300000", 1);
+    if (cuda_symbols_open(CUDA_LIBRARY, &found)) return 1;
+    symbols = (cuda_symbols_t *)(uintptr_t)found;
+    real = *symbols;
+    symbols->cuStreamCreateWithPriority = stream_create;
+    symbols->cuModuleGetFunction = get_function;
+    symbols->cuFuncLoad = func_load;
+    symbols->cuMemPoolCreate = pool_create;
+    symbols->cuMemPoolSetAttribute = pool_set;
+    symbols->cuEventSynchronize = event_sync;
+    if (keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device)) return 1;
+    *state = device;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    keel_device_release(*state);
+    *symbols = real;
+    return 0;
+}
+
+// With lazy loading the first launch of a kernel may wait for all that runs.
+static void test_kernels_are_loaded_early(void **state)
+{
+    (void)state;
+    assert_true(atomic_load(&functions) > 0); // the machine's own
+    assert_int_equal(atomic_load(&loads), atomic_load(&functions));
+}
+
+static keel_buffer_t *create(keel_device_t *device, uint32_t memory)
+{
+    keel_buffer_options_t options = {.size = 64, .memory = memory};
+    keel_buffer_t *buffer = NULL;
+    assert_null(keel_buffer_create(device, &options, &buffer));
+    return buffer;
+}
+
+static int priority_of(keel_device_t *device, int32_t wanted)
+{
+    keel_queue_options_t options = {.priority = wanted};
+    keel_buffer_t *buffer = create(device, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_queue_t *queue = NULL;
+    keel_point_t done;
+    atomic_store(&priority, NONE);
+    assert_null(keel_queue_create(device, &options, &queue));
+    assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(buffer), 1, 4, &done));
+    int asked = atomic_load(&priority);
+    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    keel_queue_release(queue);
+    keel_buffer_release(buffer);
+    return asked;
+}
+
+// The vendor's smaller numbers are the more urgent ones.
+static void test_priorities(void **state)
+{
+    const keel_caps_t *caps = keel_device_caps(*state);
+    int usual = priority_of(*state, 0);
+    assert_int_equal(priority_of(*state, caps->min_priority), LEAST);
+    assert_int_equal(priority_of(*state, caps->max_priority), GREATEST);
+    assert_true(usual < LEAST && usual > GREATEST);
+}
+
+// Reuse of memory must not make one stream wait for another.
+static void test_pools_hide_no_dependencies(void **state)
+{
+    keel_pool_t *pool = NULL;
+    assert_null(keel_pool_create(*state, NULL, &pool));
+    assert_true(atomic_load(&pools) > 0);
+    assert_int_equal(atomic_load(&independent), atomic_load(&pools));
+    keel_pool_release(pool);
+}
+
+static uint64_t processor_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
+}
+
+// Who waits for long sleeps, in the vendor's library, and is woken from there.
+static void test_waiters_sleep(void **state)
+{
+    keel_buffer_t *from = create(*state, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = create(*state, KEEL_MEMORY_DEVICE_LOCAL);
+    uint64_t start = keel_now_ns(), processor = processor_ns();
+    uint32_t before = atomic_load(&sleeps);
+    keel_point_t done;
+    assert_null(keel_queue_copy(keel_device_queue(*state, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), &done));
+    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_true(keel_now_ns() - start >= SLOW_NS);
+    assert_in_range(processor_ns() - processor, 0, SLOW_NS / 3);
+    assert_in_range(atomic_load(&sleeps) - before, 1, 4);
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_are_loaded_early),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_pools_hide_no_dependencies),
+        cmocka_unit_test(test_waiters_sleep),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
