@@ -7,7 +7,7 @@
 # nvptx:sm_70, so that the machine needs no clang: conformance_kernels.keel,
 # conformance_language.keel, graph_kernels.keel and bench_kernels.keel. Logs go to FOLDER (default:
 # a new temporary one). STEPS is a pattern: only rows of the table that match it are run, and what
-# they need ('@(card|graphs*)'; by default all but bench-json, the benchmark once more for machines).
+# they need ('@(card|graphs*)'; by default all but bench-json, the benchmark for machines to read).
 # Installs nothing; its status is 0 if nothing failed. Ends before ten minutes are over: what is not
 # begun by then is left out, and the table says so.
 set -u
