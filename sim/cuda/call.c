@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/call.h"
 
+#include "cuda/capture.h"
 #include "cuda/context.h"
 #include "cuda/state.h"
 
@@ -76,6 +77,7 @@ static CUresult refusal(call_t *call, unsigned needs)
     if (!(needs & CALL_BEFORE_INIT) && !state.initialised) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs & CALL_BEFORE_INIT) return CUDA_SUCCESS;
     CUcontext context = call->context = context_current();
+    if (needs & CALL_UNSAFE && capture_is_spoilt()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!(needs & CALL_CONTEXT)) return CUDA_SUCCESS;
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

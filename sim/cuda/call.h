@@ -12,6 +12,7 @@ typedef enum call_needs_t {
     CALL_CONTEXT = 2,     // a current context that is alive and has not failed
     CALL_RELEASE = 4,     // goes on whatever has failed, and returns call.late at its end
     CALL_UNCOUNTED = 8,   // a rule that names no symbol does not mean it
+    CALL_UNSAFE = 16,     // not while a stream is captured (capture.h)
 } call_needs_t;
 
 typedef struct call_site_t {

@@ -280,7 +280,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
 
 CUresult cuCtxSynchronize(void)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     return context_drain(call.context);
 }
 

@@ -61,7 +61,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 
 CUresult cuEventQuery(CUevent event)
 {
-    CALL(CALL_PLAIN);
+    CALL(CALL_UNSAFE);
     if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = context_report(event->context);
     if (error) return error;
@@ -70,7 +70,7 @@ CUresult cuEventQuery(CUevent event)
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    CALL(CALL_PLAIN);
+    CALL(CALL_UNSAFE);
     if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
     CUcontext context = event->context;
     if (event->mark) {

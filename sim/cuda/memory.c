@@ -19,7 +19,7 @@ static CUresult device_alloc(CUcontext context, CUdeviceptr *out, size_t size)
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     return device_alloc(call.context, out, size);
 }
 
@@ -78,7 +78,7 @@ static CUresult host_alloc(CUcontext context, void **out, size_t size, unsigned 
 
 CUresult cuMemHostAlloc(void **out, size_t size, unsigned int flags)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     return host_alloc(call.context, out, size, flags);
 }
 
@@ -122,7 +122,7 @@ CUresult cuMemHostGetFlags(unsigned int *out, void *pointer)
 
 CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     unsigned known =
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
@@ -145,7 +145,7 @@ CUresult cuMemHostUnregister(void *pointer)
 
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) {
         return CUDA_ERROR_INVALID_VALUE;

@@ -196,7 +196,7 @@ static void log_write(const log_buffer_t *buffer, const char *text)
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
                             CUjit_option *options, void **values)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     log_buffer_t buffer = {0};
     report_t log = {""};
     CUresult error = options_read(count, options, values, &buffer);

@@ -85,6 +85,13 @@ typedef struct seen_t {
     uint64_t stream, number;
 } seen_t;
 
+typedef struct capture_t {
+    bool on, spoilt;
+    CUstreamCaptureMode mode;
+    pthread_t thread; // that began it
+    CUstream next;    // of all that are captured
+} capture_t;
+
 struct CUstream_st {
     unsigned magic;
     CUcontext context;
@@ -103,6 +110,7 @@ struct CUstream_st {
     task_t task;
     seen_t seen[16];
     unsigned seen_count;
+    capture_t capture;
 };
 
 struct CUevent_st {

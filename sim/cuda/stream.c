@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda/call.h"
+#include "cuda/capture.h"
 #include "cuda/engine.h"
 
 #include <stdlib.h>
@@ -46,7 +47,10 @@ CUstream stream_of(CUcontext current, CUstream handle)
 {
     if (handle == NULL || handle == CU_STREAM_LEGACY) return current->legacy;
     if (handle == CU_STREAM_PER_THREAD) return stream_of_thread(current);
-    return IS(handle, MAGIC_STREAM) ? handle : NULL;
+    if (!IS(handle, MAGIC_STREAM)) return NULL;
+    if (!handle->capture.on) return handle;
+    complain("%s: the stream is captured; what a capture takes in is not modelled", call_name());
+    return NULL;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
@@ -70,20 +74,21 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     CALL(CALL_RELEASE);
     if (!IS(handle, MAGIC_STREAM) || handle->is_default) return CUDA_ERROR_INVALID_HANDLE;
     CUresult late = call.late ? call.late : handle->context->noticed ? handle->context->error : 0;
+    capture_forget(handle);
     stream_retire(handle);
     return late;
 }
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     CUstream stream = stream_of(call.context, handle);
     return stream ? stream_drain(stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuStreamQuery(CUstream handle)
 {
-    CALL(CALL_CONTEXT);
+    CALL(CALL_CONTEXT | CALL_UNSAFE);
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = context_report(stream->context);

@@ -92,6 +92,9 @@ static const struct {
     ERROR(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
     ERROR(CUDA_ERROR_NOT_PERMITTED, "the operation is not permitted"),
     ERROR(CUDA_ERROR_NOT_SUPPORTED, "the operation is not supported"),
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "not while a stream is captured"),
+    ERROR(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+          "a call that captures do not allow spoilt this one"),
     ERROR(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the executable graph cannot be updated so"),
     ERROR(CUDA_ERROR_UNKNOWN, "unknown error"),
 };

@@ -10,17 +10,25 @@
 
 extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builtin_host[];
 
-static keel_status_t enter(stream_vendor_t *v, void **before)
+static void leave(stream_vendor_t *v, stream_before_t before)
 {
-    CUcontext current = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuCtxGetCurrent, &current));
-    *before = current;
-    return current == v->context ? NULL : CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context);
+    CUstreamCaptureMode mode = before.mode;
+    if (before.context != v->context)
+        keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before.context));
+    keel_status_release(CUDA_CALL(v->symbols, cuThreadExchangeStreamCaptureMode, &mode));
 }
 
-static void leave(stream_vendor_t *v, void *before)
+static keel_status_t enter(stream_vendor_t *v, stream_before_t *before)
 {
-    if (before != v->context) keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before));
+    CUcontext current = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuThreadExchangeStreamCaptureMode, &mode));
+    keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetCurrent, &current);
+    if (!status && current != v->context)
+        status = CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context);
+    *before = (stream_before_t){status ? v->context : current, mode};
+    if (status) leave(v, *before);
+    return status;
 }
 
 static void close_device(stream_vendor_t *v)
@@ -39,11 +47,8 @@ static uint64_t memory(stream_vendor_t *v)
 
 static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_t *stream)
 {
-    CUstream made = NULL;
-    KEEL_TRY(
-        CUDA_CALL(v->symbols, cuStreamCreateWithPriority, &made, CU_STREAM_NON_BLOCKING, priority));
-    *stream = made;
-    return NULL;
+    return CUDA_CALL(v->symbols, cuStreamCreateWithPriority, (CUstream *)(void *)stream,
+                     CU_STREAM_NON_BLOCKING, priority);
 }
 
 static void stream_destroy(stream_vendor_t *v, stream_t stream)
@@ -59,11 +64,9 @@ static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
 static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
                                   stream_event_h *event)
 {
-    CUevent made = NULL;
     unsigned flags = kind == STREAM_EVENT_SLEEPS ? CU_EVENT_BLOCKING_SYNC : 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuEventCreate, &made, flags | CU_EVENT_DISABLE_TIMING));
-    *event = made;
-    return NULL;
+    return CUDA_CALL(v->symbols, cuEventCreate, (CUevent *)(void *)event,
+                     flags | CU_EVENT_DISABLE_TIMING);
 }
 
 static void event_destroy(stream_vendor_t *v, stream_event_h event)

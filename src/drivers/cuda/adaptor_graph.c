@@ -4,10 +4,7 @@
 
 static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
 {
-    CUgraph made = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphCreate, &made, 0));
-    *graph = made;
-    return NULL;
+    return CUDA_CALL(v->symbols, cuGraphCreate, (CUgraph *)(void *)graph, 0);
 }
 
 static void graph_destroy(stream_vendor_t *v, stream_graph_t graph)
@@ -144,10 +141,8 @@ static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_t node, uin
 static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_t graph,
                                        stream_exec_t *exec)
 {
-    CUgraphExec made = NULL;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuGraphInstantiateWithFlags, &made, graph, 0));
-    *exec = made;
-    return NULL;
+    return CUDA_CALL(v->symbols, cuGraphInstantiateWithFlags, (CUgraphExec *)(void *)exec, graph,
+                     0);
 }
 
 static void exec_destroy(stream_vendor_t *v, stream_exec_t exec)

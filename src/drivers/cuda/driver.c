@@ -202,7 +202,7 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
                                  stream_limits_t *limits)
 {
     CUdevice its = 0;
-    void *before;
+    stream_before_t before;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
     KEEL_TRY(limits_read(v, limits));
     v->context = options->context;

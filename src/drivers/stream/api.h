@@ -24,6 +24,12 @@ typedef void *stream_node_t;
 typedef void *stream_exec_t;
 typedef void *stream_pool_h;
 
+// What a thread had before `enter`.
+typedef struct stream_before_t {
+    void *context;
+    int mode;
+} stream_before_t;
+
 // A kernel launch. `arguments` is the whole block of parameters, copied by the call.
 typedef struct stream_launch_t {
     stream_function_t function;
@@ -154,9 +160,10 @@ typedef struct stream_branch_args_t {
 typedef struct stream_api_t {
     const char *driver; // the scheme of its URIs
 
-    // Makes the device's context the thread's; `leave` puts back what was there.
-    keel_status_t (*enter)(stream_vendor_t *v, void **before);
-    void (*leave)(stream_vendor_t *v, void *before);
+    // Makes the device's context the thread's, and sees to it that no call in between spoils what
+    // others record of their streams; `leave` puts back what was there.
+    keel_status_t (*enter)(stream_vendor_t *v, stream_before_t *before);
+    void (*leave)(stream_vendor_t *v, stream_before_t before);
     void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
     uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: nobody knows
 

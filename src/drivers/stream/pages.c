@@ -130,7 +130,7 @@ static keel_status_t piece_lock(piece_t *piece)
 
 static void piece_unlock(const piece_t *piece)
 {
-    void *before;
+    stream_before_t before;
     keel_status_t status = piece->api->enter(piece->vendor, &before);
     if (!status) {
         piece->api->host_unregister(piece->vendor, (void *)piece->span.start);

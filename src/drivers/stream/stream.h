@@ -257,7 +257,7 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_t stream);
 // has stayed with the parent of a fork.
 typedef struct stream_entered_t {
     stream_device_t *device;
-    void *before;
+    stream_before_t before;
 } stream_entered_t;
 bool stream_enter(stream_device_t *device, stream_entered_t *entered);
 void stream_leave(stream_entered_t *entered);

@@ -283,6 +283,47 @@ static void test_pages_of_two_devices(void **state)
     munmap(pages, SIZE);
 }
 
+// A stream of the other library's is captured in the mode that forbids most, as PyTorch does it,
+// while Keel works: its threads look after what is in flight, the application polls, submits and
+// makes memory. None of that spoils the capture, and none of it fails.
+static void test_captures_stay_whole(void **state)
+{
+    (void)state;
+    void *library = dlopen(CUDA_LIBRARY, RTLD_NOW), *graph = NULL;
+    int (*begin)(CUstream stream, int mode) = NULL, (*end)(CUstream stream, void **graph) = NULL;
+    *(void **)&begin = dlsym(library, "cuStreamBeginCapture_v2");
+    *(void **)&end = dlsym(library, "cuStreamEndCapture");
+    CUstream captured;
+    CUevent event;
+    shared_t shared;
+    shared_open(&shared);
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&captured, 1, 0), 0);
+    assert_int_equal(symbols->cuEventCreate(&event, 0), 0);
+    keel_buffer_options_t options = {.size = 4096, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    keel_buffer_t *buffer = NULL, *second = NULL;
+    keel_point_t first, last;
+    assert_null(keel_buffer_create(shared.device, &options, &buffer));
+    shared_hold(&shared);
+    assert_null(keel_queue_fill(keel_device_queue(shared.device, 0), KEEL_NO_WAITS,
+                                keel_whole(buffer), 1, 4, &first));
+    assert_int_equal(begin(captured, 0), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); // the keeper looks every 10 ms
+    assert_null(keel_queue_fill(shared.queue, KEEL_NO_WAITS, keel_whole(buffer), 2, 4, &last));
+    ok(last);
+    assert_null(keel_buffer_create(shared.device, &options, &second));
+    assert_int_equal(end(captured, &graph), 0);
+    // What Keel did not do: the same call without a word about captures.
+    assert_int_equal(begin(captured, 0), 0);
+    assert_int_equal(symbols->cuEventQuery(event), 900);
+    assert_int_equal(end(captured, &graph), 901);
+    atomic_store(&busy, false);
+    ok(first);
+    keel_buffer_release(buffer), keel_buffer_release(second);
+    assert_int_equal(symbols->cuEventDestroy(event), 0);
+    assert_int_equal(symbols->cuStreamDestroy(captured), 0);
+    shared_close(&shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_pages_locked_in_part),
         cmocka_unit_test(test_pages_of_two_devices),
         cmocka_unit_test(test_more_than_the_device_has),
+        cmocka_unit_test(test_captures_stay_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
