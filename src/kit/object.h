@@ -20,6 +20,15 @@ static inline void object_retain(keel_object_t *object)
     atomic_fetch_add_explicit(&object->refs, 1, memory_order_relaxed);
 }
 
+// For whoever found it on a list and has no reference: false if there is none left to share.
+static inline bool object_hold(keel_object_t *object)
+{
+    uint32_t refs = atomic_load(&object->refs);
+    while (refs && !atomic_compare_exchange_weak(&object->refs, &refs, refs + 1)) {
+    }
+    return refs;
+}
+
 // True for the last one, who destroys.
 static inline bool object_release(keel_object_t *object)
 {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
+#include "kit/object.h"
 
 enum { NATURAL = 256 };
 
@@ -137,13 +138,22 @@ static uint64_t pool_reserved(const stream_pool_t *pool)
     return bytes;
 }
 
+// The pool behind `after` that is not about to go away, retained; `after` is released.
+static stream_pool_t *pool_next(stream_device_t *device, const stream_pool_t *after)
+{
+    lock_enter(&device->lock);
+    stream_pool_t *pool = after ? after->next : device->pools;
+    while (pool && !object_hold(&pool->base->object)) pool = pool->next;
+    lock_leave(&device->lock);
+    if (after) keel_pool_release(after->base);
+    return pool;
+}
+
 uint64_t stream_pools_reserved(stream_device_t *device)
 {
     uint64_t bytes = 0;
-    lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
-    for (stream_pool_t *pool = device->pools; pool; pool = pool->next)
+    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
         if (pool->handle) bytes += device->api->pool_reserved(device->vendor, pool->handle);
-    lock_leave(&device->lock);
     return bytes;
 }
 
@@ -188,11 +198,9 @@ static keel_status_t pools_trim(stream_device_t *device, const stream_queue_t *i
     const stream_api_t *api = device->api;
     KEEL_TRY(stream_device_settle(device, issuing));
     keel_status_t status = NULL;
-    lock_enter(&device->lock); // keeps the pools; for once the vendor may take its time
-    for (stream_pool_t *pool = device->pools; pool && !status; pool = pool->next)
-        if (pool->handle && (all || pool->threshold != UINT64_MAX))
+    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
+        if (!status && pool->handle && (all || pool->threshold != UINT64_MAX))
             status = api->pool_trim(device->vendor, pool->handle, all ? 0 : pool->threshold);
-    lock_leave(&device->lock);
     return status;
 }
 
@@ -204,11 +212,9 @@ void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing)
 static bool pools_exceed(stream_device_t *device)
 {
     bool exceed = false;
-    lock_enter(&device->lock); // keeps the pools; the vendor answers without waiting
-    for (stream_pool_t *pool = device->pools; pool && !exceed; pool = pool->next)
-        exceed = pool->handle && pool->threshold != UINT64_MAX &&
-                 device->api->pool_reserved(device->vendor, pool->handle) > pool->threshold;
-    lock_leave(&device->lock);
+    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
+        exceed |= pool->handle && pool->threshold != UINT64_MAX &&
+                  device->api->pool_reserved(device->vendor, pool->handle) > pool->threshold;
     return exceed;
 }
 

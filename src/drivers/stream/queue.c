@@ -262,10 +262,7 @@ uint64_t stream_queue_issue(void *queue)
 
 bool stream_queue_hold(stream_queue_t *q)
 {
-    uint32_t refs = atomic_load(&q->base.object.refs);
-    while (refs && !atomic_compare_exchange_weak(&q->base.object.refs, &refs, refs + 1)) {
-    }
-    return refs;
+    return object_hold(&q->base.object);
 }
 
 stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after)

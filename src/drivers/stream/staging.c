@@ -75,7 +75,10 @@ keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, strea
     uint32_t class = block_class(size);
     bool common = class < STREAM_BLOCKS;
     *got = common ? block_reuse(device, class) : NULL;
-    if (*got) return NULL;
+    if (*got) {
+        (*got)->next = NULL;
+        return NULL;
+    }
     stream_block_t *block = mem_zalloc(sizeof *block);
     if (!block) return status_no_memory();
     void *data = NULL;
@@ -113,7 +116,6 @@ void stream_blocks_destroy(stream_device_t *device)
 keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring)
 {
     KEEL_TRY(stream_block_acquire(device, RING_SIZE, &ring->owned));
-    ring->owned->next = NULL;
     ring->block = *ring->owned;
     return NULL;
 }

@@ -189,8 +189,6 @@ struct stream_device_t {
     stream_builtins_t builtins;
     cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
-    stream_block_t clock;    // owned: where the device's clock is read, on that stream
-    lock_t clock_lock;       // one reading at a time
     stream_helper_t keeper;  // ends work that nobody asks for
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's

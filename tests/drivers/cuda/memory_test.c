@@ -3,13 +3,17 @@
 // take 50 ms.
 #include <keel/keel.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "drivers/cuda/symbols.h"
 #include "unit.h"
 
-enum { LARGE = 40 << 20 };
+enum { LARGE = 40 << 20, SECOND_NS = 1000000000 };
 
 typedef struct memory_t {
     keel_device_t *device;
@@ -221,13 +225,64 @@ static void test_limit_and_memory(void **state)
     keel_semaphore_release(gate);
 }
 
+static CUresult (*pool_trim)(CUmemoryPool pool, size_t keep);
+static _Atomic bool trimming, held;
+
+// Takes until it is told to end, or five seconds.
+static CUresult pool_trim_slowly(CUmemoryPool pool, size_t keep)
+{
+    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
+    atomic_store(&trimming, true);
+    while (atomic_load(&held) && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return pool_trim(pool, keep);
+}
+
+static void *create_large(void *user)
+{
+    memory_t *m = user;
+    keel_buffer_options_t options = {.size = LARGE};
+    keel_buffer_t *buffer = NULL;
+    keel_status_t status = keel_buffer_create(m->device, &options, &buffer);
+    keel_buffer_release(buffer);
+    return (void *)status;
+}
+
+// While pools are trimmed for one thread, others do what has nothing to do with it.
+static void test_trim_holds_up_nobody(void **state)
+{
+    memory_t *m = *state;
+    const cuda_symbols_t *symbols = NULL;
+    keel_buffer_t *x = take(m, 0);
+    keel_queue_t *queue = NULL;
+    pthread_t thread;
+    void *status = NULL;
+    assert_null(cuda_symbols_open(CUDA_LIBRARY, &symbols));
+    cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols;
+    pool_trim = symbols->cuMemPoolTrimTo;
+    table->cuMemPoolTrimTo = pool_trim_slowly;
+    atomic_store(&held, true);
+    assert_int_equal(pthread_create(&thread, NULL, create_large, m), 0);
+    while (!atomic_load(&trimming)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    uint64_t start = keel_now_ns();
+    assert_null(keel_queue_create(m->device, NULL, &queue));
+    keel_queue_release(queue);
+    assert_true(keel_now_ns() - start < SECOND_NS);
+    atomic_store(&held, false);
+    pthread_join(thread, &status);
+    table->cuMemPoolTrimTo = pool_trim;
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    give(m, x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pools_let_go),     cmocka_unit_test(test_nothing_is_under_way),
         cmocka_unit_test(test_waits_for_issued), cmocka_unit_test(test_waits_for_submitted),
         cmocka_unit_test(test_submitted_fails),  cmocka_unit_test(test_own_dealloca),
-        cmocka_unit_test(test_limit_and_memory),
+        cmocka_unit_test(test_limit_and_memory), cmocka_unit_test(test_trim_holds_up_nobody),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
