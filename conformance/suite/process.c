@@ -220,23 +220,24 @@ static void pool_finish(pool_t *pool)
 // said.
 static bool run_together(const settings_t *settings, const job_source_t *source)
 {
-    static result_t result;
+    pool_t pool = {.count = 1};
     keel_device_t *kept = NULL;
-    FILE *output = tmpfile(); // stays empty: what tests print is told at once
     char name[128];
-    if (!output) abort();
+    pool_init(&pool);
+    slot_t *slot = pool.slots; // its output stays empty: what tests print is told at once
     starve_install(0);
     keel_status_release(keel_device_open(settings->uri, NULL, &kept)); // the test will say it again
-    for (job_t job; source->next(source->user, &job);) {
-        if (job.test) fprintf(stderr, "%s\n", test_name(job.test, name, sizeof name));
-        result = (result_t){0};
-        alarm((unsigned)limit_of(settings, job.test) + 1);
-        run_job(settings, &job, &result);
+    while (source->next(source->user, &slot->job)) {
+        const test_t *test = slot->job.test;
+        if (test) fprintf(stderr, "%s\n", test_name(test, name, sizeof name));
+        *slot->result = (result_t){0};
+        alarm((unsigned)limit_of(settings, test) + 1);
+        run_job(settings, &slot->job, slot->result);
         alarm(0);
-        source->done(source->user, &job, &result, output);
+        source->done(source->user, &slot->job, slot->result, slot->output);
     }
     keel_device_release(kept);
-    fclose(output);
+    pool_finish(&pool);
     return true;
 }
 

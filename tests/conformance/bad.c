@@ -179,6 +179,16 @@ TEST(greedy, crashes_on_errors)
     keel_buffer_release(buffer);
 }
 
+TEST(fatal, loses, .loses = true)
+{
+    CHECK(the_device());
+}
+
+TEST(fatal, does_not)
+{
+    CHECK(the_device());
+}
+
 TEST(choosy, needs_the_impossible, .needs = UINT32_C(1) << 12 | UINT32_C(1) << 11)
 {
     CHECK(the_device());

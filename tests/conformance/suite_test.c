@@ -90,6 +90,19 @@ static void test_under_a_tool(void **state)
     (void)state;
     assert_int_equal(RUN("--filter=bad.leaks_a_descriptor", "--under-tool"), 0);
     assert_int_equal(RUN("--filter=bad.leaks_an_object", "--under-tool", "--timeout=4"), 1);
+    expect_words("left after the test:");
+    // One after the other, in the same process, and each with a device of its own.
+    assert_int_equal(RUN("--filter=g*.*", "--under-tool"), 0);
+    expect_words("greedy.crashes_on_errors\n");
+    expect_words("6 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=fatal.*", "--under-tool"), 0);
+    expect_words("fatal.loses is left out: it loses the device, which the others need\n");
+    expect_words("1 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=fatal.*"), 0);
+    expect_words("2 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=g*.*", "--seconds=0.000001"), 0);
+    expect_words("6 tests, from good.");
+    expect_words(" on, were left out when time was up\n0 passed, 0 failed, 0 skipped\n");
 }
 
 static void test_torture(void **state)
@@ -180,6 +193,10 @@ static void test_expectations_of_options(void **state)
     assert_int_equal(run_expecting(null, needs, lines), 1);
     expect_words("does not say so");
     assert_int_equal(run_expecting(one, needs, "with threads=1\n"), 2);
+    lines = "with threads= unsupported choosy.* GROUP_SIZE because\n"; // whatever its value
+    assert_int_equal(run_expecting(other, needs, lines), 1);
+    expect_words("says it cannot");
+    assert_int_equal(run_expecting("--device=cpu://", needs, lines), 0);
 }
 
 static void test_usage(void **state)
