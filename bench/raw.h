@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vendor's own API, bare: what Keel on a GPU is held against. One file per vendor has it.
 //
-// A raw_t is a device with two streams, some events, an empty kernel with an argument block of 64
-// bytes, and an instantiated graph once one was made. One thread uses it, but for raw_sleep.
+// A raw_t is a device with two streams, some events, kernels with an argument block of 64 bytes,
+// and an instantiated graph once one was made. One thread uses it, but for raw_sleep.
 #ifndef BENCH_RAW_H_
 #define BENCH_RAW_H_
 
@@ -17,7 +17,8 @@ enum {
     RAW_BLOCK = 64,
 };
 
-// The same kernel as an image for the device, to be dispatched with raw arguments.
+// The kernels as an image for the device, to be dispatched with raw arguments: raw_empty, and
+// raw_nap, which takes as many nanoseconds as its block says first.
 extern const char raw_image[];
 extern const size_t raw_image_size;
 
@@ -26,6 +27,7 @@ keel_status_t raw_open(raw_t **raw) KEEL_MUST_USE;
 void raw_close(raw_t *raw);
 
 keel_status_t raw_launch(raw_t *raw, int stream) KEEL_MUST_USE;
+keel_status_t raw_nap(raw_t *raw, int stream, uint64_t ns) KEEL_MUST_USE; // a kernel so long
 keel_status_t raw_record(raw_t *raw, int event, int stream) KEEL_MUST_USE;
 keel_status_t raw_wait(raw_t *raw, int stream, int event) KEEL_MUST_USE;
 keel_status_t raw_spin(raw_t *raw, int event) KEEL_MUST_USE;  // polls until it has happened

@@ -78,12 +78,25 @@ const char raw_image[] = ".version 7.0\n"
                          ".visible .entry raw_empty(.param .align 8 .b8 block[64])\n"
                          "{\n"
                          "    ret;\n"
+                         "}\n"
+                         ".visible .entry raw_nap(.param .align 8 .b8 block[64])\n"
+                         "{\n"
+                         "    .reg .u64 %now, %end, %nap;\n"
+                         "    .reg .pred %early;\n"
+                         "    ld.param.u64 %nap, [block];\n"
+                         "    mov.u64 %now, %globaltimer;\n"
+                         "    add.u64 %end, %now, %nap;\n"
+                         "again:\n"
+                         "    mov.u64 %now, %globaltimer;\n"
+                         "    setp.lt.u64 %early, %now, %end;\n"
+                         "    @%early bra again;\n"
+                         "    ret;\n"
                          "}\n";
 const size_t raw_image_size = sizeof raw_image;
 
 struct raw_t {
     int device;
-    object_t context, module, function;
+    object_t context, module, function, nap;
     object_t streams[RAW_STREAMS], events[RAW_EVENTS];
     object_t graph, instance, *nodes;
     uint32_t node_count, rebound;
@@ -116,6 +129,7 @@ static keel_status_t objects_make(raw_t *raw)
 {
     RAW_TRY(cu.cuModuleLoadData(&raw->module, raw_image));
     RAW_TRY(cu.cuModuleGetFunction(&raw->function, raw->module, "raw_empty"));
+    RAW_TRY(cu.cuModuleGetFunction(&raw->nap, raw->module, "raw_nap"));
     for (int i = 0; i < RAW_STREAMS; i++)
         RAW_TRY(cu.cuStreamCreate(&raw->streams[i], STREAM_NON_BLOCKING));
     for (int i = 0; i < RAW_EVENTS; i++)
@@ -173,6 +187,15 @@ keel_status_t raw_launch(raw_t *raw, int stream)
     void *parameters[] = {raw->block};
     RAW_TRY(cu.cuLaunchKernel(raw->function, 1, 1, 1, 1, 1, 1, 0, raw->streams[stream], parameters,
                               NULL));
+    return NULL;
+}
+
+keel_status_t raw_nap(raw_t *raw, int stream, uint64_t ns)
+{
+    uint64_t block[RAW_BLOCK / 8] = {ns};
+    void *parameters[] = {block};
+    RAW_TRY(
+        cu.cuLaunchKernel(raw->nap, 1, 1, 1, 1, 1, 1, 0, raw->streams[stream], parameters, NULL));
     return NULL;
 }
 
