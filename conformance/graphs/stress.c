@@ -14,7 +14,7 @@
 static const char usage[] =
     "usage: keel stress [--device=URI] [options]\n"
     "  --device=URI         the device (cpu://)\n"
-    "  --workers-list=LIST  numbers of workers, a run with each: 1,2,4,16\n"
+    "  --workers-list=LIST  cpu://: numbers of workers, a run with each: 1,2,4,16\n"
     "  --submissions=N      in each run (1000000)\n"
     "  --threads=N          that submit (4)\n"
     "  --seed=N             of everything random (1)\n"
@@ -172,7 +172,8 @@ bool stress_run(const stress_options_t *options, const char *uri)
 static int stress_all(const settings_t *settings)
 {
     const char *list = settings->workers;
-    bool inline_ = strstr(settings->uri, "inline");
+    // Others have as many as they have.
+    bool counted = strncmp(settings->uri, "cpu:", 4) == 0 && !strstr(settings->uri, "inline");
     unsigned passed = 0;
     stress_options_t run = {.submissions = (uint64_t)settings->submissions,
                             .seed = (uint64_t)settings->seed,
@@ -183,7 +184,7 @@ static int stress_all(const settings_t *settings)
         unsigned long workers = strtoul(list, &end, 10);
         snprintf(uri, sizeof uri, "%s%cthreads=%lu", settings->uri,
                  strchr(settings->uri, '?') ? '&' : '?', workers);
-        bool good = stress_run(&run, inline_ ? settings->uri : uri);
+        bool good = stress_run(&run, counted ? uri : settings->uri);
         passed += good;
         if (!good) {
             printf("%u passed, 1 failed\n", passed);
@@ -191,7 +192,7 @@ static int stress_all(const settings_t *settings)
             _exit(1);
         }
         list = *end ? end + 1 : end;
-    } while (*list && !inline_);
+    } while (*list && counted);
     printf("%u passed, 0 failed\n", passed);
     return 0;
 }
