@@ -197,13 +197,13 @@ TEST(gpu, loss_names_its_cause, GPU, .loses = true)
     // The error, the call that told, and where each queue was.
     FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&done, 1, KEEL_ALL, patience()));
     FAILS_LOST(" returned ", keel_wait(&done, 1, KEEL_ALL, patience()));
-    FAILS_LOST("queue 'first': 1", keel_wait(&done, 1, KEEL_ALL, patience()));
-    FAILS_LOST("queue 'first': 1", keel_wait(&behind, 1, KEEL_ALL, patience()));
-    FAILS_LOST("queue 'first': 1", keel_queue_create(the_device(), NULL, &queue));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(&behind, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_queue_create(the_device(), NULL, &queue));
     keel_buffer_options_t options = {.size = 64};
-    FAILS_LOST("queue 'first': 1", keel_buffer_create(the_device(), &options, &other));
+    FAILS_LOST("queue 'first', submission 1", keel_buffer_create(the_device(), &options, &other));
     TRY(keel_semaphore_signal(gate, 1));
-    FAILS_LOST("queue 'first': 1", keel_wait(&late, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(&late, 1, KEEL_ALL, patience()));
     TRY(keel_device_wait_idle(the_device(), patience()));
 }
 
@@ -299,4 +299,28 @@ TEST(gpu, serial_names_the_command_beside_counts, .driver = "cuda", .loses = tru
         op_wild(device, words),
     };
     serial_names(device, ops, COUNT(ops), "(execute 'step') > command 2 (dispatch 'wild')");
+}
+
+// There is no room for all of these names; what is said is said to its end.
+TEST(gpu, loss_tells_of_many_queues, GPU, .also = NEED_OVERLAP, .loses = true)
+{
+    enum { QUEUES = 8, NAME = 150 };
+    keel_queue_t *queues[QUEUES];
+    keel_point_t done[QUEUES];
+    uint32_t us = 100000;
+    keel_op_t slow = op_kernel("slow", 1, &us, sizeof us, KEEL_BIND(new_buffer(4)));
+    keel_op_t wild = op_wild(the_device(), new_buffer(4));
+    char name[NAME + 1] = "", text[4096];
+    memset(name, 'q', NAME);
+    for (int i = 0; i < QUEUES; i++)
+        queues[i] = new_queue_of(KEEL_QUEUE_COMPUTE, 0, i == QUEUES - 1 ? NULL : name);
+    for (int i = 0; i < QUEUES; i++) done[i] = run_on(queues[i], i == QUEUES - 1 ? wild : slow);
+    keel_status_t status = keel_wait(done, QUEUES, KEEL_ALL, patience());
+    keel_status_format(status, text, sizeof text);
+    CHECK(status);
+    keel_status_release(status);
+    if (starved()) return;
+    CHECK(strstr(text, "a queue without a name, submission 1"));
+    CHECK(strstr(text, "qqqq', submission 1"));
+    CHECK(strstr(text, " more queues\n") || strstr(text, " 1 more queue\n"));
 }

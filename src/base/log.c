@@ -20,7 +20,7 @@ void keel_set_log(keel_log_fn fn, void *user, keel_log_level_t level)
 void log_say(keel_log_level_t level, const char *format, ...)
 {
     if (!sink.fn || level > sink.level) return;
-    char text[512];
+    char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);

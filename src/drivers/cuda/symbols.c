@@ -94,12 +94,9 @@ static keel_status_t symbols_fill(cuda_symbols_t *symbols)
 
 static keel_status_t library_open(const char *path, void **library)
 {
-    // libcuda.so.1 is the driver's own name; the plain one comes with development packages.
     *library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!*library && !path) *library = dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
     if (*library) return NULL;
-    return KEEL_ERROR(KEEL_NOT_FOUND, "there is no NVIDIA driver here: %s cannot be opened (%s)",
-                      path ? path : "libcuda.so.1", dlerror());
+    return KEEL_ERROR(KEEL_NOT_FOUND, "no NVIDIA driver can be opened here: %s", dlerror());
 }
 
 // A library that was opened. libcuda keeps threads and state of the process, so it stays: memory of
