@@ -144,7 +144,8 @@ typedef struct keel_execute_t {
 
 // Calls into the application from a thread of the library. The operation ends when `fn` returns,
 // and fails if it returns an error; unless `fn` called keel_call_defer, which puts the end off
-// until keel_call_complete. It may use all of Keel but must not block for long: it holds a worker.
+// until keel_call_complete. It may use all of Keel but must not block for long: it holds a worker,
+// or the other calls of its queue, so it must not wait for these.
 typedef keel_status_t (*keel_host_fn)(void *user, keel_host_call_t *call);
 
 typedef struct keel_call_t {

@@ -149,8 +149,6 @@ static void device_close(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
     stream_helper_stop(&device->keeper);
-    stream_helper_stop(&device->caller);
-    stream_device_call(device); // what was still to be called
     stream_queues_stop(device);
     stream_helper_stop(&device->freer);
     stream_device_free(device);
@@ -274,10 +272,8 @@ static keel_status_t device_init(stream_device_t *device)
     device->base.ops = &device->ops;
     snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
     snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
-    device->calls_last = &device->calls;
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     stream_helper_init(&device->keeper, "keel-keeper", device_keep, device);
-    stream_helper_init(&device->caller, "keel-caller", stream_device_call, device);
     stream_helper_init(&device->freer, "keel-free", stream_device_free, device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));

@@ -20,7 +20,7 @@ stream_queue_t *stream_event_queue(stream_event_t *event)
     stream_device_t *device = stream_device(event->promise.device);
     stream_queue_t *queue = NULL;
     lock_enter(&device->lock);
-    if (!atomic_load(&event->over) && stream_queue_hold(event->queue)) queue = event->queue;
+    if (!atomic_load(&event->over) && object_hold(&event->queue->base.object)) queue = event->queue;
     lock_leave(&device->lock);
     return queue;
 }

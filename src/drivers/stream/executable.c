@@ -217,12 +217,9 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
     return status;
 }
 
-static void module_free(stream_device_t *device, void *handle)
+static void module_free(stream_device_t *device, void *handle, bool vendor)
 {
-    stream_entered_t entered;
-    if (!stream_enter(device, &entered)) return;
-    device->api->module_unload(device->vendor, handle);
-    stream_leave(&entered);
+    if (vendor) device->api->module_unload(device->vendor, handle);
 }
 
 static void module_unload(cache_item_t *item)

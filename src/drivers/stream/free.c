@@ -21,11 +21,19 @@ static stream_chore_t *chore_take(stream_device_t *device)
     return chore;
 }
 
+static void chore_do(stream_device_t *device, stream_free_t *work, void *what)
+{
+    stream_entered_t entered;
+    bool vendor = stream_enter(device, &entered);
+    work(device, what, vendor);
+    if (vendor) stream_leave(&entered);
+}
+
 uint64_t stream_device_free(void *argument)
 {
     stream_device_t *device = argument;
     for (stream_chore_t *chore; (chore = chore_take(device));) {
-        chore->work(device, chore->what);
+        chore_do(device, chore->work, chore->what);
         mem_free(chore);
         stream_frees_tell(device, 1);
     }
@@ -37,14 +45,14 @@ void stream_free(stream_device_t *device, stream_free_t *work, void *what)
     if (submission_is_inside(&device->base))
         stream_free_later(device, work, what);
     else
-        work(device, what);
+        chore_do(device, work, what);
 }
 
 void stream_free_later(stream_device_t *device, stream_free_t *work, void *what)
 {
     stream_chore_t *chore = stream_device_is_ours(device) ? mem_zalloc(sizeof *chore) : NULL;
     if (!chore) {
-        work(device, what);
+        chore_do(device, work, what);
         return;
     }
     *chore = (stream_chore_t){.work = work, .what = what};

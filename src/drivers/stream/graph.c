@@ -70,9 +70,8 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
     lock_leave(&device->lock);
 }
 
-static void recorded_destroy(stream_device_t *device, void *what)
+static void recorded_destroy(stream_device_t *device, void *what, bool vendor)
 {
-    (void)device;
     stream_recorded_t *recorded = what;
     while (recorded->instances) {
         graph_instance_t *instance = recorded->instances;

@@ -61,14 +61,14 @@ static void call_make(const stream_call_t *call)
     if (before & KEEL_CALL_COMPLETED) call_ended(run, c, c->state.status);
 }
 
-uint64_t stream_device_call(void *argument)
+uint64_t stream_queue_call(void *argument)
 {
-    stream_device_t *device = argument;
+    stream_queue_t *q = argument;
     for (;;) {
-        lock_enter(&device->call_lock);
-        stream_call_t *call = device->calls;
-        if (call && !(device->calls = call->next)) device->calls_last = &device->calls;
-        lock_leave(&device->call_lock);
+        lock_enter(&q->call_lock);
+        stream_call_t *call = q->calls;
+        if (call && !(q->calls = call->next)) q->calls_last = &q->calls;
+        lock_leave(&q->call_lock);
         if (!call) return KEEL_FOREVER;
         call_make(call);
         keel_queue_t *queue = call->queue;
@@ -79,7 +79,7 @@ uint64_t stream_device_call(void *argument)
 
 static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
 {
-    stream_device_t *device = stream_device(run->base.queue->device);
+    stream_queue_t *q = stream_queue(run->base.queue);
     stream_call_t *call = mem_zalloc(sizeof *call);
     if (!call) return status_no_memory();
     bool detached = c->call.detached;
@@ -89,12 +89,12 @@ static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
         call->run = run;
         call->c = c;
     }
-    lock_enter(&device->call_lock);
-    *device->calls_last = call;
-    device->calls_last = &call->next;
-    lock_leave(&device->call_lock);
+    lock_enter(&q->call_lock);
+    *q->calls_last = call;
+    q->calls_last = &call->next;
+    lock_leave(&q->call_lock);
     // Without a thread for it, it is made when one can be had again, or here and now.
-    if (!stream_helper_wake(&device->caller)) stream_device_call(device);
+    if (!stream_helper_wake(&q->caller)) stream_queue_call(q);
     if (detached) stream_run_done(run);
     return NULL;
 }

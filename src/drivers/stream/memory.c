@@ -89,27 +89,21 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 }
 
 // Memory behind a descriptor belongs to no context, and is given back also when that is lost.
-static void shared_free(stream_device_t *device, void *what)
+static void shared_free(stream_device_t *device, void *what, bool vendor)
 {
     stream_shared_t *shared = what;
     if (stream_device_is_ours(device)) device->api->shared_destroy(device->vendor, shared);
     mem_free(shared);
 }
 
-static void host_free(stream_device_t *device, void *data)
+static void host_free(stream_device_t *device, void *data, bool vendor)
 {
-    stream_entered_t entered;
-    if (!stream_enter(device, &entered)) return;
-    device->api->free_host(device->vendor, data);
-    stream_leave(&entered);
+    if (vendor) device->api->free_host(device->vendor, data);
 }
 
-static void device_free(stream_device_t *device, void *address)
+static void device_free(stream_device_t *device, void *address, bool vendor)
 {
-    stream_entered_t entered;
-    if (!stream_enter(device, &entered)) return;
-    device->api->free(device->vendor, (uint64_t)(uintptr_t)address);
-    stream_leave(&entered);
+    if (vendor) device->api->free(device->vendor, (uint64_t)(uintptr_t)address);
 }
 
 void stream_buffer_free(keel_buffer_t *buffer)
@@ -117,10 +111,8 @@ void stream_buffer_free(keel_buffer_t *buffer)
     stream_device_t *device = stream_device(buffer->device);
     kind_t kind = kind_of(buffer);
     void *what = (void *)(uintptr_t)buffer->handle;
-    if (kind == KIND_SHARED)
-        stream_free(device, shared_free, what);
-    else
-        stream_free(device, kind == KIND_HOST ? host_free : device_free, what);
+    bool shared = kind == KIND_SHARED, host = kind == KIND_HOST;
+    stream_free(device, shared ? shared_free : host ? host_free : device_free, what);
 }
 
 static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)

@@ -53,6 +53,8 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     q->flight_last = &q->flight;
     stream_helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
     stream_helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
+    stream_helper_init(&q->caller, "keel-caller", stream_queue_call, q);
+    q->calls_last = &q->calls;
     keel_status_t status = queue_open(q, device, options);
     lock_enter(&device->lock);
     q->next = device->queues;
@@ -75,11 +77,18 @@ static void queue_unlink(stream_device_t *device, stream_queue_t *q)
     lock_leave(&device->lock);
 }
 
+static void queue_stop(stream_queue_t *q)
+{
+    stream_helper_stop(&q->caller);
+    stream_queue_call(q); // what was still to be called
+    stream_helper_stop(&q->watcher);
+    stream_helper_stop(&q->issuer);
+}
+
 // Takes it apart, on any thread but its own.
 static void queue_dispose(stream_device_t *device, stream_queue_t *q)
 {
-    stream_helper_stop(&q->watcher);
-    stream_helper_stop(&q->issuer);
+    queue_stop(q);
     queue_unlink(device, q);
     stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
@@ -104,7 +113,8 @@ void stream_queue_destroy(keel_queue_t *queue)
     }
     // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
     // keeper does, or whoever closes the device.
-    if (stream_helper_is_here(&q->watcher) || stream_helper_is_here(&q->issuer)) {
+    if (stream_helper_is_here(&q->watcher) || stream_helper_is_here(&q->issuer) ||
+        stream_helper_is_here(&q->caller)) {
         lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
         lock_leave(&device->lock);
@@ -260,16 +270,11 @@ uint64_t stream_queue_issue(void *queue)
     return KEEL_FOREVER;
 }
 
-bool stream_queue_hold(stream_queue_t *q)
-{
-    return object_hold(&q->base.object);
-}
-
 stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after)
 {
     lock_enter(&device->lock);
     stream_queue_t *q = after ? after->next : device->queues;
-    while (q && !stream_queue_hold(q)) q = q->next;
+    while (q && !object_hold(&q->base.object)) q = q->next;
     lock_leave(&device->lock);
     if (after) keel_queue_release(&after->base);
     return q;
@@ -297,10 +302,8 @@ static bool queues_are_going(stream_device_t *device)
 
 void stream_queues_stop(stream_device_t *device)
 {
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        stream_helper_stop(&q->watcher);
-        stream_helper_stop(&q->issuer);
-    }
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        queue_stop(q);
     // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
     for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
         sched_yield();

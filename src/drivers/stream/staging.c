@@ -39,6 +39,7 @@ static stream_block_t *block_reuse(stream_device_t *device, uint32_t class)
     if (block) {
         device->blocks[class] = block->next;
         device->blocks_size -= block->size;
+        block->next = NULL;
     }
     lock_leave(&device->block_lock);
     return block;
@@ -59,14 +60,10 @@ static bool block_keep(stream_device_t *device, stream_block_t *block)
     return fits;
 }
 
-static void block_destroy(stream_device_t *device, void *what)
+static void block_destroy(stream_device_t *device, void *what, bool vendor)
 {
     stream_block_t *block = what;
-    stream_entered_t entered;
-    if (stream_enter(device, &entered)) {
-        device->api->free_host(device->vendor, block->data);
-        stream_leave(&entered);
-    }
+    if (vendor) device->api->free_host(device->vendor, block->data);
     mem_free(block);
 }
 
@@ -75,10 +72,7 @@ keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, strea
     uint32_t class = block_class(size);
     bool common = class < STREAM_BLOCKS;
     *got = common ? block_reuse(device, class) : NULL;
-    if (*got) {
-        (*got)->next = NULL;
-        return NULL;
-    }
+    if (*got) return NULL;
     stream_block_t *block = mem_zalloc(sizeof *block);
     if (!block) return status_no_memory();
     void *data = NULL;
@@ -105,10 +99,9 @@ void stream_blocks_return(stream_device_t *device, stream_block_t *blocks)
 void stream_blocks_destroy(stream_device_t *device)
 {
     for (int i = 0; i < STREAM_BLOCKS; i++) {
-        while (device->blocks[i]) {
-            stream_block_t *block = device->blocks[i];
+        for (stream_block_t *block; (block = device->blocks[i]);) {
             device->blocks[i] = block->next;
-            block_destroy(device, block);
+            stream_free(device, block_destroy, block);
         }
     }
 }

@@ -158,6 +158,9 @@ struct stream_queue_t {
     stream_t alarm;            // owned: the watcher's, made when it first sleeps
     stream_event_h bell;       // owned: what it sleeps on
     stream_helper_t issuer;    // issues what the stream would not take at once
+    stream_helper_t caller;    // calls the application
+    lock_t call_lock;
+    struct stream_call_t *calls, **calls_last; // to be made; owned
 };
 
 // Kernels of the machine's own (builtin.c).
@@ -192,10 +195,7 @@ struct stream_device_t {
     stream_helper_t keeper;  // ends work that nobody asks for
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
-    stream_helper_t caller;  // calls the application
-    lock_t call_lock;
-    struct stream_call_t *calls, **calls_last; // to be made; owned
-    stream_helper_t freer;                     // gives things back to the vendor
+    stream_helper_t freer;   // gives things back to the vendor
     lock_t chore_lock;
     struct stream_chore_t *chores; // for that; owned
     lock_t block_lock;
@@ -278,8 +278,6 @@ keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_option
 void stream_queue_destroy(keel_queue_t *queue);
 void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 void stream_queue_push(stream_queue_t *queue, stream_run_t *run); // to be issued, now or soon
-// Retains it, unless it is about to go away. The device's lock keeps its memory meanwhile.
-bool stream_queue_hold(stream_queue_t *queue);
 // The queue behind `after` that is not about to go away, retained; `after` is released.
 stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after);
 bool stream_queue_stays_full(stream_queue_t *queue);
@@ -432,7 +430,7 @@ keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command);
 void stream_host_staged(stream_run_t *run);
 // Files have been read and written: goes on with the stream.
 void stream_host_land(stream_run_t *run);
-uint64_t stream_device_call(void *device); // the caller's work
+uint64_t stream_queue_call(void *queue); // the caller's work
 
 // staging.c
 keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring);
@@ -450,7 +448,8 @@ void stream_blocks_destroy(stream_device_t *device); // those that came back
 // free.c
 // Has something given back to the vendor, which may wait for the device: at once, or on a thread of
 // its own if the caller's is in the midst of the device's work. Or on that thread in any case.
-typedef void stream_free_t(stream_device_t *device, void *what);
+// Without the vendor, who is not to be called any more, only memory of the host's is freed.
+typedef void stream_free_t(stream_device_t *device, void *what, bool vendor);
 void stream_free(stream_device_t *device, stream_free_t *work, void *what);
 void stream_free_later(stream_device_t *device, stream_free_t *work, void *what);
 uint64_t stream_device_free(void *device); // the freer's work
