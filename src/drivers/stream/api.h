@@ -24,6 +24,8 @@ typedef void *stream_node_t;
 typedef void *stream_exec_t;
 typedef void *stream_pool_h;
 
+enum { STREAM_ALIGNMENT = 256 }; // of any allocation of a vendor's
+
 // What a thread had before `enter`.
 typedef struct stream_before_t {
     void *context;

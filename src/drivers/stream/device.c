@@ -252,7 +252,7 @@ static void caps_fill(stream_device_t *device)
         .max_local_memory = limits->max_local_memory,
         .max_groups = UINT32_MAX,
         .max_buffer_size = limits->memory,
-        .buffer_alignment = 256,
+        .buffer_alignment = STREAM_ALIGNMENT,
         .max_commands = 1u << 24,
         .max_depth = STREAM_MAX_DEPTH,
         .memory_types = {local, KEEL_MEMORY_DEVICE_VISIBLE | host,

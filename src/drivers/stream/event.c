@@ -28,7 +28,7 @@ stream_queue_t *stream_event_queue(stream_event_t *event)
 static void event_poll(promise_t *promise)
 {
     stream_event_t *event = event_of(promise);
-    // acquire: pairs with stream_queue_retire.
+    // acquire: pairs with events_tell.
     if (atomic_load_explicit(&event->over, memory_order_acquire)) return;
     stream_device_t *device = stream_device(promise->device);
     stream_entered_t entered;

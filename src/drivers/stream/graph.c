@@ -200,7 +200,36 @@ static graph_instance_t *instance_publish(stream_recorded_t *recorded, graph_ins
 }
 
 // Notes where everything lies; true if that is where it was.
-static bool instance_compare(graph_instance_t *instance, const stream_context_t *context);
+static bool instance_compare(graph_instance_t *instance, const stream_context_t *context)
+{
+    bool same = !instance->stale;
+    instance->all_changed = true;
+    for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
+        stream_span_t span;
+        keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
+        if (!context->table[i].buffer) continue; // nothing uses it
+        // What has no memory is found out, and said, where it is used.
+        keel_status_t status = stream_ref_resolve(context, &whole, &span);
+        if (status) span = (stream_span_t){0, 0};
+        keel_status_release(status);
+        graph_slot_t *slot = &instance->slots[i];
+        slot->changed =
+            span.address != slot->span.address || span.length != slot->span.length || !span.address;
+        same &= !slot->changed;
+        instance->all_changed &= slot->changed;
+        slot->span = span;
+    }
+    instance->late_changed = false;
+    for (uint32_t i = 0; i < instance->late_count; i++) {
+        // relaxed: the alloca was issued before us.
+        uint64_t address =
+            atomic_load_explicit(&instance->buffers[i]->address, memory_order_relaxed);
+        instance->late_changed |= address != instance->late[i] || !address;
+        instance->late[i] = address;
+    }
+    instance->all_changed &= !instance->late_count || instance->late_changed;
+    return same && !instance->late_changed;
+}
 
 // Makes an instance for what the context says. *culprit: the command that an error is about.
 static keel_status_t instance_make(keel_recording_t *recording, const stream_queue_t *queue,
@@ -257,38 +286,6 @@ keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *
     keel_status_t status = prepare(recording, queue);
     stream_leave(&entered);
     return stream_device_note(device, status);
-}
-
-// Whether anything lies elsewhere than it did. Notes where it lies now.
-static bool instance_compare(graph_instance_t *instance, const stream_context_t *context)
-{
-    bool same = !instance->stale;
-    instance->all_changed = true;
-    for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
-        stream_span_t span;
-        keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
-        if (!context->table[i].buffer) continue; // nothing uses it
-        // What has no memory is found out, and said, where it is used.
-        keel_status_t status = stream_ref_resolve(context, &whole, &span);
-        if (status) span = (stream_span_t){0, 0};
-        keel_status_release(status);
-        graph_slot_t *slot = &instance->slots[i];
-        slot->changed =
-            span.address != slot->span.address || span.length != slot->span.length || !span.address;
-        same &= !slot->changed;
-        instance->all_changed &= slot->changed;
-        slot->span = span;
-    }
-    instance->late_changed = false;
-    for (uint32_t i = 0; i < instance->late_count; i++) {
-        // relaxed: the alloca was issued before us.
-        uint64_t address =
-            atomic_load_explicit(&instance->buffers[i]->address, memory_order_relaxed);
-        instance->late_changed |= address != instance->late[i] || !address;
-        instance->late[i] = address;
-    }
-    instance->all_changed &= !instance->late_count || instance->late_changed;
-    return same && !instance->late_changed;
 }
 
 typedef struct touch_t {

@@ -8,8 +8,6 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
-enum { NATURAL = 256 }; // what any allocation of a vendor's is aligned to
-
 typedef enum kind_t {
     KIND_DEVICE,
     KIND_HOST,
@@ -54,7 +52,7 @@ static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
     buffer->capacity = buffer->size ? buffer->size : 1;
     if (kind == KIND_SHARED) return alloc_shared(device, buffer);
     uint64_t align = buffer->alignment, address = 0;
-    if (align > NATURAL) buffer->capacity += align;
+    if (align > STREAM_ALIGNMENT) buffer->capacity += align;
     void *data = NULL;
     if (kind == KIND_HOST)
         KEEL_TRY(stream_host_alloc(device, buffer->capacity, &data, &address));
@@ -63,7 +61,7 @@ static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
     else
         KEEL_TRY(device->api->alloc(device->vendor, buffer->capacity, &address));
     buffer->handle = kind == KIND_HOST ? (uint64_t)(uintptr_t)data : address;
-    uint64_t gap = align > NATURAL ? -address & (align - 1) : 0;
+    uint64_t gap = align > STREAM_ALIGNMENT ? -address & (align - 1) : 0;
     char *start = kind == KIND_MANAGED ? (char *)(uintptr_t)address : data;
     buffer_attach(buffer, start ? start + gap : NULL, address + gap);
     return NULL;
@@ -161,7 +159,8 @@ keel_status_t stream_buffer_import(keel_buffer_t *buffer)
     if (buffer->external.kind == KEEL_EXTERNAL_DEVICE) {
         uint64_t address = buffer->external.handle.device;
         buffer->memory = device->base.caps.memory_types[0];
-        buffer_attach(buffer, NULL, address ? address : NATURAL); // nothing at all has an address
+        buffer_attach(buffer, NULL,
+                      address ? address : STREAM_ALIGNMENT); // nothing at all has an address
         return NULL;
     }
     if (buffer->external.kind == KEEL_EXTERNAL_FD && !device->limits.has_shared)

@@ -10,8 +10,6 @@
 #include "drivers/stream/stream.h"
 #include "kit/object.h"
 
-enum { NATURAL = 256 };
-
 // In the books as the driver's.
 typedef struct stream_pool_t {
     struct stream_pool_t *next, *previous; // of the device
@@ -23,7 +21,7 @@ typedef struct stream_pool_t {
 
 static uint64_t padding(const keel_buffer_t *buffer)
 {
-    return buffer->alignment > NATURAL ? buffer->alignment : 0;
+    return buffer->alignment > STREAM_ALIGNMENT ? buffer->alignment : 0;
 }
 
 // Takes the memory from a buffer, in the order of `stream`.

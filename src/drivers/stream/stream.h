@@ -139,7 +139,7 @@ struct stream_queue_t {
     _Atomic(stream_run_t *) inbox;
     stream_run_t *ready;                   // to be issued; the issuer's
     _Atomic bool passed_on;                // the issuer's thread is to go on with it
-    lock_t lock;                           // for what follows
+    lock_t lock;                           // for what is in flight, up to `recorded`
     _Atomic bool dead;                     // destroyed, and waits to be buried
     stream_event_t *flight, **flight_last; // in order
     bool telling;                          // somebody tells what has come
