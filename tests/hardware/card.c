@@ -25,6 +25,8 @@
     F(cuStreamCreate, (void **, unsigned))                                                         \
     F(cuStreamSynchronize, (void *))                                                               \
     F(cuStreamDestroy_v2, (void *))                                                                \
+    F(cuStreamBeginCapture_v2, (void *, int))                                                      \
+    F(cuStreamEndCapture, (void *, void **))                                                       \
     F(cuMemAlloc_v2, (uint64_t *, size_t))                                                         \
     F(cuMemFree_v2, (uint64_t))                                                                    \
     F(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                      \
@@ -167,6 +169,27 @@ static bool contexts(void)
     REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
     REQUIRE(!is_active());
     printf("  %d calls\n", calls);
+    return true;
+}
+
+// A stream of the caller's is captured, in the mode that forbids other calls most: none of Keel's
+// fails, and none spoils the capture.
+static bool captures(void)
+{
+    int calls = 0;
+    void *mine = NULL, *stream = NULL, *graph = NULL;
+    keel_device_t *device = NULL;
+    TRY(device_open("0", "", &device));
+    REQUIRE(cuda.cuDevicePrimaryCtxRetain(&mine, 0) == 0 && cuda.cuCtxSetCurrent(mine) == 0);
+    REQUIRE(cuda.cuStreamCreate(&stream, 1) == 0);
+    REQUIRE(cuda.cuStreamBeginCapture_v2(stream, 0) == 0);
+    bool used = use(device, mine, &calls);
+    usleep(50000); // for threads of Keel's
+    REQUIRE(cuda.cuStreamEndCapture(stream, &graph) == 0);
+    REQUIRE(used);
+    keel_device_release(device);
+    REQUIRE(cuda.cuStreamDestroy_v2(stream) == 0);
+    REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
     return true;
 }
 
@@ -533,6 +556,7 @@ int main(int argc, char **argv)
         bool needs_nvcc;
     } checks[] = {
         {"contexts", contexts, false},
+        {"captures", captures, false},
         {"adopted", adopted, false},
         {"names", names, false},
         {"pointers", pointers, false},
