@@ -63,7 +63,7 @@ static uint64_t now_ns(void)
 static int meet(dispatch_t *d, group_t *g)
 {
     uint32_t *arrived = d->bindings[0];
-    uint64_t end = now_ns() + UINT64_C(5000000000);
+    uint64_t end = now_ns() + UINT64_C(10000000000); // a worker may be long in coming
     add_atomically(arrived, 1);
     while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < constant(d, 0)) {
         if (now_ns() > end) return 1;
