@@ -265,8 +265,8 @@ keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *im
 void stream_executable_unload(keel_executable_t *executable)
 {
     stream_executable_t *e = (stream_executable_t *)(void *)executable;
-    for (uint32_t i = 0; e->kernels && i < executable->entry_count; i++)
-        stream_onces_destroy(e->device, e->kernels[i].spares);
+    for (uint32_t i = 0; e->kernels && i < executable->entry_count * STREAM_SPARES; i++)
+        stream_onces_destroy(e->device, e->kernels[i / STREAM_SPARES].spares[i % STREAM_SPARES]);
     cache_unload(e->loaded);
     mem_free(e->kernels);
     mem_free(e->entries);

@@ -7,8 +7,6 @@
 #include "base/status.h"
 #include "drivers/stream/graph.h"
 
-enum { SPARES_MAX = 16 }; // of a kernel: what was in flight at the same time
-
 struct stream_once_t {
     stream_once_t *next;
     stream_kernel_t *kernel; // borrowed: the run keeps the executable
@@ -58,29 +56,19 @@ static keel_status_t once_change(const stream_device_t *device, const stream_onc
 
 static stream_once_t *spare_take(stream_kernel_t *kernel)
 {
-    lock_enter(&kernel->lock);
-    stream_once_t *once = kernel->spares;
-    if (once) {
-        kernel->spares = once->next;
-        kernel->spare_count--;
-        once->next = NULL;
-    }
-    lock_leave(&kernel->lock);
+    stream_once_t *once = NULL;
+    for (int i = 0; i < STREAM_SPARES && !once; i++)
+        once = atomic_exchange(&kernel->spares[i], NULL);
     return once;
 }
 
 static bool spare_put(stream_once_t *once)
 {
-    stream_kernel_t *kernel = once->kernel;
-    lock_enter(&kernel->lock);
-    bool room = kernel->spare_count < SPARES_MAX;
-    if (room) {
-        once->next = kernel->spares;
-        kernel->spares = once;
-        kernel->spare_count++;
+    for (int i = 0; i < STREAM_SPARES; i++) {
+        stream_once_t *none = NULL;
+        if (atomic_compare_exchange_strong(&once->kernel->spares[i], &none, once)) return true;
     }
-    lock_leave(&kernel->lock);
-    return room;
+    return false;
 }
 
 void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
@@ -133,13 +121,11 @@ void stream_onces_end(stream_run_t *run)
 {
     // What a run that failed has left on the stream, nobody knows.
     bool good = !atomic_load(&run->failure);
-    stream_once_t *rest = NULL, *next;
-    for (stream_once_t *once = run->onces; once; once = next) {
+    for (stream_once_t *once = run->onces, *next; once; once = next) {
         next = once->next;
-        if (good && spare_put(once)) continue;
-        once->next = rest;
-        rest = once;
+        once->next = NULL;
+        if (!good || !spare_put(once))
+            stream_onces_destroy(stream_device(run->base.queue->device), once);
     }
     run->onces = NULL;
-    stream_onces_destroy(stream_device(run->base.queue->device), rest);
 }

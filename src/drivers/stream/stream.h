@@ -206,14 +206,13 @@ struct stream_device_t {
 };
 
 // An entry point.
+enum { STREAM_SPARES = 8 };
 typedef struct stream_kernel_t {
     stream_function_t function;
     stream_function_t walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
-    lock_t lock;            // of the rest
-    uint32_t spare_count;
-    stream_once_t *spares; // owned: graphs for dispatches to come
+    _Atomic(stream_once_t *) spares[STREAM_SPARES]; // owned: graphs for dispatches to come
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
