@@ -187,7 +187,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     w->lds_size = dispatch->lds_size;
     w->scratch_size = (dispatch->scratch_size + 15) & ~15u;
     uint64_t offset = (uint64_t)index * w->scratch_size * LANES;
-    w->scratch = room->scratch + offset;
+    w->scratch = room->scratch ? room->scratch + offset : NULL;
     w->scratch_base = (uint64_t)(uintptr_t)room->scratch + offset;
     w->stores_pending = false;
     fill_scalars(w, kernel, group, index);

@@ -36,7 +36,8 @@ static inline bool ref_resolve(const keel_ref_t *ref, const keel_ref_t *table, s
     }
     // relaxed: the alloca that wrote it is ordered before us by a point or a barrier.
     unsigned char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
-    span->data = data + buffer->offset + offset;
+    // By numbers, for data may be NULL, and a branch would cost.
+    span->data = (unsigned char *)((uintptr_t)data + buffer->offset + offset);
     return __builtin_expect(data != NULL, 1);
 }
 
