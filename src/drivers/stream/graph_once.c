@@ -45,15 +45,6 @@ static keel_status_t once_build(const stream_device_t *device, stream_once_t *on
     return api->graph_instantiate(device->vendor, once->graph, &once->exec);
 }
 
-static keel_status_t once_change(const stream_device_t *device, const stream_once_t *once,
-                                 once_work_t *work)
-{
-    const stream_api_t *api = device->api;
-    work->grid.node = once->updatable;
-    KEEL_TRY(api->exec_set_launch(device->vendor, once->exec, once->target, &work->target));
-    return api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
-}
-
 static stream_once_t *spare_take(stream_kernel_t *kernel)
 {
     stream_once_t *once = NULL;
@@ -89,8 +80,14 @@ void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
 static stream_once_t *once_reuse(stream_device_t *device, stream_kernel_t *kernel,
                                  once_work_t *work)
 {
+    const stream_api_t *api = device->api;
     stream_once_t *once = spare_take(kernel);
-    keel_status_t status = once ? once_change(device, once, work) : NULL;
+    if (!once) return NULL;
+    work->grid.node = once->updatable;
+    keel_status_t status =
+        api->exec_set_launch(device->vendor, once->exec, once->target, &work->target);
+    if (!status)
+        status = api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
     if (!status) return once;
     keel_status_release(status); // if the device is lost, the next call says so
     stream_onces_destroy(device, once);

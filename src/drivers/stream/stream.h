@@ -246,8 +246,7 @@ keel_status_t stream_device_lost(stream_device_t *device);
 // Passes an error of the vendor's on; one that says that the device is lost ends everything.
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
 // Waits until the stream has done all that is on it. A vendor that refuses is asked again for a
-// second; a device of which nobody can say whether work has ended, whose memory is freed next, is
-// as good as lost.
+// second; a device that never says whether work has ended is as good as lost.
 keel_status_t stream_device_drain(stream_device_t *device, stream_t stream);
 
 // The vendor's context around vendor calls. False, with nothing to leave, if the device is lost or
