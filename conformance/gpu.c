@@ -320,7 +320,7 @@ TEST(gpu, loss_tells_of_many_queues, GPU, .also = NEED_OVERLAP, .loses = true)
     CHECK(status);
     keel_status_release(status);
     if (starved()) return;
-    CHECK(strstr(text, "a queue without a name, submission 1"));
+    CHECK(strstr(text, "queue '(unnamed)', submission 1"));
     CHECK(strstr(text, "qqqq', submission 1"));
     CHECK(strstr(text, " more queues\n") || strstr(text, " 1 more queue\n"));
 }

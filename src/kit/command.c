@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/status.h"
 #include "kit/pool.h"
 
 bool commands_grow(keel_commands_t *commands, size_t end)
@@ -157,4 +158,41 @@ void commands_describe(const keel_commands_t *commands, const keel_command_t *co
     snprintf(text + length, size - length, "command %zu (%s%s%s%s)", index,
              command_name(command->kind), subject ? " '" : "", subject ? subject : "",
              subject ? "'" : "");
+}
+
+static keel_status_t while_count(const keel_cmd_branch_t *c, uint32_t value, uint32_t *loops)
+{
+    uint32_t *rounds = &loops[c->depth];
+    if (value && c->max_iterations && *rounds >= c->max_iterations)
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                          "the loop has run %u times, which is its max_iterations",
+                          c->max_iterations);
+    *rounds = value ? *rounds + 1 : 0;
+    return NULL;
+}
+
+static const keel_command_t *case_find(const keel_commands_t *commands, uint32_t value,
+                                       const keel_command_t *next)
+{
+    while (next->kind == KEEL_CMD_CASE) {
+        const keel_cmd_branch_t *one = (const keel_cmd_branch_t *)(const void *)next;
+        if (one->match == value) return keel_command_next(next);
+        next = keel_commands_at(commands, one->target);
+    }
+    return next;
+}
+
+keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
+                           const keel_command_t **at)
+{
+    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)*at;
+    const keel_command_t *next = keel_command_next(*at);
+    uint32_t kind = (*at)->kind;
+    if (kind == KEEL_CMD_WHILE) KEEL_TRY(while_count(c, value, loops));
+    if (kind == KEEL_CMD_SWITCH)
+        next = case_find(commands, value, next);
+    else if (kind == KEEL_CMD_JUMP || (command_has_value(kind) && !value))
+        next = keel_commands_at(commands, c->target);
+    *at = next;
+    return NULL;
 }

@@ -67,6 +67,18 @@ void commands_finish(keel_commands_t *commands);
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);
 
+// Goes on from a command that is a branch, or nothing to do: *at becomes the one that is next if
+// its value, where it has one, is `value`. `loops` has the rounds so far of the loops of each
+// depth. KEEL_RESOURCE_EXHAUSTED, and nothing changes, if a loop has run as often as it may.
+keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
+                           const keel_command_t **at);
+
+// Whether it is a branch that depends on a value in memory.
+static inline bool command_has_value(uint32_t kind)
+{
+    return kind == KEEL_CMD_IF || kind == KEEL_CMD_WHILE || kind == KEEL_CMD_SWITCH;
+}
+
 // Whether everything before such a command must have ended before it is looked at.
 static inline bool command_is_barrier(uint32_t kind)
 {

@@ -77,52 +77,19 @@ static void run_return(cpu_run_t *run)
     run->execute = NULL;
 }
 
-static keel_status_t while_count(cpu_run_t *run, const keel_cmd_branch_t *c)
-{
-    if (!c->max_iterations || run->loops[c->depth] < c->max_iterations) {
-        run->loops[c->depth]++;
-        return NULL;
-    }
-    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                      "the loop has run %u times, which is its max_iterations", c->max_iterations);
-}
-
 // A barrier or a branch: all before it has ended.
 static void run_branch(cpu_run_t *run)
 {
+    if (run->at->kind == KEEL_CMD_BARRIER) {
+        run->at = keel_command_next(run->at);
+        return;
+    }
     const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)run->at;
-    const keel_command_t *next = keel_command_next(run->at);
     uint32_t value = 1;
     keel_status_t status = NULL;
-    switch (run->at->kind) {
-    case KEEL_CMD_IF:
-        status = cpu_branch_value(run, c, &value);
-        if (!value) next = keel_commands_at(run->commands, c->target);
-        break;
-    case KEEL_CMD_WHILE:
-        status = cpu_branch_value(run, c, &value);
-        if (!status && value) status = while_count(run, c);
-        if (!value) {
-            next = keel_commands_at(run->commands, c->target);
-            run->loops[c->depth] = 0;
-        }
-        break;
-    case KEEL_CMD_SWITCH:
-        status = cpu_branch_value(run, c, &value);
-        while (next->kind == KEEL_CMD_CASE) {
-            const keel_cmd_branch_t *one = (const keel_cmd_branch_t *)(const void *)next;
-            next = one->match == value ? keel_command_next(next)
-                                       : keel_commands_at(run->commands, one->target);
-            if (one->match == value) break;
-        }
-        break;
-    case KEEL_CMD_JUMP: next = keel_commands_at(run->commands, c->target); break;
-    default: break;
-    }
-    if (status)
-        run_fail_at(run, status);
-    else
-        run->at = next;
+    if (command_has_value(run->at->kind)) status = cpu_branch_value(run, c, &value);
+    if (!status) status = command_jump(run->commands, value, run->loops, &run->at);
+    if (status) run_fail_at(run, status);
 }
 
 // Shuffling, the commands of a stage are taken from a random one on, and those before it

@@ -43,18 +43,6 @@ keel_status_t stream_device_lost(stream_device_t *device)
     return keel_status_retain(atomic_load_explicit(&device->lost, memory_order_acquire));
 }
 
-// Writes what a queue was at; false, and nothing, if there is no room for all of it.
-static bool place_append(char *text, size_t size, const char *name, uint64_t id)
-{
-    int length = name && *name ? snprintf(text, size, "; queue '%s', submission %llu", name,
-                                          (unsigned long long)id)
-                               : snprintf(text, size, "; a queue without a name, submission %llu",
-                                          (unsigned long long)id);
-    if (length >= 0 && (size_t)length < size) return true;
-    text[0] = 0;
-    return false;
-}
-
 // What each queue was at, as far as the host knows.
 static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
 {
@@ -68,12 +56,17 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
         // acquire: pairs with object_init. One that is being made or dies has no name any more.
         bool named = atomic_load_explicit(&q->base.object.refs, memory_order_acquire);
         const char *name = named ? q->base.name : NULL;
-        left += id && !place_append(text + length, sizeof text - MORE - length, name, id);
-        length += strlen(text + length);
+        size_t room = sizeof text - MORE - length, size = 0;
+        if (id)
+            size = (size_t)snprintf(text + length, room, "; queue '%s', submission %llu",
+                                    name && *name ? name : "(unnamed)", (unsigned long long)id);
+        left += size >= room;
+        length += size < room ? size : 0;
         lock_leave(&q->lock);
     }
     lock_leave(&device->lock);
     if (!length && !left) return keel_status_wrap(cause, "device '%s' is lost", device->base.name);
+    text[length] = 0; // of what has no room no part is shown
     if (left) snprintf(text + length, MORE, "; %zu more queue%s", left, left > 1 ? "s" : "");
     return keel_status_wrap(cause, "device '%s' is lost; first submissions not known complete: %s",
                             device->base.name, text + strlen("; "));
