@@ -71,12 +71,15 @@ void mark_forget(mark_t *mark, waiter_t *waiter)
 // The next task: of those most urgent the oldest, or with a seed any.
 static task_t *task_take(CUcontext context)
 {
-    task_t **link = &context->ready;
-    for (uint64_t skip = random_below(context->ready_count); skip > 0; skip--) {
-        link = &(*link)->next;
-    }
+    uint64_t skip = random_below(context->ready_count);
+    task_list_t *list = context->ready;
+    for (; skip >= list->count; list++) skip -= list->count;
+    task_t **link = &list->first;
+    for (; skip > 0; skip--) link = &(*link)->next;
     task_t *task = *link;
     *link = task->next;
+    if (!task->next) list->last = link;
+    list->count--;
     context->ready_count--;
     return task;
 }
@@ -98,12 +101,12 @@ static void *worker_main(void *user)
     pthread_mutex_lock(&state.lock);
     context->starting = false;
     for (;;) {
-        while (!context->ready && !context->stopping) {
+        while (!context->ready_count && !context->stopping) {
             context->idle++;
             pthread_cond_wait(&context->work, &state.lock);
             context->idle--;
         }
-        if (!context->ready) break;
+        if (!context->ready_count) break;
         task_t *task = task_take(context);
         worker_start(context);
         pthread_mutex_unlock(&state.lock);
@@ -144,10 +147,12 @@ static void worker_start(CUcontext context)
 
 void engine_push(CUcontext context, task_t *task)
 {
-    task_t **link = &context->ready;
-    while (*link && (*link)->priority <= task->priority) link = &(*link)->next;
-    task->next = *link;
-    *link = task;
+    task_list_t *list = &context->ready[task->priority - PRIORITY_GREATEST];
+    if (!list->count) list->last = &list->first;
+    task->next = NULL;
+    *list->last = task;
+    list->last = &task->next;
+    list->count++;
     context->ready_count++;
     worker_start(context);
     pthread_cond_signal(&context->work);

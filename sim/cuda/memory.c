@@ -5,6 +5,8 @@
 #include "cuda/pool.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static CUresult device_alloc(CUcontext context, CUdeviceptr *out, size_t size)
 {
@@ -120,6 +122,12 @@ CUresult cuMemHostGetFlags(unsigned int *out, void *pointer)
     return CUDA_SUCCESS;
 }
 
+static bool is_mapped(const void *pointer, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)pointer & ~(page - 1);
+    return msync((void *)start, (uintptr_t)pointer + size - start, MS_ASYNC) == 0;
+}
+
 CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 {
     CALL(CALL_CONTEXT | CALL_UNSAFE);
@@ -127,6 +135,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
     if (!pointer || size == 0 || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_mapped(pointer, size)) return CUDA_ERROR_INVALID_VALUE;
     if (arena_overlaps((uintptr_t)pointer, size)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     range_t *range = arena_adopt(RANGE_REGISTERED, (uintptr_t)pointer, size, call.context);
     if (!range) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum { DEVICES_MAX = 16 };
+enum { DEVICES_MAX = 16, PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
 
 // The first word of every object behind a handle, so that a wrong handle is noticed.
 typedef enum magic_t {
@@ -61,6 +61,11 @@ typedef struct task_t {
     void (*run)(struct task_t *task);  // without the lock
     void (*done)(struct task_t *task); // with it; the task may be gone after that
 } task_t;
+
+typedef struct task_list_t {
+    task_t *first, **last;
+    unsigned count;
+} task_list_t;
 
 typedef enum command_kind_t {
     COMMAND_WORK,   // something for a worker
@@ -137,8 +142,8 @@ struct CUctx_st {
     unsigned worker_count, idle;
     bool starting; // a worker that has not come to its first task
     bool stopping;
-    task_t *ready;
-    unsigned ready_count;
+    task_list_t ready[PRIORITY_LEAST - PRIORITY_GREATEST + 1]; // the most urgent first
+    unsigned ready_count;                                      // in all of them
     pthread_cond_t work;
 };
 

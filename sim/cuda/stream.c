@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { PRIORITY_LEAST = 0, PRIORITY_GREATEST = -5 };
-
 CUstream stream_create(CUcontext context, unsigned flags, int priority)
 {
     CUstream stream = calloc(1, sizeof *stream);

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static CUstream stream;
@@ -493,6 +494,28 @@ static void test_large(void)
     for (uint32_t i = 0; i < COUNT; i++) CHECK(list[1 + i] == i);
 }
 
+// As many nodes beside each other take no longer, each, than a few.
+static void test_wide(void)
+{
+    CUgraph graph = begin();
+    enum { COUNT = 120000 };
+    CUcontext context;
+    CU(cuCtxGetCurrent(&context));
+    CUDA_MEMSET_NODE_PARAMS fill = {.elementSize = 4, .width = 1, .height = 1, .value = 7};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CUgraphNode node;
+        fill.dst = list_address + i % 1024 * 4;
+        CU(cuGraphAddMemsetNode(&node, graph, NULL, 0, &fill, context));
+    }
+    CUgraphExec exec = ready(graph);
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    run(exec);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    CHECK(list[0] == 7 && list[1023] == 7 && list[1024] == 0);
+    CHECK(end.tv_sec - begin.tv_sec < 8);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) return 2;
@@ -515,5 +538,6 @@ int main(int argc, char **argv)
     RUN("", test_device_updates);
     RUN("", test_faults);
     RUN("", test_large);
+    RUN("", test_wide);
     return rig_result();
 }

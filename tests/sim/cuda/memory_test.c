@@ -121,6 +121,7 @@ static void test_host_memory(void)
     CHECK(((uint32_t *)pinned)[0] == 9 && ((uint32_t *)pinned)[1023] == 9);
 
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer_v2(&device, own, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2((void *)0x1000, 64, 0)); // nothing there
     CU(cuMemHostRegister_v2(own, sizeof own, CU_MEMHOSTREGISTER_DEVICEMAP));
     FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(own + 10, 40, 0));
     CU(cuMemHostGetDevicePointer_v2(&device, own + 1, 0));
