@@ -7,6 +7,14 @@
 
 #define RUNS .needs = KEEL_CAP_EXECUTES
 
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ASAN 1
+#elif defined(__has_feature)
+#define WITH_ASAN __has_feature(address_sanitizer)
+#else
+#define WITH_ASAN 0
+#endif
+
 static keel_status_t load(const void *data, size_t size, const char *path)
 {
     keel_executable_options_t options = {.data = data, .size = size, .path = path};
@@ -175,7 +183,7 @@ TEST(executable, another_machine, RUNS, .driver = "cpu")
 // A library with everything in order but for the name of its table.
 TEST(executable, without_the_table, RUNS, .driver = "cpu")
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if WITH_ASAN
     skip("ASAN", "AddressSanitizer keeps a symbol of its own by that name");
 #endif
     static const char name[] = "keel_host_library";

@@ -370,7 +370,7 @@ void recorder_init(recorder_t *recorder, keel_device_t *device, keel_commands_t 
 
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
 {
-    for (const keel_op_t *op = ops, *end = ops + count; op != end; op++) {
+    for (const keel_op_t *op = ops; count; op++, count--) {
         CHECK((unsigned)op->kind <= KEEL_OP_END, KEEL_INVALID_ARGUMENT,
               "ops[%zu].kind is %u, which is none of keel_op_kind_t", (size_t)(op - ops),
               (unsigned)op->kind);

@@ -218,7 +218,9 @@ record_plain(recorder_t *recorder, const keel_dispatch_t *d, const keel_cmd_disp
 {
     keel_executable_t *executable = d->entry.executable;
     const keel_binding_info_t *info = executable->bindings[d->entry.index];
-    const keel_ref_t *from = d->bindings.refs, *end = from + plain->binding_count;
+    const keel_ref_t *from = d->bindings.refs; // NULL where there are none
+    const keel_ref_t *end =
+        (const keel_ref_t *)((uintptr_t)from + plain->binding_count * sizeof *from);
     const keel_device_t *device = recorder->device;
     const void *constants = d->constants;
     uint32_t constant_size = plain->constant_size;

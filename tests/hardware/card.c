@@ -27,6 +27,7 @@
     F(cuStreamDestroy_v2, (void *))                                                                \
     F(cuStreamBeginCapture_v2, (void *, int))                                                      \
     F(cuStreamEndCapture, (void *, void **))                                                       \
+    F(cuGraphDestroy, (void *))                                                                    \
     F(cuMemAlloc_v2, (uint64_t *, size_t))                                                         \
     F(cuMemFree_v2, (uint64_t))                                                                    \
     F(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                      \
@@ -185,7 +186,7 @@ static bool captures(void)
     REQUIRE(cuda.cuStreamBeginCapture_v2(stream, 0) == 0);
     bool used = use(device, mine, &calls);
     usleep(50000); // for threads of Keel's
-    REQUIRE(cuda.cuStreamEndCapture(stream, &graph) == 0);
+    REQUIRE(cuda.cuStreamEndCapture(stream, &graph) == 0 && cuda.cuGraphDestroy(graph) == 0);
     REQUIRE(used);
     keel_device_release(device);
     REQUIRE(cuda.cuStreamDestroy_v2(stream) == 0);

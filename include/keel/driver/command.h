@@ -178,7 +178,7 @@ typedef struct keel_commands_t {
 static inline const keel_command_t *keel_commands_at(const keel_commands_t *commands,
                                                      uint32_t offset)
 {
-    return (const keel_command_t *)(const void *)(commands->data + offset);
+    return (const keel_command_t *)((uintptr_t)commands->data + offset); // data may be NULL
 }
 
 static inline const keel_command_t *keel_commands_first(const keel_commands_t *commands)

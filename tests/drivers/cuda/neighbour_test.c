@@ -312,6 +312,7 @@ static void test_captures_stay_whole(void **state)
     ok(last);
     assert_null(keel_buffer_create(shared.device, &options, &second));
     assert_int_equal(end(captured, &graph), 0);
+    assert_int_equal(symbols->cuGraphDestroy(graph), 0);
     // What Keel did not do: the same call without a word about captures.
     assert_int_equal(begin(captured, 0), 0);
     assert_int_equal(symbols->cuEventQuery(event), 900);
