@@ -111,9 +111,39 @@ keel_queue_t *keel_queue_retain(keel_queue_t *queue)
     return queue;
 }
 
+// Lets go of one of two references, of which the other may be kept for submissions that are not
+// there. True: there is none left.
+static bool queue_release_kept(keel_queue_t *queue)
+{
+    bool ours = object_is_ours(&queue->object);
+    if (ours) lock_enter(&queue->timeline->lock);
+    bool idle = queue->kept && !queue->in_use;
+    uint32_t two = 2;
+    // acq_rel: as object_release. Under the lock, so that a submission that ends sees it, or we its
+    // end.
+    bool last =
+        idle && atomic_compare_exchange_strong_explicit(&queue->object.refs, &two, 0,
+                                                        memory_order_acq_rel, memory_order_relaxed);
+    if (!last) last = object_release(&queue->object);
+    if (ours) lock_leave(&queue->timeline->lock);
+    return last;
+}
+
+static bool queue_let_go(keel_queue_t *queue)
+{
+    uint32_t refs = atomic_load_explicit(&queue->object.refs, memory_order_relaxed);
+    while (refs != 2) {
+        // acq_rel: as object_release.
+        if (atomic_compare_exchange_weak_explicit(&queue->object.refs, &refs, refs - 1,
+                                                  memory_order_acq_rel, memory_order_relaxed))
+            return refs == 1;
+    }
+    return queue_release_kept(queue);
+}
+
 void keel_queue_release(keel_queue_t *queue)
 {
-    if (!queue || !object_release(&queue->object)) return;
+    if (!queue || !queue_let_go(queue)) return;
     keel_device_t *device = queue->device;
     if (queue->linked && object_is_ours(&queue->object)) queue_unlink(queue);
     submission_free_spares(queue);

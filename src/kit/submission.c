@@ -124,7 +124,10 @@ static bool submission_return(keel_submission_t *submission)
     if (!spare_put(queue, submission)) mem_free_aligned(submission);
     if (--queue->in_use) return false;
     spare_ready(queue); // nobody else is there to do it
-    return true;
+    // Without work it is kept for the next, as long as somebody may submit it. Whoever lets go of
+    // it then looks after us, under the lock (keel_queue_release).
+    queue->kept = atomic_load_explicit(&queue->object.refs, memory_order_relaxed) != 1;
+    return !queue->kept;
 }
 
 void submission_recycle(keel_submission_t *submission)
@@ -335,7 +338,9 @@ keel_status_t submission_open(keel_submission_t *submission)
     lock_enter(&queue->timeline->lock);
     ledger_result_t opened = ledger_open(queue->timeline, submission, &submission->id);
     if (opened == LEDGER_OPENED) {
-        if (queue->in_use++ == 0) object_retain(&queue->object);
+        queue->in_use++;
+        if (!queue->kept) object_retain(&queue->object);
+        queue->kept = true;
         chain_link(submission);
         spare_ready(queue);
     }

@@ -52,8 +52,8 @@ struct keel_queue_t {
     // Guarded by the timeline's lock.
     keel_submission_t *spare; // recycled; owned
     uint32_t spare_count;
-    uint32_t
-        in_use; // submissions not recycled; while there are any, they hold a reference together
+    uint32_t in_use;        // submissions not recycled
+    bool kept;              // they hold a reference together, which stays until it is the last one
     size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
     bool early; // its submissions wait by promises (submission_wait_early); set by queue_create
 };
