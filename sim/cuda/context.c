@@ -4,6 +4,7 @@
 #include "cuda/arena.h"
 #include "cuda/call.h"
 #include "cuda/engine.h"
+#include "cuda/external.h"
 #include "cuda/module.h"
 #include "cuda/pool.h"
 
@@ -105,18 +106,20 @@ static void leaks_report(CUcontext context)
     for (CUstream stream = context->streams; stream; stream = stream->next) {
         streams += !stream->is_default && !stream->dead;
     }
-    if (!(streams | memory | context->events | context->modules | context->graphs |
-          context->execs)) {
+    if (!(streams | memory | context->events | context->modules | context->graphs | context->execs |
+          context->semaphores)) {
         return;
     }
-    complain("a context ends with %u streams, %u events, %u allocations, %u modules, %u graphs and "
-             "%u executable graphs",
-             streams, context->events, memory, context->modules, context->graphs, context->execs);
+    complain("a context ends with %u streams, %u events, %u allocations, %u modules, %u graphs, "
+             "%u executable graphs and %u semaphores",
+             streams, context->events, memory, context->modules, context->graphs, context->execs,
+             context->semaphores);
     if (settings()->leaks > 1) abort();
 }
 
 void context_destroy(CUcontext context)
 {
+    external_settle(context);
     if (settings()->leaks) leaks_report(context);
     context_fail(context, CUDA_ERROR_CONTEXT_IS_DESTROYED);
     for (bool busy = true; busy;) {
@@ -138,6 +141,7 @@ void context_destroy(CUcontext context)
     arena_free_all(context);
     arena_close();
     context->events = context->modules = context->graphs = context->execs = 0;
+    context->semaphores = 0;
 }
 
 void devices_lose(CUresult code)

@@ -4,6 +4,7 @@
 #include "cuda/arena.h"
 #include "cuda/call.h"
 #include "cuda/engine.h"
+#include "cuda/external.h"
 #include "cuda/limits.h"
 
 #include <dlfcn.h>
@@ -138,6 +139,7 @@ static CUresult module_load(CUcontext context, CUmodule *out, const void *image,
     if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
     size_t size = image_size(image, log);
     if (size == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    external_settle(context);
     CUmodule module = calloc(1, sizeof *module);
     if (!module) return CUDA_ERROR_OUT_OF_MEMORY;
     module->magic = MAGIC_MODULE;

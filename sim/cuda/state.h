@@ -22,6 +22,7 @@ typedef enum magic_t {
     MAGIC_GRAPH,
     MAGIC_NODE,
     MAGIC_EXEC,
+    MAGIC_SEMAPHORE,
 } magic_t;
 
 #define IS(handle, wanted) ((handle) && *(const unsigned *)(handle) == (wanted))
@@ -137,7 +138,7 @@ struct CUctx_st {
     size_t limits[CU_LIMIT_MAX];
     uint32_t peers; // bit n: access to device n's memory is enabled
     CUstream streams, legacy;
-    unsigned events, modules, graphs, execs; // that exist
+    unsigned events, modules, graphs, execs, semaphores; // that exist
     pthread_t workers[64];
     unsigned worker_count, idle;
     bool starting; // a worker that has not come to its first task

@@ -3,6 +3,7 @@
 
 #include "cuda/call.h"
 #include "cuda/copy.h"
+#include "cuda/external.h"
 #include "cuda/fault.h"
 #include "cuda/memop.h"
 #include "cuda/module.h"
@@ -74,6 +75,7 @@ void work_run(const work_t *work, CUcontext context)
     case WORK_HOST:
     case WORK_CALLBACK: host_run(work); break;
     case WORK_MEMOPS: memops_run(&work->memops, context); break;
+    case WORK_SEMAPHORE: external_run(&work->semaphore, context); break;
     }
 }
 
@@ -82,6 +84,7 @@ void work_finish(work_t *work)
     if (work->kind == WORK_KERNEL) free(work->kernel.params);
     if (work->kind == WORK_COPY) free(work->copy.staged);
     if (work->kind == WORK_MEMOPS) free(work->memops.ops);
+    if (work->kind == WORK_SEMAPHORE) external_end(&work->semaphore);
     work->kind = WORK_NONE;
 }
 

@@ -17,6 +17,7 @@ typedef enum work_kind_t {
     WORK_HOST,
     WORK_CALLBACK,
     WORK_MEMOPS,
+    WORK_SEMAPHORE,
 } work_kind_t;
 
 typedef struct kernel_work_t {
@@ -58,6 +59,12 @@ typedef struct memop_work_t {
     unsigned count;
 } memop_work_t;
 
+typedef struct semaphore_work_t {
+    CUexternalSemaphore semaphore;
+    uint64_t value;
+    bool waits; // else it signals
+} semaphore_work_t;
+
 typedef struct work_t {
     work_kind_t kind;
     const char *maker; // the exported function that made it
@@ -67,6 +74,7 @@ typedef struct work_t {
         fill_work_t fill;
         host_work_t host;
         memop_work_t memops;
+        semaphore_work_t semaphore;
     };
 } work_t;
 
