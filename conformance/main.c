@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command.h"
 
+#include "suite/other.h"
 #include "suite/plan.h"
 
 #include <errno.h>
@@ -225,6 +226,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     if (caps->max_commands <= 1 << 24) others |= NEED_BOUNDED_RECORDINGS;
     if (!serial) others |= NEED_OVERLAP;
     if (!serial && !uri_has(uri, "commands=stream")) others |= NEED_PARALLEL_RECORDINGS;
+    if (other_side(uri)->create) others |= NEED_OTHER_SIDE;
     return others;
 }
 

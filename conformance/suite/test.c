@@ -59,7 +59,7 @@ const char *need_name(uint32_t caps, uint32_t also)
     static const char *const names[] = {
         "QUEUE_ALLOCA",  "DYNAMIC_COUNTS", "BRANCHES",   "EVENTS",        "TIMESTAMPS",
         "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
-        "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS",
+        "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS", "IMPORT_SEMAPHORE",
     };
     static const char *const others[] = {
         "NODES",
@@ -73,6 +73,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "EXACT_USAGE",
         "OVERLAP",
         "PARALLEL_RECORDINGS",
+        "OTHER_SIDE",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

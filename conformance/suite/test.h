@@ -17,17 +17,18 @@
 
 // What a test may need besides capabilities. Written by name in expect/*.txt, like these.
 enum {
-    NEED_NODES = 1 << 0,               // a logical device of two or more
-    NEED_WORKERS = 1 << 1,             // work runs on other threads than the one that submits it
-    NEED_FORK = 1 << 2,                // the child of a fork can open a device of its own
-    NEED_LISTED = 1 << 3,              // keel_device_list knows the device
-    NEED_MAPPABLE_FD = 1 << 4,         // the host can map what is exported
-    NEED_TRANSFER_QUEUES = 1 << 5,     // there are queues for transfers alone
-    NEED_MANAGED = 1 << 6,             // memory of the device that the host can map
-    NEED_BOUNDED_RECORDINGS = 1 << 7,  // a recording that is full fits into memory
-    NEED_EXACT_USAGE = 1 << 8,         // buffers serve for no more than they were made for
-    NEED_OVERLAP = 1 << 9,             // work runs beside other work, and nobody waits for each
-    NEED_PARALLEL_RECORDINGS = 1 << 10 // so does, in a recording, what no barrier orders
+    NEED_NODES = 1 << 0,                // a logical device of two or more
+    NEED_WORKERS = 1 << 1,              // work runs on other threads than the one that submits it
+    NEED_FORK = 1 << 2,                 // the child of a fork can open a device of its own
+    NEED_LISTED = 1 << 3,               // keel_device_list knows the device
+    NEED_MAPPABLE_FD = 1 << 4,          // the host can map what is exported
+    NEED_TRANSFER_QUEUES = 1 << 5,      // there are queues for transfers alone
+    NEED_MANAGED = 1 << 6,              // memory of the device that the host can map
+    NEED_BOUNDED_RECORDINGS = 1 << 7,   // a recording that is full fits into memory
+    NEED_EXACT_USAGE = 1 << 8,          // buffers serve for no more than they were made for
+    NEED_OVERLAP = 1 << 9,              // work runs beside other work, and nobody waits for each
+    NEED_PARALLEL_RECORDINGS = 1 << 10, // so does, in a recording, what no barrier orders
+    NEED_OTHER_SIDE = 1 << 11 // an API is at hand that makes semaphores to import (other.h)
 };
 
 typedef struct test_t {

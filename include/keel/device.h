@@ -70,6 +70,7 @@ typedef enum keel_cap_t {
     KEEL_CAP_GROUP_SIZE = 1 << 11,    // a workgroup size given at dispatch
     KEEL_CAP_EXECUTES = 1 << 12,      // dispatches are really executed (null:// does not)
     KEEL_CAP_KERNEL_STATUS = 1 << 13, // kernels of host_kernel.h run, and what they return counts
+    KEEL_CAP_IMPORT_SEMAPHORE = 1 << 14, // semaphores of other APIs
 } keel_cap_t;
 
 // A place where memory of the device lies, by the name that DLPack has for it. A buffer lies in the

@@ -17,6 +17,9 @@
 // a submission that fails, fails its point alone. keel_semaphore_value then tells up to where all
 // of them have ended. Only the queue can signal it.
 //
+// A semaphore may be shared with another API, Vulkan for example: one of its timeline semaphores is
+// imported and is used like any other. See keel_semaphore_import.
+//
 // Points are plain data and borrow their semaphore. All functions may be called from any thread.
 #ifndef KEEL_SEMAPHORE_H_
 #define KEEL_SEMAPHORE_H_
@@ -64,6 +67,19 @@ typedef struct keel_semaphore_options_t {
     const char *name;
 } keel_semaphore_options_t;
 
+// A semaphore from or for outside.
+typedef enum keel_semaphore_kind_t {
+    KEEL_SEMAPHORE_TIMELINE_FD, // a file descriptor of a timeline semaphore, as Vulkan exports it
+                                // (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT); not a binary
+} keel_semaphore_kind_t;
+
+typedef struct keel_external_semaphore_t {
+    keel_semaphore_kind_t kind;
+    union {
+        int fd;
+    } handle;
+} keel_external_semaphore_t;
+
 typedef enum keel_wait_mode_t {
     KEEL_ALL, // until all points are reached; fails at once when one fails
     KEEL_ANY, // until one point is reached or fails
@@ -84,6 +100,33 @@ KEEL_EXTERN_C_BEGIN
 KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
                                              const keel_semaphore_options_t *options,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
+
+// A semaphore that another API made, for a device with KEEL_CAP_IMPORT_SEMAPHORE. The file
+// descriptor is duplicated; the caller's stays the caller's. KEEL_INVALID_ARGUMENT if the device
+// cannot use it: it is closed, no timeline semaphore, or one of another GPU. options->initial is a
+// value that it is known to have reached.
+//
+// Queues of any device and the host wait for its points and signal them, and so does the other
+// side. What is signalled here is seen there soon after, by a queue of the semaphore's own device
+// without the host. What the other side signals is seen here if somebody waits for it:
+// keel_semaphore_value knows no more than that, and a wait with a timeout of 0 begins to look.
+// Nobody checks the order of signals across the border: whoever signals, here or there, signals a
+// larger value than all before. What has failed here, for one reason or another, is never signalled
+// there, and the other side is not told.
+//
+// The release never waits. A point that was awaited and never came stays with the device until it
+// does, or until the process ends (docs/stream.md).
+KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
+                                             const keel_external_semaphore_t *external,
+                                             const keel_semaphore_options_t *options,
+                                             keel_semaphore_t **semaphore) KEEL_MUST_USE;
+
+// The other way: a new file descriptor, the caller's to close, of a semaphore that was imported.
+// KEEL_UNSUPPORTED for one that was made here: no device can give these away (CUDA has no such
+// call), so the other side has to make it. `external->kind` says what is wanted.
+KEEL_API keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
+                                             keel_external_semaphore_t *external) KEEL_MUST_USE;
+
 KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
 

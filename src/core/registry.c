@@ -37,6 +37,9 @@ keel_status_t registry_check_ops(const keel_device_t *device)
           "the driver's import ops and KEEL_CAP_IMPORT_HOST do not agree");
     CHECK(!ops->buffer_export == !(bits & KEEL_CAP_EXPORT_FD), KEEL_INTERNAL,
           "the driver's buffer_export and KEEL_CAP_EXPORT_FD do not agree");
+    CHECK(ops->semaphore_import && ops->semaphore_forget ? (bits & KEEL_CAP_IMPORT_SEMAPHORE)
+                                                         : !(bits & KEEL_CAP_IMPORT_SEMAPHORE),
+          KEEL_INTERNAL, "the driver's semaphore ops and KEEL_CAP_IMPORT_SEMAPHORE do not agree");
     CHECK(!device->caps.dlpack == !(bits & KEEL_CAP_DLPACK), KEEL_INTERNAL,
           "the driver's keel_caps_t.dlpack and KEEL_CAP_DLPACK do not agree");
     CHECK(!ops->recording_prepare == !ops->recording_discard, KEEL_INTERNAL,

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kit/semaphore.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
 #include "kit/ledger.h"
+#include "kit/outside.h"
 
 static void semaphore_link(keel_semaphore_t *semaphore)
 {
@@ -29,13 +32,10 @@ static void semaphore_unlink(keel_semaphore_t *semaphore)
     lock_leave(device_lock(device));
 }
 
-keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_options_t *options,
+// One that nobody knows of yet.
+static keel_status_t semaphore_make(keel_device_t *device, const keel_semaphore_options_t *options,
                                     keel_semaphore_t **semaphore)
 {
-    CHECK_NOT_NULL(semaphore);
-    *semaphore = NULL;
-    CHECK_NOT_NULL(device);
-    KEEL_TRY(device_check(device));
     uint64_t initial = options ? options->initial : 0;
     CHECK(initial < TIMELINE_FAILED, KEEL_INVALID_ARGUMENT, "options->initial is 2^63 or more");
     keel_semaphore_t *s = mem_zalloc_aligned(sizeof *s, _Alignof(keel_semaphore_t));
@@ -48,11 +48,89 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
     object_init(&s->object);
     timeline_init(s, initial);
     s->device = device;
-    device_hold(device);
-    semaphore_link(s);
-    live_add(LIVE_SEMAPHORE, 1);
     *semaphore = s;
     return NULL;
+}
+
+static void semaphore_publish(keel_semaphore_t *semaphore)
+{
+    device_hold(semaphore->device);
+    semaphore_link(semaphore);
+    live_add(LIVE_SEMAPHORE, 1);
+}
+
+keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_options_t *options,
+                                    keel_semaphore_t **semaphore)
+{
+    CHECK_NOT_NULL(semaphore);
+    *semaphore = NULL;
+    CHECK_NOT_NULL(device);
+    KEEL_TRY(device_check(device));
+    KEEL_TRY(semaphore_make(device, options, semaphore));
+    semaphore_publish(*semaphore);
+    return NULL;
+}
+
+static keel_status_t external_check(const keel_external_semaphore_t *external)
+{
+    CHECK(external->kind == KEEL_SEMAPHORE_TIMELINE_FD, KEEL_INVALID_ARGUMENT,
+          "external->kind is %d, which is none of keel_semaphore_kind_t", (int)external->kind);
+    return NULL;
+}
+
+static keel_status_t descriptor_copy(int fd, const char *what, int *copy)
+{
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    CHECK(*copy >= 0 || errno != EBADF, KEEL_INVALID_ARGUMENT, "%s is %d, which is not open", what,
+          fd);
+    CHECK(*copy >= 0, KEEL_RESOURCE_EXHAUSTED, "the process has no file descriptor left");
+    return NULL;
+}
+
+keel_status_t keel_semaphore_import(keel_device_t *device,
+                                    const keel_external_semaphore_t *external,
+                                    const keel_semaphore_options_t *options,
+                                    keel_semaphore_t **semaphore)
+{
+    CHECK_NOT_NULL(semaphore);
+    *semaphore = NULL;
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(external);
+    KEEL_TRY(device_check(device));
+    CHECK(device->caps.bits & KEEL_CAP_IMPORT_SEMAPHORE, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_IMPORT_SEMAPHORE");
+    KEEL_TRY(external_check(external));
+    keel_semaphore_t *s = NULL;
+    int fd = -1;
+    KEEL_TRY(descriptor_copy(external->handle.fd, "external->handle.fd", &fd));
+    keel_status_t status = semaphore_make(device, options, &s);
+    if (!status) status = device->ops->semaphore_import(s, external);
+    if (status) {
+        close(fd);
+        if (s) mem_free(s->name);
+        mem_free_aligned(s);
+        return status;
+    }
+    s->outside->fd = fd;
+    semaphore_publish(s);
+    *semaphore = s;
+    return NULL;
+}
+
+keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
+                                    keel_external_semaphore_t *external)
+{
+    CHECK_NOT_NULL(semaphore);
+    CHECK_NOT_NULL(external);
+    KEEL_TRY(device_check(semaphore->device));
+    KEEL_TRY(external_check(external));
+    CHECK(
+        semaphore->outside, KEEL_UNSUPPORTED,
+        "semaphore '%s' was made here, and the device can export none: let the other API make it, "
+        "and import that",
+        TEXT_OF(semaphore->name));
+    return descriptor_copy(semaphore->outside->fd, "the semaphore's descriptor",
+                           &external->handle.fd);
 }
 
 keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore)
@@ -69,6 +147,10 @@ void keel_semaphore_release(keel_semaphore_t *semaphore)
         live_add(LIVE_SEMAPHORE, -1);
     }
     ledger_destroy(semaphore);
+    if (semaphore->outside) {
+        close(semaphore->outside->fd);
+        semaphore->device->ops->semaphore_forget(semaphore);
+    }
     keel_status_release(atomic_load(&semaphore->failure));
     device_drop(semaphore->device);
     mem_free(semaphore->name);

@@ -47,9 +47,10 @@ typedef struct ledger_t ledger_t;
 
 struct keel_semaphore_t {
     keel_object_t object;
-    keel_device_t *device; // retained, by ledgers borrowed
-    char *name;            // owned
-    ledger_t *ledger;      // owned; NULL in timelines
+    keel_device_t *device;     // retained, by ledgers borrowed
+    char *name;                // owned
+    ledger_t *ledger;          // owned; NULL in timelines
+    struct outside_t *outside; // imported: the driver's (outside.h); else NULL
     struct {
         keel_semaphore_t *next, *previous; // in keel_device_t.all_semaphores
     } link;
@@ -102,6 +103,9 @@ bool point_unwatch(keel_point_t point, waiter_t *waiter);
 void timeline_init(keel_semaphore_t *semaphore, uint64_t initial);
 // Moves the value up. An error (new reference) if it is not larger, or the semaphore has failed.
 keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value);
+// Why it cannot be signalled so: a new reference; NULL: it can, as far as is known without the
+// lock.
+keel_status_t timeline_refusal(keel_semaphore_t *semaphore, uint64_t value);
 // Lists a signal whose promise is set, if its value is above all reached and promised so far.
 // Signals that are ordered are promised in their order, so one that is not was not ordered.
 void timeline_promise(signal_t *signal);

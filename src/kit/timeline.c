@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "kit/ledger.h"
+#include "kit/outside.h"
 
 _Static_assert(offsetof(waiter_t, node) == 0, "a waiter is found by its node");
 
@@ -88,17 +89,24 @@ void timeline_init(keel_semaphore_t *semaphore, uint64_t initial)
     atomic_init(&semaphore->next_wait, UINT64_MAX);
 }
 
-keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
+keel_status_t timeline_refusal(keel_semaphore_t *semaphore, uint64_t value)
 {
     // acquire: pairs with timeline_fail, whose cause is read if the bit is seen.
     uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    if (old & TIMELINE_FAILED) return timeline_failure(semaphore);
+    if (value > old) return NULL;
+    return KEEL_ERROR(
+        KEEL_FAILED_PRECONDITION, "semaphore '%s' cannot be signalled to %llu: it has reached %llu",
+        semaphore->name ? semaphore->name : "", (unsigned long long)value, (unsigned long long)old);
+}
+
+keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
+{
+    if (semaphore->outside) return outside_signal(semaphore, value);
+    uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_relaxed);
     do {
-        if (old & TIMELINE_FAILED) return timeline_failure(semaphore);
-        if (value <= old)
-            return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                              "semaphore '%s' cannot be signalled to %llu: it has reached %llu",
-                              semaphore->name ? semaphore->name : "", (unsigned long long)value,
-                              (unsigned long long)old);
+        // A failed semaphore's bit is above all values.
+        if (value <= old) return timeline_refusal(semaphore, value);
         // seq_cst: see the top; its release part also publishes the writes that the signal stands
         // for.
     } while (!atomic_compare_exchange_weak(&semaphore->value, &old, value));
@@ -124,7 +132,9 @@ void timeline_promise(signal_t *signal)
     keel_semaphore_t *semaphore = signal->point.semaphore;
     promise_t *promise = signal->promise;
     waiter_t *told = NULL;
+    outgoing_t *outgoing = NULL;
     bool asks = false;
+    if (semaphore->outside && !(outgoing = outside_prepare(semaphore, promise))) return;
     lock_enter(&semaphore->lock);
     // A failed semaphore's bit is above all values. acquire: as in timeline_poll.
     uint64_t above = atomic_load_explicit(&semaphore->value, memory_order_acquire);
@@ -136,6 +146,7 @@ void timeline_promise(signal_t *signal)
         signal->previous = semaphore->promised_last;
         *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
         semaphore->promised_last = signal;
+        if (outgoing) outside_add(semaphore, outgoing, signal->point.value);
         waiter_t *rest = NULL;
         if (semaphore->waiters.root && semaphore->waiters.root->key <= signal->point.value)
             rest = waiters_take(semaphore, signal->point.value);
@@ -147,6 +158,10 @@ void timeline_promise(signal_t *signal)
         }
     }
     lock_leave(&semaphore->lock);
+    if (outgoing && signal->listed)
+        semaphore->outside->wake(semaphore->outside);
+    else
+        outside_drop(outgoing);
     if (asks) promise->ops->ask(promise);
     waiters_fire(told, NULL);
 }
@@ -168,6 +183,7 @@ keel_status_t timeline_keep(signal_t *signal)
     waiter_t *list = NULL;
     lock_enter(&semaphore->lock);
     timeline_unlist(signal);
+    if (semaphore->outside) value = outside_due(semaphore, value);
     uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     // release: as in timeline_signal. A failure does not undo what was promised before it.
     while (
@@ -176,6 +192,7 @@ keel_status_t timeline_keep(signal_t *signal)
     }
     if ((old & ~TIMELINE_FAILED) < value) list = waiters_take(semaphore, value);
     lock_leave(&semaphore->lock);
+    if (semaphore->outside) semaphore->outside->wake(semaphore->outside);
     waiters_fire(list, NULL);
     return NULL;
 }
@@ -265,6 +282,7 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
     if (state == POINT_PROMISED) return state;
     if (promise && asks) promise->ops->ask(promise);
     promise_release(promise);
+    if (semaphore->outside) semaphore->outside->wake(semaphore->outside);
     return state;
 }
 
@@ -328,5 +346,6 @@ bool point_unwatch(keel_point_t point, waiter_t *waiter)
     lock_enter(&point.semaphore->lock);
     bool removed = waiters_remove(point.semaphore, waiter);
     lock_leave(&point.semaphore->lock);
+    if (point.semaphore->outside) point.semaphore->outside->wake(point.semaphore->outside);
     return removed;
 }

@@ -9,7 +9,7 @@
 static const char *const cap_names[] = {
     "queue alloca",  "dynamic counts", "branches",   "events",        "timestamps",
     "raw arguments", "files",          "host calls", "host import",   "fd export",
-    "dlpack",        "group size",     "executes",   "kernel status",
+    "dlpack",        "group size",     "executes",   "kernel status", "semaphore import",
 };
 
 static const char *const memory_names[] = {

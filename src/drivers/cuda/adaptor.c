@@ -10,6 +10,23 @@
 
 extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builtin_host[];
 
+CUDA_FORWARDS(stream_create, cuStreamCreateWithPriority, (int32_t priority, stream_t *stream),
+              (CUstream *)(void *)stream, CU_STREAM_NON_BLOCKING, priority)
+CUDA_RELEASES(stream_destroy, cuStreamDestroy, stream_t)
+CUDA_FORWARDS(stream_drain, cuStreamSynchronize, (stream_t stream), stream)
+CUDA_FORWARDS(stream_wait, cuStreamWaitEvent, (stream_t stream, stream_event_h event), stream,
+              event, 0)
+CUDA_FORWARDS(stream_call, cuLaunchHostFunc, (stream_t stream, void (*fn)(void *user), void *user),
+              stream, fn, user)
+CUDA_FORWARDS(event_record, cuEventRecord, (stream_event_h event, stream_t stream), event, stream)
+CUDA_FORWARDS(event_sync, cuEventSynchronize, (stream_event_h event), event)
+CUDA_RELEASES(event_destroy, cuEventDestroy, stream_event_h)
+CUDA_RELEASES(outside_destroy, cuDestroyExternalSemaphore, stream_outside_h)
+CUDA_FORWARDS(function_allow, cuFuncSetAttribute,
+              (stream_function_t function, uint32_t local_memory), function,
+              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory)
+CUDA_RELEASES(module_unload, cuModuleUnload, stream_module_t)
+
 static void leave(stream_vendor_t *v, stream_before_t before)
 {
     CUstreamCaptureMode mode = before.mode;
@@ -33,9 +50,27 @@ static keel_status_t enter(stream_vendor_t *v, stream_before_t *before)
 
 static void close_device(stream_vendor_t *v)
 {
-    if (v->context && !v->adopted)
+    if (v->owned)
+        keel_status_release(CUDA_CALL(v->symbols, cuCtxDestroy, v->context));
+    else if (v->context && !v->adopted)
         keel_status_release(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRelease, v->device));
     mem_free(v);
+}
+
+static keel_status_t beside(stream_vendor_t *v, stream_vendor_t **made)
+{
+    stream_vendor_t *other = mem_zalloc(sizeof *other);
+    if (!other) return status_no_memory();
+    *other = (stream_vendor_t){.symbols = v->symbols, .device = v->device};
+    keel_status_t status = CUDA_CALL(v->symbols, cuCtxCreate, &other->context, 0, v->device);
+    other->owned = !status;
+    // It is on top of the thread's stack, where no context means the one below.
+    if (!status) status = CUDA_CALL(v->symbols, cuCtxSetCurrent, NULL);
+    if (status)
+        close_device(other);
+    else
+        *made = other;
+    return status;
 }
 
 static uint64_t memory(stream_vendor_t *v)
@@ -43,22 +78,6 @@ static uint64_t memory(stream_vendor_t *v)
     size_t left = 0, all = 0;
     keel_status_release(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
     return left;
-}
-
-static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_t *stream)
-{
-    return CUDA_CALL(v->symbols, cuStreamCreateWithPriority, (CUstream *)(void *)stream,
-                     CU_STREAM_NON_BLOCKING, priority);
-}
-
-static void stream_destroy(stream_vendor_t *v, stream_t stream)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuStreamDestroy, stream));
-}
-
-static keel_status_t stream_drain(stream_vendor_t *v, stream_t stream)
-{
-    return CUDA_CALL(v->symbols, cuStreamSynchronize, stream);
 }
 
 static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
@@ -69,16 +88,6 @@ static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
                      flags | CU_EVENT_DISABLE_TIMING);
 }
 
-static void event_destroy(stream_vendor_t *v, stream_event_h event)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuEventDestroy, event));
-}
-
-static keel_status_t event_record(stream_vendor_t *v, stream_event_h event, stream_t stream)
-{
-    return CUDA_CALL(v->symbols, cuEventRecord, event, stream);
-}
-
 static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool *over)
 {
     CUresult result = v->symbols->cuEventQuery(event);
@@ -87,14 +96,28 @@ static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool 
     return cuda_status(v->symbols, result, "cuEventQuery");
 }
 
-static keel_status_t event_sync(stream_vendor_t *v, stream_event_h event)
+static keel_status_t outside_import(stream_vendor_t *v, int fd, stream_outside_h *outside)
 {
-    return CUDA_CALL(v->symbols, cuEventSynchronize, event);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = {
+        .type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD, .handle.fd = fd};
+    return CUDA_CALL(v->symbols, cuImportExternalSemaphore, (CUexternalSemaphore *)(void *)outside,
+                     &desc);
 }
 
-static keel_status_t stream_wait(stream_vendor_t *v, stream_t stream, stream_event_h event)
+static keel_status_t outside_signal(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
+                                    stream_t stream)
 {
-    return CUDA_CALL(v->symbols, cuStreamWaitEvent, stream, event, 0);
+    CUexternalSemaphore semaphore = outside;
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params = {.params.fence.value = value};
+    return CUDA_CALL(v->symbols, cuSignalExternalSemaphoresAsync, &semaphore, &params, 1, stream);
+}
+
+static keel_status_t outside_wait(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
+                                  stream_t stream)
+{
+    CUexternalSemaphore semaphore = outside;
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params = {.params.fence.value = value};
+    return CUDA_CALL(v->symbols, cuWaitExternalSemaphoresAsync, &semaphore, &params, 1, stream);
 }
 
 static keel_status_t launch(stream_vendor_t *v, stream_t stream, const stream_launch_t *l)
@@ -145,11 +168,6 @@ static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_mo
     return keel_status_wrap(status, "the compiler says: %s", log);
 }
 
-static void module_unload(stream_vendor_t *v, stream_module_t module)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuModuleUnload, module));
-}
-
 static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,
                                      stream_function_t *function, uint32_t *local_memory)
 {
@@ -176,13 +194,6 @@ static keel_status_t module_global(stream_vendor_t *v, stream_module_t module, c
     return NULL;
 }
 
-static keel_status_t function_allow(stream_vendor_t *v, stream_function_t function,
-                                    uint32_t local_memory)
-{
-    return CUDA_CALL(v->symbols, cuFuncSetAttribute, function,
-                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory);
-}
-
 static const void *builtin_image(stream_vendor_t *v)
 {
     return v->architecture ? keel_embed_cuda_builtin_ptx : keel_embed_cuda_builtin_host;
@@ -200,6 +211,7 @@ void cuda_fill_device(stream_api_t *api)
     api->enter = enter;
     api->leave = leave;
     api->close = close_device;
+    api->beside = beside;
     api->memory = memory;
     api->stream_create = stream_create;
     api->stream_destroy = stream_destroy;
@@ -210,6 +222,11 @@ void cuda_fill_device(stream_api_t *api)
     api->event_query = event_query;
     api->event_sync = event_sync;
     api->stream_wait = stream_wait;
+    api->stream_call = stream_call;
+    api->outside_import = outside_import;
+    api->outside_destroy = outside_destroy;
+    api->outside_signal = outside_signal;
+    api->outside_wait = outside_wait;
     api->launch = launch;
     api->image_rank = image_rank;
     api->module_load = module_load;

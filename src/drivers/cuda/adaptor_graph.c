@@ -2,15 +2,13 @@
 // Graphs.
 #include "drivers/cuda/cuda.h"
 
-static keel_status_t graph_create(stream_vendor_t *v, stream_graph_t *graph)
-{
-    return CUDA_CALL(v->symbols, cuGraphCreate, (CUgraph *)(void *)graph, 0);
-}
-
-static void graph_destroy(stream_vendor_t *v, stream_graph_t graph)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuGraphDestroy, graph));
-}
+CUDA_FORWARDS(graph_create, cuGraphCreate, (stream_graph_t * graph), (CUgraph *)(void *)graph, 0)
+CUDA_RELEASES(graph_destroy, cuGraphDestroy, stream_graph_t)
+CUDA_FORWARDS(graph_instantiate, cuGraphInstantiateWithFlags,
+              (stream_graph_t graph, stream_exec_t *exec), (CUgraphExec *)(void *)exec, graph, 0)
+CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, stream_exec_t)
+CUDA_FORWARDS(exec_run, cuGraphLaunch, (stream_exec_t exec, stream_t stream), exec, stream)
+CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_t exec, stream_t stream), exec, stream)
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
 {
@@ -136,28 +134,6 @@ static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_t node, uin
                        CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value));
     *handle = (uint64_t)(uintptr_t)value.deviceUpdatableKernelNode.devNode;
     return NULL;
-}
-
-static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_t graph,
-                                       stream_exec_t *exec)
-{
-    return CUDA_CALL(v->symbols, cuGraphInstantiateWithFlags, (CUgraphExec *)(void *)exec, graph,
-                     0);
-}
-
-static void exec_destroy(stream_vendor_t *v, stream_exec_t exec)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuGraphExecDestroy, exec));
-}
-
-static keel_status_t exec_run(stream_vendor_t *v, stream_exec_t exec, stream_t stream)
-{
-    return CUDA_CALL(v->symbols, cuGraphLaunch, exec, stream);
-}
-
-static keel_status_t exec_upload(stream_vendor_t *v, stream_exec_t exec, stream_t stream)
-{
-    return CUDA_CALL(v->symbols, cuGraphUpload, exec, stream);
 }
 
 static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,

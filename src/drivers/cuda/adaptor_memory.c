@@ -2,45 +2,25 @@
 // Memory, pools, fills and copies.
 #include "drivers/cuda/cuda.h"
 
-static keel_status_t alloc_device(stream_vendor_t *v, uint64_t size, uint64_t *address)
-{
-    CUdeviceptr got = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAlloc, &got, size));
-    *address = got;
-    return NULL;
-}
-
-static void free_device(stream_vendor_t *v, uint64_t address)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuMemFree, address));
-}
-
-static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data)
-{
-    return CUDA_CALL(v->symbols, cuMemHostAlloc, data, size,
-                     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-}
-
-static void free_host(stream_vendor_t *v, void *data)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuMemFreeHost, data));
-}
-
-static keel_status_t alloc_managed(stream_vendor_t *v, uint64_t size, uint64_t *address)
-{
-    CUdeviceptr got = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAllocManaged, &got, size, CU_MEM_ATTACH_GLOBAL));
-    *address = got;
-    return NULL;
-}
-
-static keel_status_t host_address(stream_vendor_t *v, void *data, uint64_t *address)
-{
-    CUdeviceptr there = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemHostGetDevicePointer, &there, data, 0));
-    *address = there;
-    return NULL;
-}
+CUDA_FORWARDS(alloc_device, cuMemAlloc, (uint64_t size, uint64_t *address), (CUdeviceptr *)address,
+              size)
+CUDA_RELEASES(free_device, cuMemFree, uint64_t)
+CUDA_FORWARDS(alloc_host, cuMemHostAlloc, (uint64_t size, void **data), data, size,
+              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+CUDA_RELEASES(free_host, cuMemFreeHost, void *)
+CUDA_FORWARDS(host_address, cuMemHostGetDevicePointer, (void *data, uint64_t *address),
+              (CUdeviceptr *)address, data, 0)
+CUDA_FORWARDS(alloc_managed, cuMemAllocManaged, (uint64_t size, uint64_t *address),
+              (CUdeviceptr *)address, size, CU_MEM_ATTACH_GLOBAL)
+CUDA_RELEASES(host_unregister, cuMemHostUnregister, void *)
+CUDA_RELEASES(pool_destroy, cuMemPoolDestroy, stream_pool_h)
+CUDA_FORWARDS(pool_alloc, cuMemAllocFromPoolAsync,
+              (stream_pool_h pool, stream_t stream, uint64_t size, uint64_t *address),
+              (CUdeviceptr *)address, size, pool, stream)
+CUDA_FORWARDS(pool_free, cuMemFreeAsync, (stream_t stream, uint64_t address), address, stream)
+CUDA_FORWARDS(pool_trim, cuMemPoolTrimTo, (stream_pool_h pool, uint64_t keep), pool, keep)
+CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_t stream, const stream_copy_t *c), c->target, c->source,
+              c->size, stream)
 
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool *already)
 {
@@ -48,11 +28,6 @@ static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size
         data, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     *already = result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return *already ? NULL : cuda_status(v->symbols, result, "cuMemHostRegister");
-}
-
-static void host_unregister(stream_vendor_t *v, void *data)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuMemHostUnregister, data));
 }
 
 static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
@@ -167,36 +142,12 @@ static keel_status_t pool_create(stream_vendor_t *v, uint64_t threshold, stream_
     return status;
 }
 
-static void pool_destroy(stream_vendor_t *v, stream_pool_h pool)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuMemPoolDestroy, pool));
-}
-
-static keel_status_t pool_alloc(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
-                                uint64_t size, uint64_t *address)
-{
-    CUdeviceptr got = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemAllocFromPoolAsync, &got, size, pool, stream));
-    *address = got;
-    return NULL;
-}
-
-static keel_status_t pool_free(stream_vendor_t *v, stream_t stream, uint64_t address)
-{
-    return CUDA_CALL(v->symbols, cuMemFreeAsync, address, stream);
-}
-
 static uint64_t pool_reserved(stream_vendor_t *v, stream_pool_h pool)
 {
     uint64_t bytes = 0;
     keel_status_release(CUDA_CALL(v->symbols, cuMemPoolGetAttribute, pool,
                                   CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes));
     return bytes;
-}
-
-static keel_status_t pool_trim(stream_vendor_t *v, stream_pool_h pool, uint64_t keep)
-{
-    return CUDA_CALL(v->symbols, cuMemPoolTrimTo, pool, keep);
 }
 
 static keel_status_t fill(stream_vendor_t *v, stream_t stream, const stream_fill_t *f)
@@ -208,11 +159,6 @@ static keel_status_t fill(stream_vendor_t *v, stream_t stream, const stream_fill
                          f->count, stream);
     return CUDA_CALL(v->symbols, cuMemsetD8Async, f->target, (unsigned char)f->pattern, f->count,
                      stream);
-}
-
-static keel_status_t copy(stream_vendor_t *v, stream_t stream, const stream_copy_t *c)
-{
-    return CUDA_CALL(v->symbols, cuMemcpyAsync, c->target, c->source, c->size, stream);
 }
 
 void cuda_fill_memory(stream_api_t *api)

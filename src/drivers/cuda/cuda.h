@@ -11,8 +11,9 @@
 struct stream_vendor_t {
     const cuda_symbols_t *symbols; // borrowed: they stay
     CUdevice device;
-    CUcontext context; // retained, unless it is the caller's
-    bool adopted;
+    CUcontext context;  // retained, unless it is the caller's
+    bool adopted;       // it is
+    bool owned;         // made for this struct alone
     int architecture;   // compute capability: 90 is 9.0
     size_t granularity; // of shared memory
 };
@@ -21,6 +22,19 @@ struct stream_vendor_t {
 void cuda_fill_device(stream_api_t *api);
 void cuda_fill_memory(stream_api_t *api);
 void cuda_fill_graph(stream_api_t *api);
+
+// Slots that are functions of the vendor's. There is nobody to tell that giving back has failed.
+#define CUDA_PARAMETERS(...) (stream_vendor_t * v, __VA_ARGS__)
+#define CUDA_FORWARDS(slot, symbol, parameters, ...)                                               \
+    static keel_status_t slot CUDA_PARAMETERS parameters                                           \
+    {                                                                                              \
+        return CUDA_CALL(v->symbols, symbol, __VA_ARGS__);                                         \
+    }
+#define CUDA_RELEASES(slot, symbol, type)                                                          \
+    static void slot(stream_vendor_t *v, type what)                                                \
+    {                                                                                              \
+        keel_status_release(CUDA_CALL(v->symbols, symbol, what));                                  \
+    }
 
 // A launch as the vendor takes it.
 typedef struct cuda_extra_t {

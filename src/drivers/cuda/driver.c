@@ -153,7 +153,7 @@ static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name
 
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
-    int processors, group, local, managed, pools, shared, major, minor;
+    int processors, group, local, managed, pools, shared, outside, major, minor;
     size_t memory = 0;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetName, limits->name, sizeof limits->name, v->device));
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceTotalMem, &memory, v->device));
@@ -164,6 +164,7 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools));
     KEEL_TRY(
         attribute(v, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &shared));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, &outside));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     v->architecture = major * 10 + minor;
@@ -178,6 +179,7 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     limits->has_managed = managed;
     limits->has_pools = pools;
     limits->has_shared = shared;
+    limits->has_outside = outside;
     limits->dlpack_device = 2; // kDLCUDA
     limits->dlpack_host = 3;   // kDLCUDAHost
     limits->ordinal = v->device;

@@ -25,6 +25,8 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUextSemaphore_st *CUexternalSemaphore;
+typedef void (*CUhostFn)(void *user);
 
 typedef struct CUuuid {
     char bytes[16];
@@ -67,6 +69,7 @@ typedef enum CUdevice_attribute {
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+    CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114,
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 } CUdevice_attribute;
 
@@ -220,6 +223,30 @@ typedef union CUlaunchAttributeValue {
         CUgraphDeviceNode devNode;
     } deviceUpdatableKernelNode;
 } CUlaunchAttributeValue;
+
+typedef enum CUexternalSemaphoreHandleType {
+    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD = 9,
+} CUexternalSemaphoreHandleType;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC {
+    CUexternalSemaphoreHandleType type;
+    union {
+        int fd;
+        void *others[2];
+    } handle;
+    unsigned int flags, reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC;
+
+typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS {
+    struct {
+        struct {
+            unsigned long long value;
+        } fence;
+        unsigned long long others[8];
+    } params;
+    unsigned int flags, reserved[16];
+} CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS;
+typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
 typedef struct cuda_symbols_t {
     void *library; // owned

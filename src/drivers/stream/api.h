@@ -23,6 +23,7 @@ typedef void *stream_graph_t;
 typedef void *stream_node_t;
 typedef void *stream_exec_t;
 typedef void *stream_pool_h;
+typedef void *stream_outside_h;
 
 enum { STREAM_ALIGNMENT = 256 }; // of any allocation of a vendor's
 
@@ -77,6 +78,7 @@ typedef struct stream_limits_t {
     bool has_pools;          // stream-ordered ones
     bool has_managed;        // host and device may touch managed memory at the same time
     bool has_shared;         // memory that is exported by file descriptor
+    bool has_outside;        // timeline semaphores of other APIs
     int32_t dlpack_device;   // DLPack's number for memory of the device, and of the host's that
     int32_t dlpack_host;     // the device can reach
     int32_t ordinal;
@@ -167,6 +169,9 @@ typedef struct stream_api_t {
     keel_status_t (*enter)(stream_vendor_t *v, stream_before_t *before);
     void (*leave)(stream_vendor_t *v, stream_before_t before);
     void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
+    // The same device with a context of its own, whose streams may be parked: what has to wait for
+    // all streams of a context does not wait for those of another.
+    keel_status_t (*beside)(stream_vendor_t *v, stream_vendor_t **beside);
     uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: nobody knows
 
     keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_t *stream);
@@ -179,6 +184,18 @@ typedef struct stream_api_t {
     keel_status_t (*event_query)(stream_vendor_t *v, stream_event_h event, bool *over);
     keel_status_t (*event_sync)(stream_vendor_t *v, stream_event_h event); // blocks
     keel_status_t (*stream_wait)(stream_vendor_t *v, stream_t stream, stream_event_h event);
+    // Calls `fn` on a thread of the vendor's when the stream is there, but not after an error; it
+    // must not call the vendor.
+    keel_status_t (*stream_call)(stream_vendor_t *v, stream_t stream, void (*fn)(void *user),
+                                 void *user);
+    // A timeline semaphore of another API, as the context knows it. Takes the file descriptor over
+    // unless it fails, with any code. To be destroyed when no stream has it any more.
+    keel_status_t (*outside_import)(stream_vendor_t *v, int fd, stream_outside_h *outside);
+    void (*outside_destroy)(stream_vendor_t *v, stream_outside_h outside);
+    keel_status_t (*outside_signal)(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
+                                    stream_t stream);
+    keel_status_t (*outside_wait)(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
+                                  stream_t stream);
 
     keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
     void (*free)(stream_vendor_t *v, uint64_t address);

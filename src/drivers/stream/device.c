@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
+#include "kit/border.h"
 #include "kit/object.h"
 
 enum {
@@ -88,6 +89,7 @@ void stream_device_lose(stream_device_t *device, keel_status_t cause)
     log_say(KEEL_LOG_ERROR, "%s", keel_status_message(cause));
     stream_queues_drop(device);
     stream_pools_break(device);
+    border_wake(atomic_load(&device->border));
 }
 
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
@@ -141,9 +143,10 @@ static uint64_t device_keep(void *argument)
 static void device_close(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
-    stream_helper_stop(&device->keeper);
+    helper_stop(&device->keeper);
+    border_close(atomic_load(&device->border));
     stream_queues_stop(device);
-    stream_helper_stop(&device->freer);
+    helper_stop(&device->freer);
     stream_device_free(device);
 }
 
@@ -158,8 +161,9 @@ static void device_destroy(keel_device_t *base)
         stream_leave(&entered);
     }
     stream_events_destroy(device);
+    if (ours) border_destroy(atomic_load(&device->border));
     aio_destroy(device->aio);
-    if (ours) stream_pages_close(device);
+    if (ours) pages_close(&device->pages);
     keel_status_release(atomic_load(&device->lost));
     mem_free(device);
 }
@@ -203,6 +207,10 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
         .recording_discard = stream_recording_discard,
     };
     if (device->limits.has_shared) ops.buffer_export = stream_buffer_export;
+    if (device->limits.has_outside) {
+        ops.semaphore_import = stream_semaphore_import;
+        ops.semaphore_forget = stream_semaphore_forget;
+    }
     return ops;
 }
 
@@ -253,6 +261,7 @@ static void caps_fill(stream_device_t *device)
         .dlpack = device->dlpack,
     };
     if (limits->has_shared) caps->bits |= KEEL_CAP_EXPORT_FD;
+    if (limits->has_outside) caps->bits |= KEEL_CAP_IMPORT_SEMAPHORE;
     // Files and calls are done by the host in any case; pools by the vendor, if it has them.
     caps->native = caps->bits & ~(uint32_t)(KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS);
     if (!limits->has_pools || device->options.alloc_sync)
@@ -266,8 +275,8 @@ static keel_status_t device_init(stream_device_t *device)
     snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
     snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
-    stream_helper_init(&device->keeper, "keel-keeper", device_keep, device);
-    stream_helper_init(&device->freer, "keel-free", stream_device_free, device);
+    helper_init(&device->keeper, "keel-keeper", device_keep, device);
+    helper_init(&device->freer, "keel-free", stream_device_free, device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));
     stream_entered_t entered;
@@ -290,6 +299,7 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     d->vendor = vendor;
     d->limits = *limits;
     d->options = *options;
+    d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost};
     d->generation = fork_generation();
     keel_status_t status = device_init(d);
     if (status) {

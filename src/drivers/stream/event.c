@@ -51,7 +51,7 @@ static void event_ask(promise_t *promise)
     stream_queue_t *queue = stream_event_queue(event);
     if (!queue) return;
     // Without a thread the keeper still ends it, only later.
-    stream_helper_wake(&queue->watcher);
+    helper_wake(&queue->watcher);
     keel_queue_release(&queue->base);
 }
 

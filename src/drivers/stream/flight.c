@@ -163,7 +163,7 @@ static void queue_look(stream_queue_t *q, stream_device_t *device, stream_event_
     // relaxed: a keeper that misses it sees it in the next round.
     if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
         !atomic_exchange(&device->active, 1))
-        stream_helper_wake(&device->keeper);
+        helper_wake(&device->keeper);
 }
 
 keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
@@ -195,8 +195,8 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     stream_event_t *look = q->recorded % LOOK_RUNS ? NULL : event;
     if (look) promise_retain(&look->promise); // it is ours only as long as it is in flight
     lock_leave(&q->lock);
-    if (asked) stream_helper_wake(&q->watcher); // whoever asked before found nothing to wait for
-    if (due) stream_queue_retire(q, 0);         // nor did whoever knew that it had come
+    if (asked) helper_wake(&q->watcher); // whoever asked before found nothing to wait for
+    if (due) stream_queue_retire(q, 0);  // nor did whoever knew that it had come
     queue_look(q, device, look);
     return NULL;
 }

@@ -61,5 +61,5 @@ void stream_free_later(stream_device_t *device, stream_free_t *work, void *what)
     chore->next = device->chores;
     device->chores = chore;
     lock_leave(&device->chore_lock);
-    if (!stream_helper_wake(&device->freer)) stream_device_free(device);
+    if (!helper_wake(&device->freer)) stream_device_free(device);
 }

@@ -94,7 +94,7 @@ static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
     q->calls_last = &call->next;
     lock_leave(&q->call_lock);
     // Without a thread for it, it is made when one can be had again, or here and now.
-    if (!stream_helper_wake(&q->caller)) stream_queue_call(q);
+    if (!helper_wake(&q->caller)) stream_queue_call(q);
     if (detached) stream_run_done(run);
     return NULL;
 }

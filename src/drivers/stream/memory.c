@@ -113,6 +113,37 @@ void stream_buffer_free(keel_buffer_t *buffer)
     stream_free(device, shared ? shared_free : host ? host_free : device_free, what);
 }
 
+static keel_status_t pages_register(const pages_user_t *user, void *data, uint64_t size,
+                                    bool *borrowed)
+{
+    return ((const stream_api_t *)user->driver)->host_register(user->vendor, data, size, borrowed);
+}
+
+static keel_status_t pages_address(const pages_user_t *user, void *data, uint64_t *address)
+{
+    return ((const stream_api_t *)user->driver)->host_address(user->vendor, data, address);
+}
+
+static void pages_unregister(const pages_user_t *user, void *data)
+{
+    const stream_api_t *api = user->driver;
+    stream_before_t before;
+    keel_status_t status = api->enter(user->vendor, &before);
+    if (!status) {
+        api->host_unregister(user->vendor, data);
+        api->leave(user->vendor, before);
+    }
+    keel_status_release(status);
+}
+
+static void vendor_close(const pages_user_t *user)
+{
+    ((const stream_api_t *)user->driver)->close(user->vendor);
+}
+
+const pages_ops_t stream_pages_ops = {pages_register, pages_address, pages_unregister,
+                                      vendor_close};
+
 static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
 {
     void *data = buffer->external.handle.host;
@@ -123,7 +154,7 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         buffer_attach(buffer, data ? data : buffer, (uint64_t)(uintptr_t)buffer);
         return NULL;
     }
-    KEEL_TRY(stream_pages_lock(device, data, buffer->external.size, &address));
+    KEEL_TRY(pages_lock(&device->pages, data, buffer->external.size, &address));
     buffer_attach(buffer, data, address);
     return NULL;
 }
@@ -181,7 +212,7 @@ void stream_buffer_forget(keel_buffer_t *buffer)
         stream_free(device, shared_free, (void *)(uintptr_t)buffer->handle);
     if (buffer->external.kind != KEEL_EXTERNAL_HOST || nothing || !stream_device_is_ours(device))
         return;
-    stream_pages_unlock(device, buffer->external.handle.host, buffer->external.size);
+    pages_unlock(&device->pages, buffer->external.handle.host, buffer->external.size);
 }
 
 keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external)

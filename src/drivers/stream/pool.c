@@ -385,7 +385,7 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
         run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
         run->frees++;
         if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
-            stream_helper_wake(&pool->device->keeper); // who looks at thresholds
+            helper_wake(&pool->device->keeper); // who looks at thresholds
         atomic_fetch_add(&pool->device->frees, 1);
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);

@@ -51,9 +51,9 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     q->base.submission_size = sizeof(stream_run_t);
     q->base.early = true;
     q->flight_last = &q->flight;
-    stream_helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
-    stream_helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
-    stream_helper_init(&q->caller, "keel-caller", stream_queue_call, q);
+    helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
+    helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
+    helper_init(&q->caller, "keel-caller", stream_queue_call, q);
     q->calls_last = &q->calls;
     keel_status_t status = queue_open(q, device, options);
     lock_enter(&device->lock);
@@ -79,10 +79,10 @@ static void queue_unlink(stream_device_t *device, stream_queue_t *q)
 
 static void queue_stop(stream_queue_t *q)
 {
-    stream_helper_stop(&q->caller);
+    helper_stop(&q->caller);
     stream_queue_call(q); // what was still to be called
-    stream_helper_stop(&q->watcher);
-    stream_helper_stop(&q->issuer);
+    helper_stop(&q->watcher);
+    helper_stop(&q->issuer);
 }
 
 // Takes it apart, on any thread but its own.
@@ -113,12 +113,11 @@ void stream_queue_destroy(keel_queue_t *queue)
     }
     // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
     // keeper does, or whoever closes the device.
-    if (stream_helper_is_here(&q->watcher) || stream_helper_is_here(&q->issuer) ||
-        stream_helper_is_here(&q->caller)) {
+    if (helper_is_here(&q->watcher) || helper_is_here(&q->issuer) || helper_is_here(&q->caller)) {
         lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
         lock_leave(&device->lock);
-        stream_helper_wake(&device->keeper);
+        helper_wake(&device->keeper);
         return;
     }
     queue_dispose(device, q);
@@ -216,7 +215,7 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
 static void queue_pass_on(stream_queue_t *q)
 {
     atomic_store(&q->passed_on, true);
-    if (!stream_helper_wake(&q->issuer)) stream_queue_issue(q);
+    if (!helper_wake(&q->issuer)) stream_queue_issue(q);
 }
 
 static void queue_issue(stream_queue_t *q, stream_run_t *run)

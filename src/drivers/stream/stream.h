@@ -22,6 +22,8 @@
 #include "base/lock.h"
 #include "drivers/stream/api.h"
 #include "executable/cache.h"
+#include "kit/helper.h"
+#include "kit/pages.h"
 #include "kit/submission.h"
 
 enum {
@@ -37,26 +39,6 @@ typedef struct stream_event_t stream_event_t;
 typedef struct stream_run_t stream_run_t;
 typedef struct stream_recorded_t stream_recorded_t;
 typedef struct stream_once_t stream_once_t;
-
-// A thread that works when it is woken (helper.c).
-typedef struct stream_helper_t {
-    const char *name;
-    // Does what there is to do and returns when to look again (keel_now_ns; KEEL_FOREVER).
-    uint64_t (*work)(void *owner);
-    void *owner;
-    pthread_t thread;
-    _Atomic uint32_t word;  // counts wake-ups; what it sleeps on
-    _Atomic uint32_t state; // helper_state_t
-    lock_t lock;            // for its start and stop
-} stream_helper_t;
-
-void stream_helper_init(stream_helper_t *helper, const char *name, uint64_t (*work)(void *),
-                        void *owner);
-// Starts it if need be. False if there is no thread to be had.
-bool stream_helper_wake(stream_helper_t *helper);
-// Ends it, and waits for that unless called on it.
-void stream_helper_stop(stream_helper_t *helper);
-bool stream_helper_is_here(const stream_helper_t *helper); // the calling thread is it
 
 typedef enum stream_commands_t {
     STREAM_COMMANDS_CHOSEN, // per recording: graphs for reusable ones
@@ -154,11 +136,11 @@ struct stream_queue_t {
     stream_event_t *spare;     // owned: events to record; the issuer's
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     stream_ring_t ring;        // the issuer's
-    stream_helper_t watcher;   // sleeps for events that are asked for
+    helper_t watcher;          // sleeps for events that are asked for
     stream_t alarm;            // owned: the watcher's, made when it first sleeps
     stream_event_h bell;       // owned: what it sleeps on
-    stream_helper_t issuer;    // issues what the stream would not take at once
-    stream_helper_t caller;    // calls the application
+    helper_t issuer;           // issues what the stream would not take at once
+    helper_t caller;           // calls the application
     lock_t call_lock;
     struct stream_call_t *calls, **calls_last; // to be made; owned
 };
@@ -192,16 +174,18 @@ struct stream_device_t {
     stream_builtins_t builtins;
     cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
-    stream_helper_t keeper;  // ends work that nobody asks for
+    helper_t keeper;         // ends work that nobody asks for
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
-    stream_helper_t freer;   // gives things back to the vendor
+    helper_t freer;          // gives things back to the vendor
     lock_t chore_lock;
     struct stream_chore_t *chores; // for that; owned
     lock_t block_lock;
     stream_block_t *blocks[STREAM_BLOCKS]; // owned: staging to be used again, by size
     uint64_t blocks_size;                  // of all of it
     aio_t *aio;                            // owned
+    pages_user_t pages;
+    struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[4];
 };
 
@@ -452,16 +436,13 @@ void stream_free(stream_device_t *device, stream_free_t *work, void *what);
 void stream_free_later(stream_device_t *device, stream_free_t *work, void *what);
 uint64_t stream_device_free(void *device); // the freer's work
 
-// pages.c
-// Page-locks memory of the application, as often as it is asked to, and says where the device sees
-// it. Blocks as long as the vendor takes, or somebody else who is at the same pages. Entered.
-keel_status_t stream_pages_lock(stream_device_t *device, void *data, uint64_t size,
-                                uint64_t *address);
-void stream_pages_unlock(stream_device_t *device, const void *data, uint64_t size);
-// Closes the vendor's device, when what it has locked is needed no more.
-void stream_pages_close(stream_device_t *device);
+// outside.c
+keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
+                                      const keel_external_semaphore_t *external);
+void stream_semaphore_forget(keel_semaphore_t *semaphore);
 
 // memory.c, pool.c, executable.c, builtin.c: ops and what belongs to them.
+extern const pages_ops_t stream_pages_ops;
 keel_status_t stream_buffer_alloc(keel_buffer_t *buffer);
 void stream_buffer_free(keel_buffer_t *buffer);
 keel_status_t stream_buffer_import(keel_buffer_t *buffer);

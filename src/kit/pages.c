@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the application is page-locked while somebody imports it.
-//
-// The vendor locks a page once in a process, for all devices, and for as long as the context of the
-// device that asked for it lives. Imports may share pages, on one device or several, and other
-// libraries lock pages as well. So each device has pieces, which do not overlap on it; a piece that
-// was locked before, by another device or another library, is not unlocked with it; one that others
-// build on stays until they are gone; and so does the vendor's device that it belongs to.
-//
-// Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
-// it is done.
+#include "kit/pages.h"
+
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/stream/stream.h"
+#include "base/thread.h"
 
 typedef struct span_t {
     uintptr_t start, end;
@@ -24,17 +17,16 @@ typedef struct piece_t {
     struct piece_t *next;
     struct piece_t *more; // that the same import adds
     span_t span;
-    stream_device_t *device; // NULL: it is gone, and the vendor's is left to its last piece
-    stream_vendor_t *vendor;
-    const stream_api_t *api;
-    uint64_t offset; // device address less host address
+    pages_user_t *user; // NULL: it is gone, and the vendor's device is left to its last piece
+    pages_user_t own;   // a copy
+    uint64_t offset;    // device address less host address
     uint32_t users;
     bool busy;     // it is being locked or unlocked
     bool borrowed; // somebody else has locked it
     bool lost;     // the device was, when it went
 } piece_t;
 
-static lock_t pages_lock;
+static lock_t pages_guard;
 static piece_t *pieces;
 static _Atomic uint32_t pages_turn; // counts what sleepers wait for
 
@@ -53,29 +45,29 @@ static bool pages_are_busy(span_t span)
 // Takes the lock when nobody is at these pages.
 static void pages_enter(span_t span)
 {
-    lock_enter(&pages_lock);
+    lock_enter(&pages_guard);
     while (pages_are_busy(span)) {
         uint32_t seen = atomic_load(&pages_turn);
-        lock_leave(&pages_lock);
+        lock_leave(&pages_guard);
         futex_wait(&pages_turn, seen, KEEL_FOREVER);
-        lock_enter(&pages_lock);
+        lock_enter(&pages_guard);
     }
 }
 
 static void pages_leave(void)
 {
     atomic_fetch_add(&pages_turn, 1);
-    lock_leave(&pages_lock);
+    lock_leave(&pages_guard);
     futex_wake(&pages_turn, INT_MAX);
 }
 
 // The device's piece at an address; NULL: none, and *stop is where the next one of anybody's begins
 // or ends.
-static piece_t *piece_at(const stream_device_t *device, uintptr_t at, uintptr_t *stop)
+static piece_t *piece_at(const pages_user_t *user, uintptr_t at, uintptr_t *stop)
 {
     for (piece_t *piece = pieces; piece; piece = piece->next) {
         const span_t *span = &piece->span;
-        if (piece->device == device && span->start <= at && at < span->end) return piece;
+        if (piece->user == user && span->start <= at && at < span->end) return piece;
         if (span->start > at && span->start < *stop) *stop = span->start;
         if (span->end > at && span->end < *stop) *stop = span->end;
     }
@@ -83,18 +75,17 @@ static piece_t *piece_at(const stream_device_t *device, uintptr_t at, uintptr_t 
 }
 
 // Adds what the device has no pieces for, still to be locked.
-static keel_status_t pieces_add(stream_device_t *device, span_t span, piece_t **added)
+static keel_status_t pieces_add(pages_user_t *user, span_t span, piece_t **added)
 {
     for (uintptr_t at = span.start; at < span.end;) {
         uintptr_t stop = span.end;
-        piece_t *piece = piece_at(device, at, &stop);
+        piece_t *piece = piece_at(user, at, &stop);
         if (!piece) {
             piece = mem_zalloc(sizeof *piece);
             if (!piece) return status_no_memory();
             *piece = (piece_t){.next = pieces, .more = *added, .span = {at, stop}, .busy = true};
-            piece->device = device;
-            piece->vendor = device->vendor;
-            piece->api = device->api;
+            piece->user = user;
+            piece->own = *user;
             pieces = *added = piece;
         }
         at = piece->span.end;
@@ -115,39 +106,27 @@ static keel_status_t piece_lock(piece_t *piece)
 {
     void *data = (void *)piece->span.start;
     uint64_t first = 0, last = 0, size = piece->span.end - piece->span.start;
-    KEEL_TRY(piece->api->host_register(piece->vendor, data, size, &piece->borrowed));
-    keel_status_t status = piece->api->host_address(piece->vendor, data, &first);
+    KEEL_TRY(piece->own.ops->lock(&piece->own, data, size, &piece->borrowed));
+    keel_status_t status = piece->own.ops->address(&piece->own, data, &first);
     if (piece->borrowed) {
-        if (!status)
-            status = piece->api->host_address(piece->vendor, (char *)data + size - 1, &last);
+        if (!status) status = piece->own.ops->address(&piece->own, (char *)data + size - 1, &last);
         status = piece_refuse(status);
     } else if (status) {
-        piece->api->host_unregister(piece->vendor, data);
+        piece->own.ops->unlock(&piece->own, data);
     }
     piece->offset = first - piece->span.start;
     return status;
 }
 
-static void piece_unlock(const piece_t *piece)
-{
-    stream_before_t before;
-    keel_status_t status = piece->api->enter(piece->vendor, &before);
-    if (!status) {
-        piece->api->host_unregister(piece->vendor, (void *)piece->span.start);
-        piece->api->leave(piece->vendor, before);
-    }
-    keel_status_release(status);
-}
-
 static bool piece_is_lost(const piece_t *piece)
 {
-    return piece->device ? atomic_load(&piece->device->lost) != NULL : piece->lost;
+    return piece->user ? atomic_load(piece->own.lost) != NULL : piece->lost;
 }
 
 // Whether nobody needs it. One of a lost device cannot be unlocked, and goes with the device.
 static bool piece_is_idle(const piece_t *piece)
 {
-    if (piece->users || piece->busy || (piece->device && piece_is_lost(piece))) return false;
+    if (piece->users || piece->busy || (piece->user && piece_is_lost(piece))) return false;
     if (piece->borrowed) return true;
     for (const piece_t *other = pieces; other; other = other->next)
         if (other != piece && is_within(other, piece->span)) return false;
@@ -165,8 +144,8 @@ static void piece_remove(piece_t *piece)
 static bool vendor_is_left(const piece_t *removed)
 {
     const piece_t *other = pieces;
-    while (other && other->vendor != removed->vendor) other = other->next;
-    return !removed->device && !other;
+    while (other && other->own.vendor != removed->own.vendor) other = other->next;
+    return !removed->user && !other;
 }
 
 // Removes what nobody needs any more. Under the lock, which is left meanwhile.
@@ -180,33 +159,33 @@ static void pieces_clean(void)
         }
         bool locked = !piece->borrowed && !piece_is_lost(piece);
         piece->busy = true;
-        lock_leave(&pages_lock);
-        if (locked) piece_unlock(piece);
-        lock_enter(&pages_lock);
+        lock_leave(&pages_guard);
+        if (locked) piece->own.ops->unlock(&piece->own, (void *)piece->span.start);
+        lock_enter(&pages_guard);
         piece_remove(piece);
         bool last = vendor_is_left(piece);
-        lock_leave(&pages_lock);
-        if (last) piece->api->close(piece->vendor);
+        lock_leave(&pages_guard);
+        if (last) piece->own.ops->close(&piece->own);
         mem_free(piece);
-        lock_enter(&pages_lock);
+        lock_enter(&pages_guard);
         piece = pieces; // others may have waited for this one
     }
 }
 
-static void pieces_count(const stream_device_t *device, span_t span, int change)
+static void pieces_count(const pages_user_t *user, span_t span, int change)
 {
     for (piece_t *piece = pieces; piece; piece = piece->next)
-        if (piece->device == device && is_within(piece, span)) piece->users += (uint32_t)change;
+        if (piece->user == user && is_within(piece, span)) piece->users += (uint32_t)change;
 }
 
 // Where the device sees them: all at the same distance.
-static keel_status_t pieces_place(const stream_device_t *device, span_t span, uint64_t *offset)
+static keel_status_t pieces_place(const pages_user_t *user, span_t span, uint64_t *offset)
 {
     bool torn = false;
     uintptr_t stop = span.end;
-    *offset = piece_at(device, span.start, &stop)->offset;
+    *offset = piece_at(user, span.start, &stop)->offset;
     for (const piece_t *piece = pieces; piece; piece = piece->next)
-        torn |= piece->device == device && is_within(piece, span) && piece->offset != *offset;
+        torn |= piece->user == user && is_within(piece, span) && piece->offset != *offset;
     if (!torn) return NULL;
     return KEEL_ERROR(KEEL_UNSUPPORTED, "external->handle.host: to the device, parts of the memory "
                                         "that were imported before lie elsewhere than the rest");
@@ -218,25 +197,24 @@ static span_t pages_of(const void *data, uint64_t size)
     return (span_t){at & ~(page - 1), (at + size + page - 1) & ~(page - 1)};
 }
 
-keel_status_t stream_pages_lock(stream_device_t *device, void *data, uint64_t size,
-                                uint64_t *address)
+keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t *address)
 {
     span_t span = pages_of(data, size);
     piece_t *added = NULL;
     uint64_t offset = 0;
     pages_enter(span);
-    keel_status_t status = pieces_add(device, span, &added);
-    pieces_count(device, span, 1);
-    lock_leave(&pages_lock);
+    keel_status_t status = pieces_add(user, span, &added);
+    pieces_count(user, span, 1);
+    lock_leave(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) {
         if (!status) status = piece_lock(piece);
         if (status) piece->borrowed = true; // there is nothing to unlock
     }
-    lock_enter(&pages_lock);
+    lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
-    if (!status) status = pieces_place(device, span, &offset);
+    if (!status) status = pieces_place(user, span, &offset);
     if (status) {
-        pieces_count(device, span, -1);
+        pieces_count(user, span, -1);
         pieces_clean();
     }
     pages_leave();
@@ -244,25 +222,25 @@ keel_status_t stream_pages_lock(stream_device_t *device, void *data, uint64_t si
     return status;
 }
 
-void stream_pages_unlock(stream_device_t *device, const void *data, uint64_t size)
+void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 {
-    lock_enter(&pages_lock);
-    pieces_count(device, pages_of(data, size), -1);
+    lock_enter(&pages_guard);
+    pieces_count(user, pages_of(data, size), -1);
     pieces_clean();
     pages_leave();
 }
 
-void stream_pages_close(stream_device_t *device)
+void pages_close(pages_user_t *user)
 {
     bool left = false;
-    lock_enter(&pages_lock);
+    lock_enter(&pages_guard);
     for (piece_t *piece = pieces; piece; piece = piece->next) {
-        if (piece->device != device) continue;
+        if (piece->user != user) continue;
         piece->lost = piece_is_lost(piece);
-        piece->device = NULL;
+        piece->user = NULL;
         left = true;
     }
     pieces_clean();
     pages_leave();
-    if (!left) device->api->close(device->vendor);
+    if (!left) user->ops->close(user);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kit/helper.h"
+
 #include <keel/base.h>
 
 #include "base/thread.h"
-#include "drivers/stream/stream.h"
 
 typedef enum helper_state_t {
     HELPER_NONE,
@@ -10,8 +11,7 @@ typedef enum helper_state_t {
     HELPER_STOPPING,
 } helper_state_t;
 
-void stream_helper_init(stream_helper_t *helper, const char *name, uint64_t (*work)(void *),
-                        void *owner)
+void helper_init(helper_t *helper, const char *name, uint64_t (*work)(void *), void *owner)
 {
     helper->name = name;
     helper->work = work;
@@ -20,7 +20,7 @@ void stream_helper_init(stream_helper_t *helper, const char *name, uint64_t (*wo
 
 static void *helper_main(void *argument)
 {
-    stream_helper_t *helper = argument;
+    helper_t *helper = argument;
     for (;;) {
         // acquire: pairs with the wake-up; what it was for is seen by the work.
         uint32_t seen = atomic_load_explicit(&helper->word, memory_order_acquire);
@@ -30,7 +30,7 @@ static void *helper_main(void *argument)
     }
 }
 
-static bool helper_start(stream_helper_t *helper)
+static bool helper_start(helper_t *helper)
 {
     lock_enter(&helper->lock);
     bool running = atomic_load(&helper->state) == HELPER_RUNNING;
@@ -43,7 +43,7 @@ static bool helper_start(stream_helper_t *helper)
     return running;
 }
 
-bool stream_helper_wake(stream_helper_t *helper)
+bool helper_wake(helper_t *helper)
 {
     atomic_fetch_add_explicit(&helper->word, 1, memory_order_release);
     if (atomic_load(&helper->state) != HELPER_RUNNING && !helper_start(helper)) return false;
@@ -51,13 +51,13 @@ bool stream_helper_wake(stream_helper_t *helper)
     return true;
 }
 
-bool stream_helper_is_here(const stream_helper_t *helper)
+bool helper_is_here(const helper_t *helper)
 {
     return atomic_load(&helper->state) != HELPER_NONE &&
            pthread_equal(helper->thread, pthread_self());
 }
 
-void stream_helper_stop(stream_helper_t *helper)
+void helper_stop(helper_t *helper)
 {
     lock_enter(&helper->lock);
     bool running = atomic_load(&helper->state) == HELPER_RUNNING;

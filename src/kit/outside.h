@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A semaphore that another API made and shares with us: an ordinary timeline, and a driver that
+// carries values over the border.
+//
+// What is signalled here stands on a list until the driver sends it, in the order of values: each
+// at once, or behind the promise that the signal hangs on. For the smallest value that is awaited
+// here the driver looks out, and says when the other side is that far; then the next one is the
+// smallest. The other side may have got there by a signal of ours whose end nobody was told of yet:
+// then that comes first, so that whoever finds a point reached finds reached what led to it.
+#ifndef KEEL_SRC_KIT_OUTSIDE_H_
+#define KEEL_SRC_KIT_OUTSIDE_H_
+
+#include "kit/semaphore.h"
+
+typedef struct outside_t outside_t;
+
+// A signal on its way out.
+typedef struct outgoing_t {
+    struct outgoing_t *next;
+    uint64_t value;
+    promise_t *promise; // retained: it comes with that; NULL: it has come
+} outgoing_t;
+
+// Begins the driver's struct, of which the semaphore has a pointer. It may outlive the semaphore.
+struct outside_t {
+    void (*wake)(outside_t *outside); // the driver's: there is more to send, or another value is
+                                      // awaited. Any thread, no lock held
+    int fd;                           // owned by the library: what it was imported by
+    lock_t lock;                      // for the next two
+    keel_semaphore_t *semaphore;      // borrowed; NULL: it is released
+    bool closed;                      // the driver has let go of it
+    // Guarded by the semaphore's lock.
+    uint64_t sent;             // the largest value that was on the list
+    uint64_t reached;          // by the other side
+    outgoing_t *first, **last; // to be sent
+};
+
+// For drivers: makes it the semaphore's.
+void outside_init(outside_t *outside, keel_semaphore_t *semaphore, void (*wake)(outside_t *));
+// For drivers: the last reference to the semaphore is gone; the device is closed. True if the other
+// of the two was before: then the caller has it alone.
+bool outside_detach(outside_t *outside);
+bool outside_close(outside_t *outside);
+// For drivers: frees what is still on its lists.
+void outside_finish(outside_t *outside);
+// For drivers: the semaphore, retained; NULL: it is gone, or (*released: false) about to be.
+keel_semaphore_t *outside_hold(outside_t *outside, bool *released);
+// For drivers: takes what is to be sent, each released by outside_drop. `semaphore` is held, or
+// NULL for one that was released.
+outgoing_t *outside_take(outside_t *outside, keel_semaphore_t *semaphore);
+void outside_drop(outgoing_t *outgoing);
+// For drivers: the smallest value that is awaited and that the other side is not known to have;
+// UINT64_MAX: there is none. The caller is who calls outside_reach.
+uint64_t outside_awaited(const keel_semaphore_t *semaphore);
+// For drivers: the other side has come that far.
+void outside_reach(keel_semaphore_t *semaphore, uint64_t value);
+
+// For the timeline. As timeline_signal.
+keel_status_t outside_signal(keel_semaphore_t *semaphore, uint64_t value);
+// What timeline_promise needs to send a signal with its promise; NULL: it cannot be promised.
+outgoing_t *outside_prepare(const keel_semaphore_t *semaphore, promise_t *promise);
+// Under the lock: puts it on the list.
+void outside_add(keel_semaphore_t *semaphore, outgoing_t *outgoing, uint64_t value);
+// Under the lock: the value to go to when nothing that is promised is in the way; `value` at least.
+uint64_t outside_due(const keel_semaphore_t *semaphore, uint64_t value);
+
+#endif

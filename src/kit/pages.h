@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the application is page-locked while somebody imports it.
+//
+// The vendor locks a page once in a process, for all devices, and for as long as the context of the
+// device that asked for it lives. Imports may share pages, on one device or several, and other
+// libraries lock pages as well. So each device has pieces, which do not overlap on it; a piece that
+// was locked before, by another device or another library, is not unlocked with it; one that others
+// build on stays until they are gone; and so does the vendor's device that it belongs to.
+//
+// Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
+// it is done.
+#ifndef KEEL_SRC_KIT_PAGES_H_
+#define KEEL_SRC_KIT_PAGES_H_
+
+#include <keel/status.h>
+#include <stdatomic.h>
+
+typedef struct pages_user_t pages_user_t;
+
+// The driver's. `lock` and `address` are called by whoever calls pages_lock.
+typedef struct pages_ops_t {
+    // *borrowed: somebody else has locked all or a part of it, and nothing was done.
+    keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool *borrowed);
+    keel_status_t (*address)(const pages_user_t *user, void *data, uint64_t *address);
+    void (*unlock)(const pages_user_t *user, void *data);
+    void (*close)(const pages_user_t *user); // the vendor's device
+} pages_ops_t;
+
+// A device, which keeps this.
+struct pages_user_t {
+    const pages_ops_t *ops;
+    const void *driver;                // what the driver knows the vendor by
+    void *vendor;                      // its device
+    struct keel_status *_Atomic *lost; // why the device is lost, if it is
+};
+
+// Page-locks memory of the application, as often as it is asked to, and says where the device sees
+// it. Blocks as long as the vendor takes, or somebody else who is at the same pages.
+keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t *address);
+void pages_unlock(pages_user_t *user, const void *data, uint64_t size);
+// Closes the vendor's device, when what it has locked is needed no more.
+void pages_close(pages_user_t *user);
+
+#endif
