@@ -117,7 +117,7 @@ static keel_status_t pointer_parse(const char *key, const char *text, void **poi
     errno = 0;
     unsigned long long value = strtoull(text, &end, 0);
     *pointer = (void *)(uintptr_t)value;
-    if (!errno && end != text && !*end && value) return NULL;
+    if (!errno && end != text && !*end && value && !strchr(text, '-')) return NULL;
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
                       key, text);
 }

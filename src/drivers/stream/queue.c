@@ -30,7 +30,6 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     }
     lock_leave(&device->lock);
     if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
-    if (!status) status = stream_ring_init(device, &q->ring);
     if (!status) status = stream_events_get(device, STOCK, &q->spare);
     stream_leave(&entered);
     if (status && q->adopted) {

@@ -106,8 +106,10 @@ void stream_blocks_destroy(stream_device_t *device)
     }
 }
 
-keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring)
+// Most queues never stage anything, and page-locked memory is dear to make.
+static keel_status_t ring_open(stream_device_t *device, stream_ring_t *ring)
 {
+    if (ring->owned) return NULL;
     KEEL_TRY(stream_block_acquire(device, RING_SIZE, &ring->owned));
     ring->block = *ring->owned;
     return NULL;
@@ -138,15 +140,18 @@ void stream_ring_return(stream_ring_t *ring, uint64_t end)
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_device_t *device = stream_device(queue->base.device);
+    bool small = !run->phased && size <= RING_PIECE;
     uint64_t offset = 0;
-    if (!run->phased && size <= RING_PIECE && ring_take(&queue->ring, size, &offset)) {
+    if (small) KEEL_TRY(ring_open(device, &queue->ring));
+    if (small && ring_take(&queue->ring, size, &offset)) {
         run->ring_end = queue->ring.head;
         *data = queue->ring.block.data + offset;
         *address = queue->ring.block.address + offset;
         return NULL;
     }
     stream_block_t *block = NULL;
-    KEEL_TRY(stream_block_acquire(stream_device(queue->base.device), size, &block));
+    KEEL_TRY(stream_block_acquire(device, size, &block));
     block->next = run->blocks;
     run->blocks = block;
     *data = block->data;

@@ -415,7 +415,6 @@ void stream_host_land(stream_run_t *run);
 uint64_t stream_queue_call(void *queue); // the caller's work
 
 // staging.c
-keel_status_t stream_ring_init(stream_device_t *device, stream_ring_t *ring);
 void stream_ring_return(stream_ring_t *ring, uint64_t end);
 // Page-locked memory, and where the device sees it. Given back by `free_host`.
 keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,

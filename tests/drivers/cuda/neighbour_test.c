@@ -145,9 +145,9 @@ static void test_alloca_does_not_wait(void **state)
     shared_close(&shared);
 }
 
-static CUresult host_alloc_fails(void **pointer, size_t size, unsigned int flags)
+static CUresult event_create_fails(CUevent *event, unsigned flags)
 {
-    (void)pointer, (void)size, (void)flags;
+    (void)event, (void)flags;
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -161,9 +161,9 @@ static void test_failed_queue_leaves_stream(void **state)
     keel_device_t *device = open_device(0, "");
     assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
     stream_device(device)->options.adopted = stream;
-    table->cuMemHostAlloc = host_alloc_fails;
+    table->cuEventCreate = event_create_fails;
     keel_status_t status = keel_queue_create(device, NULL, &queue);
-    table->cuMemHostAlloc = real.cuMemHostAlloc;
+    table->cuEventCreate = real.cuEventCreate;
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
     assert_null(keel_queue_create(device, NULL, &queue));

@@ -82,6 +82,7 @@ static void test_what_is_not_there(void **state)
     refuses(KEEL_INVALID_ARGUMENT, "graph or stream", "0", "&commands=fast");
     refuses(KEEL_INVALID_ARGUMENT, "no option 'speed'", "0", "&speed=11");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&context=mine");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=-5");
     keel_status_t status = keel_device_open("cuda://0?lib=/nowhere/libcuda.so", NULL, &device);
     assert_int_equal(keel_status_code(status), KEEL_NOT_FOUND);
     assert_non_null(strstr(keel_status_message(status), "no NVIDIA driver"));
