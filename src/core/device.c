@@ -287,11 +287,12 @@ keel_status_t keel_device_clock(keel_device_t *device, keel_clock_pair_t *pair)
     CHECK_NOT_NULL(device);
     CHECK_NOT_NULL(pair);
     KEEL_TRY(device_check(device));
-    uint64_t before = keel_now_ns();
-    uint64_t there = device->ops->device_clock ? device->ops->device_clock(device) : keel_now_ns();
+    uint64_t before = keel_now_ns(), there = 0;
+    if (device->ops->device_clock)
+        KEEL_TRY(device->ops->device_clock(device, &there));
+    else
+        there = keel_now_ns();
     uint64_t after = keel_now_ns();
-    CHECK(there, KEEL_DEVICE_LOST, "the clock of device '%s' cannot be read any more",
-          TEXT_OF(device->name));
     *pair = (keel_clock_pair_t){
         .host_ns = before + (after - before) / 2,
         .device_ns = there,

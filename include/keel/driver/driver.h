@@ -46,8 +46,8 @@ struct keel_device_ops_t {
     // Frees the struct and what the driver put into it. Also called for a half-opened device, and
     // in the child of a fork without device_close: it must not wait or lock.
     void (*device_destroy)(keel_device_t *device);
-    // The device's clock in ns; 0 if it cannot be read. (optional) default: the host's.
-    uint64_t (*device_clock)(keel_device_t *device);
+    // The device's clock in ns. (optional) default: the host's.
+    keel_status_t (*device_clock)(keel_device_t *device, uint64_t *now_ns);
     // Fills total and budget.
     void (*device_memory)(keel_device_t *device, keel_memory_stats_t *stats);
 

@@ -32,19 +32,17 @@ static keel_status_t clock_read(stream_device_t *device, const stream_block_t *b
     return stream_device_drain(device, device->side);
 }
 
-uint64_t stream_device_clock(keel_device_t *base)
+keel_status_t stream_device_clock(keel_device_t *base, uint64_t *now_ns)
 {
     stream_device_t *device = stream_device(base);
     stream_block_t *block = NULL;
     stream_entered_t entered;
-    uint64_t now = 0;
-    if (!stream_enter(device, &entered)) return now;
-    keel_status_t status = stream_block_acquire(device, sizeof now, &block);
+    if (!stream_enter(device, &entered)) return stream_device_lost(device);
+    keel_status_t status = stream_block_acquire(device, sizeof *now_ns, &block);
     if (!status) status = clock_read(device, block);
-    if (!status) now = *(volatile uint64_t *)(void *)block->data;
+    if (!status) *now_ns = *(volatile uint64_t *)(void *)block->data;
     stream_leave(&entered);
     status = stream_device_note(device, status);
     stream_blocks_return(device, block);
-    keel_status_release(status);
-    return now;
+    return status;
 }

@@ -474,6 +474,6 @@ keel_status_t stream_executable_write(keel_executable_t *executable, const keel_
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t stream_builtins_load(stream_device_t *device);
 void stream_builtins_unload(stream_device_t *device);
-uint64_t stream_device_clock(keel_device_t *device);
+keel_status_t stream_device_clock(keel_device_t *device, uint64_t *now_ns);
 
 #endif
