@@ -204,6 +204,7 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
                                  stream_limits_t *limits)
 {
     CUdevice its = 0;
+    CUcontext other = NULL;
     stream_before_t before;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
     KEEL_TRY(limits_read(v, limits));
@@ -215,6 +216,10 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
+    if (!status && options->stream.adopted)
+        status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->stream.adopted, &other);
+    if (!status && other && other != v->context)
+        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context");
     if (!status)
         status =
             CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);

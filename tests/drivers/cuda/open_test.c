@@ -112,12 +112,30 @@ static void test_adopts_context_and_stream(void **state)
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
 }
 
+// Of another device's context.
+static void test_a_stream_from_elsewhere(void **state)
+{
+    (void)state;
+    CUcontext context = NULL;
+    CUstream stream = NULL;
+    char options[64];
+    assert_int_equal(symbols->cuDevicePrimaryCtxRetain(&context, 1), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(context), 0);
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
+    snprintf(options, sizeof options, "&stream=%p", (void *)stream);
+    refuses(KEEL_INVALID_ARGUMENT, "another context", "0", options);
+    assert_int_equal(symbols->cuStreamDestroy(stream), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(symbols->cuDevicePrimaryCtxRelease(1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_number_uuid_and_address),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
+        cmocka_unit_test(test_a_stream_from_elsewhere),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
