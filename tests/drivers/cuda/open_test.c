@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "drivers/cuda/symbols.h"
@@ -14,6 +15,7 @@ static const cuda_symbols_t *symbols;
 static int setup(void **state)
 {
     (void)state;
+    setenv("KEEL_SIM_CUDA", "devices=2", 1);
     return cuda_symbols_open(CUDA_LIBRARY, &symbols) != NULL;
 }
 
