@@ -17,6 +17,7 @@
     F(cuInit, (unsigned))                                                                          \
     F(cuDeviceGetUuid_v2, (char *, int))                                                           \
     F(cuDeviceGetPCIBusId, (char *, int, int))                                                     \
+    F(cuDeviceGetAttribute, (int *, int, int))                                                     \
     F(cuDevicePrimaryCtxGetState, (int, unsigned *, int *))                                        \
     F(cuDevicePrimaryCtxRetain, (void **, int))                                                    \
     F(cuDevicePrimaryCtxRelease_v2, (int))                                                         \
@@ -380,6 +381,35 @@ static bool shared(void)
     return true;
 }
 
+// What there is to see of semaphores of other APIs where no such API is: the capability is what
+// CUDA says, a descriptor of something else is refused, and the device is none the worse for it.
+static bool semaphores(void)
+{
+    keel_device_t *device = NULL;
+    keel_semaphore_t *semaphore = NULL;
+    keel_buffer_t *x = NULL;
+    int interop = 0, pipes[2];
+    REQUIRE(cuda.cuDeviceGetAttribute(&interop, 114, 0) ==
+            0); // TIMELINE_SEMAPHORE_INTEROP_SUPPORTED
+    TRY(device_open("0", "", &device));
+    bool has = keel_device_caps(device)->bits & KEEL_CAP_IMPORT_SEMAPHORE;
+    REQUIRE(has == (interop != 0));
+    REQUIRE(pipe(pipes) == 0);
+    for (int i = 0; i < 2; i++) {
+        keel_external_semaphore_t external = {.handle.fd = pipes[i]};
+        keel_status_t status = keel_semaphore_import(device, &external, NULL, &semaphore);
+        printf("  %s\n", keel_status_message(status));
+        REQUIRE(keel_status_code(status) == (has ? KEEL_INVALID_ARGUMENT : KEEL_UNSUPPORTED));
+        keel_status_release(status);
+        REQUIRE(close(pipes[i]) == 0); // still ours
+    }
+    TRY(buffer_new(device, 4096, 0, &x));
+    TRY(finish(keel_device_queue(device, 0), keel_op_fill(keel_whole(x), 1, 1)));
+    keel_buffer_release(x);
+    keel_device_release(device);
+    return true;
+}
+
 // What nvcc made, in one of its forms.
 typedef struct kernels_t {
     keel_device_t *device;
@@ -562,6 +592,7 @@ int main(int argc, char **argv)
         {"names", names, false},
         {"pointers", pointers, false},
         {"shared", shared, false},
+        {"semaphores", semaphores, false},
         {"ptx", ptx, true},
         {"cubin", cubin, true},
         {"fatbin", fatbin, true},
