@@ -283,12 +283,11 @@ static void echo(void *user)
     }
 }
 
-static echo_t *new_echo(int fd, uint64_t last)
+static thread_t *new_echo(int fd, uint64_t last)
 {
     echo_t *e = scratch(sizeof *e);
     *e = (echo_t){fd, last, new_gate()};
-    thread_start(echo, e);
-    return e;
+    return thread_start(echo, e);
 }
 
 TEST(outside, back_and_forth, SHARED)
@@ -296,13 +295,14 @@ TEST(outside, back_and_forth, SHARED)
     int fd;
     keel_semaphore_t *semaphore = import(0, &fd);
     uint64_t last = 2 * few(100);
-    new_echo(fd, last);
+    thread_t *other = new_echo(fd, last);
     keel_point_t done = {0};
     for (uint64_t value = 0; value < last; value += 2)
         done = submit_to(the_queue(), KEEL_AFTER(keel_point(semaphore, value)),
                          KEEL_SIGNAL(keel_point(semaphore, value + 1)));
     reach(done);
     reach_value(semaphore, last);
+    thread_join(other);
 }
 
 // Whoever sees the answer finds reached what it answers, however it came here.
@@ -312,7 +312,7 @@ TEST(outside, what_led_to_it_is_reached, RUNS)
     keel_semaphore_t *semaphore = import(0, &fd), *signalled = new_semaphore(0);
     uint64_t last = 2 * few(100);
     keel_buffer_t *x = new_buffer(4096);
-    new_echo(fd, last);
+    thread_t *other = new_echo(fd, last);
     for (uint64_t value = 0; value < last; value += 2) {
         keel_op_t op = keel_op_fill(keel_whole(x), (uint32_t)value, 1);
         keel_point_t done;
@@ -323,6 +323,7 @@ TEST(outside, what_led_to_it_is_reached, RUNS)
         reach_value(semaphore, value + 2);
         CHECK_GE(value_of(signalled), value + 1);
     }
+    thread_join(other);
 }
 
 TEST(outside, failure_stays_here, SHARED)
