@@ -22,9 +22,11 @@ static bool parse(expectations_t *all, char *text, int number)
     int end = 0;
     text[strcspn(text, "#\n")] = 0;
     if (text[strspn(text, " ")] == 0) return true;
-    if (sscanf(text, " with %63s %n", line.option, &end) == 1) text += end;
+    line.without = sscanf(text, " without %63s %n", line.option, &end) == 1;
+    if (line.without || sscanf(text, " with %63s %n", line.option, &end) == 1) text += end;
     if (sscanf(text, " unsupported %63s %31s %199[^\n]", line.glob, line.need, line.reason) != 3) {
-        fprintf(stderr, "%s:%d: not of the form: [with OPTION] unsupported GLOB NEED reason\n",
+        fprintf(stderr,
+                "%s:%d: not of the form: [with|without OPTION] unsupported GLOB NEED reason\n",
                 all->path, number);
         return false;
     }
@@ -81,7 +83,7 @@ const expectation_t *expect_find(const expectations_t *all, const test_t *test, 
     for (size_t i = 0; i < all->count; i++) {
         const expectation_t *line = &all->list[i];
         if (need && strcmp(line->need, need) != 0) continue;
-        if (line->option[0] && !uri_has(all->uri, line->option)) continue;
+        if (line->option[0] && uri_has(all->uri, line->option) == line->without) continue;
         if (speaks_of(line, test)) return line;
     }
     return NULL;

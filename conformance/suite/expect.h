@@ -2,7 +2,7 @@
 // What a device is known not to do: expect/<driver>.txt, lines `unsupported GLOB NEED reason`. Such
 // a line says that the tests called GLOB that need NEED are skipped; one that is not is as wrong as
 // a skip that no line speaks of. `with OPTION unsupported ...` says so only of devices whose URI
-// has that option. A # begins a comment.
+// has that option, `without OPTION ...` of the others. A # begins a comment.
 #ifndef SUITE_EXPECT_H_
 #define SUITE_EXPECT_H_
 
@@ -10,6 +10,7 @@
 
 typedef struct expectation_t {
     char option[64]; // "": whatever the URI is
+    bool without;    // of devices that do not have it
     char glob[64];
     char need[32];
     char reason[200];
