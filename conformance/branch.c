@@ -282,9 +282,22 @@ TEST(branch, unbalanced_blocks, BRANCHES)
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_case(1));
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_case(1));
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_barrier());
-    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_case(1), keel_op_case(1));
+    REFUSED(KEEL_FAILED_PRECONDITION, keel_op_switch(v), keel_op_case(1), keel_op_case(2));
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_group_begin("g"), keel_op_if(v), keel_op_group_end());
     REFUSED(KEEL_FAILED_PRECONDITION, keel_op_if(v), keel_op_group_begin("g"), keel_op_end());
+}
+
+TEST(branch, cases_differ, BRANCHES)
+{
+    keel_buffer_t *w = new_buffer(64);
+    keel_ref_t v = word(w, 0);
+    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_switch(v), keel_op_case(1), keel_op_case(1),
+            keel_op_end());
+    REFUSED(KEEL_INVALID_ARGUMENT, keel_op_switch(v), keel_op_case(1), poke(w, 1, 1),
+            keel_op_case(2), keel_op_case(3), keel_op_case(2), keel_op_end());
+    run(RECORD(0, keel_op_switch(v), keel_op_case(1), keel_op_switch(v), keel_op_case(1),
+               keel_op_end(), keel_op_case(0), poke(w, 2, 1), keel_op_end()));
+    CHECK_EQ(buffer_u32(w, 2), 1);
 }
 
 TEST(branch, bad_conditions, BRANCHES)

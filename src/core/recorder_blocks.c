@@ -132,10 +132,23 @@ keel_status_t record_else(recorder_t *recorder, const keel_op_t *op)
     return NULL;
 }
 
+// That the switch has no such case yet. Its first one follows it at once, and leads to the next.
+static keel_status_t case_check(const recorder_t *recorder, const block_t *block, uint32_t match)
+{
+    uint32_t at = block->last ? block->start + branch_at(recorder, block->start)->head.size : 0;
+    while (at) {
+        const keel_cmd_branch_t *c = branch_at(recorder, at);
+        CHECK(c->match != match, KEEL_INVALID_ARGUMENT, "the switch has a case %u already", match);
+        at = at == block->last ? 0 : c->target;
+    }
+    return NULL;
+}
+
 keel_status_t record_case(recorder_t *recorder, const keel_op_t *op)
 {
     block_t *block;
     KEEL_TRY(block_find(recorder, KEEL_OP_SWITCH, "switch", &block));
+    KEEL_TRY(case_check(recorder, block, op->as.branch.match));
     if (block->last) KEEL_TRY(block_leave(recorder, block));
     uint32_t at = recorder->commands->size;
     keel_cmd_branch_t *c = commands_add(recorder->commands, KEEL_CMD_CASE, sizeof *c);
