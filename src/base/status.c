@@ -107,6 +107,12 @@ keel_status_t status_at(keel_status_t status, const char *path)
     return placed;
 }
 
+keel_status_t status_as(keel_status_t status, keel_code_t code)
+{
+    if (status && !status->is_static) status->code = code;
+    return status;
+}
+
 keel_status_t status_from_errno(keel_code_t code, int error, const char *what)
 {
     char text[128] = "";

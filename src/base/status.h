@@ -16,6 +16,9 @@ keel_status_t status_timed_out(void);
 // left out.
 keel_status_t status_at(keel_status_t status, const char *path);
 
+// Gives one that nobody else has yet another code than its cause has. Returns it.
+keel_status_t status_as(keel_status_t status, keel_code_t code);
+
 // An error made from errno, for a call into the system.
 keel_status_t status_from_errno(keel_code_t code, int error, const char *what);
 

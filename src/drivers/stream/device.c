@@ -47,6 +47,7 @@ keel_status_t stream_device_lost(stream_device_t *device)
 // What each queue was at, as far as the host knows.
 static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
 {
+    const char *own_name = device->base.name ? device->base.name : device->api->driver;
     enum { MORE = 40 }; // bytes kept for how many there is no room for
     char text[360] = "";
     size_t length = 0, left = 0;
@@ -66,11 +67,11 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
         lock_leave(&q->lock);
     }
     lock_leave(&device->lock);
-    if (!length && !left) return keel_status_wrap(cause, "device '%s' is lost", device->base.name);
+    if (!length && !left) return keel_status_wrap(cause, "device '%s' is lost", own_name);
     text[length] = 0; // of what has no room no part is shown
     if (left) snprintf(text + length, MORE, "; %zu more queue%s", left, left > 1 ? "s" : "");
     return keel_status_wrap(cause, "device '%s' is lost; first submissions not known complete: %s",
-                            device->base.name, text + strlen("; "));
+                            own_name, text + strlen("; "));
 }
 
 void stream_device_lose(stream_device_t *device, keel_status_t cause)
@@ -80,7 +81,7 @@ void stream_device_lose(stream_device_t *device, keel_status_t cause)
         keel_status_release(cause);
         return;
     }
-    cause = lost_explain(device, cause);
+    cause = status_as(lost_explain(device, cause), KEEL_DEVICE_LOST); // whatever showed it
     // release: pairs with stream_device_lost.
     if (!atomic_compare_exchange_strong(&device->lost, &none, cause)) {
         keel_status_release(cause);
