@@ -193,7 +193,8 @@ TEST(cpu, submissions_overlap, .driver = "cpu")
     keel_queue_t *queues[2] = {keel_device_queue(device, 0)};
     TRY(keel_queue_create(device, NULL, &queues[1]));
     OWN(queues[1]);
-    for (int second = 0; second < 2; second++) {
+    for (int i = 0; i < 40; i++) { // many, for a worker that is about to sleep when one comes
+        int second = i % 2;
         row("queues 0 and %d", second);
         keel_buffer_t *arrived = new_buffer_on(device, 4);
         buffer_put(arrived, 0, &(uint32_t){0}, 4);

@@ -187,6 +187,8 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     if (handed && (handed = atomic_exchange(&node->handed, NULL))) {
         run_come(handed);
         *alone = true;
+        // Whoever listed something while we polled left it to us.
+        if (node_has_work(node)) cpu_node_rouse(node);
         return handed;
     }
     if (!node_has_work(node)) return NULL;
