@@ -110,6 +110,7 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_t stream)
 {
     _Atomic uint32_t never = 0;
     for (int left = DRAIN_ATTEMPTS;; left--) {
+        if (stream_device_is_lost(device)) return stream_device_lost(device); // it stays so
         keel_status_t status = device->api->stream_drain(device->vendor, stream);
         if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
         keel_status_t lost =
