@@ -500,7 +500,7 @@ TEST(outside, bad_arguments, .needs = KEEL_CAP_IMPORT_SEMAPHORE)
     own_descriptor(file);
     own_descriptor(pipes[0]);
     own_descriptor(pipes[1]);
-    int closed = dup(file);
+    int closed = fcntl(file, F_DUPFD, 900); // a number that no other thread's next one gets
     close(closed);
     struct {
         int fd;
