@@ -64,6 +64,8 @@ KEEL_API keel_status_t keel_executable_load(keel_device_t *device,
                                             const keel_executable_options_t *options,
                                             keel_executable_t **executable) KEEL_MUST_USE;
 KEEL_API keel_executable_t *keel_executable_retain(keel_executable_t *executable);
+// On a GPU the last release, and the loading, may wait for all that the device runs: the vendor
+// does.
 KEEL_API void keel_executable_release(keel_executable_t *executable);
 
 KEEL_API size_t keel_executable_count(const keel_executable_t *executable);
