@@ -131,12 +131,7 @@ static keel_queue_t *queue_next(keel_device_t *device, keel_queue_t *after)
     lock_t *lock = device_lock(device);
     lock_enter(lock);
     keel_queue_t *queue = after ? after->link.next : device->all_queues;
-    for (; queue; queue = queue->link.next) {
-        uint32_t refs = atomic_load(&queue->object.refs);
-        while (refs && !atomic_compare_exchange_weak(&queue->object.refs, &refs, refs + 1)) {
-        }
-        if (refs) break;
-    }
+    while (queue && !object_hold(&queue->object)) queue = queue->link.next;
     lock_leave(lock);
     keel_queue_release(after);
     return queue;
@@ -147,12 +142,7 @@ static keel_semaphore_t *semaphore_next(keel_device_t *device, keel_semaphore_t 
     lock_t *lock = device_lock(device);
     lock_enter(lock);
     keel_semaphore_t *semaphore = after ? after->link.next : device->all_semaphores;
-    for (; semaphore; semaphore = semaphore->link.next) {
-        uint32_t refs = atomic_load(&semaphore->object.refs);
-        while (refs && !atomic_compare_exchange_weak(&semaphore->object.refs, &refs, refs + 1)) {
-        }
-        if (refs) break;
-    }
+    while (semaphore && !object_hold(&semaphore->object)) semaphore = semaphore->link.next;
     lock_leave(lock);
     keel_semaphore_release(after);
     return semaphore;

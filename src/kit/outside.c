@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kit/object.h"
 
 void outside_init(outside_t *outside, keel_semaphore_t *semaphore, void (*wake)(outside_t *))
 {
@@ -46,11 +47,9 @@ keel_semaphore_t *outside_hold(outside_t *outside, bool *released)
     lock_enter(&outside->lock); // which the release takes too, before the memory goes
     keel_semaphore_t *semaphore = outside->semaphore;
     *released = !semaphore;
-    uint32_t refs = semaphore ? atomic_load(&semaphore->object.refs) : 0;
-    while (refs && !atomic_compare_exchange_weak(&semaphore->object.refs, &refs, refs + 1)) {
-    }
+    if (semaphore && !object_hold(&semaphore->object)) semaphore = NULL;
     lock_leave(&outside->lock);
-    return refs ? semaphore : NULL;
+    return semaphore;
 }
 
 outgoing_t *outside_take(outside_t *outside, keel_semaphore_t *semaphore)

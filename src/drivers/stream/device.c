@@ -77,7 +77,7 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
 void stream_device_lose(stream_device_t *device, keel_status_t cause)
 {
     keel_status_t none = NULL;
-    if (atomic_load(&device->lost)) {
+    if (stream_device_is_lost(device)) {
         keel_status_release(cause);
         return;
     }

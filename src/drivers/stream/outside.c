@@ -183,6 +183,8 @@ static keel_status_t outside_open(const stream_api_t *api, stream_vendor_t *vend
                                   stream_outside_h *outside)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "the process has no file descriptor left");
     keel_status_t status = api->outside_import(vendor, copy, outside), refused;
     if (!status) return NULL;
     close(copy);
