@@ -181,8 +181,7 @@ void row_judge(row_result_t *result);
 
 // report.c
 typedef struct report_t {
-    FILE *file;
-    bool json;
+    FILE *table, *json; // for people and for machines; each may be NULL
     size_t rows, verdicts[VERDICTS];
 } report_t;
 void report_begin(report_t *report, const setting_t *setting, const plan_t *plan);

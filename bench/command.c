@@ -3,6 +3,7 @@
 #include "command.h"
 #include "rig.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@ static const char usage[] =
     "Measures Keel beside its peers, row by row, and holds it against its bars.\n"
     "  --filter=GLOB     only the rows whose names match\n"
     "  --list            the rows and what they do\n"
-    "  --json            for machines\n"
+    "  --json            for machines, instead of the table\n"
+    "  --json=FILE       for machines, into that file beside the table\n"
     "  --quick           fewer and shorter rounds\n"
     "  --rounds=N        that many rounds (default 7, on a GPU 30; at most 32)\n"
     "  --device=URI      the device to measure (default cpu://)\n"
@@ -25,7 +27,8 @@ static const char usage[] =
 
 typedef struct options_t {
     const char *filter, *device;
-    bool json, list, quick, alone, once, strict;
+    const char *json; // the file it is written to, "-" for instead of the table; or NULL
+    bool list, quick, alone, once, strict;
     uint32_t rounds;
     uint32_t workers[16], worker_count;
 } options_t;
@@ -71,11 +74,12 @@ static bool option_parse(const char *text, options_t *options)
         bool *flag;
         const char **string;
     } known[] = {
-        {"--json", &options->json, NULL},     {"--list", &options->list, NULL},
-        {"--quick", &options->quick, NULL},   {"--once", &options->once, NULL},
-        {"--alone", &options->alone, NULL},   {"--strict", &options->strict, NULL},
-        {"--filter", NULL, &options->filter}, {"--device", NULL, &options->device},
+        {"--list", &options->list, NULL},     {"--quick", &options->quick, NULL},
+        {"--once", &options->once, NULL},     {"--alone", &options->alone, NULL},
+        {"--strict", &options->strict, NULL}, {"--filter", NULL, &options->filter},
+        {"--device", NULL, &options->device}, {"--json", NULL, &options->json},
     };
+    if (!strcmp(text, "--json")) return options->json = "-", true;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strlen(known[i].name) != length || strncmp(known[i].name, text, length)) continue;
         if ((known[i].string != NULL) != (value != NULL)) return false;
@@ -155,6 +159,26 @@ static int rows_list(void)
     return 0;
 }
 
+// Where the rows go. False, with a word on stderr, if a file cannot be opened.
+static bool report_open(report_t *report, const char *json)
+{
+    bool instead = json && !strcmp(json, "-");
+    *report = (report_t){.table = instead ? NULL : stdout, .json = instead ? stdout : NULL};
+    if (!json || instead) return true;
+    report->json = fopen(json, "w");
+    if (!report->json) fprintf(stderr, "keel bench: %s: %s\n", json, strerror(errno));
+    return report->json;
+}
+
+static bool report_close(report_t *report, const char *json)
+{
+    if (!report->json || report->json == stdout) return true;
+    bool written = !ferror(report->json);
+    if (fclose(report->json) == 0 && written) return true;
+    fprintf(stderr, "keel bench: %s could not be written\n", json);
+    return false;
+}
+
 int bench_main(int argc, char **argv)
 {
     options_t options = {.filter = "*", .device = "cpu://"};
@@ -172,10 +196,11 @@ int bench_main(int argc, char **argv)
                    .once = options.once,
                    .progress = progress_show};
     setting_t setting = {.device = options.device, .gpu = gpu};
-    report_t report = {.file = stdout, .json = options.json};
+    report_t report;
     if (options.list) return rows_list();
     rig_watch();
     if (!status_report(workers_default(options.device, &setting.workers))) return 1;
+    if (!report_open(&report, options.json)) return 1;
 
     bool done = true;
     report_begin(&report, &setting, &plan);
@@ -184,5 +209,6 @@ int bench_main(int argc, char **argv)
         done = false;
     }
     report_end(&report);
+    done &= report_close(&report, options.json);
     return !done || (options.strict && report.verdicts[VERDICT_MISSED]);
 }

@@ -100,7 +100,7 @@ static void json_side(FILE *file, const side_result_t *side, uint32_t rounds)
 
 static void json_row(report_t *report, const row_result_t *result)
 {
-    FILE *file = report->file;
+    FILE *file = report->json;
     fputs(report->rows ? ",\n {\"name\":" : "\n {\"name\":", file);
     json_text(file, result->name);
     fputs(",\"what\":", file);
@@ -123,36 +123,43 @@ static void json_row(report_t *report, const row_result_t *result)
             fputs(",\"verdict\":null}", file);
     }
     fputs("]}", file);
+    fflush(file);
+}
+
+static void json_begin(FILE *file, const struct utsname *system, const setting_t *setting,
+                       const plan_t *plan)
+{
+    fprintf(file, "{\"keel\":\"%s\",\"system\":\"%s %s %s\",\"device\":", keel_version(),
+            system->sysname, system->release, system->machine);
+    json_text(file, setting->device);
+    fprintf(file, ",\"workers\":%" PRIu32 ",\"rounds\":%" PRIu32 ",\"rows\":[", setting->workers,
+            plan->rounds);
+}
+
+static void table_begin(FILE *file, const struct utsname *system, const setting_t *setting,
+                        const plan_t *plan)
+{
+    fprintf(file,
+            "Keel %s on %s %s %s, %s with %" PRIu32 " workers; %" PRIu32
+            " rounds, sides in turns; nanoseconds\n",
+            keel_version(), system->sysname, system->release, system->machine, setting->device,
+            setting->workers, plan->rounds);
+    fprintf(file, "  %-9s %11s %11s %11s %24s   %-32s %14s\n", "", "median", "p95", "p99",
+            "rounds from - to", "bar", "got");
 }
 
 void report_begin(report_t *report, const setting_t *setting, const plan_t *plan)
 {
     struct utsname system = {0};
     uname(&system);
-    if (report->json) {
-        fprintf(report->file,
-                "{\"keel\":\"%s\",\"system\":\"%s %s %s\",\"device\":", keel_version(),
-                system.sysname, system.release, system.machine);
-        json_text(report->file, setting->device);
-        fprintf(report->file, ",\"workers\":%" PRIu32 ",\"rounds\":%" PRIu32 ",\"rows\":[",
-                setting->workers, plan->rounds);
-        return;
-    }
-    fprintf(report->file,
-            "Keel %s on %s %s %s, %s with %" PRIu32 " workers; %" PRIu32
-            " rounds, sides in turns; nanoseconds\n",
-            keel_version(), system.sysname, system.release, system.machine, setting->device,
-            setting->workers, plan->rounds);
-    fprintf(report->file, "  %-9s %11s %11s %11s %24s   %-32s %14s\n", "", "median", "p95", "p99",
-            "rounds from - to", "bar", "got");
+    if (report->json) json_begin(report->json, &system, setting, plan);
+    if (report->table) table_begin(report->table, &system, setting, plan);
 }
 
 void report_row(report_t *report, const row_result_t *result)
 {
-    if (report->json)
-        json_row(report, result);
-    else
-        table_row(report->file, result);
+    if (report->json) json_row(report, result);
+    if (report->table) table_row(report->table, result);
     report->rows++;
     for (size_t i = 0; i < result->bar_count; i++) report->verdicts[result->bars[i].verdict]++;
 }
@@ -162,10 +169,10 @@ void report_end(report_t *report)
     size_t met = report->verdicts[VERDICT_MET], missed = report->verdicts[VERDICT_MISSED];
     size_t noise = report->verdicts[VERDICT_NOISE], unjudged = report->verdicts[VERDICT_NONE];
     if (report->json)
-        fprintf(report->file, "\n],\"met\":%zu,\"missed\":%zu,\"noise\":%zu,\"unjudged\":%zu}\n",
+        fprintf(report->json, "\n],\"met\":%zu,\"missed\":%zu,\"noise\":%zu,\"unjudged\":%zu}\n",
                 met, missed, noise, unjudged);
-    else
-        fprintf(report->file,
+    if (report->table)
+        fprintf(report->table,
                 "\n%zu rows: %zu bars met, %zu missed, %zu lost in noise, %zu without their peer\n",
                 report->rows, met, missed, noise, unjudged);
 }
