@@ -409,15 +409,27 @@ CUresult stream_drain(CUstream stream)
     return context_report(context);
 }
 
+void context_settle(CUcontext context)
+{
+    size_t count = 0;
+    for (CUstream stream = context->streams; stream; stream = stream->next) count++;
+    mark_t **ends = calloc(count + 1, sizeof *ends);
+    if (!ends) abort();
+    count = 0;
+    for (CUstream stream = context->streams; stream; stream = stream->next) {
+        if (!stream_idle(stream) && !context->error) ends[count++] = stream_mark(stream);
+    }
+    while (count) {
+        mark_t *end = ends[--count];
+        while (!end->done && !context->error) state_wait();
+        mark_release(end);
+    }
+    free(ends);
+}
+
 CUresult context_drain(CUcontext context)
 {
-    for (bool busy = true; busy && !context->error;) {
-        busy = false;
-        for (CUstream stream = context->streams; stream; stream = stream->next) {
-            busy |= !stream_idle(stream);
-        }
-        if (busy) state_wait();
-    }
+    context_settle(context);
     pools_settle();
     arena_close();
     return context_report(context);

@@ -33,6 +33,8 @@ bool stream_idle(CUstream stream);
 // Waits for all that is enqueued now.
 CUresult stream_drain(CUstream stream);
 CUresult context_drain(CUcontext context);
+// The same for calls of which it is a side effect: nothing is reported, nor given back.
+void context_settle(CUcontext context);
 
 // A mark at the present end of a stream, retained.
 mark_t *stream_mark(CUstream stream);

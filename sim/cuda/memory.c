@@ -42,6 +42,7 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
     if (address == 0) return call.late;
+    context_settle(call.context);
     range_t *range = arena_find_base(address);
     if (!range || range->state != RANGE_LIVE || range->ending) {
         arena_check(address, 1, WHEN_RUN, call_name());
@@ -93,6 +94,7 @@ CUresult cuMemAllocHost_v2(void **out, size_t size)
 CUresult cuMemFreeHost(void *pointer)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
+    context_settle(call.context);
     range_t *range = arena_find_base((uintptr_t)pointer);
     if (!range || range->kind != RANGE_HOST) return CUDA_ERROR_INVALID_VALUE;
     arena_free(range);
@@ -146,6 +148,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 CUresult cuMemHostUnregister(void *pointer)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
+    context_settle(call.context);
     range_t *range = arena_find_base((uintptr_t)pointer);
     if (!range || range->kind != RANGE_REGISTERED) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     arena_free(range);

@@ -4,7 +4,6 @@
 #include "cuda/arena.h"
 #include "cuda/call.h"
 #include "cuda/engine.h"
-#include "cuda/external.h"
 #include "cuda/limits.h"
 
 #include <dlfcn.h>
@@ -139,7 +138,7 @@ static CUresult module_load(CUcontext context, CUmodule *out, const void *image,
     if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
     size_t size = image_size(image, log);
     if (size == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    external_settle(context);
+    context_settle(context);
     CUmodule module = calloc(1, sizeof *module);
     if (!module) return CUDA_ERROR_OUT_OF_MEMORY;
     module->magic = MAGIC_MODULE;
@@ -244,7 +243,9 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
 static CUresult module_unload(CUmodule module)
 {
     if (!IS(module, MAGIC_MODULE)) return CUDA_ERROR_INVALID_HANDLE;
-    while (module->running) state_wait();
+    context_settle(module->context);
+    while (module->running) state_wait(); // when the context has failed
+    if (!IS(module, MAGIC_MODULE)) return CUDA_ERROR_INVALID_HANDLE;
     if (module->context->modules) module->context->modules--;
     module_close(module);
     return CUDA_SUCCESS;

@@ -134,13 +134,16 @@ static void test_copy_after_free(void)
 {
     rig_context();
     CUdeviceptr x;
-    CUstream stream;
+    CUstream stream, other;
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CU(cuMemAlloc_v2(&x, 100));
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CU(cuMemAllocAsync(&x, 100, other));
+    CU(cuStreamSynchronize(other));
     gate_t gate = rig_gate();
     rig_gate_close(gate, stream);
     CU(cuMemsetD8Async(x, 1, 100, stream));
-    CU(cuMemFree_v2(x));
+    CU(cuMemFreeAsync(x, other));
+    CU(cuStreamSynchronize(other));
     rig_gate_open(gate);
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
     CHECK(rig_said("which has been freed"));

@@ -296,6 +296,89 @@ static void test_destroyed_stream_goes_on(void)
     CHECK(list[0] == 1);
 }
 
+typedef struct waiter_t {
+    CUresult (*call)(void *what);
+    void *what;
+    CUcontext context;
+    pthread_t thread;
+    bool back;
+} waiter_t;
+
+static CUresult free_device(void *what)
+{
+    return cuMemFree_v2((CUdeviceptr)(uintptr_t)what);
+}
+
+static CUresult unload(void *what)
+{
+    return cuModuleUnload(what);
+}
+
+static CUresult load(void *what)
+{
+    return cuModuleLoad(what, rig_kernels);
+}
+
+static CUresult destroy(void *what)
+{
+    return cuGraphExecDestroy(what);
+}
+
+static void *waiter_main(void *user)
+{
+    waiter_t *waiter = user;
+    CU(cuCtxSetCurrent(waiter->context));
+    CU(waiter->call(waiter->what));
+    __atomic_store_n(&waiter->back, true, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+// What gives memory or code back waits for all that the device has, though nothing uses it; but not
+// for what comes meanwhile.
+static void test_releases_wait(void)
+{
+    static char page[8192];
+    CUcontext context = rig_context();
+    CUmodule module, loaded;
+    CUdeviceptr memory, managed;
+    void *pinned, *registered = (void *)(((uintptr_t)page + 4095) & ~(uintptr_t)4095);
+    CUgraph graph;
+    CUgraphExec exec;
+    CUstream stream;
+    gate_t gate = rig_gate(), later = rig_gate();
+    CU(cuModuleLoad(&module, rig_kernels));
+    CU(cuMemAlloc_v2(&memory, 64));
+    CU(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
+    CU(cuMemHostAlloc(&pinned, 64, 0));
+    CU(cuMemHostRegister_v2(registered, 4096, 0));
+    CU(cuGraphCreate(&graph, 0));
+    CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    waiter_t waiters[] = {
+        {.call = free_device, .what = (void *)(uintptr_t)memory},
+        {.call = free_device, .what = (void *)(uintptr_t)managed},
+        {.call = cuMemFreeHost, .what = pinned},
+        {.call = cuMemHostUnregister, .what = registered},
+        {.call = unload, .what = module},
+        {.call = load, .what = &loaded},
+        {.call = destroy, .what = exec},
+    };
+    enum { COUNT = sizeof waiters / sizeof *waiters };
+    rig_gate_close(gate, stream);
+    for (int i = 0; i < COUNT; i++) {
+        waiters[i].context = context;
+        CHECK(pthread_create(&waiters[i].thread, NULL, waiter_main, &waiters[i]) == 0);
+    }
+    usleep(50000);
+    for (int i = 0; i < COUNT; i++) CHECK(!__atomic_load_n(&waiters[i].back, __ATOMIC_ACQUIRE));
+    rig_gate_close(later, stream);
+    rig_gate_open(gate);
+    for (int i = 0; i < COUNT; i++) CHECK(pthread_join(waiters[i].thread, NULL) == 0);
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
+    rig_gate_open(later);
+    CU(cuGraphDestroy(graph));
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) return 2;
@@ -315,5 +398,6 @@ int main(int argc, char **argv)
     RUN("seed=1", test_many_threads);
     RUN("", test_overlap);
     RUN("", test_destroyed_stream_goes_on);
+    RUN("", test_releases_wait);
     return rig_result();
 }
