@@ -4,6 +4,7 @@
 #include "cuda/call.h"
 #include "cuda/engine.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -193,15 +194,31 @@ static CUresult external_push(CUstream stream, CUexternalSemaphore semaphore, ui
     return stream_work(stream, &work);
 }
 
-static CUresult semaphores_check(CUstream stream, const CUexternalSemaphore *semaphores,
-                                 unsigned count)
+// What signals and waits are told lies in the same places.
+typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal_params_t;
+typedef CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait_params_t;
+_Static_assert(sizeof(signal_params_t) == sizeof(wait_params_t), "one size");
+_Static_assert(offsetof(signal_params_t, params.fence) == offsetof(wait_params_t, params.fence) &&
+                   offsetof(signal_params_t, flags) == offsetof(wait_params_t, flags),
+               "one layout");
+
+static CUresult semaphores_push(CUstream stream, const CUexternalSemaphore *semaphores,
+                                const wait_params_t *params, unsigned count, bool waits)
 {
     if (!stream || !semaphores) return CUDA_ERROR_INVALID_HANDLE;
     for (unsigned i = 0; i < count; i++) {
         if (!IS(semaphores[i], MAGIC_SEMAPHORE)) return CUDA_ERROR_INVALID_HANDLE;
         if (semaphores[i]->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
     }
-    return CUDA_SUCCESS;
+    if (!params) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        if (params[i].flags || !is_zero(params[i].reserved, 16)) return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUresult error = CUDA_SUCCESS;
+    for (unsigned i = 0; i < count && !error; i++) {
+        error = external_push(stream, semaphores[i], params[i].params.fence.value, waits);
+    }
+    return error;
 }
 
 CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *semaphores,
@@ -209,16 +226,8 @@ CUresult cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *semaphores,
                                          unsigned int count, CUstream handle)
 {
     CALL(CALL_CONTEXT);
-    CUstream stream = stream_of(call.context, handle);
-    CUresult error = semaphores_check(stream, semaphores, count);
-    if (error || !params) return error ? error : CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        if (params[i].flags || !is_zero(params[i].reserved, 16)) return CUDA_ERROR_INVALID_VALUE;
-    }
-    for (unsigned i = 0; i < count && !error; i++) {
-        error = external_push(stream, semaphores[i], params[i].params.fence.value, false);
-    }
-    return error;
+    const void *same = params;
+    return semaphores_push(stream_of(call.context, handle), semaphores, same, count, false);
 }
 
 CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *semaphores,
@@ -226,14 +235,5 @@ CUresult cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *semaphores,
                                        unsigned int count, CUstream handle)
 {
     CALL(CALL_CONTEXT);
-    CUstream stream = stream_of(call.context, handle);
-    CUresult error = semaphores_check(stream, semaphores, count);
-    if (error || !params) return error ? error : CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
-        if (params[i].flags || !is_zero(params[i].reserved, 16)) return CUDA_ERROR_INVALID_VALUE;
-    }
-    for (unsigned i = 0; i < count && !error; i++) {
-        error = external_push(stream, semaphores[i], params[i].params.fence.value, true);
-    }
-    return error;
+    return semaphores_push(stream_of(call.context, handle), semaphores, params, count, true);
 }

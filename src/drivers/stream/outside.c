@@ -25,6 +25,15 @@ typedef struct ours_t {
     stream_t stream;
 } ours_t;
 
+// An error of the context stays, any other may be gone the next time.
+#define TWICE(status, call)                                                                        \
+    do {                                                                                           \
+        (status) = (call);                                                                         \
+        if (!(status)) break;                                                                      \
+        keel_status_release(status);                                                               \
+        (status) = (call);                                                                         \
+    } while (0)
+
 static keel_status_t beside_send(void *place, void *ours, const outgoing_t *outgoing)
 {
     stream_device_t *device = ((beside_t *)place)->device;
@@ -48,10 +57,7 @@ static void beside_ours_close(void *place, void *ours)
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         keel_status_t busy = NULL;
-        for (int i = 0; i < 2 && o->stream && (i == 0 || busy); i++) {
-            keel_status_release(busy);
-            busy = device->api->stream_drain(device->vendor, o->stream);
-        }
+        if (o->stream) TWICE(busy, device->api->stream_drain(device->vendor, o->stream));
         if (o->stream) device->api->stream_destroy(device->vendor, o->stream);
         if (o->signals && !busy) device->api->outside_destroy(device->vendor, o->signals);
         stream_leave(&entered);
@@ -99,10 +105,7 @@ static keel_status_t beside_lane_wait(void *place, void *lane, void *theirs, uin
     KEEL_TRY(b->api->enter(b->vendor, &before));
     keel_status_t status = b->api->outside_wait(b->vendor, theirs, value, lane), deaf = NULL;
     // Once it is parked somebody has to learn of the end.
-    for (int i = 0; i < 2 && !status && (i == 0 || deaf); i++) {
-        keel_status_release(deaf);
-        deaf = b->api->stream_call(b->vendor, lane, came, user);
-    }
+    if (!status) TWICE(deaf, b->api->stream_call(b->vendor, lane, came, user));
     b->api->leave(b->vendor, before);
     if (deaf) stream_device_lose(b->device, deaf);
     return status;
@@ -114,20 +117,20 @@ static void beside_theirs_close(void *place, void *theirs)
     b->api->outside_destroy(b->vendor, theirs);
 }
 
-// An error of the context stays, any other does not.
+static keel_status_t probe_ask(const beside_t *b)
+{
+    stream_before_t before;
+    bool over;
+    KEEL_TRY(b->api->enter(b->vendor, &before));
+    keel_status_t status = b->api->event_query(b->vendor, b->probe, &over);
+    b->api->leave(b->vendor, before);
+    return status;
+}
+
 static keel_status_t beside_check(void *place)
 {
-    const beside_t *b = place;
-    keel_status_t status = NULL;
-    for (int i = 0; i < 2 && (i == 0 || status); i++) {
-        stream_before_t before;
-        bool over;
-        keel_status_release(status);
-        status = b->api->enter(b->vendor, &before);
-        if (status) continue;
-        status = b->api->event_query(b->vendor, b->probe, &over);
-        b->api->leave(b->vendor, before);
-    }
+    keel_status_t status;
+    TWICE(status, probe_ask(place));
     return status;
 }
 
