@@ -3,6 +3,8 @@
 // work overtakes, that memory really goes back, and what its loss looks like.
 #include "suite/suite.h"
 
+#include <sys/mman.h>
+
 #define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
 
 enum { LONG_US = 3000000 }; // what waits that long has waited in vain
@@ -149,6 +151,21 @@ TEST(gpu, managed_memory, GPU, .also = NEED_MANAGED)
     for (uint32_t w = 0; w < 1 << 18; w++) wrong += words[w] != w * 3 + 1;
     keel_buffer_unmap(x);
     CHECK_EQ(wrong, 0);
+}
+
+// Memory that is not there cannot be page-locked.
+TEST(gpu, import_of_nothing, GPU)
+{
+    keel_device_t *device = the_device(); // and whatever that maps
+    char *memory = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    CHECK_EQ(munmap(memory, 1 << 16), 0);
+    char where[64];
+    snprintf(where, sizeof where, "external->handle.host is %p: the 100 bytes", (void *)memory);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 100};
+    keel_buffer_t *buffer = NULL;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, where,
+                 keel_buffer_import(device, &external, NULL, &buffer));
 }
 
 static uint64_t memory_left(void)

@@ -154,9 +154,13 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         buffer_attach(buffer, data ? data : buffer, (uint64_t)(uintptr_t)buffer);
         return NULL;
     }
-    KEEL_TRY(pages_lock(&device->pages, data, buffer->external.size, &address));
-    buffer_attach(buffer, data, address);
-    return NULL;
+    keel_status_t status = pages_lock(&device->pages, data, buffer->external.size, &address);
+    if (!status) buffer_attach(buffer, data, address);
+    if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
+    return keel_status_wrap(status,
+                            "external->handle.host is %p: the %llu bytes there cannot be "
+                            "page-locked; all must be mapped memory that may be written",
+                            data, (unsigned long long)buffer->external.size);
 }
 
 static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
