@@ -32,7 +32,7 @@ typedef struct keel_queue_options_t {
     keel_queue_family_t family;
     int32_t priority; // between keel_caps_t.min_priority and max_priority; higher runs first
     uint32_t node;
-    const char *name;
+    const char *name; // NULL: its number, in the order in which the device's queues were made
 } keel_queue_options_t;
 
 KEEL_EXTERN_C_BEGIN

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+
 #include "base/live.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -80,9 +82,10 @@ keel_status_t keel_queue_create(keel_device_t *device, const keel_queue_options_
     KEEL_TRY(options_check(device, &own));
     keel_semaphore_t *timeline = NULL;
     KEEL_TRY(timeline_create(device, &timeline));
-    char *name = NULL;
+    char number[16], *name = NULL;
+    snprintf(number, sizeof number, "%u", atomic_fetch_add(&device->numbers, 1));
     keel_queue_t *q = NULL;
-    keel_status_t status = copy_name(own.name, &name);
+    keel_status_t status = copy_name(own.name && *own.name ? own.name : number, &name);
     if (!status) status = device->ops->queue_create(device, &own, &q);
     if (status) {
         mem_free(name);

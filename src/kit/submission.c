@@ -501,7 +501,6 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
 
 void submission_describe(const keel_submission_t *submission, char *text, size_t size)
 {
-    snprintf(text, size, "queue '%s', submission %llu",
-             submission->queue->name ? submission->queue->name : "",
+    snprintf(text, size, "queue '%s', submission %llu", submission->queue->name,
              (unsigned long long)submission->id);
 }

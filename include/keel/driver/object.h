@@ -32,6 +32,7 @@ struct keel_device_t {
     keel_queue_t **queues;                // owned: the first one of each node
     keel_pool_t **pools;                  // owned: the default one of each node
     _Atomic uint64_t used, peak, buffers; // bytes and buffers, for keel_device_memory
+    _Atomic uint32_t numbers;             // of queues, so far
     _Atomic uint32_t lock;                // for the lists below (base/lock.h)
     keel_queue_t *all_queues;             // borrowed, linked by keel_queue_t.link
     keel_semaphore_t *all_semaphores;     // borrowed, linked by keel_semaphore_t.link
@@ -41,7 +42,7 @@ struct keel_queue_t {
     keel_object_t object;
     keel_device_t *device; // retained
     keel_queue_options_t options;
-    char *name;                 // owned
+    char *name;                 // owned; its number, if the application gave it none
     keel_semaphore_t *timeline; // owned
     struct {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues

@@ -57,11 +57,11 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
         uint64_t id = q->flight ? q->flight->runs->base.id : atomic_load(&q->at);
         // acquire: pairs with object_init. One that is being made or dies has no name any more.
         bool named = atomic_load_explicit(&q->base.object.refs, memory_order_acquire);
-        const char *name = named ? q->base.name : NULL;
+        const char *name = named ? q->base.name : "(ending)";
         size_t room = sizeof text - MORE - length, size = 0;
         if (id)
-            size = (size_t)snprintf(text + length, room, "; queue '%s', submission %llu",
-                                    name && *name ? name : "(unnamed)", (unsigned long long)id);
+            size = (size_t)snprintf(text + length, room, "; queue '%s', submission %llu", name,
+                                    (unsigned long long)id);
         left += size >= room;
         length += size < room ? size : 0;
         lock_leave(&q->lock);
