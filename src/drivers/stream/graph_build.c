@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes graphs of commands.
 //
-// What is open has been added since the last barrier; the gate is what all of that comes after. A
-// barrier joins the open nodes into the new gate: n edges in, and one out to each that follows. A
-// block is a node with a graph of its own inside, behind nodes that look at the value and set the
-// block's condition.
+// What is open has been added since the last barrier; the gate is what the next node comes after.
+// A barrier joins the open nodes into the new gate: n edges in, and one out to each that follows.
+// The set of an event joins them too, and stands for them from then on, so that each event comes
+// after all that were set before it and one gate is enough: the latest that was waited for. A block
+// is a node with a graph of its own inside, behind nodes that look at the value and set its
+// condition.
 #include <stddef.h>
 #include <string.h>
 
@@ -19,21 +21,23 @@ typedef struct nodes_t {
     uint32_t count, capacity;
 } nodes_t;
 
-typedef struct gate_t {
-    uint32_t event;
+typedef struct event_t {
+    uint32_t number;    // in the order of sets, from 1
     stream_node_t node; // NULL: nothing came before its set
-} gate_t;
+} event_t;
 
 typedef struct builder_t {
     graph_instance_t *instance;
     const stream_context_t *context;
     const keel_commands_t *commands;
     stream_graph_t graph;
-    nodes_t gate, open;
-    gate_t *events; // owned
-    uint32_t event_count, event_capacity;
-    uint32_t number; // of the command at hand, from 1
-    bool nested;     // in a block
+    nodes_t open;
+    stream_node_t gate;       // NULL: none
+    event_t *events;          // owned; by their names
+    uint32_t event_capacity;  //
+    uint32_t set, waited_for; // the last event that was set, and the last that the gate is behind
+    uint32_t number;          // of the command at hand, from 1
+    bool nested;              // in a block
 } builder_t;
 
 static keel_status_t build_range(builder_t *b, const keel_command_t *from,
@@ -54,14 +58,13 @@ static keel_status_t nodes_add(nodes_t *nodes, stream_node_t node)
 
 static void builder_finish(builder_t *b)
 {
-    mem_free(b->gate.items);
     mem_free(b->open.items);
     mem_free(b->events);
 }
 
-static stream_place_t place_of(const builder_t *b, const nodes_t *after)
+static stream_place_t place_behind_gate(const builder_t *b)
 {
-    return (stream_place_t){b->graph, after->items, after->count};
+    return (stream_place_t){b->graph, &b->gate, b->gate != NULL};
 }
 
 // One node behind all of these: itself if there is but one, NULL if there is none.
@@ -70,14 +73,16 @@ static keel_status_t nodes_join(builder_t *b, const nodes_t *nodes, stream_node_
     const stream_device_t *device = b->instance->device;
     *join = nodes->count ? nodes->items[0] : NULL;
     if (nodes->count < 2) return NULL;
-    stream_place_t place = place_of(b, nodes);
+    stream_place_t place = {b->graph, nodes->items, nodes->count};
     return device->api->graph_join(device->vendor, &place, join);
 }
 
-static keel_status_t gate_set(builder_t *b, stream_node_t node)
+// Nothing is open then.
+static void gate_set(builder_t *b, stream_node_t node)
 {
-    b->gate.count = b->open.count = 0;
-    return node ? nodes_add(&b->gate, node) : NULL;
+    b->gate = node;
+    b->open.count = 0;
+    b->waited_for = b->set;
 }
 
 static keel_status_t barrier(builder_t *b)
@@ -85,7 +90,8 @@ static keel_status_t barrier(builder_t *b)
     stream_node_t join;
     if (!b->open.count) return NULL;
     KEEL_TRY(nodes_join(b, &b->open, &join));
-    return gate_set(b, join);
+    gate_set(b, join);
+    return NULL;
 }
 
 static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph_role_t role)
@@ -114,13 +120,13 @@ static void ref_note_change(void *user, const keel_ref_t *ref)
     node->changes |= !ref->buffer || ref->buffer->root->pool;
 }
 
-// Adds the node behind `after`.
-static keel_status_t node_add(builder_t *b, graph_node_t *node, const nodes_t *after)
+// Adds the node behind the gate.
+static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
     graph_work_t work;
     graph_refs(node->command, ref_note_change, node);
     KEEL_TRY(graph_work_make(b->instance, b->context, node, &work));
-    stream_place_t place = place_of(b, after);
+    stream_place_t place = place_behind_gate(b);
     node->kind = (uint8_t)work.kind;
     return graph_work_add(b->instance, &place, &work, &node->node);
 }
@@ -133,13 +139,13 @@ static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
     uint64_t handle;
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
     if (!node) return status_no_memory();
-    KEEL_TRY(node_add(b, node, &b->gate));
+    KEEL_TRY(node_add(b, node));
     stream_node_t launch = node->node;
     KEEL_TRY(device->api->graph_updatable(device->vendor, launch, &handle));
     graph_node_t *setter = node_new(b, c, GRAPH_GRID);
     if (!setter) return status_no_memory();
     setter->extra.updatable = handle;
-    KEEL_TRY(node_add(b, setter, &b->gate));
+    KEEL_TRY(node_add(b, setter));
     KEEL_TRY(device->api->graph_order(device->vendor, b->graph, setter->node, launch));
     b->instance->reports = b->instance->fresh = true;
     return nodes_add(&b->open, launch);
@@ -150,7 +156,7 @@ static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
 {
     graph_node_t *node = node_new(b, c, GRAPH_COUNTS);
     if (!node) return status_no_memory();
-    KEEL_TRY(node_add(b, node, &b->gate));
+    KEEL_TRY(node_add(b, node));
     b->instance->reports = true;
     return nodes_add(&b->open, node->node);
 }
@@ -168,33 +174,41 @@ static keel_status_t add_command(builder_t *b, const keel_command_t *c)
         const unsigned char *start = b->commands->data;
         node->extra.staging = b->instance->updates->address + (uint64_t)(data - start);
     }
-    KEEL_TRY(node_add(b, node, &b->gate));
+    KEEL_TRY(node_add(b, node));
     return node->node ? nodes_add(&b->open, node->node) : NULL;
+}
+
+static keel_status_t events_reserve(builder_t *b, uint32_t event)
+{
+    uint32_t capacity = b->event_capacity ? b->event_capacity : 4;
+    if (event < b->event_capacity) return NULL;
+    while (capacity <= event) capacity *= 2;
+    event_t *events = mem_resize(b->events, capacity * sizeof *events);
+    if (!events) return status_no_memory();
+    b->events = events;
+    b->event_capacity = capacity;
+    return NULL;
 }
 
 static keel_status_t event_set(builder_t *b, uint32_t event)
 {
-    if (b->event_count == b->event_capacity) {
-        uint32_t capacity = b->event_capacity ? b->event_capacity * 2 : 4;
-        gate_t *events = mem_resize(b->events, capacity * sizeof *events);
-        if (!events) return status_no_memory();
-        b->events = events;
-        b->event_capacity = capacity;
+    stream_node_t join = b->gate;
+    KEEL_TRY(events_reserve(b, event));
+    if (b->open.count) {
+        KEEL_TRY(nodes_join(b, &b->open, &join));
+        b->open.items[0] = join;
+        b->open.count = 1;
     }
-    gate_t *gate = &b->events[b->event_count++];
-    gate->event = event;
-    return nodes_join(b, b->open.count ? &b->open : &b->gate, &gate->node);
+    b->events[event] = (event_t){++b->set, join};
+    return NULL;
 }
 
-static keel_status_t event_wait(builder_t *b, uint32_t event)
+// It was set in this block.
+static void event_wait(builder_t *b, uint32_t event)
 {
-    for (uint32_t i = 0; i < b->event_count; i++) {
-        if (b->events[i].event != event || !b->events[i].node) continue;
-        for (uint32_t j = 0; j < b->gate.count; j++)
-            if (b->gate.items[j] == b->events[i].node) return NULL;
-        return nodes_add(&b->gate, b->events[i].node);
-    }
-    return NULL;
+    if (b->events[event].number <= b->waited_for) return;
+    b->gate = b->events[event].node;
+    b->waited_for = b->events[event].number;
 }
 
 // Adds the node that sets a block's condition, behind the gate.
@@ -204,7 +218,7 @@ static keel_status_t add_setter(builder_t *b, const keel_command_t *c, graph_bra
     graph_node_t *node = node_new(b, c, GRAPH_BRANCH);
     if (!node) return status_no_memory();
     node->extra.branch = branch;
-    KEEL_TRY(node_add(b, node, &b->gate));
+    KEEL_TRY(node_add(b, node));
     const keel_cmd_branch_t *command = (const keel_cmd_branch_t *)(const void *)c;
     b->instance->reports |= branch.loop && command->max_iterations;
     return nodes_add(setters, node->node);
@@ -255,11 +269,11 @@ static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways
         if (!status) status = add_setter(b, c, ways[i].branch, &setters);
     }
     if (!status) status = nodes_join(b, &setters, &join);
-    if (!status) status = gate_set(b, join);
+    if (!status) gate_set(b, join);
     for (uint32_t i = 0; !status && i < count; i++) {
         stream_node_t node;
         stream_graph_t body;
-        stream_place_t place = place_of(b, &b->gate);
+        stream_place_t place = place_behind_gate(b);
         status = device->api->graph_branch(device->vendor, &place,
                                            ways[i].branch.loop ? STREAM_WHILE : STREAM_IF,
                                            ways[i].branch.condition, &node, &body);
@@ -267,7 +281,7 @@ static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways
         if (!status) status = nodes_add(&ends, node);
     }
     if (!status) status = nodes_join(b, &ends, &join);
-    if (!status) status = gate_set(b, join);
+    if (!status) gate_set(b, join);
     mem_free(setters.items);
     mem_free(ends.items);
     return status;
@@ -369,7 +383,7 @@ static keel_status_t piece_begin(builder_t *b)
     KEEL_TRY(instance->device->api->graph_create(instance->device->vendor, &piece->graph));
     instance->piece_count++;
     b->graph = piece->graph;
-    b->gate.count = b->open.count = b->event_count = 0;
+    gate_set(b, NULL);
     return NULL;
 }
 
@@ -388,7 +402,7 @@ static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel
     switch ((keel_cmd_t)c->kind) {
     case KEEL_CMD_BARRIER: return barrier(b);
     case KEEL_CMD_EVENT_SET: return event_set(b, event->event);
-    case KEEL_CMD_EVENT_WAIT: return event_wait(b, event->event);
+    case KEEL_CMD_EVENT_WAIT: event_wait(b, event->event); return NULL;
     case KEEL_CMD_IF:
     case KEEL_CMD_WHILE:
     case KEEL_CMD_SWITCH: return add_block(b, c, next);
