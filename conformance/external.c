@@ -194,6 +194,27 @@ TEST(external, export_host, HOST RUNS_)
     CHECK_EQ(bytes[8], 4);
 }
 
+// What the device has locked itself can be imported again, however small, there and elsewhere.
+TEST(external, import_exported_host, HOST RUNS_)
+{
+    keel_device_t *other = open_device(the_uri());
+    for (uint64_t size = 16; size <= 1 << 16; size *= 16) {
+        row("%u bytes", (unsigned)size);
+        keel_buffer_t *x = new_host_buffer(size), *y = NULL;
+        keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+        TRY(keel_buffer_export(x, &external));
+        drop(import_host(external.handle.host, size, 0));
+        TRY(keel_buffer_import(other, &external, NULL, &y));
+        OWN(y);
+        keel_buffer_t *z = import_host((char *)external.handle.host + 4, size - 8, 0);
+        reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
+        reach(submit(keel_op_fill(keel_whole(z), 2, 1)));
+        char bytes[8];
+        buffer_get_on(other, y, bytes, 8);
+        CHECK_MEM(bytes, "\1\1\1\1\2\2\2\2", 8);
+    }
+}
+
 TEST(external, export_device_address, HOST)
 {
     keel_buffer_t *x = new_buffer(64);

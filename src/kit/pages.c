@@ -93,29 +93,65 @@ static keel_status_t pieces_add(pages_user_t *user, span_t span, piece_t **added
     return NULL;
 }
 
+// Asks where the device sees these bytes, as far as they lie in the piece.
+static keel_status_t piece_find(const piece_t *piece, span_t bytes, uint64_t *offset)
+{
+    uintptr_t first = bytes.start > piece->span.start ? bytes.start : piece->span.start;
+    uintptr_t last = (bytes.end < piece->span.end ? bytes.end : piece->span.end) - 1;
+    uint64_t address = 0;
+    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)last, &address));
+    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)first, &address));
+    *offset = address - first;
+    return NULL;
+}
+
 static keel_status_t piece_refuse(keel_status_t status)
 {
     if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
     keel_status_release(status);
     return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                      "external->handle.host: somebody else has page-locked a part of the memory; "
-                      "it must be all of it, or nothing");
+                      "external->handle.host: somebody else has page-locked a part of the memory's "
+                      "pages; it must be all of the memory, or nothing");
 }
 
-static keel_status_t piece_lock(piece_t *piece)
+// Locks a piece for these bytes. What others have locked need not be whole pages, and a vendor may
+// refuse to lock what comes from himself.
+static keel_status_t piece_lock(piece_t *piece, span_t bytes)
 {
+    const pages_ops_t *ops = piece->own.ops;
     void *data = (void *)piece->span.start;
-    uint64_t first = 0, last = 0, size = piece->span.end - piece->span.start;
-    KEEL_TRY(piece->own.ops->lock(&piece->own, data, size, &piece->borrowed));
-    keel_status_t status = piece->own.ops->address(&piece->own, data, &first);
-    if (piece->borrowed) {
-        if (!status) status = piece->own.ops->address(&piece->own, (char *)data + size - 1, &last);
-        status = piece_refuse(status);
-    } else if (status) {
-        piece->own.ops->unlock(&piece->own, data);
+    bool already = false;
+    keel_status_t status =
+        ops->lock(&piece->own, data, piece->span.end - piece->span.start, &already);
+    if (already || keel_status_code(status) == KEEL_INVALID_ARGUMENT) {
+        keel_status_t unknown = piece_find(piece, bytes, &piece->offset);
+        piece->borrowed = !unknown;
+        if (status && unknown) {
+            keel_status_release(unknown);
+            return status;
+        }
+        keel_status_release(status);
+        return piece_refuse(unknown);
     }
-    piece->offset = first - piece->span.start;
+    KEEL_TRY(status);
+    status = piece_find(piece, piece->span, &piece->offset);
+    if (status) ops->unlock(&piece->own, data);
     return status;
+}
+
+// Of pages that others have locked a part of, only that part can be imported.
+static keel_status_t borrowed_check(const pages_user_t *user, span_t bytes)
+{
+    for (uintptr_t at = bytes.start; at < bytes.end;) {
+        uintptr_t stop = bytes.end;
+        uint64_t offset;
+        lock_enter(&pages_guard);
+        const piece_t *piece = piece_at(user, at, &stop); // stays, for we are counted
+        lock_leave(&pages_guard);
+        if (piece->borrowed) KEEL_TRY(piece_refuse(piece_find(piece, bytes, &offset)));
+        at = piece->span.end;
+    }
+    return NULL;
 }
 
 static bool piece_is_lost(const piece_t *piece)
@@ -191,15 +227,20 @@ static keel_status_t pieces_place(const pages_user_t *user, span_t span, uint64_
                                         "that were imported before lie elsewhere than the rest");
 }
 
-static span_t pages_of(const void *data, uint64_t size)
+static span_t pages_of(span_t bytes)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
-    return (span_t){at & ~(page - 1), (at + size + page - 1) & ~(page - 1)};
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    return (span_t){bytes.start & ~(page - 1), (bytes.end + page - 1) & ~(page - 1)};
+}
+
+static span_t bytes_of(const void *data, uint64_t size)
+{
+    return (span_t){(uintptr_t)data, (uintptr_t)data + size};
 }
 
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t *address)
 {
-    span_t span = pages_of(data, size);
+    span_t bytes = bytes_of(data, size), span = pages_of(bytes);
     piece_t *added = NULL;
     uint64_t offset = 0;
     pages_enter(span);
@@ -207,9 +248,10 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     pieces_count(user, span, 1);
     lock_leave(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) {
-        if (!status) status = piece_lock(piece);
+        if (!status) status = piece_lock(piece, bytes);
         if (status) piece->borrowed = true; // there is nothing to unlock
     }
+    if (!status) status = borrowed_check(user, bytes);
     lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
     if (!status) status = pieces_place(user, span, &offset);
@@ -225,7 +267,7 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 {
     lock_enter(&pages_guard);
-    pieces_count(user, pages_of(data, size), -1);
+    pieces_count(user, pages_of(bytes_of(data, size)), -1);
     pieces_clean();
     pages_leave();
 }

@@ -4,8 +4,9 @@
 // The vendor locks a page once in a process, for all devices, and for as long as the context of the
 // device that asked for it lives. Imports may share pages, on one device or several, and other
 // libraries lock pages as well. So each device has pieces, which do not overlap on it; a piece that
-// was locked before, by another device or another library, is not unlocked with it; one that others
-// build on stays until they are gone; and so does the vendor's device that it belongs to.
+// was locked before, by another device or another library, is not unlocked with it, and if that was
+// a part of its pages, that part is what can be imported; one that others build on stays until they
+// are gone; and so does the vendor's device that it belongs to.
 //
 // Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
 // it is done.
@@ -19,8 +20,9 @@ typedef struct pages_user_t pages_user_t;
 
 // The driver's. `lock` and `address` are called by whoever calls pages_lock.
 typedef struct pages_ops_t {
-    // *borrowed: somebody else has locked all or a part of it, and nothing was done.
-    keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool *borrowed);
+    // *already: somebody else has locked all or a part of it, and nothing was done.
+    keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool *already);
+    // Fails for memory that nobody has locked.
     keel_status_t (*address)(const pages_user_t *user, void *data, uint64_t *address);
     void (*unlock)(const pages_user_t *user, void *data);
     void (*close)(const pages_user_t *user); // the vendor's device

@@ -31,6 +31,8 @@
     F(cuGraphDestroy, (void *))                                                                    \
     F(cuMemAlloc_v2, (uint64_t *, size_t))                                                         \
     F(cuMemFree_v2, (uint64_t))                                                                    \
+    F(cuMemHostAlloc, (void **, size_t, unsigned))                                                 \
+    F(cuMemFreeHost, (void *))                                                                     \
     F(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                      \
     F(cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, void *))
 
@@ -273,6 +275,45 @@ static bool pointers(void)
     keel_buffer_release(x);
     keel_device_release(device);
     REQUIRE(cuda.cuMemFree_v2(memory) == 0);
+    REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
+    return true;
+}
+
+// Fills page-locked memory through an import of it.
+static bool locked_fill(keel_device_t *device, char *memory, uint64_t size, char value)
+{
+    keel_buffer_t *x = NULL;
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    TRY(keel_buffer_import(device, &external, NULL, &x));
+    TRY(finish(keel_device_queue(device, 0), keel_op_fill(keel_whole(x), (unsigned)value, 1)));
+    for (uint64_t i = 0; i < size; i++) REQUIRE(memory[i] == value);
+    keel_buffer_release(x);
+    return true;
+}
+
+// Memory that is page-locked before it is imported, by the caller or by Keel, and is no whole page.
+static bool locked(void)
+{
+    void *context = NULL, *memory[2] = {0}, *mapped = NULL;
+    keel_device_t *device = NULL;
+    keel_buffer_t *mine = NULL;
+    REQUIRE(cuda.cuDevicePrimaryCtxRetain(&context, 0) == 0 && cuda.cuCtxSetCurrent(context) == 0);
+    TRY(device_open("0", "", &device));
+    for (int i = 0; i < 2; i++) REQUIRE(cuda.cuMemHostAlloc(&memory[i], 64, 3) == 0);
+    for (int i = 0; i < 2; i++) {
+        REQUIRE(locked_fill(device, memory[i], 64, 1));
+        REQUIRE(locked_fill(device, (char *)memory[i] + 7, 9, 2));
+    }
+    for (uint64_t size = 64; size <= 1 << 20; size *= 16) {
+        TRY(buffer_new(device, size, KEEL_MEMORY_HOST_VISIBLE, &mine));
+        TRY(keel_buffer_map(mine, 0, KEEL_WHOLE, KEEL_ACCESS_ALL, &mapped));
+        REQUIRE(locked_fill(device, mapped, size, 3));
+        REQUIRE(locked_fill(device, (char *)mapped + 1, size - 2, 4));
+        keel_buffer_unmap(mine);
+        keel_buffer_release(mine);
+    }
+    for (int i = 0; i < 2; i++) REQUIRE(cuda.cuMemFreeHost(memory[i]) == 0);
+    keel_device_release(device);
     REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
     return true;
 }
@@ -591,6 +632,7 @@ int main(int argc, char **argv)
         {"adopted", adopted, false},
         {"names", names, false},
         {"pointers", pointers, false},
+        {"locked", locked, false},
         {"shared", shared, false},
         {"semaphores", semaphores, false},
         {"ptx", ptx, true},

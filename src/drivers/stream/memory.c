@@ -114,9 +114,9 @@ void stream_buffer_free(keel_buffer_t *buffer)
 }
 
 static keel_status_t pages_register(const pages_user_t *user, void *data, uint64_t size,
-                                    bool *borrowed)
+                                    bool *already)
 {
-    return ((const stream_api_t *)user->driver)->host_register(user->vendor, data, size, borrowed);
+    return ((const stream_api_t *)user->driver)->host_register(user->vendor, data, size, already);
 }
 
 static keel_status_t pages_address(const pages_user_t *user, void *data, uint64_t *address)

@@ -240,6 +240,53 @@ static void test_pages_locked_in_part(void **state)
     munmap(pages, SIZE);
 }
 
+// Imports bytes of a page that the other library has locked in part.
+static void small_import(keel_device_t *device, char *bytes, bool locked)
+{
+    keel_buffer_t *buffer = NULL;
+    keel_point_t done;
+    keel_status_t status = import(device, bytes, 20, &buffer);
+    assert_int_equal(keel_status_code(status), locked ? KEEL_OK : KEEL_FAILED_PRECONDITION);
+    if (status) assert_non_null(strstr(keel_status_message(status), "it must be all"));
+    keel_status_release(status);
+    if (!locked) return;
+    memset(bytes, 0, 20);
+    assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer), 9,
+                                1, &done));
+    ok(done);
+    for (int i = 0; i < 20; i++) assert_int_equal(bytes[i], 9);
+    keel_buffer_release(buffer);
+}
+
+// Memory of the other library's need not be whole pages; of its pages, it is what can be imported.
+static void test_bytes_that_are_locked(void **state)
+{
+    (void)state;
+    keel_device_t *device = open_device(0, ""), *second = open_device(1, "");
+    char *pages = map_pages();
+    void *small = NULL;
+    keel_buffer_t *held = NULL;
+    assert_int_equal(symbols->cuMemHostRegister(pages + 100, 200, 3), 0);
+    assert_int_equal(symbols->cuMemHostAlloc(&small, 64, 3), 0);
+    for (int again = 0; again < 2; again++) { // the second time with a neighbour on the page
+        small_import(device, pages + 100, true);
+        small_import(second, pages + 280, true);
+        small_import(device, pages + 281, false);
+        small_import(device, pages + 99, false);
+        small_import(device, pages + 1000, false);
+        small_import(device, small, true);
+        small_import(second, (char *)small + 44, true);
+        if (!again) assert_null(import(device, pages + 200, 10, &held));
+    }
+    keel_buffer_release(held);
+    assert_int_equal(symbols->cuMemHostUnregister(pages + 100), 0); // it is still locked
+    assert_int_equal(symbols->cuMemFreeHost(small), 0);
+    small_import(device, pages + 99, true);
+    keel_device_release(device);
+    keel_device_release(second);
+    munmap(pages, SIZE);
+}
+
 // The device has 64 MiB; memory of the host's may be larger.
 static void test_more_than_the_device_has(void **state)
 {
@@ -333,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_failed_queue_leaves_stream),
         cmocka_unit_test(test_locked_pages_stay),
         cmocka_unit_test(test_pages_locked_in_part),
+        cmocka_unit_test(test_bytes_that_are_locked),
         cmocka_unit_test(test_pages_of_two_devices),
         cmocka_unit_test(test_more_than_the_device_has),
         cmocka_unit_test(test_captures_stay_whole),
