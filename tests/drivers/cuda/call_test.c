@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host calls of a CUDA device, on the CUDA driver in software.
-#include <keel/keel.h>
-
-#include <stdatomic.h>
-
-#include "unit.h"
-
-static const uint64_t SECOND_NS = 1000000000;
+#include "drivers/cuda/device.h"
 
 typedef struct calls_t {
     keel_queue_t *other;
@@ -27,21 +21,20 @@ static keel_status_t first(void *user, keel_host_call_t *call)
     calls_t *calls = user;
     keel_point_t done;
     KEEL_TRY(keel_queue_run(calls->other, KEEL_NO_WAITS, keel_op_host_call(second, calls), &done));
-    return keel_wait(&done, 1, KEEL_ALL, 5 * SECOND_NS);
+    return keel_wait(&done, 1, KEEL_ALL, 5ull * SECOND_NS);
 }
 
 // A host call may wait for one of another queue.
 static void test_call_waits_for_call(void **state)
 {
     (void)state;
-    keel_device_t *device = NULL;
+    keel_device_t *device = device_open("");
     calls_t calls = {0};
     keel_point_t done;
-    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
     assert_null(keel_queue_create(device, NULL, &calls.other));
     assert_null(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
                                keel_op_host_call(first, &calls), &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, 20 * SECOND_NS);
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, 20ull * SECOND_NS);
     if (status) fail_msg("%s", keel_status_message(status));
     assert_true(atomic_load(&calls.called));
     keel_queue_release(calls.other);
@@ -61,12 +54,11 @@ static keel_status_t release_queue(void *user, keel_host_call_t *call)
 static void test_queue_goes_in_its_call(void **state)
 {
     (void)state;
-    keel_device_t *device = NULL;
+    keel_device_t *device = device_open("");
     calls_t calls = {0};
     keel_call_t call = {.fn = release_queue, .user = &calls, .detached = true};
     keel_op_t op = keel_op_host_call(NULL, NULL);
     op.as.call = call;
-    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
     assert_null(keel_queue_create(device, NULL, &calls.other));
     assert_null(keel_queue_submit(calls.other, KEEL_NO_WAITS, &op, 1, KEEL_NO_SIGNALS, NULL));
     keel_device_release(device);

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA device whose memory is used up, on the CUDA driver in software: 64 MiB, and copies that
 // take 50 ms.
-#include <keel/keel.h>
-
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "drivers/cuda/symbols.h"
-#include "unit.h"
+#include "drivers/cuda/device.h"
 
-enum { LARGE = 40 << 20, SECOND_NS = 1000000000 };
+enum { LARGE = 40 << 20 };
 
 typedef struct memory_t {
     keel_device_t *device;
@@ -25,7 +19,7 @@ static int setup(void **state)
 {
     static memory_t memory;
     setenv("KEEL_SIM_CUDA", "memory=64M,slow=50000", 1);
-    if (keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &memory.device)) return 1;
+    memory.device = device_open("");
     memory.queues[0] = keel_device_queue(memory.device, 0);
     if (keel_queue_create(memory.device, NULL, &memory.queues[1])) return 1;
     keel_pool_options_t options = {.limit = 1 << 30};
@@ -50,12 +44,6 @@ static keel_buffer_t *reserve(keel_pool_t *pool, uint64_t size)
     keel_buffer_t *buffer = NULL;
     assert_null(keel_buffer_reserve(pool, &options, &buffer));
     return buffer;
-}
-
-static void ok(keel_point_t point)
-{
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
-    if (status) fail_msg("%s", keel_status_message(status));
 }
 
 static void exhausted(keel_point_t point)
@@ -225,17 +213,15 @@ static void test_limit_and_memory(void **state)
     keel_semaphore_release(gate);
 }
 
-static CUresult (*pool_trim)(CUmemoryPool pool, size_t keep);
+static cuda_symbols_t real;
 static _Atomic bool trimming, held;
 
-// Takes until it is told to end, or five seconds.
+// Takes until it is told to end.
 static CUresult pool_trim_slowly(CUmemoryPool pool, size_t keep)
 {
-    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
     atomic_store(&trimming, true);
-    while (atomic_load(&held) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return pool_trim(pool, keep);
+    held_wait(&held);
+    return real.cuMemPoolTrimTo(pool, keep);
 }
 
 static void *create_large(void *user)
@@ -252,25 +238,23 @@ static void *create_large(void *user)
 static void test_trim_holds_up_nobody(void **state)
 {
     memory_t *m = *state;
-    const cuda_symbols_t *symbols = NULL;
     keel_buffer_t *x = take(m, 0);
     keel_queue_t *queue = NULL;
     pthread_t thread;
     void *status = NULL;
-    assert_null(cuda_symbols_open(CUDA_LIBRARY, &symbols));
-    cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols;
-    pool_trim = symbols->cuMemPoolTrimTo;
-    table->cuMemPoolTrimTo = pool_trim_slowly;
+    cuda_symbols_t *symbols = symbols_open(&real);
+    assert_non_null(symbols);
+    symbols->cuMemPoolTrimTo = pool_trim_slowly;
     atomic_store(&held, true);
     assert_int_equal(pthread_create(&thread, NULL, create_large, m), 0);
-    while (!atomic_load(&trimming)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    while (!atomic_load(&trimming)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     uint64_t start = keel_now_ns();
     assert_null(keel_queue_create(m->device, NULL, &queue));
     keel_queue_release(queue);
     assert_true(keel_now_ns() - start < SECOND_NS);
     atomic_store(&held, false);
     pthread_join(thread, &status);
-    table->cuMemPoolTrimTo = pool_trim;
+    *symbols = real;
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
     give(m, x);

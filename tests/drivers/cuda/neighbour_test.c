@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A CUDA device that another library of the process uses as well, on the CUDA driver in software.
-#include <keel/keel.h>
-
 #include <dlfcn.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include "drivers/cuda/symbols.h"
+#include "drivers/cuda/device.h"
 #include "drivers/stream/stream.h"
-#include "unit.h"
 
-enum { SECOND_NS = 1000000000, SIZE = 1 << 20 };
+enum { SIZE = 1 << 20 };
 
 static const cuda_symbols_t *symbols;
 static CUresult (*launch_host_function)(CUstream stream, void (*call)(void *), void *user);
@@ -37,30 +31,13 @@ static int teardown(void **state)
     return symbols->cuCtxSetCurrent(NULL) || symbols->cuDevicePrimaryCtxRelease(0);
 }
 
-static keel_device_t *open_device(int ordinal, const char *options)
-{
-    keel_device_t *device = NULL;
-    char uri[512];
-    snprintf(uri, sizeof uri, "cuda://%d?lib=%s%s", ordinal, CUDA_LIBRARY, options);
-    assert_null(keel_device_open(uri, NULL, &device));
-    return device;
-}
-
-static void ok(keel_point_t point)
-{
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
-    if (status) fail_msg("%s", keel_status_message(status));
-}
-
-// Work of the other library's that takes until it is told to end, or five seconds.
+// Work of the other library's that takes until it is told to end.
 static _Atomic bool busy;
 
 static void hold(void *user)
 {
     (void)user;
-    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
-    while (atomic_load(&busy) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    held_wait(&busy);
 }
 
 typedef struct shared_t {
@@ -74,7 +51,7 @@ static void shared_open(shared_t *shared)
     char options[64];
     assert_int_equal(symbols->cuStreamCreateWithPriority(&shared->stream, 1, 0), 0);
     snprintf(options, sizeof options, "&stream=%p", (void *)shared->stream);
-    shared->device = open_device(0, options);
+    shared->device = device_open(options);
     assert_null(keel_queue_create(shared->device, NULL, &shared->queue));
 }
 
@@ -158,7 +135,7 @@ static void test_failed_queue_leaves_stream(void **state)
     cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols, real = *symbols;
     CUstream stream = NULL;
     keel_queue_t *queue = NULL;
-    keel_device_t *device = open_device(0, "");
+    keel_device_t *device = device_open("");
     assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
     stream_device(device)->options.adopted = stream;
     table->cuEventCreate = event_create_fails;
@@ -204,7 +181,7 @@ static void works(keel_device_t *device, keel_buffer_t *buffer, const char *page
 static void test_locked_pages_stay(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device(0, "");
+    keel_device_t *device = device_open("");
     char *pages = map_pages();
     keel_buffer_t *buffer = NULL;
     CUdeviceptr address = 0;
@@ -221,7 +198,7 @@ static void test_locked_pages_stay(void **state)
 static void test_pages_locked_in_part(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device(0, "");
+    keel_device_t *device = device_open("");
     char *pages = map_pages();
     keel_buffer_t *buffer = NULL;
     for (int end = 0; end < 2; end++) {
@@ -292,7 +269,7 @@ static void test_more_than_the_device_has(void **state)
 {
     (void)state;
     enum { MORE = 80 << 20 };
-    keel_device_t *device = open_device(0, "");
+    keel_device_t *device = device_open("");
     void *pages = mmap(NULL, MORE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(pages, MAP_FAILED);
     keel_buffer_t *buffer = NULL;
@@ -314,7 +291,8 @@ static void test_more_than_the_device_has(void **state)
 static void test_pages_of_two_devices(void **state)
 {
     (void)state;
-    keel_device_t *first = open_device(1, ""), *second = open_device(0, "");
+    keel_device_t *first = NULL, *second = device_open("");
+    assert_null(device_try_open("1", "", &first));
     char *pages = map_pages();
     keel_buffer_t *x = NULL, *y = NULL;
     assert_null(import(first, pages, SIZE / 2, &x));

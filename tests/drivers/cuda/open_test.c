@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways to open a CUDA device, on the CUDA driver in software.
-#include <keel/keel.h>
-
-#include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "drivers/cuda/symbols.h"
-#include "unit.h"
+#include "drivers/cuda/device.h"
 
 static const cuda_symbols_t *symbols;
 
@@ -19,17 +14,10 @@ static int setup(void **state)
     return cuda_symbols_open(CUDA_LIBRARY, &symbols) != NULL;
 }
 
-static keel_status_t open_at(const char *which, const char *options, keel_device_t **device)
-{
-    char uri[512];
-    snprintf(uri, sizeof uri, "cuda://%s?lib=%s%s", which, CUDA_LIBRARY, options);
-    return keel_device_open(uri, NULL, device);
-}
-
 static void refuses(keel_code_t code, const char *part, const char *which, const char *options)
 {
     keel_device_t *device = NULL;
-    keel_status_t status = open_at(which, options, &device);
+    keel_status_t status = device_try_open(which, options, &device);
     assert_int_equal(keel_status_code(status), code);
     assert_non_null(strstr(keel_status_message(status), part));
     assert_null(device);
@@ -38,14 +26,12 @@ static void refuses(keel_code_t code, const char *part, const char *which, const
 
 static void works(keel_device_t *device)
 {
-    keel_buffer_options_t options = {.size = 64, .memory = KEEL_MEMORY_HOST_VISIBLE};
-    keel_buffer_t *buffer = NULL;
+    keel_buffer_t *buffer = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
     keel_point_t done;
     char bytes[64];
-    assert_null(keel_buffer_create(device, &options, &buffer));
     assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer), 7,
                                 1, &done));
-    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    ok(done);
     assert_null(keel_buffer_read(buffer, 0, bytes, 64));
     assert_int_equal(bytes[63], 7);
     keel_buffer_release(buffer);
@@ -54,7 +40,7 @@ static void works(keel_device_t *device)
 static void opens(const char *which, const char *options)
 {
     keel_device_t *device = NULL;
-    assert_null(open_at(which, options, &device));
+    assert_null(device_try_open(which, options, &device));
     works(device);
     keel_device_release(device);
 }

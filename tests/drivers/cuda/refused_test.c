@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wait that the vendor refuses to put on a stream, on the CUDA driver in software, whose copies
 // take 200 ms: the submission fails, and what it would have waited for goes on.
-#include <keel/keel.h>
-
 #include <stdlib.h>
 
-#include "unit.h"
+#include "drivers/cuda/device.h"
 
-enum { SIZE = 4096, SLOW_NS = 200000000 };
-
-static keel_buffer_t *buffer_of(keel_device_t *device, uint32_t memory)
-{
-    keel_buffer_options_t options = {.size = SIZE, .memory = memory};
-    keel_buffer_t *buffer = NULL;
-    assert_null(keel_buffer_create(device, &options, &buffer));
-    return buffer;
-}
+enum { SIZE = 4096, SLOW_NS = 200 * MS };
 
 static void nothing_is_reached_early(void **state)
 {
     (void)state;
-    keel_device_t *device = NULL;
     keel_queue_t *queue = NULL;
     setenv("KEEL_SIM_CUDA", "slow=200000,fail=cuStreamWaitEvent:1:2", 1);
-    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
+    keel_device_t *device = device_open("");
     assert_null(keel_queue_create(device, NULL, &queue));
-    keel_buffer_t *from = buffer_of(device, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_of(device, KEEL_MEMORY_DEVICE_LOCAL);
-    keel_buffer_t *other = buffer_of(device, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *other = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
     uint64_t start = keel_now_ns();
     keel_point_t copied, refused;
     assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
@@ -36,7 +25,7 @@ static void nothing_is_reached_early(void **state)
     keel_status_t status = keel_wait(&refused, 1, KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
-    assert_null(keel_wait(&copied, 1, KEEL_ALL, KEEL_FOREVER));
+    ok(copied);
     assert_true(keel_now_ns() - start >= SLOW_NS);
     keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(other);
     keel_queue_release(queue);

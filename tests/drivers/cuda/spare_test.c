@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a CUDA device keeps to use it again, on the CUDA driver in software: calls of the vendor's
 // that make something are counted.
-#include <keel/keel.h>
-
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "drivers/cuda/symbols.h"
+#include "drivers/cuda/device.h"
 #include "drivers/stream/stream.h"
-#include "unit.h"
 
-enum { QUEUES = 20, LARGE = 1 << 20, SECOND_NS = 1000000000 };
+enum { QUEUES = 20, LARGE = 1 << 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
@@ -30,12 +25,10 @@ static CUresult host_alloc(void **pointer, size_t size, unsigned int flags)
     return real.cuMemHostAlloc(pointer, size, flags);
 }
 
-// Memory is freed when the device gets round to it; or after five seconds.
+// Memory is freed when the device gets round to it.
 static CUresult mem_free_waits(CUdeviceptr address)
 {
-    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
-    while (atomic_load(&held) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    held_wait(&held);
     return real.cuMemFree(address);
 }
 
@@ -48,36 +41,13 @@ static CUresult graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned lon
 static int setup(void **state)
 {
     (void)state;
-    const cuda_symbols_t *found = NULL;
-    if (cuda_symbols_open(CUDA_LIBRARY, &found)) return 1;
-    symbols = (cuda_symbols_t *)(uintptr_t)found;
-    real = *symbols;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
     symbols->cuEventCreate = event_create;
     symbols->cuMemHostAlloc = host_alloc;
     symbols->cuMemFree = mem_free_waits;
     symbols->cuGraphInstantiateWithFlags = graph_instantiate;
     return 0;
-}
-
-static keel_device_t *open_device(void)
-{
-    keel_device_t *device = NULL;
-    assert_null(keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device));
-    return device;
-}
-
-static keel_buffer_t *create(keel_device_t *device, uint64_t size)
-{
-    keel_buffer_options_t options = {.size = size};
-    keel_buffer_t *buffer = NULL;
-    assert_null(keel_buffer_create(device, &options, &buffer));
-    return buffer;
-}
-
-static void ok(keel_point_t point)
-{
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
-    if (status) fail_msg("%s", keel_status_message(status));
 }
 
 static keel_recording_t *record(keel_device_t *device, keel_op_t op)
@@ -94,8 +64,8 @@ static keel_recording_t *record(keel_device_t *device, keel_op_t op)
 static void test_queues(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device();
-    keel_buffer_t *buffer = create(device, 64);
+    keel_device_t *device = device_open("");
+    keel_buffer_t *buffer = buffer_create(device, 64, 0);
     keel_recording_t *recording = record(device, keel_op_fill(keel_whole(buffer), 1, 4));
     uint32_t events_before = 0, graphs_before = 0;
     void *places[QUEUES]; // where queues were, so that none is there again
@@ -124,8 +94,8 @@ static void test_queues(void **state)
 static void test_staging(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device();
-    keel_buffer_t *buffer = create(device, LARGE);
+    keel_device_t *device = device_open("");
+    keel_buffer_t *buffer = buffer_create(device, LARGE, 0);
     void *data = calloc(1, LARGE);
     uint32_t before = 0;
     for (int i = 0; i < 10; i++) {
@@ -149,9 +119,9 @@ static void test_staging(void **state)
 static void test_ends_do_not_wait_for_frees(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device();
+    keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_buffer_t *x = create(device, 64), *y = create(device, 64);
+    keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
     keel_semaphore_t *gate = NULL;
     keel_point_t done[2];
     assert_null(keel_semaphore_create(device, NULL, &gate));

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a CUDA device makes graphs of recordings, how many, and where it launches them, on the CUDA
+// driver in software: the calls are counted.
+#include "drivers/cuda/device.h"
+
+enum { SIZE = 64, QUEUES = 3, ROUNDS = 3 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic uint32_t made, uploaded, launched;
+static _Atomic(CUgraphExec) latest; // launched
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    atomic_fetch_add(&made, 1);
+    return real.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+static CUresult upload(CUgraphExec exec, CUstream stream)
+{
+    atomic_fetch_add(&uploaded, 1);
+    return real.cuGraphUpload(exec, stream);
+}
+
+static CUresult launch(CUgraphExec exec, CUstream stream)
+{
+    atomic_fetch_add(&launched, 1);
+    atomic_store(&latest, exec);
+    return real.cuGraphLaunch(exec, stream);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuGraphInstantiateWithFlags = instantiate;
+    symbols->cuGraphUpload = upload;
+    symbols->cuGraphLaunch = launch;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    *symbols = real;
+    return 0;
+}
+
+static int zero(void **state)
+{
+    (void)state;
+    atomic_store(&made, 0);
+    atomic_store(&uploaded, 0);
+    atomic_store(&launched, 0);
+    return 0;
+}
+
+typedef struct work_t {
+    keel_device_t *device;
+    keel_buffer_t *buffer, *seen; // and where the host sees it
+    keel_recording_t *recording;
+} work_t;
+
+// A recording of so many fills, with a slot for its target.
+static work_t work_open(const char *options, bool one_shot, int fills)
+{
+    keel_recording_options_t recording = {.one_shot = one_shot, .slots = 1};
+    keel_op_t ops[] = {keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 7, 4), keel_op_barrier()};
+    work_t work = {.device = device_open(options)};
+    work.buffer = buffer_create(work.device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    work.seen = buffer_create(work.device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    assert_null(keel_recording_create(work.device, &recording, &work.recording));
+    for (int i = 0; i < fills; i++) assert_null(keel_recording_add(work.recording, ops, 2));
+    assert_null(keel_recording_end(work.recording));
+    return work;
+}
+
+static void work_close(work_t *work)
+{
+    keel_recording_release(work->recording);
+    keel_buffer_release(work->buffer);
+    keel_buffer_release(work->seen);
+    keel_device_release(work->device);
+}
+
+static void work_run(const work_t *work, keel_queue_t *queue)
+{
+    uint32_t words[SIZE / 4];
+    keel_ref_t table[] = {keel_whole(work->buffer)};
+    keel_point_t cleared, filled, copied;
+    assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(work->buffer), 0, 4, &cleared));
+    assert_null(keel_queue_execute(queue, KEEL_AFTER(cleared), work->recording, keel_refs(table, 1),
+                                   &filled));
+    assert_null(keel_queue_copy(queue, KEEL_AFTER(filled), keel_whole(work->buffer),
+                                keel_whole(work->seen), &copied));
+    ok(copied);
+    assert_null(keel_buffer_read(work->seen, 0, words, SIZE));
+    for (int i = 0; i < SIZE / 4; i++) assert_int_equal(words[i], 7);
+}
+
+static uint32_t made_for(const char *options, bool one_shot)
+{
+    work_t work = work_open(options, one_shot, 1);
+    uint32_t before = atomic_load(&made);
+    work_run(&work, keel_device_queue(work.device, 0));
+    uint32_t count = atomic_load(&made) - before;
+    assert_int_equal(atomic_load(&launched) != 0, count != 0);
+    zero(NULL);
+    work_close(&work);
+    return count;
+}
+
+// The option decides; without it a graph is made of what may be executed again.
+static void test_commands(void **state)
+{
+    (void)state;
+    assert_int_equal(made_for("", false), 1);
+    assert_int_equal(made_for("", true), 0);
+    assert_int_equal(made_for("&commands=graph", false), 1);
+    assert_int_equal(made_for("&commands=graph", true), 1);
+    assert_int_equal(made_for("&commands=stream", false), 0);
+    assert_int_equal(made_for("&commands=stream", true), 0);
+    assert_int_equal(made_for("&serial=1", false), 0);
+}
+
+// One for each queue, or launches on one queue would wait for those on another; and the same again
+// on the same queue.
+static void test_queues_have_their_own(void **state)
+{
+    (void)state;
+    work_t work = work_open("", false, 1);
+    keel_queue_t *queues[QUEUES];
+    CUgraphExec execs[QUEUES];
+    for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(work.device, NULL, &queues[i]));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < QUEUES; i++) {
+            work_run(&work, queues[i]);
+            if (!round) execs[i] = atomic_load(&latest);
+            assert_ptr_equal(atomic_load(&latest), execs[i]);
+            for (int other = 0; other < i; other++) assert_ptr_not_equal(execs[i], execs[other]);
+        }
+    }
+    assert_int_equal(atomic_load(&made), QUEUES);
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
+    work_close(&work);
+}
+
+// What is prepared is made and uploaded then, for that queue, and not again when it is executed,
+// whatever is in the slots.
+static void test_prepared_ahead(void **state)
+{
+    (void)state;
+    work_t work = work_open("", false, 1);
+    keel_queue_t *queues[2] = {keel_device_queue(work.device, 0)};
+    assert_null(keel_queue_create(work.device, NULL, &queues[1]));
+    for (uint32_t i = 0; i < 2; i++) {
+        for (int twice = 0; twice < 2; twice++) {
+            assert_null(keel_recording_prepare(work.recording, queues[i]));
+            assert_int_equal(atomic_load(&made), i + 1);
+            assert_int_equal(atomic_load(&uploaded), i + 1);
+        }
+    }
+    assert_int_equal(atomic_load(&launched), 0);
+    for (int i = 0; i < 2; i++) work_run(&work, queues[i]);
+    assert_int_equal(atomic_load(&made), 2);
+    assert_int_equal(atomic_load(&launched), 2);
+    keel_queue_release(queues[1]);
+    work_close(&work);
+}
+
+// Nothing is prepared that goes to the stream anyway.
+static void test_nothing_to_prepare(void **state)
+{
+    (void)state;
+    work_t work = work_open("&commands=stream", false, 1);
+    assert_null(keel_recording_prepare(work.recording, keel_device_queue(work.device, 0)));
+    work_run(&work, keel_device_queue(work.device, 0));
+    assert_int_equal(atomic_load(&made), 0);
+    work_close(&work);
+}
+
+// A long recording is several graphs, launched one after the other.
+static void test_long_ones_are_split(void **state)
+{
+    (void)state;
+    enum { FILLS = 20000 };
+    work_t work = work_open("", false, FILLS);
+    work_run(&work, keel_device_queue(work.device, 0));
+    assert_in_range(atomic_load(&made), 2, 10);
+    assert_int_equal(atomic_load(&launched), atomic_load(&made));
+    work_close(&work);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_commands, zero),
+        cmocka_unit_test_setup(test_queues_have_their_own, zero),
+        cmocka_unit_test_setup(test_prepared_ahead, zero),
+        cmocka_unit_test_setup(test_nothing_to_prepare, zero),
+        cmocka_unit_test_setup(test_long_ones_are_split, zero),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

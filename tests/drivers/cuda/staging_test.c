@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes on their way to a CUDA device, on the CUDA driver in software: they are the ones that were
+// given, however many are under way at a time.
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/cuda/device.h"
+
+enum { PIECE = 100 << 10, PIECES = 40 }; // together more than a queue keeps at hand
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic bool held;
+
+static void stream_hold(void *user)
+{
+    (void)user;
+    held_wait(&held);
+}
+
+// The device is busy with something else before the first of them.
+static CUresult copy_later(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    static _Atomic bool begun;
+    if (!atomic_exchange(&begun, true)) real.cuLaunchHostFunc(stream, stream_hold, NULL);
+    return real.cuMemcpyAsync(target, source, size, stream);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuMemcpyAsync = copy_later;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    *symbols = real;
+    return 0;
+}
+
+static void test_updates_keep_their_bytes(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *buffer = buffer_create(device, PIECE * PIECES, KEEL_MEMORY_HOST_VISIBLE);
+    unsigned char *bytes = malloc(PIECE * PIECES);
+    keel_point_t done[PIECES];
+    assert_non_null(bytes);
+    atomic_store(&held, true);
+    for (int i = 0; i < PIECES; i++) {
+        memset(bytes, i + 1, PIECE);
+        keel_op_t op = keel_op_update(buffer, (uint64_t)i * PIECE, bytes, PIECE);
+        assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done[i]));
+    }
+    atomic_store(&held, false);
+    for (int i = 0; i < PIECES; i++) ok(done[i]);
+    assert_null(keel_buffer_read(buffer, 0, bytes, PIECE * PIECES));
+    for (int i = 0; i < PIECE * PIECES; i++) assert_int_equal(bytes[i], i / PIECE + 1);
+    free(bytes);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_updates_keep_their_bytes)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

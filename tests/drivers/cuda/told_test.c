@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order in which the ends of submissions become known, on the CUDA driver in software.
+#include <stdlib.h>
+
+#include "drivers/cuda/device.h"
+
+enum { SIZE = 64, LAST = 0x1a57 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic bool held, reached; // who issues the fill of LAST stays there
+static _Atomic bool deaf;          // events say nothing any more
+
+static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
+{
+    if (value == LAST) {
+        atomic_store(&reached, true);
+        held_wait(&held);
+    }
+    return real.cuMemsetD32Async(target, value, count, stream);
+}
+
+static _Atomic uint32_t came; // times that an event was seen to have come
+
+static CUresult query(CUevent event)
+{
+    if (atomic_load(&deaf)) return CUDA_ERROR_NOT_READY;
+    CUresult result = real.cuEventQuery(event);
+    if (!result) atomic_fetch_add(&came, 1);
+    return result;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("KEEL_SIM_CUDA", "slow=100000", 1); // copies take 100 ms
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuMemsetD32Async = fill;
+    symbols->cuEventQuery = query;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    *symbols = real;
+    return 0;
+}
+
+static uint64_t value_of(keel_semaphore_t *semaphore)
+{
+    uint64_t value = 0;
+    assert_null(keel_semaphore_value(semaphore, &value));
+    return value;
+}
+
+// A copy, on another queue what waits for it, and on another device too: the thread that tells the
+// end of the copy issues that one, and is kept there. Meanwhile somebody learns that the second has
+// come. He may not tell it before the first; the other thread does, when it gets on, though nobody
+// asks again.
+static void test_who_is_held_up_is_told(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open(""), *other = device_open("");
+    keel_queue_t *queue = NULL;
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *last = buffer_create(other, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_point_t copied, filled, ended;
+    assert_null(keel_queue_create(device, NULL, &queue));
+    atomic_store(&held, true);
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), &copied));
+    assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(to), 1, 4, &filled));
+    assert_null(keel_queue_fill(keel_device_queue(other, 0), KEEL_AFTER(copied), keel_whole(last),
+                                LAST, 4, &ended));
+    uint64_t limit = keel_now_ns() + 3ull * SECOND_NS;
+    while (!atomic_load(&reached) && keel_now_ns() < limit) {
+    }
+    assert_true(atomic_load(&reached));
+    atomic_store(&came, 0);
+    while (!atomic_load(&came) && keel_now_ns() < limit)
+        assert_int_equal(value_of(filled.semaphore), 0);
+    assert_true(atomic_load(&came)); // by this thread or the keeper's
+    assert_int_equal(value_of(filled.semaphore), 0);
+    atomic_store(&deaf, true);
+    atomic_store(&held, false);
+    while (!value_of(filled.semaphore) && keel_now_ns() < limit) {
+    }
+    assert_int_equal(value_of(filled.semaphore), filled.value);
+    atomic_store(&deaf, false);
+    ok(ended);
+    keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(last);
+    keel_queue_release(queue);
+    keel_device_release(device), keel_device_release(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_held_up_is_told)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
