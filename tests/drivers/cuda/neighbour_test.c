@@ -31,6 +31,14 @@ static int teardown(void **state)
     return symbols->cuCtxSetCurrent(NULL) || symbols->cuDevicePrimaryCtxRelease(0);
 }
 
+// The second of the two.
+static keel_device_t *device_open_other(void)
+{
+    keel_device_t *device = NULL;
+    assert_null(device_try_open("1", "", &device));
+    return device;
+}
+
 // Work of the other library's that takes until it is told to end.
 static _Atomic bool busy;
 
@@ -239,7 +247,7 @@ static void small_import(keel_device_t *device, char *bytes, bool locked)
 static void test_bytes_that_are_locked(void **state)
 {
     (void)state;
-    keel_device_t *device = open_device(0, ""), *second = open_device(1, "");
+    keel_device_t *device = device_open(""), *second = device_open_other();
     char *pages = map_pages();
     void *small = NULL;
     keel_buffer_t *held = NULL;
@@ -291,8 +299,7 @@ static void test_more_than_the_device_has(void **state)
 static void test_pages_of_two_devices(void **state)
 {
     (void)state;
-    keel_device_t *first = NULL, *second = device_open("");
-    assert_null(device_try_open("1", "", &first));
+    keel_device_t *first = device_open_other(), *second = device_open("");
     char *pages = map_pages();
     keel_buffer_t *x = NULL, *y = NULL;
     assert_null(import(first, pages, SIZE / 2, &x));
