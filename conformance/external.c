@@ -112,6 +112,37 @@ TEST(external, import_host_twice_at_once, HOST RUNS_)
     CHECK_EQ(memory[0], 3);
 }
 
+typedef struct importer_t {
+    keel_device_t *device;
+    char *memory;
+} importer_t;
+
+static void import_often(void *user)
+{
+    const importer_t *importer = user;
+    for (int i = 0; i < 200; i++) {
+        keel_buffer_t *buffer = NULL;
+        keel_external_t external = {
+            .kind = KEEL_EXTERNAL_HOST, .handle.host = importer->memory, .size = 100};
+        TRY(keel_buffer_import(importer->device, &external, NULL, &buffer));
+        keel_buffer_release(buffer);
+    }
+}
+
+// Imports of the same pages by threads and devices at once.
+TEST(external, import_host_by_threads, HOST)
+{
+    importer_t importers[4];
+    thread_t *threads[4];
+    char *memory = scratch(16384);
+    for (int i = 0; i < 4; i++) {
+        importers[i].device = i % 2 ? open_device(the_uri()) : the_device();
+        importers[i].memory = memory + 8192 * (i / 2) + 50 * i;
+        threads[i] = thread_start(import_often, &importers[i]);
+    }
+    for (int i = 0; i < 4; i++) thread_join(threads[i]);
+}
+
 TEST(external, import_host_access, HOST)
 {
     keel_buffer_t *x = import_host(scratch(64), 64, KEEL_ACCESS_READ);

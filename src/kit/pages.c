@@ -22,7 +22,7 @@ typedef struct piece_t {
     uint64_t offset;    // device address less host address
     uint32_t users;
     bool busy;     // it is being locked or unlocked
-    bool borrowed; // somebody else has locked it
+    bool borrowed; // somebody else has locked it, or nobody yet: not to be unlocked
     bool lost;     // the device was, when it went
 } piece_t;
 
@@ -83,8 +83,9 @@ static keel_status_t pieces_add(pages_user_t *user, span_t span, piece_t **added
         if (!piece) {
             piece = mem_zalloc(sizeof *piece);
             if (!piece) return status_no_memory();
-            *piece = (piece_t){.next = pieces, .more = *added, .span = {at, stop}, .busy = true};
+            *piece = (piece_t){.next = pieces, .more = *added, .span = {at, stop}};
             piece->user = user;
+            piece->busy = piece->borrowed = true;
             piece->own = *user;
             pieces = *added = piece;
         }
@@ -114,28 +115,34 @@ static keel_status_t piece_refuse(keel_status_t status)
                       "pages; it must be all of the memory, or nothing");
 }
 
+static void piece_note(piece_t *piece, uint64_t offset, bool borrowed)
+{
+    lock_enter(&pages_guard);
+    piece->offset = offset;
+    piece->borrowed = borrowed;
+    lock_leave(&pages_guard);
+}
+
 // Locks a piece for these bytes. What others have locked need not be whole pages, and a vendor may
 // refuse to lock what comes from himself.
 static keel_status_t piece_lock(piece_t *piece, span_t bytes)
 {
     const pages_ops_t *ops = piece->own.ops;
     void *data = (void *)piece->span.start;
+    uint64_t offset = 0, size = piece->span.end - piece->span.start;
     bool already = false;
-    keel_status_t status =
-        ops->lock(&piece->own, data, piece->span.end - piece->span.start, &already);
-    if (already || keel_status_code(status) == KEEL_INVALID_ARGUMENT) {
-        keel_status_t unknown = piece_find(piece, bytes, &piece->offset);
-        piece->borrowed = !unknown;
-        if (status && unknown) {
-            keel_status_release(unknown);
-            return status;
-        }
+    keel_status_t status = ops->lock(&piece->own, data, size, &already);
+    bool borrows = already || keel_status_code(status) == KEEL_INVALID_ARGUMENT;
+    if (status && !borrows) return status;
+    keel_status_t unknown = piece_find(piece, borrows ? bytes : piece->span, &offset);
+    if (!unknown) {
         keel_status_release(status);
-        return piece_refuse(unknown);
+        piece_note(piece, offset, borrows);
+        return NULL;
     }
-    KEEL_TRY(status);
-    status = piece_find(piece, piece->span, &piece->offset);
-    if (status) ops->unlock(&piece->own, data);
+    if (!borrows) ops->unlock(&piece->own, data);
+    if (!status) return borrows ? piece_refuse(unknown) : unknown;
+    keel_status_release(unknown);
     return status;
 }
 
@@ -147,8 +154,9 @@ static keel_status_t borrowed_check(const pages_user_t *user, span_t bytes)
         uint64_t offset;
         lock_enter(&pages_guard);
         const piece_t *piece = piece_at(user, at, &stop); // stays, for we are counted
+        bool borrowed = piece->borrowed;
         lock_leave(&pages_guard);
-        if (piece->borrowed) KEEL_TRY(piece_refuse(piece_find(piece, bytes, &offset)));
+        if (borrowed) KEEL_TRY(piece_refuse(piece_find(piece, bytes, &offset)));
         at = piece->span.end;
     }
     return NULL;
@@ -247,10 +255,8 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     keel_status_t status = pieces_add(user, span, &added);
     pieces_count(user, span, 1);
     lock_leave(&pages_guard);
-    for (piece_t *piece = added; piece; piece = piece->more) {
-        if (!status) status = piece_lock(piece, bytes);
-        if (status) piece->borrowed = true; // there is nothing to unlock
-    }
+    for (piece_t *piece = added; piece && !status; piece = piece->more)
+        status = piece_lock(piece, bytes);
     if (!status) status = borrowed_check(user, bytes);
     lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
