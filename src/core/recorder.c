@@ -361,13 +361,6 @@ static inline keel_status_t record_one(recorder_t *recorder, const keel_op_t *op
     return handlers[kind].record(recorder, op);
 }
 
-void recorder_init(recorder_t *recorder, keel_device_t *device, keel_commands_t *commands)
-{
-    memset(recorder, 0, offsetof(recorder_t, blocks));
-    recorder->device = device;
-    recorder->commands = commands;
-}
-
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
 {
     for (const keel_op_t *op = ops; count; op++, count--) {

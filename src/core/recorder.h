@@ -3,6 +3,9 @@
 #ifndef KEEL_SRC_CORE_RECORDER_H_
 #define KEEL_SRC_CORE_RECORDER_H_
 
+#include <stddef.h>
+#include <string.h>
+
 #include <keel/driver/command.h>
 
 enum { MAX_DEPTH = 16 };
@@ -41,7 +44,13 @@ typedef struct keel_recorder_t {
 } recorder_t;
 
 // Begins with nothing allowed; the caller says what is.
-void recorder_init(recorder_t *recorder, keel_device_t *device, keel_commands_t *commands);
+static inline void recorder_init(recorder_t *recorder, keel_device_t *device,
+                                 keel_commands_t *commands)
+{
+    memset(recorder, 0, offsetof(recorder_t, blocks));
+    recorder->device = device;
+    recorder->commands = commands;
+}
 
 keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count) KEEL_MUST_USE;
 

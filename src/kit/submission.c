@@ -361,9 +361,9 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
         waits_link(submission, NULL);
 }
 
-bool submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
+bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
-    if (submission->follows || waits_are_promised(submission)) return true;
+    if (waits_are_promised(submission)) return true;
     submission->start = start;
     waits_link(submission, submission->queue->device);
     return false;

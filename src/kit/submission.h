@@ -62,7 +62,12 @@ void submission_wait(keel_submission_t *submission, void (*start)(keel_submissio
 // The same, but points that are promised by the queue's own device count as reached: the promise is
 // in waits[i].waiter.promise then, and the driver makes its work wait for that. True if all are
 // already: then nothing is called, and the driver goes on by itself.
-bool submission_wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *));
+bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_submission_t *));
+static inline bool submission_wait_early(keel_submission_t *submission,
+                                         void (*start)(keel_submission_t *))
+{
+    return submission->follows || submission_wait_promised(submission, start);
+}
 
 // For drivers: all its points will be reached when `promise` comes true. The driver keeps it until
 // the end, which is sure to be a good one unless the device is lost.

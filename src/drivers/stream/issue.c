@@ -71,8 +71,10 @@ static keel_status_t arguments_direct(const stream_context_t *context, const kee
     }
     at = (unsigned char *)(lengths + c->binding_count);
     uint32_t rest = (c->constant_size + 7) & ~7u;
-    if (rest) memset(at + rest - 8, 0, 8);
-    memcpy(at, (const char *)c + c->constants, c->constant_size);
+    if (rest) {
+        memset(at + rest - 8, 0, 8);
+        memcpy(at, (const char *)c + c->constants, c->constant_size);
+    }
     *size = (uint32_t)(at - start) + rest;
     return NULL;
 }
