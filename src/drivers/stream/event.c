@@ -50,8 +50,7 @@ static void event_ask(promise_t *promise)
     if (atomic_exchange(&event->asked, true)) return;
     stream_queue_t *queue = stream_event_queue(event);
     if (!queue) return;
-    // Without a thread the keeper still ends it, only later.
-    helper_wake(&queue->watcher);
+    stream_watchers_wake(queue, event->number);
     keel_queue_release(&queue->base);
 }
 

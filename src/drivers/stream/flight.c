@@ -14,7 +14,7 @@
 #include "drivers/stream/stream.h"
 
 enum {
-    LOOK_RUNS = 32,  // events after which submitting looks how far the stream is
+    LOOK_RUNS = 64,  // events after which submitting looks how far the stream is
     TELL_EVENTS = 64 // at once
 };
 
@@ -191,12 +191,13 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     q->recorded++;
     *q->flight_last = event;
     q->flight_last = &event->next;
+    uint64_t number = q->recorded;
     bool asked = atomic_load(&event->asked), due = flight_due(q);
     stream_event_t *look = q->recorded % LOOK_RUNS ? NULL : event;
     if (look) promise_retain(&look->promise); // it is ours only as long as it is in flight
     lock_leave(&q->lock);
-    if (asked) helper_wake(&q->watcher); // whoever asked before found nothing to wait for
-    if (due) stream_queue_retire(q, 0);  // nor did whoever knew that it had come
+    if (asked) stream_watchers_wake(q, number); // whoever asked before found it not there
+    if (due) stream_queue_retire(q, 0);         // nor did whoever knew that it had come
     queue_look(q, device, look);
     return NULL;
 }

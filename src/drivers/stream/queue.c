@@ -50,7 +50,7 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     q->base.submission_size = sizeof(stream_run_t);
     q->base.early = true;
     q->flight_last = &q->flight;
-    helper_init(&q->watcher, "keel-watch", stream_queue_watch, q);
+    stream_watchers_init(q);
     helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
     helper_init(&q->caller, "keel-caller", stream_queue_call, q);
     q->calls_last = &q->calls;
@@ -80,7 +80,7 @@ static void queue_stop(stream_queue_t *q)
 {
     helper_stop(&q->caller);
     stream_queue_call(q); // what was still to be called
-    helper_stop(&q->watcher);
+    stream_watchers_stop(q);
     helper_stop(&q->issuer);
 }
 
@@ -95,7 +95,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     if (q->looked_at) promise_release(&q->looked_at->promise);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
-        stream_alarm_destroy(q);
+        stream_watchers_destroy(q);
         if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
         stream_leave(&entered);
     }
@@ -112,7 +112,7 @@ void stream_queue_destroy(keel_queue_t *queue)
     }
     // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
     // keeper does, or whoever closes the device.
-    if (helper_is_here(&q->watcher) || helper_is_here(&q->issuer) || helper_is_here(&q->caller)) {
+    if (stream_watchers_are_here(q) || helper_is_here(&q->issuer) || helper_is_here(&q->caller)) {
         lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
         lock_leave(&device->lock);

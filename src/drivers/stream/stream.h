@@ -112,6 +112,19 @@ struct stream_run_t {
     uint32_t frees;                           // deallocas on the stream that may not be over
 };
 
+// A thread that sleeps for events that are asked for (watch.c).
+typedef struct stream_watcher_t {
+    stream_queue_t *queue;
+    helper_t helper;
+    stream_t alarm;      // owned: its own, made when it first sleeps
+    stream_event_h bell; // owned: what it sleeps on
+    uint64_t at;         // the event that it sleeps for; 0: it is awake
+} stream_watcher_t;
+
+// Most often there is one. Each of the others sleeps for something that came into demand later and
+// is older.
+enum { STREAM_WATCHERS = 4 };
+
 struct stream_queue_t {
     keel_queue_t base;
     stream_queue_t *next, *previous; // in the device's list
@@ -136,11 +149,9 @@ struct stream_queue_t {
     stream_event_t *spare;     // owned: events to record; the issuer's
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     stream_ring_t ring;        // the issuer's
-    helper_t watcher;          // sleeps for events that are asked for
-    stream_t alarm;            // owned: the watcher's, made when it first sleeps
-    stream_event_h bell;       // owned: what it sleeps on
-    helper_t issuer;           // issues what the stream would not take at once
-    helper_t caller;           // calls the application
+    stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
+    helper_t issuer;                            // issues what the stream would not take at once
+    helper_t caller;                            // calls the application
     lock_t call_lock;
     struct stream_call_t *calls, **calls_last; // to be made; owned
 };
@@ -318,8 +329,13 @@ void stream_queues_drop(stream_device_t *device); // it is lost: nothing more wi
 keel_status_t stream_device_settle(stream_device_t *device, const stream_queue_t *issuing);
 
 // watch.c
-uint64_t stream_queue_watch(void *queue); // the watcher's work
-void stream_alarm_destroy(stream_queue_t *queue);
+void stream_watchers_init(stream_queue_t *queue);
+// Somebody sleeps for an event of that number: sees to it that a watcher does, unless one sleeps
+// for something older, after which it looks. Without a thread the keeper still ends it, only later.
+void stream_watchers_wake(stream_queue_t *queue, uint64_t number);
+bool stream_watchers_are_here(const stream_queue_t *queue); // the calling thread is one
+void stream_watchers_stop(stream_queue_t *queue);
+void stream_watchers_destroy(stream_queue_t *queue); // what they have of the vendor's
 
 // run.c
 void stream_run_start(keel_submission_t *submission); // its waits are over or promised

@@ -1,67 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watcher of a queue: sleeps for those who sleep.
+// The watchers of a queue: threads that sleep for those who sleep.
 //
 // An event on which a thread may sleep costs an interrupt, a microsecond of the issuer's time, and
 // most are never slept on. So the events behind submissions are not of that kind: when somebody
 // sleeps, a stream of the watcher's own waits for the event, and an event on that one, the bell, is
 // what the watcher sleeps on.
+//
+// A watcher sleeps for the oldest event that is asked for, then for the next. Nothing wakes it
+// early, so when an older one is asked for meanwhile, another watcher does that, and rests when
+// what is oldest next is watched already.
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
-void stream_alarm_destroy(stream_queue_t *q)
-{
-    stream_device_t *device = stream_device(q->base.device);
-    if (q->bell) device->api->event_destroy(device->vendor, q->bell);
-    if (q->alarm) device->api->stream_destroy(device->vendor, q->alarm);
-}
-
 // The most urgent priority: the alarm shares no channel of the device with ordinary work, which
 // would have to wait behind it.
-static keel_status_t alarm_open(stream_queue_t *q, stream_device_t *device)
+static keel_status_t alarm_open(stream_watcher_t *w, stream_device_t *device)
 {
     const stream_api_t *api = device->api;
-    if (!q->alarm) KEEL_TRY(api->stream_create(device->vendor, device->limits.greatest, &q->alarm));
-    return q->bell ? NULL : api->event_create(device->vendor, STREAM_EVENT_SLEEPS, &q->bell);
+    if (!w->alarm) KEEL_TRY(api->stream_create(device->vendor, device->limits.greatest, &w->alarm));
+    return w->bell ? NULL : api->event_create(device->vendor, STREAM_EVENT_SLEEPS, &w->bell);
 }
 
-static keel_status_t alarm_set(stream_queue_t *q, stream_device_t *device, stream_event_h event)
+static keel_status_t alarm_set(stream_watcher_t *w, stream_device_t *device, stream_event_h event)
 {
-    KEEL_TRY(alarm_open(q, device));
-    KEEL_TRY(device->api->stream_wait(device->vendor, q->alarm, event));
-    return device->api->event_record(device->vendor, q->bell, q->alarm);
+    KEEL_TRY(alarm_open(w, device));
+    KEEL_TRY(device->api->stream_wait(device->vendor, w->alarm, event));
+    return device->api->event_record(device->vendor, w->bell, w->alarm);
 }
 
-// The oldest event that somebody sleeps for, retained.
-static stream_event_t *flight_asked(stream_queue_t *q)
+// Whether one of them sleeps for that event or an older one, under the lock.
+static bool is_watched(const stream_queue_t *q, uint64_t number)
+{
+    for (int i = 0; i < STREAM_WATCHERS; i++)
+        if (q->watchers[i].at && q->watchers[i].at <= number) return true;
+    return false;
+}
+
+// The oldest event that somebody sleeps for, retained, and the watcher's from now on; NULL: there
+// is none, or it has a watcher.
+static stream_event_t *flight_asked(stream_queue_t *q, stream_watcher_t *w)
 {
     lock_enter(&q->lock);
+    w->at = 0;
     stream_event_t *event = q->flight;
     while (event && !atomic_load_explicit(&event->asked, memory_order_relaxed)) event = event->next;
-    if (event) promise_retain(&event->promise);
+    if (event && is_watched(q, event->number)) event = NULL;
+    if (event) {
+        w->at = event->number;
+        promise_retain(&event->promise);
+    }
     lock_leave(&q->lock);
     return event;
 }
 
 // Blocks until the event has come. Without an alarm the thread may spin instead, but it ends.
-static keel_status_t event_sleep(stream_queue_t *q, stream_device_t *device, stream_event_t *event)
+static keel_status_t event_sleep(stream_watcher_t *w, stream_device_t *device,
+                                 stream_event_t *event)
 {
-    keel_status_t status = alarm_set(q, device, event->handle);
-    stream_event_h bell = status ? event->handle : q->bell;
+    keel_status_t status = alarm_set(w, device, event->handle);
+    stream_event_h bell = status ? event->handle : w->bell;
     keel_status_release(status);
     return device->api->event_sync(device->vendor, bell);
 }
 
-uint64_t stream_queue_watch(void *queue)
+static uint64_t watch(void *watcher)
 {
-    stream_queue_t *q = queue;
+    stream_watcher_t *w = watcher;
+    stream_queue_t *q = w->queue;
     stream_device_t *device = stream_device(q->base.device);
     stream_event_t *event;
-    while ((event = flight_asked(q))) {
+    while ((event = flight_asked(q, w))) {
         stream_entered_t entered;
         keel_status_t status = NULL;
         bool vendor = stream_enter(device, &entered);
         if (vendor) {
-            status = event_sleep(q, device, event);
+            status = event_sleep(w, device, event);
             stream_leave(&entered);
         }
         if (status)
@@ -72,4 +85,46 @@ uint64_t stream_queue_watch(void *queue)
         if (!vendor) break;
     }
     return KEEL_FOREVER;
+}
+
+void stream_watchers_init(stream_queue_t *q)
+{
+    for (int i = 0; i < STREAM_WATCHERS; i++) {
+        q->watchers[i].queue = q;
+        helper_init(&q->watchers[i].helper, "keel-watch", watch, &q->watchers[i]);
+    }
+}
+
+void stream_watchers_wake(stream_queue_t *q, uint64_t number)
+{
+    lock_enter(&q->lock);
+    // Under the lock one that is awake has yet to look, or is told to.
+    stream_watcher_t *awake = NULL;
+    for (int i = 0; i < STREAM_WATCHERS && !awake; i++)
+        if (!q->watchers[i].at) awake = &q->watchers[i];
+    if (is_watched(q, number)) awake = NULL;
+    lock_leave(&q->lock);
+    if (awake) helper_wake(&awake->helper);
+}
+
+bool stream_watchers_are_here(const stream_queue_t *q)
+{
+    bool here = false;
+    for (int i = 0; i < STREAM_WATCHERS; i++) here |= helper_is_here(&q->watchers[i].helper);
+    return here;
+}
+
+void stream_watchers_stop(stream_queue_t *q)
+{
+    for (int i = 0; i < STREAM_WATCHERS; i++) helper_stop(&q->watchers[i].helper);
+}
+
+void stream_watchers_destroy(stream_queue_t *q)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    for (int i = 0; i < STREAM_WATCHERS; i++) {
+        stream_watcher_t *w = &q->watchers[i];
+        if (w->bell) device->api->event_destroy(device->vendor, w->bell);
+        if (w->alarm) device->api->stream_destroy(device->vendor, w->alarm);
+    }
 }

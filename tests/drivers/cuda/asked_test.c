@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a CUDA device asks of the vendor that shows in no result: that it is asked, on the CUDA
 // driver in software, whose copies take 300 ms.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
@@ -150,12 +151,51 @@ static void test_waiters_sleep(void **state)
     keel_buffer_release(to);
 }
 
+static void *wait_for(void *point)
+{
+    return keel_wait(point, 1, KEEL_ALL, KEEL_FOREVER);
+}
+
+static void sleepers_await(uint32_t count)
+{
+    while (atomic_load(&sleeps) < count) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+}
+
+// Somebody sleeps for the older of two points, while the queue's watcher sleeps for the newer one.
+static void test_older_points_are_watched_too(void **state)
+{
+    keel_queue_t *queue = keel_device_queue(*state, 0);
+    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_op_t copy = keel_op_copy(keel_whole(from), keel_whole(to)), barrier = keel_op_barrier();
+    keel_op_t work[] = {copy, barrier, copy, barrier, copy};
+    keel_point_t older, newer;
+    pthread_t first, second;
+    void *failed;
+    atomic_store(&sleeps, 0);
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, work, 5, KEEL_NO_SIGNALS, &older));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, copy, &newer));
+    assert_int_equal(pthread_create(&first, NULL, wait_for, &newer), 0);
+    sleepers_await(1);
+    assert_int_equal(pthread_create(&second, NULL, wait_for, &older), 0);
+    assert_int_equal(pthread_join(second, &failed), 0);
+    assert_null(failed);
+    assert_true(atomic_load(&sleeps) >= 2);
+    assert_int_equal(pthread_join(first, &failed), 0);
+    assert_null(failed);
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_are_loaded_early),   cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_pools_hide_no_dependencies), cmocka_unit_test(test_waiters_sleep),
+        cmocka_unit_test(test_kernels_are_loaded_early),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_pools_hide_no_dependencies),
+        cmocka_unit_test(test_waiters_sleep),
         cmocka_unit_test(test_streams_do_not_block),
+        cmocka_unit_test(test_older_points_are_watched_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
