@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/aio.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "kit/pool.h"
@@ -195,4 +196,15 @@ keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint
         next = keel_commands_at(commands, c->target);
     *at = next;
     return NULL;
+}
+
+keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error)
+{
+    const char *path = c->file->path ? c->file->path : "";
+    if (!error) return NULL;
+    if (error == AIO_END_OF_FILE)
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
+                          path, (unsigned long long)c->file_offset,
+                          (unsigned long long)c->ref.length);
+    return status_from_errno(KEEL_IO, error, path);
 }

@@ -73,6 +73,9 @@ void commands_describe(const keel_commands_t *commands, const keel_command_t *co
 keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
                            const keel_command_t **at);
 
+// How a transfer ended, for which base/aio.h has a number.
+keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error);
+
 // Whether it is a branch that depends on a value in memory.
 static inline bool command_has_value(uint32_t kind)
 {

@@ -368,22 +368,11 @@ static keel_status_t dealloca_run(const cpu_chunk_t *chunk)
 _Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
                "room for a request");
 
-static keel_status_t transfer_status(const keel_cmd_transfer_t *c, int error)
-{
-    const char *path = c->file->path ? c->file->path : "";
-    if (!error) return NULL;
-    if (error == AIO_END_OF_FILE)
-        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
-                          path, (unsigned long long)c->file_offset,
-                          (unsigned long long)c->ref.length);
-    return status_from_errno(KEEL_IO, error, path);
-}
-
 static void transfer_done(aio_request_t *request, int error)
 {
     keel_cmd_transfer_t *c =
         (keel_cmd_transfer_t *)(void *)((char *)request - offsetof(keel_cmd_transfer_t, request));
-    resume_at(request->context, &c->head, transfer_status(c, error));
+    resume_at(request->context, &c->head, command_transfer_status(c, error));
 }
 
 static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
@@ -407,7 +396,7 @@ static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cp
     };
     aio_t *aio = worker->node->device->aio;
     if (!aio) { // inline
-        *status = transfer_status(c, aio_perform(request));
+        *status = command_transfer_status(c, aio_perform(request));
         return CPU_ENDED;
     }
     aio_submit(aio, request);

@@ -117,17 +117,6 @@ static bool transfer_is_write(const stream_transfer_t *t)
     return t->c->head.kind == KEEL_CMD_WRITE;
 }
 
-static keel_status_t transfer_status(const keel_cmd_transfer_t *c, int error)
-{
-    const char *path = c->file->path ? c->file->path : "";
-    if (!error) return NULL;
-    if (error == AIO_END_OF_FILE)
-        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
-                          path, (unsigned long long)c->file_offset,
-                          (unsigned long long)c->ref.length);
-    return status_from_errno(KEEL_IO, error, path);
-}
-
 static void transfer_fail(stream_run_t *run, const stream_transfer_t *t, keel_status_t status)
 {
     stream_run_fail(run, stream_run_blame(run, NULL, &t->c->head, status));
@@ -138,7 +127,7 @@ static void transfer_moved(aio_request_t *request, int error)
     stream_transfer_t *t = (stream_transfer_t *)(void *)request;
     stream_run_t *run = request->context;
     if (error) {
-        transfer_fail(run, t, transfer_status(t->c, error));
+        transfer_fail(run, t, command_transfer_status(t->c, error));
     } else {
         t->next = atomic_load_explicit(&run->landed, memory_order_relaxed);
         // release: pairs with stream_host_land.

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many edges the graph of a recording has, on the CUDA driver in software: a barrier costs one
 // for each node before it and one for each behind, a split barrier too.
-#include <keel/keel.h>
-
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "drivers/cuda/symbols.h"
-#include "unit.h"
+#include "drivers/cuda/device.h"
 
 enum { MANY = 1000 };
 
@@ -24,18 +21,14 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
 
 static int setup(void **state)
 {
-    const cuda_symbols_t *found = NULL;
-    keel_device_t *device = NULL;
-    if (cuda_symbols_open(CUDA_LIBRARY, &found)) return 1;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
     void *library = dlopen(CUDA_LIBRARY, RTLD_NOW);
     void *symbol = library ? dlsym(library, "cuGraphGetEdges") : NULL;
     if (!symbol) return 1;
     *(void **)&get_edges = symbol;
-    symbols = (cuda_symbols_t *)(uintptr_t)found;
-    real = *symbols;
     symbols->cuGraphInstantiateWithFlags = instantiate;
-    if (keel_device_open("cuda://0?lib=" CUDA_LIBRARY, NULL, &device)) return 1;
-    *state = device;
+    *state = device_open("");
     return 0;
 }
 
@@ -50,10 +43,8 @@ static int teardown(void **state)
 // and w followed by one its wait.
 static size_t edges_of(keel_device_t *device, const char *steps)
 {
-    keel_buffer_t *buffer = NULL;
+    keel_buffer_t *buffer = buffer_create(device, 4, 0);
     keel_recording_t *recording = NULL;
-    keel_buffer_options_t options = {.size = 4};
-    assert_null(keel_buffer_create(device, &options, &buffer));
     assert_null(keel_recording_create(device, NULL, &recording));
     for (const char *at = steps; *at; at++) {
         keel_op_t op = *at == 'f'   ? keel_op_fill(keel_whole(buffer), 0, 4)
