@@ -10,13 +10,12 @@ enum { SLOW_NS = 300 * MS, LEAST = 0, GREATEST = -5, NONE = 99 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t functions, loads, pools, independent, sleeps, blocking;
+static _Atomic uint32_t functions, loads, pools, independent, sleeps;
 static _Atomic int priority; // of the first stream since it was NONE
 
 static CUresult stream_create(CUstream *stream, unsigned int flags, int asked)
 {
     int none = NONE;
-    if (!(flags & CU_STREAM_NON_BLOCKING)) atomic_fetch_add(&blocking, 1);
     atomic_compare_exchange_strong(&priority, &none, asked);
     return real.cuStreamCreateWithPriority(stream, flags, asked);
 }
@@ -108,14 +107,6 @@ static void test_priorities(void **state)
     assert_true(usual < LEAST && usual > GREATEST);
 }
 
-// Of no stream, those beside the queues included, does the caller's default stream wait, nor it for
-// that. Comes last: by then there is one of each kind.
-static void test_streams_do_not_block(void **state)
-{
-    (void)state;
-    assert_int_equal(atomic_load(&blocking), 0);
-}
-
 // Reuse of memory must not make one stream wait for another.
 static void test_pools_hide_no_dependencies(void **state)
 {
@@ -190,11 +181,8 @@ static void test_older_points_are_watched_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_are_loaded_early),
-        cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_pools_hide_no_dependencies),
-        cmocka_unit_test(test_waiters_sleep),
-        cmocka_unit_test(test_streams_do_not_block),
+        cmocka_unit_test(test_kernels_are_loaded_early),     cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_pools_hide_no_dependencies),   cmocka_unit_test(test_waiters_sleep),
         cmocka_unit_test(test_older_points_are_watched_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
