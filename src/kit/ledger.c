@@ -228,7 +228,7 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
         state = ledger_state(point, failure);
         promise = state == POINT_PENDING ? ledger_promised(point) : NULL;
         if (promise) promise_retain(promise);
-        if (promise && waiter->early == promise->device) {
+        if (promise && promise_serves(promise, waiter->early)) {
             waiter->promise = promise;
             state = POINT_PROMISED;
         } else if (state == POINT_PENDING) {

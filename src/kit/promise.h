@@ -22,9 +22,15 @@ typedef struct promise_ops_t {
 
 struct promise_t {
     _Atomic uint32_t refs;
-    const keel_device_t *device; // whose promise it is
+    const keel_device_t *device; // whose queues may wait for it; NULL: what it is for may fail
     const promise_ops_t *ops;
 };
+
+// Whether somebody who takes promises of the device `early`, or of none, takes this one.
+static inline bool promise_serves(const promise_t *promise, const keel_device_t *early)
+{
+    return early && promise->device == early;
+}
 
 static inline promise_t *promise_retain(promise_t *promise)
 {

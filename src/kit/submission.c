@@ -274,7 +274,7 @@ static bool waits_are_promised(keel_submission_t *submission)
         submission_wait_t *wait = &submission->waits[i];
         if (wait->waiter.promise || point_is_past(wait->point)) continue;
         promise_t *promise = point_promise(wait->point);
-        if (!promise || promise->device != submission->queue->device) {
+        if (!promise || !promise_serves(promise, submission->queue->device)) {
             promise_release(promise);
             return false;
         }
@@ -319,7 +319,8 @@ static void chain_link(keel_submission_t *submission)
     keel_queue_t *queue = submission->queue;
     if (submission->wait_count != 1 || wait->point.semaphore != queue->timeline) return;
     if (queue->early) {
-        submission->follows = ledger_promised(wait->point);
+        const promise_t *promise = ledger_promised(wait->point);
+        submission->follows = promise && promise_serves(promise, queue->device);
         return;
     }
     wait->submission = submission;
@@ -371,7 +372,7 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
 
 void submission_promise(keel_submission_t *submission, promise_t *promise)
 {
-    for (uint32_t i = 0; i < submission->signal_count; i++) {
+    for (uint32_t i = 0; promise->device && i < submission->signal_count; i++) {
         submission->signals[i].promise = promise;
         timeline_promise(&submission->signals[i]);
     }

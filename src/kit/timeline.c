@@ -66,7 +66,7 @@ waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks)
     while (*list) {
         waiter_t *waiter = *list;
         *list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
-        bool early = waiter->early == promise->device;
+        bool early = promise_serves(promise, waiter->early);
         if (early) waiter->promise = promise_retain(promise);
         *asks |= !early && waiter->asks;
         waiter_t **onto = early ? &told : &rest;
@@ -271,7 +271,7 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
     promise_t *promise = NULL;
     if (state == POINT_PENDING && (promise = timeline_promised(semaphore, point.value))) {
         promise_retain(promise);
-        if (waiter->early == promise->device) {
+        if (promise_serves(promise, waiter->early)) {
             waiters_remove(semaphore, waiter);
             waiter->promise = promise;
             state = POINT_PROMISED;

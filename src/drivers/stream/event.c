@@ -17,7 +17,7 @@ static stream_event_t *event_of(promise_t *promise)
 // Queues leave the device's list under its lock, after the last of their events.
 stream_queue_t *stream_event_queue(stream_event_t *event)
 {
-    stream_device_t *device = stream_device(event->promise.device);
+    stream_device_t *device = event->device;
     stream_queue_t *queue = NULL;
     lock_enter(&device->lock);
     if (!atomic_load(&event->over) && object_hold(&event->queue->base.object)) queue = event->queue;
@@ -30,7 +30,7 @@ static void event_poll(promise_t *promise)
     stream_event_t *event = event_of(promise);
     // acquire: pairs with events_tell.
     if (atomic_load_explicit(&event->over, memory_order_acquire)) return;
-    stream_device_t *device = stream_device(promise->device);
+    stream_device_t *device = event->device;
     stream_entered_t entered;
     bool over = false;
     if (!stream_enter(device, &entered)) return;
@@ -67,7 +67,7 @@ static void events_return(stream_device_t *device, stream_event_t *first, stream
 static void event_destroy(promise_t *promise)
 {
     stream_event_t *event = event_of(promise);
-    events_return(stream_device(promise->device), event, event);
+    events_return(event->device, event, event);
 }
 
 const promise_ops_t stream_promise_ops = {event_destroy, event_poll, event_ask, POLL_NS};
@@ -82,7 +82,7 @@ static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
         mem_free(event);
         return status;
     }
-    event->promise.device = &device->base;
+    event->device = device;
     event->promise.ops = &stream_promise_ops;
     *made = event;
     return NULL;
@@ -120,6 +120,7 @@ keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acqui
     atomic_store_explicit(&event->promise.refs, 1, memory_order_relaxed);
     atomic_store_explicit(&event->asked, false, memory_order_relaxed);
     atomic_store_explicit(&event->over, false, memory_order_relaxed);
+    event->promise.device = &device->base;
     event->next = NULL;
     event->queue = queue;
     *acquired = event;
@@ -142,7 +143,7 @@ void stream_events_release(stream_event_t *list)
         first = event;
         if (!last) last = event;
     }
-    if (first) events_return(stream_device(first->promise.device), first, last);
+    if (first) events_return(first->device, first, last);
 }
 
 void stream_events_put(stream_device_t *device, stream_event_t *list)

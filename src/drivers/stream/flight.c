@@ -181,10 +181,13 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     event->runs_last = &run->next;
     event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
     event->number = q->recorded + 1;
-    if (mark == STREAM_PARKS) atomic_store(&event->asked, true);
+    if (mark == STREAM_ENDS) event->promise.device = NULL;
+    // The run waits for it; or those who wait for its signals, who know of no event to ask for.
+    if (mark == STREAM_PARKS || (mark == STREAM_ENDS && run->base.signal_count))
+        atomic_store(&event->asked, true);
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
-    if (mark == STREAM_PROMISES) submission_promise(&run->base, &event->promise);
+    if (mark != STREAM_PARKS) submission_promise(&run->base, &event->promise);
     lock_enter(&q->lock);
     atomic_store_explicit(&q->unmarked, false,
                           memory_order_relaxed); // it is in flight from here on
@@ -206,10 +209,10 @@ bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
 {
     stream_event_t *event = NULL;
     lock_enter(&q->lock);
-    if (q->flight && !q->telling) {
-        q->telling = true; // so that the event stays while the run is hung there
+    if (q->flight && !q->telling)
         event = (stream_event_t *)(void *)((char *)q->flight_last - offsetof(stream_event_t, next));
-    }
+    if (event && !event->promise.device) event = NULL; // which promises nothing to queues
+    if (event) q->telling = true; // so that the event stays while the run is hung there
     lock_leave(&q->lock);
     if (!event) return false;
     submission_promise(&run->base, &event->promise);

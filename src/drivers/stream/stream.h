@@ -71,7 +71,8 @@ typedef struct stream_ring_t {
 
 struct stream_event_t {
     promise_t promise;
-    stream_event_t *next;            // on a spare list, or in flight on its queue
+    stream_event_t *next; // on a spare list, or in flight on its queue
+    stream_device_t *device;
     stream_queue_t *queue;           // there for sure until it is over; see stream_event_queue
     stream_event_h handle;           // owned
     uint64_t number;                 // in the order of the queue
@@ -303,8 +304,8 @@ void stream_queue_let_go(stream_queue_t *queue);
 // from the return on the run is no longer the caller's.
 typedef enum stream_mark_t {
     STREAM_PARKS,    // the run goes on then
-    STREAM_ENDS,     // it ends then
-    STREAM_PROMISES, // and its points may be promised
+    STREAM_ENDS,     // it ends then, perhaps with a failure
+    STREAM_PROMISES, // and surely without one: its points may be promised
 } stream_mark_t;
 keel_status_t stream_queue_record(stream_queue_t *queue, stream_run_t *run, stream_mark_t mark);
 // Instead, for a run that put nothing on the stream, and with no work behind the last event: ends

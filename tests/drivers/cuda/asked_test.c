@@ -178,12 +178,49 @@ static void test_older_points_are_watched_too(void **state)
     keel_buffer_release(to);
 }
 
+static void wait_fails(keel_point_t point)
+{
+    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
+    keel_status_release(status);
+}
+
+// What may yet fail promises nothing to other queues, and still who waits for it sleeps until the
+// device has ended it. Here it does fail, when it is issued: the buffer has no memory.
+static void test_what_may_fail_is_watched_too(void **state)
+{
+    keel_queue_t *queue = keel_device_queue(*state, 0);
+    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL), *none = NULL;
+    keel_buffer_options_t options = {.size = 64};
+    keel_semaphore_t *semaphore = NULL;
+    assert_null(keel_buffer_reserve(keel_device_pool(*state, 0), &options, &none));
+    assert_null(keel_semaphore_create(*state, NULL, &semaphore));
+    keel_op_t work[] = {keel_op_copy(keel_whole(from), keel_whole(to)), keel_op_barrier(),
+                        keel_op_fill(keel_whole(none), 1, 4)};
+    keel_point_t done, signal = keel_point(semaphore, 1);
+    atomic_store(&sleeps, 0);
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, work, 3, KEEL_NO_SIGNALS, &done));
+    wait_fails(done);
+    assert_int_equal(atomic_load(&sleeps), 1);
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, work, 3, KEEL_SIGNAL(signal), NULL));
+    wait_fails(signal);
+    assert_int_equal(atomic_load(&sleeps), 2);
+    keel_semaphore_release(semaphore);
+    keel_buffer_release(none);
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_are_loaded_early),     cmocka_unit_test(test_priorities),
-        cmocka_unit_test(test_pools_hide_no_dependencies),   cmocka_unit_test(test_waiters_sleep),
+        cmocka_unit_test(test_kernels_are_loaded_early),
+        cmocka_unit_test(test_priorities),
+        cmocka_unit_test(test_pools_hide_no_dependencies),
+        cmocka_unit_test(test_waiters_sleep),
         cmocka_unit_test(test_older_points_are_watched_too),
+        cmocka_unit_test(test_what_may_fail_is_watched_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
