@@ -219,9 +219,47 @@ TEST(gpu, loss_names_its_cause, GPU, .loses = true)
     FAILS_LOST("queue 'first', submission 1", keel_queue_create(the_device(), NULL, &queue));
     keel_buffer_options_t options = {.size = 64};
     FAILS_LOST("queue 'first', submission 1", keel_buffer_create(the_device(), &options, &other));
-    TRY(keel_semaphore_signal(gate, 1));
     FAILS_LOST("queue 'first', submission 1", keel_wait(&late, 1, KEEL_ALL, patience()));
     TRY(keel_device_wait_idle(the_device(), patience()));
+}
+
+static void wait_for_ever(void *user)
+{
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(user, 1, KEEL_ALL, KEEL_FOREVER));
+}
+
+// Points that nobody will ever signal: whoever waits for one, here or elsewhere, learns why.
+TEST(gpu, loss_ends_every_wait, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS, .driver = "cuda",
+     .loses = true)
+{
+    enum { HOST, TIMELINE, WORK, CALL, FOREIGN, BEHIND, POINTS };
+    keel_device_t *cpu = open_device("cpu://?threads=1");
+    keel_semaphore_t *never = new_semaphore(0), *out = new_semaphore(0), *there = NULL;
+    TRY(keel_semaphore_create(cpu, NULL, &there));
+    OWN(there);
+    keel_op_t fill = keel_op_fill(keel_whole(new_buffer(4)), 0, 1);
+    keel_points_t waits = KEEL_AFTER(keel_point(never, 1)),
+                  foreign = KEEL_AFTER(keel_point(there, 1));
+    keel_point_t *points = scratch(POINTS * sizeof *points), late;
+    points[HOST] = keel_point(never, 1);
+    points[TIMELINE] = keel_point(out, 1);
+    TRY(keel_queue_submit(the_queue(), waits, &fill, 1, KEEL_SIGNAL(points[TIMELINE]),
+                          &points[WORK]));
+    points[CALL] = submit_after(waits, op_hold(new_hold()));
+    points[FOREIGN] = submit_after(foreign, fill);
+    TRY(keel_queue_run(keel_device_queue(cpu, 0), waits, keel_op_barrier(), &points[BEHIND]));
+    thread_t *threads[POINTS];
+    for (int i = 0; i < POINTS; i++) threads[i] = thread_start(wait_for_ever, &points[i]);
+    sleep_ms(20);
+    reach_failure(run_on(new_queue(0), op_wild(the_device(), new_buffer(4))), KEEL_DEVICE_LOST);
+    for (int i = 0; i < POINTS; i++) thread_join(threads[i]);
+    // What comes later is told at once.
+    keel_semaphore_t *more = NULL;
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_semaphore_create(the_device(), NULL, &more));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_semaphore_signal(never, 1));
+    TRY(keel_queue_run(the_queue(), foreign, fill, &late));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, KEEL_FOREVER));
+    TRY(keel_semaphore_signal(there, 1)); // which is no concern of the others
 }
 
 // What waits for memory of a lost device waits for nothing.
@@ -237,7 +275,6 @@ TEST(gpu, loss_ends_waits_for_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEU
     keel_point_t waiting = submit(keel_op_alloca(second));
     reach_failure(run_on(new_queue(0), op_wild(the_device(), word)), KEEL_DEVICE_LOST);
     FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&waiting, 1, KEEL_ALL, patience()));
-    TRY(keel_semaphore_signal(gate, 1));
     FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, patience()));
 }
 

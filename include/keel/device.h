@@ -23,8 +23,12 @@
 // with KEEL_CANCELLED, running work finishes, and the call returns when the device is quiet (except
 // inside a host call of the device, where it does not wait; deferred calls must be completed
 // first). Objects made from the device may outlive it; all but reading them and releasing them
-// fails then. After fork(2) the child's devices are lost: every call fails with KEEL_DEVICE_LOST,
-// releases free host memory.
+// fails then.
+//
+// Loss. A device that can do no more work ends all that runs, all that waits, and its semaphores,
+// with KEEL_DEVICE_LOST and the first cause, and so does work that is submitted later. After
+// fork(2) the child's devices are lost: every call fails with KEEL_DEVICE_LOST, releases free host
+// memory.
 //
 // All functions may be called from any thread.
 #ifndef KEEL_DEVICE_H_

@@ -5,8 +5,8 @@
 
 #include <keel/driver/driver.h>
 
-#include "base/lock.h"
 #include "base/status.h"
+#include "kit/device.h"
 #include "kit/object.h"
 
 #define CHECK(condition, code, ...)                                                                \
@@ -46,15 +46,6 @@ static inline keel_status_t check_flags(const char *what, uint32_t flags, uint32
           flags & ~known);
     return NULL;
 }
-
-// For the device's lists of queues and semaphores.
-static inline lock_t *device_lock(keel_device_t *device)
-{
-    return (lock_t *)(void *)&device->lock;
-}
-
-_Static_assert(sizeof(lock_t) == sizeof(((keel_device_t *)0)->lock),
-               "drivers see a lock as its word");
 
 // A copy of options->name into *copy.
 keel_status_t copy_name(const char *name, char **copy);

@@ -36,6 +36,7 @@ void device_drop(keel_device_t *device)
 {
     if (!device || !object_release(&device->object)) return;
     char *uri = device->uri, *name = device->name;
+    keel_status_release(atomic_exchange(&device->ended, NULL)); // nobody waits any more
     mem_free(device->queues);
     mem_free(device->pools);
     device->ops->device_destroy(device); // which may have to name it in an error
@@ -125,29 +126,6 @@ keel_device_t *keel_device_retain(keel_device_t *device)
     return device;
 }
 
-// The next queue behind `after` (NULL: the first) that is not about to be destroyed, retained.
-static keel_queue_t *queue_next(keel_device_t *device, keel_queue_t *after)
-{
-    lock_t *lock = device_lock(device);
-    lock_enter(lock);
-    keel_queue_t *queue = after ? after->link.next : device->all_queues;
-    while (queue && !object_hold(&queue->object)) queue = queue->link.next;
-    lock_leave(lock);
-    keel_queue_release(after);
-    return queue;
-}
-
-static keel_semaphore_t *semaphore_next(keel_device_t *device, keel_semaphore_t *after)
-{
-    lock_t *lock = device_lock(device);
-    lock_enter(lock);
-    keel_semaphore_t *semaphore = after ? after->link.next : device->all_semaphores;
-    while (semaphore && !object_hold(&semaphore->object)) semaphore = semaphore->link.next;
-    lock_leave(lock);
-    keel_semaphore_release(after);
-    return semaphore;
-}
-
 static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
 {
     wait_t wait;
@@ -166,15 +144,14 @@ static void device_unfurnish(keel_device_t *device)
         keel_pool_release(device->pools[i]);
 }
 
-// Ends all work: what waits is failed, what runs is waited for.
-static void device_quiesce(keel_device_t *device, keel_status_t cause)
+// Waits for all that runs, and has the driver give up its threads.
+static void device_settle(keel_device_t *device)
 {
-    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         ledger_close(q->timeline);
-        submission_cancel_all(q, cause);
-    }
-    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q))
+    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         keel_status_release(queue_drain(q, KEEL_FOREVER));
+    device->ops->device_close(device);
 }
 
 static void *device_close(void *argument)
@@ -182,11 +159,7 @@ static void *device_close(void *argument)
     keel_device_t *device = argument;
     keel_status_t cause =
         KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", TEXT_OF(device->name));
-    device_quiesce(device, cause);
-    device->ops->device_close(device);
-    for (keel_semaphore_t *s = semaphore_next(device, NULL); s; s = semaphore_next(device, s))
-        timeline_fail(s, keel_status_retain(cause));
-    keel_status_release(cause);
+    device_end(device, cause, device_settle);
     device_unfurnish(device);
     device_drop(device);
     return NULL;
@@ -262,7 +235,7 @@ keel_status_t keel_device_wait_idle(keel_device_t *device, uint64_t timeout_ns)
     CHECK_NOT_NULL(device);
     KEEL_TRY(device_check(device));
     uint64_t deadline_ns = clock_deadline(timeout_ns);
-    for (keel_queue_t *q = queue_next(device, NULL); q; q = queue_next(device, q)) {
+    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q)) {
         keel_status_t status = queue_drain(q, deadline_ns);
         if (status) {
             keel_queue_release(q);

@@ -52,11 +52,16 @@ static keel_status_t semaphore_make(keel_device_t *device, const keel_semaphore_
     return NULL;
 }
 
-static void semaphore_publish(keel_semaphore_t *semaphore)
+// From here on the end of the device ends it too; if that has come, it is refused, and gone.
+static keel_status_t semaphore_publish(keel_semaphore_t *semaphore)
 {
     device_hold(semaphore->device);
     semaphore_link(semaphore);
     live_add(LIVE_SEMAPHORE, 1);
+    // seq_cst: see device_end.
+    keel_status_t ended = keel_status_retain(atomic_load(&semaphore->device->ended));
+    if (ended) keel_semaphore_release(semaphore);
+    return ended;
 }
 
 keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_options_t *options,
@@ -66,8 +71,10 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
     *semaphore = NULL;
     CHECK_NOT_NULL(device);
     KEEL_TRY(device_check(device));
-    KEEL_TRY(semaphore_make(device, options, semaphore));
-    semaphore_publish(*semaphore);
+    keel_semaphore_t *s = NULL;
+    KEEL_TRY(semaphore_make(device, options, &s));
+    KEEL_TRY(semaphore_publish(s));
+    *semaphore = s;
     return NULL;
 }
 
@@ -112,7 +119,7 @@ keel_status_t keel_semaphore_import(keel_device_t *device,
         return status;
     }
     s->outside->fd = fd;
-    semaphore_publish(s);
+    KEEL_TRY(semaphore_publish(s));
     *semaphore = s;
     return NULL;
 }

@@ -251,14 +251,6 @@ static void submission_fire(waiter_t *waiter, keel_status_t failure)
     submission_resolve(submission, 1);
 }
 
-static void submission_refuse(keel_submission_t *submission)
-{
-    keel_status_t closed =
-        KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", submission->queue->device->name);
-    submission_note_failure(submission, closed);
-    keel_status_release(closed);
-}
-
 // Most often they are, and then nothing needs to be linked anywhere.
 static bool waits_are_over(const keel_submission_t *submission)
 {
@@ -293,10 +285,11 @@ static void waits_link(keel_submission_t *submission, const keel_device_t *early
         submission->waits[i].waiter.asks = true;
         submission->waits[i].waiter.early = early;
     }
-    // seq_cst, as is submission_cancel_all: it sees that this one waits, or this one sees that the
-    // queue is closed.
+    // seq_cst, as is device_end: it sees that this one waits, or this one sees that the device has
+    // ended.
     atomic_store(&submission->waits_left, count + 1);
-    if (atomic_load(&submission->queue->closed)) submission_refuse(submission);
+    keel_status_t ended = atomic_load(&submission->queue->device->ended);
+    if (ended) submission_note_failure(submission, ended);
     for (uint32_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
         point_state_t state = POINT_PROMISED;
@@ -487,7 +480,6 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
     keel_semaphore_t *timeline = queue->timeline;
     keel_submission_t *submission;
     uint64_t value = 0;
-    atomic_store(&queue->closed, true); // see waits_link
     for (;;) {
         lock_enter(&timeline->lock);
         do {

@@ -85,7 +85,8 @@ void submission_end(keel_submission_t *submission, keel_status_t status);
 // The same for several of one queue, linked by `next`, each with its status in `failure`.
 void submission_end_all(keel_submission_t *first);
 
-// Fails all submissions of the queue that wait, with `cause` (borrowed).
+// Fails all submissions of the queue that wait, with `cause` (borrowed). For device_end, after
+// which none can come to wait.
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);
 
 // Frees the recycled ones, when the queue goes away.

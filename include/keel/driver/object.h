@@ -21,8 +21,9 @@ typedef struct keel_object_t {
 struct keel_device_t {
     keel_object_t
         object; // keeps the memory: one for the application's references together, one per object
-    _Atomic uint32_t users; // references of the application; the last one closes
-    _Atomic bool closed;    // no new work is taken
+    _Atomic uint32_t users;            // references of the application; the last one closes
+    _Atomic bool closed;               // no new work is taken
+    struct keel_status *_Atomic ended; // owned: why nothing may wait any more; NULL: it may
     const keel_device_ops_t *ops;
     keel_caps_t caps;                     // filled by the driver's open
     char target[64];                      // likewise: the best target for it, as in image.h
@@ -48,7 +49,6 @@ struct keel_queue_t {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
     bool linked;
-    _Atomic bool closed;              // nothing may wait any more
     keel_submission_t *_Atomic ready; // a recycled one to take without the lock; owned
     // Guarded by the timeline's lock.
     keel_submission_t *spare; // recycled; owned

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 #include "kit/border.h"
+#include "kit/device.h"
 #include "kit/object.h"
 
 enum {
@@ -74,6 +75,13 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
                             own_name, text + strlen("; "));
 }
 
+static void lost_settle(keel_device_t *base)
+{
+    stream_device_t *device = stream_device(base);
+    stream_queues_drop(device);
+    border_wake(atomic_load(&device->border));
+}
+
 void stream_device_lose(stream_device_t *device, keel_status_t cause)
 {
     keel_status_t none = NULL;
@@ -88,9 +96,8 @@ void stream_device_lose(stream_device_t *device, keel_status_t cause)
         return;
     }
     log_say(KEEL_LOG_ERROR, "%s", keel_status_message(cause));
-    stream_queues_drop(device);
-    stream_pools_break(device);
-    border_wake(atomic_load(&device->border));
+    stream_pools_break(device); // first: not for want of deallocas, which end, too
+    device_end(&device->base, keel_status_retain(cause), lost_settle);
 }
 
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
@@ -167,6 +174,7 @@ static void device_destroy(keel_device_t *base)
     aio_destroy(device->aio);
     if (ours) pages_close(&device->pages);
     keel_status_release(atomic_load(&device->lost));
+    keel_status_release(atomic_load(&device->base.ended)); // if it was lost only now, or half open
     mem_free(device);
 }
 

@@ -231,7 +231,8 @@ bool stream_option_parse(const char *key, const char *value, stream_options_t *o
                          keel_status_t *status);
 #define STREAM_OPTION_NAMES "commands, alloc, serial"
 bool stream_device_is_ours(const stream_device_t *device); // of this process
-// Notes that the device is lost, for the first time, and ends all that is in flight. Consumes.
+// Notes that the device is lost, for the first time, and ends all work and every wait with that
+// (device_end). Consumes.
 void stream_device_lose(stream_device_t *device, keel_status_t cause);
 static inline bool stream_device_is_lost(const stream_device_t *device)
 {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device has, and its end, which is the same for all that waits whether it is closed or
+// lost.
+#ifndef KEEL_SRC_KIT_DEVICE_H_
+#define KEEL_SRC_KIT_DEVICE_H_
+
+#include <keel/driver/driver.h>
+
+#include "base/lock.h"
+
+// For the device's lists of queues and semaphores.
+static inline lock_t *device_lock(keel_device_t *device)
+{
+    return (lock_t *)(void *)&device->lock;
+}
+
+_Static_assert(sizeof(lock_t) == sizeof(((keel_device_t *)0)->lock),
+               "drivers see a lock as its word");
+
+// The queue behind `after` (NULL: the first) that is not about to be destroyed, retained; `after`
+// is released.
+keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after);
+
+// Ends every wait with `cause`, which is consumed; after an earlier end, with that one's.
+// Submissions that wait fail; then `settle` sees to the end of those that run; then the device's
+// semaphores fail. Nothing waits from the call on: not what is submitted later, either. Whoever is
+// told is told here, so no lock may be held.
+void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device));
+
+#endif
