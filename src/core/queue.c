@@ -148,7 +148,11 @@ void keel_queue_release(keel_queue_t *queue)
 {
     if (!queue || !queue_let_go(queue)) return;
     keel_device_t *device = queue->device;
-    if (queue->linked && object_is_ours(&queue->object)) queue_unlink(queue);
+    if (object_is_ours(&queue->object)) {
+        lock_enter(&queue->timeline->lock); // which whoever let go before us may just be leaving
+        lock_leave(&queue->timeline->lock);
+        if (queue->linked) queue_unlink(queue);
+    }
     submission_free_spares(queue);
     keel_semaphore_release(queue->timeline);
     char *name = queue->name;
