@@ -128,5 +128,8 @@ bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);
 waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks);
 // Without the lock: tells a list of waiters.
 void waiters_fire(waiter_t *list, keel_status_t failure);
+// How many the calling thread has told so far, if it is just at it: one who only signals is not to
+// do all the work that waited for it.
+uint32_t waiters_fired(void);
 
 #endif

@@ -51,13 +51,28 @@ waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value)
     return list ? waiter_of(list) : NULL;
 }
 
+// What the thread is doing right now.
+static _Thread_local struct {
+    uint32_t depth; // of waiters_fire
+    uint32_t count; // of waiters since the outermost
+} firing;
+
 void waiters_fire(waiter_t *list, keel_status_t failure)
 {
+    if (!list) return;
+    if (!firing.depth++) firing.count = 0;
     while (list) {
         waiter_t *waiter = list;
         list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
+        firing.count++;
         waiter->fire(waiter, failure);
     }
+    firing.depth--;
+}
+
+uint32_t waiters_fired(void)
+{
+    return firing.depth ? firing.count : 0;
 }
 
 waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks)

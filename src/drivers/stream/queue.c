@@ -239,7 +239,12 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
 {
     if (!inbox_put(q, run)) return;
     object_retain(&q->base.object); // what is issued may end, and the queue with it
-    queue_issue(q, run);
+    if (waiters_fired() <= ISSUE_RUNS) {
+        queue_issue(q, run);
+    } else {
+        queue_put_back(q, run);
+        queue_pass_on(q);
+    }
     keel_queue_release(&q->base);
 }
 

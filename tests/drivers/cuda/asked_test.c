@@ -11,6 +11,8 @@ enum { SLOW_NS = 300 * MS, LEAST = 0, GREATEST = -5, NONE = 99 };
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic uint32_t functions, loads, pools, independent, sleeps;
+static _Atomic uint32_t own_fills; // by the main thread
+static pthread_t main_thread;
 static _Atomic int priority; // of the first stream since it was NONE
 
 static CUresult stream_create(CUstream *stream, unsigned int flags, int asked)
@@ -51,6 +53,12 @@ static CUresult event_sync(CUevent event)
     return real.cuEventSynchronize(event);
 }
 
+static CUresult fill(CUdeviceptr target, unsigned int pattern, size_t count, CUstream stream)
+{
+    if (pthread_equal(pthread_self(), main_thread)) atomic_fetch_add(&own_fills, 1);
+    return real.cuMemsetD32Async(target, pattern, count, stream);
+}
+
 static int setup(void **state)
 {
     setenv("KEEL_SIM_CUDA", "slow=300000", 1);
@@ -62,6 +70,8 @@ static int setup(void **state)
     symbols->cuMemPoolCreate = pool_create;
     symbols->cuMemPoolSetAttribute = pool_set;
     symbols->cuEventSynchronize = event_sync;
+    symbols->cuMemsetD32Async = fill;
+    main_thread = pthread_self();
     *state = device_open("");
     return 0;
 }
@@ -212,6 +222,28 @@ static void test_what_may_fail_is_watched_too(void **state)
     keel_buffer_release(to);
 }
 
+// Whoever signals issues what waited for it, but not all of it if that is much.
+static void test_long_lists_are_handed_on(void **state)
+{
+    enum { QUEUES = 8, EACH = 50 };
+    keel_queue_t *queues[QUEUES];
+    keel_point_t done[QUEUES];
+    keel_semaphore_t *gate = NULL;
+    keel_buffer_t *buffer = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    assert_null(keel_semaphore_create(*state, NULL, &gate));
+    for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(*state, NULL, &queues[i]));
+    for (int i = 0; i < QUEUES * EACH; i++)
+        assert_null(keel_queue_fill(queues[i % QUEUES], KEEL_AFTER(keel_point(gate, 1)),
+                                    keel_whole(buffer), 1, 4, &done[i % QUEUES]));
+    atomic_store(&own_fills, 0);
+    assert_null(keel_semaphore_signal(gate, 1));
+    assert_in_range(atomic_load(&own_fills), 1, 100);
+    assert_null(keel_wait(done, QUEUES, KEEL_ALL, KEEL_FOREVER));
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
+    keel_semaphore_release(gate);
+    keel_buffer_release(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_waiters_sleep),
         cmocka_unit_test(test_older_points_are_watched_too),
         cmocka_unit_test(test_what_may_fail_is_watched_too),
+        cmocka_unit_test(test_long_lists_are_handed_on),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
