@@ -18,9 +18,12 @@ void helper_init(helper_t *helper, const char *name, uint64_t (*work)(void *), v
     helper->owner = owner;
 }
 
+static _Thread_local const helper_t *here;
+
 static void *helper_main(void *argument)
 {
     helper_t *helper = argument;
+    here = helper;
     for (;;) {
         // acquire: pairs with the wake-up; what it was for is seen by the work.
         uint32_t seen = atomic_load_explicit(&helper->word, memory_order_acquire);
@@ -51,10 +54,9 @@ bool helper_wake(helper_t *helper)
     return true;
 }
 
-bool helper_is_here(const helper_t *helper)
+const helper_t *helper_here(void)
 {
-    return atomic_load(&helper->state) != HELPER_NONE &&
-           pthread_equal(helper->thread, pthread_self());
+    return here;
 }
 
 void helper_stop(helper_t *helper)

@@ -26,6 +26,8 @@ void helper_init(helper_t *helper, const char *name, uint64_t (*work)(void *), v
 bool helper_wake(helper_t *helper);
 // Ends it, and waits for that unless called on it.
 void helper_stop(helper_t *helper);
-bool helper_is_here(const helper_t *helper); // the calling thread is it
+// The one whose thread is calling; NULL: none. Helpers that waited for each other's end would do so
+// for ever.
+const helper_t *helper_here(void);
 
 #endif

@@ -110,9 +110,10 @@ void stream_queue_destroy(keel_queue_t *queue)
         mem_free(q); // its threads, and the vendor's memory, stayed with the parent
         return;
     }
-    // What the queue's own thread ends may be what kept the queue. It cannot wait for itself: the
-    // keeper does, or whoever closes the device.
-    if (stream_watchers_are_here(q) || helper_is_here(&q->issuer) || helper_is_here(&q->caller)) {
+    // What a queue's thread ends may be what kept the queue, or another one, whose thread is just
+    // ending the first: each would wait for the other. The keeper waits for both, or whoever closes
+    // the device.
+    if (helper_here() && helper_here() != &device->keeper) {
         lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
         lock_leave(&device->lock);

@@ -335,7 +335,6 @@ void stream_watchers_init(stream_queue_t *queue);
 // Somebody sleeps for an event of that number: sees to it that a watcher does, unless one sleeps
 // for something older, after which it looks. Without a thread the keeper still ends it, only later.
 void stream_watchers_wake(stream_queue_t *queue, uint64_t number);
-bool stream_watchers_are_here(const stream_queue_t *queue); // the calling thread is one
 void stream_watchers_stop(stream_queue_t *queue);
 void stream_watchers_destroy(stream_queue_t *queue); // what they have of the vendor's
 

@@ -107,13 +107,6 @@ void stream_watchers_wake(stream_queue_t *q, uint64_t number)
     if (awake) helper_wake(&awake->helper);
 }
 
-bool stream_watchers_are_here(const stream_queue_t *q)
-{
-    bool here = false;
-    for (int i = 0; i < STREAM_WATCHERS; i++) here |= helper_is_here(&q->watchers[i].helper);
-    return here;
-}
-
 void stream_watchers_stop(stream_queue_t *q)
 {
     for (int i = 0; i < STREAM_WATCHERS; i++) helper_stop(&q->watchers[i].helper);
