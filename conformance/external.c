@@ -174,6 +174,28 @@ TEST(external, import_host_for_kernels, HOST RUNS_)
     for (uint32_t i = 0; i < 64; i++) CHECK_EQ(buffer_u32(y, i), i);
 }
 
+// Memory is what it is, and `options->memory` what it has to be.
+TEST(external, import_memory, HOST)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = scratch(64),
+                                .size = 64,
+                                .release = on_release,
+                                .user = &released};
+    keel_buffer_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE};
+    keel_buffer_t *x = NULL;
+    keel_buffer_info_t info;
+    TRY(keel_buffer_import(the_device(), &external, &options, &x));
+    OWN(x);
+    keel_buffer_info(x, &info);
+    options.memory = ~info.memory & (KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_COHERENT);
+    if (!options.memory) return;
+    atomic_store(&released, 0);
+    FAILS_SAYING(KEEL_UNSUPPORTED, "options->memory",
+                 keel_buffer_import(the_device(), &external, &options, &x));
+    CHECK_EQ(atomic_load(&released), 0);
+}
+
 TEST(external, import_counts_no_memory, HOST)
 {
     keel_memory_stats_t before, after;

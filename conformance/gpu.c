@@ -134,11 +134,12 @@ TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heav
     CHECK_EQ(buffer_u32(slow, 0), groups);
 }
 
+enum { MANAGED = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE };
+
 // Memory that host and device touch without any copy.
 TEST(gpu, managed_memory, GPU, .also = NEED_MANAGED)
 {
-    keel_buffer_options_t options = {.size = 1 << 20,
-                                     .memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE};
+    keel_buffer_options_t options = {.size = 1 << 20, .memory = MANAGED};
     keel_buffer_t *x = NULL;
     TRY(keel_buffer_create(the_device(), &options, &x));
     OWN(x);
@@ -151,6 +152,69 @@ TEST(gpu, managed_memory, GPU, .also = NEED_MANAGED)
     for (uint32_t w = 0; w < 1 << 18; w++) wrong += words[w] != w * 3 + 1;
     keel_buffer_unmap(x);
     CHECK_EQ(wrong, 0);
+}
+
+// Takes a tensor over on another device of the same GPU, which writes there, and the host too.
+static void managed_in(keel_device_t *other, DLManagedTensorVersioned *tensor)
+{
+    uint32_t *words = tensor->dl_tensor.data;
+    keel_buffer_t *y = NULL;
+    keel_buffer_info_t info;
+    keel_point_t done;
+    void *mapped = NULL;
+    keel_status_t status = keel_buffer_from_dlpack(other, tensor, &y);
+    if (status) tensor->deleter(tensor);
+    TRY(status);
+    OWN(y);
+    keel_buffer_info(y, &info);
+    CHECK_EQ(info.memory & MANAGED, MANAGED);
+    TRY(keel_buffer_map(y, 0, KEEL_WHOLE, KEEL_ACCESS_ALL, &mapped));
+    CHECK(mapped == words);
+    keel_buffer_unmap(y);
+    words[0] = 1;
+    TRY(keel_queue_fill(keel_device_queue(other, 0), KEEL_NO_WAITS, keel_span(y, 4, 4), 2, 4,
+                        &done));
+    reach(done);
+    CHECK_EQ(words[0], 1);
+    CHECK_EQ(words[1], 2);
+}
+
+// Tensors of managed memory say so, go back in, and come from others who have them.
+TEST(gpu, managed_tensors, GPU, .also = NEED_MANAGED)
+{
+    enum { CUDA_MANAGED = 13 };
+    const int64_t shape[] = {4};
+    keel_tensor_t how = {.type = {1, 32, 1}, .rank = 1, .shape = shape};
+    keel_buffer_options_t options = {.size = 16, .memory = MANAGED};
+    keel_device_t *other = open_device(the_uri());
+    DLManagedTensorVersioned *tensor = NULL;
+    keel_buffer_t *x = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &x));
+    OWN(x);
+    TRY(keel_buffer_to_dlpack(x, &how, &tensor));
+    CHECK_EQ(tensor->dl_tensor.device.device_type, CUDA_MANAGED);
+    CHECK_EQ(tensor->dl_tensor.device.device_id, 0);
+    managed_in(other, tensor);
+}
+
+// An address of managed memory is a device's and the host's.
+TEST(gpu, managed_address, GPU, .also = NEED_MANAGED)
+{
+    keel_buffer_options_t options = {.size = 16, .memory = MANAGED};
+    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_buffer_t *x = NULL, *y = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &x));
+    OWN(x);
+    TRY(keel_buffer_export(x, &external));
+    TRY(keel_buffer_import(the_device(), &external, &options, &y));
+    OWN(y);
+    reach(submit(keel_op_fill(keel_whole(x), 7, 4)));
+    uint32_t word = 0;
+    TRY(keel_buffer_read(y, 12, &word, 4));
+    CHECK_EQ(word, 7);
+    options.memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_CACHED;
+    FAILS_SAYING(KEEL_UNSUPPORTED, "options->memory",
+                 keel_buffer_import(the_device(), &external, &options, &y));
 }
 
 // Memory that is not there cannot be page-locked.

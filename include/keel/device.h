@@ -82,7 +82,8 @@ typedef enum keel_cap_t {
 typedef struct keel_dlpack_place_t {
     int32_t type, id; // as in DLDevice
     uint32_t node;    // or KEEL_EVERY_NODE
-    uint32_t memory;  // keel_memory_bit_t; with KEEL_MEMORY_HOST_VISIBLE, addresses are the host's
+    uint32_t memory;  // keel_memory_bit_t; without KEEL_MEMORY_DEVICE_LOCAL, addresses are the
+                      // host's, with KEEL_MEMORY_HOST_VISIBLE besides those of both
 } keel_dlpack_place_t;
 
 #define KEEL_EVERY_NODE UINT32_MAX

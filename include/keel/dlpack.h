@@ -16,9 +16,9 @@
 #ifndef DLPACK_DLPACK_H_
 
 typedef struct {
-    int32_t
-        device_type; // 1: CPU, 2: CUDA, 3: CUDA host, 8: Metal, 7: Vulkan, 10: ROCm, 11: ROCm host
-    int32_t device_id;
+    int32_t device_type; // 1: CPU, 2: CUDA, 3: CUDA host, 7: Vulkan, 8: Metal, 10: ROCm, 11: ROCm
+                         // host, 13: CUDA managed
+    int32_t device_id;   // 0 for memory of the host's, and managed memory
 } DLDevice;
 
 typedef struct {

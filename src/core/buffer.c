@@ -383,7 +383,14 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
     keel_buffer_t *b;
     KEEL_TRY(buffer_make(device, &own, &b));
     b->external = *external;
+    b->memory = own.memory;
     keel_status_t status = device->ops->buffer_import(b);
+    if (!status && own.memory & ~b->memory) {
+        status = KEEL_ERROR(KEEL_UNSUPPORTED,
+                            "options->memory is 0x%x; the memory that is imported is 0x%x",
+                            own.memory, b->memory);
+        device->ops->buffer_forget(b);
+    }
     if (status) {
         buffer_unmake(b);
         return status;

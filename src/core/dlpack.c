@@ -276,7 +276,7 @@ static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor
           "managed->dl_tensor.byte_offset is %llu, which puts %llu bytes beyond the end of memory",
           (unsigned long long)tensor->byte_offset, (unsigned long long)layout.bytes);
     external->size = layout.bytes;
-    if (place->memory & KEEL_MEMORY_HOST_VISIBLE) {
+    if (!(place->memory & KEEL_MEMORY_DEVICE_LOCAL)) {
         external->kind = KEEL_EXTERNAL_HOST;
         external->handle.host = (void *)start;
     } else {
@@ -284,6 +284,7 @@ static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor
         external->handle.device = start;
     }
     keel_buffer_options_t options = {
+        .memory = place->memory,
         .access = access,
         .node = place->node == KEEL_EVERY_NODE ? 0 : place->node,
     };

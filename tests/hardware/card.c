@@ -31,6 +31,7 @@
     F(cuGraphDestroy, (void *))                                                                    \
     F(cuMemAlloc_v2, (uint64_t *, size_t))                                                         \
     F(cuMemFree_v2, (uint64_t))                                                                    \
+    F(cuMemAllocManaged, (uint64_t *, size_t, unsigned))                                           \
     F(cuMemHostAlloc, (void **, size_t, unsigned))                                                 \
     F(cuMemFreeHost, (void *))                                                                     \
     F(cuMemsetD32Async, (uint64_t, unsigned, size_t, void *))                                      \
@@ -313,6 +314,50 @@ static bool locked(void)
         keel_buffer_release(mine);
     }
     for (int i = 0; i < 2; i++) REQUIRE(cuda.cuMemFreeHost(memory[i]) == 0);
+    keel_device_release(device);
+    REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
+    return true;
+}
+
+// Memory that both sides touch at once, as a tensor of the caller's and as one of Keel's.
+static bool managed(void)
+{
+    enum { CUDA_MANAGED = 13, WORDS = 64 };
+    const keel_memory_bit_t memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE;
+    void *context = NULL;
+    uint64_t address = 0;
+    int64_t shape[] = {WORDS};
+    keel_device_t *device = NULL;
+    keel_buffer_t *x = NULL;
+    REQUIRE(cuda.cuDevicePrimaryCtxRetain(&context, 0) == 0 && cuda.cuCtxSetCurrent(context) == 0);
+    TRY(device_open("0", "", &device));
+    REQUIRE(cuda.cuMemAllocManaged(&address, 4 * WORDS, 1) == 0);
+    volatile uint32_t *words = (volatile uint32_t *)(uintptr_t)address;
+    DLManagedTensor theirs = {.dl_tensor = {.data = (void *)(uintptr_t)address,
+                                            .device = {CUDA_MANAGED, 0},
+                                            .ndim = 1,
+                                            .dtype = {1, 32, 1},
+                                            .shape = shape}};
+    for (int i = 0; i < WORDS; i++) words[i] = 1;
+    TRY(keel_buffer_from_dlpack0(device, &theirs, &x));
+    TRY(finish(keel_device_queue(device, 0), keel_op_fill(keel_span(x, 4, 4), 2, 4)));
+    REQUIRE(words[0] == 1 && words[1] == 2 && words[2] == 1);
+    uint32_t seen[2];
+    TRY(keel_buffer_read(x, 0, seen, sizeof seen));
+    REQUIRE(seen[0] == 1 && seen[1] == 2);
+    keel_buffer_release(x);
+    REQUIRE(cuda.cuMemFree_v2(address) == 0);
+
+    keel_tensor_t how = {.type = {1, 32, 1}, .rank = 1, .shape = shape};
+    DLManagedTensor *ours = NULL;
+    TRY(buffer_new(device, 4 * WORDS, memory, &x));
+    TRY(keel_buffer_to_dlpack0(x, &how, &ours));
+    REQUIRE(ours->dl_tensor.device.device_type == CUDA_MANAGED);
+    words = ours->dl_tensor.data;
+    REQUIRE(cuda.cuMemsetD32Async((uintptr_t)words, 3, WORDS, NULL) == 0);
+    REQUIRE(cuda.cuStreamSynchronize(NULL) == 0 && words[WORDS - 1] == 3);
+    ours->deleter(ours);
+    keel_buffer_release(x);
     keel_device_release(device);
     REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
     return true;
@@ -633,6 +678,7 @@ int main(int argc, char **argv)
         {"names", names, false},
         {"pointers", pointers, false},
         {"locked", locked, false},
+        {"managed", managed, false},
         {"shared", shared, false},
         {"semaphores", semaphores, false},
         {"ptx", ptx, true},

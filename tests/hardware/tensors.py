@@ -57,6 +57,17 @@ def check_in():
     assert bool((tensor == 1.25).all())
 
 
+def check_pinned():
+    """Memory that PyTorch has page-locked already, of any size."""
+    for count in 10, 1000, 100000:
+        tensor = torch.zeros(count, dtype=torch.float32).pin_memory()
+        capsule = torch.utils.dlpack.to_dlpack(tensor)
+        pointer = python.PyCapsule_GetPointer(capsule, NEW)
+        assert bridge.bridge_take(pointer, 0.5), count
+        python.PyCapsule_SetName(capsule, USED)
+        assert bool((tensor == 0.5).all()), count
+
+
 def block_of(ptx, name, values):
     """The values one after the other, each where its parameter lies; zeros for what follows them."""
     head = re.search(r"\.entry\s+" + re.escape(name) + r"\s*\((.*?)\)", ptx, re.S).group(1)
@@ -97,7 +108,7 @@ def check_triton():
 settle()
 assert bridge.bridge_open(uri.encode())
 failed = 0
-checks = [check_out, check_in] + ([check_triton] if place == "cuda" else [])
+checks = [check_out, check_in] + ([check_pinned, check_triton] if place == "cuda" else [])
 for check in checks:
     try:
         check()

@@ -76,7 +76,8 @@ struct keel_device_ops_t {
     // Takes it back; never for imported memory. May be called in the child of a fork: no vendor
     // call then.
     void (*buffer_free)(keel_buffer_t *buffer);
-    // Attaches buffer->external. (optional) default: KEEL_UNSUPPORTED.
+    // Attaches buffer->external. buffer->memory is what was asked for, 0 for nothing, and is set to
+    // what the memory is. (optional) default: KEEL_UNSUPPORTED.
     keel_status_t (*buffer_import)(keel_buffer_t *buffer);
     void (*buffer_forget)(keel_buffer_t *buffer); // detaches it again
     // (optional) default: host pointers and device addresses only.

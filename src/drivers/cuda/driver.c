@@ -180,8 +180,9 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     limits->has_pools = pools;
     limits->has_shared = shared;
     limits->has_outside = outside;
-    limits->dlpack_device = 2; // kDLCUDA
-    limits->dlpack_host = 3;   // kDLCUDAHost
+    limits->dlpack_device = 2;                 // kDLCUDA
+    limits->dlpack_host = 3;                   // kDLCUDAHost
+    limits->dlpack_managed = managed ? 13 : 0; // kDLCUDAManaged
     limits->ordinal = v->device;
     return NULL;
 }

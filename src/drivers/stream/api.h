@@ -81,6 +81,7 @@ typedef struct stream_limits_t {
     bool has_outside;        // timeline semaphores of other APIs
     int32_t dlpack_device;   // DLPack's number for memory of the device, and of the host's that
     int32_t dlpack_host;     // the device can reach
+    int32_t dlpack_managed;  // and of managed memory; 0: it has none
     int32_t ordinal;
 } stream_limits_t;
 

@@ -224,17 +224,21 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
     return ops;
 }
 
+// What goes out is called by the first name that suits it. Tensors come in from any memory of the
+// host's, and of managed memory by those who name a device with it.
 static void dlpack_fill(stream_device_t *device)
 {
     const stream_limits_t *limits = &device->limits;
-    device->dlpack[0] = (keel_dlpack_place_t){
-        .type = limits->dlpack_host, .node = KEEL_EVERY_NODE, .memory = KEEL_MEMORY_HOST_VISIBLE};
-    device->dlpack[1] = (keel_dlpack_place_t){.type = limits->dlpack_device,
-                                              .id = limits->ordinal,
-                                              .node = KEEL_EVERY_NODE,
-                                              .memory = KEEL_MEMORY_DEVICE_LOCAL};
-    device->dlpack[2] = device->dlpack[0]; // tensors come in from any memory of the host's
-    device->dlpack[2].type = 1;            // kDLCPU
+    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE, local = KEEL_MEMORY_DEVICE_LOCAL;
+    const keel_dlpack_place_t places[] = {
+        {limits->dlpack_managed, 0, KEEL_EVERY_NODE, local | host},
+        {limits->dlpack_host, 0, KEEL_EVERY_NODE, host},
+        {limits->dlpack_device, limits->ordinal, KEEL_EVERY_NODE, local},
+        {1, 0, KEEL_EVERY_NODE, host}, // kDLCPU
+        {limits->dlpack_managed, limits->ordinal, KEEL_EVERY_NODE, local | host},
+    };
+    for (size_t i = 0, count = 0; i < sizeof places / sizeof places[0]; i++)
+        if (places[i].type) device->dlpack[count++] = places[i];
 }
 
 static void caps_fill(stream_device_t *device)

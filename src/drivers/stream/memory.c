@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
+// The first three in the order of the device's memory types.
 typedef enum kind_t {
     KIND_DEVICE,
     KIND_HOST,
@@ -148,8 +149,7 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
 {
     void *data = buffer->external.handle.host;
     uint64_t address;
-    buffer->memory = KEEL_MEMORY_DEVICE_VISIBLE | KEEL_MEMORY_HOST_VISIBLE |
-                     KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
+    buffer->memory = device->base.caps.memory_types[KIND_HOST];
     if (!buffer->external.size) {
         buffer_attach(buffer, data ? data : buffer, (uint64_t)(uintptr_t)buffer);
         return NULL;
@@ -182,7 +182,7 @@ static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
         mem_free(shared);
         return status;
     }
-    buffer->memory = device->base.caps.memory_types[0];
+    buffer->memory = device->base.caps.memory_types[KIND_DEVICE];
     buffer->handle = (uint64_t)(uintptr_t)shared;
     buffer_attach(buffer, NULL, shared->address + external->offset);
     return NULL;
@@ -193,9 +193,10 @@ keel_status_t stream_buffer_import(keel_buffer_t *buffer)
     stream_device_t *device = stream_device(buffer->device);
     if (buffer->external.kind == KEEL_EXTERNAL_DEVICE) {
         uint64_t address = buffer->external.handle.device;
-        buffer->memory = device->base.caps.memory_types[0];
-        buffer_attach(buffer, NULL,
-                      address ? address : STREAM_ALIGNMENT); // nothing at all has an address
+        if (!address) address = STREAM_ALIGNMENT; // nothing at all has one
+        bool managed = device->limits.has_managed && kind_of(buffer) == KIND_MANAGED;
+        buffer->memory = device->base.caps.memory_types[managed ? KIND_MANAGED : KIND_DEVICE];
+        buffer_attach(buffer, managed ? (void *)(uintptr_t)address : NULL, address);
         return NULL;
     }
     if (buffer->external.kind == KEEL_EXTERNAL_FD && !device->limits.has_shared)

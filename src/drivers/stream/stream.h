@@ -198,7 +198,7 @@ struct stream_device_t {
     aio_t *aio;                            // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
-    keel_dlpack_place_t dlpack[4];
+    keel_dlpack_place_t dlpack[6];
 };
 
 // An entry point.
