@@ -214,6 +214,70 @@ TEST(alloca, several_wait_for_several, POOLS)
     TRY(keel_wait(ready, N, KEEL_ALL, patience()));
 }
 
+enum { HELD_US = 300000 }; // what is held is let go then, if nobody did before
+
+// A kernel that is not over before the third word is set.
+static keel_point_t hold_queue(keel_queue_t *queue, keel_buffer_t *words)
+{
+    uint32_t k[] = {0, 2, HELD_US};
+    keel_point_t held;
+    TRY(keel_queue_run(queue, KEEL_NO_WAITS, op_kernel("await", 1, k, sizeof k, KEEL_BIND(words)),
+                       &held));
+    return held;
+}
+
+// A dealloca that waits for a kernel has not run, and its bytes are in use.
+TEST(alloca, waits_for_a_dealloca_to_run, RUNS)
+{
+    enum { N = 4 };
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_queue_t *other = new_queue(0);
+    keel_buffer_t *words = new_buffer(16), *x = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t held = hold_queue(other, words), freed, ready[N];
+    TRY(keel_queue_dealloca(other, KEEL_AFTER(held), x, &freed));
+    for (int i = 0; i < N; i++) {
+        keel_buffer_t *y = new_reserved(pool, 4096);
+        ready[i] = submit(keel_op_alloca(y));
+        submit_after(KEEL_AFTER(ready[i]), keel_op_dealloca(y));
+    }
+    sleep_ms(5);
+    bool early = ended(ready[0]);
+    if (!ended(held)) CHECK(!early);
+    reach(submit(keel_op_fill(keel_span(words, 8, 4), 1, 1)));
+    reach(freed);
+    TRY(keel_wait(ready, N, KEEL_ALL, patience()));
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    CHECK_LE(stats.peak, 4096);
+}
+
+// An alloca may need what a dealloca before it, in the same submission, gives back.
+static void alloca_behind_dealloca(uint32_t memory)
+{
+    keel_pool_options_t options = {.memory = memory, .limit = 4096};
+    keel_pool_t *pool = NULL;
+    TRY(keel_pool_create(the_device(), &options, &pool));
+    OWN(pool);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    keel_op_t barrier = keel_op_barrier();
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), barrier, keel_op_fill(keel_whole(x), 1, 1),
+                 barrier, keel_op_dealloca(x), barrier, keel_op_alloca(y), barrier,
+                 keel_op_fill(keel_whole(y), 2, 1)));
+    CHECK(!is_resident(x));
+    check_filled(y, 0, 4096, 2);
+}
+
+TEST(alloca, behind_a_dealloca_in_one_submission, RUNS)
+{
+    alloca_behind_dealloca(0);
+}
+
+TEST(alloca, behind_a_dealloca_of_host_memory, RUNS)
+{
+    alloca_behind_dealloca(KEEL_MEMORY_HOST_VISIBLE);
+}
+
 // The dealloca comes, but does not help: the alloca fails rather than waits for ever.
 TEST(alloca, dealloca_that_does_not_help, POOLS)
 {

@@ -15,10 +15,11 @@
 #include <keel/buffer.h>
 
 typedef struct keel_pool_options_t {
-    uint32_t memory;    // keel_memory_bit_t; 0: as keel_buffer_options_t
-    uint32_t usage;     // keel_usage_bit_t; 0: all but export
-    uint32_t node;      //
-    uint64_t limit;     // bytes that its buffers may hold together; 0: what the device has
+    uint32_t memory; // keel_memory_bit_t; 0: as keel_buffer_options_t
+    uint32_t usage;  // keel_usage_bit_t; 0: all but export
+    uint32_t node;   //
+    uint64_t limit;  // bytes that its buffers may hold together, each until its dealloca has run;
+                     // 0: what the device has
     uint64_t threshold; // bytes taken from the system beyond which memory that comes back goes back
                         // to it soon; 0: none does before keel_pool_trim
     uint64_t block_size; // 0: any size, two-level segregated fit; else blocks of this size only,

@@ -29,6 +29,7 @@ typedef struct kit_pool_t {
     uint32_t making;                        // slabs on their way
     void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
     void *driver;
+    keel_pool_piece_t *pieces;     // on their way, and to be had in their order, newest first
     keel_pool_request_t *requests; // allocas that wait, oldest first
     keel_status_t broken;          // owned: why nobody needs to wait any more
 } kit_pool_t;
@@ -209,11 +210,42 @@ static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer
     return block ? block : round_up(buffer->size ? buffer->size : 1, GRANULE);
 }
 
+static uint64_t pool_room(const kit_pool_t *pool)
+{
+    return round_up(pool->base.options.limit, GRANULE) - pool->used;
+}
+
+static void piece_unlink(keel_pool_piece_t *piece)
+{
+    *piece->link = piece->next;
+    if (piece->next) piece->next->link = piece->link;
+    piece->link = NULL;
+}
+
+// Under the lock: takes what is missing for so much out of pieces of that order, which are then
+// counted no more. False if they have less than that.
+static bool pieces_take(kit_pool_t *pool, uint64_t size, const void *order)
+{
+    uint64_t room = pool_room(pool), missing = size - room;
+    for (const keel_pool_piece_t *piece = pool->pieces; piece && room < size; piece = piece->next)
+        if (piece->order == order) room += piece->capacity;
+    if (room < size) return false;
+    for (keel_pool_piece_t *piece = pool->pieces; missing; piece = piece->next) {
+        if (piece->order != order) continue;
+        uint64_t taken = missing < piece->capacity ? missing : piece->capacity;
+        piece->capacity -= taken;
+        pool->used -= taken;
+        missing -= taken;
+        if (!piece->capacity) piece_unlink(piece);
+    }
+    return true;
+}
+
 // Under the lock: true if it was served.
-static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer)
+static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order)
 {
     uint64_t size = pool_size_of(pool, buffer);
-    if (size > round_up(pool->base.options.limit, GRANULE) - pool->used) return false;
+    if (size > pool_room(pool) && !pieces_take(pool, size, order)) return false;
     if (pool->reclaim) {
         pool_count(pool, buffer, size);
         return true;
@@ -229,8 +261,7 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer)
 static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
 {
     uint64_t size = pool_size_of(pool, buffer);
-    if (pool->reclaim || size > round_up(pool->base.options.limit, GRANULE) - pool->used)
-        return false;
+    if (pool->reclaim || size > pool_room(pool)) return false;
     uint64_t booked = slab_book(pool, size);
     if (!booked) return false;
     slab_t *slab = NULL;
@@ -245,7 +276,7 @@ static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status
     }
     slab->next = pool->slabs;
     pool->slabs = slab;
-    return pool_serve(pool, buffer);
+    return pool_serve(pool, buffer, NULL);
 }
 
 static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
@@ -272,7 +303,7 @@ static keel_pool_request_t *pool_retry(kit_pool_t *pool)
     keel_pool_request_t *ended = NULL;
     for (keel_pool_request_t **at = &pool->requests; *at;) {
         keel_pool_request_t *request = *at;
-        bool got = pool_serve(pool, request->buffer);
+        bool got = pool_serve(pool, request->buffer, request->order);
         if (!got && pool_may_get_more(pool)) {
             at = &request->next;
             continue;
@@ -337,7 +368,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                              buffer->name ? buffer->name : "");
         return POOL_DONE;
     }
-    bool got = pool_serve(pool, buffer);
+    bool got = pool_serve(pool, buffer, request->order);
     if (!got) {
         got = pool_serve_anew(pool, buffer, status);
         if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
@@ -358,7 +389,8 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
 // Under the lock: takes the memory from the buffer.
 static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece_t *piece)
 {
-    *piece = (keel_pool_piece_t){buffer->slab, buffer->handle, buffer->capacity};
+    *piece = (keel_pool_piece_t){
+        .slab = buffer->slab, .handle = buffer->handle, .capacity = buffer->capacity};
     pool->deallocas -= buffer->deallocas;
     buffer->capacity = 0;
     if (pool->reclaim) return; // the driver has taken it
@@ -449,17 +481,33 @@ keel_status_t pool_dealloca(keel_buffer_t *buffer)
     return pool_end(kit_pool(buffer->pool), buffer, 1, true) ? NULL : nothing_to_give(buffer);
 }
 
-keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, keel_pool_piece_t *piece)
+// Under the lock: lets allocas of that order have it.
+static void piece_link(kit_pool_t *pool, keel_pool_piece_t *piece, const void *order)
+{
+    piece->order = order;
+    piece->link = &pool->pieces;
+    piece->next = pool->pieces;
+    if (piece->next) piece->next->link = &piece->next;
+    pool->pieces = piece;
+}
+
+keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, const void *order,
+                                  keel_pool_piece_t *piece)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
+    keel_pool_request_t *told = NULL;
     lock_enter(&pool->lock);
     bool has = pool_has(pool, buffer);
     if (has) {
         pool_detach(pool, buffer, piece);
+        piece->open = true;
         buffer->deallocas--;
         pool->deallocas++; // this one is still on its way
+        if (order) piece_link(pool, piece, order);
+        if (order && pool->requests) told = pool_retry(pool);
     }
     lock_leave(&pool->lock);
+    pool_tell(told);
     if (has) return NULL;
     pool_dealloca_dropped(buffer);
     return nothing_to_give(buffer);
@@ -469,6 +517,7 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
     lock_enter(&pool->lock);
+    if (piece->link) piece_unlink(piece);
     pool_put(pool, piece);
     pool->deallocas--;
     keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;

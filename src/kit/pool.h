@@ -31,7 +31,7 @@ typedef enum pool_result_t {
     POOL_WAITING, // request->done is called later, by the thread that frees memory
 } pool_result_t;
 
-// Runs an alloca. `request` is used only while it waits; done and context are set.
+// Runs an alloca. `request` is used only while it waits; done, context and order are set.
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status);
 
@@ -39,8 +39,10 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
 void pool_dealloca_submitted(keel_buffer_t *buffer);
 keel_status_t pool_dealloca(keel_buffer_t *buffer); // fails if the buffer has no memory
 // The same in two halves, for drivers that work ahead: the buffer has no memory from the first on,
-// but the memory is given to others only by the second.
-keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, keel_pool_piece_t *piece);
+// but the memory is given to others only by the second. To allocas of the same order, if that is
+// not NULL and the pool keeps the books only, from the first.
+keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, const void *order,
+                                  keel_pool_piece_t *piece);
 void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece);
 // An alloca that was granted came to nothing.
 void pool_alloca_undo(keel_buffer_t *buffer);

@@ -98,20 +98,26 @@ typedef struct keel_pool_request_t {
     void (*done)(struct keel_pool_request_t *request, keel_status_t status); // consumes the status
     void *context;
     keel_status_t status; // how it ended, until `done` is told
+    const void *order;    // where it runs, after what was given back there; NULL: after nothing
 } keel_pool_request_t;
 
 // Memory that a dealloca gives back later.
 typedef struct keel_pool_piece_t {
-    void *slab; // NULL: nothing
+    struct keel_pool_piece_t *next, **link; // among those that are to be had in their order
+    const void *order;                      // of that; NULL: to be had by nobody yet
+    void *slab;                             // NULL: none
     uint64_t handle, capacity;
+    bool open; // begun, and not ended
 } keel_pool_piece_t;
 
 typedef struct keel_cmd_alloca_t {
     keel_command_t head;
     keel_buffer_t *buffer;
     bool settled; // dealloca: the pool has been told how it ended; alloca: it was granted
-    keel_pool_request_t request;
-    keel_pool_piece_t piece; // dealloca, while the driver works ahead
+    union {
+        keel_pool_request_t request; // alloca
+        keel_pool_piece_t piece;     // dealloca, while the driver works ahead
+    };
 } keel_cmd_alloca_t;
 
 typedef struct keel_cmd_transfer_t {

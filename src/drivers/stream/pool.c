@@ -2,7 +2,8 @@
 // Queue-ordered memory. Where the vendor has stream-ordered pools, memory of the device comes from
 // one of our own, and the kit keeps the books: an alloca has its address when it is issued, a
 // dealloca gives the memory back in the stream's order. All else is cut from slabs by the kit, and
-// comes back when the run that gives it back has ended.
+// comes back when the run that gives it back has ended; so do the bytes that count for a limit,
+// except that allocas later on the same stream may have them at once.
 #include "kit/pool.h"
 
 #include "base/memory.h"
@@ -17,6 +18,7 @@ typedef struct stream_pool_t {
     stream_device_t *device;               // borrowed: the pool keeps it
     stream_pool_h handle;                  // owned; NULL: the kit's slabs
     uint64_t threshold;                    // bytes; beyond that memory goes back
+    bool limited; // to less than there is; if not, it is the vendor who says that there is no more
 } stream_pool_t;
 
 static uint64_t padding(const keel_buffer_t *buffer)
@@ -83,6 +85,7 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
     if (!own) return status_no_memory();
     own->device = device;
     own->threshold = options->threshold ? options->threshold : UINT64_MAX;
+    own->limited = options->limit < device->limits.memory;
     keel_status_t status =
         vendor ? vendor_create(device, own, pool) : pool_create_books(NULL, own, pool);
     if (status) {
@@ -329,18 +332,6 @@ static keel_status_t alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, uint6
     return NULL;
 }
 
-// The run waits for a limit, and others perhaps for what it has given back: its deallocas are to be
-// known to be over before it ends.
-static void frees_report(stream_run_t *run)
-{
-    atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
-    keel_status_t status = stream_queue_record(stream_queue(run->base.queue), run, STREAM_PARKS);
-    if (!status) return;
-    stream_frees_end(run); // nobody can tell
-    keel_status_release(stream_device_note(stream_device(run->base.queue->device), status));
-    stream_run_done(run);
-}
-
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
@@ -349,9 +340,14 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     if (!c->settled) {
         c->request.done = alloca_granted;
         c->request.context = run;
+        c->request.order = run->base.queue;
         if (pool_alloca(c->buffer, &c->request, &status) == POOL_WAITING) {
-            if (run->frees) frees_report(run);
             *waits = true;
+            if (!run->deallocates && !run->frees) return NULL;
+            // It may wait for what the run itself has given back, and others too: that is to be
+            // known to be over before the run ends.
+            atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+            stream_run_park(run);
             return NULL;
         }
         if (status) return status;
@@ -374,13 +370,9 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     stream_pool_t *pool = vendor_pool(c->buffer->pool);
+    keel_status_t status = NULL, told;
     c->settled = true;
-    if (!pool) {
-        run->deallocates = true;
-        return pool_dealloca_begin(c->buffer, &c->piece);
-    }
-    keel_status_t status = NULL;
-    if (atomic_load(&c->buffer->resident)) {
+    if (pool && atomic_load(&c->buffer->resident)) {
         run->placed = true;
         run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
         run->frees++;
@@ -390,7 +382,12 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);
     }
-    keel_status_t told = pool_dealloca(c->buffer);
+    if (pool && !pool->limited) {
+        told = pool_dealloca(c->buffer);
+    } else {
+        run->deallocates = true;
+        told = pool_dealloca_begin(c->buffer, pool ? run->base.queue : NULL, &c->piece);
+    }
     if (!status) return told;
     keel_status_release(told);
     return status;
@@ -399,12 +396,13 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 void stream_deallocas_end(stream_run_t *run)
 {
     const keel_command_t *end = keel_commands_end(&run->base.commands);
+    run->deallocates = false;
     nest_t nest; // slabs may be freed here
     submission_nest(&nest, run->base.queue->device);
     for (const keel_command_t *c = keel_commands_first(&run->base.commands); c != end;
          c = keel_command_next(c)) {
         keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
-        if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.capacity)
+        if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.open)
             pool_dealloca_end(dealloca->buffer, &dealloca->piece);
     }
     submission_unnest(&nest);

@@ -67,11 +67,18 @@ keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *exe
     return NULL;
 }
 
+// All that was issued is over, and so are the deallocas in it.
+static void run_settle(stream_run_t *run)
+{
+    run->issued = run->placed = false;
+    if (run->deallocates) stream_deallocas_end(run);
+    if (run->frees) stream_frees_end(run);
+}
+
 // Gives back what it took, before it ends.
 static void run_clear(stream_run_t *run, keel_status_t status)
 {
-    if (run->deallocates) stream_deallocas_end(run);
-    if (run->frees) stream_frees_end(run);
+    run_settle(run);
     if (run->blocks) stream_blocks_return(device_of(run), run->blocks);
     if (status) stream_run_fail(run, status);
     if (run->onces) stream_onces_end(run);
@@ -108,7 +115,6 @@ static keel_status_t run_reported(const stream_run_t *run)
 
 bool stream_run_over(stream_run_t *run)
 {
-    run->issued = run->placed = false;
     if (run->ending) {
         keel_status_t status = run_reported(run);
         // Only here, in the stream's order: what went before may still use the ring.
@@ -119,7 +125,7 @@ bool stream_run_over(stream_run_t *run)
         run->base.next = NULL;
         return true;
     }
-    if (run->frees) stream_frees_end(run);
+    run_settle(run);
     stream_host_staged(run);
     stream_run_done(run);
     return false;
@@ -128,8 +134,7 @@ bool stream_run_over(stream_run_t *run)
 void stream_run_lost(stream_run_t *run)
 {
     stream_run_fail(run, stream_device_lost(device_of(run)));
-    run->issued = run->placed = false;
-    if (run->frees) stream_frees_end(run);
+    run_settle(run);
     if (run->ending)
         run_end(run, NULL);
     else
@@ -198,11 +203,10 @@ static void run_drain(stream_run_t *run, keel_status_t status)
     stream_run_fail(run, stream_device_note(device, status));
     status = stream_device_drain(device, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
-    run->issued = run->placed = false;
+    run_settle(run);
 }
 
-// Parks the run until all that was issued is over. The walk's share of `pending` goes with it.
-static void run_park(stream_run_t *run)
+void stream_run_park(stream_run_t *run)
 {
     keel_status_t status = stream_queue_record(queue_of(run), run, STREAM_PARKS);
     if (!status) return;
@@ -268,7 +272,7 @@ static bool stage_is_done(stream_run_t *run)
         stream_host_land(run);
         if (!run->staged || atomic_load(&run->failure)) return true;
     }
-    run_park(run);
+    stream_run_park(run);
     return false;
 }
 
@@ -306,7 +310,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     case KEEL_CMD_READ:
     case KEEL_CMD_HOST_CALL:
         if (run->issued || run->placed) {
-            run_park(run);
+            stream_run_park(run);
             return STEP_PARKED;
         }
         pending_add(run);

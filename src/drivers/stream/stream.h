@@ -109,7 +109,7 @@ struct stream_run_t {
     bool placed;                              // what the stream had before it may not be over
     bool phased;                              // has operations of the host
     bool ending;                              // the last event is behind it
-    bool deallocates;                         // has deallocas that end with it
+    bool deallocates;                         // has deallocas that the pool has yet to be told of
     uint32_t frees;                           // deallocas on the stream that may not be over
 };
 
@@ -346,6 +346,9 @@ bool stream_run_over(stream_run_t *run);
 void stream_run_lost(stream_run_t *run);                       // its event never will
 void stream_run_fail(stream_run_t *run, keel_status_t status); // consumes; only the first counts
 void stream_run_done(stream_run_t *run);                       // an operation of the host has ended
+// Has the run go on when all that was issued is over, too: one more of `pending`, which the caller
+// has counted, ends then. The issuer's.
+void stream_run_park(stream_run_t *run);
 // An error, said to have happened at a command of the submission, or of the recording it executes.
 keel_status_t stream_run_blame(const stream_run_t *run, const keel_cmd_execute_t *execute,
                                const keel_command_t *command, keel_status_t status);
@@ -475,7 +478,7 @@ void stream_pools_break(stream_device_t *device);        // it is lost: nobody w
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
-void stream_deallocas_end(stream_run_t *run); // the run has ended
+void stream_deallocas_end(stream_run_t *run); // those begun so far are over
 void stream_frees_end(stream_run_t *run);     // its deallocas on the stream are over
 void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
 // Of what no buffer holds; as stream_device_settle.
