@@ -385,6 +385,34 @@ TEST(external, export_fd_needs_the_usage, FD)
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "EXPORT", keel_buffer_export(new_buffer(64), &external));
 }
 
+TEST(external, export_fd_aligned, FD)
+{
+    for (uint64_t alignment = 4096; alignment <= 32 << 20; alignment *= 8) {
+        row("%u", (unsigned)alignment);
+        keel_buffer_options_t options = {
+            .size = 100, .usage = KEEL_USAGE_EXPORT, .alignment = alignment};
+        keel_buffer_t *x[3];
+        for (int i = 0; i < 3; i++) { // one alone may be aligned by chance
+            uint64_t address;
+            TRY(keel_buffer_create(the_device(), &options, &x[i]));
+            OWN(x[i]);
+            TRY(keel_buffer_address(x[i], &address));
+            CHECK_EQ(address % alignment, 0);
+            export_fd(x[i]);
+        }
+    }
+}
+
+// Memory is exported by those who made it.
+TEST(external, import_fd_to_export, FD)
+{
+    keel_external_t external = export_fd(exportable(4096));
+    keel_buffer_options_t options = {.usage = KEEL_USAGE_EXPORT};
+    keel_buffer_t *x = NULL;
+    FAILS_SAYING(KEEL_UNSUPPORTED, "KEEL_USAGE_EXPORT",
+                 keel_buffer_import(the_device(), &external, &options, &x));
+}
+
 TEST(external, import_fd, FD RUNS_)
 {
     keel_external_t external = export_fd(exportable(8192));

@@ -36,7 +36,7 @@ typedef enum keel_usage_bit_t {
     KEEL_USAGE_DISPATCH = 1 << 1, // bound to kernels
     KEEL_USAGE_COUNTS = 1 << 2,   // dispatch counts and branch conditions are read from it
     KEEL_USAGE_MAP = 1 << 3,      // mapped by the host
-    KEEL_USAGE_EXPORT = 1 << 4,   // exported by file descriptor
+    KEEL_USAGE_EXPORT = 1 << 4,   // exported by file descriptor; not for what is imported
 } keel_usage_bit_t;
 
 typedef enum keel_access_bit_t {

@@ -374,6 +374,8 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
           "the device has no KEEL_CAP_IMPORT_HOST");
     KEEL_TRY(external_check(external));
     keel_buffer_options_t own = options ? *options : (keel_buffer_options_t){0};
+    CHECK(!(own.usage & KEEL_USAGE_EXPORT), KEEL_UNSUPPORTED,
+          "options->usage asks for KEEL_USAGE_EXPORT; only memory that Keel made is exported");
     own.size = external->size;
     own.alignment = 0;
     KEEL_TRY(options_check(device, &own));

@@ -75,9 +75,13 @@ static keel_status_t alloc_file(keel_buffer_t *buffer, void **data)
 {
     int fd = FD_NONE;
     KEEL_TRY(shared_memory_create(buffer->capacity, &fd));
-    *data = mmap(NULL, buffer->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (*data == MAP_FAILED) {
-        keel_status_t status = exhausted(buffer->capacity, errno);
+    keel_status_t status = map_aligned(buffer->capacity, buffer->alignment, data);
+    if (!status && mmap(*data, buffer->capacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                        0) == MAP_FAILED) {
+        status = exhausted(buffer->capacity, errno);
+        munmap(*data, buffer->capacity);
+    }
+    if (status) {
         close(fd);
         return status;
     }
@@ -163,8 +167,6 @@ void cpu_buffer_forget(keel_buffer_t *buffer)
 keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
 {
     const keel_buffer_t *root = buffer->root;
-    if ((root->handle & 0xff) != MEMORY_FILE || root->external.size)
-        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "the buffer's memory has no file descriptor");
     if (buffer->offset % page_round(1))
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                           "the subspan begins at %llu, no multiple of the page size",

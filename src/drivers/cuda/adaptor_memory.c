@@ -43,10 +43,11 @@ static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
 static keel_status_t shared_round(stream_vendor_t *v, uint64_t size, stream_shared_t *shared)
 {
     CUmemAllocationProp properties = shared_properties(v);
-    if (!v->granularity)
-        KEEL_TRY(CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &v->granularity, &properties,
-                           CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-    shared->size = (size + v->granularity - 1) / v->granularity * v->granularity;
+    size_t granularity = 1;
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &granularity, &properties,
+                       CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    shared->size = (size + granularity - 1) / granularity * granularity;
+    if (shared->alignment <= granularity) shared->alignment = 0; // it has that anyway
     return NULL;
 }
 
@@ -59,7 +60,7 @@ static keel_status_t shared_map(stream_vendor_t *v, CUmemGenericAllocationHandle
     CUdeviceptr address = 0;
     bool mapped = false;
     keel_status_t status =
-        CUDA_CALL(v->symbols, cuMemAddressReserve, &address, shared->size, 0, 0, 0);
+        CUDA_CALL(v->symbols, cuMemAddressReserve, &address, shared->size, shared->alignment, 0, 0);
     if (!status) {
         status = CUDA_CALL(v->symbols, cuMemMap, address, shared->size, 0, handle, 0);
         mapped = !status;

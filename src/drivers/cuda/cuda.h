@@ -11,11 +11,10 @@
 struct stream_vendor_t {
     const cuda_symbols_t *symbols; // borrowed: they stay
     CUdevice device;
-    CUcontext context;  // retained, unless it is the caller's
-    bool adopted;       // it is
-    bool owned;         // made for this struct alone
-    int architecture;   // compute capability: 90 is 9.0
-    size_t granularity; // of shared memory
+    CUcontext context; // retained, unless it is the caller's
+    bool adopted;      // it is
+    bool owned;        // made for this struct alone
+    int architecture;  // compute capability: 90 is 9.0
 };
 
 // The parts of the table: each fills in its functions.

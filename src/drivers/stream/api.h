@@ -58,6 +58,7 @@ typedef struct stream_copy_t {
 
 // Memory that other processes may map.
 typedef struct stream_shared_t {
+    uint64_t alignment; // of the address, at least; 0: any
     uint64_t address;
     uint64_t size; // rounded up
     uint64_t handle;

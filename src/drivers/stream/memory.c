@@ -36,6 +36,7 @@ static keel_status_t alloc_shared(stream_device_t *device, keel_buffer_t *buffer
                           "memory that the host sees cannot be exported by file descriptor");
     stream_shared_t *shared = mem_zalloc(sizeof *shared);
     if (!shared) return status_no_memory();
+    shared->alignment = buffer->alignment;
     keel_status_t status = device->api->shared_create(device->vendor, buffer->capacity, shared);
     if (status) {
         mem_free(shared);
@@ -225,8 +226,6 @@ keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *exter
     stream_device_t *device = stream_device(buffer->device);
     const keel_buffer_t *root = buffer->root;
     stream_entered_t entered;
-    if (kind_of(root) != KIND_SHARED || root->external.size)
-        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "the buffer's memory has no file descriptor");
     if (buffer->offset % (uint64_t)sysconf(_SC_PAGESIZE))
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                           "the subspan begins at %llu, no multiple of the page size",
