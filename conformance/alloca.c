@@ -437,6 +437,26 @@ TEST(alloca, recorded_before_memory, RUNS)
     check_filled(x, 0, 64, 9);
 }
 
+// Where its memory was, another buffer has its own the next time.
+TEST(alloca, recorded_follows_its_memory, RUNS)
+{
+    enum { SIZE = 4096, ROUNDS = 4 };
+    keel_pool_t *pool = new_pool(0, 0);
+    keel_buffer_t *x = new_reserved(pool, SIZE), *others[ROUNDS];
+    keel_recording_t *recording = RECORD(0, keel_op_fill(keel_whole(x), 9, 1));
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_barrier(),
+                     keel_op_fill(keel_whole(x), 1, 1)));
+        reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+        check_filled(x, 0, SIZE, 9);
+        reach(submit(keel_op_dealloca(x)));
+        others[i] = new_reserved(pool, SIZE);
+        reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(others[i]), keel_op_barrier(),
+                     keel_op_fill(keel_whole(others[i]), 1, 1)));
+    }
+    for (uint32_t i = 0; i < ROUNDS; i++) check_filled(others[i], 0, SIZE, 1);
+}
+
 TEST(alloca, bound_before_memory, RUNS)
 {
     keel_semaphore_t *gate = new_semaphore(0);

@@ -186,6 +186,26 @@ TEST(recording, several_times_in_one_submission, RUNS)
     CHECK_EQ(buffer_u32(y, 0), 1);
 }
 
+// From the same start, more or less of a buffer.
+TEST(recording, whole_slots_of_other_lengths, RUNS)
+{
+    static const uint64_t lengths[] = {64, 16, 48, 16, 64};
+    keel_buffer_t *x = new_buffer(64), *y = new_buffer(64);
+    keel_ref_t from = keel_slot(0, 0, KEEL_WHOLE), to = keel_slot(1, 0, KEEL_WHOLE);
+    keel_recording_t *recording =
+        RECORD(2, keel_op_fill(from, 7, 1), keel_op_barrier(), keel_op_copy(from, to));
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        uint64_t length = lengths[i];
+        row("%llu bytes", (unsigned long long)length);
+        reach(SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 1, 1),
+                     keel_op_fill(keel_whole(y), 2, 1), keel_op_barrier(),
+                     keel_op_execute(recording,
+                                     KEEL_BIND(keel_span(x, 0, length), keel_span(y, 0, length)))));
+        check_filled(x, 0, length, 7), check_filled(y, 0, length, 7);
+        check_filled(x, length, 64 - length, 1), check_filled(y, length, 64 - length, 2);
+    }
+}
+
 // In flight several times at once, with other bindings each.
 TEST(recording, several_in_flight, RUNS)
 {

@@ -117,6 +117,24 @@ static void test_a_stream_from_elsewhere(void **state)
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(1), 0);
 }
 
+static CUresult refuse_code(CUmodule *module, const void *image, unsigned int count,
+                            CUjit_option *options, void **values)
+{
+    for (unsigned int i = 0; i < count; i++)
+        if (options[i] == CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "line 7: no such instruction");
+    return CUDA_ERROR_INVALID_PTX;
+}
+
+// What the compiler says of code that it refuses, the error says too.
+static void test_compiler_is_quoted(void **state)
+{
+    (void)state;
+    cuda_symbols_t real, *table = symbols_open(&real);
+    table->cuModuleLoadDataEx = refuse_code;
+    refuses(KEEL_CORRUPT, "line 7: no such instruction", "0", "");
+    *table = real;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
         cmocka_unit_test(test_a_stream_from_elsewhere),
+        cmocka_unit_test(test_compiler_is_quoted),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
