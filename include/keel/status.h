@@ -12,7 +12,7 @@
 //
 //     keel_status_t status = keel_device_open("cuda://0", NULL, &gpu);
 //     if (status) {
-//         keel_status_print(status, stderr);   // NOT_FOUND: no driver is called 'cuda' ...
+//         keel_status_print(status, stderr);   // NOT_FOUND: no NVIDIA driver can ...
 //         keel_status_release(status);
 //     }
 //
