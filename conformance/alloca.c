@@ -214,18 +214,6 @@ TEST(alloca, several_wait_for_several, POOLS)
     TRY(keel_wait(ready, N, KEEL_ALL, patience()));
 }
 
-enum { HELD_US = 300000 }; // what is held is let go then, if nobody did before
-
-// A kernel that is not over before the third word is set.
-static keel_point_t hold_queue(keel_queue_t *queue, keel_buffer_t *words)
-{
-    uint32_t k[] = {0, 2, HELD_US};
-    keel_point_t held;
-    TRY(keel_queue_run(queue, KEEL_NO_WAITS, op_kernel("await", 1, k, sizeof k, KEEL_BIND(words)),
-                       &held));
-    return held;
-}
-
 // A dealloca that waits for a kernel has not run, and its bytes are in use.
 TEST(alloca, waits_for_a_dealloca_to_run, RUNS)
 {
@@ -234,7 +222,7 @@ TEST(alloca, waits_for_a_dealloca_to_run, RUNS)
     keel_queue_t *other = new_queue(0);
     keel_buffer_t *words = new_buffer(16), *x = new_reserved(pool, 4096);
     reach(submit(keel_op_alloca(x)));
-    keel_point_t held = hold_queue(other, words), freed, ready[N];
+    keel_point_t held = queue_hold(other, words, 300), freed, ready[N];
     TRY(keel_queue_dealloca(other, KEEL_AFTER(held), x, &freed));
     for (int i = 0; i < N; i++) {
         keel_buffer_t *y = new_reserved(pool, 4096);

@@ -207,13 +207,19 @@ TEST(pool, trim_gives_memory_back, POOLS)
 
 enum { LARGE = 40 << 20, PIECE = 32 << 20 }; // memory comes and goes in pieces of up to that
 
-// A pool with a threshold, after two large buffers came and went.
-static keel_pool_t *new_used_pool(uint64_t threshold)
+static keel_pool_t *new_threshold_pool(uint64_t threshold)
 {
     keel_pool_options_t options = {.threshold = threshold};
     keel_pool_t *pool = NULL;
     TRY(keel_pool_create(the_device(), &options, &pool));
     OWN(pool);
+    return pool;
+}
+
+// A pool with a threshold, after two large buffers came and went.
+static keel_pool_t *new_used_pool(uint64_t threshold)
+{
+    keel_pool_t *pool = new_threshold_pool(threshold);
     keel_buffer_t *a = allocate(pool, LARGE), *b = allocate(pool, LARGE);
     CHECK_GE(reserved_by(pool, 2 * LARGE), 2 * LARGE);
     deallocate(a);
@@ -237,6 +243,28 @@ TEST(pool, threshold_gives_memory_back, POOLS)
     CHECK_GE(reserved_by(pool, 2 * LARGE), 2 * LARGE);
     deallocate(buffer);
     check_returned(pool, 1);
+}
+
+// A buffer that goes away with its memory leaves it to nobody, either.
+TEST(pool, threshold_holds_without_deallocas, POOLS)
+{
+    keel_pool_t *pool = new_threshold_pool(1);
+    drop(allocate(pool, LARGE));
+    check_returned(pool, 1);
+}
+
+// Also while the device is at something else.
+TEST(pool, threshold_holds_beside_work, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_EXECUTES)
+{
+    keel_pool_t *pool = new_threshold_pool(1);
+    keel_buffer_t *buffer = allocate(pool, LARGE), *words = new_buffer(16);
+    keel_point_t held = queue_hold(new_queue(0), words, 2000);
+    deallocate(buffer);
+    for (int i = 0; i < 100 && stats_of(pool).reserved > PIECE; i++) sleep_ms(10);
+    uint64_t reserved = stats_of(pool).reserved;
+    if (!ended(held) && !faulted()) CHECK_LE(reserved, PIECE);
+    reach(submit(keel_op_fill(keel_span(words, 8, 4), 1, 1)));
+    reach(held);
 }
 
 TEST(pool, threshold_keeps_what_is_below, POOLS)

@@ -163,6 +163,9 @@ void gate_wait(gate_t *gate);
 // False if it stayed shut for that long.
 bool gate_wait_ms(gate_t *gate, unsigned ms);
 
+// A kernel that keeps a queue busy until the third of four words is set, so long at most.
+keel_point_t queue_hold(keel_queue_t *queue, keel_buffer_t *words, uint32_t ms);
+
 // A host call that opens `entered` on its way in and waits at `gate`.
 typedef struct hold_t {
     gate_t *entered;

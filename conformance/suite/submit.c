@@ -28,6 +28,15 @@ keel_point_t submit(keel_op_t op)
     return submit_all(KEEL_NO_WAITS, &op, 1);
 }
 
+keel_point_t queue_hold(keel_queue_t *queue, keel_buffer_t *words, uint32_t ms)
+{
+    uint32_t k[] = {0, 2, ms * 1000};
+    keel_op_t op = op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+    keel_point_t held = {NULL, 0};
+    TRY(keel_queue_run(queue, KEEL_NO_WAITS, op, &held));
+    return held;
+}
+
 void reach_(const char *file, int line, keel_point_t point)
 {
     char call[64];

@@ -139,7 +139,7 @@ static uint64_t device_keep(void *argument)
     if (atomic_load(&device->active)) {
         stream_queues_poll(device, &busy);
         device->idle_rounds = busy ? 0 : device->idle_rounds + 1;
-        if (!busy) stream_pools_relieve(device);
+        stream_pools_relieve(device, busy);
         if (device->idle_rounds < KEEPER_ROUNDS) return clock_deadline(KEEPER_NS);
         device->idle_rounds = 0;
         atomic_store(&device->active, 0);

@@ -35,15 +35,25 @@ static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, str
     return pool->device->api->pool_free(pool->device->vendor, stream, buffer->handle);
 }
 
+// A free is on its way, and whoever looks at thresholds is to look.
+static void free_begin(stream_pool_t *pool)
+{
+    if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
+        helper_wake(&pool->device->keeper);
+    atomic_fetch_add(&pool->device->frees, 1);
+}
+
 // A buffer goes away with its memory; nothing uses it any more.
 static void memory_reclaim(keel_buffer_t *buffer)
 {
     stream_pool_t *pool = pool_driver(buffer->pool);
     stream_entered_t entered;
     if (!stream_enter(pool->device, &entered)) return;
+    free_begin(pool);
     keel_status_t status = memory_take(pool, buffer, pool->device->side);
     stream_leave(&entered);
     keel_status_release(stream_device_note(pool->device, status));
+    stream_frees_tell(pool->device, 1);
 }
 
 static keel_status_t vendor_create(stream_device_t *device, stream_pool_t *own, keel_pool_t **pool)
@@ -219,10 +229,12 @@ static bool pools_exceed(stream_device_t *device)
     return exceed;
 }
 
-void stream_pools_relieve(stream_device_t *device)
+void stream_pools_relieve(stream_device_t *device, bool busy)
 {
+    uint64_t over = atomic_load(&device->frees_over);
     stream_entered_t entered;
-    if (!stream_enter(device, &entered)) return;
+    if ((busy && over == device->relieved) || !stream_enter(device, &entered)) return;
+    device->relieved = over;
     keel_status_t status = pools_exceed(device) ? pools_trim(device, NULL, false) : NULL;
     stream_leave(&entered);
     keel_status_release(stream_device_note(device, status));
@@ -376,9 +388,7 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
         run->placed = true;
         run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
         run->frees++;
-        if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
-            helper_wake(&pool->device->keeper); // who looks at thresholds
-        atomic_fetch_add(&pool->device->frees, 1);
+        free_begin(pool);
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);
     }

@@ -189,6 +189,7 @@ struct stream_device_t {
     helper_t keeper;         // ends work that nobody asks for
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
+    uint64_t relieved;       // the keeper's: of `frees_over`, when it last looked at thresholds
     helper_t freer;          // gives things back to the vendor
     lock_t chore_lock;
     struct stream_chore_t *chores; // for that; owned
@@ -472,7 +473,8 @@ keel_status_t stream_pool_create(keel_device_t *device, const keel_pool_options_
 void stream_pool_destroy(keel_pool_t *pool);
 void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
 keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep);
-void stream_pools_relieve(stream_device_t *device);      // has what is beyond thresholds given back
+// Has what is beyond thresholds given back; while the device is busy, after frees only.
+void stream_pools_relieve(stream_device_t *device, bool busy);
 uint64_t stream_pools_reserved(stream_device_t *device); // by all; entered
 void stream_pools_break(stream_device_t *device);        // it is lost: nobody waits for memory
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
