@@ -247,7 +247,9 @@ static void caps_fill(stream_device_t *device)
     uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
     uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
     keel_caps_t *caps = &device->base.caps;
+    // The most urgent level is the machine's own (watch.c), if there are several.
     int32_t levels = limits->least - limits->greatest;
+    if (levels) levels--;
     dlpack_fill(device);
     *caps = (keel_caps_t){
         .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |

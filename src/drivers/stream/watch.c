@@ -3,8 +3,9 @@
 //
 // An event on which a thread may sleep costs an interrupt, a microsecond of the issuer's time, and
 // most are never slept on. So the events behind submissions are not of that kind: when somebody
-// sleeps, a stream of the watcher's own waits for the event, and an event on that one, the bell, is
-// what the watcher sleeps on.
+// sleeps, one that is, the bell, is recorded behind his. On the queue's own stream, if nothing else
+// has come there; else a stream of the watcher's own, the alarm, waits for his event, and the bell
+// is behind that.
 //
 // A watcher sleeps for the oldest event that is asked for, then for the next. Nothing wakes it
 // early, so when an older one is asked for meanwhile, another watcher does that, and rests when
@@ -12,20 +13,36 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
-// The most urgent priority: the alarm shares no channel of the device with ordinary work, which
-// would have to wait behind it.
-static keel_status_t alarm_open(stream_watcher_t *w, stream_device_t *device)
+// Whether nothing was put on the queue's stream since the event.
+static bool event_is_last(stream_queue_t *q, const stream_event_t *event)
+{
+    lock_enter(&q->lock);
+    bool last = event->number == q->recorded && !atomic_load(&q->unmarked);
+    lock_leave(&q->lock);
+    return last && !q->adopted; // there others may have put something
+}
+
+// Of a priority that no queue has: a device has few channels, streams of one priority share them,
+// and work would wait behind an alarm.
+static keel_status_t alarm_set(stream_watcher_t *w, stream_device_t *device, stream_event_h event)
 {
     const stream_api_t *api = device->api;
     if (!w->alarm) KEEL_TRY(api->stream_create(device->vendor, device->limits.greatest, &w->alarm));
-    return w->bell ? NULL : api->event_create(device->vendor, STREAM_EVENT_SLEEPS, &w->bell);
+    KEEL_TRY(api->stream_wait(device->vendor, w->alarm, event));
+    return api->event_record(device->vendor, w->bell, w->alarm);
 }
 
-static keel_status_t alarm_set(stream_watcher_t *w, stream_device_t *device, stream_event_h event)
+static keel_status_t bell_set(stream_watcher_t *w, stream_device_t *device,
+                              const stream_event_t *event)
 {
-    KEEL_TRY(alarm_open(w, device));
-    KEEL_TRY(device->api->stream_wait(device->vendor, w->alarm, event));
-    return device->api->event_record(device->vendor, w->bell, w->alarm);
+    const stream_api_t *api = device->api;
+    if (!w->bell) KEEL_TRY(api->event_create(device->vendor, STREAM_EVENT_SLEEPS, &w->bell));
+    if (event_is_last(w->queue, event)) {
+        KEEL_TRY(api->event_record(device->vendor, w->bell, w->queue->stream));
+        // If something slipped in before the bell, it is recorded anew.
+        if (event_is_last(w->queue, event)) return NULL;
+    }
+    return alarm_set(w, device, event->handle);
 }
 
 // Whether one of them sleeps for that event or an older one, under the lock.
@@ -53,11 +70,11 @@ static stream_event_t *flight_asked(stream_queue_t *q, stream_watcher_t *w)
     return event;
 }
 
-// Blocks until the event has come. Without an alarm the thread may spin instead, but it ends.
+// Blocks until the event has come. Without a bell the thread may spin instead, but it ends.
 static keel_status_t event_sleep(stream_watcher_t *w, stream_device_t *device,
                                  stream_event_t *event)
 {
-    keel_status_t status = alarm_set(w, device, event->handle);
+    keel_status_t status = bell_set(w, device, event);
     stream_event_h bell = status ? event->handle : w->bell;
     keel_status_release(status);
     return device->api->event_sync(device->vendor, bell);
