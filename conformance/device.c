@@ -39,7 +39,7 @@ TEST(device, list_respects_capacity, .lists = true)
     CHECK_GE(all, 1);
     memset(devices, 0x5a, sizeof devices);
     TRY(keel_device_list(NULL, devices, 1, &count));
-    CHECK_EQ(count, all);
+    if (!faulted()) CHECK_EQ(count, all); // else a driver may have none this time
     CHECK(devices[0].uri[0] != 0x5a);
     CHECK_EQ(devices[1].uri[0], 0x5a);
 }
