@@ -419,6 +419,27 @@ TEST(dispatch, raw_arguments_refused, RAW)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "constant_size", attempt(large));
 }
 
+// Who takes bindings cannot take a block, and who takes a block has no bindings, and takes all of
+// it.
+TEST(dispatch, raw_arguments_of_another_kind, RAW)
+{
+    keel_buffer_t *x = new_buffer(64);
+    uint64_t junk[8] = {0};
+    raw_t block = {.count = 0};
+    keel_op_t op = keel_op_dispatch(kernel("tally"), keel_groups(1, 1, 1), junk, sizeof junk,
+                                    KEEL_NO_BINDINGS);
+    op.as.dispatch.raw = true;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "raw: entry point 'tally'", attempt(op));
+    op = raw_dispatch(&block, NULL, 0);
+    op.as.dispatch.bindings = KEEL_BIND(x);
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "bindings", attempt(op));
+    op = raw_dispatch(&block, NULL, 0);
+    op.as.dispatch.constant_size = 8;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constant_size", attempt(op));
+    op.as.dispatch.raw = false;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constant_size", attempt(op));
+}
+
 TEST(dispatch, patches_need_raw, RUNS)
 {
     keel_buffer_t *x = new_buffer(16);

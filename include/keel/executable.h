@@ -43,10 +43,11 @@ typedef struct keel_executable_options_t {
 typedef struct keel_entry_info_t {
     const char *name; // lives as long as the executable
     uint32_t group_size[3];
-    uint32_t constants;    // bytes
+    uint32_t constants;    // bytes; with `raw` of the block, 0 if that is not known
     uint32_t bindings;     // how many
     uint32_t local_memory; // bytes of workgroup memory
     bool fixed_size;       // group_size is compiled in: dispatches give no other
+    bool raw;              // takes a block of arguments as it is: keel_dispatch_t.raw
 } keel_entry_info_t;
 
 typedef struct keel_binding_info_t {

@@ -102,8 +102,8 @@ typedef struct keel_patch_t {
 // Runs an entry point over a grid of workgroups; a grid with a zero in it does nothing.
 //
 // Arguments are constants and bindings, as many bytes and as many bindings as the entry point
-// declares. Kernels made elsewhere take `raw` instead: the `constants` are the whole argument
-// block, and `patches` say where addresses go.
+// declares. Kernels made elsewhere take `raw` instead (keel_entry_info_t says so): the `constants`
+// are the whole argument block, and `patches` say where addresses go.
 typedef struct keel_dispatch_t {
     keel_entry_t entry;
     keel_groups_t groups;

@@ -34,9 +34,11 @@ static keel_status_t entry_check(const keel_entry_info_t *entry, const keel_caps
     CHECK(entry->bindings <= caps->max_bindings, KEEL_UNSUPPORTED,
           "entry point '%s' has %u bindings; at most %u are taken", entry->name, entry->bindings,
           caps->max_bindings);
-    CHECK(entry->constants <= caps->max_constants, KEEL_UNSUPPORTED,
+    uint32_t most = entry->raw && caps->max_arguments > caps->max_constants ? caps->max_arguments
+                                                                            : caps->max_constants;
+    CHECK(entry->constants <= most, KEEL_UNSUPPORTED,
           "entry point '%s' takes %u bytes of constants; at most %u are given", entry->name,
-          entry->constants, caps->max_constants);
+          entry->constants, most);
     CHECK(entry->local_memory <= caps->max_local_memory, KEEL_UNSUPPORTED,
           "entry point '%s' takes %u bytes of workgroup memory; there are %u", entry->name,
           entry->local_memory, caps->max_local_memory);

@@ -17,16 +17,23 @@ static keel_status_t entry_check(const recorder_t *recorder, const keel_dispatch
     return NULL;
 }
 
-static keel_status_t raw_check(const keel_caps_t *caps, const keel_dispatch_t *d)
+static keel_status_t raw_check(const keel_caps_t *caps, const keel_dispatch_t *d,
+                               const keel_entry_info_t *info)
 {
     CHECK(caps->bits & KEEL_CAP_RAW_ARGUMENTS, KEEL_UNSUPPORTED,
           "raw: the device has no KEEL_CAP_RAW_ARGUMENTS");
     CHECK(d->constant_size <= caps->max_arguments, KEEL_OUT_OF_RANGE,
           "constant_size is %u; the device takes at most %u bytes of raw arguments",
           d->constant_size, caps->max_arguments);
-    CHECK(d->bindings.count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
-          "bindings: %zu of them; the device takes at most %u", d->bindings.count,
-          caps->max_bindings);
+    CHECK(
+        info->raw, KEEL_INVALID_ARGUMENT,
+        "raw: entry point '%s' takes %u bindings and %u bytes of constants, not a block of its own",
+        info->name, info->bindings, info->constants);
+    CHECK(d->constant_size >= info->constants, KEEL_INVALID_ARGUMENT,
+          "constant_size is %u; entry point '%s' takes a block of %u bytes", d->constant_size,
+          info->name, info->constants);
+    CHECK(!d->bindings.count, KEEL_INVALID_ARGUMENT,
+          "bindings: %zu of them; raw arguments have `patches` instead", d->bindings.count);
     CHECK(d->patches || !d->patch_count, KEEL_INVALID_ARGUMENT,
           "patches is NULL, but patch_count is %zu", d->patch_count);
     CHECK(d->patch_count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
@@ -41,7 +48,7 @@ static keel_status_t arguments_check(const keel_caps_t *caps, const keel_dispatc
           "constants is NULL, but constant_size is %u", d->constant_size);
     CHECK(d->bindings.refs || !d->bindings.count, KEEL_INVALID_ARGUMENT,
           "bindings.refs is NULL, but bindings.count is %zu", d->bindings.count);
-    if (d->raw) return raw_check(caps, d);
+    if (d->raw) return raw_check(caps, d, info);
     CHECK(!d->patch_count, KEEL_INVALID_ARGUMENT, "patches are for raw arguments");
     CHECK(d->constant_size == info->constants, KEEL_INVALID_ARGUMENT,
           "constant_size is %u; entry point '%s' takes %u bytes", d->constant_size, info->name,
@@ -156,7 +163,7 @@ bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_cmd_dispatch
     keel_ref_t *to = c->bindings;
     for (; i < d->bindings.count; i++) {
         to[i] = d->bindings.refs[i];
-        keel_status_t status = binding_check(recorder, &to[i], i, d->raw ? 0 : infos[i].access);
+        keel_status_t status = binding_check(recorder, &to[i], i, infos[i].access);
         if (!status) continue;
         while (i--) keel_buffer_release(to[i].buffer);
         commands_drop(recorder->commands, &c->head);

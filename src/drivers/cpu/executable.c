@@ -111,6 +111,7 @@ static void entry_describe(cpu_executable_t *e, uint32_t index, keel_binding_inf
         .bindings = entry->bindings,
         .local_memory = entry->local_memory,
         .fixed_size = e->table->flags & KEEL_HOST_FIXED_SIZE,
+        .raw = !entry->bindings, // constants alone are such a block
     };
     e->kernels[index].fn = entry->kernel;
     e->kernel_pointers[index] = &e->kernels[index];

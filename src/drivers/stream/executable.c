@@ -84,7 +84,8 @@ static keel_status_t entries_copy(stream_executable_t *e, const keel_image_entry
             info->name = name_copy(&at, info->name);
         }
         e->kernels[i].abi = entries[i].abi;
-        e->entries[i].fixed_size |= entries[i].abi != KEEL_ABI_RAW; // it is in the code
+        e->entries[i].raw = entries[i].abi == KEEL_ABI_RAW;
+        e->entries[i].fixed_size |= !e->entries[i].raw; // it is in the code
     }
     e->base.entry_count = count;
     return NULL;
@@ -105,7 +106,8 @@ static keel_status_t entries_take(stream_executable_t *e, const image_info_t *in
     for (uint32_t i = 0; i < info->entry_count; i++) {
         const image_entry_t *entry = &info->entries[i];
         const uint32_t *size = entry->group_size;
-        e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name)};
+        e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
+        if (entry->param_size <= STREAM_MAX_ARGUMENTS) e->entries[i].constants = entry->param_size;
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);
