@@ -85,12 +85,10 @@ TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP
 
 // A stream takes so many launches and then holds up whoever comes with more. Not our caller: he is
 // done before the first of them is.
-TEST(gpu, full_streams_hold_nobody, GPU, .also = NEED_OVERLAP, .heavy = true)
+static void fill_stream(keel_queue_t *queue, keel_op_t op, keel_buffer_t *tally)
 {
-    keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4), *tally = new_buffer(4);
-    keel_queue_t *queue = new_queue(0);
+    keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
     keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
-    keel_op_t op = op_kernel("tally", 1, NULL, 0, KEEL_BIND(tally));
     size_t count = few(3000);
     TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
     keel_point_t first = run_on(queue, op_await(words, 0, 2)), done[3000];
@@ -104,6 +102,19 @@ TEST(gpu, full_streams_hold_nobody, GPU, .also = NEED_OVERLAP, .heavy = true)
     TRY(keel_wait(done, count, KEEL_ALL, patience())); // one that was refused says so here
     CHECK_EQ(buffer_u32(words, 1), 1);
     CHECK_EQ(buffer_u32(tally, 0), count);
+}
+
+TEST(gpu, full_streams_hold_nobody, GPU, .also = NEED_OVERLAP, .heavy = true)
+{
+    keel_buffer_t *tally = new_buffer(4);
+    fill_stream(new_queue(0), op_kernel("tally", 1, NULL, 0, KEEL_BIND(tally)), tally);
+}
+
+TEST(gpu, recordings_fill_streams_too, GPU, .also = NEED_OVERLAP, .heavy = true)
+{
+    keel_buffer_t *tally = new_buffer(4);
+    keel_recording_t *recording = RECORD(0, op_kernel("tally", 1, NULL, 0, KEEL_BIND(tally)));
+    fill_stream(new_queue(0), keel_op_execute(recording, KEEL_NO_BINDINGS), tally);
 }
 
 // A grid that takes the device several times over has begun; a small urgent one that comes later is

@@ -152,6 +152,17 @@ TEST(indirect, too_many_groups, RUNS)
     CHECK_EQ(buffer_u32(word, 0), 0);
 }
 
+// What only the device finds out fails whatever waits for it, on other queues as well.
+TEST(indirect, too_many_groups_downstream, RUNS)
+{
+    keel_buffer_t *word = new_buffer(4), *counts = new_counts(UINT32_MAX, UINT32_MAX, UINT32_MAX);
+    keel_queue_t *other = new_queue(0);
+    keel_point_t failed = submit(tally(word, KEEL_COUNTS_STATIC, keel_whole(counts))), after;
+    TRY(keel_queue_fill(other, KEEL_AFTER(failed), keel_whole(word), 7, 1, &after));
+    reach_failure(after, KEEL_OUT_OF_RANGE);
+    CHECK_EQ(buffer_u32(word, 0), 0);
+}
+
 // Kernels made elsewhere know nothing of counts in memory; the device launches them over what is
 // there when it gets to them.
 #define FOREIGN .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS

@@ -7,7 +7,8 @@ enum { SIZE = 64, QUEUES = 3, ROUNDS = 3 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t made, uploaded, launched;
+static _Atomic uint32_t made, uploaded, launched, changed;
+static _Atomic(CUstream) uploading; // NULL: that is over
 static _Atomic(CUgraphExec) latest; // launched
 
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
@@ -19,7 +20,23 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
 static CUresult upload(CUgraphExec exec, CUstream stream)
 {
     atomic_fetch_add(&uploaded, 1);
+    atomic_store(&uploading, stream);
     return real.cuGraphUpload(exec, stream);
+}
+
+static CUresult stream_sync(CUstream stream)
+{
+    CUresult result = real.cuStreamSynchronize(stream);
+    CUstream awaited = stream;
+    atomic_compare_exchange_strong(&uploading, &awaited, NULL);
+    return result;
+}
+
+static CUresult set_memset(CUgraphExec exec, CUgraphNode node,
+                           const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
+{
+    atomic_fetch_add(&changed, 1);
+    return real.cuGraphExecMemsetNodeSetParams(exec, node, params, context);
 }
 
 static CUresult launch(CUgraphExec exec, CUstream stream)
@@ -37,6 +54,8 @@ static int setup(void **state)
     symbols->cuGraphInstantiateWithFlags = instantiate;
     symbols->cuGraphUpload = upload;
     symbols->cuGraphLaunch = launch;
+    symbols->cuGraphExecMemsetNodeSetParams = set_memset;
+    symbols->cuStreamSynchronize = stream_sync;
     return 0;
 }
 
@@ -53,6 +72,7 @@ static int zero(void **state)
     atomic_store(&made, 0);
     atomic_store(&uploaded, 0);
     atomic_store(&launched, 0);
+    atomic_store(&changed, 0);
     return 0;
 }
 
@@ -159,6 +179,7 @@ static void test_prepared_ahead(void **state)
             assert_null(keel_recording_prepare(work.recording, queues[i]));
             assert_int_equal(atomic_load(&made), i + 1);
             assert_int_equal(atomic_load(&uploaded), i + 1);
+            assert_null(atomic_load(&uploading)); // other streams do not wait for it
         }
     }
     assert_int_equal(atomic_load(&launched), 0);
@@ -167,6 +188,39 @@ static void test_prepared_ahead(void **state)
     assert_int_equal(atomic_load(&launched), 2);
     keel_queue_release(queues[1]);
     work_close(&work);
+}
+
+// Only what lies elsewhere is changed.
+static void test_few_are_changed(void **state)
+{
+    (void)state;
+    enum { SLOTS = 4 };
+    keel_recording_options_t options = {.slots = SLOTS};
+    keel_device_t *device = device_open("");
+    keel_recording_t *recording = NULL;
+    keel_ref_t table[SLOTS];
+    keel_buffer_t *buffers[SLOTS + 1];
+    for (int i = 0; i <= SLOTS; i++)
+        buffers[i] = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    assert_null(keel_recording_create(device, &options, &recording));
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        keel_op_t op = keel_op_fill(keel_slot(i, 0, KEEL_WHOLE), 7, 4);
+        assert_null(keel_recording_add(recording, &op, 1));
+        table[i] = keel_whole(buffers[i]);
+    }
+    assert_null(keel_recording_end(recording));
+    for (uint32_t round = 0; round < 3; round++) { // as they are, the same again, one other
+        keel_point_t done;
+        if (round == 2) table[1] = keel_whole(buffers[SLOTS]);
+        assert_null(keel_queue_execute(keel_device_queue(device, 0), KEEL_NO_WAITS, recording,
+                                       keel_refs(table, SLOTS), &done));
+        ok(done);
+        assert_int_equal(atomic_load(&changed), round == 2);
+        assert_int_equal(atomic_load(&made), 1);
+    }
+    for (int i = 0; i <= SLOTS; i++) keel_buffer_release(buffers[i]);
+    keel_recording_release(recording);
+    keel_device_release(device);
 }
 
 // Nothing is prepared that goes to the stream anyway.
@@ -198,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup(test_commands, zero),
         cmocka_unit_test_setup(test_queues_have_their_own, zero),
         cmocka_unit_test_setup(test_prepared_ahead, zero),
+        cmocka_unit_test_setup(test_few_are_changed, zero),
         cmocka_unit_test_setup(test_nothing_to_prepare, zero),
         cmocka_unit_test_setup(test_long_ones_are_split, zero),
     };

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the vendor's that a CUDA device can do without, on the CUDA driver in software, whose
+// copies take 100 ms: they are counted.
+#include <stdlib.h>
+
+#include "drivers/cuda/device.h"
+
+enum { SIZE = 64, LINKS = 20 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic uint32_t waits, records;
+
+static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
+{
+    atomic_fetch_add(&waits, 1);
+    return real.cuStreamWaitEvent(stream, event, flags);
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+    atomic_fetch_add(&records, 1);
+    return real.cuEventRecord(event, stream);
+}
+
+typedef struct work_t {
+    keel_device_t *device;
+    keel_queue_t *queues[2];
+    keel_buffer_t *from, *to;
+} work_t;
+
+static int setup(void **state)
+{
+    static work_t work;
+    setenv("KEEL_SIM_CUDA", "slow=100000", 1);
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuStreamWaitEvent = stream_wait;
+    symbols->cuEventRecord = event_record;
+    work.device = device_open("");
+    work.queues[0] = keel_device_queue(work.device, 0);
+    if (keel_queue_create(work.device, NULL, &work.queues[1])) return 1;
+    work.from = buffer_create(work.device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    work.to = buffer_create(work.device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    *state = &work;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    work_t *work = *state;
+    keel_buffer_release(work->from), keel_buffer_release(work->to);
+    keel_queue_release(work->queues[1]);
+    keel_device_release(work->device);
+    *symbols = real;
+    return 0;
+}
+
+static keel_point_t slow(const work_t *work)
+{
+    keel_point_t done;
+    assert_null(keel_queue_copy(work->queues[0], KEEL_NO_WAITS, keel_whole(work->from),
+                                keel_whole(work->to), &done));
+    return done;
+}
+
+// A stream keeps its own order.
+static void test_chain_on_one_queue_waits_for_nothing(void **state)
+{
+    const work_t *work = *state;
+    keel_point_t done = slow(work);
+    atomic_store(&waits, 0);
+    for (uint32_t i = 0; i < LINKS; i++)
+        assert_null(
+            keel_queue_fill(work->queues[0], KEEL_AFTER(done), keel_whole(work->to), i, 4, &done));
+    assert_int_equal(atomic_load(&waits), 0);
+    ok(done);
+}
+
+// Between two of them each link waits once.
+static void test_chain_on_two_queues(void **state)
+{
+    const work_t *work = *state;
+    keel_point_t done = slow(work);
+    atomic_store(&waits, 0);
+    for (uint32_t i = 1; i <= LINKS; i++)
+        assert_null(keel_queue_fill(work->queues[i % 2], KEEL_AFTER(done), keel_whole(work->to), i,
+                                    4, &done));
+    assert_int_equal(atomic_load(&waits), LINKS);
+    ok(done);
+}
+
+// What puts nothing on the stream ends with what was there last.
+static void test_nothing_needs_no_event(void **state)
+{
+    const work_t *work = *state;
+    keel_point_t done = slow(work);
+    atomic_store(&records, 0);
+    for (int i = 0; i < LINKS; i++)
+        assert_null(
+            keel_queue_submit(work->queues[0], KEEL_AFTER(done), NULL, 0, KEEL_NO_SIGNALS, &done));
+    assert_int_equal(atomic_load(&records), 0);
+    ok(done);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chain_on_one_queue_waits_for_nothing),
+        cmocka_unit_test(test_chain_on_two_queues),
+        cmocka_unit_test(test_nothing_needs_no_event),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
