@@ -23,7 +23,7 @@ void stream_builtins_unload(stream_device_t *device)
     if (device->builtins.module) api->module_unload(device->vendor, device->builtins.module);
 }
 
-static keel_status_t clock_read(stream_device_t *device, const stream_block_t *block)
+static keel_status_t clock_read(stream_device_t *device, const block_t *block)
 {
     stream_timestamp_args_t arguments = {block->address};
     stream_launch_t launch;
@@ -35,7 +35,7 @@ static keel_status_t clock_read(stream_device_t *device, const stream_block_t *b
 keel_status_t stream_device_clock(keel_device_t *base, uint64_t *now_ns)
 {
     stream_device_t *device = stream_device(base);
-    stream_block_t *block = NULL;
+    block_t *block = NULL;
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = stream_block_acquire(device, sizeof *now_ns, &block);

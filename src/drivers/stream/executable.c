@@ -298,7 +298,7 @@ keel_status_t stream_executable_global(keel_executable_t *executable, const char
 static keel_status_t global_write(stream_device_t *device, const keel_external_t *where,
                                   const void *data)
 {
-    stream_block_t *block = NULL;
+    block_t *block = NULL;
     KEEL_TRY(stream_block_acquire(device, where->size, &block));
     memcpy(block->data, data, where->size);
     stream_copy_t copy = {where->handle.device, block->address, where->size};

@@ -77,14 +77,14 @@ typedef struct graph_instance_t {
     uint64_t *late;          // [late_count] and where the late allocations were
     keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
     uint32_t late_count;
-    bool late_changed;       // one of these lies elsewhere
-    bool all_changed;        // and so does all that slots hold
-    bool stale;              // all nodes are to be changed
-    bool guessed;            // they work on what is not theirs
-    bool fresh;              // has launches that the device changes, and is to be uploaded first
-    uint64_t memory;         // of the device: report, anywhere, rounds of loops
-    stream_block_t *updates; // the bytes of updates
-    bool reports;            // has nodes that may find something out
+    bool late_changed; // one of these lies elsewhere
+    bool all_changed;  // and so does all that slots hold
+    bool stale;        // all nodes are to be changed
+    bool guessed;      // they work on what is not theirs
+    bool fresh;        // has launches that the device changes, and is to be uploaded first
+    uint64_t memory;   // of the device: report, anywhere, rounds of loops
+    block_t *updates;  // the bytes of updates
+    bool reports;      // has nodes that may find something out
     const keel_command_t *culprit; // of the last error in building or changing
 } graph_instance_t;
 

@@ -118,7 +118,7 @@ bool stream_run_over(stream_run_t *run)
     if (run->ending) {
         keel_status_t status = run_reported(run);
         // Only here, in the stream's order: what went before may still use the ring.
-        if (run->ring_end) stream_ring_return(&queue_of(run)->ring, run->ring_end);
+        if (run->ring_end) ring_return(&queue_of(run)->ring, run->ring_end);
         run_clear(run, status);
         // relaxed: nobody else has it.
         atomic_store_explicit(&run->base.failure, atomic_load(&run->failure), memory_order_relaxed);

@@ -22,6 +22,7 @@
 #include "base/lock.h"
 #include "drivers/stream/api.h"
 #include "executable/cache.h"
+#include "kit/blocks.h"
 #include "kit/helper.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
@@ -52,22 +53,6 @@ typedef struct stream_options_t {
     bool alloc_sync;  // pools of the host's instead of the vendor's
     stream_t adopted; // the first queue is this stream of the caller's; NULL: none
 } stream_options_t;
-
-// Page-locked memory (staging.c).
-typedef struct stream_block_t {
-    struct stream_block_t *next;
-    unsigned char *data;
-    uint64_t address, size;
-} stream_block_t;
-
-enum { STREAM_BLOCKS = 10 }; // sizes of such
-
-typedef struct stream_ring_t {
-    stream_block_t *owned;
-    stream_block_t block;  // the same, near at hand
-    uint64_t head;         // bytes given out so far; the issuer's
-    _Atomic uint64_t tail; // bytes that came back
-} stream_ring_t;
 
 struct stream_event_t {
     promise_t promise;
@@ -100,7 +85,7 @@ struct stream_run_t {
     struct keel_status *_Atomic failure;      // owned: the first
     struct stream_transfer_t *_Atomic landed; // whose file has been read or written
     struct stream_transfer_t *staged;         // whose copy to or from staging is on the stream
-    stream_block_t *blocks;                   // owned: staging of its own
+    block_t *blocks;                          // owned: staging of its own
     uint64_t ring_end;                        // what it took of the ring ends here; 0: nothing
     stream_report_t *reports;                 // in staging: what the device finds out
     stream_once_t *onces;                     // owned: graphs of its own
@@ -149,7 +134,7 @@ struct stream_queue_t {
     _Atomic bool unmarked;     // there is work behind the last event; written by the issuer
     stream_event_t *spare;     // owned: events to record; the issuer's
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
-    stream_ring_t ring;        // the issuer's
+    ring_t ring;               // the issuer's
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
     helper_t issuer;                            // issues what the stream would not take at once
     helper_t caller;                            // calls the application
@@ -193,10 +178,8 @@ struct stream_device_t {
     helper_t freer;          // gives things back to the vendor
     lock_t chore_lock;
     struct stream_chore_t *chores; // for that; owned
-    lock_t block_lock;
-    stream_block_t *blocks[STREAM_BLOCKS]; // owned: staging to be used again, by size
-    uint64_t blocks_size;                  // of all of it
-    aio_t *aio;                            // owned
+    blocks_t blocks;               // owned: staging to be used again
+    aio_t *aio;                    // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[6];
@@ -436,15 +419,14 @@ void stream_host_land(stream_run_t *run);
 uint64_t stream_queue_call(void *queue); // the caller's work
 
 // staging.c
-void stream_ring_return(stream_ring_t *ring, uint64_t end);
 // Page-locked memory, and where the device sees it. Given back by `free_host`.
 keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **data,
                                 uint64_t *address);
 // Memory that the device can read and write until the run ends.
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address);
 // Of at least that size; and back, a list of them, to be used again.
-keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, stream_block_t **block);
-void stream_blocks_return(stream_device_t *device, stream_block_t *blocks);
+keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, block_t **block);
+void stream_blocks_return(stream_device_t *device, block_t *blocks);
 void stream_blocks_destroy(stream_device_t *device); // those that came back
 
 // free.c

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that both the host and a device see, for bytes on their way. It is dear to make, so blocks
+// have a few sizes and are kept for the next who needs one; and small pieces are cut from a ring,
+// and go back to it in the order in which they were taken.
+#ifndef KEEL_SRC_KIT_BLOCKS_H_
+#define KEEL_SRC_KIT_BLOCKS_H_
+
+#include "base/lock.h"
+
+typedef struct block_t {
+    struct block_t *next;
+    unsigned char *data;
+    uint64_t address, size; // as the device sees it
+} block_t;
+
+enum { BLOCKS_SIZES = 10 };
+
+typedef struct blocks_t {
+    lock_t lock;
+    block_t *kept[BLOCKS_SIZES]; // by size
+    uint64_t size;               // of all of them
+} blocks_t;
+
+// Takes one of at least `*size` bytes that was kept. NULL: there is none, and *size is what the
+// caller is to make. Any thread.
+block_t *blocks_take(blocks_t *blocks, uint64_t *size);
+// Keeps one. False if there are enough, or none of that size is kept: it stays the caller's.
+bool blocks_keep(blocks_t *blocks, block_t *block);
+// Takes any one, to be destroyed; NULL: none is left.
+block_t *blocks_drain(blocks_t *blocks);
+
+enum { RING_SIZE = 1 << 20 };
+
+typedef struct ring_t {
+    block_t *owned;        // of RING_SIZE bytes; the user's to make and to give back
+    uint64_t head;         // bytes given out so far; of whoever takes, one thread at a time
+    _Atomic uint64_t tail; // bytes that came back
+} ring_t;
+
+// Takes `size` bytes in one piece. False if there is no room, or it is too large for a ring.
+bool ring_take(ring_t *ring, uint64_t size, uint64_t *offset);
+// All up to where the head was once is no longer used. Any thread.
+void ring_return(ring_t *ring, uint64_t head);
+
+#endif
