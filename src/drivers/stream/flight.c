@@ -166,6 +166,27 @@ static void queue_look(stream_queue_t *q, stream_device_t *device, stream_event_
         helper_wake(&device->keeper);
 }
 
+// Asks for an event in flight if somebody waits for memory that comes back with it, under the lock.
+static bool frees_ask(stream_device_t *device, stream_event_t *event)
+{
+    // relaxed: whoever is hungry says so, and then looks at the flight under the lock.
+    if (!event->frees || !atomic_load_explicit(&device->hungry, memory_order_relaxed)) return false;
+    atomic_store(&event->asked, true);
+    return true;
+}
+
+void stream_frees_watch(stream_device_t *device)
+{
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
+        uint64_t oldest = 0;
+        lock_enter(&q->lock);
+        for (stream_event_t *event = q->flight; event; event = event->next)
+            if (frees_ask(device, event) && !oldest) oldest = event->number;
+        lock_leave(&q->lock);
+        if (oldest) stream_watchers_wake(q, oldest);
+    }
+}
+
 keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
 {
     stream_device_t *device = stream_device(q->base.device);
@@ -188,6 +209,7 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
     if (mark != STREAM_PARKS) submission_promise(&run->base, &event->promise);
+    event->frees = run->frees || run->deallocates;
     lock_enter(&q->lock);
     atomic_store_explicit(&q->unmarked, false,
                           memory_order_relaxed); // it is in flight from here on
@@ -195,7 +217,7 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     *q->flight_last = event;
     q->flight_last = &event->next;
     uint64_t number = q->recorded;
-    bool asked = atomic_load(&event->asked), due = flight_due(q);
+    bool asked = frees_ask(device, event) || atomic_load(&event->asked), due = flight_due(q);
     stream_event_t *look = q->recorded % LOOK_RUNS ? NULL : event;
     if (look) promise_retain(&look->promise); // it is ours only as long as it is in flight
     lock_leave(&q->lock);
@@ -221,8 +243,11 @@ bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
     event->runs_last = &run->next;
     lock_enter(&q->lock);
     q->telling = false;
+    event->frees |= run->frees || run->deallocates;
+    uint64_t asked = frees_ask(stream_device(q->base.device), event) ? event->number : 0;
     bool due = flight_due(q);
     lock_leave(&q->lock);
+    if (asked) stream_watchers_wake(q, asked);
     if (due) stream_queue_retire(q, 0);
     return true;
 }

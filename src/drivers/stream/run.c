@@ -282,6 +282,13 @@ typedef enum step_t {
     STEP_PARKED, // the run is somebody else's now, who comes back to the same command
 } step_t;
 
+// It waits for memory no more.
+static void run_feed(stream_run_t *run)
+{
+    if (run->hungry) atomic_fetch_sub(&device_of(run)->hungry, 1);
+    run->hungry = false;
+}
+
 static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     bool waits = false;
@@ -292,7 +299,12 @@ static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
         if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
         return STEP_DONE;
     }
-    return pending_is_over(run) ? STEP_AGAIN : STEP_PARKED;
+    run->hungry = true;
+    atomic_fetch_add(&device_of(run)->hungry, 1);
+    stream_frees_watch(device_of(run));
+    if (!pending_is_over(run)) return STEP_PARKED;
+    run_feed(run);
+    return STEP_AGAIN;
 }
 
 static step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
@@ -343,6 +355,7 @@ bool stream_run_go(stream_run_t *run)
     if (run->phased && !atomic_load_explicit(&run->pending, memory_order_relaxed))
         atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
     run_begin(run);
+    run_feed(run);
     while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {
         if (stream_queue_is_full(queue)) return false;
         step_t step = run_step(run, (keel_command_t *)(uintptr_t)run->at);

@@ -63,6 +63,7 @@ struct stream_event_t {
     uint64_t number;                 // in the order of the queue
     uint64_t launches;               // of the queue up to here
     stream_run_t *runs, **runs_last; // that go on or end with it, while in flight
+    bool frees;                      // memory comes back with it
     _Atomic bool asked;              // somebody sleeps
     _Atomic bool over;               // it has come, and its runs have gone on or ended
 };
@@ -96,6 +97,7 @@ struct stream_run_t {
     bool ending;                              // the last event is behind it
     bool deallocates;                         // has deallocas that the pool has yet to be told of
     uint32_t frees;                           // deallocas on the stream that may not be over
+    bool hungry;                              // it was parked for want of memory
 };
 
 // A thread that sleeps for events that are asked for (watch.c).
@@ -166,6 +168,7 @@ struct stream_device_t {
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
+    _Atomic uint32_t hungry; // runs that wait for memory
     keel_pool_request_t
         *_Atomic starved; // allocas that wait for such memory; written with the lock
     stream_builtins_t builtins;
@@ -307,6 +310,7 @@ static inline bool stream_queue_is_quiet(const stream_queue_t *queue)
 void stream_queue_retire(stream_queue_t *queue, uint64_t number);
 // Looks how far it is, to the end if need be.
 void stream_queue_poll(stream_queue_t *queue, bool whole);
+void stream_frees_watch(stream_device_t *device); // somebody hungry is to be woken with them
 void stream_queues_drop(stream_device_t *device); // it is lost: nothing more will come
 
 // settle.c

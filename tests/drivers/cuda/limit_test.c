@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts for the limit of a pool of CUDA's, on the CUDA driver in software: memory that is
-// given back counts until it is free, but a queue may have what it has given back itself.
+// Allocas that wait for memory, on the CUDA driver in software: what counts for the limit of a
+// pool, and that they go on when the device has got to what they wait for.
+#include <stdlib.h>
+
 #include "drivers/cuda/device.h"
 
-enum { SIZE = 4096, HOLDS = 0x401d };
+enum { SIZE = 4096, HOLDS = 0x401d, HALF = 5 << 20 }; // of all memory, and a little more
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
@@ -22,6 +24,13 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
+static _Atomic bool deaf; // events say nothing any more
+
+static CUresult query(CUevent event)
+{
+    return atomic_load(&deaf) ? CUDA_ERROR_NOT_READY : real.cuEventQuery(event);
+}
+
 typedef struct place_t {
     keel_device_t *device;
     keel_queue_t *queue, *other;
@@ -30,41 +39,52 @@ typedef struct place_t {
     keel_buffer_t *word;
 } place_t;
 
-static int setup(void **state)
+static void place_open(place_t *place, const char *options, const keel_pool_options_t *pool)
 {
-    static place_t place;
-    symbols = symbols_open(&real);
-    if (!symbols) return 1;
-    symbols->cuMemsetD32Async = fill;
-    keel_pool_options_t limited = {.limit = 3 * SIZE};
-    place.device = device_open("");
-    place.queue = keel_device_queue(place.device, 0);
-    assert_null(keel_queue_create(place.device, NULL, &place.other));
-    assert_null(keel_pool_create(place.device, &limited, &place.pool));
-    assert_null(keel_semaphore_create(place.device, NULL, &place.gate));
-    place.word = buffer_create(place.device, 4, KEEL_MEMORY_DEVICE_LOCAL);
-    *state = &place;
-    return 0;
+    atomic_store(&deaf, false);
+    place->device = device_open(options);
+    place->queue = keel_device_queue(place->device, 0);
+    assert_null(keel_queue_create(place->device, NULL, &place->other));
+    assert_null(keel_pool_create(place->device, pool, &place->pool));
+    assert_null(keel_semaphore_create(place->device, NULL, &place->gate));
+    place->word = buffer_create(place->device, 4, KEEL_MEMORY_DEVICE_LOCAL);
 }
 
-static int teardown(void **state)
+static void place_close(place_t *place)
 {
-    place_t *place = *state;
     keel_buffer_release(place->word);
     keel_semaphore_release(place->gate);
     keel_pool_release(place->pool);
     keel_queue_release(place->other);
     keel_device_release(place->device);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("KEEL_SIM_CUDA", "memory=8388608", 1);
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuMemsetD32Async = fill;
+    symbols->cuEventQuery = query;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
     *symbols = real;
     return 0;
 }
 
 // Gives the queue something that takes until it is let go.
-static void queue_hold(const place_t *place)
+static keel_point_t queue_hold(const place_t *place)
 {
     keel_op_t op = keel_op_fill(keel_whole(place->word), HOLDS, 4);
+    keel_point_t done;
     atomic_store(&held, true);
-    assert_null(keel_queue_run(place->queue, KEEL_NO_WAITS, op, NULL));
+    assert_null(keel_queue_run(place->queue, KEEL_NO_WAITS, op, &done));
+    return done;
 }
 
 static keel_buffer_t *take(const place_t *place, keel_queue_t *queue, uint64_t size,
@@ -91,8 +111,10 @@ static void check(const place_t *place, uint64_t used, uint64_t waiting)
 
 static void test_a_queue_has_what_it_gave_back(void **state)
 {
-    const place_t *place = *state;
+    (void)state;
+    place_t opened, *place = &opened;
     keel_point_t ready, last;
+    place_open(place, "", &(keel_pool_options_t){.limit = 3 * SIZE});
     keel_buffer_t *a = take(place, place->queue, 2 * SIZE, &ready);
     keel_buffer_t *b = take(place, place->queue, SIZE, &ready);
     queue_hold(place);
@@ -121,13 +143,16 @@ static void test_a_queue_has_what_it_gave_back(void **state)
     assert_int_equal(stats.used, 0);
     assert_int_equal(stats.buffers, 0);
     assert_int_equal(stats.peak, 3 * SIZE);
+    place_close(place);
 }
 
 // So does what waits already, behind a dealloca that was issued first after all.
 static void test_who_waits_has_it_too(void **state)
 {
-    const place_t *place = *state;
+    (void)state;
+    place_t opened, *place = &opened;
     keel_point_t ready, last;
+    place_open(place, "", &(keel_pool_options_t){.limit = 3 * SIZE});
     keel_buffer_t *a = take(place, place->queue, 3 * SIZE, &ready);
     queue_hold(place);
     give(place->queue, KEEL_AFTER(keel_point(place->gate, 1)), a);
@@ -140,13 +165,66 @@ static void test_who_waits_has_it_too(void **state)
     atomic_store(&held, false);
     ok(last);
     give(place->other, KEEL_NO_WAITS, c);
+    place_close(place);
+}
+
+typedef struct shortage_t {
+    const char *options;
+    keel_pool_options_t pool;
+    uint64_t size; // of which there is one
+} shortage_t;
+
+static const shortage_t shortages[] = {
+    {"", {.limit = SIZE}, SIZE},
+    {"", {.limit = SIZE, .memory = KEEL_MEMORY_HOST_VISIBLE}, SIZE},
+    {"&alloc=sync", {.limit = SIZE}, SIZE},
+    {"", {0}, HALF},
+};
+
+// An alloca waits for a dealloca behind work of another queue. No event says anything to whoever
+// looks at it now and then; but somebody sleeps until it has come.
+static void check_wakes(const shortage_t *shortage, bool late)
+{
+    place_t opened, *place = &opened;
+    keel_point_t ready, last;
+    place_open(place, shortage->options, &shortage->pool);
+    keel_buffer_t *a = take(place, place->queue, shortage->size, &ready), *b;
+    ok(ready);
+    keel_op_t work[] = {keel_op_fill(keel_whole(place->word), 1, 4), keel_op_barrier(),
+                        keel_op_dealloca(a)};
+    keel_point_t points[] = {queue_hold(place), keel_point(place->gate, 1)};
+    keel_points_t waits = {points, late ? 2 : 1};
+    assert_null(keel_queue_submit(place->queue, waits, late ? work : work + 2, late ? 3 : 1,
+                                  KEEL_NO_SIGNALS, NULL));
+    b = take(place, place->other, shortage->size, &last);
+    assert_null(keel_semaphore_signal(place->gate, 1));
+    keel_buffer_info_t info;
+    keel_buffer_info(b, &info);
+    assert_false(info.resident);
+    atomic_store(&deaf, true);
+    atomic_store(&held, false);
+    assert_null(keel_wait(&last, 1, KEEL_ALL, 3ull * SECOND_NS));
+    atomic_store(&deaf, false);
+    keel_buffer_release(a);
+    keel_buffer_release(b);
+    place_close(place);
+}
+
+static void test_who_waits_is_woken(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof shortages / sizeof *shortages; i++) {
+        check_wakes(&shortages[i], false);
+        check_wakes(&shortages[i], true);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_queue_has_what_it_gave_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_who_waits_has_it_too, setup, teardown),
+        cmocka_unit_test(test_a_queue_has_what_it_gave_back),
+        cmocka_unit_test(test_who_waits_has_it_too),
+        cmocka_unit_test(test_who_waits_is_woken),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
