@@ -1,39 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait that the vendor refuses to put on a stream, on the CUDA driver in software, whose copies
-// take 200 ms: the submission fails, and what it would have waited for goes on.
+// What the vendor refuses to put on a stream, on the CUDA driver in software, whose copies take
+// 200 ms: the submission fails, but not before the device is done with it, and others go on.
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
 
 enum { SIZE = 4096, SLOW_NS = 200 * MS };
 
-static void nothing_is_reached_early(void **state)
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic bool no_waits, no_events;
+
+static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 {
-    (void)state;
-    keel_queue_t *queue = NULL;
-    setenv("KEEL_SIM_CUDA", "slow=200000,fail=cuStreamWaitEvent:1:2", 1);
-    keel_device_t *device = device_open("");
-    assert_null(keel_queue_create(device, NULL, &queue));
-    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
-    keel_buffer_t *other = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
-    uint64_t start = keel_now_ns();
-    keel_point_t copied, refused;
-    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
-                                keel_whole(to), &copied));
-    assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(other), 1, 4, &refused));
-    keel_status_t status = keel_wait(&refused, 1, KEEL_ALL, KEEL_FOREVER);
+    if (atomic_load(&no_waits)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return real.cuStreamWaitEvent(stream, event, flags);
+}
+
+static CUresult event_record(CUevent event, CUstream stream)
+{
+    if (atomic_load(&no_events)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return real.cuEventRecord(event, stream);
+}
+
+typedef struct work_t {
+    keel_device_t *device;
+    keel_buffer_t *from, *to;
+} work_t;
+
+static int setup(void **state)
+{
+    static work_t work;
+    setenv("KEEL_SIM_CUDA", "slow=200000", 1);
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuStreamWaitEvent = stream_wait;
+    symbols->cuEventRecord = event_record;
+    work.device = device_open("");
+    work.from = buffer_create(work.device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    work.to = buffer_create(work.device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    *state = &work;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    work_t *work = *state;
+    keel_buffer_release(work->from), keel_buffer_release(work->to);
+    keel_device_release(work->device);
+    *symbols = real;
+    return 0;
+}
+
+static keel_point_t copy(const work_t *work)
+{
+    keel_point_t done;
+    assert_null(keel_queue_copy(keel_device_queue(work->device, 0), KEEL_NO_WAITS,
+                                keel_whole(work->from), keel_whole(work->to), &done));
+    return done;
+}
+
+static void exhausted(keel_point_t point)
+{
+    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
+}
+
+// A wait: what it was for goes on.
+static void test_nothing_is_reached_early(void **state)
+{
+    const work_t *work = *state;
+    keel_queue_t *queue = NULL;
+    keel_buffer_t *other = buffer_create(work->device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    assert_null(keel_queue_create(work->device, NULL, &queue));
+    uint64_t start = keel_now_ns();
+    keel_point_t copied = copy(work), refused;
+    atomic_store(&no_waits, true);
+    assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(other), 1, 4, &refused));
+    exhausted(refused);
+    atomic_store(&no_waits, false);
     ok(copied);
     assert_true(keel_now_ns() - start >= SLOW_NS);
-    keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(other);
+    keel_buffer_release(other);
     keel_queue_release(queue);
-    keel_device_release(device);
+}
+
+// The event behind it.
+static void test_failure_waits_for_the_device(void **state)
+{
+    uint64_t start = keel_now_ns();
+    atomic_store(&no_events, true);
+    keel_point_t failed = copy(*state);
+    exhausted(failed);
+    assert_true(keel_now_ns() - start >= SLOW_NS);
+    atomic_store(&no_events, false);
+    ok(copy(*state));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_reached_early)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_reached_early),
+        cmocka_unit_test(test_failure_waits_for_the_device),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
 }
