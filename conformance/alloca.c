@@ -319,6 +319,30 @@ TEST(alloca, failed_dealloca_does_not_free, POOLS)
     check_bytes(x, 0, "here", 4);
 }
 
+static keel_status_t call_that_fails(void *user, keel_host_call_t *call)
+{
+    (void)user, (void)call;
+    return KEEL_ERROR(KEEL_ABORTED, "not with me");
+}
+
+// An alloca that is served when its submission has failed leaves nothing behind, either.
+TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_HOST_CALLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
+    keel_point_t failed =
+        SUBMIT(KEEL_NO_WAITS, keel_op_host_call(call_that_fails, NULL), keel_op_alloca(y));
+    sleep_ms(5);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach_failure(failed, KEEL_ABORTED);
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    drop(y);
+    reach(submit(keel_op_alloca(x)));
+}
+
 // Deallocas of the past are no reason to wait, however they ended.
 TEST(alloca, ended_deallocas_do_not_help, POOLS)
 {

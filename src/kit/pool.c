@@ -559,9 +559,10 @@ void pool_dealloca_dropped(keel_buffer_t *buffer)
 void pool_reclaim(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    // acquire: pairs with whoever gave it memory. Nobody else has the buffer any more.
-    if (!atomic_load_explicit(&buffer->resident, memory_order_acquire)) return;
-    if (pool->reclaim) pool->reclaim(buffer);
+    if (!buffer->capacity) return; // nobody else has the buffer any more
+    // acquire: pairs with whoever gave it memory. What was granted may never have come.
+    bool resident = atomic_load_explicit(&buffer->resident, memory_order_acquire);
+    if (pool->reclaim && resident) pool->reclaim(buffer);
     pool_end(pool, buffer, 0, true);
 }
 
