@@ -113,12 +113,17 @@ static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
     return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
 }
 
+static uint64_t slab_unit(const kit_pool_t *pool)
+{
+    return pool->base.options.block_size ? pool->base.options.block_size : GRANULE;
+}
+
 // Under the lock: the size of a new slab for a request of `size`, which is booked as reserved; 0 if
 // the limit is in the way.
 static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
 {
     const keel_pool_options_t *options = &pool->base.options;
-    uint64_t unit = options->block_size ? options->block_size : GRANULE;
+    uint64_t unit = slab_unit(pool);
     uint64_t limit = round_up(options->limit, GRANULE);
     uint64_t left = limit > pool->reserved ? limit - pool->reserved : 0;
     uint64_t want = size > SLAB_SIZE ? size : SLAB_SIZE / unit * unit;
@@ -160,6 +165,18 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
     }
     *made = slab;
     return NULL;
+}
+
+// As above. If there is not so much, *size is halved, down to `least`.
+static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t *size, slab_t **made)
+{
+    for (;;) {
+        keel_status_t status = slab_create(pool, *size, made);
+        if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED || *size <= least) return status;
+        keel_status_release(status);
+        *size = *size / 2 / slab_unit(pool) * slab_unit(pool);
+        if (*size < least) *size = least;
+    }
 }
 
 // Counts a buffer that got `size` bytes.
@@ -262,21 +279,29 @@ static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status
 {
     uint64_t size = pool_size_of(pool, buffer);
     if (pool->reclaim || size > pool_room(pool)) return false;
-    uint64_t booked = slab_book(pool, size);
+    uint64_t booked = slab_book(pool, size), got = booked;
     if (!booked) return false;
     slab_t *slab = NULL;
     pool->making++;
     lock_leave(&pool->lock);
-    *status = slab_create(pool, booked, &slab);
+    *status = slab_get(pool, size, &got, &slab);
     lock_enter(&pool->lock);
     pool->making--;
-    if (*status) {
-        pool->reserved -= booked;
-        return false;
-    }
+    pool->reserved -= *status ? booked : booked - got;
+    if (*status) return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
     return pool_serve(pool, buffer, NULL);
+}
+
+keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status)
+{
+    keel_pool_stats_t stats;
+    pool_stats(buffer->pool, &stats);
+    return keel_status_wrap(
+        status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
+        buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
+        (unsigned long long)stats.used, (unsigned long long)stats.limit);
 }
 
 static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
@@ -368,7 +393,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                              buffer->name ? buffer->name : "");
         return POOL_DONE;
     }
-    bool got = pool_serve(pool, buffer, request->order);
+    bool got = pool_serve(pool, buffer, request->order), refused = false;
     if (!got) {
         got = pool_serve_anew(pool, buffer, status);
         if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
@@ -378,10 +403,12 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
         *status = NULL;
         request_wait(pool, buffer, request);
         result = POOL_WAITING;
-    } else if (!got && !*status) {
-        *status = pool_exhausted(pool, buffer);
+    } else if (!got) {
+        refused = *status; // by the device
+        if (!refused) *status = pool_exhausted(pool, buffer);
     }
     lock_leave(&pool->lock);
+    if (refused) *status = pool_refuse(buffer, *status);
     pool_tell(ended);
     return result;
 }

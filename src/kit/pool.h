@@ -35,6 +35,9 @@ typedef enum pool_result_t {
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status);
 
+// The device has no memory for it: adds what was asked for and what the pool has.
+keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status);
+
 // A dealloca was submitted; it ran; it never will. Each submitted one ends as one of the other two.
 void pool_dealloca_submitted(keel_buffer_t *buffer);
 keel_status_t pool_dealloca(keel_buffer_t *buffer); // fails if the buffer has no memory
