@@ -289,7 +289,7 @@ TEST(dlpack, in, .needs = KEEL_CAP_DLPACK | KEEL_CAP_EXECUTES)
     drop(y);
     CHECK_EQ(atomic_load(&foreign->deleted), 0);
     drop(x);
-    CHECK_EQ(atomic_load(&foreign->deleted), 1);
+    come_to(&foreign->deleted, 1);
 }
 
 // Memory of the host's that nobody has shown to the device comes in as it is.
@@ -300,7 +300,7 @@ TEST(dlpack, in_from_the_host, .needs = KEEL_CAP_DLPACK | KEEL_CAP_IMPORT_HOST)
     keel_buffer_t *x = from_tensor(foreign);
     check_bytes(x, 0, foreign->data, 128);
     drop(x);
-    CHECK_EQ(atomic_load(&foreign->deleted), 1);
+    come_to(&foreign->deleted, 1);
 }
 
 TEST(dlpack, in_legacy, TENSORS)
@@ -311,7 +311,7 @@ TEST(dlpack, in_legacy, TENSORS)
     OWN(x);
     CHECK_EQ(keel_buffer_size(x), 16);
     drop(x);
-    CHECK_EQ(atomic_load(&foreign->deleted), 1);
+    come_to(&foreign->deleted, 1);
 }
 
 TEST(dlpack, in_without_deleter, TENSORS)

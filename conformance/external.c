@@ -82,7 +82,7 @@ TEST(external, import_host_release, HOST)
     reach(done);
     TRY(keel_device_wait_idle(the_device(), patience()));
     drop(the_device());
-    CHECK_EQ(atomic_load(&released), 1);
+    come_to(&released, 1);
 }
 
 TEST(external, import_host_without_callback, HOST)
@@ -107,7 +107,7 @@ TEST(external, import_host_twice_at_once, HOST RUNS_)
     CHECK_EQ(memory[31], 1);
     CHECK_EQ(memory[32], 2);
     drop(x);
-    CHECK_EQ(atomic_load(&released), 1);
+    come_to(&released, 1);
     reach(submit(keel_op_fill(keel_whole(y), 3, 1)));
     CHECK_EQ(memory[0], 3);
 }

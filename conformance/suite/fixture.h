@@ -166,6 +166,10 @@ bool gate_wait_ms(gate_t *gate, unsigned ms);
 // A kernel that keeps a queue busy until the third of four words is set, so long at most.
 keel_point_t queue_hold(keel_queue_t *queue, keel_buffer_t *words, uint32_t ms);
 
+// Waits until a counter has come to a value, which must not be far away.
+#define come_to(counter, value) come_to_(HERE, (counter), (value))
+void come_to_(const char *file, int line, _Atomic int *counter, int value);
+
 // A host call that opens `entered` on its way in and waits at `gate`.
 typedef struct hold_t {
     gate_t *entered;

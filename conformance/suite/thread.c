@@ -4,6 +4,7 @@
 #include "suite/run.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -157,6 +158,14 @@ void hold_entered(hold_t *hold, keel_point_t done)
         }
         if (keel_now_ns() - start > patience()) check_failed(HERE, "the host call never came");
     }
+}
+
+void come_to_(const char *file, int line, atomic_int *counter, int value)
+{
+    uint64_t start = keel_now_ns();
+    while (atomic_load(counter) != value && keel_now_ns() - start < patience()) sleep_ms(1);
+    if (atomic_load(counter) != value)
+        check_failed(file, line, "counted %d, and not %d", atomic_load(counter), value);
 }
 
 void sleep_ms(unsigned ms)

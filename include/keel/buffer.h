@@ -81,8 +81,8 @@ typedef struct keel_external_t {
     } handle;
     uint64_t offset; // of the memory behind a file descriptor; a multiple of the page size
     uint64_t size;
-    void (*release)(void *user); // on import: called once when the buffer no longer uses the
-                                 // memory; may be NULL
+    void (*release)(void *user); // on import: called once, when the buffer no longer uses the
+                                 // memory, at the latest before the device is closed; may be NULL
     void *user;
 } keel_external_t;
 
@@ -99,9 +99,12 @@ KEEL_API keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_
 KEEL_API keel_status_t keel_buffer_subspan(keel_buffer_t *buffer, uint64_t offset, uint64_t length,
                                            keel_buffer_t **subspan) KEEL_MUST_USE;
 KEEL_API keel_buffer_t *keel_buffer_retain(keel_buffer_t *buffer);
-// The last release frees memory, for which some vendors wait until the device has ended all that it
-// runs (CUDA does); so may keel_buffer_create. Work that holds the last reference never waits: its
-// memory is freed by a thread of the library's. Queue-ordered memory is never waited for.
+// The last release never waits for the device, with one exception: imported memory of the host's
+// without a `release` is its owner's again when the call returns, or work that held the last
+// reference is over, and some vendors (CUDA) let go of it only when the device has ended all that
+// it runs. With such vendors a thread of the library's gives memory back, soon after or when the
+// device is done; until then keel_memory_stats_t.budget lacks it. keel_buffer_create waits for that
+// before it fails for want of memory, an alloca as well, in the order of its queue.
 KEEL_API void keel_buffer_release(keel_buffer_t *buffer);
 
 KEEL_API uint64_t keel_buffer_size(const keel_buffer_t *buffer);

@@ -60,13 +60,13 @@ KEEL_EXTERN_C_BEGIN
 // KEEL_CORRUPT for a damaged image, KEEL_UNSUPPORTED for one made for something else, or a
 // container of such; the message says for what. An image may have up to 1 GiB. KEEL_NOT_FOUND and
 // KEEL_INVALID_ARGUMENT name a constant that the image has not, or not with that size; a device
-// without KEEL_CAP_EXECUTES has none, and takes any.
+// without KEEL_CAP_EXECUTES has none, and takes any. On a GPU it may wait for all that the device
+// runs: the vendor does (CUDA).
 KEEL_API keel_status_t keel_executable_load(keel_device_t *device,
                                             const keel_executable_options_t *options,
                                             keel_executable_t **executable) KEEL_MUST_USE;
 KEEL_API keel_executable_t *keel_executable_retain(keel_executable_t *executable);
-// On a GPU the last release, and the loading, may wait for all that the device runs: the vendor
-// does.
+// Never waits for the device: where the vendor does, a thread of the library's unloads the code.
 KEEL_API void keel_executable_release(keel_executable_t *executable);
 
 KEEL_API size_t keel_executable_count(const keel_executable_t *executable);

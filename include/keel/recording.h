@@ -23,7 +23,7 @@ KEEL_API keel_status_t keel_recording_create(keel_device_t *device,
                                              const keel_recording_options_t *options,
                                              keel_recording_t **recording) KEEL_MUST_USE;
 KEEL_API keel_recording_t *keel_recording_retain(keel_recording_t *recording);
-// On a GPU the last release may wait for all that the device runs, as keel_buffer_release.
+// Never waits for the device, as keel_buffer_release.
 KEEL_API void keel_recording_release(keel_recording_t *recording);
 
 // Appends operations. An error names the operation; those before it in `ops` are recorded, it and

@@ -307,7 +307,6 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     CALL(CALL_RELEASE);
-    if (IS(exec, MAGIC_EXEC) && exec->context) context_settle(exec->context);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     if (exec->plan->graph) exec->plan->graph->instances--;
     if (exec->context && exec->context->execs) exec->context->execs--;

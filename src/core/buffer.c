@@ -200,7 +200,6 @@ static void root_release_memory(keel_buffer_t *buffer)
     }
     if (buffer->external.size || buffer->external.release) {
         device->ops->buffer_forget(buffer);
-        if (buffer->external.release) buffer->external.release(buffer->external.user);
         keel_executable_release(buffer->executable);
     } else {
         device->ops->buffer_free(buffer);
@@ -391,6 +390,7 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
         status = KEEL_ERROR(KEEL_UNSUPPORTED,
                             "options->memory is 0x%x; the memory that is imported is 0x%x",
                             own.memory, b->memory);
+        b->external.release = NULL; // it stays the caller's
         device->ops->buffer_forget(b);
     }
     if (status) {

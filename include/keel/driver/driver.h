@@ -79,7 +79,10 @@ struct keel_device_ops_t {
     // Attaches buffer->external. buffer->memory is what was asked for, 0 for nothing, and is set to
     // what the memory is. (optional) default: KEEL_UNSUPPORTED.
     keel_status_t (*buffer_import)(keel_buffer_t *buffer);
-    void (*buffer_forget)(keel_buffer_t *buffer); // detaches it again
+    // Detaches it again, and when nothing uses the memory any more, now or later but before
+    // device_close returns, calls external.release, if there is one. In the child of a fork: no
+    // vendor call.
+    void (*buffer_forget)(keel_buffer_t *buffer);
     // (optional) default: host pointers and device addresses only.
     keel_status_t (*buffer_export)(keel_buffer_t *buffer, keel_external_t *external);
     // Make host writes visible to the device, device writes to the host. (optional) default:

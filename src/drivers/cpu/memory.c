@@ -162,6 +162,7 @@ void cpu_buffer_forget(keel_buffer_t *buffer)
 {
     if (buffer->external.kind == KEEL_EXTERNAL_FD)
         munmap(atomic_load(&buffer->data), buffer->capacity);
+    if (buffer->external.release) buffer->external.release(buffer->external.user);
 }
 
 keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external)

@@ -12,7 +12,7 @@ extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builti
 
 CUDA_FORWARDS(stream_create, cuStreamCreateWithPriority, (int32_t priority, stream_t *stream),
               (CUstream *)(void *)stream, CU_STREAM_NON_BLOCKING, priority)
-CUDA_RELEASES(stream_destroy, cuStreamDestroy, stream_t)
+CUDA_RELEASES(stream_destroy, cuStreamDestroy, what)
 CUDA_FORWARDS(stream_drain, cuStreamSynchronize, (stream_t stream), stream)
 CUDA_FORWARDS(stream_wait, cuStreamWaitEvent, (stream_t stream, stream_event_h event), stream,
               event, 0)
@@ -20,12 +20,12 @@ CUDA_FORWARDS(stream_call, cuLaunchHostFunc, (stream_t stream, void (*fn)(void *
               stream, fn, user)
 CUDA_FORWARDS(event_record, cuEventRecord, (stream_event_h event, stream_t stream), event, stream)
 CUDA_FORWARDS(event_sync, cuEventSynchronize, (stream_event_h event), event)
-CUDA_RELEASES(event_destroy, cuEventDestroy, stream_event_h)
-CUDA_RELEASES(outside_destroy, cuDestroyExternalSemaphore, stream_outside_h)
+CUDA_RELEASES(event_destroy, cuEventDestroy, what)
+CUDA_RELEASES(outside_destroy, cuDestroyExternalSemaphore, what)
 CUDA_FORWARDS(function_allow, cuFuncSetAttribute,
               (stream_function_t function, uint32_t local_memory), function,
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory)
-CUDA_RELEASES(module_unload, cuModuleUnload, stream_module_t)
+CUDA_RELEASES(module_unload, cuModuleUnload, what)
 
 static void leave(stream_vendor_t *v, stream_before_t before)
 {

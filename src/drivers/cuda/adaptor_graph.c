@@ -3,10 +3,10 @@
 #include "drivers/cuda/cuda.h"
 
 CUDA_FORWARDS(graph_create, cuGraphCreate, (stream_graph_t * graph), (CUgraph *)(void *)graph, 0)
-CUDA_RELEASES(graph_destroy, cuGraphDestroy, stream_graph_t)
+CUDA_RELEASES(graph_destroy, cuGraphDestroy, what)
 CUDA_FORWARDS(graph_instantiate, cuGraphInstantiateWithFlags,
               (stream_graph_t graph, stream_exec_t *exec), (CUgraphExec *)(void *)exec, graph, 0)
-CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, stream_exec_t)
+CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, what)
 CUDA_FORWARDS(exec_run, cuGraphLaunch, (stream_exec_t exec, stream_t stream), exec, stream)
 CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_t exec, stream_t stream), exec, stream)
 

@@ -4,16 +4,16 @@
 
 CUDA_FORWARDS(alloc_device, cuMemAlloc, (uint64_t size, uint64_t *address), (CUdeviceptr *)address,
               size)
-CUDA_RELEASES(free_device, cuMemFree, uint64_t)
+CUDA_RELEASES(free_device, cuMemFree, (uintptr_t)what)
 CUDA_FORWARDS(alloc_host, cuMemHostAlloc, (uint64_t size, void **data), data, size,
               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
-CUDA_RELEASES(free_host, cuMemFreeHost, void *)
+CUDA_RELEASES(free_host, cuMemFreeHost, what)
 CUDA_FORWARDS(host_address, cuMemHostGetDevicePointer, (void *data, uint64_t *address),
               (CUdeviceptr *)address, data, 0)
 CUDA_FORWARDS(alloc_managed, cuMemAllocManaged, (uint64_t size, uint64_t *address),
               (CUdeviceptr *)address, size, CU_MEM_ATTACH_GLOBAL)
-CUDA_RELEASES(host_unregister, cuMemHostUnregister, void *)
-CUDA_RELEASES(pool_destroy, cuMemPoolDestroy, stream_pool_h)
+CUDA_RELEASES(host_unregister, cuMemHostUnregister, what)
+CUDA_RELEASES(pool_destroy, cuMemPoolDestroy, what)
 CUDA_FORWARDS(pool_alloc, cuMemAllocFromPoolAsync,
               (stream_pool_h pool, stream_t stream, uint64_t size, uint64_t *address),
               (CUdeviceptr *)address, size, pool, stream)

@@ -29,10 +29,10 @@ void cuda_fill_graph(stream_api_t *api);
     {                                                                                              \
         return CUDA_CALL(v->symbols, symbol, __VA_ARGS__);                                         \
     }
-#define CUDA_RELEASES(slot, symbol, type)                                                          \
-    static void slot(stream_vendor_t *v, type what)                                                \
+#define CUDA_RELEASES(slot, symbol, handle)                                                        \
+    static void slot(stream_vendor_t *v, void *what)                                               \
     {                                                                                              \
-        keel_status_release(CUDA_CALL(v->symbols, symbol, what));                                  \
+        keel_status_release(CUDA_CALL(v->symbols, symbol, handle));                                \
     }
 
 // A launch as the vendor takes it.

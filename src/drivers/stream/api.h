@@ -25,6 +25,9 @@ typedef void *stream_exec_t;
 typedef void *stream_pool_h;
 typedef void *stream_outside_h;
 
+// Gives something back. Waits for all that the device runs, or may.
+typedef void stream_give_t(stream_vendor_t *v, void *what);
+
 enum { STREAM_ALIGNMENT = 256 }; // of any allocation of a vendor's
 
 // What a thread had before `enter`.
@@ -200,9 +203,9 @@ typedef struct stream_api_t {
                                   stream_t stream);
 
     keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
-    void (*free)(stream_vendor_t *v, uint64_t address);
+    stream_give_t *free; // by its address
     keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data);
-    void (*free_host)(stream_vendor_t *v, void *data);
+    stream_give_t *free_host;
     keel_status_t (*alloc_managed)(stream_vendor_t *v, uint64_t size, uint64_t *address);
     keel_status_t (*host_address)(stream_vendor_t *v, void *data, uint64_t *address);
     // Page-locks memory for all devices of the process. *already: some of it was before.
@@ -231,7 +234,7 @@ typedef struct stream_api_t {
     uint32_t (*image_rank)(stream_vendor_t *v, keel_image_kind_t kind, const char *target);
     // `data` is followed by a zero byte. The compiler's own words are part of an error.
     keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_t *module);
-    void (*module_unload)(stream_vendor_t *v, stream_module_t module);
+    stream_give_t *module_unload;
     // Finds a kernel and loads it: its first launch must not have to. `local_memory` is static.
     keel_status_t (*module_function)(stream_vendor_t *v, stream_module_t module, const char *name,
                                      stream_function_t *function, uint32_t *local_memory);
@@ -244,7 +247,7 @@ typedef struct stream_api_t {
     const char *const *builtin_names;
 
     keel_status_t (*graph_create)(stream_vendor_t *v, stream_graph_t *graph);
-    void (*graph_destroy)(stream_vendor_t *v, stream_graph_t graph);
+    stream_give_t *graph_destroy;
     keel_status_t (*graph_launch)(stream_vendor_t *v, const stream_place_t *place,
                                   const stream_launch_t *launch, stream_node_t *node);
     keel_status_t (*graph_copy)(stream_vendor_t *v, const stream_place_t *place,
@@ -265,7 +268,7 @@ typedef struct stream_api_t {
     keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_t node, uint64_t *handle);
     keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_t graph,
                                        stream_exec_t *exec);
-    void (*exec_destroy)(stream_vendor_t *v, stream_exec_t exec);
+    stream_give_t *exec_destroy;
     keel_status_t (*exec_run)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
     keel_status_t (*exec_upload)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
     // Changes a node in runs to come.

@@ -155,8 +155,7 @@ static void device_close(keel_device_t *base)
     helper_stop(&device->keeper);
     border_close(atomic_load(&device->border));
     stream_queues_stop(device);
-    helper_stop(&device->freer);
-    stream_device_free(device);
+    chores_stop(&device->chores);
 }
 
 static void device_destroy(keel_device_t *base)
@@ -292,7 +291,7 @@ static keel_status_t device_init(stream_device_t *device)
     snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     helper_init(&device->keeper, "keel-keeper", device_keep, device);
-    helper_init(&device->freer, "keel-free", stream_device_free, device);
+    chores_init(&device->chores, "keel-free", device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));
     stream_entered_t entered;

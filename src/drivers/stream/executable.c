@@ -208,26 +208,26 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
 // Text must end in a zero byte.
 static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
 {
-    const stream_device_t *device = item->cache->owner;
+    stream_device_t *device = item->cache->owner;
+    module_t *module = (module_t *)item;
     char *data = mem_alloc(image->size + 1);
     if (!data) return status_no_memory();
     memcpy(data, image->data, image->size);
     data[image->size] = 0;
-    keel_status_t status =
-        device->api->module_load(device->vendor, data, &((module_t *)item)->handle);
+    keel_status_t status = device->api->module_load(device->vendor, data, &module->handle);
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
+        keel_status_release(status);
+        chores_wait(&device->chores);
+        status = device->api->module_load(device->vendor, data, &module->handle);
+    }
     mem_free(data);
     return status;
 }
 
-static void module_free(stream_device_t *device, void *handle, bool vendor)
-{
-    if (vendor) device->api->module_unload(device->vendor, handle);
-}
-
 static void module_unload(cache_item_t *item)
 {
-    const module_t *module = (const module_t *)item;
-    if (module->handle) stream_free(item->cache->owner, module_free, module->handle);
+    stream_device_t *device = item->cache->owner;
+    stream_free(device, device->api->module_unload, ((const module_t *)item)->handle);
 }
 
 const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload};

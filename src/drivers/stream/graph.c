@@ -25,13 +25,10 @@ bool stream_graph_is_needed(const keel_recording_t *recording)
 
 static void instance_destroy(graph_instance_t *instance)
 {
-    stream_entered_t entered;
+    stream_device_t *device = instance->device;
     graph_unbuild(instance);
-    if (instance->memory && stream_enter(instance->device, &entered)) {
-        instance->device->api->free(instance->device->vendor, instance->memory);
-        stream_leave(&entered);
-    }
-    stream_blocks_return(instance->device, instance->updates);
+    stream_free(device, device->api->free, (void *)(uintptr_t)instance->memory);
+    stream_blocks_return(device, instance->updates);
     mem_free(instance->pieces);
     mem_free(instance->nodes);
     mem_free(instance->slots);
@@ -70,23 +67,17 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
     lock_leave(&device->lock);
 }
 
-static void recorded_destroy(stream_device_t *device, void *what, bool vendor)
+void stream_recording_discard(keel_recording_t *recording)
 {
-    stream_recorded_t *recorded = what;
+    stream_recorded_t *recorded = atomic_load(&recording->prepared);
+    stream_device_t *device = stream_device(recording->device);
+    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
     while (recorded->instances) {
         graph_instance_t *instance = recorded->instances;
         recorded->instances = instance->next;
         instance_destroy(instance);
     }
     mem_free(recorded);
-}
-
-void stream_recording_discard(keel_recording_t *recording)
-{
-    stream_recorded_t *recorded = atomic_load(&recording->prepared);
-    stream_device_t *device = stream_device(recording->device);
-    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
-    stream_free(device, recorded_destroy, recorded);
 }
 
 static keel_status_t recorded_of(keel_recording_t *recording, stream_recorded_t **recorded)

@@ -466,14 +466,10 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
 
 void graph_unbuild(graph_instance_t *instance)
 {
-    const stream_api_t *api = instance->device->api;
-    stream_entered_t entered;
-    bool vendor = stream_enter(instance->device, &entered);
-    for (uint32_t i = 0; vendor && i < instance->piece_count; i++) {
-        graph_piece_t *piece = &instance->pieces[i];
-        if (piece->exec) api->exec_destroy(instance->device->vendor, piece->exec);
-        if (piece->graph) api->graph_destroy(instance->device->vendor, piece->graph);
+    stream_device_t *device = instance->device;
+    for (uint32_t i = 0; i < instance->piece_count; i++) {
+        stream_free(device, device->api->exec_destroy, instance->pieces[i].exec);
+        stream_free(device, device->api->graph_destroy, instance->pieces[i].graph);
     }
-    if (vendor) stream_leave(&entered);
     instance->piece_count = instance->node_count = 0;
 }

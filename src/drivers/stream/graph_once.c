@@ -64,16 +64,13 @@ static bool spare_put(stream_once_t *once)
 
 void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
 {
-    stream_entered_t entered;
-    bool vendor = onces && stream_enter(device, &entered);
     while (onces) {
         stream_once_t *once = onces;
         onces = once->next;
-        if (vendor && once->exec) device->api->exec_destroy(device->vendor, once->exec);
-        if (vendor && once->graph) device->api->graph_destroy(device->vendor, once->graph);
+        stream_free(device, device->api->exec_destroy, once->exec);
+        stream_free(device, device->api->graph_destroy, once->graph);
         mem_free(once);
     }
-    if (vendor) stream_leave(&entered);
 }
 
 // A spare one, changed to this; NULL: there is none, or it cannot be changed.

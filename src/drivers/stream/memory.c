@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: memory of the device, page-locked memory of the host, managed memory that both touch,
 // and what is shared with other processes.
-#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -23,6 +22,45 @@ static kind_t kind_of(const keel_buffer_t *buffer)
     return buffer->memory & KEEL_MEMORY_DEVICE_LOCAL ? KIND_MANAGED : KIND_HOST;
 }
 
+// Memory that is not the device's alone; `handle` of the buffer.
+typedef struct lent_t {
+    chore_t chore;
+    keel_external_t external; // of the buffer, when that goes
+    stream_shared_t shared;   // by descriptor; size 0: it is not
+    bool locked;              // its pages are
+} lent_t;
+
+static lent_t *lent_of(const keel_buffer_t *buffer)
+{
+    return (lent_t *)(uintptr_t)buffer->handle;
+}
+
+// Memory behind a descriptor belongs to no context, and is given back also when that is lost.
+static void lent_end(void *owner, chore_t *chore)
+{
+    stream_device_t *device = owner;
+    lent_t *lent = (lent_t *)chore;
+    const keel_external_t *external = &lent->external;
+    bool ours = stream_device_is_ours(device);
+    if (ours && lent->shared.size) device->api->shared_destroy(device->vendor, &lent->shared);
+    if (ours && lent->locked) pages_unlock(&device->pages, external->handle.host, external->size);
+    stream_frees_tell(device, 1);
+    if (!external->release) return;
+    nest_t nest; // whoever closes the device waits for this thread
+    submission_nest(&nest, &device->base);
+    external->release(external->user);
+    submission_unnest(&nest);
+}
+
+static keel_status_t lent_create(keel_buffer_t *buffer)
+{
+    lent_t *lent = mem_zalloc(sizeof *lent);
+    if (!lent) return status_no_memory();
+    lent->chore.run = lent_end;
+    buffer->handle = (uint64_t)(uintptr_t)lent;
+    return NULL;
+}
+
 static void buffer_attach(keel_buffer_t *buffer, void *data, uint64_t address)
 {
     atomic_store(&buffer->data, data);
@@ -34,18 +72,14 @@ static keel_status_t alloc_shared(stream_device_t *device, keel_buffer_t *buffer
     if (buffer->memory & KEEL_MEMORY_HOST_VISIBLE)
         return KEEL_ERROR(KEEL_UNSUPPORTED,
                           "memory that the host sees cannot be exported by file descriptor");
-    stream_shared_t *shared = mem_zalloc(sizeof *shared);
-    if (!shared) return status_no_memory();
+    KEEL_TRY(lent_create(buffer));
+    stream_shared_t *shared = &lent_of(buffer)->shared;
     shared->alignment = buffer->alignment;
     keel_status_t status = device->api->shared_create(device->vendor, buffer->capacity, shared);
-    if (status) {
-        mem_free(shared);
-        return status;
-    }
     buffer->capacity = shared->size;
-    buffer->handle = (uint64_t)(uintptr_t)shared;
     buffer_attach(buffer, NULL, shared->address);
-    return NULL;
+    if (status) mem_free(lent_of(buffer));
+    return status;
 }
 
 static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
@@ -77,7 +111,8 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     keel_status_t status = alloc_any(device, buffer);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
-        stream_device_free(device);
+        // A slab of a pool's is nobody's, and whoever issues work does not wait for the device.
+        if (atomic_load(&buffer->object.refs)) chores_wait(&device->chores);
         stream_pools_empty(device, NULL);
         status = alloc_any(device, buffer);
     }
@@ -88,31 +123,15 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     return stream_device_note(device, status);
 }
 
-// Memory behind a descriptor belongs to no context, and is given back also when that is lost.
-static void shared_free(stream_device_t *device, void *what, bool vendor)
-{
-    stream_shared_t *shared = what;
-    if (stream_device_is_ours(device)) device->api->shared_destroy(device->vendor, shared);
-    mem_free(shared);
-}
-
-static void host_free(stream_device_t *device, void *data, bool vendor)
-{
-    if (vendor) device->api->free_host(device->vendor, data);
-}
-
-static void device_free(stream_device_t *device, void *address, bool vendor)
-{
-    if (vendor) device->api->free(device->vendor, (uint64_t)(uintptr_t)address);
-}
-
 void stream_buffer_free(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     kind_t kind = kind_of(buffer);
-    void *what = (void *)(uintptr_t)buffer->handle;
-    bool shared = kind == KIND_SHARED, host = kind == KIND_HOST;
-    stream_free(device, shared ? shared_free : host ? host_free : device_free, what);
+    if (kind == KIND_SHARED)
+        stream_chore_add(device, &lent_of(buffer)->chore);
+    else
+        stream_free(device, kind == KIND_HOST ? device->api->free_host : device->api->free,
+                    (void *)(uintptr_t)buffer->handle);
 }
 
 static keel_status_t pages_register(const pages_user_t *user, void *data, uint64_t size,
@@ -156,7 +175,10 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         return NULL;
     }
     keel_status_t status = pages_lock(&device->pages, data, buffer->external.size, &address);
-    if (!status) buffer_attach(buffer, data, address);
+    if (!status) {
+        buffer_attach(buffer, data, address);
+        lent_of(buffer)->locked = true;
+    }
     if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
     return keel_status_wrap(status,
                             "external->handle.host is %p: the %llu bytes there cannot be "
@@ -175,50 +197,57 @@ static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
         return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external->offset is %llu; the device has %llu bytes",
                           (unsigned long long)external->offset,
                           (unsigned long long)device->limits.memory);
-    stream_shared_t *shared = mem_zalloc(sizeof *shared);
-    if (!shared) return status_no_memory();
-    keel_status_t status = device->api->shared_import(device->vendor, external->handle.fd,
-                                                      external->offset + external->size, shared);
-    if (status) {
-        mem_free(shared);
-        return status;
-    }
+    stream_shared_t *shared = &lent_of(buffer)->shared;
+    KEEL_TRY(device->api->shared_import(device->vendor, external->handle.fd,
+                                        external->offset + external->size, shared));
     buffer->memory = device->base.caps.memory_types[KIND_DEVICE];
-    buffer->handle = (uint64_t)(uintptr_t)shared;
     buffer_attach(buffer, NULL, shared->address + external->offset);
     return NULL;
+}
+
+static void import_address(stream_device_t *device, keel_buffer_t *buffer)
+{
+    uint64_t address = buffer->external.handle.device;
+    if (!address) address = STREAM_ALIGNMENT; // nothing at all has one
+    bool managed = device->limits.has_managed && kind_of(buffer) == KIND_MANAGED;
+    buffer->memory = device->base.caps.memory_types[managed ? KIND_MANAGED : KIND_DEVICE];
+    buffer_attach(buffer, managed ? (void *)(uintptr_t)address : NULL, address);
 }
 
 keel_status_t stream_buffer_import(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
-    if (buffer->external.kind == KEEL_EXTERNAL_DEVICE) {
-        uint64_t address = buffer->external.handle.device;
-        if (!address) address = STREAM_ALIGNMENT; // nothing at all has one
-        bool managed = device->limits.has_managed && kind_of(buffer) == KIND_MANAGED;
-        buffer->memory = device->base.caps.memory_types[managed ? KIND_MANAGED : KIND_DEVICE];
-        buffer_attach(buffer, managed ? (void *)(uintptr_t)address : NULL, address);
-        return NULL;
-    }
-    if (buffer->external.kind == KEEL_EXTERNAL_FD && !device->limits.has_shared)
+    keel_external_kind_t kind = buffer->external.kind;
+    if (kind == KEEL_EXTERNAL_FD && !device->limits.has_shared)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the device imports no file descriptors");
     stream_entered_t entered;
-    if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    keel_status_t status = buffer->external.kind == KEEL_EXTERNAL_HOST ? import_host(device, buffer)
-                                                                       : import_fd(device, buffer);
-    stream_leave(&entered);
+    KEEL_TRY(lent_create(buffer));
+    keel_status_t status = NULL;
+    if (kind == KEEL_EXTERNAL_DEVICE) {
+        import_address(device, buffer);
+    } else if (stream_enter(device, &entered)) {
+        status =
+            kind == KEEL_EXTERNAL_HOST ? import_host(device, buffer) : import_fd(device, buffer);
+        stream_leave(&entered);
+    } else {
+        status = stream_device_lost(device);
+    }
+    if (status) mem_free(lent_of(buffer));
     return stream_device_note(device, status);
 }
 
 void stream_buffer_forget(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
-    bool nothing = atomic_load(&buffer->address) == (uint64_t)(uintptr_t)buffer;
-    if (buffer->external.kind == KEEL_EXTERNAL_FD)
-        stream_free(device, shared_free, (void *)(uintptr_t)buffer->handle);
-    if (buffer->external.kind != KEEL_EXTERNAL_HOST || nothing || !stream_device_is_ours(device))
+    lent_t *lent = lent_of(buffer);
+    lent->external = buffer->external;
+    if (lent->external.release || !lent->locked) {
+        stream_chore_add(device, &lent->chore);
         return;
-    pages_unlock(&device->pages, buffer->external.handle.host, buffer->external.size);
+    }
+    atomic_fetch_add(&device->frees, 1);
+    lent_end(device, &lent->chore); // it is its owner's as soon as the caller knows
+    mem_free(lent);
 }
 
 keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
@@ -232,8 +261,8 @@ keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *exter
                           (unsigned long long)buffer->offset);
     external->offset = buffer->offset;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    keel_status_t status = device->api->shared_export(
-        device->vendor, (const stream_shared_t *)(uintptr_t)root->handle, &external->handle.fd);
+    keel_status_t status =
+        device->api->shared_export(device->vendor, &lent_of(root)->shared, &external->handle.fd);
     stream_leave(&entered);
     return stream_device_note(device, status);
 }

@@ -279,18 +279,6 @@ static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_bu
     return NULL;
 }
 
-static keel_status_t memory_refuse(stream_pool_t *pool, const keel_buffer_t *buffer,
-                                   keel_status_t status)
-{
-    keel_pool_stats_t stats;
-    pool_stats(buffer->pool, &stats);
-    status = keel_status_wrap(
-        status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
-        buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
-        (unsigned long long)stats.used, (unsigned long long)stats.limit);
-    return stream_device_note(pool->device, status);
-}
-
 void stream_frees_end(stream_run_t *run)
 {
     uint32_t frees = run->frees;
@@ -327,21 +315,25 @@ static bool device_starve(stream_device_t *device, keel_pool_request_t *request,
     return !hopeless;
 }
 
-// The vendor has no memory, and `over` deallocas were over when it was asked. Waits for those that
-// are under way: the run's own first, for others may be waiting for them; then those of the pool
-// that are not issued, which are the kit's; then issued ones of any pool.
-static keel_status_t alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, uint64_t over,
-                                  bool *waits)
+// There is no memory, and `over` deallocas were over when it was asked for. Waits for those that
+// are under way: the run's own first, for others may be waiting for them; then, if the pool had
+// granted it, those of the pool that are not issued, which are the kit's; then issued ones of any
+// pool, and what is being given back.
+static bool alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, bool granted, uint64_t over)
 {
-    if (run->frees) {
-        pool_alloca_undo(c->buffer);
-        KEEL_TRY(stream_queue_record(stream_queue(run->base.queue), run, STREAM_PARKS));
-        *waits = true;
-        return NULL;
-    }
-    *waits = pool_alloca_again(c->buffer, &c->request) ||
-             device_starve(stream_device(run->base.queue->device), &c->request, over);
-    return NULL;
+    if (!run->frees)
+        return (granted && pool_alloca_again(c->buffer, &c->request)) ||
+               device_starve(stream_device(run->base.queue->device), &c->request, over);
+    if (granted) pool_alloca_undo(c->buffer);
+    stream_run_park(run);
+    return true;
+}
+
+static bool limit_is_reached(const keel_buffer_t *buffer)
+{
+    keel_pool_stats_t stats;
+    pool_stats(buffer->pool, &stats);
+    return stats.used + buffer->size > stats.limit;
 }
 
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
@@ -349,6 +341,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     stream_device_t *device = stream_device(run->base.queue->device);
     stream_pool_t *pool = vendor_pool(c->buffer->pool);
     keel_status_t status = NULL;
+    uint64_t over = atomic_load(&device->frees_over);
     if (!c->settled) {
         c->request.done = alloca_granted;
         c->request.context = run;
@@ -362,21 +355,21 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
             stream_run_park(run);
             return NULL;
         }
-        if (status) return status;
     }
-    if (!pool) return NULL;
-    uint64_t over = atomic_load(&device->frees_over);
-    status = memory_give(run, pool, c->buffer);
+    bool granted = pool && !status;
+    if (granted) status = memory_give(run, pool, c->buffer);
     if (!status) return NULL;
     c->settled = false;
-    if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) {
-        pool_alloca_undo(c->buffer);
-        return memory_refuse(pool, c->buffer, status);
+    bool hopeless = keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED ||
+                    (!granted && limit_is_reached(c->buffer));
+    if (hopeless && granted) pool_alloca_undo(c->buffer);
+    *waits = !hopeless && alloca_await(run, c, granted, over);
+    if (!*waits) {
+        if (granted) status = pool_refuse(c->buffer, status);
+        return stream_device_note(device, status);
     }
-    keel_status_t failure = alloca_await(run, c, over, waits);
-    if (!*waits && !failure) return memory_refuse(pool, c->buffer, status);
     keel_status_release(status);
-    return stream_device_note(device, failure);
+    return NULL;
 }
 
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
@@ -407,13 +400,10 @@ void stream_deallocas_end(stream_run_t *run)
 {
     const keel_command_t *end = keel_commands_end(&run->base.commands);
     run->deallocates = false;
-    nest_t nest; // slabs may be freed here
-    submission_nest(&nest, run->base.queue->device);
     for (const keel_command_t *c = keel_commands_first(&run->base.commands); c != end;
          c = keel_command_next(c)) {
         keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
         if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.open)
             pool_dealloca_end(dealloca->buffer, &dealloca->piece);
     }
-    submission_unnest(&nest);
 }

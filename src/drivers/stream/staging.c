@@ -16,10 +16,9 @@ keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **d
     return status;
 }
 
-static void block_destroy(stream_device_t *device, void *what, bool vendor)
+static void block_destroy(stream_device_t *device, block_t *block)
 {
-    block_t *block = what;
-    if (vendor) device->api->free_host(device->vendor, block->data);
+    stream_free(device, device->api->free_host, block->data);
     mem_free(block);
 }
 
@@ -46,15 +45,13 @@ void stream_blocks_return(stream_device_t *device, block_t *blocks)
     while (blocks) {
         block_t *block = blocks;
         blocks = block->next;
-        if (!ours || !blocks_keep(&device->blocks, block))
-            stream_free_later(device, block_destroy, block);
+        if (!ours || !blocks_keep(&device->blocks, block)) block_destroy(device, block);
     }
 }
 
 void stream_blocks_destroy(stream_device_t *device)
 {
-    for (block_t *block; (block = blocks_drain(&device->blocks));)
-        stream_free(device, block_destroy, block);
+    for (block_t *block; (block = blocks_drain(&device->blocks));) block_destroy(device, block);
 }
 
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address)

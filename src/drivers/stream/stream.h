@@ -23,6 +23,7 @@
 #include "drivers/stream/api.h"
 #include "executable/cache.h"
 #include "kit/blocks.h"
+#include "kit/chores.h"
 #include "kit/helper.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
@@ -178,11 +179,9 @@ struct stream_device_t {
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
     uint64_t relieved;       // the keeper's: of `frees_over`, when it last looked at thresholds
-    helper_t freer;          // gives things back to the vendor
-    lock_t chore_lock;
-    struct stream_chore_t *chores; // for that; owned
-    blocks_t blocks;               // owned: staging to be used again
-    aio_t *aio;                    // owned
+    chores_t chores;         // things to be given back to the vendor
+    blocks_t blocks;         // owned: staging to be used again
+    aio_t *aio;              // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[6];
@@ -434,13 +433,11 @@ void stream_blocks_return(stream_device_t *device, block_t *blocks);
 void stream_blocks_destroy(stream_device_t *device); // those that came back
 
 // free.c
-// Has something given back to the vendor, which may wait for the device: at once, or on a thread of
-// its own if the caller's is in the midst of the device's work. Or on that thread in any case.
-// Without the vendor, who is not to be called any more, only memory of the host's is freed.
-typedef void stream_free_t(stream_device_t *device, void *what, bool vendor);
-void stream_free(stream_device_t *device, stream_free_t *work, void *what);
-void stream_free_later(stream_device_t *device, stream_free_t *work, void *what);
-uint64_t stream_device_free(void *device); // the freer's work
+// Has something given back to the vendor, who may wait for the device, on a thread for that; in the
+// order of calls. NULL is fine. With a lost device, and in the child of a fork, nothing is.
+void stream_free(stream_device_t *device, stream_give_t *give, void *what);
+// The same for what is more than that: tells stream_frees_tell of one when it is done.
+void stream_chore_add(stream_device_t *device, chore_t *chore);
 
 // outside.c
 keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,

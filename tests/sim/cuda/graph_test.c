@@ -215,8 +215,8 @@ static void test_changes_touch_future_launches(void)
         CU(cuGraphExecKernelNodeSetParams_v2(exec, node, kernel(&k, "append", 1, words)));
         CU(cuGraphLaunch(exec, stream));
     }
-    rig_gate_open(gate);
     CU(cuGraphExecDestroy(exec)); // with launches under way
+    rig_gate_open(gate);
     CU(cuStreamSynchronize(stream));
     CHECK(list[0] == 20);
     for (uint32_t i = 0; i < 20; i++) CHECK(list[1 + i] == 10 + i);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is released while the device is busy: nobody waits for the device, and all of it goes back.
+#include "suite/suite.h"
+
+#define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
+
+enum { LONG_US = 1000000 }; // what waits that long has waited in vain
+
+// A kernel that runs until it is told to end.
+typedef struct busy_t {
+    keel_queue_t *transfer;
+    keel_buffer_t *words, *one;
+    keel_point_t done;
+} busy_t;
+
+static busy_t busy_begin(void)
+{
+    keel_queue_options_t options = {.family = KEEL_QUEUE_TRANSFER, .name = "transfer"};
+    busy_t busy = {.words = new_buffer(16), .one = new_host_buffer(4)};
+    uint32_t k[] = {0, 2, LONG_US};
+    TRY(keel_queue_create(the_device(), &options, &busy.transfer));
+    OWN(busy.transfer);
+    TRY(keel_buffer_write(busy.one, 0, "\1\0\0\0", 4));
+    reach(submit(keel_op_fill(keel_whole(busy.words), 0, 4)));
+    TRY(keel_queue_run(new_queue(0), KEEL_NO_WAITS,
+                       op_kernel("await", 1, k, sizeof k, KEEL_BIND(busy.words)), &busy.done));
+    return busy;
+}
+
+static void busy_tell(const busy_t *busy)
+{
+    keel_op_t op = keel_op_copy(keel_whole(busy->one), keel_span(busy->words, 8, 4));
+    keel_point_t done;
+    TRY(keel_queue_run(busy->transfer, KEEL_NO_WAITS, op, &done));
+    reach(done);
+}
+
+// Ends it, which must not have happened before.
+static void busy_end(const busy_t *busy)
+{
+    bool still = !ended(busy->done);
+    busy_tell(busy);
+    reach(busy->done);
+    if (starved()) return; // without memory to note it, a thing is given back at once
+    CHECK(still);
+    CHECK_EQ(buffer_u32(busy->words, 1), 1);
+}
+
+static keel_buffer_t *buffer_of(uint64_t size, uint32_t memory, uint32_t usage)
+{
+    keel_buffer_options_t options = {.size = size, .memory = memory, .usage = usage};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+static void on_release(void *user)
+{
+    gate_open(user);
+}
+
+static keel_buffer_t *import_of(void (*release)(void *user), void *user)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = scratch(4096),
+                                .size = 4096,
+                                .release = release,
+                                .user = user};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &buffer));
+    OWN(buffer);
+    return buffer;
+}
+
+static void gate_pass(gate_t *gate)
+{
+    CHECK(gate_wait_ms(gate, (unsigned)(patience() / 1000000)));
+}
+
+TEST(release, buffers_do_not_wait, GPU, .also = NEED_OVERLAP)
+{
+    keel_buffer_t *local = new_buffer(1 << 20), *host = new_host_buffer(1 << 16), *shared = NULL;
+    if (the_caps()->bits & KEEL_CAP_EXPORT_FD)
+        shared = buffer_of(1 << 16, 0, KEEL_USAGE_TRANSFER | KEEL_USAGE_EXPORT);
+    busy_t busy = busy_begin();
+    drop(local);
+    drop(host);
+    if (shared) drop(shared);
+    busy_end(&busy);
+}
+
+// The callback says when the memory may go.
+TEST(release, imported_memory_does_not_wait, GPU, .also = NEED_OVERLAP)
+{
+    gate_t *released = new_gate();
+    keel_buffer_t *imported = import_of(on_release, released);
+    busy_t busy = busy_begin();
+    drop(imported);
+    if (!starved()) CHECK(!gate_is_open(released));
+    busy_end(&busy);
+    gate_pass(released);
+}
+
+TEST(release, recordings_do_not_wait, GPU, .also = NEED_OVERLAP)
+{
+    keel_buffer_t *x = new_buffer(64);
+    keel_recording_t *recording = RECORD(0, keel_op_fill(keel_whole(x), 1, 4));
+    reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    busy_t busy = busy_begin();
+    drop(recording);
+    busy_end(&busy);
+}
+
+TEST(release, executables_do_not_wait, GPU, .also = NEED_OVERLAP)
+{
+    keel_executable_options_t options = {0};
+    keel_executable_t *executable = NULL;
+    kernels_image(&options.data, &options.size); // which has variables, so it is no other's too
+    TRY(keel_executable_load(the_device(), &options, &executable));
+    OWN(executable);
+    busy_t busy = busy_begin();
+    drop(executable);
+    busy_end(&busy);
+}
+
+static void tell_late(void *user)
+{
+    sleep_ms(30);
+    busy_tell(user);
+}
+
+// There is not enough memory for another one, until what was released has been given back.
+TEST(release, new_memory_waits_for_old, GPU, .also = NEED_OVERLAP, .alone = true)
+{
+    uint64_t size = the_caps()->max_buffer_size / 8 * 5;
+    keel_buffer_t *old = buffer_of(size, 0, 0);
+    busy_t busy = busy_begin();
+    drop(old);
+    thread_t *teller = thread_start(tell_late, &busy);
+    buffer_of(size, 0, 0);
+    thread_join(teller);
+    reach(busy.done);
+}
+
+// The same in a queue's order: nobody waits but the alloca.
+TEST(release, allocas_wait_for_old_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA,
+     .driver = "cuda", .also = NEED_OVERLAP, .alone = true)
+{
+    uint64_t size = the_caps()->max_buffer_size / 8 * 5;
+    keel_pool_t *pool = new_pool(0, 0);
+    keel_buffer_t *old = buffer_of(size, 0, 0), *reserved = new_reserved(pool, size);
+    busy_t busy = busy_begin();
+    drop(old);
+    keel_point_t done = submit(keel_op_alloca(reserved));
+    busy_end(&busy);
+    reach(done);
+    reach(submit(keel_op_dealloca(reserved)));
+}
+
+typedef struct later_t {
+    keel_point_t point;
+    keel_code_t code;
+    gate_t *ready, *over;
+} later_t;
+
+static void on_release_wait(void *user)
+{
+    later_t *later = user;
+    gate_wait(later->ready);
+    keel_status_t status = keel_wait(&later->point, 1, KEEL_ALL, patience());
+    later->code = keel_status_code(status);
+    keel_status_release(status);
+    gate_open(later->over);
+}
+
+// The callback may wait for work of the very queue whose work held the memory last.
+TEST(release, callback_waits_for_its_queue, GPU)
+{
+    later_t *later = scratch(sizeof *later);
+    *later = (later_t){.ready = new_gate(), .over = new_gate()};
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *imported = import_of(on_release_wait, later), *x = new_buffer(64);
+    keel_point_t last =
+        submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_whole(imported), 1, 4));
+    drop(imported);
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(last);
+    later->point = submit(keel_op_fill(keel_whole(x), 2, 4));
+    gate_open(later->ready);
+    gate_pass(later->over);
+    if (!starved() && !faulted()) CHECK_EQ(later->code, KEEL_OK);
+}
+
+typedef struct closing_t {
+    keel_device_t *device;
+    gate_t *over;
+} closing_t;
+
+static void on_release_close(void *user)
+{
+    closing_t *closing = user;
+    keel_device_release(closing->device);
+    gate_open(closing->over);
+}
+
+// Nor does it have to wait for itself when it closes the device.
+TEST(release, callback_closes_the_device, GPU)
+{
+    closing_t *closing = scratch(sizeof *closing);
+    closing->over = new_gate();
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = scratch(4096),
+                                .size = 4096,
+                                .release = on_release_close,
+                                .user = closing};
+    keel_buffer_t *imported = NULL;
+    TRY(keel_device_open(the_uri(), NULL, &closing->device));
+    keel_status_t status = keel_buffer_import(closing->device, &external, NULL, &imported);
+    if (status) keel_device_release(closing->device);
+    TRY(status);
+    keel_buffer_release(imported);
+    gate_pass(closing->over);
+}
