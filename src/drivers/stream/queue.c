@@ -113,7 +113,7 @@ void stream_queue_destroy(keel_queue_t *queue)
     // What a queue's thread ends may be what kept the queue, or another one, whose thread is just
     // ending the first: each would wait for the other. The keeper waits for both, or whoever closes
     // the device.
-    if (helper_here() && helper_here() != &device->keeper) {
+    if (helper_here() && helper_here() != &device->keeper && !atomic_load(&device->stopped)) {
         lock_enter(&device->lock); // from then on nobody looks at its name
         atomic_store(&q->dead, true);
         lock_leave(&device->lock);
@@ -308,6 +308,7 @@ void stream_queues_stop(stream_device_t *device)
 {
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
         queue_stop(q);
+    atomic_store(&device->stopped, true); // from here on there is no thread to wait for
     // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
     for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
         sched_yield();

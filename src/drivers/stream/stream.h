@@ -176,6 +176,7 @@ struct stream_device_t {
     cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
     helper_t keeper;         // ends work that nobody asks for
+    _Atomic bool stopped;    // it is, and the threads of all queues
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
     uint64_t relieved;       // the keeper's: of `frees_over`, when it last looked at thresholds

@@ -10,7 +10,7 @@ static const cuda_symbols_t *symbols;
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "devices=2", 1);
+    setenv("KEEL_SIM_CUDA", "devices=2,leaks=2", 1); // whoever leaves something behind aborts
     return cuda_symbols_open(CUDA_LIBRARY, &symbols) != NULL;
 }
 
@@ -135,6 +135,27 @@ static void test_compiler_is_quoted(void **state)
     *table = real;
 }
 
+static keel_status_t release(void *device, keel_host_call_t *call)
+{
+    (void)call;
+    keel_device_release(device);
+    return NULL;
+}
+
+// On a thread of the one the other is closed, and leaves nothing behind.
+static void test_one_device_closes_another(void **state)
+{
+    (void)state;
+    keel_device_t *first = device_open(""), *second = NULL;
+    keel_point_t done;
+    assert_null(device_try_open("1", "", &second));
+    works(second);
+    assert_null(keel_queue_run(keel_device_queue(first, 0), KEEL_NO_WAITS,
+                               keel_op_host_call(release, second), &done));
+    ok(done);
+    keel_device_release(first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_adopts_context_and_stream),
         cmocka_unit_test(test_a_stream_from_elsewhere),
         cmocka_unit_test(test_compiler_is_quoted),
+        cmocka_unit_test(test_one_device_closes_another),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
