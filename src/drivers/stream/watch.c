@@ -60,7 +60,10 @@ static stream_event_t *flight_asked(stream_queue_t *q, stream_watcher_t *w)
     lock_enter(&q->lock);
     w->at = 0;
     stream_event_t *event = q->flight;
-    while (event && !atomic_load_explicit(&event->asked, memory_order_relaxed)) event = event->next;
+    // One that is known to have come is somebody's to tell.
+    while (event &&
+           (event->number <= q->came || !atomic_load_explicit(&event->asked, memory_order_relaxed)))
+        event = event->next;
     if (event && is_watched(q, event->number)) event = NULL;
     if (event) {
         w->at = event->number;
