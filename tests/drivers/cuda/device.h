@@ -13,6 +13,7 @@
 #include "unit.h"
 
 enum { MS = 1000000, SECOND_NS = 1000 * MS };
+static const uint64_t PATIENCE_NS = 20ull * SECOND_NS; // on a machine that has much else to do
 
 // Opens cuda://WHICH of the library, with options as "&commands=stream".
 static inline keel_status_t device_try_open(const char *which, const char *options,
@@ -45,12 +46,18 @@ static inline void ok(keel_point_t point)
     if (status) fail_msg("%s", keel_status_message(status));
 }
 
-// Waits as long as it is set, five seconds at most.
+// Waits as long as it is set, PATIENCE_NS at most.
 static inline void held_wait(const _Atomic bool *held)
 {
-    uint64_t end = keel_now_ns() + 5ull * SECOND_NS;
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
     while (atomic_load(held) && keel_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+}
+
+// The same, as work of a stream.
+static inline void held_call(void *held)
+{
+    held_wait(held);
 }
 
 // The table by which the driver calls the library, to put other functions there, and a copy of what

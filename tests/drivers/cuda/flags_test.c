@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags of what a CUDA device makes, which show in no result: on the CUDA driver in software,
-// whose copies take 100 ms, does one of everything and looks at them.
+// whose copies take 300 ms, does one of everything and looks at them.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -71,7 +71,7 @@ static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "slow=100000", 1);
+    setenv("KEEL_SIM_CUDA", "slow=300000", 1);
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuStreamCreateWithPriority = stream_create;

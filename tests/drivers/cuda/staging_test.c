@@ -12,17 +12,11 @@ static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic bool held;
 
-static void stream_hold(void *user)
-{
-    (void)user;
-    held_wait(&held);
-}
-
 // The device is busy with something else before the first of them.
 static CUresult copy_later(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
     static _Atomic bool begun;
-    if (!atomic_exchange(&begun, true)) real.cuLaunchHostFunc(stream, stream_hold, NULL);
+    if (!atomic_exchange(&begun, true)) real.cuLaunchHostFunc(stream, held_call, &held);
     return real.cuMemcpyAsync(target, source, size, stream);
 }
 

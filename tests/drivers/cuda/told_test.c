@@ -75,7 +75,7 @@ static void test_who_is_held_up_is_told(void **state)
     assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(to), 1, 4, &filled));
     assert_null(keel_queue_fill(keel_device_queue(other, 0), KEEL_AFTER(copied), keel_whole(last),
                                 LAST, 4, &ended));
-    uint64_t limit = keel_now_ns() + 3ull * SECOND_NS;
+    uint64_t limit = keel_now_ns() + PATIENCE_NS;
     while (!atomic_load(&reached) && keel_now_ns() < limit) {
     }
     assert_true(atomic_load(&reached));
