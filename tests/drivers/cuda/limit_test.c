@@ -31,6 +31,14 @@ static CUresult query(CUevent event)
     return atomic_load(&deaf) ? CUDA_ERROR_NOT_READY : real.cuEventQuery(event);
 }
 
+static _Atomic uint32_t sleeps; // that somebody began on an event
+
+static CUresult synchronize(CUevent event)
+{
+    atomic_fetch_add(&sleeps, 1);
+    return real.cuEventSynchronize(event);
+}
+
 typedef struct place_t {
     keel_device_t *device;
     keel_queue_t *queue, *other;
@@ -67,6 +75,7 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuMemsetD32Async = fill;
     symbols->cuEventQuery = query;
+    symbols->cuEventSynchronize = synchronize;
     return 0;
 }
 
@@ -78,12 +87,12 @@ static int teardown(void **state)
 }
 
 // Gives the queue something that takes until it is let go.
-static keel_point_t queue_hold(const place_t *place)
+static keel_point_t queue_hold(const place_t *place, keel_queue_t *queue)
 {
     keel_op_t op = keel_op_fill(keel_whole(place->word), HOLDS, 4);
     keel_point_t done;
     atomic_store(&held, true);
-    assert_null(keel_queue_run(place->queue, KEEL_NO_WAITS, op, &done));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
     return done;
 }
 
@@ -117,7 +126,7 @@ static void test_a_queue_has_what_it_gave_back(void **state)
     place_open(place, "", &(keel_pool_options_t){.limit = 3 * SIZE});
     keel_buffer_t *a = take(place, place->queue, 2 * SIZE, &ready);
     keel_buffer_t *b = take(place, place->queue, SIZE, &ready);
-    queue_hold(place);
+    queue_hold(place, place->queue);
     give(place->queue, KEEL_NO_WAITS, a);
     give(place->queue, KEEL_NO_WAITS, b);
     check(place, 3 * SIZE, 0);
@@ -146,6 +155,32 @@ static void test_a_queue_has_what_it_gave_back(void **state)
     place_close(place);
 }
 
+// And nothing else.
+static void test_queues_have_their_own(void **state)
+{
+    (void)state;
+    place_t opened, *place = &opened;
+    keel_point_t ready;
+    place_open(place, "", &(keel_pool_options_t){.limit = 3 * SIZE});
+    keel_buffer_t *a = take(place, place->queue, SIZE, &ready);
+    keel_buffer_t *b = take(place, place->other, 2 * SIZE, &ready);
+    queue_hold(place, place->queue);
+    queue_hold(place, place->other);
+    give(place->queue, KEEL_NO_WAITS, a);
+    give(place->other, KEEL_NO_WAITS, b);
+    a = take(place, place->queue, SIZE, &ready);
+    b = take(place, place->other, 2 * SIZE, &ready);
+    check(place, 3 * SIZE, 0);
+    give(place->queue, KEEL_NO_WAITS, a);
+    a = take(place, place->other, SIZE, &ready);
+    check(place, 3 * SIZE, 1);
+    atomic_store(&held, false);
+    ok(ready);
+    give(place->other, KEEL_NO_WAITS, a);
+    give(place->other, KEEL_NO_WAITS, b);
+    place_close(place);
+}
+
 // So does what waits already, behind a dealloca that was issued first after all.
 static void test_who_waits_has_it_too(void **state)
 {
@@ -154,7 +189,7 @@ static void test_who_waits_has_it_too(void **state)
     keel_point_t ready, last;
     place_open(place, "", &(keel_pool_options_t){.limit = 3 * SIZE});
     keel_buffer_t *a = take(place, place->queue, 3 * SIZE, &ready);
-    queue_hold(place);
+    queue_hold(place, place->queue);
     give(place->queue, KEEL_AFTER(keel_point(place->gate, 1)), a);
     keel_buffer_t *b = take(place, place->queue, SIZE, &ready);
     keel_buffer_t *c = take(place, place->other, SIZE, &last);
@@ -182,8 +217,9 @@ static const shortage_t shortages[] = {
 };
 
 // An alloca waits for a dealloca behind work of another queue. No event says anything to whoever
-// looks at it now and then; but somebody sleeps until it has come.
-static void check_wakes(const shortage_t *shortage, bool late)
+// looks at it now and then; but somebody sleeps until it has come. The dealloca is on the stream
+// before the alloca waits, or comes late; with work of its own, or with none.
+static void check_wakes(const shortage_t *shortage, bool late, bool works)
 {
     place_t opened, *place = &opened;
     keel_point_t ready, last;
@@ -192,9 +228,9 @@ static void check_wakes(const shortage_t *shortage, bool late)
     ok(ready);
     keel_op_t work[] = {keel_op_fill(keel_whole(place->word), 1, 4), keel_op_barrier(),
                         keel_op_dealloca(a)};
-    keel_point_t points[] = {queue_hold(place), keel_point(place->gate, 1)};
+    keel_point_t points[] = {queue_hold(place, place->queue), keel_point(place->gate, 1)};
     keel_points_t waits = {points, late ? 2 : 1};
-    assert_null(keel_queue_submit(place->queue, waits, late ? work : work + 2, late ? 3 : 1,
+    assert_null(keel_queue_submit(place->queue, waits, works ? work : work + 2, works ? 3 : 1,
                                   KEEL_NO_SIGNALS, NULL));
     b = take(place, place->other, shortage->size, &last);
     assert_null(keel_semaphore_signal(place->gate, 1));
@@ -205,6 +241,14 @@ static void check_wakes(const shortage_t *shortage, bool late)
     atomic_store(&held, false);
     assert_null(keel_wait(&last, 1, KEEL_ALL, 3ull * SECOND_NS));
     atomic_store(&deaf, false);
+    // Nobody waits any more, and nobody sleeps for what comes back now.
+    work[2] = keel_op_dealloca(b);
+    atomic_store(&sleeps, 0);
+    assert_null(keel_queue_submit(place->other, KEEL_AFTER(last), work, 3, KEEL_NO_SIGNALS, &last));
+    uint64_t value = 0, end = keel_now_ns() + 3ull * SECOND_NS;
+    while (value < last.value && keel_now_ns() < end)
+        assert_null(keel_semaphore_value(last.semaphore, &value));
+    assert_int_equal(atomic_load(&sleeps), 0);
     keel_buffer_release(a);
     keel_buffer_release(b);
     place_close(place);
@@ -214,8 +258,7 @@ static void test_who_waits_is_woken(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof shortages / sizeof *shortages; i++) {
-        check_wakes(&shortages[i], false);
-        check_wakes(&shortages[i], true);
+        for (int how = 0; how < 4; how++) check_wakes(&shortages[i], how & 1, how & 2);
     }
 }
 
@@ -223,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_queue_has_what_it_gave_back),
+        cmocka_unit_test(test_queues_have_their_own),
         cmocka_unit_test(test_who_waits_has_it_too),
         cmocka_unit_test(test_who_waits_is_woken),
     };
