@@ -23,7 +23,7 @@ static bool wants_graph(const stream_device_t *device, const keel_recording_t *r
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
-    if (!run->inner && wants_graph(device, c->recording)) return stream_graph_run(run, c);
+    if (!run->inner && wants_graph(device, c->recording)) return stream_graph_run(run, c, more);
     if (device->options.serial) return stream_execute_serially(run, c);
     const keel_commands_t *commands = c->recording->commands;
     const keel_command_t *end = keel_commands_end(commands);

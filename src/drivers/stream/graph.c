@@ -355,7 +355,8 @@ static keel_status_t instance_adapt(graph_instance_t *instance, const stream_con
 static keel_status_t report_clear(graph_instance_t *instance, stream_queue_t *queue)
 {
     stream_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
-    return instance->device->api->fill(instance->device->vendor, queue->stream, &fill);
+    stream_device_t *device = instance->device;
+    return device->api->fill(device->vendor, stream_queue_onto(queue), &fill);
 }
 
 static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c,
@@ -363,26 +364,29 @@ static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c
 {
     stream_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
     KEEL_TRY(stream_run_report(run, c, &copy.target));
-    return instance->device->api->copy(instance->device->vendor,
-                                       stream_queue(run->base.queue)->stream, &copy);
+    stream_device_t *device = instance->device;
+    return device->api->copy(device->vendor, stream_queue_onto(stream_queue(run->base.queue)),
+                             &copy);
 }
 
+// *more: as stream_execute.
 static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c,
-                                  graph_instance_t *instance)
+                                  graph_instance_t *instance, bool *more)
 {
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_queue(run->base.queue);
     run->issued = true;
-    if (instance->fresh)
-        for (uint32_t i = 0; i < instance->piece_count; i++)
-            KEEL_TRY(
-                device->api->exec_upload(device->vendor, instance->pieces[i].exec, queue->stream));
-    instance->fresh = false;
-    if (instance->reports) KEEL_TRY(report_clear(instance, queue));
-    for (uint32_t i = 0; i < instance->piece_count; i++) {
-        stream_queue_count(queue);
-        KEEL_TRY(device->api->exec_run(device->vendor, instance->pieces[i].exec, queue->stream));
+    if (instance->reports && !run->piece) KEEL_TRY(report_clear(instance, queue));
+    for (; run->piece < instance->piece_count; run->piece++) {
+        *more = stream_queue_is_full(queue);
+        if (*more) return NULL;
+        stream_exec_t exec = instance->pieces[run->piece].exec;
+        if (instance->fresh)
+            KEEL_TRY(device->api->exec_upload(device->vendor, exec, stream_queue_onto(queue)));
+        KEEL_TRY(device->api->exec_run(device->vendor, exec, stream_queue_onto(queue)));
     }
+    run->piece = 0;
+    instance->fresh = false;
     return instance->reports ? report_fetch(run, c, instance) : NULL;
 }
 
@@ -404,7 +408,7 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     return status;
 }
 
-keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c)
+keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
@@ -412,7 +416,7 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c)
     graph_instance_t *instance;
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
-    if (!status) status = instance_run(run, c, instance);
+    if (!status) status = instance_run(run, c, instance, more);
     if (!status) return NULL;
     status = stream_device_note(device, status);
     return culprit ? stream_run_blame(run, c, culprit, status)

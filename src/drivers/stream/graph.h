@@ -100,7 +100,7 @@ enum { GRAPH_STUBBORN = 2 }; // refusals after which a kernel does it
 
 // graph.c
 bool stream_graph_is_needed(const keel_recording_t *recording); // a stream cannot do it
-keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c);
+keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
 keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *queue);
 
 // graph_build.c

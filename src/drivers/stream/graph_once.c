@@ -106,9 +106,8 @@ keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
     once->next = run->onces;
     run->onces = once;
     if (fresh) KEEL_TRY(once_build(device, once, &work));
-    KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, queue->stream));
-    stream_queue_count(queue);
-    return device->api->exec_run(device->vendor, once->exec, queue->stream);
+    KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, stream_queue_onto(queue)));
+    return device->api->exec_run(device->vendor, once->exec, stream_queue_onto(queue));
 }
 
 void stream_onces_end(stream_run_t *run)

@@ -163,8 +163,8 @@ static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t
     copy.target = transfer_is_write(t) ? t->staging : there;
     copy.source = transfer_is_write(t) ? there : t->staging;
     run->issued = true;
-    stream_queue_count(queue);
-    return stream_device_note(device, device->api->copy(device->vendor, queue->stream, &copy));
+    return stream_device_note(device,
+                              device->api->copy(device->vendor, stream_queue_onto(queue), &copy));
 }
 
 static void transfer_next(stream_transfer_t *t)

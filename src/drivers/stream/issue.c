@@ -249,8 +249,7 @@ keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_c
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch)
 {
     stream_device_t *device = stream_device(queue->base.device);
-    stream_queue_count(queue);
-    return device->api->launch(device->vendor, queue->stream, launch);
+    return device->api->launch(device->vendor, stream_queue_onto(queue), launch);
 }
 
 static keel_status_t issue_builtin(stream_run_t *run, stream_builtin_t builtin,
@@ -300,10 +299,8 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool plain;
     KEEL_TRY(stream_fill_make(context, c, &fill, &plain));
     if (!fill.count) return NULL;
-    if (plain) {
-        stream_queue_count(queue);
-        return context->device->api->fill(context->device->vendor, queue->stream, &fill);
-    }
+    if (plain)
+        return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     stream_fill_args_t arguments;
     stream_launch_t launch;
     stream_fill_launch(context->device, &fill, &arguments, &launch);
@@ -315,8 +312,7 @@ static keel_status_t issue_copy(stream_run_t *run, const stream_copy_t *copy)
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
     if (!copy->size) return NULL;
-    stream_queue_count(queue);
-    return device->api->copy(device->vendor, queue->stream, copy);
+    return device->api->copy(device->vendor, stream_queue_onto(queue), copy);
 }
 
 static keel_status_t issue_update(stream_run_t *run, const stream_context_t *context,

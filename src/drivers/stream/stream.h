@@ -82,6 +82,7 @@ struct stream_run_t {
     stream_run_t *next;          // on the queue's list, or an event's
     const keel_command_t *at;    // the next command
     const keel_command_t *inner; // of the recording that it executes; NULL: not begun
+    uint32_t piece;              // the same of one that is a row of graphs
     // Operations of the host under way, and one for the walk. Whoever takes it to 0 goes on.
     _Atomic uint32_t pending;
     struct keel_status *_Atomic failure;      // owned: the first
@@ -117,7 +118,7 @@ enum { STREAM_WATCHERS = 4 };
 struct stream_queue_t {
     keel_queue_t base;
     stream_queue_t *next, *previous; // in the device's list
-    stream_t stream;                 // owned, unless adopted
+    stream_t stream;                 // owned, unless adopted; see stream_queue_onto
     bool adopted;
     // NULL: nobody issues. Else what came meanwhile, newest first, and a mark behind the oldest.
     _Atomic(stream_run_t *) inbox;
@@ -271,13 +272,15 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
     uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
     return issued - over >= queue->most && stream_queue_stays_full(queue);
 }
-// One more launch is on the stream; the issuer's.
-static inline void stream_queue_count(stream_queue_t *queue)
+// The stream, to put one piece of work on it, which is counted; the issuer's. All that takes room
+// on the stream is put there by this.
+static inline stream_t stream_queue_onto(stream_queue_t *queue)
 {
     // relaxed: one writer.
     uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
     atomic_store_explicit(&queue->launches, before + 1, memory_order_relaxed);
     atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
+    return queue->stream;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
