@@ -12,7 +12,7 @@
 #include "drivers/stream/stream.h"
 #include "kit/object.h"
 
-enum { PIECE = 32 << 20 };
+enum { PIECE = 16 << 20 }; // of a file that is staged; two at a time
 
 typedef struct stream_call_t {
     struct stream_call_t *next;
@@ -106,7 +106,7 @@ typedef struct stream_transfer_t {
     unsigned char *data; // of the staging, or of the buffer itself
     uint64_t staging;    // as the device sees it; 0: none is needed
     uint64_t address;    // of the buffer
-    uint64_t length, moved, piece;
+    uint64_t length, moved;
 } stream_transfer_t;
 
 _Static_assert(sizeof(stream_transfer_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
@@ -138,14 +138,26 @@ static void transfer_moved(aio_request_t *request, int error)
     stream_run_done(run);
 }
 
-// Moves a piece between file and host memory; counted as pending.
+static uint64_t piece_size(const stream_transfer_t *t, uint64_t at)
+{
+    uint64_t left = t->length - at;
+    return t->staging && left > PIECE ? PIECE : left;
+}
+
+// Where in the staging it has its place: its neighbours have the other one.
+static uint64_t piece_place(uint64_t at)
+{
+    return at / PIECE % 2 * PIECE;
+}
+
+// Moves the next piece between file and host memory; counted as pending.
 static void transfer_file(stream_run_t *run, stream_transfer_t *t)
 {
     t->aio = (aio_request_t){
         .fd = t->c->file->fd,
         .write = transfer_is_write(t),
-        .data = t->staging ? t->data : t->data + t->moved,
-        .size = t->piece,
+        .data = t->data + (t->staging ? piece_place(t->moved) : t->moved),
+        .size = piece_size(t, t->moved),
         .offset = t->c->file_offset + t->moved,
         .done = transfer_moved,
         .context = run,
@@ -153,24 +165,18 @@ static void transfer_file(stream_run_t *run, stream_transfer_t *t)
     aio_submit(stream_device(run->base.queue->device)->aio, &t->aio);
 }
 
-// Copies a piece between staging and buffer, on the stream.
-static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t)
+// Copies a piece between staging and buffer, on the stream; nothing beyond the end.
+static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t, uint64_t at)
 {
+    if (at >= t->length || !t->staging) return NULL;
     stream_device_t *device = stream_device(run->base.queue->device);
     stream_queue_t *queue = stream_queue(run->base.queue);
-    uint64_t there = t->address + t->moved;
-    stream_copy_t copy = {.size = t->piece};
-    copy.target = transfer_is_write(t) ? t->staging : there;
-    copy.source = transfer_is_write(t) ? there : t->staging;
+    uint64_t here = t->staging + piece_place(at), there = t->address + at;
+    stream_copy_t copy = {there, here, piece_size(t, at)};
+    if (transfer_is_write(t)) copy = (stream_copy_t){here, there, copy.size};
     run->issued = true;
     return stream_device_note(device,
                               device->api->copy(device->vendor, stream_queue_onto(queue), &copy));
-}
-
-static void transfer_next(stream_transfer_t *t)
-{
-    uint64_t left = t->length - t->moved;
-    t->piece = t->staging && left > PIECE ? PIECE : left;
 }
 
 static keel_status_t transfer_init(stream_run_t *run, keel_cmd_transfer_t *c,
@@ -187,11 +193,10 @@ static keel_status_t transfer_init(stream_run_t *run, keel_cmd_transfer_t *c,
         t->data = data + buffer->offset + c->ref.offset;
     } else {
         void *staging;
-        uint64_t size = span.length < PIECE ? span.length : PIECE;
+        uint64_t size = span.length < 2 * PIECE ? span.length : 2 * PIECE;
         KEEL_TRY(stream_stage(run, size, &staging, &t->staging));
         t->data = staging;
     }
-    transfer_next(t);
     *made = t;
     return NULL;
 }
@@ -214,7 +219,8 @@ keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command)
 {
     stream_transfer_t *t;
     KEEL_TRY(transfer_init(run, (keel_cmd_transfer_t *)(void *)command, &t));
-    if (t->staging) KEEL_TRY(transfer_copy(run, t));
+    KEEL_TRY(transfer_copy(run, t, 0));
+    KEEL_TRY(transfer_copy(run, t, PIECE));
     t->next = run->staged;
     run->staged = t;
     return NULL;
@@ -232,25 +238,26 @@ void stream_host_staged(stream_run_t *run)
     }
 }
 
-void stream_host_land(stream_run_t *run)
+bool stream_host_land(stream_run_t *run)
 {
     // relaxed: all of it is over, and was seen to be.
-    if (!atomic_load_explicit(&run->landed, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&run->landed, memory_order_relaxed)) return false;
     // acquire: pairs with transfer_moved.
     stream_transfer_t *list = atomic_exchange_explicit(&run->landed, NULL, memory_order_acquire);
+    bool more = false;
     while (list && !atomic_load(&run->failure)) {
         stream_transfer_t *t = list;
-        keel_status_t status = NULL;
+        uint64_t at = t->moved;
         list = t->next;
-        bool write = transfer_is_write(t);
-        if (t->staging && !write) status = transfer_copy(run, t);
-        t->moved += t->piece;
-        transfer_next(t);
-        bool more = t->piece != 0;
-        if (more && t->staging && write && !status) status = transfer_copy(run, t);
+        t->moved += piece_size(t, at);
+        // Of a file that is written the next piece is there already: the one after that takes the
+        // place of this.
+        keel_status_t status = transfer_copy(run, t, transfer_is_write(t) ? at + 2 * PIECE : at);
         if (status) transfer_fail(run, t, status);
-        if (!more || status) continue;
-        t->next = run->staged;
-        run->staged = t;
+        if (status || t->moved == t->length) continue;
+        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+        transfer_file(run, t);
+        more = true;
     }
+    return more;
 }

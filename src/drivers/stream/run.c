@@ -269,8 +269,7 @@ static bool stage_is_done(stream_run_t *run)
     if (atomic_load(&run->failure)) run->staged = NULL;
     if (!run->staged) {
         if (!pending_is_over(run)) return false;
-        stream_host_land(run);
-        if (!run->staged || atomic_load(&run->failure)) return true;
+        if (!stream_host_land(run)) return true;
     }
     stream_run_park(run);
     return false;

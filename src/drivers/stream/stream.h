@@ -421,8 +421,9 @@ void stream_host_begin(stream_run_t *run, keel_command_t *command);
 keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command);
 // What was staged is there: goes on with its files.
 void stream_host_staged(stream_run_t *run);
-// Files have been read and written: goes on with the stream.
-void stream_host_land(stream_run_t *run);
+// Files have been read and written: goes on with the stream, and, if true, with the next pieces,
+// while the stream copies.
+bool stream_host_land(stream_run_t *run);
 uint64_t stream_queue_call(void *queue); // the caller's work
 
 // staging.c
