@@ -339,6 +339,11 @@ TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_H
     TRY(keel_semaphore_signal(gate, 1));
     reach_failure(failed, KEEL_ABORTED);
     TRY(keel_device_wait_idle(the_device(), patience()));
+    // It has memory, or it can get some.
+    keel_point_t again = submit(keel_op_alloca(y));
+    keel_status_t refused = keel_wait(&again, 1, KEEL_ALL, patience());
+    if (refused) reach(submit(keel_op_fill(keel_whole(y), 1, 1)));
+    keel_status_release(refused);
     drop(y);
     reach(submit(keel_op_alloca(x)));
 }

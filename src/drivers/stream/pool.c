@@ -372,6 +372,14 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     return NULL;
 }
 
+void stream_alloca_drop(keel_cmd_alloca_t *c)
+{
+    bool resident = atomic_load(&c->buffer->resident);
+    if (!c->settled || resident || !vendor_pool(c->buffer->pool)) return;
+    c->settled = false;
+    pool_alloca_undo(c->buffer);
+}
+
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     stream_pool_t *pool = vendor_pool(c->buffer->pool);

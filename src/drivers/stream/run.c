@@ -361,6 +361,8 @@ bool stream_run_go(stream_run_t *run)
         if (step == STEP_PARKED) return true;
         if (step == STEP_DONE) run->at = keel_command_next(run->at);
     }
+    if (run->at != end && run->at->kind == KEEL_CMD_ALLOCA)
+        stream_alloca_drop((keel_cmd_alloca_t *)(uintptr_t)run->at);
     if (stage_is_done(run)) run_finish(run);
     return true;
 }

@@ -467,6 +467,7 @@ uint64_t stream_pools_reserved(stream_device_t *device); // by all; entered
 void stream_pools_break(stream_device_t *device);        // it is lost: nobody waits for memory
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
+void stream_alloca_drop(keel_cmd_alloca_t *c); // it will not go on: takes back what it was granted
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
 void stream_deallocas_end(stream_run_t *run); // those begun so far are over
 void stream_frees_end(stream_run_t *run);     // its deallocas on the stream are over
