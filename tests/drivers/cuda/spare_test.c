@@ -10,7 +10,7 @@ enum { QUEUES = 20, LARGE = 1 << 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t events, graphs, allocations;
+static _Atomic uint32_t events, graphs, allocations, frees;
 static _Atomic bool held;
 
 static CUresult event_create(CUevent *event, unsigned int flags)
@@ -23,6 +23,12 @@ static CUresult host_alloc(void **pointer, size_t size, unsigned int flags)
 {
     atomic_fetch_add(&allocations, 1);
     return real.cuMemHostAlloc(pointer, size, flags);
+}
+
+static CUresult host_free(void *pointer)
+{
+    atomic_fetch_add(&frees, 1);
+    return real.cuMemFreeHost(pointer);
 }
 
 // Memory is freed when the device gets round to it.
@@ -45,6 +51,7 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuEventCreate = event_create;
     symbols->cuMemHostAlloc = host_alloc;
+    symbols->cuMemFreeHost = host_free;
     symbols->cuMemFree = mem_free_waits;
     symbols->cuGraphInstantiateWithFlags = graph_instantiate;
     return 0;
@@ -109,6 +116,44 @@ static void test_staging(void **state)
         if (i == 4) before = atomic_load(&allocations);
     }
     assert_in_range(atomic_load(&allocations) - before, 0, 2); // as in test_queues
+    before = atomic_load(&allocations);
+    for (int i = 0; i < 100; i++) { // more than is kept at a time
+        keel_op_t op = keel_op_update(buffer, 0, data, LARGE);
+        keel_point_t done;
+        assert_null(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op, &done));
+        ok(done);
+    }
+    assert_in_range(atomic_load(&allocations) - before, 0, 2);
+    free(data);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+static uint32_t blocks_locked(void)
+{
+    return atomic_load(&allocations) - atomic_load(&frees);
+}
+
+// But not all of it for ever: page-locked memory is dear.
+static void test_staging_is_bounded(void **state)
+{
+    (void)state;
+    enum { PIECES = 100, MOST = 66 }; // of a MiB each
+    keel_device_t *device = device_open("");
+    keel_buffer_t *buffer = buffer_create(device, LARGE, 0);
+    keel_op_t ops[PIECES];
+    keel_point_t done;
+    void *data = calloc(1, LARGE);
+    for (int i = 0; i < PIECES; i++) ops[i] = keel_op_update(buffer, 0, data, LARGE);
+    uint32_t before = blocks_locked();
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, PIECES,
+                                  KEEL_NO_SIGNALS, &done));
+    assert_true(blocks_locked() - before >= PIECES); // they are the run's until it ends
+    ok(done);
+    uint64_t end = keel_now_ns() + PATIENCE_NS; // a thread of the device's gives it back
+    while (blocks_locked() - before > MOST && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_in_range(blocks_locked() - before, 1, MOST);
     free(data);
     keel_buffer_release(buffer);
     keel_device_release(device);
@@ -145,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_queues),
         cmocka_unit_test(test_staging),
+        cmocka_unit_test(test_staging_is_bounded),
         cmocka_unit_test(test_ends_do_not_wait_for_frees),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -12,10 +12,33 @@ static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic bool held;
 
+// Page-locked memory there is, and copies that read behind its end.
+enum { BLOCKS = 64 };
+static _Atomic uintptr_t starts[BLOCKS], ends[BLOCKS];
+static _Atomic uint32_t block_count, beyond;
+
+static CUresult host_alloc(void **data, size_t size, unsigned int flags)
+{
+    CUresult result = real.cuMemHostAlloc(data, size, flags);
+    uint32_t i = atomic_fetch_add(&block_count, 1) % BLOCKS;
+    atomic_store(&starts[i], (uintptr_t)*data);
+    atomic_store(&ends[i], (uintptr_t)*data + size);
+    return result;
+}
+
+static void source_check(uintptr_t source, size_t size)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        if (source >= atomic_load(&starts[i]) && source < atomic_load(&ends[i]) &&
+            source + size > atomic_load(&ends[i]))
+            atomic_fetch_add(&beyond, 1);
+}
+
 // The device is busy with something else before the first of them.
 static CUresult copy_later(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
     static _Atomic bool begun;
+    source_check((uintptr_t)source, size);
     if (!atomic_exchange(&begun, true)) real.cuLaunchHostFunc(stream, held_call, &held);
     return real.cuMemcpyAsync(target, source, size, stream);
 }
@@ -26,6 +49,7 @@ static int setup(void **state)
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuMemcpyAsync = copy_later;
+    symbols->cuMemHostAlloc = host_alloc;
     return 0;
 }
 
@@ -60,8 +84,37 @@ static void test_updates_keep_their_bytes(void **state)
     keel_device_release(device);
 }
 
+// One after the other they go round and round in what the queue keeps at hand, and never over its
+// end.
+static void test_updates_one_by_one(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *buffer = buffer_create(device, PIECE, KEEL_MEMORY_HOST_VISIBLE);
+    unsigned char *bytes = malloc(PIECE);
+    assert_non_null(bytes);
+    atomic_store(&beyond, 0);
+    for (int i = 0; i < PIECES; i++) {
+        keel_point_t done;
+        memset(bytes, i + 1, PIECE);
+        keel_op_t op = keel_op_update(buffer, 0, bytes, PIECE);
+        assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
+        ok(done);
+        assert_null(keel_buffer_read(buffer, 0, bytes, PIECE));
+        for (int b = 0; b < PIECE; b++) assert_int_equal(bytes[b], i + 1);
+    }
+    assert_int_equal(atomic_load(&beyond), 0);
+    free(bytes);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_updates_keep_their_bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_updates_keep_their_bytes),
+        cmocka_unit_test(test_updates_one_by_one),
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
