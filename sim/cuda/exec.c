@@ -339,9 +339,11 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
     CALL(CALL_CONTEXT);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
-    if (!stream_of(call.context, handle)) return CUDA_ERROR_INVALID_HANDLE;
+    CUstream stream = stream_of(call.context, handle);
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     exec->uploaded = true;
-    return CUDA_SUCCESS;
+    work_t work = {.kind = WORK_NONE}; // which takes room on the stream, as on an H200
+    return stream_work(stream, &work);
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
