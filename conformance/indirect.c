@@ -163,6 +163,23 @@ TEST(indirect, too_many_groups_downstream, RUNS)
     CHECK_EQ(buffer_u32(word, 0), 0);
 }
 
+// One of many has counts that are too large, and is the one that is named.
+TEST(indirect, the_right_one_is_named, RUNS)
+{
+    enum { OPS = 40, BAD = 37 };
+    static const uint32_t good[] = {1, 1, 1}, bad[] = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    keel_buffer_t *word = new_buffer(4), *fine = new_buffer_of(good, 12);
+    keel_buffer_t *wrong = new_buffer_of(bad, 12);
+    keel_op_t ops[OPS];
+    for (int i = 0; i < OPS; i++) // of different sizes
+        ops[i] = i % 3 ? tally(word, KEEL_COUNTS_STATIC, keel_whole(i == BAD ? wrong : fine))
+                       : keel_op_update(new_buffer(64), 0, numbered(64), (uint64_t)i + 4);
+    reach_failure_saying(submit_all(KEEL_NO_WAITS, ops, OPS), KEEL_OUT_OF_RANGE, "command 37 ");
+    keel_op_t execute = keel_op_execute(new_recording(0, ops, OPS), KEEL_NO_BINDINGS);
+    for (int i = 0; i < 2; i++)
+        reach_failure_saying(submit(execute), KEEL_OUT_OF_RANGE, "> command 37 ");
+}
+
 // Kernels made elsewhere know nothing of counts in memory; the device launches them over what is
 // there when it gets to them.
 #define FOREIGN .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS

@@ -55,7 +55,7 @@ static keel_status_t counts_make(const graph_instance_t *instance, const stream_
     KEEL_TRY(stream_counts_make(context, (const keel_cmd_dispatch_t *)(const void *)node->command,
                                 arguments));
     arguments->failed = instance->memory + GRAPH_REPORT;
-    arguments->number = node->number;
+    arguments->number = stream_command_place(instance->recording->commands, node->command);
     return NULL;
 }
 
@@ -72,7 +72,7 @@ static keel_status_t branch_make(const graph_instance_t *instance, const stream_
         .failed = instance->memory + GRAPH_REPORT,
         .match = branch->match,
         .differs = branch->differs,
-        .number = node->number,
+        .number = stream_command_place(instance->recording->commands, node->command),
     };
     if (branch->loop && c->max_iterations) {
         work->own.branch.rounds = instance->memory + GRAPH_ROUNDS + c->depth * sizeof(uint32_t);

@@ -261,15 +261,6 @@ static keel_status_t issue_builtin(stream_run_t *run, stream_builtin_t builtin,
     return stream_launch(stream_queue(run->base.queue), &launch);
 }
 
-uint32_t stream_command_number(const keel_commands_t *commands, const keel_command_t *command)
-{
-    uint32_t number = 1;
-    for (const keel_command_t *c = keel_commands_first(commands); c != command;
-         c = keel_command_next(c))
-        number++;
-    return number;
-}
-
 static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t *execute,
                                     const stream_context_t *context, const keel_cmd_dispatch_t *c)
 {
@@ -282,7 +273,7 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
         stream_counts_args_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
-        counts.number = stream_command_number(
+        counts.number = stream_command_place(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
         if (!stream_dispatch_walks(c))
             return stream_once_run(run, c->executable->kernels[c->entry], &launch, &counts);

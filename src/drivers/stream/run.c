@@ -97,9 +97,8 @@ static keel_status_t run_reported(const stream_run_t *run)
     while (report && !report->words[0]) report = report->next;
     if (!report) return NULL;
     const keel_cmd_execute_t *execute = report->execute;
-    const keel_command_t *c =
-        keel_commands_first(execute ? execute->recording->commands : &run->base.commands);
-    for (uint32_t number = report->words[0] - 1; number; number--) c = keel_command_next(c);
+    const keel_command_t *c = keel_commands_at(
+        execute ? execute->recording->commands : &run->base.commands, report->words[0] - 1);
     keel_status_t status;
     if (c->kind == KEEL_CMD_DISPATCH)
         status = KEEL_ERROR(KEEL_OUT_OF_RANGE,

@@ -74,7 +74,7 @@ typedef struct stream_report_t {
     struct stream_report_t *next;
     const keel_cmd_execute_t *execute; // whose recording it is; NULL: the submission itself
     uint64_t address;                  // of `words`, as the device sees it
-    volatile uint32_t words[4];        // number of the command that failed, plus 1; and why
+    volatile uint32_t words[4];        // place of the command that failed; and why
 } stream_report_t;
 
 struct stream_run_t {
@@ -362,8 +362,12 @@ typedef struct stream_span_t {
 } stream_span_t;
 keel_status_t stream_ref_resolve(const stream_context_t *context, const keel_ref_t *ref,
                                  stream_span_t *span);
-// Of a command in its list, from 1.
-uint32_t stream_command_number(const keel_commands_t *commands, const keel_command_t *command);
+// Where a command stands in its list, from 1, as the device reports it.
+static inline uint32_t stream_command_place(const keel_commands_t *commands,
+                                            const keel_command_t *command)
+{
+    return (uint32_t)((uintptr_t)command - (uintptr_t)keel_commands_first(commands)) + 1;
+}
 // The block of parameters of a dispatch, at most STREAM_MAX_ARGUMENTS + 32 bytes.
 typedef struct stream_arguments_t {
     _Alignas(16) unsigned char bytes[STREAM_MAX_ARGUMENTS + 32];
