@@ -79,10 +79,10 @@ int main(int argc, char **argv)
 {
     app_t app = {0};
     keel_status_t status = app_run(&app, argc > 1 ? argv[1] : "cpu://");
-    keel_buffer_release(app.x); // the last one: the other framework's deleter is called
+    keel_buffer_release(app.x); // the last one: the other framework's deleter is called, if later
     keel_buffer_release(app.y); // lives on in app.out
     keel_executable_release(app.kernels);
-    bool right = !status && foreign_alive == 0;
+    bool right = !status;
     if (app.out) {
         const DLTensor *t = &app.out->dl_tensor;
         const float *last = (const float *)t->data + (t->shape[0] - 1) * t->strides[0];
@@ -92,6 +92,7 @@ int main(int argc, char **argv)
         app.out->deleter(app.out);
     }
     keel_device_release(app.device);
+    right &= foreign_alive == 0; // by now for sure
     if (status) keel_status_print(status, stderr);
     keel_status_release(status);
     return right ? 0 : 1;
