@@ -113,12 +113,13 @@ void stream_queue_destroy(keel_queue_t *queue)
     // What a queue's thread ends may be what kept the queue, or another one, whose thread is just
     // ending the first: each would wait for the other. The keeper waits for both, or whoever closes
     // the device.
-    if (helper_here() && helper_here() != &device->keeper && !atomic_load(&device->stopped)) {
-        lock_enter(&device->lock); // from then on nobody looks at its name
-        atomic_store(&q->dead, true);
+    if (helper_here() && helper_here() != &device->keeper) {
+        lock_enter(&device->lock);
+        bool later = !device->stopped;
+        if (later) atomic_store(&q->dead, true); // from then on nobody looks at its name
         lock_leave(&device->lock);
-        helper_wake(&device->keeper);
-        return;
+        if (later) helper_wake(&device->keeper);
+        if (later) return;
     }
     queue_dispose(device, q);
 }
@@ -294,12 +295,14 @@ void stream_queues_poll(stream_device_t *device, bool *busy)
     }
 }
 
-// Whether the last reference to a queue has gone, and the queue not yet.
+// Whether the last reference to a queue has gone, and the queue not yet. If none: from here on
+// there is no thread of a queue that could let go of one.
 static bool queues_are_going(stream_device_t *device)
 {
     lock_enter(&device->lock);
     stream_queue_t *q = device->queues;
     while (q && atomic_load(&q->base.object.refs)) q = q->next;
+    device->stopped = !q;
     lock_leave(&device->lock);
     return q;
 }
@@ -308,7 +311,6 @@ void stream_queues_stop(stream_device_t *device)
 {
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
         queue_stop(q);
-    atomic_store(&device->stopped, true); // from here on there is no thread to wait for
     // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
     for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
         sched_yield();

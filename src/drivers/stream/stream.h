@@ -177,7 +177,7 @@ struct stream_device_t {
     cache_t modules;         // of executables
     stream_t side;           // owned: a stream beside all queues
     helper_t keeper;         // ends work that nobody asks for
-    _Atomic bool stopped;    // it is, and the threads of all queues
+    bool stopped;            // there are no threads of queues any more; guarded by `lock`
     _Atomic uint32_t active; // work was issued since the keeper looked
     uint32_t idle_rounds;    // the keeper's
     uint64_t relieved;       // the keeper's: of `frees_over`, when it last looked at thresholds
