@@ -275,6 +275,11 @@ keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = prepare(recording, queue);
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) { // some may be on its way back
+        keel_status_release(status);
+        chores_wait(&device->chores);
+        status = prepare(recording, queue);
+    }
     stream_leave(&entered);
     return stream_device_note(device, status);
 }
