@@ -342,8 +342,8 @@ TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_H
     // It has memory, or it can get some.
     keel_point_t again = submit(keel_op_alloca(y));
     keel_status_t refused = keel_wait(&again, 1, KEEL_ALL, patience());
+    OWN(refused);
     if (refused) reach(submit(keel_op_fill(keel_whole(y), 1, 1)));
-    keel_status_release(refused);
     drop(y);
     reach(submit(keel_op_alloca(x)));
 }
