@@ -4,13 +4,29 @@
 #include <keel/base.h>
 #include <limits.h>
 
+#include "base/clock.h"
 #include "base/fork.h"
 #include "base/memory.h"
+
+enum { LOOK_NS = 2000000 };
+
+// Whether the next one may be done.
+static bool chores_may(chores_t *chores)
+{
+    uint32_t added = atomic_load(&chores->added), over = atomic_load(&chores->over);
+    if (atomic_load(&chores->stopping) || added == over) return true;
+    if (chores->marked == over) {
+        chores->marked = added;
+        chores->ops->mark(chores->owner);
+    }
+    return chores->ops->is_past(chores->owner);
+}
 
 static uint64_t chores_work(void *argument)
 {
     chores_t *chores = argument;
     for (;;) {
+        if (!chores_may(chores)) return clock_deadline(LOOK_NS);
         lock_enter(&chores->lock);
         chore_t *chore = chores->first;
         if (chore && !(chores->first = chore->next)) chores->last = &chores->first;
@@ -23,10 +39,11 @@ static uint64_t chores_work(void *argument)
     }
 }
 
-void chores_init(chores_t *chores, const char *name, void *owner)
+void chores_init(chores_t *chores, const char *name, const chores_ops_t *ops, void *owner)
 {
     helper_init(&chores->helper, name, chores_work, chores);
     chores->owner = owner;
+    chores->ops = ops;
     chores->generation = fork_generation();
     chores->last = &chores->first;
 }
@@ -44,7 +61,9 @@ void chores_add(chores_t *chores, chore_t *chore)
     *chores->last = chore;
     chores->last = &chore->next;
     lock_leave(&chores->lock);
-    if (!helper_wake(&chores->helper)) chores_work(chores);
+    if (helper_wake(&chores->helper)) return;
+    atomic_store(&chores->stopping, true);
+    chores_work(chores);
 }
 
 void chores_wait(chores_t *chores)
@@ -58,5 +77,6 @@ void chores_wait(chores_t *chores)
 void chores_stop(chores_t *chores)
 {
     helper_stop(&chores->helper);
+    atomic_store(&chores->stopping, true);
     chores_work(chores);
 }

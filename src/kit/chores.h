@@ -12,22 +12,31 @@ typedef struct chore_t {
     void (*run)(void *owner, struct chore_t *chore); // without a lock; may block
 } chore_t;
 
+// When they may be done. Chores that come meanwhile wait for the next time.
+typedef struct chores_ops_t {
+    void (*mark)(void *owner);    // there are some
+    bool (*is_past)(void *owner); // whether what they have to wait for, since the mark, is over
+} chores_ops_t;
+
 typedef struct chores_t {
     helper_t helper;
     void *owner;
+    const chores_ops_t *ops;
     uint32_t generation; // of fork
     lock_t lock;
     chore_t *first, **last;       // owned
     _Atomic uint32_t added, over; // so far
+    uint32_t marked;              // up to here they wait for what was marked; the thread's
+    _Atomic bool stopping;        // there is no thread any more
 } chores_t;
 
-void chores_init(chores_t *chores, const char *name, void *owner);
+void chores_init(chores_t *chores, const char *name, const chores_ops_t *ops, void *owner);
 // Takes it over. Without a thread for it, after chores_stop and in the child of a fork it is done
 // here and now.
 void chores_add(chores_t *chores, chore_t *chore);
 // Blocks until all that was added before has been done; not at all within a chore.
 void chores_wait(chores_t *chores);
-// Ends the thread, when all is done.
+// Ends the thread, and does what is left, whatever it had to wait for.
 void chores_stop(chores_t *chores);
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
-// or code unloaded. Nobody who lets go of something waits with it: a thread of the device's own
-// does, in the order in which things came, for a graph goes before the code that it launches.
+// or code unloaded, and lets nobody launch anything meanwhile. Nobody who lets go of something
+// waits with it: a thread of the device's own does, in the order in which things came, for a graph
+// goes before the code that it launches; and it asks the vendor only when all is over that ran when
+// they came.
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
 
@@ -22,6 +24,29 @@ static void gift_give(void *owner, chore_t *chore)
     }
     stream_frees_tell(device, 1);
 }
+
+static void flight_mark(void *owner)
+{
+    stream_device_t *device = owner;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
+        lock_enter(&q->lock);
+        q->marked = q->recorded;
+        lock_leave(&q->lock);
+    }
+}
+
+static bool flight_is_past(void *owner)
+{
+    stream_device_t *device = owner;
+    bool past = true;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
+        stream_queue_poll(q, true);
+        past &= atomic_load(&q->over) >= q->marked;
+    }
+    return past;
+}
+
+const chores_ops_t stream_chores_ops = {flight_mark, flight_is_past};
 
 void stream_chore_add(stream_device_t *device, chore_t *chore)
 {

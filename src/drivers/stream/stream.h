@@ -131,6 +131,7 @@ struct stream_queue_t {
     uint64_t came;                         // events that have come, as far as anybody knows
     uint64_t recorded;                     // events so far; written by the issuer
     _Atomic uint64_t over;                 // those that were told
+    uint64_t marked;                       // what free.c waits for
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
@@ -446,6 +447,7 @@ void stream_blocks_destroy(stream_device_t *device); // those that came back
 // order of calls. NULL is fine. With a lost device, and in the child of a fork, nothing is.
 void stream_free(stream_device_t *device, stream_give_t *give, void *what);
 // The same for what is more than that: tells stream_frees_tell of one when it is done.
+extern const chores_ops_t stream_chores_ops;
 void stream_chore_add(stream_device_t *device, chore_t *chore);
 
 // outside.c
