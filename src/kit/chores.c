@@ -15,11 +15,9 @@ static bool chores_may(chores_t *chores)
 {
     uint32_t added = atomic_load(&chores->added), over = atomic_load(&chores->over);
     if (atomic_load(&chores->stopping) || added == over) return true;
-    if (chores->marked == over) {
-        chores->marked = added;
-        chores->ops->mark(chores->owner);
-    }
-    return chores->ops->is_past(chores->owner);
+    bool mark = chores->marked == over;
+    if (mark) chores->marked = added;
+    return chores->may(chores->owner, mark);
 }
 
 static uint64_t chores_work(void *argument)
@@ -39,11 +37,11 @@ static uint64_t chores_work(void *argument)
     }
 }
 
-void chores_init(chores_t *chores, const char *name, const chores_ops_t *ops, void *owner)
+void chores_init(chores_t *chores, const char *name, chores_may_t *may, void *owner)
 {
     helper_init(&chores->helper, name, chores_work, chores);
     chores->owner = owner;
-    chores->ops = ops;
+    chores->may = may;
     chores->generation = fork_generation();
     chores->last = &chores->first;
 }
@@ -70,8 +68,10 @@ void chores_wait(chores_t *chores)
 {
     uint32_t all = atomic_load(&chores->added), over;
     if (helper_here() == &chores->helper) return; // nobody else does them
+    atomic_fetch_add(&chores->wanted, 1);
     while ((int32_t)(all - (over = atomic_load(&chores->over))) > 0)
         futex_wait(&chores->over, over, KEEL_FOREVER);
+    atomic_fetch_sub(&chores->wanted, 1);
 }
 
 void chores_stop(chores_t *chores)

@@ -12,25 +12,24 @@ typedef struct chore_t {
     void (*run)(void *owner, struct chore_t *chore); // without a lock; may block
 } chore_t;
 
-// When they may be done. Chores that come meanwhile wait for the next time.
-typedef struct chores_ops_t {
-    void (*mark)(void *owner);    // there are some
-    bool (*is_past)(void *owner); // whether what they have to wait for, since the mark, is over
-} chores_ops_t;
+// Whether it is time for them; asked again and again. `mark`: for the first time for those that are
+// there; what comes meanwhile is asked for later.
+typedef bool chores_may_t(void *owner, bool mark);
 
 typedef struct chores_t {
     helper_t helper;
     void *owner;
-    const chores_ops_t *ops;
+    chores_may_t *may;
     uint32_t generation; // of fork
     lock_t lock;
     chore_t *first, **last;       // owned
     _Atomic uint32_t added, over; // so far
-    uint32_t marked;              // up to here they wait for what was marked; the thread's
+    uint32_t marked;              // up to here they came before the mark; the thread's
+    _Atomic uint32_t wanted;      // threads that wait for them
     _Atomic bool stopping;        // there is no thread any more
 } chores_t;
 
-void chores_init(chores_t *chores, const char *name, const chores_ops_t *ops, void *owner);
+void chores_init(chores_t *chores, const char *name, chores_may_t *may, void *owner);
 // Takes it over. Without a thread for it, after chores_stop and in the child of a fork it is done
 // here and now.
 void chores_add(chores_t *chores, chore_t *chore);

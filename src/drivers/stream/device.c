@@ -291,7 +291,7 @@ static keel_status_t device_init(stream_device_t *device)
     snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     helper_init(&device->keeper, "keel-keeper", device_keep, device);
-    chores_init(&device->chores, "keel-free", &stream_chores_ops, device);
+    chores_init(&device->chores, "keel-free", stream_may_free, device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));
     stream_entered_t entered;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
-// or code unloaded, and lets nobody launch anything meanwhile. Nobody who lets go of something
-// waits with it: a thread of the device's own does, in the order in which things came, for a graph
-// goes before the code that it launches; and it asks the vendor only when all is over that ran when
-// they came.
+// or code unloaded, and lets nobody launch anything meanwhile. So it is done when the device has
+// nothing to do: at once, or by a thread of the device's own, later; in the order in which things
+// came, for a graph goes before the code that it launches. If somebody needs the memory, it is done
+// as soon as all is over that ran when it came.
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
 
@@ -25,28 +25,30 @@ static void gift_give(void *owner, chore_t *chore)
     stream_frees_tell(device, 1);
 }
 
-static void flight_mark(void *owner)
+// Looks how far all queues are: whether they have nothing to do, or at least nothing of what they
+// had at the mark.
+static bool flight_is_past(stream_device_t *device, bool mark, bool *idle)
 {
-    stream_device_t *device = owner;
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        lock_enter(&q->lock);
-        q->marked = q->recorded;
-        lock_leave(&q->lock);
-    }
-}
-
-static bool flight_is_past(void *owner)
-{
-    stream_device_t *device = owner;
     bool past = true;
+    *idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_queue_poll(q, true);
+        lock_enter(&q->lock);
+        if (mark) q->marked = q->recorded;
+        *idle &= !q->flight && !atomic_load(&q->unmarked);
         past &= atomic_load(&q->over) >= q->marked;
+        lock_leave(&q->lock);
     }
     return past;
 }
 
-const chores_ops_t stream_chores_ops = {flight_mark, flight_is_past};
+bool stream_may_free(void *owner, bool mark)
+{
+    stream_device_t *device = owner;
+    bool idle, past = flight_is_past(device, mark, &idle);
+    bool needed = device->chores.wanted || device->starved;
+    return idle || (past && needed) || stream_device_is_lost(device);
+}
 
 void stream_chore_add(stream_device_t *device, chore_t *chore)
 {
@@ -54,16 +56,26 @@ void stream_chore_add(stream_device_t *device, chore_t *chore)
     chores_add(&device->chores, chore);
 }
 
+// Whether something can go at once: nothing is before it, nothing runs, and the caller is not at
+// the device's own work.
+static bool may_go_now(stream_device_t *device)
+{
+    bool idle = false, next = device->chores.added == device->chores.over;
+    if (next && !submission_is_inside(&device->base)) flight_is_past(device, false, &idle);
+    return idle;
+}
+
 void stream_free(stream_device_t *device, stream_give_t *give, void *what)
 {
-    gift_t at_once = {{.run = gift_give}, give, what}, *gift = NULL;
     if (!what) return;
-    gift = mem_alloc(sizeof *gift);
+    bool later = stream_device_is_ours(device) && !may_go_now(device);
+    gift_t at_once = {{.run = gift_give}, give, what};
+    gift_t *gift = later ? mem_alloc(sizeof *gift) : NULL;
     if (gift) {
         *gift = at_once;
         stream_chore_add(device, &gift->chore);
-    } else {
-        atomic_fetch_add(&device->frees, 1);
-        gift_give(device, &at_once.chore);
+        return;
     }
+    atomic_fetch_add(&device->frees, 1);
+    gift_give(device, &at_once.chore);
 }

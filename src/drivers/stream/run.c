@@ -203,6 +203,7 @@ static void run_drain(stream_run_t *run, keel_status_t status)
     status = stream_device_drain(device, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
     run_settle(run);
+    atomic_store(&queue_of(run)->unmarked, false); // nothing is left there
 }
 
 void stream_run_park(stream_run_t *run)

@@ -447,7 +447,7 @@ void stream_blocks_destroy(stream_device_t *device); // those that came back
 // order of calls. NULL is fine. With a lost device, and in the child of a fork, nothing is.
 void stream_free(stream_device_t *device, stream_give_t *give, void *what);
 // The same for what is more than that: tells stream_frees_tell of one when it is done.
-extern const chores_ops_t stream_chores_ops;
+bool stream_may_free(void *device, bool mark); // whether the vendor would not wait; see chores.h
 void stream_chore_add(stream_device_t *device, chore_t *chore);
 
 // outside.c
