@@ -334,10 +334,20 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
     return CUDA_SUCCESS;
 }
 
+// What works with it, or makes another, waits until one that is just being destroyed is gone.
 static CUresult primary_lookup(CUdevice ordinal, device_t **out)
 {
     *out = device_of(ordinal);
+    while (*out && (*out)->primary_ends) state_wait();
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+static void primary_destroy(device_t *device)
+{
+    device->primary_ends = true;
+    context_destroy(device->primary);
+    device->primary_ends = false;
+    state_notify();
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
@@ -368,7 +378,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice ordinal)
     CUresult error = primary_lookup(ordinal, &device);
     if (error) return error;
     if (device->primary_count == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--device->primary_count == 0) context_destroy(device->primary);
+    if (--device->primary_count == 0) primary_destroy(device);
     return call.late;
 }
 
@@ -379,7 +389,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
     CUresult error = primary_lookup(ordinal, &device);
     if (error) return error;
     if (device->primary_count == 0) return CUDA_SUCCESS;
-    context_destroy(device->primary);
+    primary_destroy(device);
     return context_begin(device->primary, device->primary_flags) ? call.late
                                                                  : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -37,6 +37,7 @@ typedef struct device_t {
     CUresult lost;
     CUcontext primary; // made once, alive while retained
     unsigned primary_count, primary_flags;
+    bool primary_ends; // it is being destroyed, for which the lock may be let go
     CUmemoryPool default_pool, pool;
 } device_t;
 

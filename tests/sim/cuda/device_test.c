@@ -313,6 +313,36 @@ static void test_errors_have_names(void)
     CHECK(text == NULL);
 }
 
+static void *come_and_go(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 200; i++) {
+        CUcontext context;
+        CUstream stream;
+        CUdeviceptr memory;
+        CU(cuDevicePrimaryCtxRetain(&context, 0));
+        CU(cuCtxSetCurrent(context));
+        CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        CU(cuMemAlloc_v2(&memory, 64));
+        CU(cuMemsetD32Async(memory, 1, 16, stream));
+        CU(cuStreamSynchronize(stream));
+        CU(cuMemFree_v2(memory));
+        CU(cuStreamDestroy_v2(stream));
+        CU(cuDevicePrimaryCtxRelease_v2(0));
+    }
+    return NULL;
+}
+
+// One that is made while the one before it is being destroyed is another one.
+static void test_primary_contexts_come_and_go(void)
+{
+    pthread_t other;
+    CU(cuInit(0));
+    CHECK(pthread_create(&other, NULL, come_and_go, NULL) == 0);
+    come_and_go(NULL);
+    CHECK(pthread_join(other, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) return 2;
@@ -324,6 +354,7 @@ int main(int argc, char **argv)
     RUN("devices=99", test_bad_settings);
     RUN("fail=cuMemAlloc", test_bad_settings);
     RUN("", test_contexts);
+    RUN("", test_primary_contexts_come_and_go);
     RUN("leaks=1", test_leaks);
     rig_run_dying("test_leaks", "leaks=2", test_leaks, SIGABRT);
     RUN("", test_modules);
