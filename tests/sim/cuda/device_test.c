@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *symbol(const char *name, int version)
 {
@@ -313,34 +314,33 @@ static void test_errors_have_names(void)
     CHECK(text == NULL);
 }
 
-static void *come_and_go(void *unused)
+static void *primary_release(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < 200; i++) {
-        CUcontext context;
-        CUstream stream;
-        CUdeviceptr memory;
-        CU(cuDevicePrimaryCtxRetain(&context, 0));
-        CU(cuCtxSetCurrent(context));
-        CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-        CU(cuMemAlloc_v2(&memory, 64));
-        CU(cuMemsetD32Async(memory, 1, 16, stream));
-        CU(cuStreamSynchronize(stream));
-        CU(cuMemFree_v2(memory));
-        CU(cuStreamDestroy_v2(stream));
-        CU(cuDevicePrimaryCtxRelease_v2(0));
-    }
+    CU(cuDevicePrimaryCtxRelease_v2(0));
     return NULL;
 }
 
-// One that is made while the one before it is being destroyed is another one.
+// One that is retained while the one before it is being destroyed, which takes as long as a copy
+// that is under way, is another one.
 static void test_primary_contexts_come_and_go(void)
 {
     pthread_t other;
-    CU(cuInit(0));
-    CHECK(pthread_create(&other, NULL, come_and_go, NULL) == 0);
-    come_and_go(NULL);
+    CUdeviceptr memory;
+    CUstream stream;
+    CUcontext context = rig_context();
+    CU(cuMemAlloc_v2(&memory, 128));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(cuMemcpyDtoDAsync_v2(memory, memory + 64, 64, stream));
+    CHECK(pthread_create(&other, NULL, primary_release, NULL) == 0);
+    usleep(20000);
+    CU(cuDevicePrimaryCtxRetain(&context, 0));
+    CU(cuCtxSetCurrent(context));
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(pthread_join(other, NULL) == 0);
+    CU(cuStreamSynchronize(stream));
+    CU(cuStreamDestroy_v2(stream));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
 }
 
 int main(int argc, char **argv)
@@ -354,7 +354,7 @@ int main(int argc, char **argv)
     RUN("devices=99", test_bad_settings);
     RUN("fail=cuMemAlloc", test_bad_settings);
     RUN("", test_contexts);
-    RUN("", test_primary_contexts_come_and_go);
+    RUN("slow=100000", test_primary_contexts_come_and_go);
     RUN("leaks=1", test_leaks);
     rig_run_dying("test_leaks", "leaks=2", test_leaks, SIGABRT);
     RUN("", test_modules);
