@@ -131,8 +131,9 @@ bench_run() {
 
 # Conformance under compute-sanitizer runs in one process for each piece, for as long as is said;
 # errors that calls return are what many tests ask for. Left out are branch.several_in_flight, which
-# passes alone and under memcheck loses the device without a finding of memcheck's; gpu.*, whose
-# tests lose the device, measure time or wait for each other's kernels; and racecheck over all but
+# passes alone and loses the device under memcheck, as does a program of the driver API alone that
+# changes nodes of a conditional body between launches (docs/hardware.md); gpu.*, whose tests lose
+# the device, measure time or wait for each other's kernels; and racecheck over all but
 # the kernels with workgroup memory, which is all it looks at.
 check() { # TOOL-WHAT SECONDS COMMAND...
     step "$1" "$2" compute-sanitizer --tool "${1%%-*}" --error-exitcode 3 "${@:3}"
