@@ -234,8 +234,8 @@ void stream_pools_relieve(stream_device_t *device, bool busy)
     uint64_t over = atomic_load(&device->frees_over);
     stream_entered_t entered;
     if ((busy && over == device->relieved) || !stream_enter(device, &entered)) return;
-    device->relieved = over;
     keel_status_t status = pools_exceed(device) ? pools_trim(device, NULL, false) : NULL;
+    if (!status) device->relieved = over; // else the next round tries again
     stream_leave(&entered);
     keel_status_release(stream_device_note(device, status));
 }
