@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
-// or code unloaded, and lets nobody launch anything meanwhile. So it is done when the device has
-// nothing to do: at once, or by a thread of the device's own, later; in the order in which things
-// came, for a graph goes before the code that it launches. If somebody needs the memory, it is done
-// as soon as all is over that ran when it came.
+// or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
+// it when the device has nothing to do, in the order in which things came, for a graph goes before
+// the code that it launches. If somebody needs the memory, it is done as soon as all is over that
+// ran when it came.
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
 
@@ -56,26 +56,16 @@ void stream_chore_add(stream_device_t *device, chore_t *chore)
     chores_add(&device->chores, chore);
 }
 
-// Whether something can go at once: nothing is before it, nothing runs, and the caller is not at
-// the device's own work.
-static bool may_go_now(stream_device_t *device)
-{
-    bool idle = false, next = device->chores.added == device->chores.over;
-    if (next && !submission_is_inside(&device->base)) flight_is_past(device, false, &idle);
-    return idle;
-}
-
 void stream_free(stream_device_t *device, stream_give_t *give, void *what)
 {
+    gift_t at_once = {{.run = gift_give}, give, what}, *gift = NULL;
     if (!what) return;
-    bool later = stream_device_is_ours(device) && !may_go_now(device);
-    gift_t at_once = {{.run = gift_give}, give, what};
-    gift_t *gift = later ? mem_alloc(sizeof *gift) : NULL;
+    gift = mem_alloc(sizeof *gift);
     if (gift) {
         *gift = at_once;
         stream_chore_add(device, &gift->chore);
-        return;
+    } else {
+        atomic_fetch_add(&device->frees, 1);
+        gift_give(device, &at_once.chore);
     }
-    atomic_fetch_add(&device->frees, 1);
-    gift_give(device, &at_once.chore);
 }
