@@ -60,13 +60,18 @@ static void on_release(void *user)
     gate_open(user);
 }
 
+static keel_external_t memory_of(void (*release)(void *user), void *user)
+{
+    return (keel_external_t){.kind = KEEL_EXTERNAL_HOST,
+                             .handle.host = scratch(4096),
+                             .size = 4096,
+                             .release = release,
+                             .user = user};
+}
+
 static keel_buffer_t *import_of(void (*release)(void *user), void *user)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = scratch(4096),
-                                .size = 4096,
-                                .release = release,
-                                .user = user};
+    keel_external_t external = memory_of(release, user);
     keel_buffer_t *buffer = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &buffer));
     OWN(buffer);
@@ -209,11 +214,7 @@ TEST(release, callback_closes_the_device, GPU)
 {
     closing_t *closing = scratch(sizeof *closing);
     closing->over = new_gate();
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = scratch(4096),
-                                .size = 4096,
-                                .release = on_release_close,
-                                .user = closing};
+    keel_external_t external = memory_of(on_release_close, closing);
     keel_buffer_t *imported = NULL;
     TRY(keel_device_open(the_uri(), NULL, &closing->device));
     keel_status_t status = keel_buffer_import(closing->device, &external, NULL, &imported);

@@ -60,6 +60,14 @@ static inline void held_call(void *held)
     held_wait(held);
 }
 
+// A copy that takes as long as that, for cuMemcpyAsync of a table whose own is `real`.
+static inline CUresult held_copy(const cuda_symbols_t *real, _Atomic bool *held, CUdeviceptr target,
+                                 CUdeviceptr source, size_t size, CUstream stream)
+{
+    CUresult result = real->cuLaunchHostFunc(stream, held_call, held);
+    return result ? result : real->cuMemcpyAsync(target, source, size, stream);
+}
+
 // The table by which the driver calls the library, to put other functions there, and a copy of what
 // is in it; NULL if the library cannot be opened.
 static inline cuda_symbols_t *symbols_open(cuda_symbols_t *real)

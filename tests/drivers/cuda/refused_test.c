@@ -26,8 +26,7 @@ static CUresult event_record(CUevent event, CUstream stream)
 
 static CUresult copy_held(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
-    CUresult result = real.cuLaunchHostFunc(stream, held_call, &held);
-    return result ? result : real.cuMemcpyAsync(target, source, size, stream);
+    return held_copy(&real, &held, target, source, size, stream);
 }
 
 typedef struct work_t {
