@@ -276,6 +276,14 @@ static bool flight_look(stream_queue_t *q, uint64_t position)
     return came;
 }
 
+bool stream_queue_is_idle(stream_queue_t *q)
+{
+    lock_enter(&q->lock);
+    bool idle = !q->flight && !atomic_load(&q->unmarked);
+    lock_leave(&q->lock);
+    return idle;
+}
+
 void stream_queue_poll(stream_queue_t *q, bool whole)
 {
     uint64_t over = atomic_load_explicit(&q->over, memory_order_relaxed);

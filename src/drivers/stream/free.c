@@ -32,12 +32,12 @@ static bool flight_is_past(stream_device_t *device, bool mark, bool *idle)
     bool past = true;
     *idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        stream_queue_poll(q, true);
         lock_enter(&q->lock);
-        if (mark) q->marked = q->recorded;
-        *idle &= !q->flight && !atomic_load(&q->unmarked);
-        past &= atomic_load(&q->over) >= q->marked;
+        if (mark) q->awaited = q->recorded;
         lock_leave(&q->lock);
+        stream_queue_poll(q, true);
+        past &= atomic_load(&q->over) >= q->awaited;
+        *idle &= stream_queue_is_idle(q);
     }
     return past;
 }

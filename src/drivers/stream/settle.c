@@ -19,10 +19,7 @@ static keel_status_t stream_mark(stream_device_t *device, stream_t stream, strea
 // Nothing comes onto the stream meanwhile: the caller has become its issuer, or is it.
 static keel_status_t queue_mark(stream_queue_t *q, stream_event_t **marks)
 {
-    lock_enter(&q->lock);
-    bool idle = !q->flight && !atomic_load(&q->unmarked);
-    lock_leave(&q->lock);
-    if (!idle || q->adopted) return NULL;
+    if (q->adopted || !stream_queue_is_idle(q)) return NULL;
     return stream_mark(stream_device(q->base.device), q->stream, marks);
 }
 

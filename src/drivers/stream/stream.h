@@ -131,7 +131,7 @@ struct stream_queue_t {
     uint64_t came;                         // events that have come, as far as anybody knows
     uint64_t recorded;                     // events so far; written by the issuer
     _Atomic uint64_t over;                 // those that were told
-    uint64_t marked;                       // what free.c waits for
+    uint64_t awaited;                      // events that free.c waits for; its own
     _Atomic uint64_t launches;             // so far; written by the issuer
     _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
@@ -312,6 +312,8 @@ static inline bool stream_queue_is_quiet(const stream_queue_t *queue)
 // The event has come, and with it all before; 0: tells what is known already. The caller has, or
 // is one of, what keeps the queue.
 void stream_queue_retire(stream_queue_t *queue, uint64_t number);
+// Whether nothing is on the stream, as far as anybody knows.
+bool stream_queue_is_idle(stream_queue_t *queue);
 // Looks how far it is, to the end if need be.
 void stream_queue_poll(stream_queue_t *queue, bool whole);
 void stream_frees_watch(stream_device_t *device); // somebody hungry is to be woken with them
@@ -447,8 +449,8 @@ void stream_blocks_destroy(stream_device_t *device); // those that came back
 // order of calls. NULL is fine. With a lost device, and in the child of a fork, nothing is.
 void stream_free(stream_device_t *device, stream_give_t *give, void *what);
 // The same for what is more than that: tells stream_frees_tell of one when it is done.
-bool stream_may_free(void *device, bool mark); // whether the vendor would not wait; see chores.h
 void stream_chore_add(stream_device_t *device, chore_t *chore);
+bool stream_may_free(void *device, bool mark); // whether the vendor would not wait; see chores.h
 
 // outside.c
 keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
