@@ -55,7 +55,9 @@ typedef struct keel_allocator_t {
 // gave is never given to another, so objects made before must be gone. Not thread safe.
 KEEL_API void keel_set_allocator(const keel_allocator_t *allocator);
 
-// The objects alive in this process, by type: all zero once everything was released. Any thread.
+// The objects alive in this process, by type: all zero once everything was released. A queue that
+// was released while a thread of its device looked at it counts a moment longer, not beyond the
+// device. Any thread.
 typedef struct keel_live_t {
     int64_t devices, queues, semaphores, buffers, pools, executables, recordings, files, watches;
     int64_t submissions; // in flight
