@@ -10,20 +10,20 @@
 
 extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builtin_host[];
 
-CUDA_FORWARDS(stream_create, cuStreamCreateWithPriority, (int32_t priority, stream_t *stream),
+CUDA_FORWARDS(stream_create, cuStreamCreateWithPriority, (int32_t priority, stream_h *stream),
               (CUstream *)(void *)stream, CU_STREAM_NON_BLOCKING, priority)
 CUDA_RELEASES(stream_destroy, cuStreamDestroy, what)
-CUDA_FORWARDS(stream_drain, cuStreamSynchronize, (stream_t stream), stream)
-CUDA_FORWARDS(stream_wait, cuStreamWaitEvent, (stream_t stream, stream_event_h event), stream,
+CUDA_FORWARDS(stream_drain, cuStreamSynchronize, (stream_h stream), stream)
+CUDA_FORWARDS(stream_wait, cuStreamWaitEvent, (stream_h stream, stream_event_h event), stream,
               event, 0)
-CUDA_FORWARDS(stream_call, cuLaunchHostFunc, (stream_t stream, void (*fn)(void *user), void *user),
+CUDA_FORWARDS(stream_call, cuLaunchHostFunc, (stream_h stream, void (*fn)(void *user), void *user),
               stream, fn, user)
-CUDA_FORWARDS(event_record, cuEventRecord, (stream_event_h event, stream_t stream), event, stream)
+CUDA_FORWARDS(event_record, cuEventRecord, (stream_event_h event, stream_h stream), event, stream)
 CUDA_FORWARDS(event_sync, cuEventSynchronize, (stream_event_h event), event)
 CUDA_RELEASES(event_destroy, cuEventDestroy, what)
 CUDA_RELEASES(outside_destroy, cuDestroyExternalSemaphore, what)
 CUDA_FORWARDS(function_allow, cuFuncSetAttribute,
-              (stream_function_t function, uint32_t local_memory), function,
+              (stream_function_h function, uint32_t local_memory), function,
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory)
 CUDA_RELEASES(module_unload, cuModuleUnload, what)
 
@@ -105,7 +105,7 @@ static keel_status_t outside_import(stream_vendor_t *v, int fd, stream_outside_h
 }
 
 static keel_status_t outside_signal(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
-                                    stream_t stream)
+                                    stream_h stream)
 {
     CUexternalSemaphore semaphore = outside;
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params = {.params.fence.value = value};
@@ -113,14 +113,14 @@ static keel_status_t outside_signal(stream_vendor_t *v, stream_outside_h outside
 }
 
 static keel_status_t outside_wait(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
-                                  stream_t stream)
+                                  stream_h stream)
 {
     CUexternalSemaphore semaphore = outside;
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params = {.params.fence.value = value};
     return CUDA_CALL(v->symbols, cuWaitExternalSemaphoresAsync, &semaphore, &params, 1, stream);
 }
 
-static keel_status_t launch(stream_vendor_t *v, stream_t stream, const stream_launch_t *l)
+static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_launch_t *l)
 {
     cuda_extra_t extra;
     cuda_extra_init(&extra, l);
@@ -155,7 +155,7 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return (older ? KEEL_RANK_COMPATIBLE : KEEL_RANK_EXACT) + (uint32_t)made;
 }
 
-static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_t *module)
+static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
 {
     char log[2048] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -168,8 +168,8 @@ static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_mo
     return keel_status_wrap(status, "the compiler says: %s", log);
 }
 
-static keel_status_t module_function(stream_vendor_t *v, stream_module_t module, const char *name,
-                                     stream_function_t *function, uint32_t *local_memory)
+static keel_status_t module_function(stream_vendor_t *v, stream_module_h module, const char *name,
+                                     stream_function_h *function, uint32_t *local_memory)
 {
     CUfunction found = NULL;
     int local = 0;
@@ -183,7 +183,7 @@ static keel_status_t module_function(stream_vendor_t *v, stream_module_t module,
     return NULL;
 }
 
-static keel_status_t module_global(stream_vendor_t *v, stream_module_t module, const char *name,
+static keel_status_t module_global(stream_vendor_t *v, stream_module_h module, const char *name,
                                    uint64_t *address, uint64_t *size)
 {
     CUdeviceptr found = 0;

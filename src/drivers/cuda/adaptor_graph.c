@@ -2,13 +2,13 @@
 // Graphs.
 #include "drivers/cuda/cuda.h"
 
-CUDA_FORWARDS(graph_create, cuGraphCreate, (stream_graph_t * graph), (CUgraph *)(void *)graph, 0)
+CUDA_FORWARDS(graph_create, cuGraphCreate, (stream_graph_h * graph), (CUgraph *)(void *)graph, 0)
 CUDA_RELEASES(graph_destroy, cuGraphDestroy, what)
 CUDA_FORWARDS(graph_instantiate, cuGraphInstantiateWithFlags,
-              (stream_graph_t graph, stream_exec_t *exec), (CUgraphExec *)(void *)exec, graph, 0)
+              (stream_graph_h graph, stream_exec_h *exec), (CUgraphExec *)(void *)exec, graph, 0)
 CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, what)
-CUDA_FORWARDS(exec_run, cuGraphLaunch, (stream_exec_t exec, stream_t stream), exec, stream)
-CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_t exec, stream_t stream), exec, stream)
+CUDA_FORWARDS(exec_run, cuGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
+CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
 {
@@ -56,13 +56,13 @@ static const CUgraphNode *after_of(const stream_place_t *place)
     return (const CUgraphNode *)(const void *)place->after;
 }
 
-static CUgraphNode *node_of(stream_node_t *node)
+static CUgraphNode *node_of(stream_node_h *node)
 {
     return (CUgraphNode *)(void *)node;
 }
 
 static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *place,
-                                  const stream_launch_t *launch, stream_node_t *node)
+                                  const stream_launch_t *launch, stream_node_h *node)
 {
     cuda_extra_t extra;
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(launch, &extra);
@@ -71,7 +71,7 @@ static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *plac
 }
 
 static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_copy_t *copy, stream_node_t *node)
+                                const stream_copy_t *copy, stream_node_h *node)
 {
     CUDA_MEMCPY3D params = copy_params(copy);
     return CUDA_CALL(v->symbols, cuGraphAddMemcpyNode, node_of(node), place->graph, after_of(place),
@@ -79,7 +79,7 @@ static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
 }
 
 static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_fill_t *fill, stream_node_t *node)
+                                const stream_fill_t *fill, stream_node_h *node)
 {
     CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);
     return CUDA_CALL(v->symbols, cuGraphAddMemsetNode, node_of(node), place->graph, after_of(place),
@@ -87,20 +87,20 @@ static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
 }
 
 static keel_status_t graph_join(stream_vendor_t *v, const stream_place_t *place,
-                                stream_node_t *node)
+                                stream_node_h *node)
 {
     return CUDA_CALL(v->symbols, cuGraphAddEmptyNode, node_of(node), place->graph, after_of(place),
                      place->count);
 }
 
-static keel_status_t graph_order(stream_vendor_t *v, stream_graph_t graph, stream_node_t first,
-                                 stream_node_t then)
+static keel_status_t graph_order(stream_vendor_t *v, stream_graph_h graph, stream_node_h first,
+                                 stream_node_h then)
 {
     CUgraphNode from = first, to = then;
     return CUDA_CALL(v->symbols, cuGraphAddDependencies, graph, &from, &to, 1);
 }
 
-static keel_status_t graph_condition(stream_vendor_t *v, stream_graph_t graph, uint64_t *condition)
+static keel_status_t graph_condition(stream_vendor_t *v, stream_graph_h graph, uint64_t *condition)
 {
     enum { ASSIGN_DEFAULT = 1 };
     return CUDA_CALL(v->symbols, cuGraphConditionalHandleCreate, condition, graph, v->context, 0,
@@ -108,8 +108,8 @@ static keel_status_t graph_condition(stream_vendor_t *v, stream_graph_t graph, u
 }
 
 static keel_status_t graph_branch(stream_vendor_t *v, const stream_place_t *place,
-                                  stream_condition_t kind, uint64_t condition, stream_node_t *node,
-                                  stream_graph_t *body)
+                                  stream_condition_t kind, uint64_t condition, stream_node_h *node,
+                                  stream_graph_h *body)
 {
     CUgraphNodeParams params = {
         .type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
@@ -127,7 +127,7 @@ static keel_status_t graph_branch(stream_vendor_t *v, const stream_place_t *plac
     return NULL;
 }
 
-static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_t node, uint64_t *handle)
+static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_h node, uint64_t *handle)
 {
     CUlaunchAttributeValue value = {.deviceUpdatableKernelNode = {.deviceUpdatable = 1}};
     KEEL_TRY(CUDA_CALL(v->symbols, cuGraphKernelNodeSetAttribute, node,
@@ -136,7 +136,7 @@ static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_t node, uin
     return NULL;
 }
 
-static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                      const stream_launch_t *launch)
 {
     cuda_extra_t extra;
@@ -144,14 +144,14 @@ static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_t exec, str
     return CUDA_CALL(v->symbols, cuGraphExecKernelNodeSetParams, exec, node, &params);
 }
 
-static keel_status_t exec_set_copy(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+static keel_status_t exec_set_copy(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const stream_copy_t *copy)
 {
     CUDA_MEMCPY3D params = copy_params(copy);
     return CUDA_CALL(v->symbols, cuGraphExecMemcpyNodeSetParams, exec, node, &params, v->context);
 }
 
-static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const stream_fill_t *fill)
 {
     CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);

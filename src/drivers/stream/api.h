@@ -15,13 +15,13 @@
 
 // The driver's struct of an open device, and the vendor's handles.
 typedef struct stream_vendor_t stream_vendor_t;
-typedef void *stream_t;
+typedef void *stream_h;
 typedef void *stream_event_h;
-typedef void *stream_module_t;
-typedef void *stream_function_t;
-typedef void *stream_graph_t;
-typedef void *stream_node_t;
-typedef void *stream_exec_t;
+typedef void *stream_module_h;
+typedef void *stream_function_h;
+typedef void *stream_graph_h;
+typedef void *stream_node_h;
+typedef void *stream_exec_h;
 typedef void *stream_pool_h;
 typedef void *stream_outside_h;
 
@@ -38,7 +38,7 @@ typedef struct stream_before_t {
 
 // A kernel launch. `arguments` is the whole block of parameters, copied by the call.
 typedef struct stream_launch_t {
-    stream_function_t function;
+    stream_function_h function;
     uint32_t groups[3], group_size[3];
     uint32_t local_memory; // dynamic
     uint32_t size;
@@ -91,8 +91,8 @@ typedef struct stream_limits_t {
 
 // Where a node goes: behind these.
 typedef struct stream_place_t {
-    stream_graph_t graph;
-    const stream_node_t *after;
+    stream_graph_h graph;
+    const stream_node_h *after;
     size_t count;
 } stream_place_t;
 
@@ -179,28 +179,28 @@ typedef struct stream_api_t {
     keel_status_t (*beside)(stream_vendor_t *v, stream_vendor_t **beside);
     uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: nobody knows
 
-    keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_t *stream);
-    void (*stream_destroy)(stream_vendor_t *v, stream_t stream);
-    keel_status_t (*stream_drain)(stream_vendor_t *v, stream_t stream); // blocks
+    keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_h *stream);
+    void (*stream_destroy)(stream_vendor_t *v, stream_h stream);
+    keel_status_t (*stream_drain)(stream_vendor_t *v, stream_h stream); // blocks
     keel_status_t (*event_create)(stream_vendor_t *v, stream_event_kind_t kind,
                                   stream_event_h *event);
     void (*event_destroy)(stream_vendor_t *v, stream_event_h event);
-    keel_status_t (*event_record)(stream_vendor_t *v, stream_event_h event, stream_t stream);
+    keel_status_t (*event_record)(stream_vendor_t *v, stream_event_h event, stream_h stream);
     keel_status_t (*event_query)(stream_vendor_t *v, stream_event_h event, bool *over);
     keel_status_t (*event_sync)(stream_vendor_t *v, stream_event_h event); // blocks
-    keel_status_t (*stream_wait)(stream_vendor_t *v, stream_t stream, stream_event_h event);
+    keel_status_t (*stream_wait)(stream_vendor_t *v, stream_h stream, stream_event_h event);
     // Calls `fn` on a thread of the vendor's when the stream is there, but not after an error; it
     // must not call the vendor.
-    keel_status_t (*stream_call)(stream_vendor_t *v, stream_t stream, void (*fn)(void *user),
+    keel_status_t (*stream_call)(stream_vendor_t *v, stream_h stream, void (*fn)(void *user),
                                  void *user);
     // A timeline semaphore of another API, as the context knows it. Takes the file descriptor over
     // unless it fails, with any code. To be destroyed when no stream has it any more.
     keel_status_t (*outside_import)(stream_vendor_t *v, int fd, stream_outside_h *outside);
     void (*outside_destroy)(stream_vendor_t *v, stream_outside_h outside);
     keel_status_t (*outside_signal)(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
-                                    stream_t stream);
+                                    stream_h stream);
     keel_status_t (*outside_wait)(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
-                                  stream_t stream);
+                                  stream_h stream);
 
     keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
     stream_give_t *free; // by its address
@@ -220,63 +220,63 @@ typedef struct stream_api_t {
     // A pool that keeps `threshold` bytes when they come back.
     keel_status_t (*pool_create)(stream_vendor_t *v, uint64_t threshold, stream_pool_h *pool);
     void (*pool_destroy)(stream_vendor_t *v, stream_pool_h pool);
-    keel_status_t (*pool_alloc)(stream_vendor_t *v, stream_pool_h pool, stream_t stream,
+    keel_status_t (*pool_alloc)(stream_vendor_t *v, stream_pool_h pool, stream_h stream,
                                 uint64_t size, uint64_t *address);
-    keel_status_t (*pool_free)(stream_vendor_t *v, stream_t stream, uint64_t address);
+    keel_status_t (*pool_free)(stream_vendor_t *v, stream_h stream, uint64_t address);
     uint64_t (*pool_reserved)(stream_vendor_t *v, stream_pool_h pool);
     keel_status_t (*pool_trim)(stream_vendor_t *v, stream_pool_h pool, uint64_t keep);
 
-    keel_status_t (*fill)(stream_vendor_t *v, stream_t stream, const stream_fill_t *fill);
-    keel_status_t (*copy)(stream_vendor_t *v, stream_t stream, const stream_copy_t *copy);
-    keel_status_t (*launch)(stream_vendor_t *v, stream_t stream, const stream_launch_t *launch);
+    keel_status_t (*fill)(stream_vendor_t *v, stream_h stream, const stream_fill_t *fill);
+    keel_status_t (*copy)(stream_vendor_t *v, stream_h stream, const stream_copy_t *copy);
+    keel_status_t (*launch)(stream_vendor_t *v, stream_h stream, const stream_launch_t *launch);
 
     // What an image for `target` is worth here: as executable_rank.
     uint32_t (*image_rank)(stream_vendor_t *v, keel_image_kind_t kind, const char *target);
     // `data` is followed by a zero byte. The compiler's own words are part of an error.
-    keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_t *module);
+    keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_h *module);
     stream_give_t *module_unload;
     // Finds a kernel and loads it: its first launch must not have to. `local_memory` is static.
-    keel_status_t (*module_function)(stream_vendor_t *v, stream_module_t module, const char *name,
-                                     stream_function_t *function, uint32_t *local_memory);
-    keel_status_t (*module_global)(stream_vendor_t *v, stream_module_t module, const char *name,
+    keel_status_t (*module_function)(stream_vendor_t *v, stream_module_h module, const char *name,
+                                     stream_function_h *function, uint32_t *local_memory);
+    keel_status_t (*module_global)(stream_vendor_t *v, stream_module_h module, const char *name,
                                    uint64_t *address, uint64_t *size);
-    keel_status_t (*function_allow)(stream_vendor_t *v, stream_function_t function,
+    keel_status_t (*function_allow)(stream_vendor_t *v, stream_function_h function,
                                     uint32_t local_memory); // dynamic, that much at most
     // The image with the built-in kernels, and how each is called in there.
     const void *(*builtin_image)(stream_vendor_t *v);
     const char *const *builtin_names;
 
-    keel_status_t (*graph_create)(stream_vendor_t *v, stream_graph_t *graph);
+    keel_status_t (*graph_create)(stream_vendor_t *v, stream_graph_h *graph);
     stream_give_t *graph_destroy;
     keel_status_t (*graph_launch)(stream_vendor_t *v, const stream_place_t *place,
-                                  const stream_launch_t *launch, stream_node_t *node);
+                                  const stream_launch_t *launch, stream_node_h *node);
     keel_status_t (*graph_copy)(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_copy_t *copy, stream_node_t *node);
+                                const stream_copy_t *copy, stream_node_h *node);
     keel_status_t (*graph_fill)(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_fill_t *fill, stream_node_t *node);
+                                const stream_fill_t *fill, stream_node_h *node);
     keel_status_t (*graph_join)(stream_vendor_t *v, const stream_place_t *place,
-                                stream_node_t *node);
-    keel_status_t (*graph_order)(stream_vendor_t *v, stream_graph_t graph, stream_node_t first,
-                                 stream_node_t then);
+                                stream_node_h *node);
+    keel_status_t (*graph_order)(stream_vendor_t *v, stream_graph_h graph, stream_node_h first,
+                                 stream_node_h then);
     // A condition for a node of `graph`, 0 at each start; and a node with a body that runs by
     // it, or as long as it is not 0.
-    keel_status_t (*graph_condition)(stream_vendor_t *v, stream_graph_t graph, uint64_t *condition);
+    keel_status_t (*graph_condition)(stream_vendor_t *v, stream_graph_h graph, uint64_t *condition);
     keel_status_t (*graph_branch)(stream_vendor_t *v, const stream_place_t *place,
-                                  stream_condition_t kind, uint64_t condition, stream_node_t *node,
-                                  stream_graph_t *body);
+                                  stream_condition_t kind, uint64_t condition, stream_node_h *node,
+                                  stream_graph_h *body);
     // Lets the device change the grid of a launch.
-    keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_t node, uint64_t *handle);
-    keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_t graph,
-                                       stream_exec_t *exec);
+    keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_h node, uint64_t *handle);
+    keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_h graph,
+                                       stream_exec_h *exec);
     stream_give_t *exec_destroy;
-    keel_status_t (*exec_run)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
-    keel_status_t (*exec_upload)(stream_vendor_t *v, stream_exec_t exec, stream_t stream);
+    keel_status_t (*exec_run)(stream_vendor_t *v, stream_exec_h exec, stream_h stream);
+    keel_status_t (*exec_upload)(stream_vendor_t *v, stream_exec_h exec, stream_h stream);
     // Changes a node in runs to come.
-    keel_status_t (*exec_set_launch)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+    keel_status_t (*exec_set_launch)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                      const stream_launch_t *launch);
-    keel_status_t (*exec_set_copy)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+    keel_status_t (*exec_set_copy)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const stream_copy_t *copy);
-    keel_status_t (*exec_set_fill)(stream_vendor_t *v, stream_exec_t exec, stream_node_t node,
+    keel_status_t (*exec_set_fill)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const stream_fill_t *fill);
 } stream_api_t;
 

@@ -113,7 +113,7 @@ keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
     return stream_device_lost(device);
 }
 
-keel_status_t stream_device_drain(stream_device_t *device, stream_t stream)
+keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
 {
     _Atomic uint32_t never = 0;
     for (int left = DRAIN_ATTEMPTS;; left--) {

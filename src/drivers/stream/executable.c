@@ -9,14 +9,14 @@
 
 typedef struct module_t {
     cache_item_t item;
-    stream_module_t handle;
+    stream_module_h handle;
 } module_t;
 
 typedef struct stream_executable_t {
     keel_executable_t base;
     stream_device_t *device;  // borrowed
     cache_item_t *loaded;     // owned
-    stream_module_t module;   // of that
+    stream_module_h module;   // of that
     stream_kernel_t *kernels; // owned, as the rest
     keel_entry_info_t *entries;
     keel_binding_info_t *infos;

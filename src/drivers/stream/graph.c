@@ -7,8 +7,8 @@
 #include "base/status.h"
 
 // What a recording is prepared to.
-struct stream_recorded_t {
-    stream_recorded_t *next, *previous; // of the device
+struct stream_prepared_t {
+    stream_prepared_t *next, *previous; // of the device
     lock_t lock;                        // for the list
     graph_instance_t *instances;        // owned
 };
@@ -38,71 +38,71 @@ static void instance_destroy(graph_instance_t *instance)
     mem_free(instance);
 }
 
-static void recorded_link(stream_device_t *device, stream_recorded_t *recorded)
+static void prepared_link(stream_device_t *device, stream_prepared_t *prepared)
 {
     lock_enter(&device->lock);
-    recorded->next = device->recorded;
-    if (recorded->next) recorded->next->previous = recorded;
-    device->recorded = recorded;
+    prepared->next = device->prepared;
+    if (prepared->next) prepared->next->previous = prepared;
+    device->prepared = prepared;
     lock_leave(&device->lock);
 }
 
-static void recorded_unlink(stream_device_t *device, stream_recorded_t *recorded)
+static void prepared_unlink(stream_device_t *device, stream_prepared_t *prepared)
 {
     lock_enter(&device->lock);
-    *(recorded->previous ? &recorded->previous->next : &device->recorded) = recorded->next;
-    if (recorded->next) recorded->next->previous = recorded->previous;
+    *(prepared->previous ? &prepared->previous->next : &device->prepared) = prepared->next;
+    if (prepared->next) prepared->next->previous = prepared->previous;
     lock_leave(&device->lock);
 }
 
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
 {
     lock_enter(&device->lock);
-    for (stream_recorded_t *recorded = device->recorded; recorded; recorded = recorded->next) {
-        lock_enter(&recorded->lock);
-        for (graph_instance_t *i = recorded->instances; i; i = i->next)
+    for (stream_prepared_t *prepared = device->prepared; prepared; prepared = prepared->next) {
+        lock_enter(&prepared->lock);
+        for (graph_instance_t *i = prepared->instances; i; i = i->next)
             if (i->queue == queue) i->queue = NULL;
-        lock_leave(&recorded->lock);
+        lock_leave(&prepared->lock);
     }
     lock_leave(&device->lock);
 }
 
 void stream_recording_discard(keel_recording_t *recording)
 {
-    stream_recorded_t *recorded = atomic_load(&recording->prepared);
+    stream_prepared_t *prepared = atomic_load(&recording->prepared);
     stream_device_t *device = stream_device(recording->device);
-    if (stream_device_is_ours(device)) recorded_unlink(device, recorded);
-    while (recorded->instances) {
-        graph_instance_t *instance = recorded->instances;
-        recorded->instances = instance->next;
+    if (stream_device_is_ours(device)) prepared_unlink(device, prepared);
+    while (prepared->instances) {
+        graph_instance_t *instance = prepared->instances;
+        prepared->instances = instance->next;
         instance_destroy(instance);
     }
-    mem_free(recorded);
+    mem_free(prepared);
 }
 
-static keel_status_t recorded_of(keel_recording_t *recording, stream_recorded_t **recorded)
+static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t **prepared)
 {
     // acquire: pairs with the exchange of whoever made it.
-    *recorded = atomic_load_explicit(&recording->prepared, memory_order_acquire);
-    if (*recorded) return NULL;
-    stream_recorded_t *made = mem_zalloc(sizeof *made);
+    *prepared = atomic_load_explicit(&recording->prepared, memory_order_acquire);
+    if (*prepared) return NULL;
+    stream_prepared_t *made = mem_zalloc(sizeof *made);
     void *none = NULL;
     if (!made) return status_no_memory();
-    *recorded = made;
+    *prepared = made;
     if (atomic_compare_exchange_strong(&recording->prepared, &none, made)) {
-        recorded_link(stream_device(recording->device), made);
+        prepared_link(stream_device(recording->device), made);
         return NULL;
     }
-    *recorded = none;
+    *prepared = none;
     mem_free(made);
     return NULL;
 }
 
 // The queue's, or one whose queue has gone, which is the queue's from then on. Under the lock.
-static graph_instance_t *instance_of(stream_recorded_t *recorded, const stream_queue_t *queue)
+static graph_instance_t *instance_of(stream_prepared_t *prepared, const stream_queue_t *queue)
 {
     graph_instance_t *orphan = NULL;
-    for (graph_instance_t *i = recorded->instances; i; i = i->next) {
+    for (graph_instance_t *i = prepared->instances; i; i = i->next) {
         if (i->queue == queue) return i;
         if (!i->queue) orphan = i;
     }
@@ -110,11 +110,11 @@ static graph_instance_t *instance_of(stream_recorded_t *recorded, const stream_q
     return orphan;
 }
 
-static graph_instance_t *instance_find(stream_recorded_t *recorded, const stream_queue_t *queue)
+static graph_instance_t *instance_find(stream_prepared_t *prepared, const stream_queue_t *queue)
 {
-    lock_enter(&recorded->lock);
-    graph_instance_t *instance = instance_of(recorded, queue);
-    lock_leave(&recorded->lock);
+    lock_enter(&prepared->lock);
+    graph_instance_t *instance = instance_of(prepared, queue);
+    lock_leave(&prepared->lock);
     return instance;
 }
 
@@ -176,15 +176,15 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
 }
 
 // Lists it, unless there is one for the queue by now, which is then taken instead.
-static graph_instance_t *instance_publish(stream_recorded_t *recorded, graph_instance_t *instance)
+static graph_instance_t *instance_publish(stream_prepared_t *prepared, graph_instance_t *instance)
 {
-    lock_enter(&recorded->lock);
-    graph_instance_t *other = instance_of(recorded, instance->queue);
+    lock_enter(&prepared->lock);
+    graph_instance_t *other = instance_of(prepared, instance->queue);
     if (!other) {
-        instance->next = recorded->instances;
-        recorded->instances = instance;
+        instance->next = prepared->instances;
+        prepared->instances = instance;
     }
-    lock_leave(&recorded->lock);
+    lock_leave(&prepared->lock);
     if (!other) return instance;
     instance_destroy(instance);
     return other;
@@ -255,17 +255,17 @@ static keel_status_t instance_upload(graph_instance_t *instance)
 static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
 {
     stream_context_t context = {.device = stream_device(queue->base.device), .anywhere = 1};
-    stream_recorded_t *recorded;
+    stream_prepared_t *prepared;
     graph_instance_t *instance;
     const keel_command_t *culprit;
-    KEEL_TRY(recorded_of(recording, &recorded));
-    if (instance_find(recorded, queue)) return NULL;
+    KEEL_TRY(prepared_of(recording, &prepared));
+    if (instance_find(prepared, queue)) return NULL;
     KEEL_TRY(instance_make(recording, queue, &context, &instance, &culprit));
     keel_status_t status = instance_upload(instance);
     if (status)
         instance_destroy(instance);
     else
-        instance_publish(recorded, instance);
+        instance_publish(prepared, instance);
     return status;
 }
 
@@ -385,7 +385,7 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     for (; run->piece < instance->piece_count; run->piece++) {
         *more = stream_queue_is_full(queue);
         if (*more) return NULL;
-        stream_exec_t exec = instance->pieces[run->piece].exec;
+        stream_exec_h exec = instance->pieces[run->piece].exec;
         if (instance->fresh)
             KEEL_TRY(device->api->exec_upload(device->vendor, exec, stream_queue_onto(queue)));
         KEEL_TRY(device->api->exec_run(device->vendor, exec, stream_queue_onto(queue)));
@@ -400,12 +400,12 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
                                   const stream_context_t *context, graph_instance_t **got,
                                   const keel_command_t **culprit)
 {
-    stream_recorded_t *recorded;
-    KEEL_TRY(recorded_of(recording, &recorded));
-    graph_instance_t *instance = instance_find(recorded, queue);
+    stream_prepared_t *prepared;
+    KEEL_TRY(prepared_of(recording, &prepared));
+    graph_instance_t *instance = instance_find(prepared, queue);
     if (!instance) {
         KEEL_TRY(instance_make(recording, queue, context, &instance, culprit));
-        instance = instance_publish(recorded, instance);
+        instance = instance_publish(prepared, instance);
     }
     *got = instance;
     keel_status_t status = instance_adapt(instance, context);

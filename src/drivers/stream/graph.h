@@ -44,7 +44,7 @@ typedef struct graph_node_t {
     uint8_t kind;    // graph_kind_t
     bool changes;    // works on slots or late allocations
     uint16_t piece;
-    stream_node_t node;
+    stream_node_h node;
     union {
         graph_branch_t branch;
         uint64_t updatable; // GRAPH_GRID: the launch
@@ -59,8 +59,8 @@ typedef struct graph_slot_t {
 } graph_slot_t;
 
 typedef struct graph_piece_t {
-    stream_graph_t graph;
-    stream_exec_t exec;
+    stream_graph_h graph;
+    stream_exec_h exec;
 } graph_piece_t;
 
 typedef struct graph_instance_t {
@@ -127,7 +127,7 @@ typedef struct graph_work_t {
 keel_status_t graph_work_make(const graph_instance_t *instance, const stream_context_t *context,
                               const graph_node_t *node, graph_work_t *work);
 keel_status_t graph_work_add(const graph_instance_t *instance, const stream_place_t *place,
-                             const graph_work_t *work, stream_node_t *node);
+                             const graph_work_t *work, stream_node_h *node);
 keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_t *node,
                              const graph_work_t *work);
 // Calls `fn` for each reference to memory of a command that works.

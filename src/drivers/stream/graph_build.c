@@ -17,22 +17,22 @@
 enum { PIECE_NODES = 8192 }; // after which a recording goes on in another graph
 
 typedef struct nodes_t {
-    stream_node_t *items; // owned
+    stream_node_h *items; // owned
     uint32_t count, capacity;
 } nodes_t;
 
 typedef struct event_t {
     uint32_t number;    // in the order of sets, from 1
-    stream_node_t node; // NULL: nothing came before its set
+    stream_node_h node; // NULL: nothing came before its set
 } event_t;
 
 typedef struct builder_t {
     graph_instance_t *instance;
     const stream_context_t *context;
     const keel_commands_t *commands;
-    stream_graph_t graph;
+    stream_graph_h graph;
     nodes_t open;
-    stream_node_t gate;       // NULL: none
+    stream_node_h gate;       // NULL: none
     event_t *events;          // owned; by their names
     uint32_t event_capacity;  //
     uint32_t set, waited_for; // the last event that was set, and the last that the gate is behind
@@ -43,11 +43,11 @@ typedef struct builder_t {
 static keel_status_t build_range(builder_t *b, const keel_command_t *from,
                                  const keel_command_t *to);
 
-static keel_status_t nodes_add(nodes_t *nodes, stream_node_t node)
+static keel_status_t nodes_add(nodes_t *nodes, stream_node_h node)
 {
     if (nodes->count == nodes->capacity) {
         uint32_t capacity = nodes->capacity ? nodes->capacity * 2 : 8;
-        stream_node_t *items = mem_resize(nodes->items, capacity * sizeof *items);
+        stream_node_h *items = mem_resize(nodes->items, capacity * sizeof *items);
         if (!items) return status_no_memory();
         nodes->items = items;
         nodes->capacity = capacity;
@@ -68,7 +68,7 @@ static stream_place_t place_behind_gate(const builder_t *b)
 }
 
 // One node behind all of these: itself if there is but one, NULL if there is none.
-static keel_status_t nodes_join(builder_t *b, const nodes_t *nodes, stream_node_t *join)
+static keel_status_t nodes_join(builder_t *b, const nodes_t *nodes, stream_node_h *join)
 {
     const stream_device_t *device = b->instance->device;
     *join = nodes->count ? nodes->items[0] : NULL;
@@ -78,7 +78,7 @@ static keel_status_t nodes_join(builder_t *b, const nodes_t *nodes, stream_node_
 }
 
 // Nothing is open then.
-static void gate_set(builder_t *b, stream_node_t node)
+static void gate_set(builder_t *b, stream_node_h node)
 {
     b->gate = node;
     b->open.count = 0;
@@ -87,7 +87,7 @@ static void gate_set(builder_t *b, stream_node_t node)
 
 static keel_status_t barrier(builder_t *b)
 {
-    stream_node_t join;
+    stream_node_h join;
     if (!b->open.count) return NULL;
     KEEL_TRY(nodes_join(b, &b->open, &join));
     gate_set(b, join);
@@ -140,7 +140,7 @@ static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
     if (!node) return status_no_memory();
     KEEL_TRY(node_add(b, node));
-    stream_node_t launch = node->node;
+    stream_node_h launch = node->node;
     KEEL_TRY(device->api->graph_updatable(device->vendor, launch, &handle));
     graph_node_t *setter = node_new(b, c, GRAPH_GRID);
     if (!setter) return status_no_memory();
@@ -192,7 +192,7 @@ static keel_status_t events_reserve(builder_t *b, uint32_t event)
 
 static keel_status_t event_set(builder_t *b, uint32_t event)
 {
-    stream_node_t join = b->gate;
+    stream_node_h join = b->gate;
     KEEL_TRY(events_reserve(b, event));
     if (b->open.count) {
         KEEL_TRY(nodes_join(b, &b->open, &join));
@@ -232,7 +232,7 @@ typedef struct way_t {
 } way_t;
 
 static keel_status_t body_build(builder_t *b, const keel_command_t *c, const way_t *way,
-                                stream_graph_t body)
+                                stream_graph_h body)
 {
     builder_t inner = {
         .instance = b->instance,
@@ -262,7 +262,7 @@ static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways
 {
     const stream_device_t *device = b->instance->device;
     nodes_t setters = {0}, ends = {0};
-    stream_node_t join = NULL;
+    stream_node_h join = NULL;
     keel_status_t status = NULL;
     for (uint32_t i = 0; !status && i < count; i++) {
         status = device->api->graph_condition(device->vendor, b->graph, &ways[i].branch.condition);
@@ -271,8 +271,8 @@ static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways
     if (!status) status = nodes_join(b, &setters, &join);
     if (!status) gate_set(b, join);
     for (uint32_t i = 0; !status && i < count; i++) {
-        stream_node_t node;
-        stream_graph_t body;
+        stream_node_h node;
+        stream_graph_h body;
         stream_place_t place = place_behind_gate(b);
         status = device->api->graph_branch(device->vendor, &place,
                                            ways[i].branch.loop ? STREAM_WHILE : STREAM_IF,

@@ -10,9 +10,9 @@
 struct stream_once_t {
     stream_once_t *next;
     stream_kernel_t *kernel; // borrowed: the run keeps the executable
-    stream_graph_t graph;
-    stream_exec_t exec; // NULL: it could not be made
-    stream_node_t target, setter;
+    stream_graph_h graph;
+    stream_exec_h exec; // NULL: it could not be made
+    stream_node_h target, setter;
     uint64_t updatable; // what the device calls the target
 };
 

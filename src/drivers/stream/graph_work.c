@@ -162,7 +162,7 @@ keel_status_t graph_work_make(const graph_instance_t *instance, const stream_con
 }
 
 keel_status_t graph_work_add(const graph_instance_t *instance, const stream_place_t *place,
-                             const graph_work_t *work, stream_node_t *node)
+                             const graph_work_t *work, stream_node_h *node)
 {
     const stream_api_t *api = instance->device->api;
     stream_vendor_t *vendor = instance->device->vendor;
@@ -181,7 +181,7 @@ keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_
 {
     const stream_api_t *api = instance->device->api;
     stream_vendor_t *vendor = instance->device->vendor;
-    stream_exec_t exec = instance->pieces[node->piece].exec;
+    stream_exec_h exec = instance->pieces[node->piece].exec;
     switch (work->kind) {
     case GRAPH_LAUNCH: return api->exec_set_launch(vendor, exec, node->node, &work->launch);
     case GRAPH_COPY: return api->exec_set_copy(vendor, exec, node->node, &work->copy);

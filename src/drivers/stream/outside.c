@@ -22,7 +22,7 @@ typedef struct beside_t {
 
 typedef struct ours_t {
     stream_outside_h signals;
-    stream_t stream;
+    stream_h stream;
 } ours_t;
 
 // An error of the context stays, any other may be gone the next time.

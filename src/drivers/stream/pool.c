@@ -27,7 +27,7 @@ static uint64_t padding(const keel_buffer_t *buffer)
 }
 
 // Takes the memory from a buffer, in the order of `stream`.
-static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, stream_t stream)
+static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, stream_h stream)
 {
     // relaxed: points order this with all uses.
     atomic_store_explicit(&buffer->resident, 0, memory_order_relaxed);

@@ -10,7 +10,7 @@
 // one that is not: all of them together have so long.
 enum { SETTLE_NS = 10000000 };
 
-static keel_status_t stream_mark(stream_device_t *device, stream_t stream, stream_event_t **marks)
+static keel_status_t stream_mark(stream_device_t *device, stream_h stream, stream_event_t **marks)
 {
     KEEL_TRY(stream_events_get(device, 1, marks));
     return device->api->event_record(device->vendor, (*marks)->handle, stream);

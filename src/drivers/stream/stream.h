@@ -39,7 +39,7 @@ typedef struct stream_device_t stream_device_t;
 typedef struct stream_queue_t stream_queue_t;
 typedef struct stream_event_t stream_event_t;
 typedef struct stream_run_t stream_run_t;
-typedef struct stream_recorded_t stream_recorded_t;
+typedef struct stream_prepared_t stream_prepared_t;
 typedef struct stream_once_t stream_once_t;
 
 typedef enum stream_commands_t {
@@ -52,7 +52,7 @@ typedef struct stream_options_t {
     stream_commands_t commands;
     bool serial;      // wait after each operation: errors name the one
     bool alloc_sync;  // pools of the host's instead of the vendor's
-    stream_t adopted; // the first queue is this stream of the caller's; NULL: none
+    stream_h adopted; // the first queue is this stream of the caller's; NULL: none
 } stream_options_t;
 
 struct stream_event_t {
@@ -106,7 +106,7 @@ struct stream_run_t {
 typedef struct stream_watcher_t {
     stream_queue_t *queue;
     helper_t helper;
-    stream_t alarm;      // owned: its own, made when it first sleeps
+    stream_h alarm;      // owned: its own, made when it first sleeps
     stream_event_h bell; // owned: what it sleeps on
     uint64_t at;         // the event that it sleeps for; 0: it is awake
 } stream_watcher_t;
@@ -118,28 +118,35 @@ enum { STREAM_WATCHERS = 4 };
 struct stream_queue_t {
     keel_queue_t base;
     stream_queue_t *next, *previous; // in the device's list
-    stream_t stream;                 // owned, unless adopted; see stream_queue_onto
+    stream_h stream;                 // owned, unless adopted; see stream_queue_onto
     bool adopted;
+    _Atomic bool dead; // destroyed, and waits to be buried
+
+    // Issuing: one thread at a time, whoever found no other in the inbox.
     // NULL: nobody issues. Else what came meanwhile, newest first, and a mark behind the oldest.
     _Atomic(stream_run_t *) inbox;
-    stream_run_t *ready;                   // to be issued; the issuer's
-    _Atomic bool passed_on;                // the issuer's thread is to go on with it
+    stream_run_t *ready;       // to be issued
+    uint64_t most;             // launches under way at most
+    stream_event_t *spare;     // owned: events to record
+    stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
+    ring_t ring;
+    // What others read of it.
+    _Atomic uint64_t at; // the submission that is being issued; 0: none
+    _Atomic uint64_t launches;
+    uint64_t recorded;      // events so far; written with the lock
+    _Atomic bool unmarked;  // there is work behind the last event
+    _Atomic bool passed_on; // the issuer's thread is to go on with it
+
+    // Telling what has come: one thread at a time, in order.
     lock_t lock;                           // for what is in flight, up to `recorded`
-    _Atomic bool dead;                     // destroyed, and waits to be buried
     stream_event_t *flight, **flight_last; // in order
     bool telling;                          // somebody tells what has come
     uint64_t came;                         // events that have come, as far as anybody knows
-    uint64_t recorded;                     // events so far; written by the issuer
     _Atomic uint64_t over;                 // those that were told
-    uint64_t awaited;                      // events that free.c waits for; its own
-    _Atomic uint64_t launches;             // so far; written by the issuer
-    _Atomic uint64_t at;                   // the submission that is being issued; 0: none
     _Atomic uint64_t launches_over;
-    uint64_t most;             // launches under way at most; the issuer's
-    _Atomic bool unmarked;     // there is work behind the last event; written by the issuer
-    stream_event_t *spare;     // owned: events to record; the issuer's
-    stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
-    ring_t ring;               // the issuer's
+    uint64_t awaited; // events that free.c waits for; its own
+
+    // Threads, each made when it is first needed.
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
     helper_t issuer;                            // issues what the stream would not take at once
     helper_t caller;                            // calls the application
@@ -149,8 +156,8 @@ struct stream_queue_t {
 
 // Kernels of the machine's own (builtin.c).
 typedef struct stream_builtins_t {
-    stream_module_t module;
-    stream_function_t functions[STREAM_BUILTINS];
+    stream_module_h module;
+    stream_function_h functions[STREAM_BUILTINS];
 } stream_builtins_t;
 
 struct stream_device_t {
@@ -167,7 +174,7 @@ struct stream_device_t {
     lock_t lock;                      // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
-    stream_recorded_t *recorded;
+    stream_prepared_t *prepared;
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
@@ -176,7 +183,7 @@ struct stream_device_t {
         *_Atomic starved; // allocas that wait for such memory; written with the lock
     stream_builtins_t builtins;
     cache_t modules;         // of executables
-    stream_t side;           // owned: a stream beside all queues
+    stream_h side;           // owned: a stream beside all queues
     helper_t keeper;         // ends work that nobody asks for
     bool stopped;            // there are no threads of queues any more; guarded by `lock`
     _Atomic uint32_t active; // work was issued since the keeper looked
@@ -193,8 +200,8 @@ struct stream_device_t {
 // An entry point.
 enum { STREAM_SPARES = 8 };
 typedef struct stream_kernel_t {
-    stream_function_t function;
-    stream_function_t walk; // takes its grid from memory; NULL: there is none
+    stream_function_h function;
+    stream_function_h walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
     _Atomic(stream_once_t *) spares[STREAM_SPARES]; // owned: graphs for dispatches to come
@@ -233,7 +240,7 @@ keel_status_t stream_device_lost(stream_device_t *device);
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
 // Waits until the stream has done all that is on it. A vendor that refuses is asked again for a
 // second; a device that never says whether work has ended is as good as lost.
-keel_status_t stream_device_drain(stream_device_t *device, stream_t stream);
+keel_status_t stream_device_drain(stream_device_t *device, stream_h stream);
 
 // The vendor's context around vendor calls. False, with nothing to leave, if the device is lost or
 // has stayed with the parent of a fork.
@@ -275,7 +282,7 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
 }
 // The stream, to put one piece of work on it, which is counted; the issuer's. All that takes room
 // on the stream is put there by this.
-static inline stream_t stream_queue_onto(stream_queue_t *queue)
+static inline stream_h stream_queue_onto(stream_queue_t *queue)
 {
     // relaxed: one writer.
     uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
