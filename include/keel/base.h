@@ -26,6 +26,7 @@
 #define KEEL_API          __attribute__((visibility("default")))
 #define KEEL_MUST_USE     __attribute__((warn_unused_result))
 #define KEEL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define KEEL_COLD         __attribute__((cold)) // code that leads to it is kept apart
 
 // Times are nanoseconds. A timeout of KEEL_FOREVER never expires; 0 asks and does not wait.
 #define KEEL_FOREVER UINT64_MAX

@@ -64,11 +64,12 @@ typedef struct keel_status *keel_status_t;
 KEEL_EXTERN_C_BEGIN
 
 KEEL_API keel_status_t keel_status_make(keel_code_t code, const char *file, int line,
-                                        const char *format, ...) KEEL_PRINTF(4, 5) KEEL_MUST_USE;
+                                        const char *format, ...)
+    KEEL_PRINTF(4, 5) KEEL_MUST_USE KEEL_COLD;
 
 // Explains `cause` (consumed) by a further sentence; the code is the cause's. NULL stays NULL.
 KEEL_API keel_status_t keel_status_wrap(keel_status_t cause, const char *format, ...)
-    KEEL_PRINTF(2, 3) KEEL_MUST_USE;
+    KEEL_PRINTF(2, 3) KEEL_MUST_USE KEEL_COLD;
 
 KEEL_API keel_status_t keel_status_retain(keel_status_t status);
 KEEL_API void keel_status_release(keel_status_t status);

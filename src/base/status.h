@@ -6,7 +6,7 @@
 #include <keel/status.h>
 
 // The status of a failed allocation: static, so that it never fails itself.
-keel_status_t status_no_memory(void);
+keel_status_t status_no_memory(void) KEEL_COLD;
 
 // The status of a wait whose time is up: static, since polling with a timeout of 0 must cost
 // nothing.

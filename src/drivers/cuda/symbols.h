@@ -263,7 +263,8 @@ keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols
 
 // The error of a call, NULL for CUDA_SUCCESS. The only place where the vendor's errors become
 // Keel's; what ends the context is KEEL_DEVICE_LOST.
-keel_status_t cuda_status_make(const cuda_symbols_t *symbols, CUresult result, const char *call);
+keel_status_t cuda_status_make(const cuda_symbols_t *symbols, CUresult result,
+                               const char *call) KEEL_COLD;
 
 // Calls a function of the table by its name.
 #define CUDA_CALL(symbols_, name, ...) cuda_status((symbols_), (symbols_)->name(__VA_ARGS__), #name)

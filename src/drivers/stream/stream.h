@@ -162,36 +162,37 @@ typedef struct stream_builtins_t {
 
 struct stream_device_t {
     keel_device_t base;
-    keel_device_ops_t ops; // those that this one has
+    // What every submission looks at, side by side.
     const stream_api_t *api;
-    stream_vendor_t *vendor; // owned
-    stream_limits_t limits;
-    stream_options_t options;
-    uint32_t generation;              // of fork
+    stream_vendor_t *vendor;          // owned
     struct keel_status *_Atomic lost; // owned: why nothing works any more
-    _Atomic(stream_event_t *) spare;  // owned: events that came back
+    uint32_t generation;              // of fork
+    _Atomic uint32_t active;          // work was issued since the keeper looked
+    _Atomic uint32_t hungry;          // runs that wait for memory
     _Atomic bool held_up;             // a queue waits for another to be told; see flight.c
-    lock_t lock;                      // for the lists
+    stream_options_t options;
+    stream_limits_t limits;
+    keel_device_ops_t ops;           // those that this one has
+    _Atomic(stream_event_t *) spare; // owned: events that came back
+    lock_t lock;                     // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_prepared_t *prepared;
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
-    _Atomic uint32_t hungry; // runs that wait for memory
     keel_pool_request_t
         *_Atomic starved; // allocas that wait for such memory; written with the lock
     stream_builtins_t builtins;
-    cache_t modules;         // of executables
-    stream_h side;           // owned: a stream beside all queues
-    helper_t keeper;         // ends work that nobody asks for
-    bool stopped;            // there are no threads of queues any more; guarded by `lock`
-    _Atomic uint32_t active; // work was issued since the keeper looked
-    uint32_t idle_rounds;    // the keeper's
-    uint64_t relieved;       // the keeper's: of `frees_over`, when it last looked at thresholds
-    chores_t chores;         // things to be given back to the vendor
-    blocks_t blocks;         // owned: staging to be used again
-    aio_t *aio;              // owned
+    cache_t modules;      // of executables
+    stream_h side;        // owned: a stream beside all queues
+    helper_t keeper;      // ends work that nobody asks for
+    bool stopped;         // there are no threads of queues any more; guarded by `lock`
+    uint32_t idle_rounds; // the keeper's
+    uint64_t relieved;    // the keeper's: of `frees_over`, when it last looked at thresholds
+    chores_t chores;      // things to be given back to the vendor
+    blocks_t blocks;      // owned: staging to be used again
+    aio_t *aio;           // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[6];
