@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
-#include "executable/image.h"
-#include "executable/unpack.h"
+#include "executable/entries.h"
 
 typedef struct module_t {
     cache_item_t item;
@@ -14,159 +13,17 @@ typedef struct module_t {
 
 typedef struct stream_executable_t {
     keel_executable_t base;
-    stream_device_t *device;  // borrowed
-    cache_item_t *loaded;     // owned
-    stream_module_h module;   // of that
-    stream_kernel_t *kernels; // owned, as the rest
-    keel_entry_info_t *entries;
-    keel_binding_info_t *infos;
-    const keel_binding_info_t **bindings;
+    stream_device_t *device; // borrowed
+    cache_item_t *loaded;    // owned
+    stream_module_h module;  // of that
+    entries_t entries;
+    stream_kernel_t *kernels; // owned, as is the next
     void **kernel_pointers;
-    char *names;
 } stream_executable_t;
 
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target)
 {
     return stream_device(device)->api->image_rank(stream_device(device)->vendor, kind, target);
-}
-
-static bool tables_alloc(stream_executable_t *e, uint32_t count, size_t bindings, size_t names)
-{
-    e->kernels = mem_zalloc(count * sizeof *e->kernels);
-    e->entries = mem_zalloc(count * sizeof *e->entries);
-    e->infos = mem_zalloc(bindings * sizeof *e->infos);
-    e->bindings = mem_zalloc(count * sizeof *e->bindings);
-    e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
-    e->names = mem_alloc(names);
-    e->base.entries = e->entries;
-    e->base.bindings = e->bindings;
-    e->base.kernels = e->kernel_pointers;
-    return e->kernels && e->entries && e->infos && e->bindings && e->kernel_pointers && e->names;
-}
-
-static const char *name_copy(char **at, const char *name)
-{
-    size_t size = strlen(name) + 1;
-    char *copy = memcpy(*at, name, size);
-    *at += size;
-    return copy;
-}
-
-static keel_status_t abi_check(const keel_image_entry_t *entry)
-{
-    if (entry->abi == KEEL_ABI_RAW || entry->abi == KEEL_ABI_DIRECT) return NULL;
-    return KEEL_ERROR(KEEL_UNSUPPORTED,
-                      "kernel '%s' takes its arguments by version %u of the kernel ABI, not by %d: "
-                      "compile it again with this version's keel cc",
-                      entry->info.name, entry->abi, KEEL_ABI_DIRECT);
-}
-
-// What the container says; its strings go away, so they are copied.
-static keel_status_t entries_copy(stream_executable_t *e, const keel_image_entry_t *entries,
-                                  uint32_t count)
-{
-    size_t bindings = 0, names = 1;
-    for (uint32_t i = 0; i < count; i++) {
-        KEEL_TRY(abi_check(&entries[i]));
-        names += strlen(entries[i].info.name) + 1;
-        for (uint32_t j = 0; j < entries[i].info.bindings; j++, bindings++)
-            names += strlen(entries[i].bindings[j].name) + 1;
-    }
-    if (!tables_alloc(e, count, bindings, names)) return status_no_memory();
-    keel_binding_info_t *info = e->infos;
-    char *at = e->names;
-    for (uint32_t i = 0; i < count; i++) {
-        e->entries[i] = entries[i].info;
-        e->entries[i].name = name_copy(&at, entries[i].info.name);
-        e->bindings[i] = info;
-        for (uint32_t j = 0; j < entries[i].info.bindings; j++, info++) {
-            *info = entries[i].bindings[j];
-            info->name = name_copy(&at, info->name);
-        }
-        e->kernels[i].abi = entries[i].abi;
-        e->entries[i].raw = entries[i].abi == KEEL_ABI_RAW;
-        e->entries[i].fixed_size |= !e->entries[i].raw; // it is in the code
-    }
-    e->base.entry_count = count;
-    return NULL;
-}
-
-static bool is_said(uint32_t number)
-{
-    return number != IMAGE_UNSAID;
-}
-
-// An image that came alone: its kernels were made elsewhere and take blocks of their own.
-static keel_status_t entries_take(stream_executable_t *e, const image_info_t *info)
-{
-    size_t names = 1;
-    for (uint32_t i = 0; i < info->entry_count; i++) names += strlen(info->entries[i].name) + 1;
-    if (!tables_alloc(e, info->entry_count, 0, names)) return status_no_memory();
-    char *at = e->names;
-    for (uint32_t i = 0; i < info->entry_count; i++) {
-        const image_entry_t *entry = &info->entries[i];
-        const uint32_t *size = entry->group_size;
-        e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
-        if (entry->param_size <= STREAM_MAX_ARGUMENTS) e->entries[i].constants = entry->param_size;
-        for (int d = 0; d < 3; d++)
-            e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
-        e->entries[i].fixed_size = is_said(size[0]);
-        e->kernels[i].abi = KEEL_ABI_RAW;
-    }
-    e->base.entry_count = info->entry_count;
-    return NULL;
-}
-
-// The member of a collection that the vendor will choose, or one as good to read names from.
-static const image_member_t *member_choose(stream_executable_t *e, const image_info_t *info)
-{
-    const image_member_t *best = NULL;
-    uint32_t highest = 0;
-    for (uint32_t i = 0; i < info->member_count; i++) {
-        const image_member_t *member = &info->members[i];
-        uint32_t rank = stream_executable_rank(&e->device->base, (keel_image_kind_t)member->kind,
-                                               member->target);
-        if (rank <= highest) continue;
-        highest = rank;
-        best = member;
-    }
-    return best;
-}
-
-static keel_status_t entries_of_member(stream_executable_t *e, const image_info_t *info)
-{
-    const image_member_t *member = member_choose(e, info);
-    if (!member)
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "none of its %u images is for %s", info->member_count,
-                          e->device->limits.target);
-    enum { MOST = 1 << 30 };
-    void *bytes = NULL;
-    image_info_t inner = {0};
-    KEEL_TRY(image_unpack(member, MOST, &bytes));
-    keel_status_t status = image_read(bytes, member->unpacked, &inner);
-    if (!status) status = entries_take(e, &inner);
-    image_info_finish(&inner);
-    mem_free(bytes);
-    return status;
-}
-
-static keel_status_t entries_read(stream_executable_t *e, const keel_image_t *image)
-{
-    if (image->entries) return entries_copy(e, image->entries, image->entry_count);
-    image_info_t info;
-    if (image_recognise(image->data, image->size) == IMAGE_UNKNOWN)
-        return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
-    KEEL_TRY(image_read(image->data, image->size, &info));
-    keel_status_t status;
-    if (info.member_count)
-        status = entries_of_member(e, &info);
-    else if (stream_executable_rank(&e->device->base, (keel_image_kind_t)info.kind, info.target))
-        status = entries_take(e, &info);
-    else
-        status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",
-                            image_kind_name(info.kind), info.target, e->device->limits.target);
-    image_info_finish(&info);
-    return status;
 }
 
 // The other form of a kernel, which walks over its grid.
@@ -188,8 +45,9 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     const stream_api_t *api = e->device->api;
     stream_vendor_t *vendor = e->device->vendor;
     stream_kernel_t *kernel = &e->kernels[index];
-    keel_entry_info_t *entry = &e->entries[index];
+    keel_entry_info_t *entry = &e->entries.entries[index];
     uint32_t local = 0;
+    kernel->abi = e->entries.abis[index];
     KEEL_TRY(api->module_function(vendor, e->module, entry->name, &kernel->function, &local));
     if (kernel->abi != KEEL_ABI_RAW) KEEL_TRY(walk_find(e, entry->name, kernel));
     // What a dispatch has beyond what is in the code is dynamic; for kernels made elsewhere the
@@ -234,10 +92,16 @@ const cache_class_t stream_module_class = {sizeof(module_t), module_load, module
 
 static keel_status_t executable_init(stream_executable_t *e, const keel_image_t *image)
 {
-    KEEL_TRY(entries_read(e, image));
+    KEEL_TRY(entries_read(&e->entries, &e->device->base, image));
+    uint32_t count = e->base.entry_count = e->entries.count;
+    e->base.entries = e->entries.entries;
+    e->base.bindings = e->entries.bindings;
+    e->kernels = mem_zalloc(count * sizeof *e->kernels);
+    e->base.kernels = e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
+    if (!e->kernels || !e->kernel_pointers) return status_no_memory();
     KEEL_TRY(cache_load(&e->device->modules, image, &e->loaded));
     e->module = ((const module_t *)e->loaded)->handle;
-    for (uint32_t i = 0; i < e->base.entry_count; i++) KEEL_TRY(kernel_load(e, i));
+    for (uint32_t i = 0; i < count; i++) KEEL_TRY(kernel_load(e, i));
     return NULL;
 }
 
@@ -270,12 +134,9 @@ void stream_executable_unload(keel_executable_t *executable)
     for (uint32_t i = 0; e->kernels && i < executable->entry_count * STREAM_SPARES; i++)
         stream_onces_destroy(e->device, e->kernels[i / STREAM_SPARES].spares[i % STREAM_SPARES]);
     cache_unload(e->loaded);
+    entries_finish(&e->entries);
     mem_free(e->kernels);
-    mem_free(e->entries);
-    mem_free(e->infos);
-    mem_free(e->bindings);
     mem_free(e->kernel_pointers);
-    mem_free(e->names);
     mem_free(e);
 }
 

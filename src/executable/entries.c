@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executable/entries.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "executable/image.h"
+#include "executable/unpack.h"
+
+static keel_status_t tables_alloc(entries_t *e, uint32_t count, size_t bindings, size_t names)
+{
+    e->count = count;
+    e->entries = mem_zalloc(count * sizeof *e->entries);
+    e->abis = mem_zalloc(count * sizeof *e->abis);
+    e->bindings = mem_zalloc(count * sizeof *e->bindings);
+    e->infos = mem_zalloc(bindings * sizeof *e->infos);
+    e->names = mem_alloc(names);
+    bool all = e->entries && e->abis && e->bindings && e->infos && e->names;
+    return all ? NULL : status_no_memory();
+}
+
+void entries_finish(entries_t *e)
+{
+    mem_free(e->entries);
+    mem_free(e->abis);
+    mem_free(e->bindings);
+    mem_free(e->infos);
+    mem_free(e->names);
+}
+
+static const char *name_copy(char **at, const char *name)
+{
+    size_t size = strlen(name) + 1;
+    char *copy = memcpy(*at, name, size);
+    *at += size;
+    return copy;
+}
+
+static keel_status_t abi_check(const keel_image_entry_t *entry)
+{
+    if (entry->abi == KEEL_ABI_RAW || entry->abi == KEEL_ABI_DIRECT) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "kernel '%s' takes its arguments by version %u of the kernel ABI, not by %d: "
+                      "compile it again with this version's keel cc",
+                      entry->info.name, entry->abi, KEEL_ABI_DIRECT);
+}
+
+// What the container says; its strings go away, so they are copied.
+static keel_status_t entries_copy(entries_t *e, const keel_image_entry_t *entries, uint32_t count)
+{
+    size_t bindings = 0, names = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        KEEL_TRY(abi_check(&entries[i]));
+        names += strlen(entries[i].info.name) + 1;
+        for (uint32_t j = 0; j < entries[i].info.bindings; j++, bindings++)
+            names += strlen(entries[i].bindings[j].name) + 1;
+    }
+    KEEL_TRY(tables_alloc(e, count, bindings, names));
+    keel_binding_info_t *info = e->infos;
+    char *at = e->names;
+    for (uint32_t i = 0; i < count; i++) {
+        e->entries[i] = entries[i].info;
+        e->entries[i].name = name_copy(&at, entries[i].info.name);
+        e->bindings[i] = info;
+        for (uint32_t j = 0; j < entries[i].info.bindings; j++, info++) {
+            *info = entries[i].bindings[j];
+            info->name = name_copy(&at, info->name);
+        }
+        e->abis[i] = entries[i].abi;
+        e->entries[i].raw = entries[i].abi == KEEL_ABI_RAW;
+        e->entries[i].fixed_size |= !e->entries[i].raw; // it is in the code
+    }
+    return NULL;
+}
+
+static bool is_said(uint32_t number)
+{
+    return number != IMAGE_UNSAID;
+}
+
+// An image that came alone: its kernels were made elsewhere and take blocks of their own.
+static keel_status_t entries_take(entries_t *e, const keel_device_t *device,
+                                  const image_info_t *info)
+{
+    size_t names = 1;
+    for (uint32_t i = 0; i < info->entry_count; i++) names += strlen(info->entries[i].name) + 1;
+    KEEL_TRY(tables_alloc(e, info->entry_count, 0, names));
+    char *at = e->names;
+    for (uint32_t i = 0; i < info->entry_count; i++) {
+        const image_entry_t *entry = &info->entries[i];
+        const uint32_t *size = entry->group_size;
+        e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
+        if (entry->param_size <= device->caps.max_arguments)
+            e->entries[i].constants = entry->param_size;
+        for (int d = 0; d < 3; d++)
+            e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
+        e->entries[i].fixed_size = is_said(size[0]);
+        e->abis[i] = KEEL_ABI_RAW;
+    }
+    return NULL;
+}
+
+// The member of a collection that the vendor will choose, or one as good to read names from.
+static const image_member_t *member_choose(keel_device_t *device, const image_info_t *info)
+{
+    const image_member_t *best = NULL;
+    uint32_t highest = 0;
+    for (uint32_t i = 0; i < info->member_count; i++) {
+        const image_member_t *member = &info->members[i];
+        uint32_t rank =
+            device->ops->executable_rank(device, (keel_image_kind_t)member->kind, member->target);
+        if (rank <= highest) continue;
+        highest = rank;
+        best = member;
+    }
+    return best;
+}
+
+static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
+                                       const image_info_t *info)
+{
+    const image_member_t *member = member_choose(device, info);
+    if (!member)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "none of its %u images is for %s", info->member_count,
+                          device->target);
+    enum { MOST = 1 << 30 };
+    void *bytes = NULL;
+    image_info_t inner = {0};
+    KEEL_TRY(image_unpack(member, MOST, &bytes));
+    keel_status_t status = image_read(bytes, member->unpacked, &inner);
+    if (!status) status = entries_take(e, device, &inner);
+    image_info_finish(&inner);
+    mem_free(bytes);
+    return status;
+}
+
+keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image_t *image)
+{
+    if (image->entries) return entries_copy(e, image->entries, image->entry_count);
+    image_info_t info;
+    if (image_recognise(image->data, image->size) == IMAGE_UNKNOWN)
+        return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
+    KEEL_TRY(image_read(image->data, image->size, &info));
+    keel_status_t status;
+    if (info.member_count)
+        status = entries_of_member(e, device, &info);
+    else if (device->ops->executable_rank(device, (keel_image_kind_t)info.kind, info.target))
+        status = entries_take(e, device, &info);
+    else
+        status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",
+                            image_kind_name(info.kind), info.target, device->target);
+    image_info_finish(&info);
+    return status;
+}

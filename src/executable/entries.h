@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a driver of a GPU keeps of the entry points of an image.
+#ifndef KEEL_SRC_EXECUTABLE_ENTRIES_H_
+#define KEEL_SRC_EXECUTABLE_ENTRIES_H_
+
+#include <keel/driver/driver.h>
+
+typedef struct entries_t {
+    uint32_t count;
+    keel_entry_info_t *entries;           // [count]; owned, as the rest
+    uint32_t *abis;                       // [count] keel_abi_t: raw or direct
+    const keel_binding_info_t **bindings; // [count], in the next
+    keel_binding_info_t *infos;
+    char *names;
+} entries_t;
+
+// Copies what the container says; an image that came alone is read, of a collection the member that
+// the device likes best, and its kernels take blocks of their own. `entries` is zero before, and
+// finished by the caller, also when this fails.
+keel_status_t entries_read(entries_t *entries, keel_device_t *device, const keel_image_t *image);
+void entries_finish(entries_t *entries);
+
+#endif
