@@ -84,7 +84,7 @@ TEST(gpu, split_barriers_let_work_overlap, .needs = KEEL_CAP_EXECUTES | KEEL_CAP
 }
 
 // A piece of work of every kind; those that count do so in words[0]. A grid of one group stands in
-// words[4] to [6], and a 0 in words[8].
+// words[4] to [6], another in words[12] to [14], and a 0 in words[8].
 typedef struct piece_t {
     const char *kind;
     bool counts, behind; // in words[0]; a point of another queue
@@ -109,6 +109,14 @@ static keel_op_t recorded(keel_op_t op)
     return keel_op_execute(recording, KEEL_NO_BINDINGS);
 }
 
+// The same recording with one grid and with another, for which its graph is made anew.
+static keel_op_t rebound(keel_recording_t *recording, keel_ref_t grid)
+{
+    keel_ref_t *table = scratch(sizeof *table);
+    *table = grid;
+    return keel_op_execute(recording, keel_refs(table, 1));
+}
+
 static keel_op_t recorded_loop(keel_ref_t value, keel_op_t op)
 {
     keel_op_t loop = keel_op_while(value);
@@ -117,8 +125,8 @@ static keel_op_t recorded_loop(keel_ref_t value, keel_op_t op)
 }
 
 // A stream takes so much work and then holds up whoever comes with more. Not our caller: he is done
-// before the first of it is.
-static void fill_stream(const piece_t *piece, keel_buffer_t *counter, size_t count)
+// before the first of it is. Every second one is `turn`.
+static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *counter, size_t count)
 {
     keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
     keel_queue_t *gate = new_queue(0), *queue = piece->behind ? new_queue(0) : gate;
@@ -127,7 +135,8 @@ static void fill_stream(const piece_t *piece, keel_buffer_t *counter, size_t cou
     TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
     keel_point_t first = run_on(gate, op_await(words, 0, 2)), *done = scratch(count * sizeof *done);
     keel_points_t waits = piece->behind ? KEEL_AFTER(first) : KEEL_NO_WAITS;
-    for (size_t i = 0; i < count; i++) TRY(keel_queue_run(queue, waits, piece->op, &done[i]));
+    for (size_t i = 0; i < count; i++)
+        TRY(keel_queue_run(queue, waits, i % 2 ? turn : piece->op, &done[i]));
     bool held = ended(first);
     if (!starved()) CHECK(!held); // without memory for an event somebody has to wait
     reach(run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4))));
@@ -143,10 +152,11 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda", .also = NEED_OVERLAP, .hea
      .needs = KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS |
               KEEL_CAP_BRANCHES | KEEL_CAP_TIMESTAMPS)
 {
-    static const uint32_t contents[12] = {[4] = 1, [5] = 1, [6] = 1};
+    static const uint32_t contents[16] = {[4] = 1, [5] = 1, [6] = 1, [12] = 1, [13] = 1, [14] = 1};
     keel_buffer_t *words = new_buffer_of(contents, sizeof contents), *x = new_buffer(64);
     keel_ref_t counter = keel_span(words, 0, 4), grid = keel_span(words, 16, 12);
     keel_ref_t low = keel_span(x, 0, 8), high = keel_span(x, 8, 8);
+    keel_recording_t *remade = RECORD(1, raw_tally(counter, keel_slot(0, 0, 12)));
     keel_op_t tally = op_kernel("tally", 1, NULL, 0, keel_refs(&counter, 1));
     keel_op_t indirect = keel_op_indirect(tally, KEEL_COUNTS_STATIC, grid);
     const piece_t pieces[] = {
@@ -167,8 +177,12 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda", .also = NEED_OVERLAP, .hea
     };
     for (size_t i = 0; i < COUNT(pieces); i++) {
         row("%s", pieces[i].kind);
-        fill_stream(&pieces[i], words, few(1200));
+        fill_stream(&pieces[i], pieces[i].op, words, few(1200));
     }
+    const piece_t anew = {"recorded indirect dispatch of a kernel made elsewhere, made anew", true,
+                          false, rebound(remade, grid)};
+    row("%s", anew.kind);
+    fill_stream(&anew, rebound(remade, keel_span(words, 48, 12)), words, few(1200));
 }
 
 // A grid that takes the device several times over has begun; a small urgent one that comes later is

@@ -248,9 +248,19 @@ CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTA
     return CUDA_SUCCESS;
 }
 
+// Now and then room for nodes that the device may change is made, and that waits for all that the
+// context has: as seen on a card for every 33rd to 42nd graph with one.
+static void make_room(CUcontext context, CUgraph graph)
+{
+    enum { ROOM = 33 };
+    if (!context || !IS(graph, MAGIC_GRAPH) || !graph_has_updatable(graph)) return;
+    if (++context->updatable % ROOM == 0) context_settle(context);
+}
+
 static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
                             CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
+    make_room(call->context, graph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     params->hErrNode_out = NULL;
     cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |

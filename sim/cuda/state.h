@@ -140,6 +140,7 @@ struct CUctx_st {
     uint32_t peers; // bit n: access to device n's memory is enabled
     CUstream streams, legacy;
     unsigned events, modules, graphs, execs, semaphores; // that exist
+    unsigned updatable; // graphs with nodes that the device may change, made executable so far
     pthread_t workers[64];
     unsigned worker_count, idle;
     bool starting; // a worker that has not come to its first task

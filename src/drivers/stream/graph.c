@@ -341,13 +341,21 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
     return NULL;
 }
 
-static keel_status_t instance_adapt(graph_instance_t *instance, const stream_context_t *context)
+static bool build_puts_off(const keel_recording_t *recording, stream_queue_t *queue)
+{
+    return stream_graph_is_needed(recording) && stream_once_puts_off(queue);
+}
+
+static keel_status_t instance_adapt(graph_instance_t *instance, stream_queue_t *queue,
+                                    const stream_context_t *context)
 {
     if (instance_compare(instance, context)) return NULL;
     bool refused = !instance->piece_count; // it could not be made the last time
     keel_status_t status = refused ? NULL : nodes_change(instance, context, &refused);
     if (!status && refused) {
         graph_unbuild(instance);
+        instance->stale = true;
+        if (build_puts_off(instance->recording, queue)) return NULL;
         status = graph_build(instance, context);
         if (status) graph_unbuild(instance);
     }
@@ -395,7 +403,7 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     return instance->reports ? report_fetch(run, c, instance) : NULL;
 }
 
-// The queue's instance, made for and changed to what the context says.
+// The queue's instance, made for and changed to what the context says; unless that is put off.
 static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *queue,
                                   const stream_context_t *context, graph_instance_t **got,
                                   const keel_command_t **culprit)
@@ -404,11 +412,12 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     KEEL_TRY(prepared_of(recording, &prepared));
     graph_instance_t *instance = instance_find(prepared, queue);
     if (!instance) {
+        if (build_puts_off(recording, queue)) return NULL;
         KEEL_TRY(instance_make(recording, queue, context, &instance, culprit));
         instance = instance_publish(prepared, instance);
     }
     *got = instance;
-    keel_status_t status = instance_adapt(instance, context);
+    keel_status_t status = instance_adapt(instance, queue, context);
     if (status) *culprit = instance->culprit;
     return status;
 }
@@ -418,10 +427,11 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, b
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
     stream_context_t context = {.device = device, .table = c->bindings};
-    graph_instance_t *instance;
+    graph_instance_t *instance = NULL;
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
-    if (!status) status = instance_run(run, c, instance, more);
+    *more = !queue->most;
+    if (!status && !*more) status = instance_run(run, c, instance, more);
     if (!status) return NULL;
     status = stream_device_note(device, status);
     return culprit ? stream_run_blame(run, c, culprit, status)

@@ -3,6 +3,11 @@
 // nodes of a graph, which is made on the spot. When the run has ended, and only then, for the
 // device changes the graph as it runs, the next dispatch of the kernel may change and launch it
 // again.
+//
+// To make one the vendor waits for the device now and then, and may hold up whoever issues
+// meanwhile. So the queue's own thread does it, and with several on the stream rather waits until
+// one of them comes back.
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/graph.h"
@@ -91,6 +96,35 @@ static stream_once_t *once_reuse(stream_device_t *device, stream_kernel_t *kerne
     return NULL;
 }
 
+// The next one is behind the queue's next event.
+static void once_mark(stream_queue_t *queue)
+{
+    queue->once_marks[queue->onces++ % STREAM_SPARES] = queue->recorded + 1;
+}
+
+// Waits until fewer are on the stream than a kernel keeps, but for those of the run itself.
+static void onces_await(stream_queue_t *queue)
+{
+    enum { FIRST_NS = 50000, LAST_NS = 2000000 };
+    stream_device_t *device = stream_device(queue->base.device);
+    _Atomic uint32_t never = 0;
+    uint64_t oldest = queue->once_marks[queue->onces % STREAM_SPARES];
+    for (uint64_t pause = FIRST_NS; oldest <= queue->recorded && !stream_device_is_lost(device);
+         pause = pause < LAST_NS ? pause * 2 : pause) {
+        stream_queue_poll(queue, false);
+        if (atomic_load(&queue->over) >= oldest) return;
+        futex_wait(&never, 0, clock_deadline(pause));
+    }
+}
+
+bool stream_once_puts_off(stream_queue_t *queue)
+{
+    if (stream_queue_puts_off(queue)) return true;
+    onces_await(queue);
+    once_mark(queue);
+    return false;
+}
+
 keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
                               const stream_launch_t *launch, const stream_counts_args_t *counts)
 {
@@ -99,6 +133,12 @@ keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
     once_work_t work;
     work_init(device, launch, counts, &work);
     stream_once_t *once = once_reuse(device, kernel, &work);
+    if (once)
+        once_mark(queue);
+    else if (stream_once_puts_off(queue))
+        return NULL;
+    else
+        once = once_reuse(device, kernel, &work);
     bool fresh = !once;
     if (fresh) once = mem_zalloc(sizeof *once);
     if (!once) return status_no_memory();

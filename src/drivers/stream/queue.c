@@ -200,7 +200,7 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
     stream_device_t *device = stream_device(q->base.device);
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered), enough = false;
-    q->most = patient ? UINT64_MAX : device->limits.max_pending;
+    q->most = patient || device->options.serial ? UINT64_MAX : device->limits.max_pending;
     for (uint32_t i = 0; !enough && (run || (run = queue_pop(q))); i++, run = NULL) {
         enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.

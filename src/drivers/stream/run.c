@@ -334,7 +334,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     default: status = stream_issue(run, NULL, c); break;
     }
     if (status) stream_run_fail(run, stream_run_blame(run, NULL, c, status));
-    return STEP_DONE;
+    return queue_of(run)->most ? STEP_DONE : STEP_AGAIN; // it was put off
 }
 
 static void run_begin(stream_run_t *run)

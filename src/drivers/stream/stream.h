@@ -33,6 +33,7 @@ enum {
     STREAM_MAX_CONSTANTS = 1024,
     STREAM_MAX_ARGUMENTS = 4064, // what every kernel may take, less what the walk of a grid adds
     STREAM_MAX_DEPTH = 16,
+    STREAM_SPARES = 8, // graphs that are kept with a kernel for dispatches to come
 };
 
 typedef struct stream_device_t stream_device_t;
@@ -126,10 +127,12 @@ struct stream_queue_t {
     // NULL: nobody issues. Else what came meanwhile, newest first, and a mark behind the oldest.
     _Atomic(stream_run_t *) inbox;
     stream_run_t *ready;       // to be issued
-    uint64_t most;             // launches under way at most
+    uint64_t most;             // launches under way at most; 0: the issuer is to be another thread
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     ring_t ring;
+    uint64_t once_marks[STREAM_SPARES]; // of graph_once.c: events behind the last graphs, in turns
+    uint32_t onces;                     // of these so far
     // What others read of it.
     _Atomic uint64_t at; // the submission that is being issued; 0: none
     _Atomic uint64_t launches;
@@ -199,13 +202,12 @@ struct stream_device_t {
 };
 
 // An entry point.
-enum { STREAM_SPARES = 8 };
 typedef struct stream_kernel_t {
     stream_function_h function;
     stream_function_h walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
-    _Atomic(stream_once_t *) spares[STREAM_SPARES]; // owned: graphs for dispatches to come
+    _Atomic(stream_once_t *) spares[STREAM_SPARES]; // owned
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
@@ -280,6 +282,14 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
     uint64_t issued = atomic_load_explicit(&queue->launches, memory_order_relaxed);
     uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
     return issued - over >= queue->most && stream_queue_stays_full(queue);
+}
+// Whether the issuer may not wait for the device: then what it is at is left to the queue's own
+// thread, which comes back to it.
+static inline bool stream_queue_puts_off(stream_queue_t *queue)
+{
+    bool patient = queue->most == UINT64_MAX;
+    if (!patient) queue->most = 0;
+    return !patient;
 }
 // The stream, to put one piece of work on it, which is counted; the issuer's. All that takes room
 // on the stream is put there by this.
@@ -402,14 +412,14 @@ void stream_builtin_launch(const stream_device_t *device, stream_builtin_t built
                            const void *arguments, uint32_t size, stream_launch_t *launch);
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  stream_counts_args_t *arguments);
-// Issues a command of the submission, or of the recording that `execute` runs.
+// Issues a command of the submission, or of the recording that `execute` runs; or puts it off.
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
                            const keel_command_t *command);
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch);
 
 // execute.c
-// Issues a recording, as a graph or command by command. *more: the stream is full, and the rest is
-// issued by the next call. Errors name the command.
+// Issues a recording, as a graph or command by command. *more: the stream is full, or the rest is
+// put off, and issued by the next call. Errors name the command.
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
 keel_status_t stream_execute_serially(stream_run_t *run, const keel_cmd_execute_t *c);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
@@ -417,9 +427,12 @@ void stream_recording_discard(keel_recording_t *recording);
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone
 
 // graph_once.c
-// Launches a dispatch over the grid that is in memory when the device gets there.
+// Launches a dispatch over the grid that is in memory when the device gets there; or puts it off.
 keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
                               const stream_launch_t *launch, const stream_counts_args_t *counts);
+// Before a graph with launches that the device changes is made: true if that is put off. Else the
+// queue's own thread calls, and has waited until few such graphs are on the stream.
+bool stream_once_puts_off(stream_queue_t *queue);
 void stream_onces_end(stream_run_t *run); // it is over
 void stream_onces_destroy(stream_device_t *device, stream_once_t *onces);
 

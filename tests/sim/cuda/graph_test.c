@@ -2,6 +2,7 @@
 // graph_test KERNELS: graphs as they are built, changed and launched.
 #include "rig.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -467,6 +468,53 @@ static void test_device_updates(void)
     CHECK(list[0] == 5);
 }
 
+static CUcontext made_in;
+static unsigned made;
+
+static void *instantiate_main(void *user)
+{
+    CUgraph *graphs = user;
+    CUgraphExec exec;
+    CU(cuCtxSetCurrent(made_in));
+    for (int i = 0; i < 40; i++) {
+        CU(cuGraphInstantiateWithFlags(&exec, graphs[i], 0));
+        __atomic_store_n(&made, i + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+// As seen on a card: now and then a graph with such a node is made when the device has nothing else
+// to do; others are not.
+static void test_instantiation_waits(void)
+{
+    begin();
+    CUgraph graphs[40];
+    CUgraphExec exec;
+    CUkernelNodeAttrValue value = {0};
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    CUlaunchAttributeID updatable = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+    for (int i = 0; i < 40; i++) {
+        CU(cuGraphCreate(&graphs[i], 0));
+        CUgraphNode node = add(graphs[i], "empty", (uint64_t[3]){0}, NULL, 0);
+        CU(cuGraphKernelNodeSetAttribute(node, updatable, &value));
+    }
+    CUgraph plain;
+    CU(cuGraphCreate(&plain, 0));
+    add(plain, "empty", (uint64_t[3]){0}, NULL, 0);
+    gate_t gate = rig_gate();
+    pthread_t thread;
+    rig_gate_close(gate, stream);
+    for (int i = 0; i < 100; i++) CU(cuGraphInstantiateWithFlags(&exec, plain, 0));
+    CU(cuCtxGetCurrent(&made_in));
+    CHECK(pthread_create(&thread, NULL, instantiate_main, graphs) == 0);
+    while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < 32) usleep(1000);
+    usleep(50000);
+    CHECK(__atomic_load_n(&made, __ATOMIC_ACQUIRE) == 32);
+    rig_gate_open(gate);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(made == 40);
+}
+
 // A kernel that fails ends its launch and the context, and nobody hangs.
 static void test_faults(void)
 {
@@ -541,6 +589,7 @@ int main(int argc, char **argv)
     RUN("", test_enabled);
     RUN("", test_whole_update);
     RUN("", test_device_updates);
+    RUN("", test_instantiation_waits);
     RUN("", test_faults);
     RUN("", test_large);
     RUN("", test_wide);
