@@ -125,6 +125,19 @@ TEST(pool, limit_can_be_used_up, POOLS)
     allocate(pool, 65536);
 }
 
+// The largest number stands for as much as there is, and the smallest for one granule.
+TEST(pool, limit_extremes, POOLS)
+{
+    static const uint64_t limits[] = {1, 63, 64, UINT64_MAX - 64, UINT64_MAX - 63, UINT64_MAX};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        row("limit %llu", (unsigned long long)limits[i]);
+        keel_pool_t *pool = new_pool(limits[i], 0);
+        deallocate(allocate(pool, limits[i] <= 64 ? limits[i] : 100));
+        CHECK_EQ(stats_of(pool).used, 0);
+        CHECK_EQ(stats_of(pool).limit, limits[i]);
+    }
+}
+
 TEST(pool, larger_than_the_limit, POOLS)
 {
     keel_pool_t *pool = new_pool(4096, 0);

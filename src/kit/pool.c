@@ -113,6 +113,12 @@ static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
     return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
 }
 
+static uint64_t pool_limit(const kit_pool_t *pool)
+{
+    uint64_t limit = pool->base.options.limit;
+    return limit > UINT64_MAX - GRANULE ? limit : round_up(limit, GRANULE);
+}
+
 static uint64_t slab_unit(const kit_pool_t *pool)
 {
     return pool->base.options.block_size ? pool->base.options.block_size : GRANULE;
@@ -122,9 +128,8 @@ static uint64_t slab_unit(const kit_pool_t *pool)
 // the limit is in the way.
 static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
 {
-    const keel_pool_options_t *options = &pool->base.options;
     uint64_t unit = slab_unit(pool);
-    uint64_t limit = round_up(options->limit, GRANULE);
+    uint64_t limit = pool_limit(pool);
     uint64_t left = limit > pool->reserved ? limit - pool->reserved : 0;
     uint64_t want = size > SLAB_SIZE ? size : SLAB_SIZE / unit * unit;
     if (want < size) want = size;
@@ -229,7 +234,7 @@ static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer
 
 static uint64_t pool_room(const kit_pool_t *pool)
 {
-    return round_up(pool->base.options.limit, GRANULE) - pool->used;
+    return pool_limit(pool) - pool->used;
 }
 
 static void piece_unlink(keel_pool_piece_t *piece)
