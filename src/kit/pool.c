@@ -194,11 +194,10 @@ static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
     if (pool->used > pool->peak) pool->peak = pool->used;
 }
 
-// Whether the buffer has memory, or was granted some. Written under the lock.
-static bool pool_has(const kit_pool_t *pool, keel_buffer_t *buffer)
+// Under the lock: whether the buffer has memory, or was granted some.
+static bool buffer_has(const keel_buffer_t *buffer)
 {
-    return pool->reclaim ? buffer->capacity != 0
-                         : atomic_load_explicit(&buffer->resident, memory_order_relaxed) != 0;
+    return buffer->capacity != 0;
 }
 
 // Cuts memory for the buffer out of a slab. False if it does not fit.
@@ -384,25 +383,14 @@ static void request_wait(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_requ
     pool->waiting++;
 }
 
-pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
-                          keel_status_t *status)
+// Under the lock, which it leaves: there was nothing for the alloca at once.
+static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
+                                    keel_pool_request_t *request, keel_status_t *status)
 {
-    kit_pool_t *pool = kit_pool(buffer->pool);
     pool_result_t result = POOL_DONE;
     keel_pool_request_t *ended = NULL;
-    *status = NULL;
-    lock_enter(&pool->lock);
-    if (pool_has(pool, buffer)) {
-        lock_leave(&pool->lock);
-        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
-                             buffer->name ? buffer->name : "");
-        return POOL_DONE;
-    }
-    bool got = pool_serve(pool, buffer, request->order), refused = false;
-    if (!got) {
-        got = pool_serve_anew(pool, buffer, status);
-        if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
-    }
+    bool got = pool_serve_anew(pool, buffer, status), refused = false;
+    if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
     if (!got && pool_may_get_more(pool)) {
         keel_status_release(*status);
         *status = NULL;
@@ -416,6 +404,22 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     if (refused) *status = pool_refuse(buffer, *status);
     pool_tell(ended);
     return result;
+}
+
+pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
+                          keel_status_t *status)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    *status = NULL;
+    lock_enter(&pool->lock);
+    bool has = buffer_has(buffer);
+    if (!has && !pool_serve(pool, buffer, request->order))
+        return alloca_starved(pool, buffer, request, status);
+    lock_leave(&pool->lock);
+    if (has)
+        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
+                             buffer->name ? buffer->name : "");
+    return POOL_DONE;
 }
 
 // Under the lock: takes the memory from the buffer.
@@ -432,17 +436,19 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
     atomic_store_explicit(&buffer->address, 0, memory_order_relaxed);
 }
 
-// Under the lock: puts memory back.
-static void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
+static void slab_take_back(slab_t *slab, const keel_pool_piece_t *piece)
 {
-    slab_t *slab = piece->slab;
-    if (slab) {
-        if (slab->blocks)
-            block_pool_return(&slab->map.block_pool, piece->handle);
-        else
-            tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)piece->handle);
-        slab->used -= piece->capacity;
-    }
+    if (slab->blocks)
+        block_pool_return(&slab->map.block_pool, piece->handle);
+    else
+        tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)piece->handle);
+    slab->used -= piece->capacity;
+}
+
+// Under the lock: puts memory back.
+static inline void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
+{
+    if (piece->slab) slab_take_back(piece->slab, piece);
     pool->used -= piece->capacity;
     pool->buffers--;
 }
@@ -472,12 +478,23 @@ static slab_t *pool_excess(kit_pool_t *pool)
     return slabs;
 }
 
+// Leaves the lock when memory may have come back: serves whoever waited for that, and gives the
+// device what is too much.
+static void pool_leave(kit_pool_t *pool)
+{
+    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
+    slab_t *excess = pool->slabs ? pool_excess(pool) : NULL;
+    lock_leave(&pool->lock);
+    if (excess) slabs_destroy(excess);
+    if (told) pool_tell(told);
+}
+
 // Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves whoever waited for
 // that. False if there was nothing to put.
 static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
 {
     lock_enter(&pool->lock);
-    bool has = pool_has(pool, buffer);
+    bool has = buffer_has(buffer);
     buffer->deallocas -= ended;
     if (has) pool->deallocas -= ended;
     if (has && put) {
@@ -485,11 +502,7 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
         pool_detach(pool, buffer, &piece);
         pool_put(pool, &piece);
     }
-    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
-    slab_t *excess = pool_excess(pool);
-    lock_leave(&pool->lock);
-    slabs_destroy(excess);
-    pool_tell(told);
+    pool_leave(pool);
     return has;
 }
 
@@ -498,7 +511,7 @@ void pool_dealloca_submitted(keel_buffer_t *buffer)
     kit_pool_t *pool = kit_pool(buffer->pool);
     lock_enter(&pool->lock);
     buffer->deallocas++;
-    if (pool_has(pool, buffer)) pool->deallocas++;
+    if (buffer_has(buffer)) pool->deallocas++;
     lock_leave(&pool->lock);
 }
 
@@ -529,7 +542,7 @@ keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, const void *order,
     kit_pool_t *pool = kit_pool(buffer->pool);
     keel_pool_request_t *told = NULL;
     lock_enter(&pool->lock);
-    bool has = pool_has(pool, buffer);
+    bool has = buffer_has(buffer);
     if (has) {
         pool_detach(pool, buffer, piece);
         piece->open = true;
@@ -551,13 +564,9 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
     lock_enter(&pool->lock);
     if (piece->link) piece_unlink(piece);
     pool_put(pool, piece);
-    pool->deallocas--;
-    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
-    slab_t *excess = pool_excess(pool);
-    lock_leave(&pool->lock);
-    slabs_destroy(excess);
     *piece = (keel_pool_piece_t){0};
-    pool_tell(told);
+    pool->deallocas--;
+    pool_leave(pool);
 }
 
 void pool_alloca_undo(keel_buffer_t *buffer)
