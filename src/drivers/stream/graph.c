@@ -8,9 +8,9 @@
 
 // What a recording is prepared to.
 struct stream_prepared_t {
-    stream_prepared_t *next, *previous; // of the device
-    lock_t lock;                        // for the list
-    graph_instance_t *instances;        // owned
+    stream_prepared_t *next, *previous;  // of the device
+    lock_t lock;                         // for changes of the list and of whose they are
+    graph_instance_t *_Atomic instances; // owned; all stay as long as this
 };
 
 bool stream_graph_is_needed(const keel_recording_t *recording)
@@ -60,8 +60,8 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
     lock_enter(&device->lock);
     for (stream_prepared_t *prepared = device->prepared; prepared; prepared = prepared->next) {
         lock_enter(&prepared->lock);
-        for (graph_instance_t *i = prepared->instances; i; i = i->next)
-            if (i->queue == queue) i->queue = NULL;
+        for (graph_instance_t *i = atomic_load(&prepared->instances); i; i = i->next)
+            if (atomic_load(&i->queue) == queue) atomic_store(&i->queue, NULL);
         lock_leave(&prepared->lock);
     }
     lock_leave(&device->lock);
@@ -72,10 +72,9 @@ void stream_recording_discard(keel_recording_t *recording)
     stream_prepared_t *prepared = atomic_load(&recording->prepared);
     stream_device_t *device = stream_device(recording->device);
     if (stream_device_is_ours(device)) prepared_unlink(device, prepared);
-    while (prepared->instances) {
-        graph_instance_t *instance = prepared->instances;
-        prepared->instances = instance->next;
-        instance_destroy(instance);
+    for (graph_instance_t *next, *i = atomic_load(&prepared->instances); i; i = next) {
+        next = i->next;
+        instance_destroy(i);
     }
     mem_free(prepared);
 }
@@ -98,22 +97,31 @@ static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t 
     return NULL;
 }
 
-// The queue's, or one whose queue has gone, which is the queue's from then on. Under the lock.
+// The queue's; or, for no queue, one whose queue has gone.
 static graph_instance_t *instance_of(stream_prepared_t *prepared, const stream_queue_t *queue)
 {
-    graph_instance_t *orphan = NULL;
-    for (graph_instance_t *i = prepared->instances; i; i = i->next) {
-        if (i->queue == queue) return i;
-        if (!i->queue) orphan = i;
-    }
-    if (orphan) orphan->queue = queue;
-    return orphan;
+    // acquire: what it is was written before it became the queue's, which it stays.
+    graph_instance_t *i = atomic_load_explicit(&prepared->instances, memory_order_acquire);
+    while (i && atomic_load_explicit(&i->queue, memory_order_acquire) != queue) i = i->next;
+    return i;
+}
+
+// The queue's, be it one whose queue has gone, which is the queue's from then on. Under the lock.
+static graph_instance_t *instance_adopt(stream_prepared_t *prepared, const stream_queue_t *queue)
+{
+    graph_instance_t *instance = instance_of(prepared, queue);
+    if (!instance) instance = instance_of(prepared, NULL);
+    // release: pairs with instance_of.
+    if (instance) atomic_store_explicit(&instance->queue, queue, memory_order_release);
+    return instance;
 }
 
 static graph_instance_t *instance_find(stream_prepared_t *prepared, const stream_queue_t *queue)
 {
-    lock_enter(&prepared->lock);
     graph_instance_t *instance = instance_of(prepared, queue);
+    if (instance) return instance;
+    lock_enter(&prepared->lock);
+    instance = instance_adopt(prepared, queue);
     lock_leave(&prepared->lock);
     return instance;
 }
@@ -154,6 +162,7 @@ static keel_status_t instance_note_refs(graph_instance_t *instance)
     late = (late_t){.buffers = instance->buffers};
     late_collect(recording->commands, &late);
     instance->late_count = late.count;
+    instance->moves = recording->options.slots || late.count;
     return NULL;
 }
 
@@ -164,7 +173,7 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
     if (!instance) return status_no_memory();
     instance->recording = recording;
     instance->device = stream_device(recording->device);
-    instance->queue = queue;
+    atomic_store(&instance->queue, queue);
     const stream_api_t *api = instance->device->api;
     keel_status_t status = instance_note_refs(instance);
     if (!status) status = api->alloc(instance->device->vendor, GRAPH_MEMORY, &instance->memory);
@@ -179,10 +188,11 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
 static graph_instance_t *instance_publish(stream_prepared_t *prepared, graph_instance_t *instance)
 {
     lock_enter(&prepared->lock);
-    graph_instance_t *other = instance_of(prepared, instance->queue);
+    graph_instance_t *other = instance_adopt(prepared, atomic_load(&instance->queue));
     if (!other) {
-        instance->next = prepared->instances;
-        prepared->instances = instance;
+        instance->next = atomic_load(&prepared->instances);
+        // release: pairs with instance_of.
+        atomic_store_explicit(&prepared->instances, instance, memory_order_release);
     }
     lock_leave(&prepared->lock);
     if (!other) return instance;
@@ -346,8 +356,10 @@ static bool build_puts_off(const keel_recording_t *recording, stream_queue_t *qu
     return stream_graph_is_needed(recording) && stream_once_puts_off(queue);
 }
 
-static keel_status_t instance_adapt(graph_instance_t *instance, stream_queue_t *queue,
-                                    const stream_context_t *context)
+// Changes it to what the context says, unless that is put off. Most runs come without this, and
+// without its large frame.
+__attribute__((noinline)) static keel_status_t
+instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_context_t *context)
 {
     if (instance_compare(instance, context)) return NULL;
     bool refused = !instance->piece_count; // it could not be made the last time
@@ -403,23 +415,18 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     return instance->reports ? report_fetch(run, c, instance) : NULL;
 }
 
-// The queue's instance, made for and changed to what the context says; unless that is put off.
+// The queue's instance, made for what the context says if there is none; unless that is put off.
 static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *queue,
                                   const stream_context_t *context, graph_instance_t **got,
                                   const keel_command_t **culprit)
 {
     stream_prepared_t *prepared;
     KEEL_TRY(prepared_of(recording, &prepared));
-    graph_instance_t *instance = instance_find(prepared, queue);
-    if (!instance) {
-        if (build_puts_off(recording, queue)) return NULL;
-        KEEL_TRY(instance_make(recording, queue, context, &instance, culprit));
-        instance = instance_publish(prepared, instance);
-    }
-    *got = instance;
-    keel_status_t status = instance_adapt(instance, queue, context);
-    if (status) *culprit = instance->culprit;
-    return status;
+    *got = instance_find(prepared, queue);
+    if (*got || build_puts_off(recording, queue)) return NULL;
+    KEEL_TRY(instance_make(recording, queue, context, got, culprit));
+    *got = instance_publish(prepared, *got);
+    return NULL;
 }
 
 keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
@@ -430,6 +437,10 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, b
     graph_instance_t *instance = NULL;
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
+    if (!status && instance && (instance->moves || instance->stale)) {
+        status = instance_adapt(instance, queue, &context);
+        if (status) culprit = instance->culprit;
+    }
     *more = !queue->most;
     if (!status && !*more) status = instance_run(run, c, instance, more);
     if (!status) return NULL;

@@ -65,26 +65,27 @@ typedef struct graph_piece_t {
 
 typedef struct graph_instance_t {
     struct graph_instance_t *next;
-    keel_recording_t *recording; // borrowed: it owns the instance
-    stream_device_t *device;     // borrowed
-    const stream_queue_t *queue; // whose it is, not looked into; NULL: it has gone
+    const stream_queue_t *_Atomic queue; // whose it is, not looked into; NULL: it has gone
+    keel_recording_t *recording;         // borrowed: it owns the instance
+    stream_device_t *device;             // borrowed
     graph_piece_t *pieces;
     uint32_t piece_count, piece_capacity;
-    graph_node_t *nodes;
-    uint32_t node_count, node_capacity;
-    graph_slot_t *slots;     // [slots] what the nodes work on now
-    uint8_t *refusals;       // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
-    uint64_t *late;          // [late_count] and where the late allocations were
-    keel_buffer_t **buffers; // [late_count] these; borrowed from the recording
-    uint32_t late_count;
-    bool late_changed; // one of these lies elsewhere
+    bool moves;        // works on slots or late allocations, which may lie elsewhere each time
+    bool late_changed; // one of the latter does
     bool all_changed;  // and so does all that slots hold
     bool stale;        // all nodes are to be changed
     bool guessed;      // they work on what is not theirs
     bool fresh;        // has launches that the device changes, and is to be uploaded first
-    uint64_t memory;   // of the device: report, anywhere, rounds of loops
-    block_t *updates;  // the bytes of updates
     bool reports;      // has nodes that may find something out
+    // Up to here is what every run looks at.
+    graph_node_t *nodes;
+    uint32_t node_count, node_capacity, late_count;
+    graph_slot_t *slots;           // [slots] what the nodes work on now
+    uint8_t *refusals;             // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
+    uint64_t *late;                // [late_count] and where the late allocations were
+    keel_buffer_t **buffers;       // [late_count] these; borrowed from the recording
+    uint64_t memory;               // of the device: report, anywhere, rounds of loops
+    block_t *updates;              // the bytes of updates
     const keel_command_t *culprit; // of the last error in building or changing
 } graph_instance_t;
 
