@@ -56,7 +56,7 @@ static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_option
 {
     keel_buffer_t *b = mem_zalloc(sizeof *b);
     if (!b) return status_no_memory();
-    keel_status_t status = copy_name(options->name, &b->name);
+    keel_status_t status = options->name ? copy_name(options->name, &b->name) : NULL;
     if (status) {
         mem_free(b);
         return status;
@@ -209,14 +209,19 @@ static void root_release_memory(keel_buffer_t *buffer)
     device_drop(device);
 }
 
-void keel_buffer_release(keel_buffer_t *buffer)
+// Apart from the release, which seldom is the last.
+__attribute__((noinline)) static void buffer_destroy(keel_buffer_t *buffer)
 {
-    if (!buffer || !object_release(&buffer->object)) return;
     if (buffer->root == buffer)
         root_release_memory(buffer);
     else
         keel_buffer_release(buffer->root);
     buffer_unmake(buffer);
+}
+
+void keel_buffer_release(keel_buffer_t *buffer)
+{
+    if (buffer && object_release(&buffer->object)) buffer_destroy(buffer);
 }
 
 uint64_t keel_buffer_size(const keel_buffer_t *buffer)
