@@ -140,15 +140,6 @@ static stream_pool_t *vendor_pool(const keel_pool_t *pool)
     return own->handle ? own : NULL;
 }
 
-static uint64_t pool_reserved(const stream_pool_t *pool)
-{
-    stream_entered_t entered;
-    if (!stream_enter(pool->device, &entered)) return 0;
-    uint64_t bytes = pool->device->api->pool_reserved(pool->device->vendor, pool->handle);
-    stream_leave(&entered);
-    return bytes;
-}
-
 // The pool behind `after` that is not about to go away, retained; `after` is released.
 static stream_pool_t *pool_next(stream_device_t *device, const stream_pool_t *after)
 {
@@ -171,9 +162,13 @@ uint64_t stream_pools_reserved(stream_device_t *device)
 void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
 {
     const stream_pool_t *own = vendor_pool(pool);
+    stream_entered_t entered;
     pool_stats(pool, stats);
     if (!own) return;
-    stats->reserved = pool_reserved(own);
+    if (stream_enter(own->device, &entered)) {
+        stats->reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
+        stream_leave(&entered);
+    }
     // The vendor may count what it rounds up apart.
     if (stats->reserved < stats->used) stats->reserved = stats->used;
 }
@@ -277,13 +272,6 @@ static keel_status_t memory_give(stream_run_t *run, stream_pool_t *pool, keel_bu
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     run->placed = true;
     return NULL;
-}
-
-void stream_frees_end(stream_run_t *run)
-{
-    uint32_t frees = run->frees;
-    run->frees = 0;
-    stream_frees_tell(stream_device(run->base.queue->device), frees);
 }
 
 void stream_frees_tell(stream_device_t *device, uint32_t count)

@@ -70,9 +70,11 @@ keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *exe
 // All that was issued is over, and so are the deallocas in it.
 static void run_settle(stream_run_t *run)
 {
+    uint32_t frees = run->frees;
+    run->frees = 0;
     run->issued = run->placed = false;
     if (run->deallocates) stream_deallocas_end(run);
-    if (run->frees) stream_frees_end(run);
+    if (frees) stream_frees_tell(device_of(run), frees);
 }
 
 // Gives back what it took, before it ends.

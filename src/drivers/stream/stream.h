@@ -498,8 +498,7 @@ void stream_pools_break(stream_device_t *device);        // it is lost: nobody w
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 void stream_alloca_drop(keel_cmd_alloca_t *c); // it will not go on: takes back what it was granted
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
-void stream_deallocas_end(stream_run_t *run); // those begun so far are over
-void stream_frees_end(stream_run_t *run);     // its deallocas on the stream are over
+void stream_deallocas_end(stream_run_t *run);                    // those begun so far are over
 void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
 // Of what no buffer holds; as stream_device_settle.
 void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing);
