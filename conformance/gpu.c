@@ -187,7 +187,8 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda", .also = NEED_OVERLAP, .hea
 
 // A grid that takes the device several times over has begun; a small urgent one that comes later is
 // not made to wait until the last of its groups has found a place.
-TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heavy = true)
+TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heavy = true,
+     .seconds = 60)
 {
     enum { AT_ONCE = 32, TIMES = 40 }; // groups that fit a multiprocessor
     uint32_t us = 300, groups = the_caps()->workers * AT_ONCE * TIMES;
