@@ -193,6 +193,27 @@ TEST(dispatch, more_local_memory, HOST_KERNELS)
     }
 }
 
+// As much as there is, however the dispatch comes to the device.
+TEST(dispatch, all_local_memory, RUNS)
+{
+    static const uint32_t contents[] = {20, 1, 1};
+    keel_buffer_t *out = new_buffer(20 * 4), *grid = new_buffer_of(contents, sizeof contents);
+    keel_entry_info_t info;
+    keel_entry_t local = kernel("local");
+    TRY(keel_executable_info(local.executable, local.index, &info));
+    keel_op_t op = dispatch("local", 20, KEEL_BIND(out));
+    op.as.dispatch.local_memory = the_caps()->max_local_memory - info.local_memory;
+    keel_op_t indirect = keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_whole(grid));
+    const keel_op_t ops[] = {op, indirect, keel_op_execute(RECORD(0, op), KEEL_NO_BINDINGS),
+                             keel_op_execute(RECORD(0, indirect), KEEL_NO_BINDINGS)};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        row("%zu", i);
+        reach(submit(keel_op_fill(keel_whole(out), 0, 4)));
+        reach(submit(ops[i]));
+        for (uint32_t g = 0; g < 20; g++) CHECK_GE(buffer_u32(out, g), 1024);
+    }
+}
+
 TEST(dispatch, too_much_local_memory, RUNS)
 {
     keel_op_t op = dispatch("local", 1, KEEL_BIND(new_buffer(4)));
