@@ -266,6 +266,7 @@ TEST(cpu, urgent_work_interrupts, .driver = "cpu")
         keel_queue_t *queue = NULL;
         hold_t *hold = new_hold();
         keel_buffer_t *ran = new_buffer_on(device, 4), *urgent = new_buffer_on(device, 4);
+        keel_buffer_t *seen = new_buffer_on(device, 4); // of `ran`, when the urgent had ended
         buffer_put(ran, 0, &(uint32_t){0}, 4);
         buffer_put(urgent, 0, &(uint32_t){0}, 4);
         TRY(keel_queue_create(device, &low, &queue));
@@ -280,11 +281,12 @@ TEST(cpu, urgent_work_interrupts, .driver = "cpu")
                            keel_op_dispatch(slow, keel_groups(1000, 1, 1), &us, 4, KEEL_BIND(ran)),
                            &long_one));
         sleep_ms(10);
-        TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
-                           keel_op_dispatch(slow, keel_groups(1, 1, 1), &us, 4, KEEL_BIND(urgent)),
-                           &short_one));
+        keel_op_t ops[] = {keel_op_dispatch(slow, keel_groups(1, 1, 1), &us, 4, KEEL_BIND(urgent)),
+                           keel_op_barrier(), keel_op_copy(keel_whole(ran), keel_whole(seen))};
+        TRY(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, COUNT(ops),
+                              KEEL_NO_SIGNALS, &short_one));
         reach(short_one);
-        CHECK(pending(long_one));
+        CHECK_LE(buffer_u32(seen, 0), 999);
         gate_open(hold->gate);
         reach(long_one);
         CHECK_EQ(buffer_u32(ran, 0), 1000);
@@ -367,10 +369,10 @@ TEST(cpu, no_thread_per_operation, .driver = "cpu")
     for (size_t i = 0; i < few(2000); i++) {
         TRY(keel_queue_signal(queue, KEEL_AFTER(keel_point(gate, 1)), KEEL_NO_SIGNALS, &last));
     }
-    CHECK_EQ(thread_count(), before);
+    CHECK_LE(thread_count(), before); // one that was joined may have been counted before
     TRY(keel_semaphore_signal(gate, 1));
     TRY(keel_queue_wait_idle(queue, patience()));
-    CHECK_EQ(thread_count(), before);
+    CHECK_LE(thread_count(), before);
 }
 
 // The same seed gives the same order: with one worker, what is not ordered runs as the seed says.

@@ -207,8 +207,7 @@ TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heav
     TRY(keel_queue_submit(urgent, KEEL_NO_WAITS, overtake, COUNT(overtake), KEEL_NO_SIGNALS,
                           &first));
     reach(first);
-    CHECK(pending(last));
-    CHECK_LE(buffer_u32(seen, 0), groups / 2);
+    CHECK_LE(buffer_u32(seen, 0), groups / 2); // as the device saw it: this thread may be late
     CHECK_EQ(buffer_u32(fast, 0), 1);
     reach(last);
     CHECK_EQ(buffer_u32(slow, 0), groups);

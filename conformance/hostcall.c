@@ -246,7 +246,7 @@ static keel_status_t reach_call(void *user, keel_host_call_t *call)
 {
     reach_t *target = user;
     gate_wait(target->submitted);
-    keel_status_t status = keel_wait(&target->point, 1, KEEL_ALL, 5000000000);
+    keel_status_t status = keel_wait(&target->point, 1, KEEL_ALL, patience());
     gate_open(target->called);
     return status;
 }
@@ -279,7 +279,7 @@ TEST(hostcall, detached_failure_is_logged, CALLS)
     keel_set_log(keep_log, told, KEEL_LOG_ERROR);
     reach(submit(detached(fail_call, what)));
     TRY(keel_device_wait_idle(the_device(), patience()));
-    bool heard = gate_wait_ms(told, 2000) || starved();
+    bool heard = gate_wait_ms(told, (unsigned)(patience() / 1000000)) || starved();
     drop(the_device());
     keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
     CHECK(heard);

@@ -4,7 +4,7 @@
 
 #define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
 
-enum { LONG_US = 1000000 }; // what waits that long has waited in vain
+enum { LONG_US = 5000000 }; // what waits that long has waited in vain
 
 // A kernel that runs until it is told to end.
 typedef struct busy_t {

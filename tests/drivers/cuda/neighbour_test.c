@@ -101,7 +101,7 @@ static void test_trim_does_not_wait(void **state)
     uint64_t start = keel_now_ns();
     keel_pool_t *pool = keel_device_pool(shared.device, 0);
     assert_null(keel_pool_trim(pool, 0));
-    assert_true(keel_now_ns() - start < SECOND_NS);
+    assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     keel_pool_stats_t stats;
     keel_pool_stats(pool, &stats);
     assert_int_equal(stats.reserved, 0);
@@ -122,7 +122,7 @@ static void test_alloca_does_not_wait(void **state)
     uint64_t start = keel_now_ns();
     assert_null(keel_queue_alloca(shared.queue, NULL, 30 << 20, &buffer, &done));
     keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
-    assert_true(keel_now_ns() - start < SECOND_NS);
+    assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
     keel_buffer_release(buffer);

@@ -178,7 +178,7 @@ static void test_ends_do_not_wait_for_frees(void **state)
     ok(done[0]);
     assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
     ok(done[1]);
-    assert_true(keel_now_ns() - start < SECOND_NS);
+    assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     atomic_store(&held, false);
     keel_semaphore_release(gate);
     keel_buffer_release(y);
