@@ -29,9 +29,10 @@ typedef struct kit_pool_t {
     uint32_t making;                        // slabs on their way
     void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
     void *driver;
-    keel_pool_piece_t *pieces;     // on their way, and to be had in their order, newest first
-    keel_pool_request_t *requests; // allocas that wait, oldest first
-    keel_status_t broken;          // owned: why nobody needs to wait any more
+    keel_pool_piece_t *pieces; // on their way, and to be had in their order, newest first
+    keel_pool_request_t *requests, **requests_last; // allocas that wait, oldest first
+    uint64_t requests_least;                        // what the smallest of them wants, or less
+    keel_status_t broken;                           // owned: why nobody needs to wait any more
 } kit_pool_t;
 
 enum {
@@ -55,8 +56,10 @@ keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *opti
 {
     (void)device, (void)options;
     kit_pool_t *p = mem_zalloc(sizeof *p);
-    *pool = p ? &p->base : NULL;
-    return p ? NULL : status_no_memory();
+    if (!p) return status_no_memory();
+    p->requests_last = &p->requests;
+    *pool = &p->base;
+    return NULL;
 }
 
 keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *driver,
@@ -329,11 +332,16 @@ static bool pool_may_get_more(const kit_pool_t *pool)
 // needs is waiting for.
 static keel_pool_request_t *pool_retry(kit_pool_t *pool)
 {
-    keel_pool_request_t *ended = NULL;
-    for (keel_pool_request_t **at = &pool->requests; *at;) {
+    keel_pool_request_t *ended = NULL, **at = &pool->requests;
+    uint64_t least = UINT64_MAX;
+    while (*at) {
         keel_pool_request_t *request = *at;
+        bool nothing = !pool->pieces && pool_room(pool) < pool->requests_least;
+        if (nothing && pool_may_get_more(pool)) return ended;
         bool got = pool_serve(pool, request->buffer, request->order);
         if (!got && pool_may_get_more(pool)) {
+            uint64_t size = pool_size_of(pool, request->buffer);
+            if (size < least) least = size;
             at = &request->next;
             continue;
         }
@@ -343,6 +351,8 @@ static keel_pool_request_t *pool_retry(kit_pool_t *pool)
         ended = request;
         pool->waiting--;
     }
+    pool->requests_last = at;
+    pool->requests_least = least;
     return ended;
 }
 
@@ -368,6 +378,7 @@ keel_pool_request_t *pool_break(keel_pool_t *base, keel_status_t cause, keel_poo
         ended = request;
         pool->waiting--;
     }
+    pool->requests_last = &pool->requests;
     lock_leave(&pool->lock);
     return ended;
 }
@@ -375,11 +386,12 @@ keel_pool_request_t *pool_break(keel_pool_t *base, keel_status_t cause, keel_poo
 // Under the lock: at the end of the list.
 static void request_wait(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_request_t *request)
 {
-    keel_pool_request_t **tail = &pool->requests;
-    while (*tail) tail = &(*tail)->next;
     request->buffer = buffer;
     request->next = NULL;
-    *tail = request;
+    uint64_t size = pool_size_of(pool, buffer);
+    if (size < pool->requests_least) pool->requests_least = size;
+    *pool->requests_last = request;
+    pool->requests_last = &request->next;
     pool->waiting++;
 }
 

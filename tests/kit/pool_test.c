@@ -108,11 +108,71 @@ static void test_slabs_shrink_to_the_request(void **state)
     pool_destroy(pool);
 }
 
+static void request_done(keel_pool_request_t *request, keel_status_t status)
+{
+    assert_null(status);
+    *(bool *)request->context = true;
+}
+
+// An alloca that has to wait.
+typedef struct waiting_t {
+    keel_buffer_t buffer;
+    keel_pool_request_t request;
+    bool served;
+} waiting_t;
+
+static void waiting_begin(waiting_t *waiting, keel_pool_t *pool, uint64_t size)
+{
+    keel_status_t status;
+    *waiting = (waiting_t){.buffer = buffer_make(pool, size)};
+    waiting->request.done = request_done;
+    waiting->request.context = &waiting->served;
+    assert_int_equal(pool_alloca(&waiting->buffer, &waiting->request, &status), POOL_WAITING);
+}
+
+static void give(keel_buffer_t *buffer)
+{
+    pool_dealloca_submitted(buffer);
+    assert_null(pool_dealloca(buffer));
+}
+
+// Whoever fits is served, wherever it stands among those that wait; the others stay, in order.
+static void test_those_that_fit_are_served(void **state)
+{
+    (void)state;
+    keel_pool_t *pool = pool_make(64 * MIB, 0);
+    keel_buffer_t kept = buffer_make(pool, 2 * MIB), first = buffer_make(pool, MIB);
+    waiting_t large, small, last;
+    pool->options.limit = 3 * MIB;
+    assert_null(take(&kept));
+    assert_null(take(&first));
+    pool_dealloca_submitted(&kept); // so that there is something to wait for
+    waiting_begin(&large, pool, 3 * MIB);
+    waiting_begin(&small, pool, MIB);
+    give(&first);
+    assert_true(small.served && !large.served);
+    waiting_begin(&last, pool, 2 * MIB); // behind what was the first and is the last now
+    give(&small.buffer);
+    assert_false(large.served || last.served);
+    assert_null(take(&small.buffer)); // what is too little for those that wait is to be had
+    pool_dealloca_submitted(&small.buffer);
+    assert_null(pool_dealloca(&kept));
+    assert_true(last.served && !large.served);
+    pool_dealloca_submitted(&last.buffer);
+    assert_null(pool_dealloca(&small.buffer));
+    assert_false(large.served);
+    assert_null(pool_dealloca(&last.buffer));
+    assert_true(large.served);
+    pool_reclaim(&large.buffer);
+    pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slabs_shrink),
         cmocka_unit_test(test_slabs_shrink_to_the_request),
+        cmocka_unit_test(test_those_that_fit_are_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
