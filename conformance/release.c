@@ -129,6 +129,49 @@ TEST(release, executables_do_not_wait, GPU, .also = NEED_OVERLAP)
     busy_end(&busy);
 }
 
+// Drops a buffer while two queues keep the device from coming to rest, each 64 ms ahead,
+// and goes on with that until the gate is open.
+static void drop_without_rest(keel_buffer_t *buffer, gate_t *until)
+{
+    enum { AHEAD = 64 };
+    keel_queue_t *queues[2] = {new_queue(0), new_queue(0)};
+    keel_buffer_t *words = new_buffer(16);
+    uint32_t k[] = {0, 2, 2000};
+    keel_op_t op = op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+    keel_point_t points[AHEAD];
+    reach(submit(keel_op_fill(keel_whole(words), 0, 4)));
+    uint64_t deadline = keel_now_ns() + patience();
+    for (unsigned i = 0; !gate_is_open(until) && keel_now_ns() < deadline; i++) {
+        if (i >= AHEAD) reach(points[i % AHEAD]);
+        if (i == AHEAD) drop(buffer);
+        TRY(keel_queue_run(queues[i % 2], KEEL_NO_WAITS, op, &points[i % AHEAD]));
+    }
+}
+
+// A device that always has something to do lets go all the same: of what the vendor has no part in
+// at once, of the rest soon.
+TEST(release, imported_memory_goes_beside_work, GPU, .also = NEED_OVERLAP)
+{
+    gate_t *released = new_gate();
+    drop_without_rest(import_of(on_release, released), released);
+    CHECK(gate_is_open(released));
+}
+
+TEST(release, lent_device_memory_goes_beside_a_kernel, GPU, .also = NEED_OVERLAP)
+{
+    gate_t *released = new_gate();
+    keel_buffer_t *lender = new_buffer(4096), *imported = NULL;
+    keel_external_t external = {
+        .kind = KEEL_EXTERNAL_DEVICE, .size = 4096, .release = on_release, .user = released};
+    TRY(keel_buffer_address(lender, &external.handle.device));
+    TRY(keel_buffer_import(the_device(), &external, NULL, &imported));
+    OWN(imported);
+    busy_t busy = busy_begin();
+    drop(imported);
+    gate_pass(released);
+    busy_end(&busy);
+}
+
 static void tell_late(void *user)
 {
     sleep_ms(30);

@@ -103,8 +103,9 @@ KEEL_API keel_buffer_t *keel_buffer_retain(keel_buffer_t *buffer);
 // without a `release` is its owner's again when the call returns, or work that held the last
 // reference is over, and some vendors (CUDA) let go of it only when the device has ended all that
 // it runs. With such vendors a thread of the library's gives memory back, once the device has
-// nothing to do; until then keel_memory_stats_t.budget lacks it. keel_buffer_create waits for that
-// before it fails for want of memory, an alloca as well, in the order of its queue.
+// nothing to do, or soon if it always has; until then keel_memory_stats_t.budget lacks it.
+// keel_buffer_create waits for that before it fails for want of memory, an alloca as well, in the
+// order of its queue.
 KEEL_API void keel_buffer_release(keel_buffer_t *buffer);
 
 KEEL_API uint64_t keel_buffer_size(const keel_buffer_t *buffer);

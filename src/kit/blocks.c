@@ -5,7 +5,7 @@
 
 enum {
     LEAST = 64 << 10, // each size is twice the one before
-    KEPT = 64 << 20,  // bytes
+    KEPT = 64 << 20,  // bytes that are kept for long
     PIECE_ALIGN = 64,
     PIECE_MOST = RING_SIZE / 8,
 };
@@ -18,16 +18,23 @@ static uint32_t size_class(uint64_t size)
     return class;
 }
 
+// Under the lock.
 static block_t *blocks_pop(blocks_t *blocks, uint32_t class)
 {
-    lock_enter(&blocks->lock);
     block_t *block = blocks->kept[class];
-    if (block) {
-        blocks->kept[class] = block->next;
-        blocks->size -= block->size;
-        block->next = NULL;
-    }
-    lock_leave(&blocks->lock);
+    if (!block) return NULL;
+    blocks->kept[class] = block->next;
+    blocks->size -= block->size;
+    if (blocks->least > blocks->size) blocks->least = blocks->size;
+    block->next = NULL;
+    return block;
+}
+
+static block_t *blocks_pop_largest(blocks_t *blocks)
+{
+    block_t *block = NULL;
+    for (uint32_t class = BLOCKS_SIZES; class > 0 && !block; class --)
+        block = blocks_pop(blocks, class - 1);
     return block;
 }
 
@@ -36,29 +43,46 @@ block_t *blocks_take(blocks_t *blocks, uint64_t *size)
     uint32_t class = size_class(*size);
     if (class == BLOCKS_SIZES) return NULL;
     *size = (uint64_t)LEAST << class;
-    return blocks_pop(blocks, class);
+    lock_enter(&blocks->lock);
+    block_t *block = blocks_pop(blocks, class);
+    lock_leave(&blocks->lock);
+    return block;
 }
 
-bool blocks_keep(blocks_t *blocks, block_t *block)
+bool blocks_keep(blocks_t *blocks, block_t *block, bool *many)
 {
     uint32_t class = size_class(block->size);
+    *many = false;
     if (class == BLOCKS_SIZES) return false;
     lock_enter(&blocks->lock);
-    bool fits = blocks->size + block->size <= KEPT;
-    if (fits) {
-        block->next = blocks->kept[class];
-        blocks->kept[class] = block;
-        blocks->size += block->size;
-    }
+    block->next = blocks->kept[class];
+    blocks->kept[class] = block;
+    blocks->size += block->size;
+    if (blocks->size > KEPT && !blocks->many) *many = blocks->many = true;
     lock_leave(&blocks->lock);
-    return fits;
+    return true;
+}
+
+block_t *blocks_trim(blocks_t *blocks, bool *many)
+{
+    block_t *block = NULL;
+    lock_enter(&blocks->lock);
+    if (blocks->least > KEPT) {
+        block = blocks_pop_largest(blocks);
+        blocks->least -= block->size < blocks->least ? block->size : blocks->least;
+    } else {
+        blocks->least = blocks->size;
+    }
+    *many = blocks->many = blocks->size > KEPT;
+    lock_leave(&blocks->lock);
+    return block;
 }
 
 block_t *blocks_drain(blocks_t *blocks)
 {
-    block_t *block = NULL;
-    for (uint32_t class = 0; class < BLOCKS_SIZES && !block; class ++)
-        block = blocks_pop(blocks, class);
+    lock_enter(&blocks->lock);
+    block_t *block = blocks_pop_largest(blocks);
+    lock_leave(&blocks->lock);
     return block;
 }
 

@@ -13,19 +13,25 @@ typedef struct block_t {
     uint64_t address, size; // as the device sees it
 } block_t;
 
-enum { BLOCKS_SIZES = 10 };
+enum { BLOCKS_SIZES = 16 };
 
 typedef struct blocks_t {
     lock_t lock;
     block_t *kept[BLOCKS_SIZES]; // by size
     uint64_t size;               // of all of them
+    uint64_t least;              // the same at its lowest since the last trim
+    bool many;                   // blocks_trim is due
 } blocks_t;
 
 // Takes one of at least `*size` bytes that was kept. NULL: there is none, and *size is what the
 // caller is to make. Any thread.
 block_t *blocks_take(blocks_t *blocks, uint64_t *size);
-// Keeps one. False if there are enough, or none of that size is kept: it stays the caller's.
-bool blocks_keep(blocks_t *blocks, block_t *block);
+// Keeps one. False if none of that size is kept: it stays the caller's. *many: there are now more
+// than are kept for long, and blocks_trim is due when that suits; not said again until then.
+bool blocks_keep(blocks_t *blocks, block_t *block, bool *many);
+// Takes one of those beyond what is kept for long that nobody has needed since the last trim, to be
+// destroyed; NULL: that was the last, and *many is as above.
+block_t *blocks_trim(blocks_t *blocks, bool *many);
 // Takes any one, to be destroyed; NULL: none is left.
 block_t *blocks_drain(blocks_t *blocks);
 

@@ -10,30 +10,52 @@
 
 enum { LOOK_NS = 2000000 };
 
-// Whether the next one may be done.
+// Whether the next of the timed ones may be done.
 static bool chores_may(chores_t *chores)
 {
-    uint32_t added = atomic_load(&chores->added), over = atomic_load(&chores->over);
-    if (atomic_load(&chores->stopping) || added == over) return true;
-    bool mark = chores->marked == over;
-    if (mark) chores->marked = added;
-    return chores->may(chores->owner, mark);
+    uint64_t now = keel_now_ns();
+    bool first = chores->marked == atomic_load(&chores->timed.over);
+    if (first) {
+        chores->marked = atomic_load(&chores->timed.added);
+        chores->marked_ns = now;
+    }
+    return chores->may(chores->owner, first ? 0 : now - chores->marked_ns);
+}
+
+static bool list_is_empty(const chores_list_t *list)
+{
+    return atomic_load(&list->added) == atomic_load(&list->over);
+}
+
+// False if there is none.
+static bool list_do_next(chores_t *chores, chores_list_t *list)
+{
+    lock_enter(&chores->lock);
+    chore_t *chore = list->first;
+    if (chore && !(list->first = chore->next)) list->last = &list->first;
+    lock_leave(&chores->lock);
+    if (!chore) return false;
+    chore->run(chores->owner, chore);
+    mem_free(chore);
+    atomic_fetch_add(&list->over, 1);
+    futex_wake(&list->over, INT_MAX);
+    return true;
 }
 
 static uint64_t chores_work(void *argument)
 {
     chores_t *chores = argument;
     for (;;) {
+        if (list_do_next(chores, &chores->any)) continue;
+        if (list_is_empty(&chores->timed)) return KEEL_FOREVER;
         if (!chores_may(chores)) return clock_deadline(LOOK_NS);
-        lock_enter(&chores->lock);
-        chore_t *chore = chores->first;
-        if (chore && !(chores->first = chore->next)) chores->last = &chores->first;
-        lock_leave(&chores->lock);
-        if (!chore) return KEEL_FOREVER;
-        chore->run(chores->owner, chore);
-        mem_free(chore);
-        atomic_fetch_add(&chores->over, 1);
-        futex_wake(&chores->over, INT_MAX);
+        if (!list_do_next(chores, &chores->timed)) return KEEL_FOREVER;
+    }
+}
+
+static void chores_do_all(chores_t *chores)
+{
+    while (list_do_next(chores, &chores->any) || list_do_next(chores, &chores->timed)) {
     }
 }
 
@@ -43,40 +65,46 @@ void chores_init(chores_t *chores, const char *name, chores_may_t *may, void *ow
     chores->owner = owner;
     chores->may = may;
     chores->generation = fork_generation();
-    chores->last = &chores->first;
+    chores->any.last = &chores->any.first;
+    chores->timed.last = &chores->timed.first;
 }
 
 void chores_add(chores_t *chores, chore_t *chore)
 {
+    chores_list_t *list = chore->timed ? &chores->timed : &chores->any;
     if (!fork_is_ours(chores->generation)) {
         chore->run(chores->owner, chore);
         mem_free(chore);
         return;
     }
-    atomic_fetch_add(&chores->added, 1);
+    atomic_fetch_add(&list->added, 1);
     chore->next = NULL;
     lock_enter(&chores->lock);
-    *chores->last = chore;
-    chores->last = &chore->next;
+    *list->last = chore;
+    list->last = &chore->next;
     lock_leave(&chores->lock);
-    if (helper_wake(&chores->helper)) return;
-    atomic_store(&chores->stopping, true);
-    chores_work(chores);
+    if (!helper_wake(&chores->helper)) chores_do_all(chores);
+}
+
+static void list_wait(chores_list_t *list, uint32_t all)
+{
+    uint32_t over;
+    while ((int32_t)(all - (over = atomic_load(&list->over))) > 0)
+        futex_wait(&list->over, over, KEEL_FOREVER);
 }
 
 void chores_wait(chores_t *chores)
 {
-    uint32_t all = atomic_load(&chores->added), over;
+    uint32_t any = atomic_load(&chores->any.added), timed = atomic_load(&chores->timed.added);
     if (helper_here() == &chores->helper) return; // nobody else does them
     atomic_fetch_add(&chores->wanted, 1);
-    while ((int32_t)(all - (over = atomic_load(&chores->over))) > 0)
-        futex_wait(&chores->over, over, KEEL_FOREVER);
+    list_wait(&chores->any, any);
+    list_wait(&chores->timed, timed);
     atomic_fetch_sub(&chores->wanted, 1);
 }
 
 void chores_stop(chores_t *chores)
 {
     helper_stop(&chores->helper);
-    atomic_store(&chores->stopping, true);
-    chores_work(chores);
+    chores_do_all(chores);
 }

@@ -11,10 +11,12 @@ static void test_kept_blocks_are_taken_by_size(void **state)
     blocks_t blocks = {0};
     block_t small = {.size = 64 * KIB}, large = {.size = 32 * MIB};
     uint64_t size = 1;
+    bool many;
     assert_null(blocks_take(&blocks, &size));
     assert_int_equal(size, 64 * KIB); // what is to be made
-    assert_true(blocks_keep(&blocks, &small));
-    assert_true(blocks_keep(&blocks, &large));
+    assert_true(blocks_keep(&blocks, &small, &many));
+    assert_true(blocks_keep(&blocks, &large, &many));
+    assert_false(many);
     size = 64 * KIB + 1;
     assert_null(blocks_take(&blocks, &size));
     assert_int_equal(size, 128 * KIB);
@@ -25,19 +27,48 @@ static void test_kept_blocks_are_taken_by_size(void **state)
     assert_null(blocks_drain(&blocks));
 }
 
-static void test_not_all_are_kept(void **state)
+static void test_no_size_is_without_end(void **state)
 {
     (void)state;
     blocks_t blocks = {0};
-    block_t halves[3] = {{.size = 32 * MIB}, {.size = 32 * MIB}, {.size = 32 * MIB}};
-    block_t huge = {.size = 33 * MIB};
+    block_t huge = {.size = (UINT64_C(2) << 30) + 1};
     uint64_t size = huge.size;
+    bool many;
     assert_null(blocks_take(&blocks, &size));
-    assert_int_equal(size, 33 * MIB); // none of the sizes
-    assert_false(blocks_keep(&blocks, &huge));
-    assert_true(blocks_keep(&blocks, &halves[0]));
-    assert_true(blocks_keep(&blocks, &halves[1]));
-    assert_false(blocks_keep(&blocks, &halves[2]));
+    assert_int_equal(size, huge.size); // none of the sizes
+    assert_false(blocks_keep(&blocks, &huge, &many));
+}
+
+// What is beyond the 64 MiB stays as long as somebody needs it now and then.
+static void test_what_nobody_needs_is_trimmed(void **state)
+{
+    (void)state;
+    blocks_t blocks = {0};
+    block_t half[2] = {{.size = 32 * MIB}, {.size = 32 * MIB}}, large[2];
+    uint64_t size = 64 * MIB;
+    bool many;
+    for (int i = 0; i < 2; i++) large[i] = (block_t){.size = 64 * MIB};
+    for (int i = 0; i < 2; i++) assert_true(blocks_keep(&blocks, &half[i], &many));
+    assert_false(many);
+    assert_true(blocks_keep(&blocks, &large[0], &many));
+    assert_true(many);
+    assert_true(blocks_keep(&blocks, &large[1], &many));
+    assert_false(many); // said once
+
+    assert_null(blocks_trim(&blocks, &many)); // all came only just
+    assert_true(many);
+    assert_non_null(blocks_take(&blocks, &size));
+    assert_true(blocks_keep(&blocks, &large[1], &many));
+    assert_non_null(blocks_trim(&blocks, &many)); // of 128 MiB that nobody took
+    assert_null(blocks_trim(&blocks, &many));     // the other was needed
+    assert_true(many);
+    assert_int_equal(blocks.size, 128 * MIB);
+    assert_non_null(blocks_trim(&blocks, &many)); // now it was not
+    assert_null(blocks_trim(&blocks, &many));
+    assert_false(many);
+    assert_int_equal(blocks.size, 64 * MIB);
+    assert_true(blocks_keep(&blocks, &large[0], &many));
+    assert_true(many);
 }
 
 static void test_ring_gives_no_byte_twice(void **state)
@@ -76,7 +107,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_blocks_are_taken_by_size),
-        cmocka_unit_test(test_not_all_are_kept),
+        cmocka_unit_test(test_no_size_is_without_end),
+        cmocka_unit_test(test_what_nobody_needs_is_trimmed),
         cmocka_unit_test(test_ring_gives_no_byte_twice),
         cmocka_unit_test(test_pieces_do_not_wrap),
     };

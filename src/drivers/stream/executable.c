@@ -85,7 +85,7 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
 static void module_unload(cache_item_t *item)
 {
     stream_device_t *device = item->cache->owner;
-    stream_free(device, device->api->module_unload, ((const module_t *)item)->handle);
+    stream_free(device, true, device->api->module_unload, ((const module_t *)item)->handle);
 }
 
 const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
 // or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
-// it when the device has nothing to do, in the order in which things came, for a graph goes before
-// the code that it launches. If somebody needs the memory, it is done as soon as all is over that
-// ran when it came.
+// it when the device has nothing to do. If somebody needs the memory, or the device does not come
+// to rest, it is done once all is over that ran when it came. What the vendor does not wait for,
+// graphs, goes at once, and so before the code that it launches.
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
+
+enum { PATIENCE_NS = 250000000 }; // for a device to come to rest
 
 typedef struct gift_t {
     chore_t chore;
@@ -42,11 +44,11 @@ static bool flight_is_past(stream_device_t *device, bool mark, bool *idle)
     return past;
 }
 
-bool stream_may_free(void *owner, bool mark)
+bool stream_may_free(void *owner, uint64_t waited)
 {
     stream_device_t *device = owner;
-    bool idle, past = flight_is_past(device, mark, &idle);
-    bool needed = device->chores.wanted || device->starved;
+    bool idle, past = flight_is_past(device, !waited, &idle);
+    bool needed = device->chores.wanted || device->starved || waited > PATIENCE_NS;
     return idle || (past && needed) || stream_device_is_lost(device);
 }
 
@@ -56,9 +58,9 @@ void stream_chore_add(stream_device_t *device, chore_t *chore)
     chores_add(&device->chores, chore);
 }
 
-void stream_free(stream_device_t *device, stream_give_t *give, void *what)
+void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void *what)
 {
-    gift_t at_once = {{.run = gift_give}, give, what}, *gift = NULL;
+    gift_t at_once = {{.run = gift_give, .timed = waits}, give, what}, *gift = NULL;
     if (!what) return;
     gift = mem_alloc(sizeof *gift);
     if (gift) {

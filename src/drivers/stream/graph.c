@@ -27,7 +27,7 @@ static void instance_destroy(graph_instance_t *instance)
 {
     stream_device_t *device = instance->device;
     graph_unbuild(instance);
-    stream_free(device, device->api->free, (void *)(uintptr_t)instance->memory);
+    stream_free(device, true, device->api->free, (void *)(uintptr_t)instance->memory);
     stream_blocks_return(device, instance->updates);
     mem_free(instance->pieces);
     mem_free(instance->nodes);

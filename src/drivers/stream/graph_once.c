@@ -72,8 +72,8 @@ void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
     while (onces) {
         stream_once_t *once = onces;
         onces = once->next;
-        stream_free(device, device->api->exec_destroy, once->exec);
-        stream_free(device, device->api->graph_destroy, once->graph);
+        stream_free(device, false, device->api->exec_destroy, once->exec);
+        stream_free(device, false, device->api->graph_destroy, once->graph);
         mem_free(once);
     }
 }

@@ -15,10 +15,10 @@
 enum { PIECE = 16 << 20 }; // of a file that is staged; two at a time
 
 typedef struct stream_call_t {
-    struct stream_call_t *next;
-    stream_run_t *run;   // NULL: detached
-    keel_cmd_call_t *c;  // NULL: detached
-    keel_call_t call;    //
+    chore_t chore;
+    stream_run_t *run;
+    keel_cmd_call_t *c; // NULL: detached, and the run may be gone
+    keel_call_t call;
     keel_queue_t *queue; // retained: it keeps the device
 } stream_call_t;
 
@@ -35,66 +35,47 @@ static void call_done(keel_host_call_t *state, keel_status_t status)
     call_ended(state->context, c, status);
 }
 
-static void call_make(const stream_call_t *call)
+// acq_rel: pairs with keel_call_complete; the later of the two ends the call.
+static bool call_is_complete(keel_cmd_call_t *c)
 {
+    return atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel) &
+           KEEL_CALL_COMPLETED;
+}
+
+static void call_make(void *owner, chore_t *chore)
+{
+    const stream_call_t *call = (const stream_call_t *)chore;
     keel_cmd_call_t *c = call->c;
-    stream_run_t *run = call->run;
+    const char *lost =
+        c ? "a deferred host call returned an error, which is lost" : "a detached host call failed";
     nest_t nest;
     submission_nest(&nest, call->queue->device);
     keel_status_t status = call->call.fn(call->call.user, c ? &c->state : NULL);
     submission_unnest(&nest);
-    if (!c) {
-        if (status)
-            log_say(KEEL_LOG_ERROR, "a detached host call failed: %s", keel_status_message(status));
+    if (c && !c->state.deferred) {
+        call_ended(call->run, c, status);
+    } else {
+        if (status) log_say(KEEL_LOG_ERROR, "%s: %s", lost, keel_status_message(status));
         keel_status_release(status);
-        return;
+        if (c && call_is_complete(c)) call_ended(call->run, c, c->state.status);
     }
-    if (!c->state.deferred) {
-        call_ended(run, c, status);
-        return;
-    }
-    if (status) log_say(KEEL_LOG_ERROR, "a deferred host call returned an error, which is lost");
-    keel_status_release(status);
-    // acq_rel: pairs with keel_call_complete; the later of the two ends the call.
-    uint32_t before =
-        atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel);
-    if (before & KEEL_CALL_COMPLETED) call_ended(run, c, c->state.status);
-}
-
-uint64_t stream_queue_call(void *argument)
-{
-    stream_queue_t *q = argument;
-    for (;;) {
-        lock_enter(&q->call_lock);
-        stream_call_t *call = q->calls;
-        if (call && !(q->calls = call->next)) q->calls_last = &q->calls;
-        lock_leave(&q->call_lock);
-        if (!call) return KEEL_FOREVER;
-        call_make(call);
-        keel_queue_t *queue = call->queue;
-        mem_free(call);
-        keel_queue_release(queue);
-    }
+    keel_queue_release(call->queue);
 }
 
 static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
 {
-    stream_queue_t *q = stream_queue(run->base.queue);
     stream_call_t *call = mem_zalloc(sizeof *call);
     if (!call) return status_no_memory();
     bool detached = c->call.detached;
     c->state = (keel_host_call_t){.done = call_done, .context = run};
-    *call = (stream_call_t){.call = c->call, .queue = keel_queue_retain(run->base.queue)};
-    if (!detached) {
-        call->run = run;
-        call->c = c;
-    }
-    lock_enter(&q->call_lock);
-    *q->calls_last = call;
-    q->calls_last = &call->next;
-    lock_leave(&q->call_lock);
-    // Without a thread for it, it is made when one can be had again, or here and now.
-    if (!helper_wake(&q->caller)) stream_queue_call(q);
+    *call = (stream_call_t){
+        .chore.run = call_make,
+        .run = run,
+        .c = detached ? NULL : c,
+        .call = c->call,
+        .queue = keel_queue_retain(run->base.queue),
+    };
+    chores_add(&stream_queue(run->base.queue)->calls, &call->chore);
     if (detached) stream_run_done(run);
     return NULL;
 }

@@ -56,7 +56,7 @@ static keel_status_t lent_create(keel_buffer_t *buffer)
 {
     lent_t *lent = mem_zalloc(sizeof *lent);
     if (!lent) return status_no_memory();
-    lent->chore.run = lent_end;
+    lent->chore = (chore_t){.run = lent_end, .timed = true};
     buffer->handle = (uint64_t)(uintptr_t)lent;
     return NULL;
 }
@@ -130,7 +130,7 @@ void stream_buffer_free(keel_buffer_t *buffer)
     if (kind == KIND_SHARED)
         stream_chore_add(device, &lent_of(buffer)->chore);
     else
-        stream_free(device, kind == KIND_HOST ? device->api->free_host : device->api->free,
+        stream_free(device, true, kind == KIND_HOST ? device->api->free_host : device->api->free,
                     (void *)(uintptr_t)buffer->handle);
 }
 
@@ -241,6 +241,7 @@ void stream_buffer_forget(keel_buffer_t *buffer)
     stream_device_t *device = stream_device(buffer->device);
     lent_t *lent = lent_of(buffer);
     lent->external = buffer->external;
+    lent->chore.timed = lent->locked || lent->shared.size;
     if (lent->external.release || !lent->locked) {
         stream_chore_add(device, &lent->chore);
         return;

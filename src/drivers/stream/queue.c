@@ -52,8 +52,7 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     q->flight_last = &q->flight;
     stream_watchers_init(q);
     helper_init(&q->issuer, "keel-issue", stream_queue_issue, q);
-    helper_init(&q->caller, "keel-caller", stream_queue_call, q);
-    q->calls_last = &q->calls;
+    chores_init(&q->calls, "keel-caller", NULL, q);
     keel_status_t status = queue_open(q, device, options);
     lock_enter(&device->lock);
     q->next = device->queues;
@@ -78,8 +77,7 @@ static void queue_unlink(stream_device_t *device, stream_queue_t *q)
 
 static void queue_stop(stream_queue_t *q)
 {
-    helper_stop(&q->caller);
-    stream_queue_call(q); // what was still to be called
+    chores_stop(&q->calls);
     stream_watchers_stop(q);
     helper_stop(&q->issuer);
 }

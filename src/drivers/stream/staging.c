@@ -18,8 +18,29 @@ keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **d
 
 static void block_destroy(stream_device_t *device, block_t *block)
 {
-    stream_free(device, device->api->free_host, block->data);
+    stream_free(device, true, device->api->free_host, block->data);
     mem_free(block);
+}
+
+static void blocks_tidy(stream_device_t *device);
+
+static void blocks_trimmed(void *owner, chore_t *chore)
+{
+    stream_device_t *device = owner;
+    bool many;
+    for (block_t *block; (block = blocks_trim(&device->blocks, &many));)
+        block_destroy(device, block);
+    stream_frees_tell(device, 1);
+    if (many) blocks_tidy(device);
+}
+
+// Has some given back when the vendor would not wait; until then they can be used again.
+static void blocks_tidy(stream_device_t *device)
+{
+    chore_t *chore = mem_zalloc(sizeof *chore);
+    if (!chore) return;
+    *chore = (chore_t){.run = blocks_trimmed, .timed = true};
+    stream_chore_add(device, chore);
 }
 
 keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, block_t **got)
@@ -41,11 +62,12 @@ keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, block
 
 void stream_blocks_return(stream_device_t *device, block_t *blocks)
 {
-    bool ours = stream_device_is_ours(device);
+    bool ours = stream_device_is_ours(device), many = false;
     while (blocks) {
         block_t *block = blocks;
         blocks = block->next;
-        if (!ours || !blocks_keep(&device->blocks, block)) block_destroy(device, block);
+        if (!ours || !blocks_keep(&device->blocks, block, &many)) block_destroy(device, block);
+        if (many) blocks_tidy(device);
     }
 }
 

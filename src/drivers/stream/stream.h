@@ -152,9 +152,7 @@ struct stream_queue_t {
     // Threads, each made when it is first needed.
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
     helper_t issuer;                            // issues what the stream would not take at once
-    helper_t caller;                            // calls the application
-    lock_t call_lock;
-    struct stream_call_t *calls, **calls_last; // to be made; owned
+    chores_t calls;                             // of the application's, to be made
 };
 
 // Kernels of the machine's own (builtin.c).
@@ -452,7 +450,6 @@ void stream_host_staged(stream_run_t *run);
 // Files have been read and written: goes on with the stream, and, if true, with the next pieces,
 // while the stream copies.
 bool stream_host_land(stream_run_t *run);
-uint64_t stream_queue_call(void *queue); // the caller's work
 
 // staging.c
 // Page-locked memory, and where the device sees it. Given back by `free_host`.
@@ -466,12 +463,12 @@ void stream_blocks_return(stream_device_t *device, block_t *blocks);
 void stream_blocks_destroy(stream_device_t *device); // those that came back
 
 // free.c
-// Has something given back to the vendor, who may wait for the device, on a thread for that; in the
-// order of calls. NULL is fine. With a lost device, and in the child of a fork, nothing is.
-void stream_free(stream_device_t *device, stream_give_t *give, void *what);
+// Has something given back to the vendor on a thread for that, `waits`: who waits for the device.
+// NULL is fine. With a lost device, and in the child of a fork, nothing is.
+void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void *what);
 // The same for what is more than that: tells stream_frees_tell of one when it is done.
 void stream_chore_add(stream_device_t *device, chore_t *chore);
-bool stream_may_free(void *device, bool mark); // whether the vendor would not wait; see chores.h
+bool stream_may_free(void *device, uint64_t waited); // see chores.h
 
 // outside.c
 keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
