@@ -173,3 +173,33 @@ TEST(recorded_transfer, some_slots_change, RUNS)
     reach(done);
     check_bytes(out, 0, expected, sizeof expected);
 }
+
+// What is not known yet when a recording is prepared may be longer or shorter than what is.
+TEST(recorded_transfer, prepared_copies, RUNS)
+{
+    static const uint64_t sizes[] = {100, 1 << 20};
+    enum { KNOWN, SLOT, WHOLE_SLOT, LATE, PLACES };
+    keel_pool_t *pool = new_pool(0, 0);
+    for (uint32_t i = 0; i < 2 * PLACES * PLACES; i++) {
+        uint64_t size = sizes[i / (PLACES * PLACES)];
+        uint32_t from = i / PLACES % PLACES, to = i % PLACES;
+        row("%u bytes, from %u to %u", (unsigned)size, from, to);
+        uint8_t *data = numbered(size);
+        keel_buffer_t *source = from == LATE ? new_reserved(pool, size) : new_buffer(size);
+        keel_buffer_t *target = to == LATE ? new_reserved(pool, size) : new_buffer(size);
+        keel_ref_t table[] = {keel_whole(source), keel_whole(target)}, refs[2];
+        for (uint32_t side = 0; side < 2; side++) {
+            uint32_t place = side ? to : from;
+            refs[side] = place == SLOT         ? keel_slot(side, 0, size)
+                         : place == WHOLE_SLOT ? keel_slot(side, 0, KEEL_WHOLE)
+                                               : table[side];
+        }
+        keel_recording_t *recording = RECORD(2, keel_op_copy(refs[0], refs[1]));
+        TRY(keel_recording_prepare(recording, the_queue()));
+        if (from == LATE) reach(submit(keel_op_alloca(source)));
+        if (to == LATE) reach(submit(keel_op_alloca(target)));
+        buffer_put(source, 0, data, size);
+        reach(submit(keel_op_execute(recording, keel_refs(table, 2))));
+        check_bytes(target, 0, data, size);
+    }
+}

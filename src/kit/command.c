@@ -161,6 +161,15 @@ void commands_describe(const keel_commands_t *commands, const keel_command_t *co
              subject ? "'" : "");
 }
 
+keel_status_t recording_blame(const keel_recording_t *recording, const keel_command_t *command,
+                              keel_status_t status)
+{
+    char path[512] = "";
+    text_append(path, sizeof path, "recording '", recording->name ? recording->name : "", "' > ");
+    commands_describe(recording->commands, command, path, sizeof path);
+    return status_at(status, path);
+}
+
 static keel_status_t while_count(const keel_cmd_branch_t *c, uint32_t value, uint32_t *loops)
 {
     uint32_t *rounds = &loops[c->depth];

@@ -67,6 +67,10 @@ void commands_finish(keel_commands_t *commands);
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);
 
+// Puts the place of one of a recording's commands on an error.
+keel_status_t recording_blame(const keel_recording_t *recording, const keel_command_t *command,
+                              keel_status_t status);
+
 // Goes on from a command that is a branch, or nothing to do: *at becomes the one that is next if
 // its value, where it has one, is `value`. `loops` has the rounds so far of the loops of each
 // depth. KEEL_RESOURCE_EXHAUSTED, and nothing changes, if a loop has run as often as it may.

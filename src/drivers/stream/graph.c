@@ -267,11 +267,12 @@ static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
     stream_context_t context = {.device = stream_device(queue->base.device), .anywhere = 1};
     stream_prepared_t *prepared;
     graph_instance_t *instance;
-    const keel_command_t *culprit;
+    const keel_command_t *culprit = NULL;
     KEEL_TRY(prepared_of(recording, &prepared));
     if (instance_find(prepared, queue)) return NULL;
-    KEEL_TRY(instance_make(recording, queue, &context, &instance, &culprit));
-    keel_status_t status = instance_upload(instance);
+    keel_status_t status = instance_make(recording, queue, &context, &instance, &culprit);
+    if (status) return culprit ? recording_blame(recording, culprit, status) : status;
+    status = instance_upload(instance);
     if (status)
         instance_destroy(instance);
     else

@@ -422,7 +422,7 @@ static keel_status_t build_range(builder_t *b, const keel_command_t *from, const
         const keel_command_t *next = keel_command_next(c);
         keel_status_t status = build_one(b, c, &next);
         if (status) {
-            b->instance->culprit = c;
+            if (!b->instance->culprit) b->instance->culprit = c; // not the block around it
             return status;
         }
         if (c->kind == KEEL_CMD_BARRIER) KEEL_TRY(piece_maybe_end(b, &first));
@@ -453,6 +453,7 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
     const stream_api_t *api = instance->device->api;
     const keel_commands_t *commands = instance->recording->commands;
     builder_t b = {.instance = instance, .context = context, .commands = commands, .number = 1};
+    instance->culprit = NULL;
     keel_status_t status = updates_stage(instance);
     if (!status) status = piece_begin(&b);
     if (!status)

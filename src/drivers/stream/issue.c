@@ -236,12 +236,15 @@ keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_c
     stream_span_t source, target;
     KEEL_TRY(stream_ref_resolve(context, &c->source, &source));
     KEEL_TRY(stream_ref_resolve(context, &c->target, &target));
-    if (source.length != target.length && !context->anywhere)
+    if (context->anywhere) { // what is guessed may be the shorter
+        if (target.length < source.length) source.length = target.length;
+    } else if (source.length != target.length) {
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source has %llu bytes and target %llu",
                           (unsigned long long)source.length, (unsigned long long)target.length);
-    if (!context->anywhere && source.address < target.address + target.length &&
-        target.address < source.address + source.length)
+    } else if (source.address < target.address + target.length &&
+               target.address < source.address + source.length) {
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source and target overlap");
+    }
     *copy = (stream_copy_t){target.address, source.address, source.length};
     return NULL;
 }

@@ -223,6 +223,43 @@ static void test_few_are_changed(void **state)
     keel_device_release(device);
 }
 
+static CUresult refuse_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
+                            size_t count, const CUDA_MEMCPY3D *params, CUcontext context)
+{
+    (void)node, (void)graph, (void)after, (void)count, (void)params, (void)context;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+// Which command could not be prepared, also in a block.
+static void test_culprit_is_named(void **state)
+{
+    (void)state;
+    keel_recording_options_t options = {.slots = 2, .name = "decode"};
+    keel_device_t *device = device_open("");
+    keel_recording_t *recording = NULL;
+    keel_ref_t slot = keel_slot(0, 0, SIZE);
+    keel_op_t ops[] = {keel_op_fill(slot, 7, 4),
+                       keel_op_barrier(),
+                       keel_op_if(keel_slot(1, 0, 4)),
+                       keel_op_group_begin("last"),
+                       keel_op_copy(slot, keel_slot(1, 0, SIZE)),
+                       keel_op_group_end(),
+                       keel_op_end()};
+    assert_null(keel_recording_create(device, &options, &recording));
+    assert_null(keel_recording_add(recording, ops, sizeof ops / sizeof *ops));
+    assert_null(keel_recording_end(recording));
+    symbols->cuGraphAddMemcpyNode = refuse_copy;
+    keel_status_t status = keel_recording_prepare(recording, keel_device_queue(device, 0));
+    symbols->cuGraphAddMemcpyNode = real.cuGraphAddMemcpyNode;
+    assert_int_equal(keel_status_code(status), KEEL_INVALID_ARGUMENT);
+    assert_string_equal(keel_status_path(status),
+                        "recording 'decode' > group 'last' > command 4 (copy)");
+    keel_status_release(status);
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    keel_recording_release(recording);
+    keel_device_release(device);
+}
+
 // Nothing is prepared that goes to the stream anyway.
 static void test_nothing_to_prepare(void **state)
 {
@@ -253,6 +290,7 @@ int main(void)
         cmocka_unit_test_setup(test_queues_have_their_own, zero),
         cmocka_unit_test_setup(test_prepared_ahead, zero),
         cmocka_unit_test_setup(test_few_are_changed, zero),
+        cmocka_unit_test_setup(test_culprit_is_named, zero),
         cmocka_unit_test_setup(test_nothing_to_prepare, zero),
         cmocka_unit_test_setup(test_long_ones_are_split, zero),
     };
