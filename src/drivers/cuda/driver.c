@@ -146,20 +146,21 @@ static keel_status_t options_parse(const keel_uri_t *uri, cuda_options_t *option
     return NULL;
 }
 
-static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, int *value)
+static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, uint32_t *value)
 {
-    return CUDA_CALL(v->symbols, cuDeviceGetAttribute, value, name, v->device);
+    return CUDA_CALL(v->symbols, cuDeviceGetAttribute, (int *)value, name, v->device);
 }
 
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
-    int processors, group, local, managed, pools, shared, outside, major, minor;
+    uint32_t managed, pools, shared, outside, major, minor;
     size_t memory = 0;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetName, limits->name, sizeof limits->name, v->device));
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceTotalMem, &memory, v->device));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &processors));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &group));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &local));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &limits->processors));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->max_group_size));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                       &limits->max_local_memory));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &managed));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools));
     KEEL_TRY(
@@ -167,11 +168,8 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, &outside));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
-    v->architecture = major * 10 + minor;
+    v->architecture = (int)(major * 10 + minor);
     snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
-    limits->processors = (uint32_t)processors;
-    limits->max_group_size = (uint32_t)group;
-    limits->max_local_memory = (uint32_t)local;
     limits->max_groups[0] = INT32_MAX;
     limits->max_groups[1] = limits->max_groups[2] = UINT16_MAX;
     limits->max_pending = 896; // launching blocks at 1021 pending launches (measured)
@@ -217,6 +215,10 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
+    if (!status && options->stream.adopted == CU_STREAM_PER_THREAD)
+        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                            "option stream is the default stream of each thread, another one for "
+                            "each; give a stream that you made, or the legacy one (0x1)");
     if (!status && options->stream.adopted)
         status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->stream.adopted, &other);
     if (!status && other && other != v->context)

@@ -95,6 +95,7 @@ enum {
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
 };
 
+#define CU_STREAM_PER_THREAD           ((CUstream)2)
 #define CU_LAUNCH_PARAM_END            ((void *)0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)

@@ -100,6 +100,15 @@ static void test_adopts_context_and_stream(void **state)
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
 }
 
+// Of the default streams the legacy one is the same for all threads; the other is another for each,
+// so what it runs in order for one is in no order with what it runs for another.
+static void test_default_streams(void **state)
+{
+    (void)state;
+    opens("0", "&stream=0x1");
+    refuses(KEEL_INVALID_ARGUMENT, "each thread", "0", "&stream=0x2");
+}
+
 // Of another device's context.
 static void test_a_stream_from_elsewhere(void **state)
 {
@@ -162,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_by_number_uuid_and_address),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
+        cmocka_unit_test(test_default_streams),
         cmocka_unit_test(test_a_stream_from_elsewhere),
         cmocka_unit_test(test_compiler_is_quoted),
         cmocka_unit_test(test_one_device_closes_another),
