@@ -2,7 +2,6 @@
 // Finding and opening devices.
 #include <keel/driver/driver.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +15,6 @@
 #include "drivers/stream/stream.h"
 
 enum { ID_SIZE = 64 };
-
-typedef struct cuda_options_t {
-    stream_options_t stream;
-    const char *library; // NULL: the system's
-    CUcontext context;   // the caller's; NULL: the device's primary one
-} cuda_options_t;
 
 static keel_status_t device_uuid(const cuda_symbols_t *symbols, CUdevice device, char *text)
 {
@@ -111,41 +104,6 @@ static keel_status_t device_find(const cuda_symbols_t *symbols, const char *whic
                       which, count - 1);
 }
 
-static keel_status_t pointer_parse(const char *key, const char *text, void **pointer)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 0);
-    *pointer = (void *)(uintptr_t)value;
-    if (!errno && end != text && !*end && value && !strchr(text, '-')) return NULL;
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
-                      key, text);
-}
-
-static keel_status_t options_parse(const keel_uri_t *uri, cuda_options_t *options)
-{
-    *options = (cuda_options_t){0};
-    for (size_t i = 0; i < uri->option_count; i++) {
-        const char *key = uri->options[i].key, *value = uri->options[i].value;
-        keel_status_t status = NULL;
-        void *pointer = NULL;
-        if (strcmp(key, "lib") == 0) {
-            options->library = value;
-        } else if (strcmp(key, "context") == 0) {
-            status = pointer_parse(key, value, &pointer);
-            options->context = pointer;
-        } else if (strcmp(key, "stream") == 0) {
-            status = pointer_parse(key, value, &options->stream.adopted);
-        } else if (!stream_option_parse(key, value, &options->stream, &status)) {
-            status = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                                "cuda:// has no option '%s'; it has: lib, context, stream, %s", key,
-                                STREAM_OPTION_NAMES);
-        }
-        KEEL_TRY(status);
-    }
-    return NULL;
-}
-
 static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, uint32_t *value)
 {
     return CUDA_CALL(v->symbols, cuDeviceGetAttribute, (int *)value, name, v->device);
@@ -153,7 +111,7 @@ static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name
 
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
-    uint32_t managed, pools, shared, outside, major, minor;
+    uint32_t major, minor;
     size_t memory = 0;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetName, limits->name, sizeof limits->name, v->device));
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceTotalMem, &memory, v->device));
@@ -161,11 +119,12 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->max_group_size));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                        &limits->max_local_memory));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &managed));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &pools));
-    KEEL_TRY(
-        attribute(v, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, &shared));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, &outside));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &limits->has_managed));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &limits->has_pools));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
+                       &limits->has_shared));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
+                       &limits->has_outside));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     v->architecture = (int)(major * 10 + minor);
@@ -174,13 +133,9 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     limits->max_groups[1] = limits->max_groups[2] = UINT16_MAX;
     limits->max_pending = 896; // launching blocks at 1021 pending launches (measured)
     limits->memory = memory;
-    limits->has_managed = managed;
-    limits->has_pools = pools;
-    limits->has_shared = shared;
-    limits->has_outside = outside;
-    limits->dlpack_device = 2;                 // kDLCUDA
-    limits->dlpack_host = 3;                   // kDLCUDAHost
-    limits->dlpack_managed = managed ? 13 : 0; // kDLCUDAManaged
+    limits->dlpack_device = 2;                             // kDLCUDA
+    limits->dlpack_host = 3;                               // kDLCUDAHost
+    limits->dlpack_managed = limits->has_managed ? 13 : 0; // kDLCUDAManaged
     limits->ordinal = v->device;
     return NULL;
 }
@@ -199,7 +154,7 @@ static const stream_api_t *cuda_api(void)
     return &api;
 }
 
-static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *options, int ordinal,
+static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *options, int ordinal,
                                  stream_limits_t *limits)
 {
     CUdevice its = 0;
@@ -215,12 +170,12 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
-    if (!status && options->stream.adopted == CU_STREAM_PER_THREAD)
+    if (!status && options->adopted == CU_STREAM_PER_THREAD)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                             "option stream is the default stream of each thread, another one for "
                             "each; give a stream that you made, or the legacy one (0x1)");
-    if (!status && options->stream.adopted)
-        status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->stream.adopted, &other);
+    if (!status && options->adopted)
+        status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->adopted, &other);
     if (!status && other && other != v->context)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context");
     if (!status)
@@ -232,10 +187,10 @@ static keel_status_t vendor_init(stream_vendor_t *v, const cuda_options_t *optio
 
 static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
 {
-    cuda_options_t options;
+    stream_options_t options;
     const cuda_symbols_t *symbols;
     int ordinal = 0;
-    KEEL_TRY(options_parse(uri, &options));
+    KEEL_TRY(stream_options_parse(uri, &options));
     KEEL_TRY(cuda_symbols_open(options.library, &symbols));
     KEEL_TRY(device_find(symbols, uri->which, &ordinal));
     stream_vendor_t *v = mem_zalloc(sizeof *v);
@@ -247,7 +202,7 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
         cuda_api()->close(v);
         return status;
     }
-    KEEL_TRY(stream_device_create(cuda_api(), v, &limits, &options.stream, device));
+    KEEL_TRY(stream_device_create(cuda_api(), v, &limits, &options, device));
     log_say(KEEL_LOG_INFO, "cuda://%d: %s, %s, driver for CUDA %d.%d", ordinal, limits.name,
             limits.target, symbols->version / 1000, symbols->version % 1000 / 10);
     return NULL;

@@ -79,10 +79,10 @@ typedef struct stream_limits_t {
     uint32_t max_pending;    // launches that a stream takes before launching blocks
     int32_t least, greatest; // priorities of streams, as the vendor counts them
     uint64_t memory;         // bytes
-    bool has_pools;          // stream-ordered ones
-    bool has_managed;        // host and device may touch managed memory at the same time
-    bool has_shared;         // memory that is exported by file descriptor
-    bool has_outside;        // timeline semaphores of other APIs
+    uint32_t has_pools;      // not 0: stream-ordered ones
+    uint32_t has_managed;    // host and device may touch managed memory at the same time
+    uint32_t has_shared;     // memory that is exported by file descriptor
+    uint32_t has_outside;    // timeline semaphores of other APIs
     int32_t dlpack_device;   // DLPack's number for memory of the device, and of the host's that
     int32_t dlpack_host;     // the device can reach
     int32_t dlpack_managed;  // and of managed memory; 0: it has none

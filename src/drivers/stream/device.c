@@ -324,32 +324,3 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     *device = &d->base;
     return NULL;
 }
-
-// One of two words, as 0 or 1.
-static keel_status_t choice_parse(const char *key, const char *value, const char *words[2],
-                                  int *choice)
-{
-    *choice = strcmp(value, words[1]) == 0;
-    if (*choice || strcmp(value, words[0]) == 0) return NULL;
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be %s or %s", key, value,
-                      words[0], words[1]);
-}
-
-bool stream_option_parse(const char *key, const char *value, stream_options_t *options,
-                         keel_status_t *status)
-{
-    int choice = 0;
-    if (strcmp(key, "commands") == 0) {
-        *status = choice_parse(key, value, (const char *[]){"graph", "stream"}, &choice);
-        options->commands = choice ? STREAM_COMMANDS_STREAM : STREAM_COMMANDS_GRAPH;
-    } else if (strcmp(key, "alloc") == 0) {
-        *status = choice_parse(key, value, (const char *[]){"async", "sync"}, &choice);
-        options->alloc_sync = choice;
-    } else if (strcmp(key, "serial") == 0) {
-        *status = choice_parse(key, value, (const char *[]){"0", "1"}, &choice);
-        options->serial = choice;
-    } else {
-        return false;
-    }
-    return true;
-}

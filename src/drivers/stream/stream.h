@@ -50,10 +50,12 @@ typedef enum stream_commands_t {
 } stream_commands_t;
 
 typedef struct stream_options_t {
+    const char *library; // the vendor's, borrowed from the URI; NULL: the system's
+    void *context;       // of the vendor's, the caller's; NULL: the device's own
+    stream_h adopted;    // the first queue is this stream of the caller's; NULL: none
     stream_commands_t commands;
-    bool serial;      // wait after each operation: errors name the one
-    bool alloc_sync;  // pools of the host's instead of the vendor's
-    stream_h adopted; // the first queue is this stream of the caller's; NULL: none
+    bool serial;     // wait after each operation: errors name the one
+    bool alloc_sync; // pools of the host's instead of the vendor's
 } stream_options_t;
 
 struct stream_event_t {
@@ -218,15 +220,14 @@ static inline stream_queue_t *stream_queue(const keel_queue_t *queue)
     return (stream_queue_t *)(uintptr_t)queue;
 }
 
+// options.c
+keel_status_t stream_options_parse(const keel_uri_t *uri, stream_options_t *options);
+
 // device.c
 // Makes a device of a vendor's. Takes over `vendor`, also when it fails.
 keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *vendor,
                                    const stream_limits_t *limits, const stream_options_t *options,
                                    keel_device_t **device);
-// Reads an option that all stream devices have. False, with no error, if it is none of these.
-bool stream_option_parse(const char *key, const char *value, stream_options_t *options,
-                         keel_status_t *status);
-#define STREAM_OPTION_NAMES "commands, alloc, serial"
 bool stream_device_is_ours(const stream_device_t *device); // of this process
 // Notes that the device is lost, for the first time, and ends all work and every wait with that
 // (device_end). Consumes.

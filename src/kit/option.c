@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/option.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+keel_status_t option_choice(const char *key, const char *value, const char *words[2], int *choice)
+{
+    *choice = strcmp(value, words[1]) == 0;
+    if (*choice || strcmp(value, words[0]) == 0) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be %s or %s", key, value,
+                      words[0], words[1]);
+}
+
+keel_status_t option_handle(const char *key, const char *value, void **handle)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(value, &end, 0);
+    *handle = (void *)(uintptr_t)number;
+    if (!errno && end != value && !*end && number && !strchr(value, '-')) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
+                      key, value);
+}
