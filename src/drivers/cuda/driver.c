@@ -200,7 +200,11 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
     keel_status_t status = vendor_init(v, &options, ordinal, &limits);
     if (status) {
         cuda_api()->close(v);
-        return status;
+        // What is the caller's and not alive is no device lost.
+        bool lost = keel_status_code(status) == KEEL_DEVICE_LOST;
+        return lost && (options.context || options.adopted)
+                   ? status_as(status, KEEL_INVALID_ARGUMENT)
+                   : status;
     }
     KEEL_TRY(stream_device_create(cuda_api(), v, &limits, &options, device));
     log_say(KEEL_LOG_INFO, "cuda://%d: %s, %s, driver for CUDA %d.%d", ordinal, limits.name,

@@ -185,7 +185,7 @@ static stream_run_t *queue_pop(stream_queue_t *q)
     return run;
 }
 
-static void queue_put_back(stream_queue_t *q, stream_run_t *run)
+void stream_queue_put_back(stream_queue_t *q, stream_run_t *run)
 {
     run->next = q->ready;
     q->ready = run;
@@ -203,7 +203,7 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
         enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
-        if (enough || !stream_run_go(run)) queue_put_back(q, run);
+        if (enough || !stream_run_go(run)) stream_queue_put_back(q, run);
         atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
     if (vendor) stream_leave(&entered);
@@ -242,7 +242,7 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
     if (waiters_fired() <= ISSUE_RUNS) {
         queue_issue(q, run);
     } else {
-        queue_put_back(q, run);
+        stream_queue_put_back(q, run);
         queue_pass_on(q);
     }
     keel_queue_release(&q->base);

@@ -197,23 +197,30 @@ static keel_status_t waits_issue(stream_run_t *run)
     return NULL;
 }
 
-// Nothing can be recorded behind what was issued: it has to be waited for here.
-static void run_drain(stream_run_t *run, keel_status_t status)
+// Nothing can be recorded behind what was issued: it has to be waited for, by the queue's own
+// thread, which tries again first. False if it is that thread's turn.
+static bool run_drain(stream_run_t *run, keel_status_t status)
 {
     stream_device_t *device = device_of(run);
+    run->put_off =
+        keel_status_code(status) != KEEL_DEVICE_LOST && stream_queue_puts_off(queue_of(run));
+    if (run->put_off) {
+        keel_status_release(status);
+        stream_queue_put_back(queue_of(run), run);
+        return false;
+    }
     stream_run_fail(run, stream_device_note(device, status));
     status = stream_device_drain(device, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
     run_settle(run);
     atomic_store(&queue_of(run)->unmarked, false); // nothing is left there
+    return true;
 }
 
 void stream_run_park(stream_run_t *run)
 {
     keel_status_t status = stream_queue_record(queue_of(run), run, STREAM_PARKS);
-    if (!status) return;
-    run_drain(run, status);
-    stream_run_done(run);
+    if (status && run_drain(run, status)) stream_run_done(run);
 }
 
 // The end of the walk: all is issued, or nothing more will be.
@@ -229,8 +236,7 @@ static void run_finish(stream_run_t *run)
         if (joins && stream_queue_join(queue, run)) return;
         keel_status_t status =
             stream_queue_record(queue, run, sure ? STREAM_PROMISES : STREAM_ENDS);
-        if (!status) return;
-        run_drain(run, status);
+        if (!status || !run_drain(run, status)) return;
     }
     run_end(run, NULL);
 }
@@ -353,6 +359,14 @@ bool stream_run_go(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     const keel_command_t *end = keel_commands_end(&run->base.commands);
+    if (run->put_off) {
+        run->put_off = false;
+        if (run->ending)
+            run_finish(run);
+        else
+            stream_run_park(run);
+        return true;
+    }
     if (run->phased && !atomic_load_explicit(&run->pending, memory_order_relaxed))
         atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
     run_begin(run);

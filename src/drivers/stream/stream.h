@@ -103,6 +103,7 @@ struct stream_run_t {
     bool deallocates;                         // has deallocas that the pool has yet to be told of
     uint32_t frees;                           // deallocas on the stream that may not be over
     bool hungry;                              // it was parked for want of memory
+    bool put_off;                             // no event could be recorded to park or end with
 };
 
 // A thread that sleeps for events that are asked for (watch.c).
@@ -282,6 +283,8 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
     uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
     return issued - over >= queue->most && stream_queue_stays_full(queue);
 }
+// Issues the run again before any other; the issuer's.
+void stream_queue_put_back(stream_queue_t *queue, stream_run_t *run);
 // Whether the issuer may not wait for the device: then what it is at is left to the queue's own
 // thread, which comes back to it.
 static inline bool stream_queue_puts_off(stream_queue_t *queue)

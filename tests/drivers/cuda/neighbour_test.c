@@ -158,6 +158,55 @@ static void test_failed_queue_leaves_stream(void **state)
     assert_int_equal(symbols->cuStreamDestroy(stream), 0);
 }
 
+// What the device stands on has gone: it is lost, by the call that showed it, and whoever submits
+// is not held up.
+static void is_lost(keel_device_t *device, keel_buffer_t *buffer)
+{
+    keel_point_t done;
+    char text[1024];
+    uint64_t start = keel_now_ns();
+    keel_status_t status = keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS,
+                                           keel_whole(buffer), 7, 4, &done);
+    assert_true(keel_now_ns() - start < SECOND_NS / 2);
+    if (!status) status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    keel_status_format(status, text, sizeof text);
+    assert_non_null(strstr(text, "CUDA_ERROR_INVALID_"));
+    assert_null(strstr(text, "nobody can say"));
+    keel_status_release(status);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+static void test_stream_is_destroyed(void **state)
+{
+    (void)state;
+    CUstream stream = NULL;
+    char options[64];
+    assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
+    snprintf(options, sizeof options, "&stream=%p", (void *)stream);
+    keel_device_t *device = device_open(options);
+    keel_buffer_t *buffer = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    assert_int_equal(symbols->cuStreamDestroy(stream), 0);
+    is_lost(device, buffer);
+    keel_status_t status = device_try_open("0", options, &device);
+    assert_int_equal(keel_status_code(status), KEEL_INVALID_ARGUMENT);
+    keel_status_release(status);
+}
+
+static void test_device_is_reset(void **state)
+{
+    (void)state;
+    CUresult (*reset)(CUdevice device) = NULL;
+    void *library = dlopen(CUDA_LIBRARY, RTLD_NOW);
+    *(void **)&reset = dlsym(library, "cuDevicePrimaryCtxReset_v2");
+    keel_device_t *device = device_open_other();
+    keel_buffer_t *buffer = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    assert_int_equal(reset(1), 0);
+    is_lost(device, buffer);
+    dlclose(library);
+}
+
 static char *map_pages(void)
 {
     void *pages = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -369,6 +418,8 @@ int main(void)
         cmocka_unit_test(test_pages_of_two_devices),
         cmocka_unit_test(test_more_than_the_device_has),
         cmocka_unit_test(test_captures_stay_whole),
+        cmocka_unit_test(test_stream_is_destroyed),
+        cmocka_unit_test(test_device_is_reset),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

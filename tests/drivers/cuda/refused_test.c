@@ -10,7 +10,8 @@ enum { SIZE = 4096, SLOW_NS = 200 * MS };
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic bool no_waits, no_events;
-static _Atomic bool held; // copies begin when it is not
+static _Atomic int refusals; // of events
+static _Atomic bool held;    // copies begin when it is not
 
 static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 {
@@ -21,6 +22,7 @@ static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 static CUresult event_record(CUevent event, CUstream stream)
 {
     if (atomic_load(&no_events)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (atomic_load(&refusals) && atomic_fetch_sub(&refusals, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     return real.cuEventRecord(event, stream);
 }
 
@@ -96,6 +98,45 @@ static void test_nothing_is_reached_early(void **state)
     keel_queue_release(queue);
 }
 
+static keel_status_t nothing(void *user, keel_host_call_t *call)
+{
+    (void)user, (void)call;
+    return NULL;
+}
+
+// The event behind it, and one before a call of the host's: whoever submits waits for nobody, and
+// what is submitted behind it goes its way.
+static void test_submitting_does_not_wait(void **state)
+{
+    const work_t *work = *state;
+    keel_queue_t *queue = keel_device_queue(work->device, 0);
+    keel_op_t ops[] = {keel_op_copy(keel_whole(work->from), keel_whole(work->to)),
+                       keel_op_barrier(), keel_op_host_call(nothing, NULL)};
+    for (size_t count = 1; count <= 3; count += 2) {
+        keel_point_t failed, next;
+        atomic_store(&held, true);
+        atomic_store(&no_events, true);
+        assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, count, KEEL_NO_SIGNALS, &failed));
+        next = copy(work);
+        keel_status_t status = keel_wait(&failed, 1, KEEL_ALL, 10 * MS);
+        assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
+        keel_status_release(status);
+        atomic_store(&held, false);
+        exhausted(failed);
+        exhausted(next);
+        atomic_store(&no_events, false);
+        ok(copy(work));
+    }
+}
+
+// One that is recorded when it is tried again is as good as any.
+static void test_once_is_not_enough(void **state)
+{
+    atomic_store(&refusals, 1);
+    ok(copy(*state));
+    assert_int_equal(atomic_load(&refusals), 0);
+}
+
 // The event behind it.
 static void test_failure_waits_for_the_device(void **state)
 {
@@ -112,6 +153,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_reached_early),
+        cmocka_unit_test(test_submitting_does_not_wait),
+        cmocka_unit_test(test_once_is_not_enough),
         cmocka_unit_test(test_failure_waits_for_the_device),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
