@@ -119,6 +119,27 @@ TEST(semaphore, unordered_signals)
     reach_failure(keel_point(semaphore, 11), KEEL_FAILED_PRECONDITION);
 }
 
+// The same where the device has been given the work already, and has promised the signal.
+TEST(semaphore, overtaken_signals, .needs = KEEL_CAP_EXECUTES)
+{
+    keel_semaphore_t *semaphore = new_semaphore(0);
+    keel_buffer_t *words = new_buffer(16);
+    uint32_t k[] = {0, 2, 50000}; // us
+    uint64_t value = 0;
+    keel_point_t done;
+    reach(submit(keel_op_fill(keel_whole(words), 0, 4)));
+    keel_op_t op = op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+    TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, &op, 1, KEEL_SIGNAL(keel_point(semaphore, 3)),
+                          &done));
+    TRY(keel_semaphore_signal(semaphore, 5));
+    reach(done);
+    TRY(keel_device_wait_idle(the_device(), patience()));
+    if (faulted()) return;
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "to 3: it has reached 5",
+                 keel_semaphore_value(semaphore, &value));
+    CHECK_EQ(value, 5);
+}
+
 TEST(semaphore, host_cannot_signal_a_timeline)
 {
     reach(submit(keel_op_barrier()));

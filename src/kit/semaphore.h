@@ -41,6 +41,7 @@ typedef struct signal_t {
     promise_t *promise; // of whoever signals, who keeps it; NULL: not promised
     struct signal_t *next, *previous;
     bool listed;
+    bool overtaken; // somebody has signalled a larger value, who was not ordered
 } signal_t;
 
 typedef struct ledger_t ledger_t;
@@ -56,7 +57,7 @@ struct keel_semaphore_t {
     } link;
 
     _Alignas(64) _Atomic uint64_t value; // and TIMELINE_FAILED
-    _Atomic uint64_t next_wait;          // the smallest value awaited; UINT64_MAX: none
+    _Atomic uint64_t next_wait;          // the smallest value awaited or promised; UINT64_MAX: none
     struct keel_status *_Atomic failure; // owned, set once
     lock_t lock;                         // for the waiters and the promises
     heap_t waiters;
@@ -109,8 +110,8 @@ keel_status_t timeline_refusal(keel_semaphore_t *semaphore, uint64_t value);
 // Lists a signal whose promise is set, if its value is above all reached and promised so far.
 // Signals that are ordered are promised in their order, so one that is not was not ordered.
 void timeline_promise(signal_t *signal);
-// The signal has come. One that was listed may come after a larger one: the host learns of the
-// two in any order. Any other is as timeline_signal.
+// The signal has come. One that was listed may come after a larger one that was, too: the host
+// learns of the two in any order. Any other is as timeline_signal.
 keel_status_t timeline_keep(signal_t *signal);
 // It never will.
 void timeline_break(signal_t *signal);

@@ -17,8 +17,11 @@ static waiter_t *waiter_of(heap_node_t *node)
 
 static void next_wait_update(keel_semaphore_t *semaphore)
 {
-    heap_node_t *first = semaphore->waiters.root;
-    atomic_store(&semaphore->next_wait, first ? first->key : UINT64_MAX); // see above
+    const heap_node_t *first = semaphore->waiters.root;
+    const signal_t *promised = semaphore->outside ? NULL : semaphore->promised;
+    uint64_t next = first ? first->key : UINT64_MAX;
+    if (promised && promised->point.value < next) next = promised->point.value;
+    atomic_store(&semaphore->next_wait, next); // see above
 }
 
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter)
@@ -92,6 +95,12 @@ waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks)
     return told;
 }
 
+// How far it is, failed or not.
+static uint64_t timeline_value(keel_semaphore_t *semaphore)
+{
+    return atomic_load(&semaphore->value) & ~TIMELINE_FAILED; // seq_cst: see the top
+}
+
 static keel_status_t timeline_failure(keel_semaphore_t *semaphore)
 {
     // relaxed: ordered by the bit in the value.
@@ -128,18 +137,24 @@ keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
     if (atomic_load(&semaphore->next_wait) > value) return NULL;
 
     lock_enter(&semaphore->lock);
+    for (signal_t *s = semaphore->promised; s && s->point.value <= value; s = s->next)
+        s->overtaken = true;
     waiter_t *list = waiters_take(semaphore, value);
     lock_leave(&semaphore->lock);
     waiters_fire(list, NULL);
     return NULL;
 }
 
-// Under the lock: the promise that covers the value.
+// Under the lock: the promise that covers the value. One that was listed before a failure still
+// comes.
 static promise_t *timeline_promised(const keel_semaphore_t *semaphore, uint64_t value)
 {
-    signal_t *signal = semaphore->promised;
-    while (signal && signal->point.value < value) signal = signal->next;
-    return signal ? signal->promise : NULL; // one that was listed before a failure still comes
+    const signal_t *first = semaphore->promised, *signal = semaphore->promised_last;
+    if (!signal || signal->point.value < value) return NULL;
+    if (first->point.value >= value) return first->promise;
+    // Most who wait for another than the oldest wait for one of the newest.
+    while (signal->previous->point.value >= value) signal = signal->previous;
+    return signal->promise;
 }
 
 void timeline_promise(signal_t *signal)
@@ -161,6 +176,9 @@ void timeline_promise(signal_t *signal)
         signal->previous = semaphore->promised_last;
         *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
         semaphore->promised_last = signal;
+        if (!signal->previous) next_wait_update(semaphore);
+        // A signal that came meanwhile may not have seen it.
+        signal->overtaken = signal->point.value <= timeline_value(semaphore);
         if (outgoing) outside_add(semaphore, outgoing, signal->point.value);
         waiter_t *rest = NULL;
         if (semaphore->waiters.root && semaphore->waiters.root->key <= signal->point.value)
@@ -188,6 +206,7 @@ static void timeline_unlist(signal_t *signal)
     *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal->next;
     *(signal->next ? &signal->next->previous : &semaphore->promised_last) = signal->previous;
     signal->listed = false;
+    if (!signal->previous) next_wait_update(semaphore);
 }
 
 keel_status_t timeline_keep(signal_t *signal)
@@ -198,6 +217,10 @@ keel_status_t timeline_keep(signal_t *signal)
     waiter_t *list = NULL;
     lock_enter(&semaphore->lock);
     timeline_unlist(signal);
+    if (signal->overtaken && !semaphore->outside) {
+        lock_leave(&semaphore->lock);
+        return timeline_refusal(semaphore, value);
+    }
     if (semaphore->outside) value = outside_due(semaphore, value);
     uint64_t old = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     // release: as in timeline_signal. A failure does not undo what was promised before it.

@@ -114,6 +114,75 @@ static void test_promised_signals_come_in_any_order(void **state)
     assert_int_equal(atomic_load(&semaphore.value), 2);
 }
 
+static void test_the_oldest_that_covers_a_value_is_found(void **state)
+{
+    (void)state;
+    fake_t fakes[] = {fake_make(), fake_make(), fake_make()};
+    static const uint64_t values[] = {2, 5, 9};
+    signal_t signals[3];
+    for (int i = 0; i < 3; i++) {
+        signals[i] = (signal_t){.point = at(values[i]), .promise = &fakes[i].base};
+        timeline_promise(&signals[i]);
+    }
+    for (uint64_t value = 1; value <= 9; value++) {
+        promise_t *promise = point_promise(at(value));
+        assert_ptr_equal(promise, &fakes[value <= 2 ? 0 : value <= 5 ? 1 : 2].base);
+        promise_release(promise);
+    }
+    assert_null(point_promise(at(10)));
+    for (int i = 0; i < 3; i++) timeline_break(&signals[i]);
+    assert_null(point_promise(at(1)));
+}
+
+// The best of some tries: of a thousand looks for the newest of so many promised values.
+static uint64_t look_ns(fake_t *fake, signal_t *signals, uint64_t count)
+{
+    uint64_t best = UINT64_MAX;
+    for (uint64_t i = 0; i < count; i++) {
+        signals[i] = (signal_t){.point = at(i + 1), .promise = &fake->base};
+        timeline_promise(&signals[i]);
+    }
+    for (int try = 0; try < 20; try++) {
+        uint64_t start = keel_now_ns();
+        for (int i = 0; i < 1000; i++) promise_release(point_promise(at(count)));
+        uint64_t took = keel_now_ns() - start;
+        if (took < best) best = took;
+    }
+    for (uint64_t i = 0; i < count; i++) timeline_break(&signals[i]);
+    return best;
+}
+
+// Whoever chains work by a semaphore waits for the newest value, whatever is in flight.
+static void test_the_newest_is_found_at_once(void **state)
+{
+    (void)state;
+    enum { FEW = 10, MANY = 10000 };
+    static signal_t signals[MANY];
+    fake_t fake = fake_make();
+    uint64_t few = look_ns(&fake, signals, FEW), many = look_ns(&fake, signals, MANY);
+    assert_in_range(many, 0, few * 20);
+}
+
+// Somebody signals a larger value while a smaller one is promised: the two were not ordered.
+static void test_overtaken_signals_are_told(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t three = {.point = at(3), .promise = &fake.base};
+    signal_t nine = {.point = at(9), .promise = &fake.base};
+    timeline_promise(&three);
+    timeline_promise(&nine);
+    assert_null(timeline_signal(&semaphore, 1));
+    assert_null(timeline_signal(&semaphore, 5));
+    keel_status_t failure = timeline_keep(&three);
+    assert_int_equal(keel_status_code(failure), KEEL_FAILED_PRECONDITION);
+    assert_non_null(strstr(keel_status_message(failure), "to 3: it has reached 5"));
+    keel_status_release(failure);
+    assert_null(timeline_keep(&nine));
+    assert_int_equal(atomic_load(&semaphore.value), 9);
+    assert_null(timeline_signal(&semaphore, 10));
+}
+
 static void test_signals_out_of_order_are_not_promised(void **state)
 {
     (void)state;
@@ -201,6 +270,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiters_of_the_device_are_told_at_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_promised_signals_come_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_oldest_that_covers_a_value_is_found, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_the_newest_is_found_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_overtaken_signals_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_signals_out_of_order_are_not_promised, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_broken_promises_leave_the_point_pending, setup,
