@@ -166,16 +166,18 @@ static void slot_remove(slot_t *slot, waiter_t *waiter)
     waiter->linked = false;
 }
 
-void ledger_ask_all(keel_point_t point)
+promise_t *ledger_last_promised(keel_point_t point)
 {
-    keel_point_t one = {point.semaphore, 0};
-    // acquire: pairs with ledger_end. What is promised later asks by itself.
-    one.value = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
-    while (++one.value <= point.value) {
-        promise_t *promise = point_promise(one);
-        if (promise) promise->ops->ask(promise);
-        promise_release(promise);
+    promise_t *last = NULL;
+    lock_enter(&point.semaphore->lock);
+    for (keel_point_t one = {point.semaphore, ledger_value(point.semaphore) + 1};
+         one.value <= point.value; one.value++) {
+        promise_t *promise = ledger_promised(one);
+        if (promise && (!last || promise->number > last->number)) last = promise;
     }
+    if (last) promise_retain(last);
+    lock_leave(&point.semaphore->lock);
+    return last;
 }
 
 // Takes the waiters out that the promise will do for. Sets *asks if one of the others wants to be
@@ -238,7 +240,7 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
     bool asks = waiter->asks, asks_all = asks && waiter->for_all && state == POINT_PENDING;
     lock_leave(&point.semaphore->lock);
     if (state == POINT_PROMISED) return state;
-    if (asks_all) ledger_ask_all(point);
+    if (asks_all) promise = ledger_last_promised(point);
     if (promise && asks) promise->ops->ask(promise);
     promise_release(promise);
     return state;

@@ -124,7 +124,8 @@ static inline promise_t *ledger_promised(keel_point_t point)
 
 // The point hangs on a promise, which the caller keeps until it ends the point.
 void ledger_promise(keel_point_t point, promise_t *promise);
-void ledger_ask_all(keel_point_t point); // asks after all that is promised up to the point
+// Of all that is promised up to the point the last to come true; a new reference, or NULL.
+promise_t *ledger_last_promised(keel_point_t point);
 bool ledger_is_past(keel_point_t point);
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
 // Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.

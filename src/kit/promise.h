@@ -24,6 +24,7 @@ struct promise_t {
     _Atomic uint32_t refs;
     const keel_device_t *device; // whose queues may wait for it; NULL: what it is for may fail
     const promise_ops_t *ops;
+    uint64_t number; // those of one queue come true in this order
 };
 
 // Whether somebody who takes promises of the device `early`, or of none, takes this one.

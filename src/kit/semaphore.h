@@ -94,8 +94,9 @@ promise_t *point_promise(keel_point_t point);
 // Looks whether the next value of the semaphore is there, if it is promised.
 void point_chase(keel_semaphore_t *semaphore);
 
-// From now on nobody polls for the waiter (asks).
-void point_ask(keel_point_t point, waiter_t *waiter);
+// From now on nobody polls for the waiter (asks). Returns what is to be asked for it, a new
+// reference; NULL: nothing yet, and what is promised later is asked by itself.
+promise_t *point_ask(keel_point_t point, waiter_t *waiter);
 
 // Unlinks it. False if it is not linked: it was told, or is being told right now by another thread.
 bool point_unwatch(keel_point_t point, waiter_t *waiter);

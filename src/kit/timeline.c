@@ -343,19 +343,14 @@ void point_chase(keel_semaphore_t *semaphore)
     promise_release(promise);
 }
 
-void point_ask(keel_point_t point, waiter_t *waiter)
+promise_t *point_ask(keel_point_t point, waiter_t *waiter)
 {
     keel_semaphore_t *semaphore = point.semaphore;
     lock_enter(&semaphore->lock);
     waiter->asks = true;
     lock_leave(&semaphore->lock);
-    if (semaphore->ledger && waiter->for_all) {
-        ledger_ask_all(point);
-        return;
-    }
-    promise_t *promise = point_promise(point);
-    if (promise) promise->ops->ask(promise);
-    promise_release(promise);
+    return semaphore->ledger && waiter->for_all ? ledger_last_promised(point)
+                                                : point_promise(point);
 }
 
 point_state_t point_poll(keel_point_t point, keel_status_t *failure)

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 
+enum { NAP_LEAST_NS = 1000000, NAP_MOST_NS = 1024000000 };
+
 // Says how one point ended. Afterwards nothing of the wait may be touched unless it is still
 // counted.
 static void wait_note(wait_t *wait, size_t index, keel_status_t failure)
@@ -81,55 +83,102 @@ static bool wait_decided(wait_t *wait)
     return (word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0;
 }
 
-// What the first point that is still pending hangs on.
-static promise_t *wait_promise(wait_t *wait)
+// What the first point from there on that is still pending hangs on.
+static promise_t *wait_promise(wait_t *wait, size_t from)
 {
     promise_t *promise = NULL;
     for (size_t i = 0; !promise && i < wait->count; i++) {
-        keel_point_t point = wait->entries[i].point;
+        keel_point_t point = wait->entries[(from + i) % wait->count].point;
         if (!point_is_past(point)) promise = point_promise(point);
     }
     return promise;
 }
 
-// Polls, once at least; for as long as was asked for, or as is worth it for what is promised.
+// Polls, once at least; for as long as was asked for, or as is worth it for what is promised. All
+// points must come, so one at a time is looked at until it has; or any will do, and then each is in
+// turn.
 static void wait_spin(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
-    promise_t *promise = wait_promise(wait);
+    size_t turn = 0;
+    promise_t *promise = wait_promise(wait, turn);
     if (promise && spin_ns < promise->ops->poll_ns) spin_ns = promise->ops->poll_ns;
     if (spin_ns && deadline_ns != KEEL_FOREVER) {
         uint64_t now = keel_now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
         if (left < spin_ns) spin_ns = left;
     }
     uint64_t start = clock_ticks(), ticks = spin_ns ? clock_ticks_of_ns(spin_ns) : 0;
+    bool any = wait->mode == KEEL_ANY && wait->count > 1;
     do {
         if (promise) promise->ops->poll(promise);
         if (wait_decided(wait)) break;
         if (!promise) cpu_relax();
-        if (!promise || atomic_load_explicit(&promise->refs, memory_order_relaxed) == 1) {
+        if (any || !promise || atomic_load_explicit(&promise->refs, memory_order_relaxed) == 1) {
             promise_release(promise); // it has come true, or came only now
-            promise = wait_promise(wait);
+            promise = wait_promise(wait, any ? ++turn : 0);
         }
     } while (clock_ticks() - start < ticks);
     promise_release(promise);
 }
 
-static void wait_ask(wait_t *wait)
+static void promise_ask(promise_t *promise)
 {
-    for (size_t i = 0; i < wait->count && !wait_decided(wait); i++)
-        if (!point_is_past(wait->entries[i].point) || wait->entries[i].waiter.for_all)
-            point_ask(wait->entries[i].point, &wait->entries[i].waiter);
+    if (promise) promise->ops->ask(promise);
+    promise_release(promise);
 }
 
+// Has somebody tell. If all points of a queue must come, it is enough to ask for the last.
+static void wait_ask(wait_t *wait)
+{
+    const keel_semaphore_t *queue = NULL; // whose promise is the last
+    promise_t *last = NULL;
+    for (size_t i = 0; i < wait->count && !wait_decided(wait); i++) {
+        wait_entry_t *entry = &wait->entries[i];
+        if (point_is_past(entry->point) && !entry->waiter.for_all) continue;
+        promise_t *promise = point_ask(entry->point, &entry->waiter);
+        if (!promise) continue;
+        if (entry->point.semaphore != queue) {
+            promise_ask(last);
+            last = NULL;
+        } else if (promise->number < last->number) {
+            promise_release(promise);
+            continue;
+        }
+        promise_release(last);
+        last = promise;
+        bool all = wait->mode == KEEL_ALL && entry->point.semaphore->ledger;
+        queue = all ? entry->point.semaphore : NULL;
+    }
+    promise_ask(last);
+}
+
+// Polls what must come next, or all of which any may.
+static void wait_look(wait_t *wait)
+{
+    bool more = true;
+    for (size_t i = 0; more && i < wait->count; i++) {
+        keel_point_t point = wait->entries[i].point;
+        promise_t *promise = point_is_past(point) ? NULL : point_promise(point);
+        if (promise) promise->ops->poll(promise);
+        more = !wait_decided(wait) && (!promise || wait->mode == KEEL_ANY);
+        promise_release(promise);
+    }
+}
+
+// Sleeps until it is woken. In case nobody can tell, since there is no thread to be had, it looks
+// by itself now and then, ever more seldom.
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
     if (!wait_decided(wait)) wait_spin(wait, deadline_ns, spin_ns);
     if (!wait_decided(wait)) wait_ask(wait);
     bool in_time = true;
-    while (in_time && !wait_decided(wait)) {
+    for (uint64_t nap_ns = NAP_LEAST_NS; in_time && !wait_decided(wait);) {
         uint32_t word = atomic_fetch_or(&wait->word, WAIT_SLEEPING) | WAIT_SLEEPING;
         if ((word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0) break;
-        in_time = futex_wait(&wait->word, word, deadline_ns);
+        uint64_t look_ns = clock_deadline(nap_ns);
+        if (futex_wait(&wait->word, word, look_ns < deadline_ns ? look_ns : deadline_ns)) continue;
+        in_time = look_ns < deadline_ns;
+        if (in_time) wait_look(wait);
+        if (nap_ns < NAP_MOST_NS) nap_ns *= 2;
     }
 }
 

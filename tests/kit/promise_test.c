@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "kit/ledger.h"
 #include "kit/wait.h"
@@ -9,7 +11,7 @@
 typedef struct fake_t {
     promise_t base;
     signal_t *signal; // kept when polled and `true_now`
-    bool true_now;
+    _Atomic bool true_now;
     int polls, asks, ends;
 } fake_t;
 
@@ -233,6 +235,56 @@ static void test_a_wait_polls_then_asks(void **state)
     assert_int_equal(fake.asks, 1);
 }
 
+// If any will do, each is looked at.
+static void test_a_wait_for_any_polls_all(void **state)
+{
+    (void)state;
+    fake_t fakes[] = {fake_make(), fake_make()};
+    signal_t signals[2];
+    wait_entry_t entries[2];
+    wait_t wait;
+    for (uint64_t i = 0; i < 2; i++) {
+        signals[i] = (signal_t){.point = at(i + 1), .promise = &fakes[i].base};
+        timeline_promise(&signals[i]);
+        entries[i] = (wait_entry_t){.point = at(2 - i)};
+    }
+    fakes[0].signal = &signals[0];
+    fakes[0].true_now = true;
+    size_t index = 0;
+    wait_begin(&wait, KEEL_ANY, entries, 2, -1);
+    wait_sleep(&wait, KEEL_FOREVER, UINT64_C(10000000000));
+    assert_null(wait_end(&wait, &index));
+    assert_int_equal(index, 1);
+    assert_int_equal(fakes[0].asks + fakes[1].asks, 0);
+    timeline_break(&signals[1]);
+}
+
+static void *come_true_late(void *fake)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    ((fake_t *)fake)->true_now = true;
+    return NULL;
+}
+
+// Who asks may find nobody to tell him.
+static void test_a_wait_that_nobody_tells_ends(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t signal = {.point = at(1), .promise = &fake.base};
+    fake.signal = &signal;
+    timeline_promise(&signal);
+    wait_t wait;
+    wait_entry_t entry = {.point = at(1)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, come_true_late, &fake), 0);
+    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_sleep(&wait, KEEL_FOREVER, 0);
+    assert_null(wait_end(&wait, NULL));
+    assert_int_equal(fake.asks, 1);
+    pthread_join(thread, NULL);
+}
+
 static void test_points_of_a_queue(void **state)
 {
     (void)state;
@@ -252,8 +304,9 @@ static void test_points_of_a_queue(void **state)
     assert_int_equal(told, 1);
     assert_int_equal(fake.asks, 1); // for the one that waits for all
     assert_int_equal(point_watch(at(value), &late, NULL), POINT_PROMISED);
-    point_ask(at(value), &all);
-    assert_int_equal(fake.asks, 2);
+    promise_t *last = point_ask(at(value), &all);
+    assert_ptr_equal(last, &fake.base);
+    promise_release(last);
     lock_enter(&semaphore.lock);
     ledger_ended_t ended = ledger_end(&semaphore, value, NULL);
     lock_leave(&semaphore.lock);
@@ -279,6 +332,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_broken_promises_leave_the_point_pending, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_polls_then_asks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wait_for_any_polls_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wait_that_nobody_tells_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void event_poll(promise_t *promise)
     if (status)
         stream_device_lose(device, status);
     else if (queue)
-        stream_queue_retire(queue, event->number);
+        stream_queue_retire(queue, event->promise.number);
     if (queue) keel_queue_release(&queue->base);
 }
 
@@ -50,7 +50,7 @@ static void event_ask(promise_t *promise)
     if (atomic_exchange(&event->asked, true)) return;
     stream_queue_t *queue = stream_event_queue(event);
     if (!queue) return;
-    stream_watchers_wake(queue, event->number);
+    stream_watchers_wake(queue, event->promise.number);
     keel_queue_release(&queue->base);
 }
 

@@ -26,7 +26,7 @@ static bool is_lost(const stream_queue_t *q)
 // The oldest event, if it is to be told, under the lock; NULL: none.
 static stream_event_t *flight_due(const stream_queue_t *q)
 {
-    return q->flight && (q->flight->number <= q->came || is_lost(q)) ? q->flight : NULL;
+    return q->flight && (q->flight->promise.number <= q->came || is_lost(q)) ? q->flight : NULL;
 }
 
 // Something of other queues that a run of the event waited for, and that nobody was told of yet.
@@ -82,7 +82,7 @@ static void events_tell(stream_queue_t *q, stream_event_t *list)
     for (stream_event_t *event = list; event; event = event->next) {
         // release: whoever finds it over finds its runs ended.
         atomic_store_explicit(&event->over, true, memory_order_release);
-        atomic_store_explicit(&q->over, event->number, memory_order_release);
+        atomic_store_explicit(&q->over, event->promise.number, memory_order_release);
     }
     stream_events_release(list); // which the submissions had promised until they ended
 }
@@ -101,7 +101,7 @@ static bool event_is_told(stream_device_t *device, stream_event_t *event)
 {
     stream_queue_t *q = stream_event_queue(event);
     if (q) {
-        stream_queue_retire(q, event->number);
+        stream_queue_retire(q, event->promise.number);
         keel_queue_release(&q->base);
     }
     if (!atomic_load(&event->over)) atomic_exchange(&device->held_up, true);
@@ -181,7 +181,7 @@ void stream_frees_watch(stream_device_t *device)
         uint64_t oldest = 0;
         lock_enter(&q->lock);
         for (stream_event_t *event = q->flight; event; event = event->next)
-            if (frees_ask(device, event) && !oldest) oldest = event->number;
+            if (frees_ask(device, event) && !oldest) oldest = event->promise.number;
         lock_leave(&q->lock);
         if (oldest) stream_watchers_wake(q, oldest);
     }
@@ -201,7 +201,7 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     event->runs = run;
     event->runs_last = &run->next;
     event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
-    event->number = q->recorded + 1;
+    event->promise.number = q->recorded + 1;
     if (mark == STREAM_ENDS) event->promise.device = NULL;
     // The run waits for it; or those who wait for its signals, who know of no event to ask for.
     if (mark == STREAM_PARKS || (mark == STREAM_ENDS && run->base.signal_count))
@@ -244,7 +244,7 @@ bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
     lock_enter(&q->lock);
     q->telling = false;
     event->frees |= run->frees || run->deallocates;
-    uint64_t asked = frees_ask(stream_device(q->base.device), event) ? event->number : 0;
+    uint64_t asked = frees_ask(stream_device(q->base.device), event) ? event->promise.number : 0;
     bool due = flight_due(q);
     lock_leave(&q->lock);
     if (asked) stream_watchers_wake(q, asked);
@@ -270,7 +270,7 @@ static bool flight_look(stream_queue_t *q, uint64_t position)
     if (!event) return false;
     event->promise.ops->poll(&event->promise);
     lock_enter(&q->lock);
-    bool came = event->number <= q->came;
+    bool came = event->promise.number <= q->came;
     lock_leave(&q->lock);
     promise_release(&event->promise);
     return came;

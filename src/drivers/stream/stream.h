@@ -64,7 +64,6 @@ struct stream_event_t {
     stream_device_t *device;
     stream_queue_t *queue;           // there for sure until it is over; see stream_event_queue
     stream_event_h handle;           // owned
-    uint64_t number;                 // in the order of the queue
     uint64_t launches;               // of the queue up to here
     stream_run_t *runs, **runs_last; // that go on or end with it, while in flight
     bool frees;                      // memory comes back with it

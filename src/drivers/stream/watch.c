@@ -17,7 +17,7 @@
 static bool event_is_last(stream_queue_t *q, const stream_event_t *event)
 {
     lock_enter(&q->lock);
-    bool last = event->number == q->recorded && !atomic_load(&q->unmarked);
+    bool last = event->promise.number == q->recorded && !atomic_load(&q->unmarked);
     lock_leave(&q->lock);
     return last && !q->adopted; // there others may have put something
 }
@@ -61,12 +61,12 @@ static stream_event_t *flight_asked(stream_queue_t *q, stream_watcher_t *w)
     w->at = 0;
     stream_event_t *event = q->flight;
     // One that is known to have come is somebody's to tell.
-    while (event &&
-           (event->number <= q->came || !atomic_load_explicit(&event->asked, memory_order_relaxed)))
+    while (event && (event->promise.number <= q->came ||
+                     !atomic_load_explicit(&event->asked, memory_order_relaxed)))
         event = event->next;
-    if (event && is_watched(q, event->number)) event = NULL;
+    if (event && is_watched(q, event->promise.number)) event = NULL;
     if (event) {
-        w->at = event->number;
+        w->at = event->promise.number;
         promise_retain(&event->promise);
     }
     lock_leave(&q->lock);
@@ -100,7 +100,7 @@ static uint64_t watch(void *watcher)
         if (status)
             stream_device_lose(device, status);
         else if (vendor)
-            stream_queue_retire(q, event->number);
+            stream_queue_retire(q, event->promise.number);
         promise_release(&event->promise); // may be what kept the queue; see stream_queue_destroy
         if (!vendor) break;
     }

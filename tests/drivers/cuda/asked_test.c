@@ -193,6 +193,30 @@ static void test_older_points_are_watched_too(void **state)
     keel_buffer_release(to);
 }
 
+// Whoever waits for all of a queue's work needs to be woken once.
+static void test_one_event_serves_a_wait_for_many(void **state)
+{
+    enum { COUNT = 200 };
+    keel_queue_t *queue = keel_device_queue(*state, 0);
+    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_point_t points[COUNT + 1];
+    for (int idle = 0; idle < 2; idle++) {
+        atomic_store(&sleeps, 0);
+        assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(from), keel_whole(to),
+                                    &points[COUNT]));
+        for (int i = 0; i < COUNT; i++)
+            assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(to), 1, 4, &points[i]));
+        if (idle)
+            assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+        else
+            assert_null(keel_wait(points, COUNT + 1, KEEL_ALL, KEEL_FOREVER));
+        assert_in_range(atomic_load(&sleeps), 1, 4);
+    }
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+}
+
 static void wait_fails(keel_point_t point)
 {
     keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
@@ -257,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_pools_hide_no_dependencies),
         cmocka_unit_test(test_waiters_sleep),
         cmocka_unit_test(test_older_points_are_watched_too),
+        cmocka_unit_test(test_one_event_serves_a_wait_for_many),
         cmocka_unit_test(test_what_may_fail_is_watched_too),
         cmocka_unit_test(test_long_lists_are_handed_on),
     };
