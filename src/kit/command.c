@@ -23,17 +23,6 @@ bool commands_grow(keel_commands_t *commands, size_t end)
     return true;
 }
 
-void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size)
-{
-    size = (size + 15) & ~(size_t)15;
-    keel_command_t *command = commands_append(commands, kind, size);
-    if (!command) return NULL;
-    memset(command, 0, size);
-    command->size = (uint32_t)size;
-    command->kind = kind;
-    return command;
-}
-
 static void refs_release(const keel_ref_t *refs, size_t count)
 {
     for (size_t i = 0; i < count; i++) keel_buffer_release(refs[i].buffer);

@@ -3,19 +3,17 @@
 #ifndef KEEL_SRC_KIT_COMMAND_H_
 #define KEEL_SRC_KIT_COMMAND_H_
 
+#include <string.h>
+
 #include <keel/driver/command.h>
 
 #include "kit/object.h"
 
-// Appends a record of `size` bytes, zeroed but for its head; NULL without memory. The pointer is
-// good until the next one.
-void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size);
-
 // Makes room for `end` bytes in all. False without memory.
 bool commands_grow(keel_commands_t *commands, size_t end);
 
-// As commands_add, but nothing is written, the head neither: for whoever writes all of it. `size`
-// is a multiple of 16.
+// Appends a record of `size` bytes, a multiple of 16, for whoever writes all of it, the head too;
+// NULL without memory. The pointer is good until the next one.
 static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, size_t size)
 {
     size_t start = commands->size, end = start + size;
@@ -26,6 +24,18 @@ static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, 
     unsigned char *record = commands->data + start;
     if (!record) __builtin_unreachable();
     return record;
+}
+
+// The same, of any size, zeroed but for its head. Inline, for most sizes are known.
+static inline void *commands_add(keel_commands_t *commands, keel_cmd_t kind, size_t size)
+{
+    size = (size + 15) & ~(size_t)15;
+    keel_command_t *command = commands_append(commands, kind, size);
+    if (!command) return NULL;
+    memset(command, 0, size);
+    command->size = (uint32_t)size;
+    command->kind = kind;
+    return command;
 }
 
 // Where the parts of a dispatch lie that follow its fixed part, and its size.
