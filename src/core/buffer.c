@@ -221,7 +221,7 @@ __attribute__((noinline)) static void buffer_destroy(keel_buffer_t *buffer)
 
 void keel_buffer_release(keel_buffer_t *buffer)
 {
-    if (buffer && object_release(&buffer->object)) buffer_destroy(buffer);
+    if (buffer && object_release_unlisted(&buffer->object)) buffer_destroy(buffer);
 }
 
 uint64_t keel_buffer_size(const keel_buffer_t *buffer)

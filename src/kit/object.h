@@ -36,6 +36,13 @@ static inline bool object_release(keel_object_t *object)
     return atomic_fetch_sub_explicit(&object->refs, 1, memory_order_acq_rel) == 1;
 }
 
+// The same for what nobody finds on a list: the only reference needs no read-modify-write to go.
+static inline bool object_release_unlisted(keel_object_t *object)
+{
+    // acquire: as above. Nobody else has one to retain it by.
+    return atomic_load_explicit(&object->refs, memory_order_acquire) == 1 || object_release(object);
+}
+
 // Whether the object belongs to this process; if not, no lock of it may be taken.
 static inline bool object_is_ours(const keel_object_t *object)
 {
