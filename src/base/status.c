@@ -49,7 +49,6 @@ keel_status_t status_timed_out(void)
 }
 
 KEEL_PRINTF(2, 0)
-KEEL_PRINTF(2, 0)
 static keel_status_t status_create(keel_code_t code, const char *format, va_list args)
 {
     va_list again;
@@ -96,15 +95,25 @@ keel_status_t keel_status_wrap(keel_status_t cause, const char *format, ...)
     return status;
 }
 
+// The same words once more, to be changed while others read the first ones.
+static keel_status_t status_copy(keel_status_t status)
+{
+    keel_status_t copy =
+        keel_status_make(status->code, status->file, status->line, "%s", status->message);
+    if (copy->is_static) return status;
+    // What has happened at one place, and now at another, has both.
+    copy->cause = keel_status_retain(status->path ? status : status->cause);
+    keel_status_release(status);
+    return copy;
+}
+
 keel_status_t status_at(keel_status_t status, const char *path)
 {
     if (!status || status->is_static) return status;
-    keel_status_t placed = status;
-    // Somebody else may be reading a shared status, so it gets a wrapper instead of a path.
-    if (status->path || atomic_load(&status->refs) > 1)
-        placed = keel_status_wrap(status, "at %s", path);
-    if (!placed->path) placed->path = mem_copy_text(path);
-    return placed;
+    if (status->path || atomic_load(&status->refs) > 1) status = status_copy(status);
+    bool ours = !status->path && atomic_load(&status->refs) == 1; // or there was no memory
+    if (ours) status->path = mem_copy_text(path);
+    return status;
 }
 
 keel_status_t status_as(keel_status_t status, keel_code_t code)
