@@ -141,6 +141,10 @@ TEST(device, caps_are_sane)
     CHECK_GE(caps->max_commands, 1 << 20);
     CHECK_GE(caps->max_depth, 4);
     CHECK_GE(caps->max_group_size, 256);
+    for (int i = 0; i < 3; i++) {
+        CHECK_GE(caps->max_group_sizes[i], 64);
+        CHECK_GE(caps->max_group_size, caps->max_group_sizes[i]);
+    }
     if (caps->bits & KEEL_CAP_EXECUTES) CHECK_GE(caps->max_local_memory, 16384);
     CHECK_GE(caps->max_groups, 65535);
     CHECK_GE(caps->max_buffer_size, 1 << 28);

@@ -269,6 +269,13 @@ TEST(dispatch, bad_group_size, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
     op.as.dispatch.group_size = keel_groups(the_caps()->max_group_size + 1, 1, 1);
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
+    const uint32_t *most = the_caps()->max_group_sizes;
+    op.as.dispatch.group_size = keel_groups(most[0] + 1, 1, 1);
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
+    op.as.dispatch.group_size = keel_groups(1, most[1] + 1, 1);
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
+    op.as.dispatch.group_size = keel_groups(1, 1, most[2] + 1);
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
     op.as.dispatch.group_size = keel_groups(65536, 65536, 65536);
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "group_size", attempt(op));
 }

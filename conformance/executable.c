@@ -77,6 +77,32 @@ TEST(executable, load_from_a_path, RUNS)
     FAILS_SAYING(KEEL_NOT_FOUND, path, keel_executable_entry(executable, "missing", &entry));
 }
 
+extern const unsigned char keel_embed_conformance_deep[];
+extern const uint64_t keel_embed_conformance_deep_size;
+
+// A device that has no such workgroups says so when they are loaded, with both sizes.
+TEST(executable, deep_workgroups, RUNS)
+{
+    keel_executable_options_t options = {.data = keel_embed_conformance_deep,
+                                         .size = keel_embed_conformance_deep_size};
+    keel_executable_t *executable = NULL;
+    keel_status_t status = keel_executable_load(the_device(), &options, &executable);
+    uint32_t most = the_caps()->max_group_sizes[2];
+    if (most < 128) {
+        char part[64];
+        snprintf(part, sizeof part, "x %u", most);
+        FAILS_SAYING(KEEL_UNSUPPORTED, "1 x 1 x 128", keel_status_retain(status));
+        FAILS_SAYING(KEEL_UNSUPPORTED, part, status);
+        return;
+    }
+    TRY(status);
+    OWN(executable);
+    keel_buffer_t *out = new_buffer(128 * 4);
+    keel_entry_t entry = {executable, 0};
+    reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out))));
+    for (uint32_t i = 0; i < 128; i++) CHECK_EQ(buffer_u32(out, i), i);
+}
+
 TEST(executable, load_twice, RUNS)
 {
     keel_executable_t *a = kernels(), *b = kernels_on(the_device());

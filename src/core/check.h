@@ -35,6 +35,15 @@ static inline keel_status_t device_check(const keel_device_t *device)
     return NULL;
 }
 
+// Whether the device has workgroups of that size.
+static inline bool group_size_fits(const keel_caps_t *caps, keel_groups_t size)
+{
+    uint64_t square = (uint64_t)size.x * size.y;
+    return square && size.z && square <= caps->max_group_size / size.z &&
+           size.x <= caps->max_group_sizes[0] && size.y <= caps->max_group_sizes[1] &&
+           size.z <= caps->max_group_sizes[2];
+}
+
 // An object keeps its device's memory by these, which do not count as references of the
 // application.
 void device_hold(keel_device_t *device);

@@ -42,11 +42,12 @@ static keel_status_t entry_check(const keel_entry_info_t *entry, const keel_caps
     CHECK(entry->local_memory <= caps->max_local_memory, KEEL_UNSUPPORTED,
           "entry point '%s' takes %u bytes of workgroup memory; there are %u", entry->name,
           entry->local_memory, caps->max_local_memory);
-    const uint32_t *size = entry->group_size;
-    uint64_t square = (uint64_t)size[0] * size[1];
-    CHECK(square && size[2] && square <= caps->max_group_size / size[2], KEEL_UNSUPPORTED,
-          "entry point '%s' has workgroups of %u x %u x %u; 1 to %u work-items are taken",
-          entry->name, size[0], size[1], size[2], caps->max_group_size);
+    const uint32_t *size = entry->group_size, *most_of = caps->max_group_sizes;
+    CHECK(group_size_fits(caps, keel_groups(size[0], size[1], size[2])), KEEL_UNSUPPORTED,
+          "entry point '%s' has workgroups of %u x %u x %u; 1 to %u work-items are taken, at most "
+          "%u x %u x %u",
+          entry->name, size[0], size[1], size[2], caps->max_group_size, most_of[0], most_of[1],
+          most_of[2]);
     return NULL;
 }
 

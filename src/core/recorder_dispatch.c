@@ -80,11 +80,10 @@ static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispat
     if (!size.x && !size.y && !size.z) return NULL;
     CHECK(caps->bits & KEEL_CAP_GROUP_SIZE, KEEL_UNSUPPORTED,
           "group_size: the device has no KEEL_CAP_GROUP_SIZE");
-    uint64_t max = caps->max_group_size;
-    CHECK(size.x && size.y && size.z && size.x <= max && size.y <= max / size.x &&
-              size.z <= max / ((uint64_t)size.x * size.y),
-          KEEL_OUT_OF_RANGE, "group_size: %u x %u x %u; it must be 1 to %llu work-items together",
-          size.x, size.y, size.z, (unsigned long long)max);
+    const uint32_t *most = caps->max_group_sizes;
+    CHECK(group_size_fits(caps, size), KEEL_OUT_OF_RANGE,
+          "group_size: %u x %u x %u; it must be 1 to %u work-items together, at most %u x %u x %u",
+          size.x, size.y, size.z, caps->max_group_size, most[0], most[1], most[2]);
     const uint32_t *own = info->group_size;
     CHECK(!info->fixed_size || (size.x == own[0] && size.y == own[1] && size.z == own[2]),
           KEEL_UNSUPPORTED, "group_size: entry point '%s' is compiled for %u x %u x %u", info->name,

@@ -265,6 +265,8 @@ static void caps_fill(stream_device_t *device)
         .max_constants = STREAM_MAX_CONSTANTS,
         .max_arguments = STREAM_MAX_ARGUMENTS,
         .max_group_size = limits->max_group_size,
+        .max_group_sizes = {limits->max_group_sizes[0], limits->max_group_sizes[1],
+                            limits->max_group_sizes[2]},
         .max_local_memory = limits->max_local_memory,
         .max_groups = UINT32_MAX,
         .max_buffer_size = limits->memory,
