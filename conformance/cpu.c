@@ -293,15 +293,19 @@ TEST(cpu, urgent_work_interrupts, .driver = "cpu")
     }
 }
 
-// Two queues of the same priority with much to do: neither waits for the end of the other. When
-// each submission ended is written down by the device, for this thread may be late.
+// Two queues of the same priority with much to do: neither waits for the end of the other. The
+// worker is held until all of it is there, and when each submission ended is written down by the
+// device, for this thread may be late.
 TEST(cpu, queues_share_workers, .driver = "cpu")
 {
     keel_device_t *device = open_device("cpu://?threads=1");
     keel_entry_t slow = kernel_on(device, "slow");
     keel_buffer_t *ran = new_buffer_on(device, 4), *ended_at[2];
-    keel_point_t done[2][20];
+    keel_point_t done[2][20], held;
+    hold_t *hold = new_hold();
     uint32_t us = 2000;
+    TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &held));
+    hold_entered(hold, held);
     for (int q = 0; q < 2; q++) {
         ended_at[q] = new_buffer_on(device, 20 * 8);
         keel_queue_t *queue = NULL;
@@ -316,6 +320,7 @@ TEST(cpu, queues_share_workers, .driver = "cpu")
             TRY(keel_queue_submit(queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done[q][i]));
         }
     }
+    gate_open(hold->gate);
     uint64_t times[2][20];
     for (int q = 0; q < 2; q++) {
         for (int i = 0; i < 20; i++) reach(done[q][i]);
