@@ -7,8 +7,8 @@ enum { SIZE = 64, LINKS = 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Thread_local uint32_t waits, records; // of the thread that submits; others sleep with some
-static _Atomic bool held;                     // copies take as long as that
+static _Thread_local uint32_t waits, records, queries; // of the thread that submits
+static _Atomic bool held;                              // copies take as long as that
 
 static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 {
@@ -20,6 +20,12 @@ static CUresult event_record(CUevent event, CUstream stream)
 {
     records++;
     return real.cuEventRecord(event, stream);
+}
+
+static CUresult event_query(CUevent event)
+{
+    queries++;
+    return real.cuEventQuery(event);
 }
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
@@ -40,6 +46,7 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuStreamWaitEvent = stream_wait;
     symbols->cuEventRecord = event_record;
+    symbols->cuEventQuery = event_query;
     symbols->cuMemcpyAsync = copy;
     work.device = device_open("");
     work.queues[0] = keel_device_queue(work.device, 0);
@@ -60,13 +67,18 @@ static int teardown(void **state)
     return 0;
 }
 
-static keel_point_t slow(const work_t *work)
+static keel_point_t slow_on(const work_t *work, keel_queue_t *queue)
 {
     keel_point_t done;
     atomic_store(&held, true);
-    assert_null(keel_queue_copy(work->queues[0], KEEL_NO_WAITS, keel_whole(work->from),
-                                keel_whole(work->to), &done));
+    assert_null(
+        keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(work->from), keel_whole(work->to), &done));
     return done;
+}
+
+static keel_point_t slow(const work_t *work)
+{
+    return slow_on(work, work->queues[0]);
 }
 
 // A stream keeps its own order.
@@ -116,12 +128,31 @@ static void test_nothing_needs_no_event(void **state)
     fail_msg("%u events for %d submissions of nothing", records, LINKS);
 }
 
+// Whoever submits looks how far the stream is, but rarely: after 64 submissions each for the event
+// that was the newest the last time.
+static void test_looks_back_now_and_then(void **state)
+{
+    const work_t *work = *state;
+    keel_queue_t *queue = NULL;
+    assert_null(keel_queue_create(work->device, NULL, &queue));
+    keel_point_t done = slow_on(work, queue);
+    queries = 0;
+    for (uint32_t i = 2; i <= 4 * 64; i++) {
+        assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(work->to), i, 4, &done));
+        assert_int_equal(queries, i < 2 * 64 ? 0 : i / 64 - 1);
+    }
+    atomic_store(&held, false);
+    ok(done);
+    keel_queue_release(queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chain_on_one_queue_waits_for_nothing),
         cmocka_unit_test(test_chain_on_two_queues),
         cmocka_unit_test(test_nothing_needs_no_event),
+        cmocka_unit_test(test_looks_back_now_and_then),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

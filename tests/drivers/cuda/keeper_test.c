@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that ends work nobody asks after, on the CUDA driver in software. A pool with a
+// threshold has it call the vendor once a round, which is when its rounds are counted and held up.
+#include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
+
+enum { SIZE = 64, REST_NS = 200 * MS }; // of rounds there would be twenty in that time
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static keel_device_t *device;
+static _Atomic bool held;             // copies take as long as that
+static _Atomic uint32_t rounds, idle; // of the keeper; those without work before the last
+static _Atomic uint32_t stop_at;      // such a round waits for `submitted`
+static _Atomic bool stopped, submitted;
+
+static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    return held_copy(&real, &held, target, source, size, stream);
+}
+
+static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
+{
+    stream_device_t *own = stream_device(device);
+    if (helper_here() == &own->keeper) {
+        atomic_store(&idle, own->idle_rounds);
+        atomic_fetch_add(&rounds, 1);
+        bool stop = own->idle_rounds && own->idle_rounds == atomic_load(&stop_at);
+        if (stop) atomic_store(&stopped, true);
+        uint64_t end = keel_now_ns() + PATIENCE_NS;
+        while (stop && !atomic_load(&submitted) && keel_now_ns() < end)
+            nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    }
+    return real.cuMemPoolGetAttribute(pool, attribute, value);
+}
+
+static int setup(void **state)
+{
+    keel_pool_options_t options = {.threshold = 1};
+    keel_pool_t *pool = NULL;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    device = device_open("");
+    if (keel_pool_create(device, &options, &pool)) return 1;
+    symbols->cuMemcpyAsync = copy;
+    symbols->cuMemPoolGetAttribute = pool_get;
+    *state = pool;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    keel_pool_release(*state);
+    keel_device_release(device);
+    *symbols = real;
+    return 0;
+}
+
+// A copy that nobody asks after.
+static void copy_submit(keel_buffer_t *from, keel_buffer_t *to)
+{
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), NULL));
+}
+
+// Waits until it has ended, without a look at its point.
+static void copy_ends(void)
+{
+    keel_live_t live;
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+        keel_live_objects(&live);
+    } while (live.submissions && keel_now_ns() < end);
+    assert_int_equal(live.submissions, 0);
+}
+
+// Waits until the keeper rests, which it does when nothing has come for long.
+static void keeper_rests(void)
+{
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    uint32_t before;
+    do {
+        before = atomic_load(&rounds);
+        nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+    } while (atomic_load(&rounds) != before && keel_now_ns() < end);
+    assert_int_equal(atomic_load(&rounds), before);
+}
+
+// It wakes with the next work; and work that comes in its last round, after it has looked and
+// before it rests, is not forgotten.
+static void test_rests_and_forgets_nothing(void **state)
+{
+    (void)state;
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    copy_submit(from, to);
+    copy_ends();
+    keeper_rests();
+    assert_true(atomic_load(&rounds) > 0);
+    atomic_store(&stop_at, atomic_load(&idle));
+    copy_submit(from, to);
+    copy_ends();
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&stopped) && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_true(atomic_load(&stopped));
+    atomic_store(&held, true);
+    copy_submit(from, to);
+    atomic_store(&stop_at, 0);
+    atomic_store(&submitted, true);
+    nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL);
+    atomic_store(&held, false);
+    copy_ends();
+    keel_buffer_release(from), keel_buffer_release(to);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rests_and_forgets_nothing)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
