@@ -132,7 +132,7 @@ static void import_often(void *user)
 // Imports of the same pages by threads and devices at once.
 TEST(external, import_host_by_threads, HOST)
 {
-    importer_t importers[4];
+    importer_t *importers = scratch(4 * sizeof *importers);
     thread_t *threads[4];
     char *memory = scratch(16384);
     for (int i = 0; i < 4; i++) {

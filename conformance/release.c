@@ -183,12 +183,13 @@ TEST(release, new_memory_waits_for_old, GPU, .also = NEED_OVERLAP, .alone = true
 {
     uint64_t size = the_caps()->max_buffer_size / 8 * 5;
     keel_buffer_t *old = buffer_of(size, 0, 0);
-    busy_t busy = busy_begin();
+    busy_t *busy = scratch(sizeof *busy);
+    *busy = busy_begin();
     drop(old);
-    thread_t *teller = thread_start(tell_late, &busy);
+    thread_t *teller = thread_start(tell_late, busy);
     buffer_of(size, 0, 0);
     thread_join(teller);
-    reach(busy.done);
+    reach(busy->done);
 }
 
 // The same in a queue's order: nobody waits but the alloca.
