@@ -37,6 +37,34 @@ TEST(hostcall, waits_for_points, CALLS)
     CHECK_EQ(atomic_load(count), 1);
 }
 
+typedef struct reached_t {
+    keel_semaphore_t *semaphore;
+    uint64_t value;
+} reached_t;
+
+static keel_status_t reached_call(void *user, keel_host_call_t *call)
+{
+    reached_t *reached = user;
+    return keel_semaphore_value(reached->semaphore, &reached->value);
+}
+
+// What it waited for is so, for the host as well, when it is called.
+TEST(hostcall, finds_what_it_waited_for, .needs = KEEL_CAP_HOST_CALLS | KEEL_CAP_EXECUTES)
+{
+    keel_buffer_t *x = new_buffer(16);
+    reached_t *reached = scratch(sizeof *reached);
+    keel_op_t fill = keel_op_fill(keel_whole(x), 1, 4), group = keel_op_group_begin("call");
+    keel_op_t ops[] = {group, keel_op_group_end(), keel_op_host_call(reached_call, reached)};
+    reached->semaphore = new_semaphore(0);
+    for (uint64_t i = 1; i <= few(500); i++) {
+        keel_point_t point = keel_point(reached->semaphore, i), done;
+        TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, &fill, 1, KEEL_SIGNAL(point), NULL));
+        TRY(keel_queue_submit(the_queue(), KEEL_AFTER(point), ops, 3, KEEL_NO_SIGNALS, &done));
+        reach(done);
+        CHECK_EQ(reached->value, i);
+    }
+}
+
 typedef struct look_t {
     keel_buffer_t *buffer;
     uint8_t expected, then;

@@ -70,6 +70,12 @@ static void events_tell(stream_queue_t *q, stream_event_t *list)
         while (event->runs) {
             stream_run_t *run = event->runs;
             event->runs = run->next;
+            // What goes on on the host finds all ended that came before.
+            if (ended && !run->ending) {
+                submission_end_all(ended);
+                ended = NULL;
+                last = &ended;
+            }
             if (lost)
                 stream_run_lost(run);
             else if (stream_run_over(run)) {
