@@ -137,8 +137,9 @@ keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value)
     if (atomic_load(&semaphore->next_wait) > value) return NULL;
 
     lock_enter(&semaphore->lock);
+    // Up to `old` a larger one that was promised, too, has come before: that is in order.
     for (signal_t *s = semaphore->promised; s && s->point.value <= value; s = s->next)
-        s->overtaken = true;
+        if (s->point.value > old) s->overtaken = true;
     waiter_t *list = waiters_take(semaphore, value);
     lock_leave(&semaphore->lock);
     waiters_fire(list, NULL);

@@ -185,6 +185,21 @@ static void test_overtaken_signals_are_told(void **state)
     assert_null(timeline_signal(&semaphore, 10));
 }
 
+// The host may learn of a larger one first and go on by that: what is promised before is in order.
+static void test_what_has_come_is_not_overtaken(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    signal_t six = {.point = at(6), .promise = &fake.base};
+    signal_t seven = {.point = at(7), .promise = &fake.base};
+    timeline_promise(&six);
+    timeline_promise(&seven);
+    assert_null(timeline_keep(&seven));
+    assert_null(timeline_signal(&semaphore, 9));
+    assert_null(timeline_keep(&six));
+    assert_int_equal(atomic_load(&semaphore.value), 9);
+}
+
 static void test_signals_out_of_order_are_not_promised(void **state)
 {
     (void)state;
@@ -327,6 +342,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_the_newest_is_found_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken_signals_are_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_has_come_is_not_overtaken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_signals_out_of_order_are_not_promised, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_broken_promises_leave_the_point_pending, setup,
