@@ -153,33 +153,26 @@ void submission_discard(keel_submission_t *submission)
     live_add(LIVE_SUBMISSION, -1);
 }
 
-// What this thread does and has still to do. `later.running` is set while somebody up the stack
-// works on it.
-static _Thread_local nest_t *inside;
-static _Thread_local struct {
+// What this thread does, and has still to do. `later.running` is set while somebody up the stack
+// works on it, who was inside `later.nest` then.
+typedef struct later_t {
     keel_submission_t *first, **last;
+    const nest_t *nest;
     bool running;
-} later;
+} later_t;
+static _Thread_local nest_t *inside;
+static _Thread_local later_t later;
 
 void submission_nest(nest_t *nest, const keel_device_t *device)
 {
     nest->outer = inside;
     nest->device = device;
-    nest->later.first = later.first;
-    nest->later.last = later.last;
-    nest->later.running = later.running;
-    later.first = NULL;
-    later.running = false;
     inside = nest;
 }
 
 void submission_unnest(nest_t *nest)
 {
-    // What came in between has been run: nobody was running.
     inside = nest->outer;
-    later.first = nest->later.first;
-    later.last = later.first ? nest->later.last : &later.first;
-    later.running = nest->later.running;
 }
 
 bool submission_is_inside(const keel_device_t *device)
@@ -193,21 +186,20 @@ void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_
 {
     submission->start = fn;
     submission->next = NULL;
-    if (later.running) {
+    if (later.running && later.nest == inside) {
         *later.last = submission;
         later.last = &submission->next;
         return;
     }
-    later.running = true;
-    later.first = submission;
-    later.last = &submission->next;
+    later_t outer = later; // of those outside of what we are inside of: they go on when we return
+    later = (later_t){submission, &submission->next, inside, true};
     while (later.first) {
         keel_submission_t *s = later.first;
         later.first = s->next;
         if (!later.first) later.last = &later.first;
         s->start(s);
     }
-    later.running = false;
+    later = outer;
 }
 
 static void submission_fail(keel_submission_t *submission)

@@ -102,10 +102,6 @@ void submission_later(keel_submission_t *submission, void (*fn)(keel_submission_
 typedef struct nest_t {
     struct nest_t *outer;
     const keel_device_t *device; // whose work it is
-    struct {
-        keel_submission_t *first, **last;
-        bool running;
-    } later; // what the thread had to do
 } nest_t;
 void submission_nest(nest_t *nest, const keel_device_t *device);
 void submission_unnest(nest_t *nest);
