@@ -20,6 +20,14 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
+static _Atomic bool mute; // nor does it help to sleep for one
+
+static CUresult sync(CUevent event)
+{
+    held_wait(&mute);
+    return real.cuEventSynchronize(event);
+}
+
 static _Atomic uint32_t came; // times that an event was seen to have come
 
 static CUresult query(CUevent event)
@@ -38,6 +46,7 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuMemsetD32Async = fill;
     symbols->cuEventQuery = query;
+    symbols->cuEventSynchronize = sync;
     return 0;
 }
 
@@ -96,8 +105,63 @@ static void test_who_is_held_up_is_told(void **state)
     keel_device_release(device), keel_device_release(other);
 }
 
+typedef struct look_t {
+    keel_semaphore_t *semaphore;
+    uint64_t seen; // what its value was
+} look_t;
+
+static keel_status_t look(void *user, keel_host_call_t *call)
+{
+    (void)call;
+    look_t *own = user;
+    own->seen = value_of(own->semaphore);
+    return NULL;
+}
+
+// A fill that signals two semaphores, and a call behind a fill that waits for the second of them,
+// on one queue: the keeper learns of both ends at once, and is kept at the first semaphore, for
+// which another device waits. The call is not made before the second was told.
+static void test_calls_come_after_what_they_wait_for(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open(""), *other = device_open("");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *x = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *last = buffer_create(other, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_semaphore_t *first = NULL;
+    keel_point_t called, ended;
+    look_t own = {0};
+    assert_null(keel_semaphore_create(device, NULL, &first));
+    assert_null(keel_semaphore_create(device, NULL, &own.semaphore));
+    const keel_point_t signals[] = {keel_point(first, 1), keel_point(own.semaphore, 1)};
+    keel_op_t op = keel_op_fill(keel_whole(x), 1, 4);
+    keel_op_t ops[] = {op, keel_op_barrier(), keel_op_host_call(look, &own)};
+    atomic_store(&reached, false);
+    atomic_store(&held, true), atomic_store(&deaf, true), atomic_store(&mute, true);
+    assert_null(keel_queue_fill(keel_device_queue(other, 0), KEEL_AFTER(signals[0]),
+                                keel_whole(last), LAST, 4, &ended));
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, &op, 1, (keel_points_t){signals, 2}, NULL));
+    assert_null(keel_queue_submit(queue, KEEL_AFTER(signals[1]), ops, 3, KEEL_NO_SIGNALS, &called));
+    nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL); // both fills are over
+    atomic_store(&deaf, false);
+    uint64_t limit = keel_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&reached) && keel_now_ns() < limit) {
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+    atomic_store(&mute, false), atomic_store(&held, false);
+    ok(called);
+    assert_int_equal(own.seen, 1);
+    ok(ended);
+    keel_buffer_release(x), keel_buffer_release(last);
+    keel_semaphore_release(first), keel_semaphore_release(own.semaphore);
+    keel_device_release(device), keel_device_release(other);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_held_up_is_told)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_held_up_is_told),
+        cmocka_unit_test(test_calls_come_after_what_they_wait_for),
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
