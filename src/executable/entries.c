@@ -80,8 +80,7 @@ static bool is_said(uint32_t number)
 }
 
 // An image that came alone: its kernels were made elsewhere and take blocks of their own.
-static keel_status_t entries_take(entries_t *e, const keel_device_t *device,
-                                  const image_info_t *info)
+static keel_status_t entries_take(entries_t *e, const image_info_t *info)
 {
     size_t names = 1;
     for (uint32_t i = 0; i < info->entry_count; i++) names += strlen(info->entries[i].name) + 1;
@@ -91,8 +90,7 @@ static keel_status_t entries_take(entries_t *e, const keel_device_t *device,
         const image_entry_t *entry = &info->entries[i];
         const uint32_t *size = entry->group_size;
         e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
-        if (entry->param_size <= device->caps.max_arguments)
-            e->entries[i].constants = entry->param_size;
+        if (is_said(entry->param_size)) e->entries[i].constants = entry->param_size;
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);
@@ -129,7 +127,7 @@ static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
     image_info_t inner = {0};
     KEEL_TRY(image_unpack(member, MOST, &bytes));
     keel_status_t status = image_read(bytes, member->unpacked, &inner);
-    if (!status) status = entries_take(e, device, &inner);
+    if (!status) status = entries_take(e, &inner);
     image_info_finish(&inner);
     mem_free(bytes);
     return status;
@@ -146,7 +144,7 @@ keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image
     if (info.member_count)
         status = entries_of_member(e, device, &info);
     else if (device->ops->executable_rank(device, (keel_image_kind_t)info.kind, info.target))
-        status = entries_take(e, device, &info);
+        status = entries_take(e, &info);
     else
         status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",
                             image_kind_name(info.kind), info.target, device->target);

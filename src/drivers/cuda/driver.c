@@ -134,7 +134,8 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
     limits->max_groups[0] = INT32_MAX;
     limits->max_groups[1] = limits->max_groups[2] = UINT16_MAX;
-    limits->max_pending = 896; // launching blocks at 1021 pending launches (measured)
+    limits->max_arguments = 32764; // since CUDA 12.1, on all that can run the built-in kernels
+    limits->max_pending = 896;     // launching blocks at 1021 pending launches (measured)
     limits->memory = memory;
     limits->dlpack_device = 2;                             // kDLCUDA
     limits->dlpack_host = 3;                               // kDLCUDAHost

@@ -263,7 +263,7 @@ static void caps_fill(stream_device_t *device)
         .max_bindings = STREAM_MAX_BINDINGS,
         .max_slots = 1024,
         .max_constants = STREAM_MAX_CONSTANTS,
-        .max_arguments = STREAM_MAX_ARGUMENTS,
+        .max_arguments = limits->max_arguments,
         .max_group_size = limits->max_group_size,
         .max_group_sizes = {limits->max_group_sizes[0], limits->max_group_sizes[1],
                             limits->max_group_sizes[2]},

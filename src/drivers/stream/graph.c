@@ -341,9 +341,11 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
         const graph_node_t *node = &instance->nodes[i];
         if (!node_is_touched(instance, node)) continue;
         instance->culprit = node->command;
-        KEEL_TRY(graph_work_make(instance, context, node, &work));
         bool this_one;
-        KEEL_TRY(node_change(instance, node, &work, &this_one));
+        keel_status_t status = graph_work_make(instance, context, node, &work);
+        if (!status) status = node_change(instance, node, &work, &this_one);
+        if (work.arguments.large) mem_free(work.arguments.large);
+        KEEL_TRY(status);
         *refused |= this_one;
         uint8_t *refusals = &instance->refusals[node->number - 1];
         // What was only guessed says nothing about what is to come.

@@ -125,10 +125,12 @@ static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
     graph_work_t work;
     graph_refs(node->command, ref_note_change, node);
-    KEEL_TRY(graph_work_make(b->instance, b->context, node, &work));
+    keel_status_t status = graph_work_make(b->instance, b->context, node, &work);
     stream_place_t place = place_behind_gate(b);
     node->kind = (uint8_t)work.kind;
-    return graph_work_add(b->instance, &place, &work, &node->node);
+    if (!status) status = graph_work_add(b->instance, &place, &work, &node->node);
+    if (work.arguments.large) mem_free(work.arguments.large);
+    return status;
 }
 
 // A dispatch whose grid only the device knows, and which cannot look for itself: a node in front

@@ -145,6 +145,8 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
 keel_status_t graph_work_make(const graph_instance_t *instance, const stream_context_t *context,
                               const graph_node_t *node, graph_work_t *work)
 {
+    work->kind = GRAPH_NOTHING;
+    work->arguments.large = NULL;
     switch ((graph_role_t)node->role) {
     case GRAPH_COMMAND: return command_make(instance, context, node, work);
     case GRAPH_COUNTS:

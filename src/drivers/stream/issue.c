@@ -3,6 +3,7 @@
 // issue them to a stream, and to make and change the nodes of graphs.
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
@@ -118,6 +119,7 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
     const stream_kernel_t *kernel = c->kernel;
     const stream_limits_t *limits = &context->device->limits;
     unsigned char *bytes = arguments->bytes;
+    arguments->large = NULL;
     *launch = (stream_launch_t){
         .function = kernel->function,
         .groups = {c->groups[0], c->groups[1], c->groups[2]},
@@ -130,7 +132,9 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
     if (kernel->abi == KEEL_ABI_RAW || c->raw) {
         if (large) return grid_refuse(c, limits);
         launch->size = c->constant_size;
-        return arguments_raw(context, c, bytes);
+        if (launch->size > sizeof arguments->bytes)
+            launch->arguments = bytes = arguments->large = mem_alloc(launch->size);
+        return bytes ? arguments_raw(context, c, bytes) : status_no_memory();
     }
     uint32_t grid[4] = {c->groups[0], c->groups[1], c->groups[2], 0};
     memcpy(bytes, grid, sizeof grid);
@@ -264,14 +268,10 @@ static keel_status_t issue_builtin(stream_run_t *run, stream_builtin_t builtin,
     return stream_launch(stream_queue(run->base.queue), &launch);
 }
 
-static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t *execute,
-                                    const stream_context_t *context, const keel_cmd_dispatch_t *c)
+static keel_status_t issue_launch(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                  const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                  const stream_launch_t *launch)
 {
-    stream_arguments_t arguments;
-    stream_launch_t launch;
-    bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
-    if (c->counts_kind == KEEL_COUNTS_DIRECT && none) return NULL;
-    KEEL_TRY(stream_dispatch_launch(context, c, &arguments, &launch));
     if (c->counts_kind != KEEL_COUNTS_DIRECT) {
         stream_counts_args_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
@@ -279,10 +279,23 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
         counts.number = stream_command_place(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
         if (!stream_dispatch_walks(c))
-            return stream_once_run(run, c->executable->kernels[c->entry], &launch, &counts);
+            return stream_once_run(run, c->executable->kernels[c->entry], launch, &counts);
         KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
-    return stream_launch(stream_queue(run->base.queue), &launch);
+    return stream_launch(stream_queue(run->base.queue), launch);
+}
+
+static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                    const stream_context_t *context, const keel_cmd_dispatch_t *c)
+{
+    stream_arguments_t arguments;
+    stream_launch_t launch;
+    bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
+    if (c->counts_kind == KEEL_COUNTS_DIRECT && none) return NULL;
+    keel_status_t status = stream_dispatch_launch(context, c, &arguments, &launch);
+    if (!status) status = issue_launch(run, execute, context, c, &launch);
+    if (arguments.large) mem_free(arguments.large);
+    return status;
 }
 
 static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *context,

@@ -31,7 +31,6 @@
 enum {
     STREAM_MAX_BINDINGS = 128,
     STREAM_MAX_CONSTANTS = 1024,
-    STREAM_MAX_ARGUMENTS = 4064, // what every kernel may take, less what the walk of a grid adds
     STREAM_MAX_DEPTH = 16,
     STREAM_SPARES = 8, // graphs that are kept with a kernel for dispatches to come
 };
@@ -390,9 +389,10 @@ static inline uint32_t stream_command_place(const keel_commands_t *commands,
 {
     return (uint32_t)((uintptr_t)command - (uintptr_t)keel_commands_first(commands)) + 1;
 }
-// The block of parameters of a dispatch, at most STREAM_MAX_ARGUMENTS + 32 bytes.
+// The block of parameters of a dispatch. A raw one may be longer.
 typedef struct stream_arguments_t {
-    _Alignas(16) unsigned char bytes[STREAM_MAX_ARGUMENTS + 32];
+    _Alignas(16) unsigned char bytes[4096]; // on a stack, so no more
+    unsigned char *large;                   // owned, also after an error; NULL: not needed
 } stream_arguments_t;
 // Whether its kernel can take its grid from memory by itself; others are made elsewhere.
 static inline bool stream_dispatch_walks(const keel_cmd_dispatch_t *c)
