@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-enum { SPIN_NS = 3000, NAP_NS = 50000, LONGEST_NAP_NS = 1000000 };
+enum { SPIN_NS = 3000, NAP_NS = 1000000 };
 
 void lock_enter_slow(lock_t *lock)
 {
@@ -16,8 +16,8 @@ void lock_enter_slow(lock_t *lock)
         if (atomic_load_explicit(&lock->state, memory_order_relaxed) == 0 && lock_try(lock)) return;
         for (int i = 0; i < pause; i++) cpu_relax();
     }
-    // It was preempted, or does something dear for once: leaves it the processor, for at most as
-    // long again as it has taken already.
-    for (uint64_t nap = NAP_NS; !lock_try(lock); nap *= nap < LONGEST_NAP_NS ? 2 : 1)
-        futex_wait(&lock->state, 1, clock_deadline(nap));
+    // From here on the lock is taken as 2: there may be other sleepers, and only leaving a 2 wakes
+    // one. Who is just leaving may miss it, hence the naps.
+    while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0)
+        futex_wait(&lock->state, 2, clock_deadline(NAP_NS));
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mutex of four bytes that is zero when free. Not recursive; for short sections in which nothing
-// blocks. Whoever finds it held looks again and again, at last with pauses in between, so leaving
-// it is a store and wakes nobody: that is half of what an uncontended lock costs.
+// blocks. Leaving it is a load and a store, no atomic operation of both, which would be half of
+// what an uncontended lock costs: so a sleeper that comes in between is not woken, and looks again
+// by himself a little later.
 #ifndef KEEL_SRC_BASE_LOCK_H_
 #define KEEL_SRC_BASE_LOCK_H_
 
 #include "base/futex.h"
 
 typedef struct lock_t {
-    _Atomic uint32_t state; // 0 free, 1 held
+    _Atomic uint32_t state; // 0 free, 1 held, 2 held and somebody may sleep
 } lock_t;
 
 void lock_enter_slow(lock_t *lock);
@@ -28,9 +29,11 @@ static inline void lock_enter(lock_t *lock)
 
 static inline void lock_leave(lock_t *lock)
 {
+    uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
     // release: what was done under the lock is seen by whoever takes it next. The last access: who
-    // takes it may free it.
+    // takes it may free it, and waking needs the address alone.
     atomic_store_explicit(&lock->state, 0, memory_order_release);
+    if (__builtin_expect(state == 2, 0)) futex_wake(&lock->state, 1);
 }
 
 #endif
