@@ -345,13 +345,16 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     return queue_of(run)->most ? STEP_DONE : STEP_AGAIN; // it was put off
 }
 
+// Begins, or goes on with what was put back. On a lost device nothing may be issued.
 static void run_begin(stream_run_t *run)
 {
-    if (run->begun) return;
-    run->begun = true;
     stream_device_t *device = device_of(run);
-    keel_status_t status =
-        stream_device_is_lost(device) ? stream_device_lost(device) : waits_issue(run);
+    keel_status_t status = NULL;
+    if (stream_device_is_lost(device))
+        status = stream_device_lost(device);
+    else if (!run->begun)
+        status = waits_issue(run);
+    run->begun = true;
     if (status) stream_run_fail(run, stream_device_note(device, status));
 }
 
