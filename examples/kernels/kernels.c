@@ -12,6 +12,23 @@ KEEL_KERNEL(saxpy, KEEL_GROUP(64), KEEL_IN(float, x), KEEL_INOUT(float, y),
     }
 }
 
+typedef struct axpy_t {
+    float a;
+    const float *x;
+    float *y;
+    int32_t n;
+} axpy_t;
+
+// The same as a kernel made elsewhere has it, axpy(float a, const float *x, float *y, int n): its
+// parameters are one block, addresses and all.
+KEEL_RAW_KERNEL(axpy, KEEL_GROUP(128), axpy_t, k)
+{
+    KEEL_ITEMS_BELOW ((uint32_t)k.n) {
+        uint64_t i = keel_global_id(0);
+        k.y[i] = k.a * k.x[i] + k.y[i];
+    }
+}
+
 typedef struct affine_t {
     uint32_t factor, summand;
 } affine_t;
