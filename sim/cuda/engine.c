@@ -379,7 +379,8 @@ static void default_stream_rule(CUstream stream)
 
 void stream_push(CUstream stream, command_t *command)
 {
-    while (is_work(command) && stream->pending >= settings()->depth && !stream->context->error) {
+    while (is_work(command) && !stream->context->error &&
+           (stream->pending >= settings()->depth || stream->context->settling)) {
         state_wait();
     }
     default_stream_rule(stream);
@@ -409,7 +410,7 @@ CUresult stream_drain(CUstream stream)
     return context_report(context);
 }
 
-void context_settle(CUcontext context)
+void context_wait(CUcontext context)
 {
     size_t count = 0;
     for (CUstream stream = context->streams; stream; stream = stream->next) count++;
@@ -427,9 +428,17 @@ void context_settle(CUcontext context)
     free(ends);
 }
 
+void context_settle(CUcontext context)
+{
+    context->settling++;
+    context_wait(context);
+    context->settling--;
+    state_notify();
+}
+
 CUresult context_drain(CUcontext context)
 {
-    context_settle(context);
+    context_wait(context);
     pools_settle();
     arena_close();
     return context_report(context);

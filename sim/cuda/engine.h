@@ -34,6 +34,8 @@ bool stream_idle(CUstream stream);
 CUresult stream_drain(CUstream stream);
 CUresult context_drain(CUcontext context);
 // The same for calls of which it is a side effect: nothing is reported, nor given back.
+void context_wait(CUcontext context);
+// And no thread can enqueue work meanwhile.
 void context_settle(CUcontext context);
 
 // A mark at the present end of a stream, retained.

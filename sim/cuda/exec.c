@@ -254,7 +254,7 @@ static void make_room(CUcontext context, CUgraph graph)
 {
     enum { ROOM = 33 };
     if (!context || !IS(graph, MAGIC_GRAPH) || !graph_has_updatable(graph)) return;
-    if (++context->updatable % ROOM == 0) context_settle(context);
+    if (++context->updatable % ROOM == 0) context_wait(context);
 }
 
 static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,

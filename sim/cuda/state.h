@@ -143,7 +143,8 @@ struct CUctx_st {
     unsigned updatable; // graphs with nodes that the device may change, made executable so far
     pthread_t workers[64];
     unsigned worker_count, idle;
-    bool starting; // a worker that has not come to its first task
+    unsigned settling; // calls that wait for all of its work, and let nobody enqueue more
+    bool starting;     // a worker that has not come to its first task
     bool stopping;
     task_list_t ready[PRIORITY_LEAST - PRIORITY_GREATEST + 1]; // the most urgent first
     unsigned ready_count;                                      // in all of them

@@ -1,19 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
 // or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
-// it when the device has nothing to do. If somebody needs the memory, or the device does not come
-// to rest, it is done once all is over that ran when it came. What the vendor does not wait for,
+// it when the device has nothing to do, and makes itself the issuer of all queues first: what is
+// submitted meanwhile is left for later, and nobody waits. What the vendor does not wait for,
 // graphs, goes at once, and so before the code that it launches.
+//
+// If somebody needs the memory, or the device does not come to rest, the thread holds queues up
+// that are busy, too, and waits a while for the rest to end, longer each time: what runs may need
+// what comes, so that has its turn between.
+#include "base/clock.h"
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
 
-enum { PATIENCE_NS = 250000000 }; // for a device to come to rest
+enum {
+    PATIENCE_NS = 250000000, // for a device to come to rest
+    HOLD_NS = 1000000,       // for which busy queues are held up first
+    BATCH_NS = 5000000,      // for which things are given back then
+    POLL_NS = 50000,
+};
 
 typedef struct gift_t {
     chore_t chore;
     stream_give_t *give;
     void *what;
 } gift_t;
+
+static void queues_let_go(stream_device_t *device)
+{
+    device->held_until = 0;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
+        if (!q->held) continue;
+        q->held = false;
+        stream_queue_let_go(q, true);
+    }
+}
+
+void stream_chore_end(stream_device_t *device, bool more)
+{
+    const chores_list_t *list = &device->chores.timed;
+    bool holds = helper_here() == &device->chores.helper && device->held_until;
+    bool last = atomic_load(&list->added) - atomic_load(&list->over) <= 1;
+    if (holds && (more || last || keel_now_ns() >= device->held_until)) queues_let_go(device);
+    stream_frees_tell(device, 1);
+}
 
 static void gift_give(void *owner, chore_t *chore)
 {
@@ -24,32 +53,36 @@ static void gift_give(void *owner, chore_t *chore)
         gift->give(device->vendor, gift->what);
         stream_leave(&entered);
     }
-    stream_frees_tell(device, 1);
+    stream_chore_end(device, false);
 }
 
-// Looks how far all queues are: whether they have nothing to do, or at least nothing of what they
-// had at the mark.
-static bool flight_is_past(stream_device_t *device, bool mark, bool *idle)
+// Looks whether all queues have nothing to do; with `hold`, nor get anything from now on.
+static bool queues_are_idle(stream_device_t *device, bool hold)
 {
-    bool past = true;
-    *idle = true;
+    bool idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        lock_enter(&q->lock);
-        if (mark) q->awaited = q->recorded;
-        lock_leave(&q->lock);
+        if (hold && !q->held) q->held = stream_queue_claim(q);
         stream_queue_poll(q, true);
-        past &= atomic_load(&q->over) >= q->awaited;
-        *idle &= stream_queue_is_idle(q);
+        idle &= q->held == hold && stream_queue_is_idle(q);
     }
-    return past;
+    return idle;
 }
 
 bool stream_may_free(void *owner, uint64_t waited)
 {
     stream_device_t *device = owner;
-    bool idle, past = flight_is_past(device, !waited, &idle);
-    bool needed = device->chores.wanted || device->starved || waited > PATIENCE_NS;
-    return idle || (past && needed) || stream_device_is_lost(device);
+    _Atomic uint32_t never = 0;
+    bool needed = device->chores.wanted || device->starved || waited > PATIENCE_NS, idle;
+    if (device->held_until || stream_device_is_lost(device)) return true;
+    if (!needed && !queues_are_idle(device, false)) return false;
+    if (!needed || !device->hold_ns) device->hold_ns = HOLD_NS;
+    uint64_t deadline = clock_deadline(device->hold_ns);
+    while (!(idle = queues_are_idle(device, true)) && needed && keel_now_ns() < deadline)
+        futex_wait(&never, 0, clock_deadline(POLL_NS));
+    if (!idle) queues_let_go(device);
+    device->hold_ns = idle ? HOLD_NS : device->hold_ns * 2;
+    device->held_until = !idle ? 0 : needed ? clock_deadline(BATCH_NS) : 1;
+    return idle;
 }
 
 void stream_chore_add(stream_device_t *device, chore_t *chore)

@@ -44,7 +44,7 @@ static void lent_end(void *owner, chore_t *chore)
     bool ours = stream_device_is_ours(device);
     if (ours && lent->shared.size) device->api->shared_destroy(device->vendor, &lent->shared);
     if (ours && lent->locked) pages_unlock(&device->pages, external->handle.host, external->size);
-    stream_frees_tell(device, 1);
+    stream_chore_end(device, external->release);
     if (!external->release) return;
     nest_t nest; // whoever closes the device waits for this thread
     submission_nest(&nest, &device->base);

@@ -230,9 +230,13 @@ bool stream_queue_claim(stream_queue_t *q)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-void stream_queue_let_go(stream_queue_t *q)
+void stream_queue_let_go(stream_queue_t *q, bool issue)
 {
-    if (inbox_take(q)) queue_pass_on(q); // what came meanwhile is not this thread's to issue
+    if (!inbox_take(q)) return;
+    if (issue)
+        queue_issue(q, NULL);
+    else
+        queue_pass_on(q);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)

@@ -39,7 +39,7 @@ keel_status_t stream_device_settle(stream_device_t *device, const stream_queue_t
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         if (status || (q != issuing && !stream_queue_claim(q))) continue;
         status = queue_mark(q, &marks);
-        if (q != issuing) stream_queue_let_go(q);
+        if (q != issuing) stream_queue_let_go(q, false);
     }
     uint64_t deadline = clock_deadline(SETTLE_NS);
     for (const stream_event_t *mark = marks; mark && !status; mark = mark->next)

@@ -148,7 +148,7 @@ struct stream_queue_t {
     uint64_t came;                         // events that have come, as far as anybody knows
     _Atomic uint64_t over;                 // those that were told
     _Atomic uint64_t launches_over;
-    uint64_t awaited; // events that free.c waits for; its own
+    bool held; // claimed by free.c; its own
 
     // Threads, each made when it is first needed.
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
@@ -193,8 +193,11 @@ struct stream_device_t {
     uint32_t idle_rounds; // the keeper's
     uint64_t relieved;    // the keeper's: of `frees_over`, when it last looked at thresholds
     chores_t chores;      // things to be given back to the vendor
-    blocks_t blocks;      // owned: staging to be used again
-    aio_t *aio;           // owned
+    // Of free.c: for how long it holds up queues that are busy, the next time; and until when it
+    // holds those that are idle, 0: none.
+    uint64_t hold_ns, held_until;
+    blocks_t blocks; // owned: staging to be used again
+    aio_t *aio;      // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[6];
@@ -305,9 +308,10 @@ void stream_queues_bury(stream_device_t *device); // those that died on threads 
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
 void stream_queues_stop(stream_device_t *device);             // their threads
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
-// Makes the caller the issuer, if nobody issues; and gives that up.
+// Makes the caller the issuer, if nobody issues; and gives that up. What came meanwhile is issued
+// by the caller, or by the queue's own thread.
 bool stream_queue_claim(stream_queue_t *queue);
-void stream_queue_let_go(stream_queue_t *queue);
+void stream_queue_let_go(stream_queue_t *queue, bool issue);
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
@@ -469,8 +473,10 @@ void stream_blocks_destroy(stream_device_t *device); // those that came back
 // Has something given back to the vendor on a thread for that, `waits`: who waits for the device.
 // NULL is fine. With a lost device, and in the child of a fork, nothing is.
 void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void *what);
-// The same for what is more than that: tells stream_frees_tell of one when it is done.
+// The same for what is more than that: says stream_chore_end when it has called the vendor; `more`:
+// and does more than that.
 void stream_chore_add(stream_device_t *device, chore_t *chore);
+void stream_chore_end(stream_device_t *device, bool more);
 bool stream_may_free(void *device, uint64_t waited); // see chores.h
 
 // outside.c
