@@ -45,3 +45,8 @@ uint64_t clock_deadline(uint64_t timeout_ns)
     uint64_t now = keel_now_ns();
     return timeout_ns > KEEL_FOREVER - now ? KEEL_FOREVER : now + timeout_ns;
 }
+
+void clock_sleep(uint64_t ns)
+{
+    nanosleep(&(struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}, NULL);
+}

@@ -27,4 +27,7 @@ uint64_t clock_ticks_of_ns(uint64_t ns);
 // The moment `timeout_ns` from now, KEEL_FOREVER if that is never.
 uint64_t clock_deadline(uint64_t timeout_ns);
 
+// Blocks for about so long; a signal may end it early.
+void clock_sleep(uint64_t ns);
+
 #endif

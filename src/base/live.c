@@ -8,6 +8,7 @@
 
 #include <keel/base.h>
 
+#include "base/list.h"
 #include "base/lock.h"
 
 typedef struct counts_t {
@@ -35,8 +36,7 @@ static void counts_fold(void *argument)
         all.gone[i] += atomic_load_explicit(&counts->of[i], memory_order_relaxed);
         atomic_store_explicit(&counts->of[i], 0, memory_order_relaxed);
     }
-    *(counts->previous ? &counts->previous->next : &all.threads) = counts->next;
-    if (counts->next) counts->next->previous = counts->previous;
+    LIST_REMOVE(all.threads, counts);
     counts->listed = false;
     lock_leave(&all.lock);
 }
@@ -64,10 +64,7 @@ static bool counts_list(counts_t *counts)
     pthread_once(&all.once, all_init);
     if (!all.has_key || pthread_setspecific(all.key, counts) != 0) return false;
     lock_enter(&all.lock);
-    counts->previous = NULL;
-    counts->next = all.threads;
-    if (all.threads) all.threads->previous = counts;
-    all.threads = counts;
+    LIST_ADD(all.threads, counts);
     counts->listed = true;
     lock_leave(&all.lock);
     return true;

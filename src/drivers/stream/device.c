@@ -115,7 +115,6 @@ keel_status_t stream_device_note(stream_device_t *device, keel_status_t status)
 
 keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
 {
-    _Atomic uint32_t never = 0;
     for (int left = DRAIN_ATTEMPTS;; left--) {
         if (stream_device_is_lost(device)) return stream_device_lost(device); // it stays so
         keel_status_t status = device->api->stream_drain(device->vendor, stream);
@@ -126,7 +125,7 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
                               keel_status_message(status));
         keel_status_release(status);
         if (lost) return lost;
-        futex_wait(&never, 0, clock_deadline(DRAIN_NS));
+        clock_sleep(DRAIN_NS);
     }
 }
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
 // or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
-// it when the device has nothing to do, and makes itself the issuer of all queues first: what is
-// submitted meanwhile is left for later, and nobody waits. What the vendor does not wait for,
-// graphs, goes at once, and so before the code that it launches.
-//
-// If somebody needs the memory, or the device does not come to rest, the thread holds queues up
-// that are busy, too, and waits a while for the rest to end, longer each time: what runs may need
-// what comes, so that has its turn between.
+// it when the device has nothing to do, as the issuer of all queues: what is submitted meanwhile is
+// left for later. If somebody needs the memory, or the device does not come to rest, it holds busy
+// queues up, too, while the rest ends, longer each time: what runs may need what comes, which has
+// its turn between. Graphs, for which the vendor does not wait, go at once, and before their code.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
@@ -38,9 +35,9 @@ static void queues_let_go(stream_device_t *device)
 void stream_chore_end(stream_device_t *device, bool more)
 {
     const chores_list_t *list = &device->chores.timed;
+    more |= atomic_load(&list->added) - atomic_load(&list->over) <= 1; // or it was the last
     bool holds = helper_here() == &device->chores.helper && device->held_until;
-    bool last = atomic_load(&list->added) - atomic_load(&list->over) <= 1;
-    if (holds && (more || last || keel_now_ns() >= device->held_until)) queues_let_go(device);
+    if (holds && (more || keel_now_ns() >= device->held_until)) queues_let_go(device);
     stream_frees_tell(device, 1);
 }
 
@@ -71,14 +68,13 @@ static bool queues_are_idle(stream_device_t *device, bool hold)
 bool stream_may_free(void *owner, uint64_t waited)
 {
     stream_device_t *device = owner;
-    _Atomic uint32_t never = 0;
     bool needed = device->chores.wanted || device->starved || waited > PATIENCE_NS, idle;
     if (device->held_until || stream_device_is_lost(device)) return true;
     if (!needed && !queues_are_idle(device, false)) return false;
     if (!needed || !device->hold_ns) device->hold_ns = HOLD_NS;
     uint64_t deadline = clock_deadline(device->hold_ns);
     while (!(idle = queues_are_idle(device, true)) && needed && keel_now_ns() < deadline)
-        futex_wait(&never, 0, clock_deadline(POLL_NS));
+        clock_sleep(POLL_NS);
     if (!idle) queues_let_go(device);
     device->hold_ns = idle ? HOLD_NS : device->hold_ns * 2;
     device->held_until = !idle ? 0 : needed ? clock_deadline(BATCH_NS) : 1;

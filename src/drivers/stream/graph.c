@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/list.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -41,17 +42,14 @@ static void instance_destroy(graph_instance_t *instance)
 static void prepared_link(stream_device_t *device, stream_prepared_t *prepared)
 {
     lock_enter(&device->lock);
-    prepared->next = device->prepared;
-    if (prepared->next) prepared->next->previous = prepared;
-    device->prepared = prepared;
+    LIST_ADD(device->prepared, prepared);
     lock_leave(&device->lock);
 }
 
 static void prepared_unlink(stream_device_t *device, stream_prepared_t *prepared)
 {
     lock_enter(&device->lock);
-    *(prepared->previous ? &prepared->previous->next : &device->prepared) = prepared->next;
-    if (prepared->next) prepared->next->previous = prepared->previous;
+    LIST_REMOVE(device->prepared, prepared);
     lock_leave(&device->lock);
 }
 

@@ -2,11 +2,8 @@
 // A dispatch that is not recorded, takes its grid from memory and cannot look there by itself: two
 // nodes of a graph, which is made on the spot. When the run has ended, and only then, for the
 // device changes the graph as it runs, the next dispatch of the kernel may change and launch it
-// again.
-//
-// To make one the vendor waits for the device now and then, and may hold up whoever issues
-// meanwhile. So the queue's own thread does it, and with several on the stream rather waits until
-// one of them comes back.
+// again. To make one the vendor waits for the device now and then. So the queue's own thread does
+// it, and with several on the stream rather waits until one of them comes back.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -107,13 +104,12 @@ static void onces_await(stream_queue_t *queue)
 {
     enum { FIRST_NS = 50000, LAST_NS = 2000000 };
     stream_device_t *device = stream_device(queue->base.device);
-    _Atomic uint32_t never = 0;
     uint64_t oldest = queue->once_marks[queue->onces % STREAM_SPARES];
     for (uint64_t pause = FIRST_NS; oldest <= queue->recorded && !stream_device_is_lost(device);
          pause = pause < LAST_NS ? pause * 2 : pause) {
         stream_queue_poll(queue, false);
         if (atomic_load(&queue->over) >= oldest) return;
-        futex_wait(&never, 0, clock_deadline(pause));
+        clock_sleep(pause);
     }
 }
 
@@ -133,12 +129,11 @@ keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
     once_work_t work;
     work_init(device, launch, counts, &work);
     stream_once_t *once = once_reuse(device, kernel, &work);
+    if (!once && stream_once_puts_off(queue)) return NULL;
     if (once)
         once_mark(queue);
-    else if (stream_once_puts_off(queue))
-        return NULL;
     else
-        once = once_reuse(device, kernel, &work);
+        once = once_reuse(device, kernel, &work); // it may have waited for one
     bool fresh = !once;
     if (fresh) once = mem_zalloc(sizeof *once);
     if (!once) return status_no_memory();

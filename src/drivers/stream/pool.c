@@ -6,6 +6,7 @@
 // except that allocas later on the same stream may have them at once.
 #include "kit/pool.h"
 
+#include "base/list.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -70,9 +71,7 @@ static keel_status_t vendor_create(stream_device_t *device, stream_pool_t *own, 
 static void pool_link(stream_device_t *device, stream_pool_t *own)
 {
     lock_enter(&device->lock);
-    own->next = device->pools;
-    if (own->next) own->next->previous = own;
-    device->pools = own;
+    LIST_ADD(device->pools, own);
     lock_leave(&device->lock);
     if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
 }
@@ -80,8 +79,7 @@ static void pool_link(stream_device_t *device, stream_pool_t *own)
 static void pool_unlink(stream_device_t *device, stream_pool_t *own)
 {
     lock_enter(&device->lock);
-    *(own->previous ? &own->previous->next : &device->pools) = own->next;
-    if (own->next) own->next->previous = own->previous;
+    LIST_REMOVE(device->pools, own);
     lock_leave(&device->lock);
 }
 

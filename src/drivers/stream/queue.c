@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -55,9 +56,7 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     chores_init(&q->calls, "keel-caller", NULL, q);
     keel_status_t status = queue_open(q, device, options);
     lock_enter(&device->lock);
-    q->next = device->queues;
-    if (q->next) q->next->previous = q;
-    device->queues = q;
+    LIST_ADD(device->queues, q);
     lock_leave(&device->lock);
     if (status) {
         stream_queue_destroy(&q->base);
@@ -70,8 +69,7 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
 static void queue_unlink(stream_device_t *device, stream_queue_t *q)
 {
     lock_enter(&device->lock);
-    *(q->previous ? &q->previous->next : &device->queues) = q->next;
-    if (q->next) q->next->previous = q->previous;
+    LIST_REMOVE(device->queues, q);
     lock_leave(&device->lock);
 }
 

@@ -193,11 +193,10 @@ struct stream_device_t {
     uint32_t idle_rounds; // the keeper's
     uint64_t relieved;    // the keeper's: of `frees_over`, when it last looked at thresholds
     chores_t chores;      // things to be given back to the vendor
-    // Of free.c: for how long it holds up queues that are busy, the next time; and until when it
-    // holds those that are idle, 0: none.
-    uint64_t hold_ns, held_until;
-    blocks_t blocks; // owned: staging to be used again
-    aio_t *aio;      // owned
+    uint64_t hold_ns;     // free.c's: for how long it holds up busy queues next
+    uint64_t held_until;  // and idle ones now; 0: not
+    blocks_t blocks;      // owned: staging to be used again
+    aio_t *aio;           // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
     keel_dlpack_place_t dlpack[6];
