@@ -206,3 +206,31 @@ keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error)
                           (unsigned long long)c->ref.length);
     return status_from_errno(KEEL_IO, error, path);
 }
+
+static void dispatch_refs(const keel_cmd_dispatch_t *c, command_ref_fn *fn, void *user)
+{
+    const keel_patch_t *patches =
+        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    for (uint16_t i = 0; i < c->binding_count; i++) fn(user, &c->bindings[i]);
+    for (uint16_t i = 0; i < c->patch_count; i++) fn(user, &patches[i].ref);
+    if (c->counts_kind != KEEL_COUNTS_DIRECT) fn(user, &c->counts);
+}
+
+void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
+{
+    const void *c = command;
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_DISPATCH: dispatch_refs(c, fn, user); break;
+    case KEEL_CMD_FILL: fn(user, &((const keel_cmd_fill_t *)c)->target); break;
+    case KEEL_CMD_UPDATE: fn(user, &((const keel_cmd_update_t *)c)->target); break;
+    case KEEL_CMD_TIMESTAMP: fn(user, &((const keel_cmd_timestamp_t *)c)->target); break;
+    case KEEL_CMD_COPY:
+        fn(user, &((const keel_cmd_copy_t *)c)->source);
+        fn(user, &((const keel_cmd_copy_t *)c)->target);
+        break;
+    case KEEL_CMD_IF:
+    case KEEL_CMD_WHILE:
+    case KEEL_CMD_SWITCH: fn(user, &((const keel_cmd_branch_t *)c)->value); break;
+    default: break;
+    }
+}

@@ -73,6 +73,10 @@ static inline void commands_drop(keel_commands_t *commands, const keel_command_t
 // Releases what the commands retain, and their memory.
 void commands_finish(keel_commands_t *commands);
 
+// Calls `fn` for each reference to memory of a command that works.
+typedef void command_ref_fn(void *user, const keel_ref_t *ref);
+void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user);
+
 // Names a command for a person: "group 'decode' > command 3 (dispatch 'saxpy')". Appends to `text`.
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);

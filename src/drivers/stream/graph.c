@@ -142,7 +142,7 @@ static void late_collect(const keel_commands_t *commands, late_t *late)
     const keel_command_t *end = keel_commands_end(commands);
     for (const keel_command_t *c = keel_commands_first(commands); c != end;
          c = keel_command_next(c))
-        graph_refs(c, ref_note_late, late);
+        command_refs(c, ref_note_late, late);
 }
 
 // What the nodes work on, to be compared with the next time.
@@ -310,7 +310,7 @@ static bool node_is_touched(const graph_instance_t *instance, const graph_node_t
 {
     touch_t touch = {instance, false};
     if (!node->changes || instance->stale || instance->all_changed) return node->changes;
-    graph_refs(node->command, ref_touch, &touch);
+    command_refs(node->command, ref_touch, &touch);
     return touch.touched;
 }
 

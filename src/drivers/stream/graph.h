@@ -131,9 +131,6 @@ keel_status_t graph_work_add(const graph_instance_t *instance, const stream_plac
                              const graph_work_t *work, stream_node_h *node);
 keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_t *node,
                              const graph_work_t *work);
-// Calls `fn` for each reference to memory of a command that works.
-typedef void (*graph_ref_fn)(void *user, const keel_ref_t *ref);
-void graph_refs(const keel_command_t *command, graph_ref_fn fn, void *user);
 // Whether a dispatch takes its grid from memory and cannot read it by itself.
 bool graph_is_updatable(const keel_command_t *command);
 

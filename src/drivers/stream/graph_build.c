@@ -124,7 +124,7 @@ static void ref_note_change(void *user, const keel_ref_t *ref)
 static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
     graph_work_t work;
-    graph_refs(node->command, ref_note_change, node);
+    command_refs(node->command, ref_note_change, node);
     keel_status_t status = graph_work_make(b->instance, b->context, node, &work);
     stream_place_t place = place_behind_gate(b);
     node->kind = (uint8_t)work.kind;
