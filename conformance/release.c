@@ -13,10 +13,12 @@ typedef struct busy_t {
     keel_point_t done;
 } busy_t;
 
+// Releases nothing on its way: what is just being given back waits for the kernel, and what comes
+// after waits for that.
 static busy_t busy_begin(void)
 {
     keel_queue_options_t options = {.family = KEEL_QUEUE_TRANSFER, .name = "transfer"};
-    busy_t busy = {.words = new_buffer(16), .one = new_host_buffer(4)};
+    busy_t busy = {.words = new_buffer_on(the_device(), 16), .one = new_host_buffer(4)};
     uint32_t k[] = {0, 2, LONG_US};
     TRY(keel_queue_create(the_device(), &options, &busy.transfer));
     OWN(busy.transfer);
@@ -160,7 +162,7 @@ TEST(release, imported_memory_goes_beside_work, GPU, .also = NEED_OVERLAP)
 TEST(release, lent_device_memory_goes_beside_a_kernel, GPU, .also = NEED_OVERLAP)
 {
     gate_t *released = new_gate();
-    keel_buffer_t *lender = new_buffer(4096), *imported = NULL;
+    keel_buffer_t *lender = new_buffer_on(the_device(), 4096), *imported = NULL;
     keel_external_t external = {
         .kind = KEEL_EXTERNAL_DEVICE, .size = 4096, .release = on_release, .user = released};
     TRY(keel_buffer_address(lender, &external.handle.device));
