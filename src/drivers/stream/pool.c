@@ -12,6 +12,8 @@
 #include "drivers/stream/stream.h"
 #include "kit/object.h"
 
+enum { PIECE = 32 << 20 }; // the vendor gives back whole ones, until less than asked is left
+
 // In the books as the driver's.
 typedef struct stream_pool_t {
     struct stream_pool_t *next, *previous; // of the device
@@ -185,8 +187,6 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     pool_stats(pool, &stats);
     stream_entered_t entered;
     if (!stream_enter(own->device, &entered)) return stream_device_lost(own->device);
-    // The vendor gives back whole pieces until less than that is left.
-    enum { PIECE = 32 << 20 };
     uint64_t least = keep ? stats.used + PIECE : stats.used;
     uint64_t reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
     if (!reserved) reserved = own->device->limits.memory; // or it could not be asked
@@ -213,12 +213,21 @@ void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing)
     keel_status_release(pools_trim(device, issuing, true)); // whoever needs the memory finds out
 }
 
+// Whether it has more than its threshold, and not only because buffers hold so much.
+static bool pool_exceeds(const stream_pool_t *pool)
+{
+    keel_pool_stats_t stats;
+    if (!pool->handle || pool->threshold == UINT64_MAX) return false;
+    pool_stats(pool->base, &stats);
+    uint64_t reserved = pool->device->api->pool_reserved(pool->device->vendor, pool->handle);
+    return reserved > pool->threshold && (!stats.used || reserved >= stats.used + PIECE);
+}
+
 static bool pools_exceed(stream_device_t *device)
 {
     bool exceed = false;
     for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
-        exceed |= pool->handle && pool->threshold != UINT64_MAX &&
-                  device->api->pool_reserved(device->vendor, pool->handle) > pool->threshold;
+        exceed |= pool_exceeds(pool);
     return exceed;
 }
 

@@ -8,7 +8,7 @@
 
 // An idle stream gets to an event in microseconds, unless it shares a channel of the device with
 // one that is not: all of them together have so long.
-enum { SETTLE_NS = 10000000 };
+enum { SETTLE_NS = 10000000, PAUSE_NS = 10000 };
 
 static keel_status_t stream_mark(stream_device_t *device, stream_h stream, stream_event_t **marks)
 {
@@ -26,9 +26,11 @@ static keel_status_t queue_mark(stream_queue_t *q, stream_event_t **marks)
 static keel_status_t mark_settle(stream_device_t *device, stream_event_h mark, uint64_t deadline)
 {
     bool over = false;
-    do {
+    for (uint64_t pause = 0;; pause += PAUSE_NS) {
         KEEL_TRY(device->api->event_query(device->vendor, mark, &over));
-    } while (!over && keel_now_ns() < deadline);
+        if (over || keel_now_ns() >= deadline) break;
+        if (pause) clock_sleep(pause);
+    }
     return over ? device->api->event_sync(device->vendor, mark) : NULL;
 }
 
