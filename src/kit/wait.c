@@ -94,6 +94,19 @@ static promise_t *wait_promise(wait_t *wait, size_t from)
     return promise;
 }
 
+// Polls what must come next, or all of which any may.
+static void wait_look(wait_t *wait)
+{
+    bool more = true;
+    for (size_t i = 0; more && i < wait->count; i++) {
+        keel_point_t point = wait->entries[i].point;
+        promise_t *promise = point_is_past(point) ? NULL : point_promise(point);
+        if (promise) promise->ops->poll(promise);
+        more = !wait_decided(wait) && (!promise || wait->mode == KEEL_ANY);
+        promise_release(promise);
+    }
+}
+
 // Polls, once at least; for as long as was asked for, or as is worth it for what is promised. All
 // points must come, so one at a time is looked at until it has; or any will do, and then each is in
 // turn.
@@ -108,6 +121,7 @@ static void wait_spin(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
     }
     uint64_t start = clock_ticks(), ticks = spin_ns ? clock_ticks_of_ns(spin_ns) : 0;
     bool any = wait->mode == KEEL_ANY && wait->count > 1;
+    if (any) wait_look(wait);
     do {
         if (promise) promise->ops->poll(promise);
         if (wait_decided(wait)) break;
@@ -149,19 +163,6 @@ static void wait_ask(wait_t *wait)
         queue = all ? entry->point.semaphore : NULL;
     }
     promise_ask(last);
-}
-
-// Polls what must come next, or all of which any may.
-static void wait_look(wait_t *wait)
-{
-    bool more = true;
-    for (size_t i = 0; more && i < wait->count; i++) {
-        keel_point_t point = wait->entries[i].point;
-        promise_t *promise = point_is_past(point) ? NULL : point_promise(point);
-        if (promise) promise->ops->poll(promise);
-        more = !wait_decided(wait) && (!promise || wait->mode == KEEL_ANY);
-        promise_release(promise);
-    }
 }
 
 // Sleeps until it is woken. In case nobody can tell, since there is no thread to be had, it looks

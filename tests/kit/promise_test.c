@@ -251,9 +251,8 @@ static void test_a_wait_polls_then_asks(void **state)
 }
 
 // If any will do, each is looked at.
-static void test_a_wait_for_any_polls_all(void **state)
+static void wait_for_any(uint64_t deadline_ns, uint64_t spin_ns)
 {
-    (void)state;
     fake_t fakes[] = {fake_make(), fake_make()};
     signal_t signals[2];
     wait_entry_t entries[2];
@@ -267,11 +266,23 @@ static void test_a_wait_for_any_polls_all(void **state)
     fakes[0].true_now = true;
     size_t index = 0;
     wait_begin(&wait, KEEL_ANY, entries, 2, -1);
-    wait_sleep(&wait, KEEL_FOREVER, UINT64_C(10000000000));
+    wait_sleep(&wait, deadline_ns, spin_ns);
     assert_null(wait_end(&wait, &index));
     assert_int_equal(index, 1);
     assert_int_equal(fakes[0].asks + fakes[1].asks, 0);
     timeline_break(&signals[1]);
+}
+
+static void test_a_wait_for_any_polls_all(void **state)
+{
+    (void)state;
+    wait_for_any(KEEL_FOREVER, UINT64_C(10000000000));
+}
+
+static void test_asking_for_any_polls_all(void **state)
+{
+    (void)state;
+    wait_for_any(1, 0); // long ago
 }
 
 static void *come_true_late(void *fake)
@@ -349,6 +360,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_polls_then_asks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_for_any_polls_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_asking_for_any_polls_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_that_nobody_tells_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
     };
