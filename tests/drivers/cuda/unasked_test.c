@@ -7,8 +7,8 @@ enum { SIZE = 64, LINKS = 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Thread_local uint32_t waits, records, queries; // of the thread that submits
-static _Atomic bool held;                              // copies take as long as that
+static _Thread_local uint32_t waits, records, queries, fills; // of the thread that submits
+static _Atomic bool held;                                     // copies take as long as that
 
 static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 {
@@ -26,6 +26,12 @@ static CUresult event_query(CUevent event)
 {
     queries++;
     return real.cuEventQuery(event);
+}
+
+static CUresult fill(CUdeviceptr target, unsigned int pattern, size_t count, CUstream stream)
+{
+    fills++;
+    return real.cuMemsetD32Async(target, pattern, count, stream);
 }
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
@@ -47,6 +53,7 @@ static int setup(void **state)
     symbols->cuStreamWaitEvent = stream_wait;
     symbols->cuEventRecord = event_record;
     symbols->cuEventQuery = event_query;
+    symbols->cuMemsetD32Async = fill;
     symbols->cuMemcpyAsync = copy;
     work.device = device_open("");
     work.queues[0] = keel_device_queue(work.device, 0);
@@ -146,6 +153,20 @@ static void test_looks_back_now_and_then(void **state)
     keel_queue_release(queue);
 }
 
+// A stream that is not full, however much it has done, is the submitting thread's to fill.
+static void test_nobody_else_issues(void **state)
+{
+    const work_t *work = *state;
+    keel_point_t done;
+    fills = 0;
+    for (uint32_t i = 1; i <= 2000; i++) {
+        assert_null(
+            keel_queue_fill(work->queues[1], KEEL_NO_WAITS, keel_whole(work->to), i, 4, &done));
+        if (i % 100 == 0) ok(done);
+    }
+    assert_int_equal(fills, 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_chain_on_two_queues),
         cmocka_unit_test(test_nothing_needs_no_event),
         cmocka_unit_test(test_looks_back_now_and_then),
+        cmocka_unit_test(test_nobody_else_issues),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
