@@ -118,6 +118,12 @@ typedef struct opened_t {
 static lock_t opened_lock;
 static opened_t *opened_list;
 
+static void opened_discard(opened_t *opened)
+{
+    if (opened->symbols.library) dlclose(opened->symbols.library);
+    free(opened);
+}
+
 static keel_status_t opened_create(const char *path, opened_t **made)
 {
     size_t size = path ? strlen(path) + 1 : 1;
@@ -133,34 +139,44 @@ static keel_status_t opened_create(const char *path, opened_t **made)
     if (keel_status_code(status) == KEEL_NOT_FOUND && symbols->cuInit)
         status = keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
     if (status) {
-        if (symbols->library) dlclose(symbols->library);
-        free(opened);
+        opened_discard(opened);
         return status;
     }
     *made = opened;
     return NULL;
 }
 
-keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)
+// The one of that path; if there is none, `made` from now on.
+static opened_t *opened_find(const char *path, opened_t *made)
 {
-    keel_status_t status = NULL;
     lock_enter(&opened_lock);
     opened_t *opened = opened_list;
     while (opened &&
            (path ? opened->is_default || strcmp(opened->path, path) != 0 : !opened->is_default))
         opened = opened->next;
-    if (!opened) {
-        status = opened_create(path, &opened);
-        if (!status) {
-            opened->next = opened_list;
-            opened_list = opened;
-        }
+    if (!opened && made) {
+        made->next = opened_list;
+        opened_list = opened = made;
     }
-    if (!status && !fork_is_ours(opened->generation))
+    lock_leave(&opened_lock);
+    return opened;
+}
+
+keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)
+{
+    keel_status_t status = NULL;
+    opened_t *opened = opened_find(path, NULL), *made = NULL;
+    *symbols = NULL;
+    if (!opened) {
+        // It may take seconds, for which nobody waits who has another one.
+        KEEL_TRY(opened_create(path, &made));
+        opened = opened_find(path, made);
+        if (opened != made) opened_discard(made);
+    }
+    if (!fork_is_ours(opened->generation))
         status = KEEL_ERROR(KEEL_UNSUPPORTED,
                             "this process was forked from one that used CUDA, which then works in "
                             "that one alone; fork before, or exec");
-    *symbols = status ? NULL : &opened->symbols;
-    lock_leave(&opened_lock);
+    if (!status) *symbols = &opened->symbols;
     return status;
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways to open a CUDA device, on the CUDA driver in software.
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "drivers/cuda/device.h"
 
@@ -165,6 +169,42 @@ static void test_one_device_closes_another(void **state)
     keel_device_release(first);
 }
 
+static void *open_slowly(void *path)
+{
+    const cuda_symbols_t *none = NULL;
+    keel_status_t status = cuda_symbols_open(path, &none);
+    keel_code_t code = keel_status_code(status);
+    keel_status_release(status);
+    return (void *)(uintptr_t)code;
+}
+
+// A library that takes long to open holds up nobody who has another.
+static void test_a_slow_library(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/keel-open-XXXXXX", pipe[64];
+    const cuda_symbols_t *before = NULL, *again = NULL;
+    pthread_t thread;
+    void *code = NULL;
+    assert_null(cuda_symbols_open(CUDA_LIBRARY, &before));
+    assert_non_null(mkdtemp(folder));
+    snprintf(pipe, sizeof pipe, "%s/libcuda.so", folder);
+    assert_int_equal(mkfifo(pipe, 0600), 0); // opened when somebody writes to it
+    assert_int_equal(pthread_create(&thread, NULL, open_slowly, pipe), 0);
+    int fd = -1;
+    while (fd < 0) { // until it is at it
+        fd = open(pipe, O_WRONLY | O_NONBLOCK);
+        if (fd < 0) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    }
+    assert_null(cuda_symbols_open(CUDA_LIBRARY, &again)); // it reads now, until the end
+    assert_ptr_equal(before, again);
+    close(fd);
+    assert_int_equal(pthread_join(thread, &code), 0);
+    assert_int_equal((uintptr_t)code, KEEL_NOT_FOUND);
+    unlink(pipe);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_a_stream_from_elsewhere),
         cmocka_unit_test(test_compiler_is_quoted),
         cmocka_unit_test(test_one_device_closes_another),
+        cmocka_unit_test(test_a_slow_library),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
