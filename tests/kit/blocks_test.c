@@ -103,6 +103,22 @@ static void test_pieces_do_not_wrap(void **state)
     assert_int_equal(offset, 0);
 }
 
+// A piece that would go beyond the end by a single byte begins at the front.
+static void test_pieces_end_with_the_ring(void **state)
+{
+    (void)state;
+    ring_t ring = {0};
+    uint64_t offset = 0;
+    for (int i = 0; i < 7; i++) assert_true(ring_take(&ring, 128 * KIB, &offset));
+    assert_true(ring_take(&ring, 128 * KIB - 64, &offset));
+    ring_return(&ring, ring.head);
+    ring_t other = ring;
+    assert_true(ring_take(&ring, 65, &offset));
+    assert_int_equal(offset, 0);
+    assert_true(ring_take(&other, 64, &offset));
+    assert_int_equal(offset, RING_SIZE - 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_what_nobody_needs_is_trimmed),
         cmocka_unit_test(test_ring_gives_no_byte_twice),
         cmocka_unit_test(test_pieces_do_not_wrap),
+        cmocka_unit_test(test_pieces_end_with_the_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
