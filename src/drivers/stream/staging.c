@@ -30,7 +30,7 @@ static void blocks_trimmed(void *owner, chore_t *chore)
     bool many;
     for (block_t *block; (block = blocks_trim(&device->blocks, &many));)
         block_destroy(device, block);
-    stream_frees_tell(device, 1);
+    stream_chore_end(device, false);
     if (many) blocks_tidy(device);
 }
 
