@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
 // or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
-// it when the device has nothing to do, as the issuer of all queues: what is submitted meanwhile is
-// left for later. If somebody needs the memory, or the device does not come to rest, it holds busy
-// queues up, too, while the rest ends, longer each time: what runs may need what comes, which has
-// its turn between. Graphs, for which the vendor does not wait, go at once, and before their code.
+// it when the device rests, as the issuer of all queues: what is submitted meanwhile comes later.
+// If somebody needs the memory, busy queues are held up, too, longer each time: what runs may need
+// what comes, which has its turn between; if the device just does not rest, seldom and for a
+// moment. Graphs, for which the vendor does not wait, go at once, and before their code.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "drivers/stream/stream.h"
 
 enum {
-    PATIENCE_NS = 250000000, // for a device to come to rest
+    PATIENCE_NS = 250000000, // for a device to come to rest, at first
+    MOMENT_NS = 128000000,   // for which it is held up at most if it does not
     HOLD_NS = 1000000,       // for which busy queues are held up first
     BATCH_NS = 5000000,      // for which things are given back then
     POLL_NS = 50000,
@@ -26,9 +27,8 @@ static void queues_let_go(stream_device_t *device)
 {
     device->held_until = 0;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        if (!q->held) continue;
+        if (q->held) stream_queue_let_go(q, true);
         q->held = false;
-        stream_queue_let_go(q, true);
     }
 }
 
@@ -68,15 +68,18 @@ static bool queues_are_idle(stream_device_t *device, bool hold)
 bool stream_may_free(void *owner, uint64_t waited)
 {
     stream_device_t *device = owner;
-    bool needed = device->chores.wanted || device->starved || waited > PATIENCE_NS, idle;
+    bool wanted = device->chores.wanted || device->starved, idle;
     if (device->held_until || stream_device_is_lost(device)) return true;
+    if (!waited) device->patience_ns = PATIENCE_NS;
+    bool needed = wanted || waited > device->patience_ns;
     if (!needed && !queues_are_idle(device, false)) return false;
-    if (!needed || !device->hold_ns) device->hold_ns = HOLD_NS;
-    uint64_t deadline = clock_deadline(device->hold_ns);
+    uint64_t moment = waited / 8 < MOMENT_NS ? waited / 8 : MOMENT_NS;
+    uint64_t deadline = clock_deadline(wanted ? HOLD_NS + device->hold_ns : moment);
     while (!(idle = queues_are_idle(device, true)) && needed && keel_now_ns() < deadline)
         clock_sleep(POLL_NS);
     if (!idle) queues_let_go(device);
-    device->hold_ns = idle ? HOLD_NS : device->hold_ns * 2;
+    device->hold_ns = idle || !wanted ? 0 : device->hold_ns * 2 + HOLD_NS;
+    if (waited > device->patience_ns) device->patience_ns = waited + (idle ? PATIENCE_NS : waited);
     device->held_until = !idle ? 0 : needed ? clock_deadline(BATCH_NS) : 1;
     return idle;
 }
@@ -89,9 +92,9 @@ void stream_chore_add(stream_device_t *device, chore_t *chore)
 
 void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void *what)
 {
-    gift_t at_once = {{.run = gift_give, .timed = waits}, give, what}, *gift = NULL;
     if (!what) return;
-    gift = mem_alloc(sizeof *gift);
+    gift_t at_once = {{.run = gift_give, .timed = waits}, give, what};
+    gift_t *gift = mem_alloc(sizeof *gift);
     if (gift) {
         *gift = at_once;
         stream_chore_add(device, &gift->chore);

@@ -193,7 +193,8 @@ struct stream_device_t {
     uint32_t idle_rounds; // the keeper's
     uint64_t relieved;    // the keeper's: of `frees_over`, when it last looked at thresholds
     chores_t chores;      // things to be given back to the vendor
-    uint64_t hold_ns;     // free.c's: for how long it holds up busy queues next
+    uint64_t hold_ns;     // free.c's: for how much longer it holds up busy queues, if need be
+    uint64_t patience_ns; // and after how long it does without need
     uint64_t held_until;  // and idle ones now; 0: not
     blocks_t blocks;      // owned: staging to be used again
     aio_t *aio;           // owned
