@@ -75,6 +75,13 @@ static keel_point_t at(uint64_t value)
     return (keel_point_t){&semaphore, value};
 }
 
+// Promises a value of the semaphore.
+static void promise_value(fake_t *fake, signal_t *signal, uint64_t value)
+{
+    *signal = (signal_t){.point = at(value), .promise = &fake->base};
+    timeline_promise(signal);
+}
+
 static void test_waiters_of_the_device_are_told_at_once(void **state)
 {
     (void)state;
@@ -106,10 +113,9 @@ static void test_promised_signals_come_in_any_order(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
-    signal_t one = {.point = at(1), .promise = &fake.base};
-    signal_t two = {.point = at(2), .promise = &fake.base};
-    timeline_promise(&one);
-    timeline_promise(&two);
+    signal_t one, two;
+    promise_value(&fake, &one, 1);
+    promise_value(&fake, &two, 2);
     assert_null(timeline_keep(&two));
     assert_int_equal(atomic_load(&semaphore.value), 2);
     assert_null(timeline_keep(&one));
@@ -123,8 +129,7 @@ static void test_the_oldest_that_covers_a_value_is_found(void **state)
     static const uint64_t values[] = {2, 5, 9};
     signal_t signals[3];
     for (int i = 0; i < 3; i++) {
-        signals[i] = (signal_t){.point = at(values[i]), .promise = &fakes[i].base};
-        timeline_promise(&signals[i]);
+        promise_value(&fakes[i], &signals[i], values[i]);
     }
     for (uint64_t value = 1; value <= 9; value++) {
         promise_t *promise = point_promise(at(value));
@@ -141,8 +146,7 @@ static uint64_t look_ns(fake_t *fake, signal_t *signals, uint64_t count)
 {
     uint64_t best = UINT64_MAX;
     for (uint64_t i = 0; i < count; i++) {
-        signals[i] = (signal_t){.point = at(i + 1), .promise = &fake->base};
-        timeline_promise(&signals[i]);
+        promise_value(fake, &signals[i], i + 1);
     }
     for (int try = 0; try < 20; try++) {
         uint64_t start = keel_now_ns();
@@ -170,10 +174,9 @@ static void test_overtaken_signals_are_told(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
-    signal_t three = {.point = at(3), .promise = &fake.base};
-    signal_t nine = {.point = at(9), .promise = &fake.base};
-    timeline_promise(&three);
-    timeline_promise(&nine);
+    signal_t three, nine;
+    promise_value(&fake, &three, 3);
+    promise_value(&fake, &nine, 9);
     assert_null(timeline_signal(&semaphore, 1));
     assert_null(timeline_signal(&semaphore, 5));
     keel_status_t failure = timeline_keep(&three);
@@ -190,10 +193,9 @@ static void test_what_has_come_is_not_overtaken(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
-    signal_t six = {.point = at(6), .promise = &fake.base};
-    signal_t seven = {.point = at(7), .promise = &fake.base};
-    timeline_promise(&six);
-    timeline_promise(&seven);
+    signal_t six, seven;
+    promise_value(&fake, &six, 6);
+    promise_value(&fake, &seven, 7);
     assert_null(timeline_keep(&seven));
     assert_null(timeline_signal(&semaphore, 9));
     assert_null(timeline_keep(&six));
@@ -204,10 +206,9 @@ static void test_signals_out_of_order_are_not_promised(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
-    signal_t two = {.point = at(2), .promise = &fake.base};
-    signal_t one = {.point = at(1), .promise = &fake.base};
-    timeline_promise(&two);
-    timeline_promise(&one);
+    signal_t two, one;
+    promise_value(&fake, &two, 2);
+    promise_value(&fake, &one, 1);
     assert_false(one.listed);
     assert_null(timeline_keep(&two));
     keel_status_t failure = timeline_keep(&one);
@@ -219,8 +220,8 @@ static void test_broken_promises_leave_the_point_pending(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
-    signal_t signal = {.point = at(1), .promise = &fake.base};
-    timeline_promise(&signal);
+    signal_t signal;
+    promise_value(&fake, &signal, 1);
     timeline_break(&signal);
     assert_null(point_promise(at(1)));
     assert_int_equal(point_poll(at(1), NULL), POINT_PENDING);
@@ -258,8 +259,7 @@ static void wait_for_any(uint64_t deadline_ns, uint64_t spin_ns)
     wait_entry_t entries[2];
     wait_t wait;
     for (uint64_t i = 0; i < 2; i++) {
-        signals[i] = (signal_t){.point = at(i + 1), .promise = &fakes[i].base};
-        timeline_promise(&signals[i]);
+        promise_value(&fakes[i], &signals[i], i + 1);
         entries[i] = (wait_entry_t){.point = at(2 - i)};
     }
     fakes[0].signal = &signals[0];
