@@ -15,7 +15,9 @@
 // list; and whoever sees any of these finds reached what the submission waited for. Queues are not
 // FIFO, and these points are independent of each other: point 5 may be reached before point 4, and
 // a submission that fails, fails its point alone. keel_semaphore_value then tells up to where all
-// of them have ended. Only the queue can signal it.
+// of them have ended. Only the queue can signal it. Of points that failed the newest 16384 are
+// remembered, or more if they have causes in common; one that failed before these counts as
+// reached for whoever asks only then.
 //
 // A semaphore may be shared with another API, Vulkan for example: one of its timeline semaphores is
 // imported and is used like any other. See keel_semaphore_import.

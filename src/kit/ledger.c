@@ -6,7 +6,11 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-enum { FIRST_SLOTS = 256 };
+enum {
+    FIRST_SLOTS = 256,
+    FORGOTTEN = LEDGER_FAILURES / 4, // failures at a time, so that it costs little for each
+    MOST_FAILED = LEDGER_FAILURES + FORGOTTEN,
+};
 
 keel_status_t ledger_create(keel_semaphore_t *semaphore)
 {
@@ -43,12 +47,14 @@ static bool slots_grow(keel_semaphore_t *semaphore)
     return true;
 }
 
-// One more failure than there could be already: ending a point must not need memory.
+// Room for one more failure than there could be already: ending a point must not need memory.
 static bool failed_grow(ledger_t *ledger, uint64_t pending)
 {
     size_t need = ledger->failed_count + pending + 1;
+    if (need > MOST_FAILED) need = MOST_FAILED;
     if (need <= ledger->failed_capacity) return true;
     size_t capacity = need < 64 ? 64 : need * 2;
+    if (capacity > MOST_FAILED) capacity = MOST_FAILED;
     failed_range_t *failed = mem_resize(ledger->failed, capacity * sizeof *failed);
     if (!failed) return false;
     ledger->failed = failed;
@@ -56,10 +62,21 @@ static bool failed_grow(ledger_t *ledger, uint64_t pending)
     return true;
 }
 
-bool ledger_grow(keel_semaphore_t *semaphore, uint64_t pending)
+static void room_update(ledger_t *ledger)
+{
+    size_t failures = ledger->failed_capacity - ledger->failed_count;
+    ledger->room = ledger->closed ? 0 : ledger->mask + 1;
+    if (ledger->failed_capacity < MOST_FAILED && failures < ledger->room) ledger->room = failures;
+}
+
+ledger_result_t ledger_grow(keel_semaphore_t *semaphore, uint64_t pending)
 {
     ledger_t *ledger = semaphore->ledger;
-    return (pending <= ledger->mask || slots_grow(semaphore)) && failed_grow(ledger, pending);
+    if (ledger->closed) return LEDGER_CLOSED;
+    bool grown =
+        (pending <= ledger->mask || slots_grow(semaphore)) && failed_grow(ledger, pending);
+    room_update(ledger);
+    return grown ? LEDGER_OPENED : LEDGER_NO_MEMORY;
 }
 
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
@@ -78,6 +95,7 @@ void ledger_close(keel_semaphore_t *semaphore)
 {
     lock_enter(&semaphore->lock);
     semaphore->ledger->closed = true;
+    room_update(semaphore->ledger);
     lock_leave(&semaphore->lock);
 }
 
@@ -95,17 +113,34 @@ static size_t ledger_find(const ledger_t *ledger, uint64_t value)
     return low;
 }
 
+// Takes ranges out, and puts one there if given.
+static void failed_replace(ledger_t *ledger, size_t at, size_t count, const failed_range_t *range)
+{
+    failed_range_t *from = &ledger->failed[at];
+    size_t put = range ? 1 : 0, behind = ledger->failed_count - at - count;
+    for (size_t i = 0; i < count; i++) keel_status_release(from[i].cause);
+    memmove(from + put, from + count, behind * sizeof *from);
+    if (range) *from = *range;
+    ledger->failed_count += put - count;
+}
+
 void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
 {
-    size_t i = ledger_find(ledger, value);
-    failed_range_t *failed = ledger->failed;
-    if (i > 0 && failed[i - 1].last + 1 == value && failed[i - 1].cause == cause) {
-        failed[i - 1].last = value; // a chain that fails with one cause takes one range
-    } else {
-        memmove(&failed[i + 1], &failed[i], (ledger->failed_count - i) * sizeof *failed);
-        failed[i] = (failed_range_t){value, value, keel_status_retain(cause)};
-        ledger->failed_count++;
+    if (ledger->failed_count == MOST_FAILED) failed_replace(ledger, 0, FORGOTTEN, NULL);
+    const failed_range_t *failed = ledger->failed;
+    size_t i = ledger_find(ledger, value), joined = 0;
+    failed_range_t range = {value, value, keel_status_retain(cause)};
+    // What fails with one cause takes one range, in whatever order.
+    if (i < ledger->failed_count && failed[i].first == value + 1 && failed[i].cause == cause) {
+        range.last = failed[i].last;
+        joined++;
     }
+    if (i > 0 && failed[i - 1].last + 1 == value && failed[i - 1].cause == cause) {
+        range.first = failed[--i].first;
+        joined++;
+    }
+    failed_replace(ledger, i, joined, &range);
+    room_update(ledger);
     // release: pairs with the acquire in ledger_poll through `value`, which is stored afterwards.
     atomic_store_explicit(&ledger->any_failed, true, memory_order_release);
 }

@@ -7,7 +7,8 @@
 //
 // Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
 // without the lock. Which points failed is kept as ranges of values with one cause, few as failures
-// are, for as long as the queue lives.
+// are. A queue that goes on failing keeps the LEDGER_FAILURES newest at least and forgets others:
+// for whoever asks only then, such a point was reached.
 //
 // Every submission passes through here, so what it always needs is inline.
 #ifndef KEEL_SRC_KIT_LEDGER_H_
@@ -21,6 +22,8 @@ typedef struct slot_t {
     promise_t *promise;       // of the submission, which keeps it; NULL: none
 } slot_t;
 
+enum { LEDGER_FAILURES = 16384 }; // as <keel/semaphore.h> says
+
 typedef struct failed_range_t {
     uint64_t first, last;
     keel_status_t cause; // owned
@@ -29,6 +32,7 @@ typedef struct failed_range_t {
 struct ledger_t {  // guarded by the semaphore's lock
     slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
     uint64_t mask;
+    uint64_t room;          // so many may be pending; with one more ledger_grow is due
     _Atomic uint64_t last;  // written under the lock
     bool closed;            // takes no more
     failed_range_t *failed; // owned; sorted, apart from each other
@@ -58,15 +62,14 @@ static inline slot_t *ledger_slot(keel_point_t point)
     return &ledger->slots[point.value & ledger->mask];
 }
 
-// Makes room for one more point that may fail, beside `pending` others, under the lock. False
-// without memory.
-bool ledger_grow(keel_semaphore_t *semaphore, uint64_t pending);
-
 typedef enum ledger_result_t {
     LEDGER_OPENED,
     LEDGER_NO_MEMORY,
     LEDGER_CLOSED,
 } ledger_result_t;
+
+// Makes room for one more point that may fail, beside `pending` others, under the lock.
+ledger_result_t ledger_grow(keel_semaphore_t *semaphore, uint64_t pending);
 
 // Enters a new point, pending, under semaphore->lock; `owner` is whose end it stands for.
 static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner,
@@ -74,9 +77,10 @@ static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_subm
 {
     ledger_t *ledger = semaphore->ledger;
     uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
-    if (ledger->closed) return LEDGER_CLOSED;
-    bool room = pending <= ledger->mask && ledger->failed_count + pending < ledger->failed_capacity;
-    if (!room && !ledger_grow(semaphore, pending)) return LEDGER_NO_MEMORY;
+    if (__builtin_expect(pending >= ledger->room, 0)) {
+        ledger_result_t grown = ledger_grow(semaphore, pending);
+        if (grown != LEDGER_OPENED) return grown;
+    }
     *value = last + 1;
     *ledger_slot((keel_point_t){semaphore, last + 1}) = (slot_t){.owner = owner};
     atomic_store_explicit(&ledger->last, last + 1, memory_order_relaxed);

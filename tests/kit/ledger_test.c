@@ -140,6 +140,46 @@ static void test_window_grows(void **state)
     keel_status_release(cause);
 }
 
+// Those who wait for one point are told in any order, and fail with its cause.
+static void test_one_cause_takes_one_range(void **state)
+{
+    keel_semaphore_t *s = *state;
+    enum { COUNT = 1000 };
+    for (int i = 0; i < COUNT; i++) open_one(s);
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "one for all"), other = KEEL_ERROR(KEEL_IO, "no");
+    for (uint64_t v = COUNT; v > 600; v--) end_one(s, v, cause);
+    for (uint64_t v = 1; v < 500; v++) end_one(s, v, cause);
+    end_one(s, 500, other);
+    for (uint64_t v = 502; v <= 600; v += 2) end_one(s, v, cause);
+    for (uint64_t v = 501; v <= 599; v += 2) end_one(s, v, cause);
+    assert_int_equal(s->ledger->failed_count, 3);
+    for (uint64_t v = 1; v <= COUNT; v++) {
+        keel_status_t seen = NULL;
+        assert_int_equal(point_poll((keel_point_t){s, v}, &seen), POINT_FAILED);
+        assert_ptr_equal(seen, v == 500 ? other : cause);
+        keel_status_release(seen);
+    }
+    keel_status_release(cause);
+    keel_status_release(other);
+}
+
+// Every second fails, each with a cause of its own, for ever.
+static void test_old_failures_are_forgotten(void **state)
+{
+    keel_semaphore_t *s = *state;
+    enum { COUNT = 4 * LEDGER_FAILURES };
+    for (uint64_t v = 1; v <= 2 * COUNT; v++) {
+        keel_status_t cause = v % 2 ? NULL : KEEL_ERROR(KEEL_ABORTED, "%d", (int)v);
+        end_one(s, open_one(s), cause);
+        keel_status_release(cause);
+    }
+    assert_true(s->ledger->failed_capacity < 2 * LEDGER_FAILURES);
+    assert_true(s->ledger->failed_count <= s->ledger->failed_capacity);
+    assert_int_equal(poll(s, 2), POINT_REACHED);
+    for (uint64_t v = 2 * COUNT - 2 * LEDGER_FAILURES + 1; v <= 2 * COUNT; v++)
+        assert_int_equal(poll(s, v), v % 2 ? POINT_REACHED : POINT_FAILED);
+}
+
 static void test_next_and_closed(void **state)
 {
     keel_semaphore_t *s = *state;
@@ -185,6 +225,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure_is_of_one_point, setup, teardown),
         cmocka_unit_test_setup_teardown(test_waiters_are_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_window_grows, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_cause_takes_one_range, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_failures_are_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(test_next_and_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link, setup, teardown),
     };
