@@ -29,6 +29,7 @@ void ledger_destroy(keel_semaphore_t *semaphore)
     if (!ledger) return;
     for (size_t i = 0; i < ledger->failed_count; i++) keel_status_release(ledger->failed[i].cause);
     mem_free(ledger->failed);
+    mem_free(ledger->late);
     mem_free(ledger->slots);
     mem_free(ledger);
 }
@@ -39,7 +40,7 @@ static bool slots_grow(keel_semaphore_t *semaphore)
     uint64_t mask = ledger->mask * 2 + 1;
     slot_t *slots = mem_zalloc((mask + 1) * sizeof *slots);
     if (!slots) return false;
-    for (uint64_t v = ledger_value(semaphore) + 1; v <= ledger_last(semaphore); v++)
+    for (uint64_t v = ledger->base + 1; v <= ledger_last(semaphore); v++)
         slots[v & mask] = ledger->slots[v & ledger->mask];
     mem_free(ledger->slots);
     ledger->slots = slots;
@@ -47,10 +48,76 @@ static bool slots_grow(keel_semaphore_t *semaphore)
     return true;
 }
 
+// The first late one that is not before `value`, ended or not.
+static size_t late_find(const ledger_t *ledger, uint64_t value)
+{
+    size_t low = ledger->late_first, high = ledger->late_end;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ledger->late[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+slot_t *ledger_late(const ledger_t *ledger, uint64_t value)
+{
+    size_t i = late_find(ledger, value);
+    return i < ledger->late_end && ledger->late[i].value == value ? &ledger->late[i].slot : NULL;
+}
+
+uint64_t ledger_late_value(ledger_t *ledger)
+{
+    while (ledger->late_first < ledger->late_end && !ledger->late[ledger->late_first].slot.owner)
+        ledger->late_first++;
+    if (ledger->late_first < ledger->late_end) return ledger->late[ledger->late_first].value - 1;
+    ledger->late_first = ledger->late_end = 0;
+    return ledger->base;
+}
+
+// Makes room for so many more late ones.
+static bool late_grow(ledger_t *ledger, size_t count)
+{
+    if (ledger->late_end + count <= ledger->late_capacity) return true;
+    size_t left = 0; // those that have ended go first
+    for (size_t i = ledger->late_first; i < ledger->late_end; i++)
+        if (ledger->late[i].slot.owner) ledger->late[left++] = ledger->late[i];
+    ledger->late_first = 0;
+    ledger->late_end = left;
+    if (2 * left + count <= ledger->late_capacity) return true;
+    size_t capacity = 2 * (left + count);
+    late_t *late = mem_resize(ledger->late, capacity * sizeof *late);
+    if (!late) return false;
+    ledger->late = late;
+    ledger->late_capacity = capacity;
+    return true;
+}
+
+// Takes the pending ones out of the older half of a full ring, if they are few. False: they are
+// not.
+static bool late_take(keel_semaphore_t *semaphore)
+{
+    ledger_t *ledger = semaphore->ledger;
+    uint64_t half = (ledger->mask + 1) / 2, first = ledger->base + 1, count = 0;
+    for (uint64_t v = first; v < first + half; v++)
+        count += ledger->slots[v & ledger->mask].owner != NULL;
+    if (count > half / 4 || !late_grow(ledger, count)) return false;
+    for (uint64_t v = first; v < first + half; v++) {
+        slot_t *slot = &ledger->slots[v & ledger->mask];
+        if (slot->owner) ledger->late[ledger->late_end++] = (late_t){v, *slot};
+    }
+    ledger->base += half;
+    ledger_advance(semaphore);
+    return true;
+}
+
 // Room for one more failure than there could be already: ending a point must not need memory.
 static bool failed_grow(ledger_t *ledger, uint64_t pending)
 {
-    size_t need = ledger->failed_count + pending + 1;
+    size_t late = ledger->late_end - ledger->late_first;
+    size_t need = ledger->failed_count + late + pending + 1;
     if (need > MOST_FAILED) need = MOST_FAILED;
     if (need <= ledger->failed_capacity) return true;
     size_t capacity = need < 64 ? 64 : need * 2;
@@ -64,17 +131,19 @@ static bool failed_grow(ledger_t *ledger, uint64_t pending)
 
 static void room_update(ledger_t *ledger)
 {
-    size_t failures = ledger->failed_capacity - ledger->failed_count;
+    size_t failures = ledger->failed_count + ledger->late_end - ledger->late_first;
+    size_t capacity = ledger->failed_capacity, left = capacity > failures ? capacity - failures : 0;
     ledger->room = ledger->closed ? 0 : ledger->mask + 1;
-    if (ledger->failed_capacity < MOST_FAILED && failures < ledger->room) ledger->room = failures;
+    if (capacity < MOST_FAILED && left < ledger->room) ledger->room = left;
 }
 
-ledger_result_t ledger_grow(keel_semaphore_t *semaphore, uint64_t pending)
+ledger_result_t ledger_grow(keel_semaphore_t *semaphore)
 {
     ledger_t *ledger = semaphore->ledger;
     if (ledger->closed) return LEDGER_CLOSED;
-    bool grown =
-        (pending <= ledger->mask || slots_grow(semaphore)) && failed_grow(ledger, pending);
+    bool full = ledger_last(semaphore) - ledger->base > ledger->mask;
+    bool grown = !full || late_take(semaphore) || slots_grow(semaphore);
+    grown = grown && failed_grow(ledger, ledger_last(semaphore) - ledger->base);
     room_update(ledger);
     return grown ? LEDGER_OPENED : LEDGER_NO_MEMORY;
 }
@@ -82,13 +151,15 @@ ledger_result_t ledger_grow(keel_semaphore_t *semaphore, uint64_t pending)
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
 {
     const ledger_t *ledger = semaphore->ledger;
-    uint64_t all = ledger_value(semaphore), v = *value > all ? *value : all;
-    while (v < ledger_last(semaphore)) {
-        keel_submission_t *owner = ledger->slots[++v & ledger->mask].owner;
-        *value = v;
-        if (owner) return owner;
+    keel_submission_t *owner = NULL;
+    for (size_t i = late_find(ledger, *value + 1); i < ledger->late_end && !owner; i++) {
+        owner = ledger->late[i].slot.owner;
+        *value = ledger->late[i].value;
     }
-    return NULL;
+    if (!owner && *value < ledger->base) *value = ledger->base;
+    while (!owner && *value < ledger_last(semaphore))
+        owner = ledger->slots[++*value & ledger->mask].owner;
+    return owner;
 }
 
 void ledger_close(keel_semaphore_t *semaphore)
@@ -152,14 +223,17 @@ static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
     return failed ? ledger->failed[i].cause : NULL;
 }
 
+// The slot of a pending point; NULL: it is not.
+static slot_t *ledger_pending(keel_point_t point)
+{
+    slot_t *slot = point.value <= ledger_last(point.semaphore) ? ledger_slot(point) : NULL;
+    return slot && slot->owner ? slot : NULL;
+}
+
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
 {
-    ledger_t *ledger = point.semaphore->ledger;
-    bool ended = point.value <= ledger_value(point.semaphore) ||
-                 (point.value <= ledger_last(point.semaphore) &&
-                  !ledger->slots[point.value & ledger->mask].owner);
-    if (!ended) return POINT_PENDING;
-    keel_status_t cause = ledger_failure(ledger, point.value);
+    if (point.value > ledger_last(point.semaphore) || ledger_pending(point)) return POINT_PENDING;
+    keel_status_t cause = ledger_failure(point.semaphore->ledger, point.value);
     if (!cause) return POINT_REACHED;
     if (failure) *failure = keel_status_retain(cause);
     return POINT_FAILED;
@@ -201,15 +275,24 @@ static void slot_remove(slot_t *slot, waiter_t *waiter)
     waiter->linked = false;
 }
 
+// Which of the two comes later; NULL: none.
+static promise_t *promise_later(promise_t *one, promise_t *other)
+{
+    if (!one || !other) return one ? one : other;
+    return other->number > one->number ? other : one;
+}
+
 promise_t *ledger_last_promised(keel_point_t point)
 {
+    const ledger_t *ledger = point.semaphore->ledger;
     promise_t *last = NULL;
     lock_enter(&point.semaphore->lock);
-    for (keel_point_t one = {point.semaphore, ledger_value(point.semaphore) + 1};
-         one.value <= point.value; one.value++) {
-        promise_t *promise = ledger_promised(one);
-        if (promise && (!last || promise->number > last->number)) last = promise;
-    }
+    uint64_t end = ledger_last(point.semaphore);
+    if (end > point.value) end = point.value;
+    for (size_t i = ledger->late_first; i < ledger->late_end && ledger->late[i].value <= end; i++)
+        last = promise_later(last, ledger->late[i].slot.promise);
+    for (uint64_t v = ledger->base + 1; v <= end; v++)
+        last = promise_later(last, ledger->slots[v & ledger->mask].promise);
     if (last) promise_retain(last);
     lock_leave(&point.semaphore->lock);
     return last;
@@ -246,15 +329,14 @@ void ledger_promise(keel_point_t point, promise_t *promise)
 
 bool ledger_link(keel_point_t point, waiter_t *waiter)
 {
-    ledger_t *ledger = point.semaphore->ledger;
-    if (ledger_state(point, NULL) != POINT_PENDING || ledger_promised(point)) return false;
-    slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+    slot_t *slot = ledger_pending(point);
+    if (!slot || slot->promise) return false;
+    slot_add(slot, waiter);
     return true;
 }
 
 point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
 {
-    ledger_t *ledger = point.semaphore->ledger;
     promise_t *promise = NULL;
     lock_enter(&point.semaphore->lock);
     point_state_t state;
@@ -269,7 +351,7 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
             waiter->promise = promise;
             state = POINT_PROMISED;
         } else if (state == POINT_PENDING) {
-            slot_add(&ledger->slots[point.value & ledger->mask], waiter);
+            slot_add(ledger_slot(point), waiter);
         }
     }
     bool asks = waiter->asks, asks_all = asks && waiter->for_all && state == POINT_PENDING;
@@ -283,13 +365,12 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
 
 bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
 {
-    ledger_t *ledger = point.semaphore->ledger;
     lock_enter(&point.semaphore->lock);
     bool linked = waiter->linked;
     if (linked && waiter->for_all)
         waiters_remove(point.semaphore, waiter);
     else if (linked)
-        slot_remove(&ledger->slots[point.value & ledger->mask], waiter);
+        slot_remove(ledger_slot(point), waiter);
     lock_leave(&point.semaphore->lock);
     return linked;
 }

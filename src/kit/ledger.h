@@ -6,9 +6,11 @@
 //     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
 //
 // Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
-// without the lock. Which points failed is kept as ranges of values with one cause, few as failures
-// are. A queue that goes on failing keeps the LEDGER_FAILURES newest at least and forgets others:
-// for whoever asks only then, such a point was reached.
+// without the lock. A few that stay pending while thousands after them come and end are taken out
+// of the ring and listed by themselves: `late`, up to `base`, where the ring begins. Which points
+// failed is kept as ranges of values with one cause, few as failures are. A queue that goes on
+// failing keeps the LEDGER_FAILURES newest at least and forgets others: for whoever asks only then,
+// such a point was reached.
 //
 // Every submission passes through here, so what it always needs is inline.
 #ifndef KEEL_SRC_KIT_LEDGER_H_
@@ -22,6 +24,11 @@ typedef struct slot_t {
     promise_t *promise;       // of the submission, which keeps it; NULL: none
 } slot_t;
 
+typedef struct late_t {
+    uint64_t value;
+    slot_t slot;
+} late_t;
+
 enum { LEDGER_FAILURES = 16384 }; // as <keel/semaphore.h> says
 
 typedef struct failed_range_t {
@@ -30,11 +37,14 @@ typedef struct failed_range_t {
 } failed_range_t;
 
 struct ledger_t {  // guarded by the semaphore's lock
-    slot_t *slots; // owned; of value v: slots[v & mask], for value < v <= last
+    slot_t *slots; // owned; of value v: slots[v & mask], for base < v <= last
     uint64_t mask;
-    uint64_t room;          // so many may be pending; with one more ledger_grow is due
-    _Atomic uint64_t last;  // written under the lock
-    bool closed;            // takes no more
+    uint64_t base;         // at least `value`; up to here all have ended or are late
+    uint64_t room;         // so many may be pending; with one more ledger_grow is due
+    _Atomic uint64_t last; // written under the lock
+    bool closed;           // takes no more
+    late_t *late;          // owned; sorted; of these the first is pending, if there is any
+    size_t late_first, late_end, late_capacity;
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
     _Atomic bool any_failed;
@@ -56,9 +66,14 @@ static inline uint64_t ledger_value(keel_semaphore_t *semaphore)
     return atomic_load_explicit(&semaphore->value, memory_order_relaxed);
 }
 
+// Of a late one, under the lock; NULL: it is none.
+slot_t *ledger_late(const ledger_t *ledger, uint64_t value);
+
+// Of one up to `last`, under the lock; NULL, or without an owner: it has ended.
 static inline slot_t *ledger_slot(keel_point_t point)
 {
-    ledger_t *ledger = point.semaphore->ledger;
+    const ledger_t *ledger = point.semaphore->ledger;
+    if (__builtin_expect(point.value <= ledger->base, 0)) return ledger_late(ledger, point.value);
     return &ledger->slots[point.value & ledger->mask];
 }
 
@@ -68,21 +83,21 @@ typedef enum ledger_result_t {
     LEDGER_CLOSED,
 } ledger_result_t;
 
-// Makes room for one more point that may fail, beside `pending` others, under the lock.
-ledger_result_t ledger_grow(keel_semaphore_t *semaphore, uint64_t pending);
+// Makes room for one more point that may fail, under the lock.
+ledger_result_t ledger_grow(keel_semaphore_t *semaphore);
 
 // Enters a new point, pending, under semaphore->lock; `owner` is whose end it stands for.
 static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner,
                                           uint64_t *value)
 {
     ledger_t *ledger = semaphore->ledger;
-    uint64_t last = ledger_last(semaphore), pending = last - ledger_value(semaphore);
+    uint64_t last = ledger_last(semaphore), pending = last - ledger->base;
     if (__builtin_expect(pending >= ledger->room, 0)) {
-        ledger_result_t grown = ledger_grow(semaphore, pending);
+        ledger_result_t grown = ledger_grow(semaphore);
         if (grown != LEDGER_OPENED) return grown;
     }
     *value = last + 1;
-    *ledger_slot((keel_point_t){semaphore, last + 1}) = (slot_t){.owner = owner};
+    ledger->slots[(last + 1) & ledger->mask] = (slot_t){.owner = owner};
     atomic_store_explicit(&ledger->last, last + 1, memory_order_relaxed);
     return LEDGER_OPENED;
 }
@@ -92,6 +107,18 @@ static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_subm
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value);
 // From now on none is taken.
 void ledger_close(keel_semaphore_t *semaphore);
+
+// Moves the base to where the first point in the ring is pending, and returns it.
+static inline uint64_t ledger_advance(keel_semaphore_t *semaphore)
+{
+    ledger_t *ledger = semaphore->ledger;
+    uint64_t base = ledger->base, last = ledger_last(semaphore);
+    while (base < last && !ledger->slots[(base + 1) & ledger->mask].owner) base++;
+    return ledger->base = base;
+}
+
+// Up to where all have ended, with late ones.
+uint64_t ledger_late_value(ledger_t *ledger);
 
 void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause);
 
@@ -109,8 +136,8 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
     for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
     *slot = (slot_t){0};
     if (__builtin_expect(failure != NULL, 0)) ledger_note_failure(ledger, value, failure);
-    uint64_t all = ledger_value(semaphore), last = ledger_last(semaphore);
-    while (all < last && !ledger->slots[(all + 1) & ledger->mask].owner) all++;
+    uint64_t all = ledger_advance(semaphore);
+    if (__builtin_expect(ledger->late_end != 0, 0)) all = ledger_late_value(ledger);
     // release: pairs with the acquire in ledger_poll; the submission's writes come before.
     atomic_store_explicit(&semaphore->value, all, memory_order_release);
     if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
@@ -121,9 +148,9 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
 // What the point hangs on, under the lock; borrowed, or NULL.
 static inline promise_t *ledger_promised(keel_point_t point)
 {
-    bool pending =
-        point.value > ledger_value(point.semaphore) && point.value <= ledger_last(point.semaphore);
-    return pending ? ledger_slot(point)->promise : NULL;
+    if (point.value > ledger_last(point.semaphore)) return NULL;
+    const slot_t *slot = ledger_slot(point);
+    return slot ? slot->promise : NULL;
 }
 
 // The point hangs on a promise, which the caller keeps until it ends the point.

@@ -146,7 +146,8 @@ static void test_one_cause_takes_one_range(void **state)
     keel_semaphore_t *s = *state;
     enum { COUNT = 1000 };
     for (int i = 0; i < COUNT; i++) open_one(s);
-    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "one for all"), other = KEEL_ERROR(KEEL_IO, "no");
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "one for all"),
+                  other = KEEL_ERROR(KEEL_IO, "no");
     for (uint64_t v = COUNT; v > 600; v--) end_one(s, v, cause);
     for (uint64_t v = 1; v < 500; v++) end_one(s, v, cause);
     end_one(s, 500, other);
@@ -178,6 +179,93 @@ static void test_old_failures_are_forgotten(void **state)
     assert_int_equal(poll(s, 2), POINT_REACHED);
     for (uint64_t v = 2 * COUNT - 2 * LEDGER_FAILURES + 1; v <= 2 * COUNT; v++)
         assert_int_equal(poll(s, v), v % 2 ? POINT_REACHED : POINT_FAILED);
+}
+
+// One waits while others come and end.
+static void test_one_that_waits_holds_up_nothing(void **state)
+{
+    keel_semaphore_t *s = *state;
+    enum { COUNT = 1000000 };
+    told_t point, all;
+    uint64_t first = open_one(s);
+    for (int i = 0; i < COUNT / 2; i++) end_one(s, open_one(s), NULL);
+    assert_int_equal(watch(s, first, &point, false), POINT_PENDING);
+    assert_int_equal(watch(s, first, &all, true), POINT_PENDING);
+    for (int i = 0; i < COUNT / 2; i++) end_one(s, open_one(s), NULL);
+    assert_true(s->ledger->mask < 1024);
+    assert_true(s->ledger->failed_capacity < 1024);
+    assert_true(s->ledger->late_capacity < 1024);
+    assert_int_equal(atomic_load(&s->value), 0);
+    assert_int_equal(poll(s, first), POINT_PENDING);
+    assert_int_equal(poll(s, COUNT / 2), POINT_REACHED);
+    end_one(s, first, NULL);
+    assert_int_equal(atomic_load(&s->value), COUNT + 1);
+    assert_int_equal(poll(s, first), POINT_REACHED);
+    assert_int_equal(point.count, 1);
+    assert_int_equal(all.count, 1);
+}
+
+// What the ledger is to know, in as many words.
+enum { MODEL = 60000 };
+typedef struct model_t {
+    bool pending[MODEL + 2], failed[MODEL + 2];
+    uint64_t last, count;
+    uint32_t seed;
+} model_t;
+
+static uint32_t model_random(model_t *m, uint32_t below)
+{
+    m->seed = m->seed * 1664525 + 1013904223;
+    return (m->seed >> 8) % below;
+}
+
+static void model_end(model_t *m, keel_semaphore_t *s, uint64_t value, keel_status_t cause)
+{
+    m->pending[value] = false;
+    m->failed[value] = cause;
+    m->count--;
+    end_one(s, value, cause);
+}
+
+static void model_check(const model_t *m, keel_semaphore_t *s)
+{
+    uint64_t first = 1, at = 0, seen = 0;
+    while (first <= m->last && !m->pending[first]) first++;
+    assert_int_equal(atomic_load(&s->value), first - 1);
+    for (uint64_t v = 1; v <= m->last; v++)
+        assert_int_equal(poll(s, v), m->pending[v]  ? POINT_PENDING
+                                     : m->failed[v] ? POINT_FAILED
+                                                    : POINT_REACHED);
+    lock_enter(&s->lock);
+    for (uint64_t before = 0; ledger_next(s, &at); before = at, seen++)
+        assert_true(at > before && m->pending[at]);
+    lock_leave(&s->lock);
+    assert_int_equal(seen, m->count);
+}
+
+// Some end at once, some after thousands of others, some fail; at times many are pending.
+static void test_ledger_against_model(void **state)
+{
+    keel_semaphore_t *s = *state;
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "now and then");
+    model_t *m = calloc(1, sizeof *m);
+    for (m->seed = 1; m->last < MODEL;) {
+        uint32_t stays = m->last / 10000 % 2 ? 3 : 100; // one of so many
+        m->last = open_one(s);
+        m->pending[m->last] = true;
+        m->count++;
+        keel_status_t failure = model_random(m, 50) ? NULL : cause;
+        if (model_random(m, stays)) model_end(m, s, m->last, failure);
+        uint64_t old = 1 + model_random(m, (uint32_t)m->last);
+        if (m->pending[old]) model_end(m, s, old, failure);
+        if (m->last % 3000 == 0) model_check(m, s);
+    }
+    for (uint64_t v = 1; v <= MODEL; v++)
+        if (m->pending[v]) model_end(m, s, v, NULL);
+    model_check(m, s);
+    assert_int_equal(atomic_load(&s->value), MODEL);
+    free(m);
+    keel_status_release(cause);
 }
 
 static void test_next_and_closed(void **state)
@@ -227,6 +315,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_window_grows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_cause_takes_one_range, setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_failures_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_waits_holds_up_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ledger_against_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_next_and_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link, setup, teardown),
     };
