@@ -27,6 +27,7 @@ static block_t *blocks_pop(blocks_t *blocks, uint32_t class)
     blocks->size -= block->size;
     if (blocks->least > blocks->size) blocks->least = blocks->size;
     block->next = NULL;
+    block->used = 0;
     return block;
 }
 
@@ -86,9 +87,23 @@ block_t *blocks_drain(blocks_t *blocks)
     return block;
 }
 
+static uint64_t piece_align(uint64_t at)
+{
+    return (at + PIECE_ALIGN - 1) & ~(uint64_t)(PIECE_ALIGN - 1);
+}
+
+bool block_cut(block_t *block, uint64_t size, uint64_t *offset)
+{
+    uint64_t start = block ? piece_align(block->used) : 0;
+    if (!block || start > block->size || size > block->size - start) return false;
+    block->used = start + size;
+    *offset = start;
+    return true;
+}
+
 bool ring_take(ring_t *ring, uint64_t size, uint64_t *offset)
 {
-    uint64_t head = (ring->head + PIECE_ALIGN - 1) & ~(uint64_t)(PIECE_ALIGN - 1);
+    uint64_t head = piece_align(ring->head);
     if (size > PIECE_MOST) return false;
     if (head % RING_SIZE + size > RING_SIZE) head += RING_SIZE - head % RING_SIZE; // in one piece
     // acquire: pairs with ring_return; nobody looks at the bytes any more.

@@ -11,6 +11,7 @@ typedef struct block_t {
     struct block_t *next;
     unsigned char *data;
     uint64_t address, size; // as the device sees it
+    uint64_t used;          // of its bytes, from the first on; see block_cut
 } block_t;
 
 enum { BLOCKS_SIZES = 16 };
@@ -34,6 +35,10 @@ bool blocks_keep(blocks_t *blocks, block_t *block, bool *many);
 block_t *blocks_trim(blocks_t *blocks, bool *many);
 // Takes any one, to be destroyed; NULL: none is left.
 block_t *blocks_drain(blocks_t *blocks);
+
+// Cuts so many bytes from what is left of a block, which goes back as a whole. False if that is
+// too little; NULL has nothing.
+bool block_cut(block_t *block, uint64_t size, uint64_t *offset);
 
 enum { RING_SIZE = 1 << 20 };
 

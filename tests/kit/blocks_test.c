@@ -27,6 +27,27 @@ static void test_kept_blocks_are_taken_by_size(void **state)
     assert_null(blocks_drain(&blocks));
 }
 
+static void test_blocks_are_cut(void **state)
+{
+    (void)state;
+    blocks_t blocks = {0};
+    block_t block = {.size = 64 * KIB};
+    uint64_t offset = 1, size = 1;
+    bool many;
+    assert_false(block_cut(NULL, 0, &offset));
+    assert_true(block_cut(&block, 100, &offset));
+    assert_int_equal(offset, 0);
+    assert_true(block_cut(&block, 0, &offset));
+    assert_false(block_cut(&block, 64 * KIB - 127, &offset));
+    assert_true(block_cut(&block, 64 * KIB - 129, &offset));
+    assert_int_equal(offset, 128);
+    assert_false(block_cut(&block, 1, &offset)); // pieces are aligned
+    assert_true(blocks_keep(&blocks, &block, &many));
+    assert_ptr_equal(blocks_take(&blocks, &size), &block);
+    assert_true(block_cut(&block, 64 * KIB, &offset));
+    assert_int_equal(offset, 0);
+}
+
 static void test_no_size_is_without_end(void **state)
 {
     (void)state;
@@ -123,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_blocks_are_taken_by_size),
+        cmocka_unit_test(test_blocks_are_cut),
         cmocka_unit_test(test_no_size_is_without_end),
         cmocka_unit_test(test_what_nobody_needs_is_trimmed),
         cmocka_unit_test(test_ring_gives_no_byte_twice),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging: page-locked memory that both sides see, for bytes on their way. Small pieces come from
 // the queue's ring and go back in the stream's order; the rest, and all of runs that do not end in
-// that order, has blocks of its own. Page-locking takes long, and unlocking may wait for the whole
-// device, so blocks have a few sizes and are kept for the next who needs one.
+// that order, come from blocks of the run's own. Page-locking takes long, and unlocking may wait
+// for the whole device, so blocks have a few sizes and are kept for the next who needs one.
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -88,8 +88,9 @@ keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64
     block_t *block = ring->owned;
     if (!run->phased && ring_take(ring, size, &offset)) {
         run->ring_end = ring->head;
-    } else {
+    } else if (!block_cut(block = run->blocks, size, &offset)) {
         KEEL_TRY(stream_block_acquire(device, size, &block));
+        block_cut(block, size, &offset);
         block->next = run->blocks;
         run->blocks = block;
     }

@@ -16,11 +16,13 @@ static _Atomic bool held;
 enum { BLOCKS = 64 };
 static _Atomic uintptr_t starts[BLOCKS], ends[BLOCKS];
 static _Atomic uint32_t block_count, beyond;
+static _Atomic uint64_t locked; // bytes so far
 
 static CUresult host_alloc(void **data, size_t size, unsigned int flags)
 {
     CUresult result = real.cuMemHostAlloc(data, size, flags);
     uint32_t i = atomic_fetch_add(&block_count, 1) % BLOCKS;
+    atomic_fetch_add(&locked, size);
     atomic_store(&starts[i], (uintptr_t)*data);
     atomic_store(&ends[i], (uintptr_t)*data + size);
     return result;
@@ -110,11 +112,64 @@ static void test_updates_one_by_one(void **state)
     keel_device_release(device);
 }
 
+static keel_status_t call_nothing(void *user, keel_host_call_t *call)
+{
+    (void)user;
+    (void)call;
+    return NULL;
+}
+
+// Updates each number of an array in one submission, together with whatever else: what is
+// page-locked for them grows with their bytes.
+static void check_small_updates(uint32_t count, keel_op_t last, uint64_t most)
+{
+    keel_device_t *device = device_open("");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *buffer = buffer_create(device, count * 4ull, KEEL_MEMORY_HOST_VISIBLE);
+    keel_op_t *ops = malloc((count + 1) * sizeof *ops);
+    uint32_t *values = malloc(count * sizeof *values), seen;
+    keel_point_t done;
+    assert_non_null(ops);
+    assert_non_null(values);
+    for (uint32_t i = 0; i < count; i++) {
+        values[i] = i ^ 0x5a5a5a5a;
+        ops[i] = keel_op_update(buffer, i * 4ull, &values[i], 4);
+    }
+    ops[count] = last;
+    uint64_t before = atomic_load(&locked);
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, count + 1, KEEL_NO_SIGNALS, &done));
+    ok(done);
+    assert_in_range(atomic_load(&locked) - before, 1, most);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_null(keel_buffer_read(buffer, i * 4ull, &seen, 4));
+        assert_int_equal(seen, values[i]);
+    }
+    free(ops);
+    free(values);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+// Such a run takes nothing from what the queue keeps at hand.
+static void test_small_updates_beside_a_call(void **state)
+{
+    (void)state;
+    check_small_updates(2000, keel_op_host_call(call_nothing, NULL), 1 << 20);
+}
+
+static void test_more_small_updates_than_at_hand(void **state)
+{
+    (void)state;
+    check_small_updates(20000, keel_op_barrier(), 4 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates_keep_their_bytes),
         cmocka_unit_test(test_updates_one_by_one),
+        cmocka_unit_test(test_small_updates_beside_a_call),
+        cmocka_unit_test(test_more_small_updates_than_at_hand),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
