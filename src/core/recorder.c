@@ -105,6 +105,8 @@ static keel_status_t record_update(recorder_t *recorder, const keel_op_t *op)
         commands_add(recorder->commands, KEEL_CMD_UPDATE, sizeof *c + target.length);
     if (!c) return status_no_memory();
     c->target = target;
+    c->place = recorder->commands->updates;
+    recorder->commands->updates += ((uint32_t)target.length + 15) & ~15u;
     if (target.length) memcpy(c->data, op->as.update.data, target.length);
     ref_retain(&c->target);
     return NULL;

@@ -53,6 +53,7 @@ typedef struct keel_cmd_fill_t {
 typedef struct keel_cmd_update_t {
     keel_command_t head;
     keel_ref_t target;
+    uint32_t place; // the data of updates before it in the list, each rounded up to 16 bytes
     _Alignas(16) unsigned char data[];
 } keel_cmd_update_t;
 
@@ -178,6 +179,7 @@ typedef struct keel_commands_t {
     uint32_t capacity;
     uint32_t count;
     uint32_t kinds;          // bits 1 << keel_cmd_t: all that is in there, at least
+    uint32_t updates;        // bytes of data, as keel_cmd_update_t.place counts them
     keel_executable_t *kept; // that the newest keeping dispatch retains
 } keel_commands_t;
 

@@ -171,11 +171,9 @@ static keel_status_t add_command(builder_t *b, const keel_command_t *c)
         KEEL_TRY(add_counts(b, c));
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
     if (!node) return status_no_memory();
-    if (c->kind == KEEL_CMD_UPDATE) {
-        const unsigned char *data = ((const keel_cmd_update_t *)(const void *)c)->data;
-        const unsigned char *start = b->commands->data;
-        node->extra.staging = b->instance->updates->address + (uint64_t)(data - start);
-    }
+    if (c->kind == KEEL_CMD_UPDATE)
+        node->extra.staging =
+            b->instance->updates->address + ((const keel_cmd_update_t *)(const void *)c)->place;
     KEEL_TRY(node_add(b, node));
     return node->node ? nodes_add(&b->open, node->node) : NULL;
 }
@@ -437,15 +435,13 @@ static keel_status_t updates_stage(graph_instance_t *instance)
 {
     const keel_commands_t *commands = instance->recording->commands;
     if (!(commands->kinds >> KEEL_CMD_UPDATE & 1) || instance->updates) return NULL;
-    KEEL_TRY(stream_block_acquire(instance->device, commands->size, &instance->updates));
+    KEEL_TRY(stream_block_acquire(instance->device, commands->updates, &instance->updates));
     const keel_command_t *end = keel_commands_end(commands);
     for (const keel_command_t *c = keel_commands_first(commands); c != end;
          c = keel_command_next(c)) {
         if (c->kind != KEEL_CMD_UPDATE) continue;
         const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
-        uint64_t at = (uint64_t)(update->data - commands->data);
-        memcpy(instance->updates->data + at, update->data,
-               c->size - offsetof(keel_cmd_update_t, data));
+        memcpy(instance->updates->data + update->place, update->data, update->target.length);
     }
     return NULL;
 }

@@ -163,6 +163,40 @@ static void test_more_small_updates_than_at_hand(void **state)
     check_small_updates(20000, keel_op_barrier(), 4 << 20);
 }
 
+// One update in a long recording.
+static void test_recorded_update(void **state)
+{
+    (void)state;
+    enum { FILLS = 20000 };
+    keel_device_t *device = device_open("&commands=graph");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *buffer = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_recording_t *recording = NULL;
+    uint32_t words[3] = {1, 2, 3}, seen[3] = {0};
+    keel_op_t fill = keel_op_fill(keel_span(buffer, 32, 4), 7, 4), barrier = keel_op_barrier();
+    keel_op_t updates[2] = {keel_op_update(buffer, 0, &words[0], 4),
+                            keel_op_update(buffer, 4, &words[1], 8)};
+    assert_null(keel_recording_create(device, NULL, &recording));
+    assert_null(keel_recording_add(recording, &updates[0], 1));
+    for (int i = 0; i < FILLS; i++) {
+        assert_null(keel_recording_add(recording, &fill, 1));
+        if (i % 100 == 0) assert_null(keel_recording_add(recording, &barrier, 1));
+    }
+    assert_null(keel_recording_add(recording, &updates[1], 1));
+    assert_null(keel_recording_end(recording));
+    uint64_t before = atomic_load(&locked);
+    keel_point_t done;
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, keel_op_execute(recording, keel_refs(NULL, 0)),
+                               &done));
+    ok(done);
+    assert_in_range(atomic_load(&locked) - before, 1, 64 << 10);
+    assert_null(keel_buffer_read(buffer, 0, seen, sizeof seen));
+    assert_memory_equal(seen, words, sizeof seen);
+    keel_recording_release(recording);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_updates_one_by_one),
         cmocka_unit_test(test_small_updates_beside_a_call),
         cmocka_unit_test(test_more_small_updates_than_at_hand),
+        cmocka_unit_test(test_recorded_update),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
