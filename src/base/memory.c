@@ -32,6 +32,18 @@ void *mem_resize(void *old, size_t size)
     return current.resize(current.user, old, size ? size : 1);
 }
 
+void *mem_reserve(void *items, uint32_t *capacity, uint32_t index, size_t size)
+{
+    enum { LEAST = 8 };
+    if (index < *capacity) return items;
+    size_t more = *capacity ? *capacity : LEAST;
+    while (more <= index) more *= 2;
+    if (more > UINT32_MAX) return NULL;
+    void *moved = mem_resize(items, more * size);
+    if (moved) *capacity = (uint32_t)more;
+    return moved;
+}
+
 void *mem_alloc(size_t size)
 {
     return mem_resize(NULL, size);

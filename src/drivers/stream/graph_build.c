@@ -45,14 +45,10 @@ static keel_status_t build_range(builder_t *b, const keel_command_t *from,
 
 static keel_status_t nodes_add(nodes_t *nodes, stream_node_h node)
 {
-    if (nodes->count == nodes->capacity) {
-        uint32_t capacity = nodes->capacity ? nodes->capacity * 2 : 8;
-        stream_node_h *items = mem_resize(nodes->items, capacity * sizeof *items);
-        if (!items) return status_no_memory();
-        nodes->items = items;
-        nodes->capacity = capacity;
-    }
-    nodes->items[nodes->count++] = node;
+    stream_node_h *items = mem_reserve(nodes->items, &nodes->capacity, nodes->count, sizeof *items);
+    if (!items) return status_no_memory();
+    nodes->items = items;
+    items[nodes->count++] = node;
     return NULL;
 }
 
@@ -97,14 +93,11 @@ static keel_status_t barrier(builder_t *b)
 static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph_role_t role)
 {
     graph_instance_t *instance = b->instance;
-    if (instance->node_count == instance->node_capacity) {
-        uint32_t capacity = instance->node_capacity ? instance->node_capacity * 2 : 64;
-        graph_node_t *nodes = mem_resize(instance->nodes, capacity * sizeof *nodes);
-        if (!nodes) return NULL;
-        instance->nodes = nodes;
-        instance->node_capacity = capacity;
-    }
-    graph_node_t *node = &instance->nodes[instance->node_count++];
+    graph_node_t *node, *nodes = mem_reserve(instance->nodes, &instance->node_capacity,
+                                             instance->node_count, sizeof *nodes);
+    if (!nodes) return NULL;
+    instance->nodes = nodes;
+    node = &nodes[instance->node_count++];
     *node = (graph_node_t){
         .command = command,
         .number = b->number,
@@ -178,28 +171,18 @@ static keel_status_t add_command(builder_t *b, const keel_command_t *c)
     return node->node ? nodes_add(&b->open, node->node) : NULL;
 }
 
-static keel_status_t events_reserve(builder_t *b, uint32_t event)
-{
-    uint32_t capacity = b->event_capacity ? b->event_capacity : 4;
-    if (event < b->event_capacity) return NULL;
-    while (capacity <= event) capacity *= 2;
-    event_t *events = mem_resize(b->events, capacity * sizeof *events);
-    if (!events) return status_no_memory();
-    b->events = events;
-    b->event_capacity = capacity;
-    return NULL;
-}
-
 static keel_status_t event_set(builder_t *b, uint32_t event)
 {
     stream_node_h join = b->gate;
-    KEEL_TRY(events_reserve(b, event));
+    event_t *events = mem_reserve(b->events, &b->event_capacity, event, sizeof *events);
+    if (!events) return status_no_memory();
+    b->events = events;
     if (b->open.count) {
         KEEL_TRY(nodes_join(b, &b->open, &join));
         b->open.items[0] = join;
         b->open.count = 1;
     }
-    b->events[event] = (event_t){++b->set, join};
+    events[event] = (event_t){++b->set, join};
     return NULL;
 }
 
@@ -371,14 +354,11 @@ static keel_status_t add_block(builder_t *b, const keel_command_t *c, const keel
 static keel_status_t piece_begin(builder_t *b)
 {
     graph_instance_t *instance = b->instance;
-    if (instance->piece_count == instance->piece_capacity) {
-        uint32_t capacity = instance->piece_capacity ? instance->piece_capacity * 2 : 1;
-        graph_piece_t *pieces = mem_resize(instance->pieces, capacity * sizeof *pieces);
-        if (!pieces) return status_no_memory();
-        instance->pieces = pieces;
-        instance->piece_capacity = capacity;
-    }
-    graph_piece_t *piece = &instance->pieces[instance->piece_count];
+    graph_piece_t *piece, *pieces = mem_reserve(instance->pieces, &instance->piece_capacity,
+                                                instance->piece_count, sizeof *pieces);
+    if (!pieces) return status_no_memory();
+    instance->pieces = pieces;
+    piece = &pieces[instance->piece_count];
     *piece = (graph_piece_t){0};
     KEEL_TRY(instance->device->api->graph_create(instance->device->vendor, &piece->graph));
     instance->piece_count++;
