@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 #include "kit/border.h"
-#include "kit/device.h"
 #include "kit/object.h"
 
 enum {

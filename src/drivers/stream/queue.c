@@ -275,16 +275,6 @@ uint64_t stream_queue_issue(void *queue)
     return KEEL_FOREVER;
 }
 
-stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after)
-{
-    lock_enter(&device->lock);
-    stream_queue_t *q = after ? after->next : device->queues;
-    while (q && !object_hold(&q->base.object)) q = q->next;
-    lock_leave(&device->lock);
-    if (after) keel_queue_release(&after->base);
-    return q;
-}
-
 void stream_queues_poll(stream_device_t *device, bool *busy)
 {
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {

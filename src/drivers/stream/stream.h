@@ -24,6 +24,7 @@
 #include "executable/cache.h"
 #include "kit/blocks.h"
 #include "kit/chores.h"
+#include "kit/device.h"
 #include "kit/helper.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
@@ -273,8 +274,11 @@ keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_option
 void stream_queue_destroy(keel_queue_t *queue);
 void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 void stream_queue_push(stream_queue_t *queue, stream_run_t *run); // to be issued, now or soon
-// The queue behind `after` that is not about to go away, retained; `after` is released.
-stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after);
+// As device_next_queue.
+static inline stream_queue_t *stream_queue_next(stream_device_t *device, stream_queue_t *after)
+{
+    return stream_queue(device_next_queue(&device->base, after ? &after->base : NULL));
+}
 bool stream_queue_stays_full(stream_queue_t *queue);
 // Whether the stream would hold up whoever issues more, and that must not be; the issuer's.
 static inline bool stream_queue_is_full(stream_queue_t *queue)
