@@ -151,6 +151,7 @@ static void device_close(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
     helper_stop(&device->keeper);
+    helper_stop(&device->issuer);
     border_close(atomic_load(&device->border));
     stream_queues_stop(device);
     chores_stop(&device->chores);
@@ -291,6 +292,7 @@ static keel_status_t device_init(stream_device_t *device)
     snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     helper_init(&device->keeper, "keel-keeper", device_keep, device);
+    helper_init(&device->issuer, "keel-issue", stream_queues_issue, device);
     chores_init(&device->chores, "keel-free", stream_may_free, device);
     caps_fill(device);
     KEEL_TRY(aio_create(&device->aio));

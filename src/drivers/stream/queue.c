@@ -215,9 +215,29 @@ static void queue_pass_on(stream_queue_t *q)
     if (!helper_wake(&q->issuer)) stream_queue_issue(q);
 }
 
+// Leaves it to the device's, which issues to all queues in turns, and never waits for one.
+static void queue_hand_on(stream_queue_t *q)
+{
+    atomic_store(&q->handed_on, true);
+    bool woken = helper_wake(&stream_device(q->base.device)->issuer);
+    if (!woken && atomic_exchange(&q->handed_on, false)) queue_pass_on(q);
+}
+
 static void queue_issue(stream_queue_t *q, stream_run_t *run)
 {
-    if (!queue_drain(q, run, false)) queue_pass_on(q);
+    if (queue_drain(q, run, false)) return;
+    if (stream_queue_is_full(q))
+        queue_pass_on(q);
+    else
+        queue_hand_on(q);
+}
+
+uint64_t stream_queues_issue(void *argument)
+{
+    stream_device_t *device = argument;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        if (atomic_exchange(&q->handed_on, false)) queue_issue(q, NULL);
+    return KEEL_FOREVER;
 }
 
 bool stream_queue_claim(stream_queue_t *q)
@@ -234,7 +254,7 @@ void stream_queue_let_go(stream_queue_t *q, bool issue)
     if (issue)
         queue_issue(q, NULL);
     else
-        queue_pass_on(q);
+        queue_hand_on(q);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
@@ -245,7 +265,7 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
         queue_issue(q, run);
     } else {
         stream_queue_put_back(q, run);
-        queue_pass_on(q);
+        queue_hand_on(q);
     }
     keel_queue_release(&q->base);
 }

@@ -141,6 +141,7 @@ struct stream_queue_t {
     uint64_t recorded;      // events so far; written with the lock
     _Atomic bool unmarked;  // there is work behind the last event
     _Atomic bool passed_on; // the issuer's thread is to go on with it
+    _Atomic bool handed_on; // the device's is
 
     // Telling what has come: one thread at a time, in order.
     lock_t lock;                           // for what is in flight, up to `recorded`
@@ -190,6 +191,7 @@ struct stream_device_t {
     cache_t modules;      // of executables
     stream_h side;        // owned: a stream beside all queues
     helper_t keeper;      // ends work that nobody asks for
+    helper_t issuer;      // issues what would be much for whoever brought it
     bool stopped;         // there are no threads of queues any more; guarded by `lock`
     uint32_t idle_rounds; // the keeper's
     uint64_t relieved;    // the keeper's: of `frees_over`, when it last looked at thresholds
@@ -312,8 +314,9 @@ void stream_queues_bury(stream_device_t *device); // those that died on threads 
 void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
 void stream_queues_stop(stream_device_t *device);             // their threads
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
+uint64_t stream_queues_issue(void *device);                   // the same of the device's
 // Makes the caller the issuer, if nobody issues; and gives that up. What came meanwhile is issued
-// by the caller, or by the queue's own thread.
+// by the caller, or by the device's own thread.
 bool stream_queue_claim(stream_queue_t *queue);
 void stream_queue_let_go(stream_queue_t *queue, bool issue);
 
