@@ -72,11 +72,13 @@ static CUresult injected(call_site_t *site, unsigned needs)
     return CUDA_SUCCESS;
 }
 
-static CUresult refusal(call_t *call, unsigned needs)
+static CUresult refusal(call_t *call, unsigned needs, CUstream stream)
 {
     if (!(needs & CALL_BEFORE_INIT) && !state.initialised) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs & CALL_BEFORE_INIT) return CUDA_SUCCESS;
-    CUcontext context = call->context = context_current();
+    bool own = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    if (own && !IS(stream, MAGIC_STREAM)) return CUDA_ERROR_INVALID_HANDLE;
+    CUcontext context = call->context = own ? stream->context : context_current();
     if (needs & CALL_UNSAFE && capture_is_spoilt()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!(needs & CALL_CONTEXT)) return CUDA_SUCCESS;
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
@@ -84,7 +86,7 @@ static CUresult refusal(call_t *call, unsigned needs)
     return context->noticed ? context->error : CUDA_SUCCESS;
 }
 
-call_t call_enter(call_site_t *site, unsigned needs)
+call_t call_enter(call_site_t *site, unsigned needs, CUstream stream)
 {
     call_t call = {.locked = true};
     name_now = site->name;
@@ -94,7 +96,7 @@ call_t call_enter(call_site_t *site, unsigned needs)
     }
     pthread_mutex_lock(&state.lock);
     if (settings()->log_calls) complain("call %s", site->name);
-    CUresult failure = injected(site, needs), refused = refusal(&call, needs);
+    CUresult failure = injected(site, needs), refused = refusal(&call, needs, stream);
     bool dead = call.context && call.context->alive && call.context->noticed;
     if (needs & CALL_RELEASE && (!refused || dead)) {
         call.late = failure ? failure : refused;

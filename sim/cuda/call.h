@@ -24,11 +24,11 @@ typedef struct call_site_t {
 typedef struct call_t {
     CUresult result;   // why the call ends at once
     CUresult late;     // CALL_RELEASE: what it returns when it has done its work
-    CUcontext context; // the current one, if there is any
+    CUcontext context; // that of the stream it is given, or the current one, if there is any
     bool locked;
 } call_t;
 
-call_t call_enter(call_site_t *site, unsigned needs);
+call_t call_enter(call_site_t *site, unsigned needs, CUstream stream);
 void call_leave(call_t *call);
 
 // The exported function that this thread is in, for messages.
@@ -38,9 +38,13 @@ const char *call_name(void);
 void call_forbid(bool forbidden);
 
 // Declares `call`; the lock is held until the function returns.
-#define CALL(needs)                                                                                \
+#define CALL(needs) CALL_ON(NULL, needs)
+
+// The same of a function that, as seen on an H200, does not care for the thread's context but for
+// its stream's; the default streams are the current context's.
+#define CALL_ON(stream, needs)                                                                     \
     static call_site_t call_site = {.name = __func__};                                             \
-    __attribute__((cleanup(call_leave))) call_t call = call_enter(&call_site, (needs));            \
+    __attribute__((cleanup(call_leave))) call_t call = call_enter(&call_site, (needs), (stream));  \
     if (call.result) return call.result
 
 #endif

@@ -48,13 +48,13 @@ static CUresult event_record(CUcontext current, CUevent event, CUstream handle)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return event_record(call.context, event, stream);
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     return event_record(call.context, event, stream);
 }

@@ -347,7 +347,7 @@ static bool plan_has_updatable(const plan_t *plan)
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(handle, CALL_CONTEXT);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -358,7 +358,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(handle, CALL_CONTEXT);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
@@ -450,7 +450,7 @@ static CUresult step_set(CUgraphExec exec, CUgraphNode node, const CUgraphNodePa
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
-    CALL(CALL_PLAIN);
+    CALL(CALL_CONTEXT); // without one an H200 crashes
     if (!kernel) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
     memcpy(&params.kernel, kernel, sizeof *kernel);

@@ -230,7 +230,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_z, unsigned int shared, CUstream stream, void **params,
                         void **extra)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     CUlaunchConfig config = {grid_x,  grid_y, grid_z, block_x, block_y,
                              block_z, shared, stream, NULL,    0};
     return launch(&call, function, &config, params, extra);

@@ -237,13 +237,13 @@ CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream)
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT | CALL_UNSAFE);
     return pool_alloc(call.context, pool, size, stream, out);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle)
 {
-    CALL(CALL_CONTEXT | CALL_RELEASE);
+    CALL_ON(handle, CALL_CONTEXT | CALL_RELEASE | CALL_UNSAFE);
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (address == 0) return call.late;

@@ -79,14 +79,14 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
-    CALL(CALL_CONTEXT | CALL_UNSAFE);
+    CALL_ON(handle, CALL_CONTEXT | CALL_UNSAFE);
     CUstream stream = stream_of(call.context, handle);
     return stream ? stream_drain(stream) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuStreamQuery(CUstream handle)
 {
-    CALL(CALL_CONTEXT | CALL_UNSAFE);
+    CALL_ON(handle, CALL_CONTEXT | CALL_UNSAFE);
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = context_report(stream->context);
@@ -96,7 +96,7 @@ CUresult cuStreamQuery(CUstream handle)
 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(handle, CALL_CONTEXT);
     CUstream stream = stream_of(call.context, handle);
     if (!stream || !IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
@@ -164,7 +164,7 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *user)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(handle, CALL_CONTEXT);
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!function) return CUDA_ERROR_INVALID_VALUE;

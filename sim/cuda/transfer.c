@@ -80,7 +80,7 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return copy_line(&call, UNIFIED(to, from, size), stream, ASYNCHRONOUS);
 }
 
@@ -112,7 +112,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return copy_line(&call, UPLOAD(to, from, size), stream, ASYNCHRONOUS);
 }
 
@@ -124,7 +124,7 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return copy_line(&call, DOWNLOAD(to, from, size), stream, ASYNCHRONOUS);
 }
 
@@ -136,7 +136,7 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return copy_line(&call, BETWEEN(to, from, size), stream, ASYNCHRONOUS);
 }
 
@@ -249,19 +249,19 @@ CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return fill(&call, FILL(to, 0, value, 1, count, 1), stream);
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return fill(&call, FILL(to, 0, value, 2, count, 1), stream);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream)
 {
-    CALL(CALL_CONTEXT);
+    CALL_ON(stream, CALL_CONTEXT);
     return fill(&call, FILL(to, 0, value, 4, count, 1), stream);
 }
 
