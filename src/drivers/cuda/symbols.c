@@ -2,12 +2,9 @@
 #include "drivers/cuda/symbols.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/fork.h"
-#include "base/lock.h"
-#include "base/status.h"
+#include "kit/library.h"
 
 enum { LEAST_VERSION = 12040 }; // CUDA 12.4: graphs with conditions and updatable nodes
 
@@ -69,10 +66,10 @@ static keel_status_t too_old(int version)
                       LEAST_VERSION % 1000 / 10);
 }
 
-static keel_status_t symbols_fill(cuda_symbols_t *symbols)
+static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
 {
     get_address_fn get_address = NULL;
-    void *found = dlsym(symbols->library, "cuGetProcAddress_v2");
+    void *found = dlsym(library, "cuGetProcAddress_v2");
     if (!found)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no cuGetProcAddress_v2: the NVIDIA driver "
                                             "is older than CUDA 12; update it");
@@ -98,85 +95,23 @@ static keel_status_t symbols_fill(cuda_symbols_t *symbols)
     return NULL;
 }
 
-static keel_status_t library_open(const char *path, void **library)
+static keel_status_t library_fill(void *handle, void *table)
 {
-    *library = dlopen(path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (*library) return NULL;
-    return KEEL_ERROR(KEEL_NOT_FOUND, "no NVIDIA driver can be opened here: %s", dlerror());
-}
-
-// A library that was opened. libcuda keeps threads and state of the process, so it stays: memory of
-// the C library's, which does not count as this library's.
-typedef struct opened_t {
-    struct opened_t *next;
-    cuda_symbols_t symbols;
-    bool is_default;
-    uint32_t generation; // of fork
-    char path[];
-} opened_t;
-
-static lock_t opened_lock;
-static opened_t *opened_list;
-
-static void opened_discard(opened_t *opened)
-{
-    if (opened->symbols.library) dlclose(opened->symbols.library);
-    free(opened);
-}
-
-static keel_status_t opened_create(const char *path, opened_t **made)
-{
-    size_t size = path ? strlen(path) + 1 : 1;
-    opened_t *opened = calloc(1, sizeof *opened + size);
-    if (!opened) return status_no_memory();
-    cuda_symbols_t *symbols = &opened->symbols;
-    opened->is_default = !path;
-    opened->generation = fork_generation();
-    if (path) memcpy(opened->path, path, size);
-    keel_status_t status = library_open(path, &symbols->library);
-    if (!status) status = symbols_fill(symbols);
-    if (!status) status = CUDA_CALL(symbols, cuInit, 0);
-    if (keel_status_code(status) == KEEL_NOT_FOUND && symbols->cuInit)
-        status = keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
-    if (status) {
-        opened_discard(opened);
-        return status;
-    }
-    *made = opened;
-    return NULL;
-}
-
-// The one of that path; if there is none, `made` from now on.
-static opened_t *opened_find(const char *path, opened_t *made)
-{
-    lock_enter(&opened_lock);
-    opened_t *opened = opened_list;
-    while (opened &&
-           (path ? opened->is_default || strcmp(opened->path, path) != 0 : !opened->is_default))
-        opened = opened->next;
-    if (!opened && made) {
-        made->next = opened_list;
-        opened_list = opened = made;
-    }
-    lock_leave(&opened_lock);
-    return opened;
+    cuda_symbols_t *symbols = table;
+    KEEL_TRY(symbols_fill(handle, symbols));
+    keel_status_t status = CUDA_CALL(symbols, cuInit, 0);
+    if (keel_status_code(status) != KEEL_NOT_FOUND) return status;
+    return keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
 }
 
 keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)
 {
-    keel_status_t status = NULL;
-    opened_t *opened = opened_find(path, NULL), *made = NULL;
-    *symbols = NULL;
-    if (!opened) {
-        // It may take seconds, for which nobody waits who has another one.
-        KEEL_TRY(opened_create(path, &made));
-        opened = opened_find(path, made);
-        if (opened != made) opened_discard(made);
-    }
-    if (!fork_is_ours(opened->generation))
-        status = KEEL_ERROR(KEEL_UNSUPPORTED,
-                            "this process was forked from one that used CUDA, which then works in "
-                            "that one alone; fork before, or exec");
-    if (!status) *symbols = &opened->symbols;
+    static library_kind_t kind = {.name = "NVIDIA driver",
+                                  .file = "libcuda.so.1",
+                                  .size = sizeof(cuda_symbols_t),
+                                  .fill = library_fill};
+    const void *table = NULL;
+    keel_status_t status = library_open(&kind, path, &table);
+    *symbols = table;
     return status;
 }

@@ -259,16 +259,14 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS {
 typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
 typedef struct cuda_symbols_t {
-    void *library; // owned
-    int version;   // of the driver: 13000 is CUDA 13.0
+    int version; // of the driver: 13000 is CUDA 13.0
 #define SYMBOL(name, version_, parameters) CUresult(*name) parameters;
 #include "drivers/cuda/symbols.def"
 #undef SYMBOL
 } cuda_symbols_t;
 
-// Opens libcuda, at `path` or where the system keeps it, and looks everything up. KEEL_NOT_FOUND if
-// there is none, KEEL_UNSUPPORTED if it is too old; the message says what to do. Libraries stay
-// open for the life of the process, and each is opened once; any thread.
+// Opens libcuda, at `path` or where the system keeps it, and looks everything up, as library_open
+// does (kit/library.h). KEEL_UNSUPPORTED also if it is too old; the message says what to do.
 keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols) KEEL_MUST_USE;
 
 // The error of a call, NULL for CUDA_SUCCESS. The only place where the vendor's errors become
