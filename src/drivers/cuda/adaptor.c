@@ -27,25 +27,62 @@ CUDA_FORWARDS(function_allow, cuFuncSetAttribute,
               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory)
 CUDA_RELEASES(module_unload, cuModuleUnload, what)
 
-static void leave(stream_vendor_t *v, stream_before_t before)
+// What the thread has entered; the innermost.
+static _Thread_local stream_before_t *inside;
+
+static void enter(stream_vendor_t *v, stream_before_t *before)
 {
-    CUstreamCaptureMode mode = before.mode;
-    if (before.context != v->context)
-        keel_status_release(CUDA_CALL(v->symbols, cuCtxSetCurrent, before.context));
-    keel_status_release(CUDA_CALL(v->symbols, cuThreadExchangeStreamCaptureMode, &mode));
+    before->vendor = v;
+    before->outer = inside;
+    before->has = CUDA_PLAIN;
+    inside = before;
+    // Streams without a context of their own are those of the current one; and what is plain was
+    // seen to be so with CUDA 13.
+    if (v->implicit || v->symbols->version < 13000) (void)cuda_prepare(CUDA_CURRENT);
 }
 
-static keel_status_t enter(stream_vendor_t *v, stream_before_t *before)
+static void leave(stream_before_t *before)
 {
-    CUcontext current = NULL;
+    const cuda_symbols_t *symbols = before->vendor->symbols;
+    CUstreamCaptureMode mode = before->mode;
+    inside = before->outer;
+    if (before->has >= CUDA_CURRENT && before->context != before->vendor->context)
+        (void)symbols->cuCtxSetCurrent(before->context);
+    if (before->has >= CUDA_RELAXED) (void)symbols->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static CUresult relax(stream_before_t *before)
+{
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuThreadExchangeStreamCaptureMode, &mode));
-    keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetCurrent, &current);
-    if (!status && current != v->context)
-        status = CUDA_CALL(v->symbols, cuCtxSetCurrent, v->context);
-    *before = (stream_before_t){status ? v->context : current, mode};
-    if (status) leave(v, *before);
-    return status;
+    CUresult result = before->vendor->symbols->cuThreadExchangeStreamCaptureMode(&mode);
+    before->mode = mode;
+    if (!result) before->has = CUDA_RELAXED;
+    return result;
+}
+
+static CUresult make_current(stream_before_t *before)
+{
+    const stream_vendor_t *v = before->vendor;
+    CUcontext current = NULL;
+    CUresult result = v->symbols->cuCtxGetCurrent(&current);
+    if (!result && current != v->context) result = v->symbols->cuCtxSetCurrent(v->context);
+    before->context = current;
+    if (!result) before->has = CUDA_CURRENT;
+    return result;
+}
+
+bool cuda_prepare(cuda_needs_t needs)
+{
+    stream_before_t *before = inside;
+    if (!before || before->has >= (int)needs) return true;
+    before->error = before->has >= CUDA_RELAXED ? CUDA_SUCCESS : relax(before);
+    if (!before->error && needs == CUDA_CURRENT) before->error = make_current(before);
+    return !before->error;
+}
+
+CUresult cuda_refusal(void)
+{
+    return (CUresult)inside->error;
 }
 
 static void close_device(stream_vendor_t *v)
@@ -90,7 +127,7 @@ static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
 
 static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool *over)
 {
-    CUresult result = v->symbols->cuEventQuery(event);
+    CUresult result = CUDA_RESULT(v->symbols, cuEventQuery, event);
     *over = result == CUDA_SUCCESS;
     if (result == CUDA_ERROR_NOT_READY) return NULL;
     return cuda_status(v->symbols, result, "cuEventQuery");

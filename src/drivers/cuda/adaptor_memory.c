@@ -24,8 +24,8 @@ CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const stream_copy_t *c), c-
 
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool *already)
 {
-    CUresult result = v->symbols->cuMemHostRegister(
-        data, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    CUresult result = CUDA_RESULT(v->symbols, cuMemHostRegister, data, size,
+                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     *already = result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return *already ? NULL : cuda_status(v->symbols, result, "cuMemHostRegister");
 }

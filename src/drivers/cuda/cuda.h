@@ -14,6 +14,7 @@ struct stream_vendor_t {
     CUcontext context; // retained, unless it is the caller's
     bool adopted;      // it is
     bool owned;        // made for this struct alone
+    bool implicit;     // the caller's stream belongs to whatever context is current
     int architecture;  // compute capability: 90 is 9.0
 };
 

@@ -170,7 +170,8 @@ static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *opt
     v->adopted = v->context != NULL; // else the device's primary one, which all libraries share
     if (!v->adopted)
         KEEL_TRY(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device));
-    KEEL_TRY(cuda_api()->enter(v, &before));
+    v->implicit = options->adopted == CU_STREAM_LEGACY;
+    cuda_api()->enter(v, &before);
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
@@ -185,7 +186,7 @@ static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *opt
     if (!status)
         status =
             CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);
-    cuda_api()->leave(v, before);
+    cuda_api()->leave(&before);
     return status;
 }
 

@@ -74,7 +74,7 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no cuGetProcAddress_v2: the NVIDIA driver "
                                             "is older than CUDA 12; update it");
     memcpy(&get_address, &found, sizeof found);
-#define SYMBOL(name, version_, parameters)                                                         \
+#define SYMBOL(name, version_, needs_, parameters)                                                 \
     {                                                                                              \
         void *address = NULL;                                                                      \
         CUresult result =                                                                          \
@@ -87,7 +87,7 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no cuDriverGetVersion");
     KEEL_TRY(CUDA_CALL(symbols, cuDriverGetVersion, &symbols->version));
     if (symbols->version < LEAST_VERSION) return too_old(symbols->version);
-#define SYMBOL(name, version_, parameters)                                                         \
+#define SYMBOL(name, version_, needs_, parameters)                                                 \
     if (!symbols->name)                                                                            \
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no " #name " of version " #version_);
 #include "drivers/cuda/symbols.def"

@@ -104,6 +104,7 @@ enum {
     CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
 };
 
+#define CU_STREAM_LEGACY               ((CUstream)1)
 #define CU_STREAM_PER_THREAD           ((CUstream)2)
 #define CU_LAUNCH_PARAM_END            ((void *)0)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
@@ -260,7 +261,7 @@ typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAM
 
 typedef struct cuda_symbols_t {
     int version; // of the driver: 13000 is CUDA 13.0
-#define SYMBOL(name, version_, parameters) CUresult(*name) parameters;
+#define SYMBOL(name, version_, needs_, parameters) CUresult(*name) parameters;
 #include "drivers/cuda/symbols.def"
 #undef SYMBOL
 } cuda_symbols_t;
@@ -274,8 +275,32 @@ keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols
 keel_status_t cuda_status_make(const cuda_symbols_t *symbols, CUresult result,
                                const char *call) KEEL_COLD;
 
-// Calls a function of the table by its name.
-#define CUDA_CALL(symbols_, name, ...) cuda_status((symbols_), (symbols_)->name(__VA_ARGS__), #name)
+// What a function needs of the thread that calls it.
+typedef enum cuda_needs_t {
+    CUDA_PLAIN,   // nothing: what it is given says which context is meant
+    CUDA_RELAXED, // leave to be called while somebody captures a stream, which else is spoilt
+    CUDA_CURRENT, // that, and the device's context as the current one
+} cuda_needs_t;
+enum {
+#define SYMBOL(name, version_, needs_, parameters) CUDA_NEEDS_##name = CUDA_##needs_,
+#include "drivers/cuda/symbols.def"
+#undef SYMBOL
+};
+
+// Gives a thread that has entered (api.h) what it needs; false: cuda_refusal says why not.
+bool cuda_prepare(cuda_needs_t needs);
+CUresult cuda_refusal(void);
+
+static inline bool cuda_ready(cuda_needs_t needs)
+{
+    return needs == CUDA_PLAIN || cuda_prepare(needs);
+}
+
+// Calls a function of the table by its name, for what it returns or for a status of Keel's.
+#define CUDA_RESULT(symbols_, name, ...)                                                           \
+    (cuda_ready((cuda_needs_t)CUDA_NEEDS_##name) ? (symbols_)->name(__VA_ARGS__) : cuda_refusal())
+#define CUDA_CALL(symbols_, name, ...)                                                             \
+    cuda_status((symbols_), CUDA_RESULT((symbols_), name, __VA_ARGS__), #name)
 
 static inline keel_status_t cuda_status(const cuda_symbols_t *symbols, CUresult result,
                                         const char *call)

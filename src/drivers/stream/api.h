@@ -30,10 +30,12 @@ typedef void stream_give_t(stream_vendor_t *v, void *what);
 
 enum { STREAM_ALIGNMENT = 256 }; // of any allocation of a vendor's
 
-// What a thread had before `enter`.
+// What a thread had before `enter`, as far as calls since then needed something else; the vendor's.
 typedef struct stream_before_t {
+    struct stream_before_t *outer; // entered before, and not left
+    stream_vendor_t *vendor;
     void *context;
-    int mode;
+    int has, mode, error;
 } stream_before_t;
 
 // A kernel launch. `arguments` is the whole block of parameters, copied by the call.
@@ -170,10 +172,10 @@ typedef struct stream_branch_args_t {
 typedef struct stream_api_t {
     const char *driver; // the scheme of its URIs
 
-    // Makes the device's context the thread's, and sees to it that no call in between spoils what
-    // others record of their streams; `leave` puts back what was there.
-    keel_status_t (*enter)(stream_vendor_t *v, stream_before_t *before);
-    void (*leave)(stream_vendor_t *v, stream_before_t before);
+    // From here on calls that need it find the device's context as the thread's, and spoil nothing
+    // of what others record of their streams; `leave` puts back what was there.
+    void (*enter)(stream_vendor_t *v, stream_before_t *before);
+    void (*leave)(stream_before_t *before);
     void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
     // The same device with a context of its own, whose streams may be parked: what has to wait for
     // all streams of a context does not wait for those of another.

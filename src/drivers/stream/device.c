@@ -28,14 +28,13 @@ bool stream_enter(stream_device_t *device, stream_entered_t *entered)
     if (!stream_device_is_ours(device) || atomic_load_explicit(&device->lost, memory_order_relaxed))
         return false;
     entered->device = device;
-    keel_status_t status = device->api->enter(device->vendor, &entered->before);
-    if (status) stream_device_lose(device, status);
-    return !status;
+    device->api->enter(device->vendor, &entered->before);
+    return true;
 }
 
 void stream_leave(stream_entered_t *entered)
 {
-    entered->device->api->leave(entered->device->vendor, entered->before);
+    entered->device->api->leave(&entered->before);
 }
 
 keel_status_t stream_device_lost(stream_device_t *device)

@@ -149,12 +149,9 @@ static void pages_unregister(const pages_user_t *user, void *data)
 {
     const stream_api_t *api = user->driver;
     stream_before_t before;
-    keel_status_t status = api->enter(user->vendor, &before);
-    if (!status) {
-        api->host_unregister(user->vendor, data);
-        api->leave(user->vendor, before);
-    }
-    keel_status_release(status);
+    api->enter(user->vendor, &before);
+    api->host_unregister(user->vendor, data);
+    api->leave(&before);
 }
 
 static void vendor_close(const pages_user_t *user)

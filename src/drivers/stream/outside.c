@@ -85,9 +85,9 @@ static keel_status_t beside_lane_create(void *place, void **lane)
 {
     const beside_t *b = place;
     stream_before_t before;
-    KEEL_TRY(b->api->enter(b->vendor, &before));
+    b->api->enter(b->vendor, &before);
     keel_status_t status = b->api->stream_create(b->vendor, b->device->limits.least, lane);
-    b->api->leave(b->vendor, before);
+    b->api->leave(&before);
     return status;
 }
 
@@ -102,11 +102,11 @@ static keel_status_t beside_lane_wait(void *place, void *lane, void *theirs, uin
 {
     const beside_t *b = place;
     stream_before_t before;
-    KEEL_TRY(b->api->enter(b->vendor, &before));
+    b->api->enter(b->vendor, &before);
     keel_status_t status = b->api->outside_wait(b->vendor, theirs, value, lane), deaf = NULL;
     // Once it is parked somebody has to learn of the end.
     if (!status) TWICE(deaf, b->api->stream_call(b->vendor, lane, came, user));
-    b->api->leave(b->vendor, before);
+    b->api->leave(&before);
     if (deaf) stream_device_lose(b->device, deaf);
     return status;
 }
@@ -121,9 +121,9 @@ static keel_status_t probe_ask(const beside_t *b)
 {
     stream_before_t before;
     bool over;
-    KEEL_TRY(b->api->enter(b->vendor, &before));
+    b->api->enter(b->vendor, &before);
     keel_status_t status = b->api->event_query(b->vendor, b->probe, &over);
-    b->api->leave(b->vendor, before);
+    b->api->leave(&before);
     return status;
 }
 
@@ -156,10 +156,10 @@ static keel_status_t beside_create(stream_device_t *device, border_t **border)
     if (!b) return status_no_memory();
     *b = (beside_t){.device = device, .api = device->api};
     keel_status_t status = b->api->beside(device->vendor, &b->vendor);
-    if (!status) status = b->api->enter(b->vendor, &before);
     if (!status) {
+        b->api->enter(b->vendor, &before);
         status = b->api->event_create(b->vendor, STREAM_EVENT_POLLED, &b->probe);
-        b->api->leave(b->vendor, before);
+        b->api->leave(&before);
     }
     if (!status) return border_create(&beside_ops, b, border);
     beside_close(b);
@@ -211,10 +211,10 @@ static keel_status_t outside_import(stream_device_t *device, keel_semaphore_t *s
     keel_status_t status = outside_open(b->api, device->vendor, fd, &ours->signals);
     if (!status)
         status = b->api->stream_create(device->vendor, device->limits.greatest, &ours->stream);
-    if (!status) status = b->api->enter(b->vendor, &before);
     if (!status) {
+        b->api->enter(b->vendor, &before);
         status = outside_open(b->api, b->vendor, fd, &theirs);
-        b->api->leave(b->vendor, before);
+        b->api->leave(&before);
     }
     if (!status) return border_import(border, semaphore, ours, theirs);
     beside_ours_close(border->place, ours);
