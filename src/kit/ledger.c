@@ -302,14 +302,12 @@ promise_t *ledger_last_promised(keel_point_t point)
 // told of its end.
 static waiter_t *slot_take_promised(slot_t *slot, bool *asks)
 {
-    waiter_t *rest = slot->waiters;
-    waiter_t *told = waiters_promise(&rest, slot->promise, asks);
-    for (waiter_t *w = told; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
+    waiter_t *list = slot->waiters, *told = NULL;
     slot->waiters = NULL;
-    while (rest) {
-        waiter_t *waiter = rest;
-        rest = (waiter_t *)(void *)waiter->node.next;
-        slot_add(slot, waiter);
+    while (list) {
+        waiter_t *waiter = list;
+        list = (waiter_t *)(void *)waiter->node.next;
+        if (!waiter_promise(waiter, slot->promise, &told, asks)) slot_add(slot, waiter);
     }
     return told;
 }
@@ -342,6 +340,7 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
     point_state_t state;
     if (waiter->for_all) {
         state = point.value <= ledger_value(point.semaphore) ? POINT_REACHED : POINT_PENDING;
+        waiter->hangs = false;
         if (state == POINT_PENDING) waiters_add(point.semaphore, waiter);
     } else {
         state = ledger_state(point, failure);

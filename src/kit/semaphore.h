@@ -28,7 +28,8 @@ typedef void (*waiter_fn)(waiter_t *waiter, keel_status_t failure);
 struct waiter_t {
     heap_node_t node; // key: the value; `next` also links waiters that are about to be told
     waiter_fn fire;
-    bool linked;  // guarded by the semaphore's lock
+    bool linked; // guarded by the semaphore's lock
+    bool hangs;  // on a timeline: on a promise that will not do, and is in keel_semaphore_t.hanging
     bool for_all; // on a ledger: wait for the value (all up to here), not for the point
     bool asks;    // nobody polls for it: whoever promises the point must see to its end
     const keel_device_t *early; // a promise of this device will do; NULL: none will
@@ -61,6 +62,7 @@ struct keel_semaphore_t {
     struct keel_status *_Atomic failure; // owned, set once
     lock_t lock;                         // for the waiters and the promises
     heap_t waiters;
+    heap_t hanging; // waiters up to the last promise, which need not look at the next
     signal_t *promised, *promised_last; // values that grow; timelines only
     // Of one that has failed: up to here it was promised before, and goes on.
     _Atomic uint64_t granted;
@@ -120,14 +122,14 @@ void timeline_break(signal_t *signal);
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause);
 point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
 
-// Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heap, linked by
-// node.next.
+// Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heaps, linked
+// by node.next in the order of values.
 waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value);
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter);
 bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);
-// Of a list linked by node.next: the waiters that take the promise, which each of them then has;
-// the rest stays in *list. Sets *asks if one of those nobody polls for.
-waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks);
+// Puts one that was taken out on the list of those to be told, if the promise will do for it, which
+// it then has. Else false, and sets *asks if nobody polls for it.
+bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks);
 // Without the lock: tells a list of waiters.
 void waiters_fire(waiter_t *list, keel_status_t failure);
 // How many the calling thread has told so far, if it is just at it: one who only signals is not to

@@ -15,9 +15,21 @@ static waiter_t *waiter_of(heap_node_t *node)
     return (waiter_t *)(void *)node;
 }
 
+static heap_t *heap_of(keel_semaphore_t *semaphore, const waiter_t *waiter)
+{
+    return waiter->hangs ? &semaphore->hanging : &semaphore->waiters;
+}
+
+// The one with the smallest value; NULL: none.
+static heap_node_t *waiters_first(const keel_semaphore_t *semaphore)
+{
+    heap_node_t *first = semaphore->waiters.root, *hanging = semaphore->hanging.root;
+    return !hanging || (first && first->key <= hanging->key) ? first : hanging;
+}
+
 static void next_wait_update(keel_semaphore_t *semaphore)
 {
-    const heap_node_t *first = semaphore->waiters.root;
+    const heap_node_t *first = waiters_first(semaphore);
     const signal_t *promised = semaphore->outside ? NULL : semaphore->promised;
     uint64_t next = first ? first->key : UINT64_MAX;
     if (promised && promised->point.value < next) next = promised->point.value;
@@ -26,7 +38,7 @@ static void next_wait_update(keel_semaphore_t *semaphore)
 
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
-    heap_insert(&semaphore->waiters, &waiter->node);
+    heap_insert(heap_of(semaphore, waiter), &waiter->node);
     waiter->linked = true;
     next_wait_update(semaphore);
 }
@@ -34,7 +46,7 @@ void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter)
 bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
     if (!waiter->linked) return false;
-    heap_remove(&semaphore->waiters, &waiter->node);
+    heap_remove(heap_of(semaphore, waiter), &waiter->node);
     waiter->linked = false;
     next_wait_update(semaphore);
     return true;
@@ -43,8 +55,8 @@ bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter)
 waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value)
 {
     heap_node_t *list = NULL, **tail = &list, *first;
-    while ((first = semaphore->waiters.root) && first->key <= value) {
-        heap_remove(&semaphore->waiters, first);
+    while ((first = waiters_first(semaphore)) && first->key <= value) {
+        heap_remove(heap_of(semaphore, waiter_of(first)), first);
         waiter_of(first)->linked = false;
         first->next = NULL;
         *tail = first;
@@ -78,21 +90,16 @@ uint32_t waiters_fired(void)
     return firing.depth ? firing.count : 0;
 }
 
-waiter_t *waiters_promise(waiter_t **list, promise_t *promise, bool *asks)
+bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks)
 {
-    waiter_t *told = NULL, *rest = NULL;
-    while (*list) {
-        waiter_t *waiter = *list;
-        *list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
-        bool early = promise_serves(promise, waiter->early);
-        if (early) waiter->promise = promise_retain(promise);
-        *asks |= !early && waiter->asks;
-        waiter_t **onto = early ? &told : &rest;
-        waiter->node.next = *onto ? &(*onto)->node : NULL;
-        *onto = waiter;
-    }
-    *list = rest;
-    return told;
+    bool serves = promise_serves(promise, waiter->early);
+    *asks |= !serves && waiter->asks;
+    if (!serves) return false;
+    waiter->linked = false;
+    waiter->promise = promise_retain(promise);
+    waiter->node.next = *told ? &(*told)->node : NULL;
+    *told = waiter;
+    return true;
 }
 
 // How far it is, failed or not.
@@ -158,6 +165,23 @@ static promise_t *timeline_promised(const keel_semaphore_t *semaphore, uint64_t 
     return signal->promise;
 }
 
+// Under the lock: hangs the waiters up to the signal on its promise that hang on none yet. Returns
+// whom to tell, who take it for the point; next_wait is to be updated then, and not before, so that
+// no signal passes by those who still wait.
+static waiter_t *waiters_hang(const signal_t *signal, bool *asks)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    waiter_t *told = NULL;
+    heap_node_t *first;
+    while ((first = semaphore->waiters.root) && first->key <= signal->point.value) {
+        heap_remove(&semaphore->waiters, first);
+        if (waiter_promise(waiter_of(first), signal->promise, &told, asks)) continue;
+        waiter_of(first)->hangs = true;
+        heap_insert(&semaphore->hanging, first);
+    }
+    return told;
+}
+
 void timeline_promise(signal_t *signal)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
@@ -177,19 +201,11 @@ void timeline_promise(signal_t *signal)
         signal->previous = semaphore->promised_last;
         *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
         semaphore->promised_last = signal;
-        if (!signal->previous) next_wait_update(semaphore);
+        told = waiters_hang(signal, &asks);
+        if (told || !signal->previous) next_wait_update(semaphore);
         // A signal that came meanwhile may not have seen it.
         signal->overtaken = signal->point.value <= timeline_value(semaphore);
         if (outgoing) outside_add(semaphore, outgoing, signal->point.value);
-        waiter_t *rest = NULL;
-        if (semaphore->waiters.root && semaphore->waiters.root->key <= signal->point.value)
-            rest = waiters_take(semaphore, signal->point.value);
-        told = waiters_promise(&rest, promise, &asks);
-        while (rest) {
-            waiter_t *waiter = rest;
-            rest = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
-            waiters_add(semaphore, waiter);
-        }
     }
     lock_leave(&semaphore->lock);
     if (outgoing && signal->listed)
@@ -238,10 +254,17 @@ keel_status_t timeline_keep(signal_t *signal)
 
 void timeline_break(signal_t *signal)
 {
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    heap_node_t *first;
     if (!signal->listed) return;
-    lock_enter(&signal->point.semaphore->lock);
+    lock_enter(&semaphore->lock);
     timeline_unlist(signal);
-    lock_leave(&signal->point.semaphore->lock);
+    while ((first = semaphore->hanging.root)) { // perhaps on this one
+        heap_remove(&semaphore->hanging, first);
+        waiter_of(first)->hangs = false;
+        heap_insert(&semaphore->waiters, first);
+    }
+    lock_leave(&semaphore->lock);
 }
 
 // Under the lock, of one that has failed: takes the waiters that a signal promised before the
@@ -302,21 +325,19 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
     keel_point_t point = {semaphore, waiter->node.key};
     lock_enter(&semaphore->lock);
     point_state_t state = timeline_poll(point, failure);
+    promise_t *promise = state == POINT_PENDING ? timeline_promised(semaphore, point.value) : NULL;
+    if (promise) promise_retain(promise);
+    if (promise && promise_serves(promise, waiter->early)) {
+        waiter->promise = promise;
+        state = POINT_PROMISED;
+    }
     if (state == POINT_PENDING) {
+        waiter->hangs = promise;
         waiters_add(semaphore, waiter);
         state = timeline_poll(point, failure); // a signal that came meanwhile may not have seen us
         if (state != POINT_PENDING) waiters_remove(semaphore, waiter);
     }
-    promise_t *promise = NULL;
-    if (state == POINT_PENDING && (promise = timeline_promised(semaphore, point.value))) {
-        promise_retain(promise);
-        if (promise_serves(promise, waiter->early)) {
-            waiters_remove(semaphore, waiter);
-            waiter->promise = promise;
-            state = POINT_PROMISED;
-        }
-    }
-    bool asks = waiter->asks;
+    bool asks = waiter->asks && state == POINT_PENDING;
     lock_leave(&semaphore->lock);
     if (state == POINT_PROMISED) return state;
     if (promise && asks) promise->ops->ask(promise);

@@ -158,6 +158,37 @@ static uint64_t look_ns(fake_t *fake, signal_t *signals, uint64_t count)
     return best;
 }
 
+// One who sleeps for a value that is promised has nothing to do with what is promised later.
+static void test_only_new_waiters_look_at_a_promise(void **state)
+{
+    (void)state;
+    enum { LATER = 100 };
+    fake_t first = fake_make(), later = fake_make();
+    signal_t one, others[LATER];
+    waiter_t before = {.fire = count_told, .asks = true}, after = before, beyond = before;
+    told = 0;
+    assert_int_equal(point_watch(at(1), &before, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(at(LATER), &beyond, NULL), POINT_PENDING);
+    promise_value(&first, &one, 1);
+    assert_int_equal(first.asks, 1);
+    assert_int_equal(point_watch(at(1), &after, NULL), POINT_PENDING);
+    assert_int_equal(first.asks, 2);
+    for (uint64_t i = 2; i < LATER; i++) promise_value(&later, &others[i], i);
+    assert_int_equal(later.asks, 0);
+    promise_value(&later, &others[0], LATER);
+    assert_int_equal(later.asks, 1);
+    assert_null(timeline_keep(&one));
+    assert_int_equal(told, 2);
+    for (uint64_t i = 2; i < LATER; i++) assert_null(timeline_keep(&others[i]));
+    assert_int_equal(told, 2);
+    timeline_break(&others[0]);
+    promise_value(&later, &others[0], LATER + 1); // somebody else will
+    assert_int_equal(later.asks, 2);
+    assert_null(timeline_signal(&semaphore, LATER));
+    assert_int_equal(told, 3);
+    timeline_break(&others[0]);
+}
+
 // Whoever chains work by a semaphore waits for the newest value, whatever is in flight.
 static void test_the_newest_is_found_at_once(void **state)
 {
@@ -351,6 +382,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_promised_signals_come_in_any_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_oldest_that_covers_a_value_is_found, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_only_new_waiters_look_at_a_promise, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_newest_is_found_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_overtaken_signals_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_has_come_is_not_overtaken, setup, teardown),
