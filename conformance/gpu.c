@@ -508,7 +508,7 @@ TEST(gpu, loss_tells_of_many_queues, GPU, .also = NEED_OVERLAP, .loses = true)
     enum { QUEUES = 8, NAME = 150 };
     keel_queue_t *queues[QUEUES];
     keel_point_t done[QUEUES];
-    uint32_t us = 100000;
+    uint32_t us = 1000000; // longer than it takes to tell
     keel_op_t slow = op_kernel("slow", 1, &us, sizeof us, KEEL_BIND(new_buffer(4)));
     keel_op_t wild = op_wild(the_device(), new_buffer(4));
     char name[NAME + 1] = "", text[4096];
