@@ -34,7 +34,9 @@ mark_t *mark_retain(mark_t *mark)
 
 void mark_release(mark_t *mark)
 {
-    if (mark && --mark->references == 0) free(mark);
+    if (!mark || --mark->references) return;
+    free(mark->seen);
+    free(mark);
 }
 
 void mark_reach(mark_t *mark)
@@ -305,13 +307,34 @@ static void stream_append(CUstream stream, command_t *command)
     state.kernels += has_kernels(command);
 }
 
+// The mark stands where the stream ends now.
+static void mark_place(mark_t *mark, CUstream stream)
+{
+    mark->stream = stream->id;
+    mark->number = stream->enqueued;
+    if (!stream->seen_count) return;
+    mark->seen_count = stream->seen_count;
+    size_t size = stream->seen_count * sizeof *stream->seen;
+    mark->seen = malloc(size);
+    if (!mark->seen) abort();
+    memcpy(mark->seen, stream->seen, size);
+}
+
+bool mark_covers(const mark_t *mark, uint64_t stream, uint64_t number)
+{
+    if (mark->stream == stream) return mark->number >= number;
+    for (unsigned i = 0; i < mark->seen_count; i++) {
+        if (mark->seen[i].stream == stream) return mark->seen[i].number >= number;
+    }
+    return false;
+}
+
 mark_t *stream_mark(CUstream stream)
 {
     command_t *record = command_create(COMMAND_RECORD);
     mark_t *mark = record->mark = mark_create();
     stream_append(stream, record);
-    mark->stream = stream->id;
-    mark->number = stream->enqueued;
+    mark_place(mark, stream);
     mark_retain(mark);
     stream_pump(stream);
     return mark;
@@ -385,10 +408,7 @@ void stream_push(CUstream stream, command_t *command)
     }
     default_stream_rule(stream);
     stream_append(stream, command);
-    if (command->kind == COMMAND_RECORD) {
-        command->mark->stream = stream->id;
-        command->mark->number = stream->enqueued;
-    }
+    if (command->kind == COMMAND_RECORD) mark_place(command->mark, stream);
     stream_pump(stream);
 }
 
@@ -402,10 +422,11 @@ CUresult stream_work(CUstream stream, work_t *work)
 
 CUresult stream_drain(CUstream stream)
 {
-    uint64_t target = stream->enqueued;
     CUcontext context = stream->context;
-    while (stream->completed < target && !context->error) state_wait();
-    pools_settle();
+    mark_t *end = stream_mark(stream);
+    while (!end->done && !context->error) state_wait();
+    pools_settle(context, end);
+    mark_release(end);
     arena_close();
     return context_report(context);
 }
@@ -439,7 +460,7 @@ void context_settle(CUcontext context)
 CUresult context_drain(CUcontext context)
 {
     context_wait(context);
-    pools_settle();
+    pools_settle(context, NULL);
     arena_close();
     return context_report(context);
 }

@@ -76,8 +76,8 @@ CUresult cuEventSynchronize(CUevent event)
     if (event->mark) {
         mark_t *mark = mark_retain(event->mark);
         while (!mark->done && !context->error) state_wait();
+        pools_settle(context, mark);
         mark_release(mark);
-        pools_settle();
         arena_close();
     }
     return context_report(context);

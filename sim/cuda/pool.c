@@ -14,9 +14,10 @@ enum { UNIT = 512 }; // that sizes are rounded to
 typedef struct credit_t {
     struct credit_t *next;
     uint64_t size;
+    CUcontext context;
     uint64_t stream, number; // the command that frees it
     mark_t *freed;           // reached with that command; retained
-    bool settled;            // a call has synchronised since
+    bool settled;            // a call has waited for something behind it
 } credit_t;
 
 struct CUmemPoolHandle_st {
@@ -90,12 +91,18 @@ static void pool_free(CUmemoryPool pool)
     object_bury(pool);
 }
 
-void pools_settle(void)
+static bool credit_is_settled(const credit_t *credit, CUcontext context, const mark_t *mark)
+{
+    if (!credit->freed->done || credit->context != context) return false;
+    return !mark || (mark->done && mark_covers(mark, credit->stream, credit->number));
+}
+
+void pools_settle(CUcontext context, const mark_t *mark)
 {
     for (CUmemoryPool pool = pools, next; pool; pool = next) {
         next = pool->next;
         for (credit_t *credit = pool->credits; credit; credit = credit->next) {
-            credit->settled |= credit->freed->done;
+            credit->settled |= credit_is_settled(credit, context, mark);
         }
         pool_trim(pool, pool->threshold);
         if (pool->destroyed && pool->live == 0) pool_free(pool);
@@ -108,7 +115,7 @@ static bool credit_fits(CUmemoryPool pool, const credit_t *credit, CUstream stre
 {
     if (credit->stream == stream->id) return true;
     if (pool->follow_events && stream_has_seen(stream, credit->stream, credit->number)) return true;
-    if (pool->opportunistic && credit->settled) return true;
+    if (pool->opportunistic && credit->freed->done) return true;
     return false;
 }
 
@@ -195,8 +202,14 @@ static void credit_add(CUmemoryPool pool, uint64_t size, CUstream stream, mark_t
 {
     credit_t *credit = calloc(1, sizeof *credit);
     if (!credit) abort();
-    *credit =
-        (credit_t){pool->credits, size, stream->id, stream->enqueued, mark_retain(freed), false};
+    *credit = (credit_t){
+        .next = pool->credits,
+        .size = size,
+        .context = stream->context,
+        .stream = stream->id,
+        .number = stream->enqueued,
+        .freed = mark_retain(freed),
+    };
     pool->credits = credit;
     pool->used -= size;
 }
@@ -226,7 +239,7 @@ void pools_forget(CUcontext context)
         range->device->used -= rounded;
         arena_free(range);
     }
-    pools_settle();
+    pools_settle(context, NULL);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream stream)

@@ -14,8 +14,10 @@ bool pool_create_default(device_t *device);
 void pool_begin(uint64_t address);
 void pool_end(uint64_t address, CUstream stream, uint64_t number);
 
-// A call has synchronised: what is free may be given back, and is known to be free.
-void pools_settle(void);
+// A call has waited for the mark, or for all of the context: what was freed before it on its
+// stream, or on another that this one had waited for, is known to be free and may be given back. No
+// query, and no time that passes, does that on a card.
+void pools_settle(CUcontext context, const mark_t *mark);
 // A context ends, and its allocations with it.
 void pools_forget(CUcontext context);
 

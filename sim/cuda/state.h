@@ -41,6 +41,11 @@ typedef struct device_t {
     CUmemoryPool default_pool, pool;
 } device_t;
 
+// How far a stream has seen another one by waiting for events.
+typedef struct seen_t {
+    uint64_t stream, number;
+} seen_t;
+
 // One completion that somebody may wait for: what a record of an event, or the end of a stream,
 // leaves behind. Counted by references.
 typedef struct mark_t {
@@ -48,6 +53,8 @@ typedef struct mark_t {
     bool done;
     uint64_t time_ns;
     uint64_t stream, number; // where it stands: stream and command in it
+    seen_t *seen;            // owned: what the stream had seen there; NULL: no other
+    unsigned seen_count;
     struct waiter_t *waiters;
 } mark_t;
 
@@ -87,11 +94,6 @@ typedef struct command_t {
     uint64_t address;        // COMMAND_ALLOC and COMMAND_FREE
 } command_t;
 
-// How far a stream has seen another one by waiting for events.
-typedef struct seen_t {
-    uint64_t stream, number;
-} seen_t;
-
 typedef struct capture_t {
     bool on, spoilt;
     CUstreamCaptureMode mode;
@@ -115,7 +117,7 @@ struct CUstream_st {
     CUstream pump_next;
     waiter_t waiter;
     task_t task;
-    seen_t seen[16];
+    seen_t seen[64];
     unsigned seen_count;
     capture_t capture;
 };

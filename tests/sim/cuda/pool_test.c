@@ -136,6 +136,70 @@ static void test_reserves(void)
     CHECK(after == before);
 }
 
+static void query_until_over(CUevent event, CUstream stream)
+{
+    CU(cuEventRecord(event, stream));
+    while (cuEventQuery(event) != CUDA_SUCCESS) {
+    }
+}
+
+// Whether freed memory is given back now.
+static bool is_settled(CUmemoryPool pool)
+{
+    CU(cuMemPoolTrimTo(pool, 0));
+    return reserved(pool) == 0;
+}
+
+static void alloc_and_free(CUmemoryPool pool, CUstream stream)
+{
+    CUdeviceptr x;
+    CU(cuMemAllocFromPoolAsync(&x, 1 << 20, pool, stream));
+    CU(cuMemFreeAsync(x, stream));
+}
+
+// Freed memory is known to be free when something behind the free was waited for: on its stream, or
+// on one that has waited for that. As seen on a card.
+static void test_what_settles(void)
+{
+    rig_context();
+    CUstream a = stream_new(), b = stream_new();
+    CUmemoryPool pool = pool_new(0);
+    CUevent before, behind, other;
+    uint64_t threshold = UINT64_MAX;
+    CU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+    CU(cuEventCreate(&before, 0));
+    CU(cuEventCreate(&behind, 0));
+    CU(cuEventCreate(&other, 0));
+    CU(cuEventRecord(before, a));
+    alloc_and_free(pool, a);
+    query_until_over(behind, a);
+    query_until_over(other, b);
+    CHECK(cuStreamQuery(a) == CUDA_SUCCESS && !is_settled(pool));
+    CU(cuEventSynchronize(before));
+    CU(cuEventSynchronize(other));
+    CU(cuStreamSynchronize(b));
+    CHECK(!is_settled(pool));
+    CU(cuEventSynchronize(behind));
+    CHECK(is_settled(pool));
+
+    alloc_and_free(pool, a);
+    query_until_over(behind, a);
+    CU(cuStreamWaitEvent(b, behind, 0));
+    CU(cuEventSynchronize(other)); // which is before the wait
+    CHECK(!is_settled(pool));
+    query_until_over(other, b);
+    CHECK(!is_settled(pool));
+    CU(cuEventSynchronize(other));
+    CHECK(is_settled(pool));
+
+    alloc_and_free(pool, a);
+    CU(cuStreamSynchronize(a));
+    CHECK(is_settled(pool));
+    alloc_and_free(pool, a);
+    CU(cuCtxSynchronize());
+    CHECK(is_settled(pool));
+}
+
 // The same stream has freed memory at once; another one only by the rules.
 static void test_reuse(void)
 {
@@ -174,6 +238,14 @@ static void test_reuse(void)
     CU(cuMemAllocFromPoolAsync(&x, 4096, follows, b));
     CHECK(reserved(follows) == 8192);
     rig_gate_open(gate);
+
+    // What has run may be had, though nobody has waited for it.
+    CUmemoryPool opportunistic = pool_new(0);
+    CU(cuMemAllocFromPoolAsync(&x, 4096, opportunistic, a));
+    CU(cuMemFreeAsync(x, a));
+    query_until_over(event, a);
+    CU(cuMemAllocFromPoolAsync(&x, 4096, opportunistic, b));
+    CHECK(reserved(opportunistic) == 4096);
     CU(cuCtxSynchronize());
 }
 
@@ -251,6 +323,7 @@ int main(int argc, char **argv)
     RUN("", test_too_early);
     RUN("", test_double_free);
     RUN("", test_reserves);
+    RUN("", test_what_settles);
     RUN("", test_reuse);
     RUN("", test_hidden_dependency);
     RUN("memory=4M", test_limits);
