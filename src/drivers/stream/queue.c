@@ -141,52 +141,9 @@ bool stream_queue_stays_full(stream_queue_t *q)
            q->most;
 }
 
-// Behind the oldest in an inbox, while somebody issues. Only its address is used.
-static stream_run_t inbox_end;
-
-// Puts a run into the inbox. True if nobody issues: the caller does now, beginning with the run.
-static bool inbox_put(stream_queue_t *q, stream_run_t *run)
-{
-    stream_run_t *before = atomic_load_explicit(&q->inbox, memory_order_relaxed);
-    do {
-        run->next = before;
-        // acq_rel: what is the issuer's goes from one to the next, and so does the run.
-    } while (!atomic_compare_exchange_weak_explicit(&q->inbox, &before, before ? run : &inbox_end,
-                                                    memory_order_acq_rel, memory_order_relaxed));
-    return !before;
-}
-
-// Takes what has come onto the list, oldest first. False if there is nothing, and then nobody
-// issues any more.
-static bool inbox_take(stream_queue_t *q)
-{
-    stream_run_t *run = &inbox_end;
-    // release: pairs with inbox_put.
-    if (atomic_compare_exchange_strong_explicit(&q->inbox, &run, NULL, memory_order_release,
-                                                memory_order_relaxed))
-        return false;
-    run = atomic_exchange_explicit(&q->inbox, &inbox_end, memory_order_acquire);
-    while (run != &inbox_end) {
-        stream_run_t *older = run->next;
-        run->next = q->ready;
-        q->ready = run;
-        run = older;
-    }
-    return true;
-}
-
-static stream_run_t *queue_pop(stream_queue_t *q)
-{
-    if (!q->ready && !inbox_take(q)) return NULL;
-    stream_run_t *run = q->ready;
-    q->ready = run->next;
-    return run;
-}
-
 void stream_queue_put_back(stream_queue_t *q, stream_run_t *run)
 {
-    run->next = q->ready;
-    q->ready = run;
+    inbox_put_back(&q->inbox, &run->base);
 }
 
 // Issues a run, if given, and what is on the list. False if that was too much: the rest, and the
@@ -197,7 +154,8 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered), enough = false;
     q->most = patient || device->options.serial ? UINT64_MAX : device->limits.max_pending;
-    for (uint32_t i = 0; !enough && (run || (run = queue_pop(q))); i++, run = NULL) {
+    for (uint32_t i = 0; !enough && (run || (run = (stream_run_t *)(void *)inbox_take(&q->inbox)));
+         i++, run = NULL) {
         enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
@@ -242,15 +200,14 @@ uint64_t stream_queues_issue(void *argument)
 
 bool stream_queue_claim(stream_queue_t *q)
 {
-    stream_run_t *nobody = NULL;
-    // acquire: as inbox_put.
-    return atomic_compare_exchange_strong_explicit(&q->inbox, &nobody, &inbox_end,
-                                                   memory_order_acquire, memory_order_relaxed);
+    return inbox_claim(&q->inbox);
 }
 
 void stream_queue_let_go(stream_queue_t *q, bool issue)
 {
-    if (!inbox_take(q)) return;
+    stream_run_t *run = (stream_run_t *)(void *)inbox_take(&q->inbox);
+    if (!run) return;
+    stream_queue_put_back(q, run);
     if (issue)
         queue_issue(q, NULL);
     else
@@ -259,7 +216,7 @@ void stream_queue_let_go(stream_queue_t *q, bool issue)
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
 {
-    if (!inbox_put(q, run)) return;
+    if (!inbox_put(&q->inbox, &run->base)) return;
     object_retain(&q->base.object); // what is issued may end, and the queue with it
     if (waiters_fired() <= ISSUE_RUNS) {
         queue_issue(q, run);
@@ -281,7 +238,8 @@ void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
     // A run that begins on the host begins when its points are reached, not when they are promised.
     if (run->phased && run->at != end && stream_host_is(run->at->kind))
         submission_wait(submission, stream_run_start);
-    else if (submission_wait_early(submission, stream_run_start) && inbox_put(q, run))
+    else if (submission_wait_early(submission, stream_run_start) &&
+             inbox_put(&q->inbox, submission))
         queue_issue(q, run); // whoever submits keeps the queue
 }
 

@@ -26,6 +26,7 @@
 #include "kit/chores.h"
 #include "kit/device.h"
 #include "kit/helper.h"
+#include "kit/inbox.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
 
@@ -81,7 +82,7 @@ typedef struct stream_report_t {
 
 struct stream_run_t {
     keel_submission_t base;
-    stream_run_t *next;          // on the queue's list, or an event's
+    stream_run_t *next;          // on an event's list
     const keel_command_t *at;    // the next command
     const keel_command_t *inner; // of the recording that it executes; NULL: not begun
     uint32_t piece;              // the same of one that is a row of graphs
@@ -126,9 +127,7 @@ struct stream_queue_t {
     _Atomic bool dead; // destroyed, and waits to be buried
 
     // Issuing: one thread at a time, whoever found no other in the inbox.
-    // NULL: nobody issues. Else what came meanwhile, newest first, and a mark behind the oldest.
-    _Atomic(stream_run_t *) inbox;
-    stream_run_t *ready;       // to be issued
+    inbox_t inbox;             // what is to be issued
     uint64_t most;             // launches under way at most; 0: the issuer is to be another thread
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none

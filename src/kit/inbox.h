@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submissions that come from many threads and are issued in their order, by one thread at a time:
+// whoever puts one in and finds nobody at it. He goes on until nothing is left; others leave theirs
+// to him, and nobody waits.
+#ifndef KEEL_SRC_KIT_INBOX_H_
+#define KEEL_SRC_KIT_INBOX_H_
+
+#include "kit/submission.h"
+
+// All zero: empty, and nobody at it.
+typedef struct inbox_t {
+    // NULL: nobody is at it. Else what came meanwhile, newest first, and the inbox itself in place
+    // of one before the oldest.
+    _Atomic(keel_submission_t *) newest;
+    keel_submission_t *taken; // oldest first: of whoever is at it
+} inbox_t;
+
+static inline keel_submission_t *inbox_end(inbox_t *inbox)
+{
+    return (keel_submission_t *)(void *)inbox; // only its address is used
+}
+
+// True if nobody is at it: then the caller is, and has the submission, which is not in there.
+static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
+{
+    keel_submission_t *before = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
+    keel_submission_t *after;
+    do {
+        submission->next = before;
+        after = before ? submission : inbox_end(inbox);
+        // acq_rel: what belongs to whoever is at it goes from one to the next, and so do
+        // submissions.
+    } while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &before, after,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return !before;
+}
+
+// The next one, for whoever is at it. NULL: there is none, and nobody is at it any more.
+static inline keel_submission_t *inbox_take(inbox_t *inbox)
+{
+    if (!inbox->taken) {
+        keel_submission_t *end = inbox_end(inbox), *newest = end;
+        // release: pairs with inbox_put.
+        if (atomic_compare_exchange_strong_explicit(&inbox->newest, &newest, NULL,
+                                                    memory_order_release, memory_order_relaxed))
+            return NULL;
+        newest = atomic_exchange_explicit(&inbox->newest, end, memory_order_acquire);
+        while (newest != end) {
+            keel_submission_t *older = newest->next;
+            newest->next = inbox->taken;
+            inbox->taken = newest;
+            newest = older;
+        }
+    }
+    keel_submission_t *submission = inbox->taken;
+    inbox->taken = submission->next;
+    return submission;
+}
+
+// Has it taken before all others; for whoever is at it.
+static inline void inbox_put_back(inbox_t *inbox, keel_submission_t *submission)
+{
+    submission->next = inbox->taken;
+    inbox->taken = submission;
+}
+
+// Makes the caller be at it, if nobody is.
+static inline bool inbox_claim(inbox_t *inbox)
+{
+    keel_submission_t *nobody = NULL;
+    // acquire: as inbox_put.
+    return atomic_compare_exchange_strong_explicit(&inbox->newest, &nobody, inbox_end(inbox),
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+#endif

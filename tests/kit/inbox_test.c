@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/inbox.h"
+
+#include <pthread.h>
+
+#include "unit.h"
+
+enum { THREADS = 4, EACH = 20000 };
+
+typedef struct place_t {
+    inbox_t inbox;
+    uint64_t last[THREADS]; // of each thread, what was taken last; of whoever is at it
+    uint64_t taken;
+    _Atomic uint32_t at_it; // threads
+} place_t;
+
+typedef struct sender_t {
+    place_t *place;
+    keel_submission_t submissions[EACH];
+    uint64_t number;
+} sender_t;
+
+static sender_t senders[THREADS];
+
+// Nobody is at it but the first who comes, who finds the others in their order.
+static void test_order(void **state)
+{
+    (void)state;
+    inbox_t inbox = {NULL};
+    keel_submission_t s[4];
+    assert_true(inbox_put(&inbox, &s[0]));
+    assert_false(inbox_claim(&inbox));
+    for (int i = 1; i < 4; i++) assert_false(inbox_put(&inbox, &s[i]));
+    inbox_put_back(&inbox, &s[0]);
+    for (int i = 0; i < 4; i++) assert_ptr_equal(inbox_take(&inbox), &s[i]);
+    assert_false(inbox_put(&inbox, &s[0]));
+    assert_ptr_equal(inbox_take(&inbox), &s[0]);
+    assert_null(inbox_take(&inbox));
+    assert_true(inbox_claim(&inbox));
+    assert_null(inbox_take(&inbox));
+}
+
+static void submission_note(place_t *place, const keel_submission_t *submission)
+{
+    uint64_t thread = submission->id % THREADS, number = submission->id / THREADS;
+    assert_int_equal(number, place->last[thread] + 1);
+    place->last[thread] = number;
+    place->taken++;
+}
+
+static void *send(void *argument)
+{
+    sender_t *sender = argument;
+    place_t *place = sender->place;
+    for (uint64_t i = 0; i < EACH; i++) {
+        keel_submission_t *s = &sender->submissions[i];
+        s->id = (i + 1) * THREADS + sender->number;
+        if (!inbox_put(&place->inbox, s)) continue;
+        do {
+            assert_int_equal(atomic_fetch_add(&place->at_it, 1), 0);
+            submission_note(place, s);
+            atomic_fetch_sub(&place->at_it, 1);
+        } while ((s = inbox_take(&place->inbox)));
+    }
+    return NULL;
+}
+
+// One at a time, and each thread's in its order.
+static void test_threads(void **state)
+{
+    (void)state;
+    place_t place = {.taken = 0};
+    pthread_t threads[THREADS];
+    for (uint64_t i = 0; i < THREADS; i++) {
+        senders[i].place = &place;
+        senders[i].number = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, send, &senders[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(place.taken, THREADS * EACH);
+    assert_true(inbox_claim(&place.inbox));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
