@@ -53,7 +53,9 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
     lock_enter(&device->lock);
     for (stream_queue_t *q = device->queues; q; q = q->next) {
         lock_enter(&q->lock);
-        uint64_t id = q->flight ? q->flight->runs->base.id : atomic_load(&q->at);
+        const stream_event_t *event = q->flight;
+        while (event && !event->runs) event = event->next; // of frees alone
+        uint64_t id = event ? event->runs->base.id : atomic_load(&q->at);
         // acquire: pairs with object_init. One that is being made or dies has no name any more.
         bool named = atomic_load_explicit(&q->base.object.refs, memory_order_acquire);
         const char *name = named ? q->base.name : "(ending)";

@@ -92,19 +92,14 @@ keel_status_t stream_events_get(stream_device_t *device, uint32_t count, stream_
 {
     // acquire: as in stream_event_acquire.
     stream_event_t *spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
-    for (; count && spare; count--) {
+    for (; count; count--) {
         stream_event_t *event = spare;
+        if (!event) KEEL_TRY(event_make(device, &event));
         spare = event->next;
         event->next = *list;
         *list = event;
     }
     stream_events_put(device, spare);
-    for (; count; count--) {
-        stream_event_t *event = NULL;
-        KEEL_TRY(event_make(device, &event));
-        event->next = *list;
-        *list = event;
-    }
     return NULL;
 }
 

@@ -46,7 +46,7 @@ static stream_event_t *event_waits_for(const stream_event_t *event)
 // is what it waits for.
 static stream_event_t *flight_take(stream_queue_t *q, stream_event_t **first)
 {
-    stream_event_t *list = NULL, **end = &list, *event;
+    stream_event_t *list = NULL, **end = &list, *event, *freed = NULL;
     bool lost = is_lost(q);
     *first = NULL;
     for (int i = 0; i < TELL_EVENTS && (event = flight_due(q)); i++) {
@@ -55,10 +55,16 @@ static stream_event_t *flight_take(stream_queue_t *q, stream_event_t **first)
         atomic_store_explicit(&q->launches_over, event->launches, memory_order_relaxed);
         q->flight = event->next;
         if (!q->flight) q->flight_last = &q->flight;
+        if (event->frees) freed = event;
         *end = event;
         end = &event->next;
     }
     *end = NULL;
+    if (freed) { // before anybody is told of these frees
+        promise_retain(&freed->promise);
+        if (q->freed) promise_release(&q->freed->promise);
+        q->freed = freed;
+    }
     return list;
 }
 
@@ -67,6 +73,7 @@ static void events_tell(stream_queue_t *q, stream_event_t *list)
     bool lost = is_lost(q);
     keel_submission_t *ended = NULL, **last = &ended;
     for (stream_event_t *event = list; event; event = event->next) {
+        if (!event->runs) stream_frees_tell(stream_device(q->base.device), 1);
         while (event->runs) {
             stream_run_t *run = event->runs;
             event->runs = run->next;
@@ -203,9 +210,9 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
         promise_release(&event->promise);
         return status;
     }
-    run->next = NULL;
     event->runs = run;
-    event->runs_last = &run->next;
+    event->runs_last = run ? &run->next : &event->runs;
+    if (run) run->next = NULL;
     event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
     event->promise.number = q->recorded + 1;
     if (mark == STREAM_ENDS) event->promise.device = NULL;
@@ -214,11 +221,13 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
         atomic_store(&event->asked, true);
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
-    if (mark != STREAM_PARKS) submission_promise(&run->base, &event->promise);
-    event->frees = run->frees || run->deallocates;
+    if (mark > STREAM_PARKS) submission_promise(&run->base, &event->promise);
+    event->frees = atomic_load_explicit(&q->loose, memory_order_relaxed) ||
+                   (run && (run->frees || run->deallocates));
     lock_enter(&q->lock);
-    atomic_store_explicit(&q->unmarked, false,
-                          memory_order_relaxed); // it is in flight from here on
+    // relaxed: it is in flight from here on.
+    atomic_store_explicit(&q->unmarked, false, memory_order_relaxed);
+    atomic_store_explicit(&q->loose, false, memory_order_relaxed);
     q->recorded++;
     *q->flight_last = event;
     q->flight_last = &event->next;

@@ -27,7 +27,7 @@ static void queues_let_go(stream_device_t *device)
 {
     device->held_until = 0;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        if (q->held) stream_queue_let_go(q, true);
+        if (q->held) stream_queue_let_go(q);
         q->held = false;
     }
 }

@@ -113,7 +113,7 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
         keel_status_release(status);
         // A slab of a pool's is nobody's, and whoever issues work does not wait for the device.
         if (atomic_load(&buffer->object.refs)) chores_wait(&device->chores);
-        stream_pools_empty(device, NULL);
+        stream_pools_empty(device);
         status = alloc_any(device, buffer);
     }
     stream_leave(&entered);

@@ -78,13 +78,6 @@ static void pool_link(stream_device_t *device, stream_pool_t *own)
     if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
 }
 
-static void pool_unlink(stream_device_t *device, stream_pool_t *own)
-{
-    lock_enter(&device->lock);
-    LIST_REMOVE(device->pools, own);
-    lock_leave(&device->lock);
-}
-
 keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t *options,
                                  keel_pool_t **pool)
 {
@@ -112,7 +105,11 @@ void stream_pool_destroy(keel_pool_t *pool)
     stream_pool_t *own = pool_driver(pool);
     stream_device_t *device = own->device;
     stream_entered_t entered;
-    if (stream_device_is_ours(device)) pool_unlink(device, own);
+    if (stream_device_is_ours(device)) {
+        lock_enter(&device->lock);
+        LIST_REMOVE(device->pools, own);
+        lock_leave(&device->lock);
+    }
     if (own->handle && stream_enter(device, &entered)) {
         device->api->pool_destroy(device->vendor, own->handle);
         stream_leave(&entered);
@@ -173,12 +170,6 @@ void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
     if (stats->reserved < stats->used) stats->reserved = stats->used;
 }
 
-static keel_status_t pool_trim_vendor(stream_pool_t *pool, uint64_t keep)
-{
-    KEEL_TRY(stream_device_settle(pool->device, NULL));
-    return pool->device->api->pool_trim(pool->device->vendor, pool->handle, keep);
-}
-
 keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
 {
     stream_pool_t *own = vendor_pool(pool);
@@ -190,17 +181,19 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     uint64_t least = keep ? stats.used + PIECE : stats.used;
     uint64_t reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
     if (!reserved) reserved = own->device->limits.memory; // or it could not be asked
-    keel_status_t status = NULL;
-    if (keep < reserved && least + keep <= reserved) status = pool_trim_vendor(own, least + keep);
+    bool more = keep < reserved && least + keep <= reserved;
+    keel_status_t status = more ? stream_device_settle(own->device, NULL) : NULL;
+    if (more && !status)
+        status = own->device->api->pool_trim(own->device->vendor, own->handle, least + keep);
     stream_leave(&entered);
     return stream_device_note(own->device, status);
 }
 
 // Takes from all pools what no buffer holds: all of it, or what is beyond their thresholds.
-static keel_status_t pools_trim(stream_device_t *device, const stream_queue_t *issuing, bool all)
+static keel_status_t pools_trim(stream_device_t *device, bool all)
 {
     const stream_api_t *api = device->api;
-    KEEL_TRY(stream_device_settle(device, issuing));
+    KEEL_TRY(stream_device_settle(device, NULL));
     keel_status_t status = NULL;
     for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
         if (!status && pool->handle && (all || pool->threshold != UINT64_MAX))
@@ -208,9 +201,9 @@ static keel_status_t pools_trim(stream_device_t *device, const stream_queue_t *i
     return status;
 }
 
-void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing)
+void stream_pools_empty(stream_device_t *device)
 {
-    keel_status_release(pools_trim(device, issuing, true)); // whoever needs the memory finds out
+    keel_status_release(pools_trim(device, true)); // whoever needs the memory finds out
 }
 
 // Whether it has more than its threshold, and not only because buffers hold so much.
@@ -236,7 +229,7 @@ void stream_pools_relieve(stream_device_t *device, bool busy)
     uint64_t over = atomic_load(&device->frees_over);
     stream_entered_t entered;
     if ((busy && over == device->relieved) || !stream_enter(device, &entered)) return;
-    keel_status_t status = pools_exceed(device) ? pools_trim(device, NULL, false) : NULL;
+    keel_status_t status = pools_exceed(device) ? pools_trim(device, false) : NULL;
     if (!status) device->relieved = over; // else the next round tries again
     stream_leave(&entered);
     keel_status_release(stream_device_note(device, status));
@@ -263,7 +256,7 @@ static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t
         device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
     if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) return status;
     keel_status_release(status);
-    stream_pools_empty(device, queue);
+    stream_pools_empty(device);
     return device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
 }
 
@@ -384,6 +377,7 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
         run->placed = true;
         run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
         run->frees++;
+        atomic_store_explicit(&stream_queue(run->base.queue)->loose, true, memory_order_relaxed);
         free_begin(pool);
         status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
         status = stream_device_note(pool->device, status);

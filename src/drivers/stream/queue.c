@@ -91,10 +91,12 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     if (q->looked_at) promise_release(&q->looked_at->promise);
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
+        keel_status_release(stream_device_settle(device, q)); // while there is a stream
         stream_watchers_destroy(q);
         if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
         stream_leave(&entered);
     }
+    if (q->freed) promise_release(&q->freed->promise);
     mem_free(q);
 }
 
@@ -203,15 +205,10 @@ bool stream_queue_claim(stream_queue_t *q)
     return inbox_claim(&q->inbox);
 }
 
-void stream_queue_let_go(stream_queue_t *q, bool issue)
+void stream_queue_let_go(stream_queue_t *q)
 {
     stream_run_t *run = (stream_run_t *)(void *)inbox_take(&q->inbox);
-    if (!run) return;
-    stream_queue_put_back(q, run);
-    if (issue)
-        queue_issue(q, NULL);
-    else
-        queue_hand_on(q);
+    if (run) queue_issue(q, run);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)

@@ -166,6 +166,19 @@ static void promises_drop(stream_run_t *run, uint32_t from)
     }
 }
 
+// What comes now may take long. If there are frees behind the last event, they get one of their own
+// before that (settle.c), and whoever waits for memory waits for it, too.
+static void frees_mark(stream_run_t *run)
+{
+    stream_device_t *device = device_of(run);
+    if (!atomic_load_explicit(&queue_of(run)->loose, memory_order_relaxed)) return;
+    run->issued = true; // or the queue might go before that event
+    atomic_fetch_add(&device->frees, 1);
+    keel_status_t status = stream_queue_record(queue_of(run), NULL, STREAM_SETTLES);
+    if (status) stream_frees_tell(device, 1);
+    keel_status_release(stream_device_note(device, status));
+}
+
 // Puts the waits on the stream that are only promised. Promises of other queues are kept until the
 // end: flight.c tells them first.
 static keel_status_t waits_issue(stream_run_t *run)
@@ -186,6 +199,7 @@ static keel_status_t waits_issue(stream_run_t *run)
             *promise = NULL;
             continue;
         }
+        frees_mark(run);
         run->issued = true;
         atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
         keel_status_t status =
@@ -213,7 +227,8 @@ static bool run_drain(stream_run_t *run, keel_status_t status)
     status = stream_device_drain(device, queue_of(run)->stream);
     keel_status_release(stream_device_note(device, status));
     run_settle(run);
-    atomic_store(&queue_of(run)->unmarked, false); // nothing is left there
+    atomic_store(&queue_of(run)->unmarked, false); // nothing is left there, nor of frees_mark
+    stream_queue_retire(queue_of(run), queue_of(run)->recorded);
     return true;
 }
 
@@ -352,8 +367,9 @@ static void run_begin(stream_run_t *run)
     keel_status_t status = NULL;
     if (stream_device_is_lost(device))
         status = stream_device_lost(device);
-    else if (!run->begun)
-        status = waits_issue(run);
+    else if (run->base.commands.kinds & ~STREAM_BRIEF_KINDS)
+        frees_mark(run);
+    if (!status && !run->begun) status = waits_issue(run);
     run->begun = true;
     if (status) stream_run_fail(run, stream_device_note(device, status));
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that was freed on a stream is known to be free when the vendor was seen to wait for
-// something behind it. A stream itself is not waited for: nobody knows what comes next on it. So an
-// event is recorded on each queue that is idle, and waited for once it is over. On a stream of the
-// application's recording might block too; there every dealloca has an event behind it (pool.c).
+// something behind it, not when that was found to be over. So for each queue the last event that
+// came and has frees before it is waited for, which does not take long. Behind the last frees there
+// may be no event yet: one is recorded before work comes behind them (run.c), or here, if the
+// stream has nothing to do. A stream itself is not waited for: nobody knows what comes next on it.
 #include "base/clock.h"
 #include "drivers/stream/stream.h"
 
@@ -16,13 +17,6 @@ static keel_status_t stream_mark(stream_device_t *device, stream_h stream, strea
     return device->api->event_record(device->vendor, (*marks)->handle, stream);
 }
 
-// Nothing comes onto the stream meanwhile: the caller has become its issuer, or is it.
-static keel_status_t queue_mark(stream_queue_t *q, stream_event_t **marks)
-{
-    if (q->adopted || !stream_queue_is_idle(q)) return NULL;
-    return stream_mark(stream_device(q->base.device), q->stream, marks);
-}
-
 static keel_status_t mark_settle(stream_device_t *device, stream_event_h mark, uint64_t deadline)
 {
     bool over = false;
@@ -34,16 +28,44 @@ static keel_status_t mark_settle(stream_device_t *device, stream_event_h mark, u
     return over ? device->api->event_sync(device->vendor, mark) : NULL;
 }
 
-keel_status_t stream_device_settle(stream_device_t *device, const stream_queue_t *issuing)
+// The last event that has come and has frees before it, retained; or with `soon` what has yet to
+// come and has nothing but frees before it. NULL: none.
+static stream_event_t *queue_freed(stream_queue_t *q, bool soon)
 {
-    stream_event_t *marks = NULL;
-    keel_status_t status = stream_mark(device, device->side, &marks);
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        if (status || (q != issuing && !stream_queue_claim(q))) continue;
-        status = queue_mark(q, &marks);
-        if (q != issuing) stream_queue_let_go(q, false);
+    lock_enter(&q->lock);
+    stream_event_t *freed = q->freed, *event = q->flight;
+    for (; event && event->promise.number <= q->came; event = event->next)
+        if (event->frees) freed = event;
+    if (soon) freed = event && !event->runs ? event : NULL;
+    if (freed) promise_retain(&freed->promise);
+    lock_leave(&q->lock);
+    return freed;
+}
+
+static keel_status_t queue_settle(stream_queue_t *q, uint64_t deadline, stream_event_t **marks)
+{
+    stream_device_t *device = stream_device(q->base.device);
+    stream_queue_poll(q, true);
+    for (int soon = 0; soon < 2; soon++) {
+        stream_event_t *freed = queue_freed(q, soon);
+        keel_status_t status = freed ? mark_settle(device, freed->handle, deadline) : NULL;
+        if (freed) promise_release(&freed->promise);
+        if (status) return status;
     }
+    // On a stream of the application's, recording might block; there all frees have an event.
+    bool loose = atomic_load(&q->loose) && !q->adopted && stream_queue_is_idle(q);
+    return loose ? stream_mark(device, q->stream, marks) : NULL;
+}
+
+keel_status_t stream_device_settle(stream_device_t *device, stream_queue_t *last)
+{
     uint64_t deadline = clock_deadline(SETTLE_NS);
+    stream_event_t *marks = NULL;
+    keel_status_t status =
+        last ? queue_settle(last, deadline, &marks) : stream_mark(device, device->side, &marks);
+    stream_queue_t *q = last ? NULL : stream_queue_next(device, NULL);
+    for (; q; q = stream_queue_next(device, q))
+        if (!status) status = queue_settle(q, deadline, &marks);
     for (const stream_event_t *mark = marks; mark && !status; mark = mark->next)
         status = mark_settle(device, mark->handle, deadline);
     stream_events_put(device, marks);

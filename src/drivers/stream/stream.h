@@ -67,7 +67,7 @@ struct stream_event_t {
     stream_event_h handle;           // owned
     uint64_t launches;               // of the queue up to here
     stream_run_t *runs, **runs_last; // that go on or end with it, while in flight
-    bool frees;                      // memory comes back with it
+    bool frees;                      // memory comes back with it, or came before it
     _Atomic bool asked;              // somebody sleeps
     _Atomic bool over;               // it has come, and its runs have gone on or ended
 };
@@ -139,12 +139,14 @@ struct stream_queue_t {
     _Atomic uint64_t launches;
     uint64_t recorded;      // events so far; written with the lock
     _Atomic bool unmarked;  // there is work behind the last event
+    _Atomic bool loose;     // there are frees behind it; see settle.c
     _Atomic bool passed_on; // the issuer's thread is to go on with it
     _Atomic bool handed_on; // the device's is
 
     // Telling what has come: one thread at a time, in order.
     lock_t lock;                           // for what is in flight, up to `recorded`
     stream_event_t *flight, **flight_last; // in order
+    stream_event_t *freed;                 // retained: the last that was over and has frees before
     bool telling;                          // somebody tells what has come
     uint64_t came;                         // events that have come, as far as anybody knows
     _Atomic uint64_t over;                 // those that were told
@@ -314,15 +316,15 @@ void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to
 void stream_queues_stop(stream_device_t *device);             // their threads
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
 uint64_t stream_queues_issue(void *device);                   // the same of the device's
-// Makes the caller the issuer, if nobody issues; and gives that up. What came meanwhile is issued
-// by the caller, or by the device's own thread.
+// Makes the caller the issuer, if nobody issues; and issues what came meanwhile.
 bool stream_queue_claim(stream_queue_t *queue);
-void stream_queue_let_go(stream_queue_t *queue, bool issue);
+void stream_queue_let_go(stream_queue_t *queue);
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
 // from the return on the run is no longer the caller's.
 typedef enum stream_mark_t {
+    STREAM_SETTLES,  // without a run: there are frees before it, and work behind
     STREAM_PARKS,    // the run goes on then
     STREAM_ENDS,     // it ends then, perhaps with a failure
     STREAM_PROMISES, // and surely without one: its points may be promised
@@ -348,9 +350,9 @@ void stream_frees_watch(stream_device_t *device); // somebody hungry is to be wo
 void stream_queues_drop(stream_device_t *device); // it is lost: nothing more will come
 
 // settle.c
-// Has the vendor notice what idle streams have freed; others are left alone. The caller issues to
-// the queue, if one is given. Entered. Blocks for a moment, never for what an application runs.
-keel_status_t stream_device_settle(stream_device_t *device, const stream_queue_t *issuing);
+// Has the vendor notice what was freed and is over; with `last`, on that queue alone, which goes
+// away. Entered. Blocks for a moment, never for what an application runs.
+keel_status_t stream_device_settle(stream_device_t *device, stream_queue_t *last);
 
 // watch.c
 void stream_watchers_init(stream_queue_t *queue);
@@ -506,14 +508,17 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep);
 void stream_pools_relieve(stream_device_t *device, bool busy);
 uint64_t stream_pools_reserved(stream_device_t *device); // by all; entered
 void stream_pools_break(stream_device_t *device);        // it is lost: nobody waits for memory
+// Kinds of commands that take no time of the stream's.
+#define STREAM_BRIEF_KINDS                                                                         \
+    (1u << KEEL_CMD_BARRIER | 1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_DEALLOCA |                    \
+     1u << KEEL_CMD_HOST_CALL)
 // Runs an alloca or dealloca. *waits: it goes on by stream_run_done.
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 void stream_alloca_drop(keel_cmd_alloca_t *c); // it will not go on: takes back what it was granted
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
 void stream_deallocas_end(stream_run_t *run);                    // those begun so far are over
 void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
-// Of what no buffer holds; as stream_device_settle.
-void stream_pools_empty(stream_device_t *device, const stream_queue_t *issuing);
+void stream_pools_empty(stream_device_t *device); // of what no buffer holds; as settling
 keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *image,
                                      keel_executable_t **executable);
 void stream_executable_unload(keel_executable_t *executable);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Having the vendor notice what was freed on streams, on the CUDA driver in software, which notices
-// too much by itself: looks at what streams an event is recorded on and waited for by the thread
-// that needs the memory.
+// Having the vendor notice what was freed on streams, on the CUDA driver in software: looks at what
+// streams an event is recorded on and waited for by the thread that needs the memory, and whether
+// it gets the memory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +23,8 @@ static _Thread_local mark_t marks[MARKS];
 static _Thread_local uint32_t mark_count;
 static _Thread_local uint32_t late; // so many questions after its events are answered with no
 static _Atomic bool held;           // copies take as long as that
+static _Atomic bool stuck, at_it;   // and so do calls that enqueue them; one is there
+static _Atomic bool blind, broken;  // nothing is found to be over; copies fail for good
 static _Atomic uint32_t trims;
 
 static CUresult event_record(CUevent event, CUstream stream)
@@ -33,8 +35,8 @@ static CUresult event_record(CUevent event, CUstream stream)
 
 static CUresult event_query(CUevent event)
 {
-    if (!late) return real.cuEventQuery(event);
-    late--;
+    if (!late && !atomic_load(&blind)) return real.cuEventQuery(event);
+    if (late) late--;
     return CUDA_ERROR_NOT_READY;
 }
 
@@ -52,6 +54,9 @@ static CUresult pool_trim_to(CUmemoryPool pool, size_t keep)
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
+    atomic_store(&at_it, true);
+    held_wait(&stuck);
+    if (atomic_load(&broken)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     return held_copy(&real, &held, target, source, size, stream);
 }
 
@@ -178,7 +183,7 @@ static void test_busy_stream(void **state)
 static void test_late_events(void **state)
 {
     const place_t *place = *state;
-    pool_use(place, place->queues[1]);
+    for (int i = 1; i < 3; i++) pool_use(place, place->queues[i]);
     late = 3;
     pool_trim(place);
     assert_true(is_settled(stream_of(place->queues[1])));
@@ -209,6 +214,117 @@ static void test_own_stream(void **state)
     assert_null(keel_queue_dealloca(queue, KEEL_AFTER(done), y, &done));
     ok(done);
     keel_buffer_release(x), keel_buffer_release(y);
+}
+
+static uint64_t reserved_by(keel_pool_t *pool)
+{
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    return stats.reserved;
+}
+
+// Takes and gives back what there is only once.
+static void large_use(keel_pool_t *pool, keel_queue_t *queue)
+{
+    keel_buffer_t *buffer = NULL;
+    keel_point_t done;
+    assert_null(keel_queue_alloca(queue, pool, LARGE, &buffer, &done));
+    ok(done);
+    assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, buffer, &done));
+    ok(done);
+    keel_buffer_release(buffer);
+}
+
+static keel_point_t copy_begin(const place_t *place, keel_queue_t *queue)
+{
+    keel_buffer_t *x = buffer_create(place->device, 64, 0),
+                  *y = buffer_create(place->device, 64, 0);
+    keel_point_t done;
+    assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
+    keel_buffer_release(x), keel_buffer_release(y);
+    return done;
+}
+
+// What was freed before a stream got work that lasts goes back meanwhile, and others may have it:
+// allocas, whoever trims, and buffers. With work before the frees, which has an event, and without.
+static void test_freed_before_work(void **state)
+{
+    const place_t *place = *state;
+    for (int i = 0; i < 4; i++) {
+        keel_queue_t *queue = place->queues[i % 2]; // the application's, and one that is not
+        if (i / 2) ok(copy_begin(place, queue));
+        large_use(place->pools[0], queue);
+        atomic_store(&held, true);
+        keel_point_t done = copy_begin(place, queue);
+        large_use(place->pools[1], place->queues[2]);
+        assert_int_equal(reserved_by(place->pools[0]), 0);
+        assert_null(keel_pool_trim(place->pools[1], 0));
+        assert_int_equal(reserved_by(place->pools[1]), 0);
+        keel_buffer_t *buffer = buffer_create(place->device, LARGE, 0);
+        atomic_store(&held, false);
+        ok(done);
+        keel_buffer_release(buffer);
+    }
+}
+
+static void *copy_main(void *argument)
+{
+    const place_t *place = argument;
+    ok(copy_begin(place, place->queues[1]));
+    return NULL;
+}
+
+// The same while somebody issues to the stream, who does not come back from the vendor.
+static void test_freed_while_issuing(void **state)
+{
+    place_t *place = *state;
+    pthread_t thread;
+    large_use(place->pools[0], place->queues[1]);
+    atomic_store(&at_it, false);
+    atomic_store(&stuck, true);
+    assert_int_equal(pthread_create(&thread, NULL, copy_main, place), 0);
+    while (!atomic_load(&at_it)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    large_use(place->pools[1], place->queues[2]);
+    atomic_store(&stuck, false);
+    pthread_join(thread, NULL);
+}
+
+// And when there is no such stream any more.
+static void test_freed_for_the_last_time(void **state)
+{
+    const place_t *place = *state;
+    keel_queue_t *queue = NULL;
+    assert_null(keel_queue_create(place->device, NULL, &queue));
+    large_use(place->pools[0], queue);
+    keel_queue_release(queue);
+    large_use(place->pools[1], place->queues[2]);
+}
+
+// A device may be lost when a queue has nothing but frees left that are not known to be over; it
+// says what came behind them.
+static void test_lost_behind_frees(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
+    keel_pool_t *pool = NULL;
+    keel_point_t done;
+    assert_null(keel_pool_create(device, NULL, &pool));
+    pool_use_of(pool, queue);
+    atomic_store(&blind, true);
+    assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), NULL));
+    atomic_store(&broken, true);
+    assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
+    atomic_store(&blind, false);
+    atomic_store(&broken, false);
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    assert_non_null(strstr(keel_status_message(status), "submission 3")); // the first copy
+    keel_status_release(status);
+    keel_pool_release(pool);
+    keel_buffer_release(x), keel_buffer_release(y);
+    keel_device_release(device);
 }
 
 // A pool that is beyond its threshold because buffers hold so much has nothing to give back, and
@@ -246,8 +362,14 @@ static void test_live_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_streams), cmocka_unit_test(test_busy_stream),
-        cmocka_unit_test(test_late_events),  cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_idle_streams),
+        cmocka_unit_test(test_busy_stream),
+        cmocka_unit_test(test_late_events),
+        cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_freed_before_work),
+        cmocka_unit_test(test_freed_while_issuing),
+        cmocka_unit_test(test_freed_for_the_last_time),
+        cmocka_unit_test(test_lost_behind_frees),
         cmocka_unit_test(test_live_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
