@@ -133,7 +133,6 @@ static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *cou
     keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
     uint32_t before = buffer_u32(counter, 0);
     TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
-    sleep_ms(50); // what was released before goes back while the device rests
     keel_point_t first = run_on(gate, op_await(words, 0, 2)), *done = scratch(count * sizeof *done);
     keel_points_t waits = piece->behind ? KEEL_AFTER(first) : KEEL_NO_WAITS;
     for (size_t i = 0; i < count; i++)

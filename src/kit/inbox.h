@@ -29,9 +29,10 @@ static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
         submission->next = before;
         after = before ? submission : inbox_end(inbox);
         // acq_rel: what belongs to whoever is at it goes from one to the next, and so do
-        // submissions.
+        // submissions. seq_cst: for those who then look at something else, while others change
+        // that and look whether anybody is at it (inbox_is_taken).
     } while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &before, after,
-                                                    memory_order_acq_rel, memory_order_relaxed));
+                                                    memory_order_seq_cst, memory_order_relaxed));
     return !before;
 }
 
@@ -64,13 +65,9 @@ static inline void inbox_put_back(inbox_t *inbox, keel_submission_t *submission)
     inbox->taken = submission;
 }
 
-// Makes the caller be at it, if nobody is.
-static inline bool inbox_claim(inbox_t *inbox)
+static inline bool inbox_is_taken(const inbox_t *inbox)
 {
-    keel_submission_t *nobody = NULL;
-    // acquire: as inbox_put.
-    return atomic_compare_exchange_strong_explicit(&inbox->newest, &nobody, inbox_end(inbox),
-                                                   memory_order_acquire, memory_order_relaxed);
+    return atomic_load(&inbox->newest);
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving things back to the vendor, who waits for all that the device runs before memory is freed
 // or code unloaded, and lets nobody launch anything meanwhile. So a thread of the device's own does
-// it when the device rests, as the issuer of all queues: what is submitted meanwhile comes later.
+// it when the device rests, and nobody issues meanwhile: what is submitted comes later.
 // If somebody needs the memory, busy queues are held up, too, longer each time: what runs may need
 // what comes, which has its turn between; if the device just does not rest, seldom and for a
 // moment. Graphs, for which the vendor does not wait, go at once, and before their code.
@@ -26,10 +26,9 @@ typedef struct gift_t {
 static void queues_let_go(stream_device_t *device)
 {
     device->held_until = 0;
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        if (q->held) stream_queue_let_go(q);
-        q->held = false;
-    }
+    atomic_store(&device->holding, false);
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        stream_queue_go_on(q);
 }
 
 void stream_chore_end(stream_device_t *device, bool more)
@@ -53,14 +52,13 @@ static void gift_give(void *owner, chore_t *chore)
     stream_chore_end(device, false);
 }
 
-// Looks whether all queues have nothing to do; with `hold`, nor get anything from now on.
-static bool queues_are_idle(stream_device_t *device, bool hold)
+// Looks whether all queues have nothing to do. If `holding`, they do not get anything, either.
+static bool queues_are_idle(stream_device_t *device)
 {
     bool idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
-        if (hold && !q->held) q->held = stream_queue_claim(q);
         stream_queue_poll(q, true);
-        idle &= q->held == hold && stream_queue_is_idle(q);
+        idle &= !stream_queue_is_issued(q) && stream_queue_is_idle(q);
     }
     return idle;
 }
@@ -72,10 +70,11 @@ bool stream_may_free(void *owner, uint64_t waited)
     if (device->held_until || stream_device_is_lost(device)) return true;
     if (!waited) device->patience_ns = PATIENCE_NS;
     bool needed = wanted || waited > device->patience_ns;
-    if (!needed && !queues_are_idle(device, false)) return false;
+    if (!needed && !queues_are_idle(device)) return false;
+    atomic_store(&device->holding, true); // and then look; issuers do it the other way round
     uint64_t moment = waited / 8 < MOMENT_NS ? waited / 8 : MOMENT_NS;
     uint64_t deadline = clock_deadline(wanted ? HOLD_NS + device->hold_ns : moment);
-    while (!(idle = queues_are_idle(device, true)) && needed && keel_now_ns() < deadline)
+    while (!(idle = queues_are_idle(device)) && needed && keel_now_ns() < deadline)
         clock_sleep(POLL_NS);
     if (!idle) queues_let_go(device);
     device->hold_ns = idle || !wanted ? 0 : device->hold_ns * 2 + HOLD_NS;

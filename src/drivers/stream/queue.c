@@ -148,24 +148,32 @@ void stream_queue_put_back(stream_queue_t *q, stream_run_t *run)
     inbox_put_back(&q->inbox, &run->base);
 }
 
+// Leaves the right to issue to whoever has all queues held up. False if nobody has any more.
+static bool queue_park(stream_queue_t *q, const stream_device_t *device)
+{
+    atomic_store(&q->parked, true); // and then look; queues_let_go does it the other way round
+    return atomic_load(&device->holding) || !atomic_exchange(&q->parked, false);
+}
+
 // Issues a run, if given, and what is on the list. False if that was too much: the rest, and the
 // right to issue it, are still there. A patient thread may be held up by the stream.
 static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
 {
     stream_device_t *device = stream_device(q->base.device);
     stream_entered_t entered;
-    bool vendor = stream_enter(device, &entered), enough = false;
+    bool vendor = stream_enter(device, &entered), enough = false, held = false;
     q->most = patient || device->options.serial ? UINT64_MAX : device->limits.max_pending;
     for (uint32_t i = 0; !enough && (run || (run = (stream_run_t *)(void *)inbox_take(&q->inbox)));
          i++, run = NULL) {
-        enough = (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
+        held = atomic_load(&device->holding); // seq_cst: pairs with stream_may_free
+        enough = held || (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
         if (enough || !stream_run_go(run)) stream_queue_put_back(q, run);
         atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
     if (vendor) stream_leave(&entered);
-    return !enough;
+    return held ? queue_park(q, device) : !enough;
 }
 
 // Leaves the rest to the queue's own thread; without one the caller has to be patient.
@@ -200,15 +208,14 @@ uint64_t stream_queues_issue(void *argument)
     return KEEL_FOREVER;
 }
 
-bool stream_queue_claim(stream_queue_t *q)
+bool stream_queue_is_issued(const stream_queue_t *q)
 {
-    return inbox_claim(&q->inbox);
+    return inbox_is_taken(&q->inbox) && !atomic_load(&q->parked);
 }
 
-void stream_queue_let_go(stream_queue_t *q)
+void stream_queue_go_on(stream_queue_t *q)
 {
-    stream_run_t *run = (stream_run_t *)(void *)inbox_take(&q->inbox);
-    if (run) queue_issue(q, run);
+    if (atomic_exchange(&q->parked, false)) queue_issue(q, NULL);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
@@ -245,7 +252,8 @@ uint64_t stream_queue_issue(void *queue)
     stream_queue_t *q = queue;
     if (!atomic_exchange(&q->passed_on, false)) return KEEL_FOREVER;
     object_retain(&q->base.object);
-    queue_drain(q, NULL, true);
+    while (!queue_drain(q, NULL, true)) {
+    }
     keel_queue_release(&q->base);
     return KEEL_FOREVER;
 }

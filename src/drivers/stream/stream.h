@@ -142,6 +142,7 @@ struct stream_queue_t {
     _Atomic bool loose;     // there are frees behind it; see settle.c
     _Atomic bool passed_on; // the issuer's thread is to go on with it
     _Atomic bool handed_on; // the device's is
+    _Atomic bool parked;    // free.c is, which held it up
 
     // Telling what has come: one thread at a time, in order.
     lock_t lock;                           // for what is in flight, up to `recorded`
@@ -151,7 +152,6 @@ struct stream_queue_t {
     uint64_t came;                         // events that have come, as far as anybody knows
     _Atomic uint64_t over;                 // those that were told
     _Atomic uint64_t launches_over;
-    bool held; // claimed by free.c; its own
 
     // Threads, each made when it is first needed.
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
@@ -175,6 +175,7 @@ struct stream_device_t {
     _Atomic uint32_t active;          // work was issued since the keeper looked
     _Atomic uint32_t hungry;          // runs that wait for memory
     _Atomic bool held_up;             // a queue waits for another to be told; see flight.c
+    _Atomic bool holding;             // nobody is to issue; see free.c
     stream_options_t options;
     stream_limits_t limits;
     keel_device_ops_t ops;           // those that this one has
@@ -316,9 +317,8 @@ void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to
 void stream_queues_stop(stream_device_t *device);             // their threads
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
 uint64_t stream_queues_issue(void *device);                   // the same of the device's
-// Makes the caller the issuer, if nobody issues; and issues what came meanwhile.
-bool stream_queue_claim(stream_queue_t *queue);
-void stream_queue_let_go(stream_queue_t *queue);
+bool stream_queue_is_issued(const stream_queue_t *queue);     // somebody is at it
+void stream_queue_go_on(stream_queue_t *queue);               // with what was held up, if anything
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;

@@ -171,15 +171,15 @@ static void test_staging_is_bounded(void **state)
 
 // The vendor waits for the device before it frees memory, and holds up whoever launches meanwhile.
 // Work whose end lets go of a buffer is told nevertheless, and whoever submits more does not wait:
-// the vendor gets it when the memory is freed.
+// the vendor gets it when the memory is freed. So it is for a queue that is made meanwhile.
 static void test_nobody_waits_for_frees(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
-    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_queue_t *queue = keel_device_queue(device, 0), *late = NULL;
     keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
     keel_semaphore_t *gate = NULL;
-    keel_point_t done[2];
+    keel_point_t done[3];
     assert_null(keel_semaphore_create(device, NULL, &gate));
     assert_null(keel_queue_fill(queue, KEEL_AFTER(keel_point(gate, 1)), keel_whole(x), 1, 4, done));
     keel_buffer_release(x);
@@ -190,11 +190,15 @@ static void test_nobody_waits_for_frees(void **state)
     while (!atomic_load(&freeing)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     uint32_t before = atomic_load(&fills);
     assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
+    assert_null(keel_queue_create(device, NULL, &late));
+    assert_null(keel_queue_fill(late, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[2]));
     assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     assert_int_equal(atomic_load(&fills), before);
     atomic_store(&held, false);
     ok(done[1]);
-    assert_int_equal(atomic_load(&fills), before + 1);
+    ok(done[2]);
+    assert_int_equal(atomic_load(&fills), before + 2);
+    keel_queue_release(late);
     keel_semaphore_release(gate);
     keel_buffer_release(y);
     keel_device_release(device);
