@@ -6,6 +6,7 @@
 
 #include "base/lock.h"
 #include "base/memory.h"
+#include "base/spans.h"
 #include "base/status.h"
 #include "base/thread.h"
 
@@ -14,12 +15,11 @@ typedef struct span_t {
 } span_t;
 
 typedef struct piece_t {
-    struct piece_t *next;
+    span_node_t span;     // first
     struct piece_t *more; // that the same import adds
-    span_t span;
-    pages_user_t *user; // NULL: it is gone, and the vendor's device is left to its last piece
-    pages_user_t own;   // a copy
-    uint64_t offset;    // device address less host address
+    pages_user_t *user;   // NULL: it is gone, and the vendor's device is left to its last piece
+    pages_user_t own;     // a copy
+    uint64_t offset;      // device address less host address
     uint32_t users;
     bool busy;     // it is being locked or unlocked
     bool borrowed; // somebody else has locked it, or nobody yet: not to be unlocked
@@ -27,18 +27,22 @@ typedef struct piece_t {
 } piece_t;
 
 static lock_t pages_guard;
-static piece_t *pieces;
+static spans_t pieces;
 static _Atomic uint32_t pages_turn; // counts what sleepers wait for
 
-static bool is_within(const piece_t *piece, span_t span)
+static const span_t everything = {0, UINTPTR_MAX};
+
+// The next piece, of anybody's, with pages of the span; `after` NULL: the first.
+static piece_t *piece_next(span_t span, const piece_t *after)
 {
-    return piece->span.start < span.end && span.start < piece->span.end;
+    return (piece_t *)(void *)spans_next(&pieces, span.start, span.end,
+                                         after ? &after->span : NULL);
 }
 
 static bool pages_are_busy(span_t span)
 {
-    const piece_t *piece = pieces;
-    while (piece && !(piece->busy && is_within(piece, span))) piece = piece->next;
+    const piece_t *piece = piece_next(span, NULL);
+    while (piece && !piece->busy) piece = piece_next(span, piece);
     return piece;
 }
 
@@ -62,15 +66,16 @@ static void pages_leave(void)
 }
 
 // The device's piece at an address; NULL: none, and *stop is where the next one of anybody's begins
-// or ends.
+// or ends, if that is before.
 static piece_t *piece_at(const pages_user_t *user, uintptr_t at, uintptr_t *stop)
 {
-    for (piece_t *piece = pieces; piece; piece = piece->next) {
-        const span_t *span = &piece->span;
-        if (piece->user == user && span->start <= at && at < span->end) return piece;
-        if (span->start > at && span->start < *stop) *stop = span->start;
-        if (span->end > at && span->end < *stop) *stop = span->end;
+    span_t rest = {at, *stop};
+    piece_t *piece = piece_next(rest, NULL);
+    for (; piece && piece->span.start <= at; piece = piece_next(rest, piece)) {
+        if (piece->user == user) return piece;
+        if (piece->span.end < *stop) *stop = piece->span.end;
     }
+    if (piece && piece->span.start < *stop) *stop = piece->span.start;
     return NULL;
 }
 
@@ -83,15 +88,21 @@ static keel_status_t pieces_add(pages_user_t *user, span_t span, piece_t **added
         if (!piece) {
             piece = mem_zalloc(sizeof *piece);
             if (!piece) return status_no_memory();
-            *piece = (piece_t){.next = pieces, .more = *added, .span = {at, stop}};
+            *piece = (piece_t){.more = *added, .span = {.start = at, .end = stop}};
             piece->user = user;
             piece->busy = piece->borrowed = true;
             piece->own = *user;
-            pieces = *added = piece;
+            spans_insert(&pieces, &piece->span);
+            *added = piece;
         }
         at = piece->span.end;
     }
     return NULL;
+}
+
+static span_t span_of(const piece_t *piece)
+{
+    return (span_t){piece->span.start, piece->span.end};
 }
 
 // Asks where the device sees these bytes, as far as they lie in the piece.
@@ -134,7 +145,7 @@ static keel_status_t piece_lock(piece_t *piece, span_t bytes)
     keel_status_t status = ops->lock(&piece->own, data, size, &already);
     bool borrows = already || keel_status_code(status) == KEEL_INVALID_ARGUMENT;
     if (status && !borrows) return status;
-    keel_status_t unknown = piece_find(piece, borrows ? bytes : piece->span, &offset);
+    keel_status_t unknown = piece_find(piece, borrows ? bytes : span_of(piece), &offset);
     if (!unknown) {
         keel_status_release(status);
         piece_note(piece, offset, borrows);
@@ -172,33 +183,28 @@ static bool piece_is_idle(const piece_t *piece)
 {
     if (piece->users || piece->busy || (piece->user && piece_is_lost(piece))) return false;
     if (piece->borrowed) return true;
-    for (const piece_t *other = pieces; other; other = other->next)
-        if (other != piece && is_within(other, piece->span)) return false;
-    return true;
-}
-
-static void piece_remove(piece_t *piece)
-{
-    piece_t **at = &pieces;
-    while (*at != piece) at = &(*at)->next;
-    *at = piece->next;
+    const piece_t *other = piece_next(span_of(piece), NULL);
+    if (other == piece) other = piece_next(span_of(piece), piece);
+    return !other;
 }
 
 // Whether a vendor's device is left to the last of its pieces, and that was it.
 static bool vendor_is_left(const piece_t *removed)
 {
-    const piece_t *other = pieces;
-    while (other && other->own.vendor != removed->own.vendor) other = other->next;
-    return !removed->user && !other;
+    if (removed->user) return false;
+    const piece_t *other = piece_next(everything, NULL);
+    while (other && other->own.vendor != removed->own.vendor) other = piece_next(everything, other);
+    return !other;
 }
 
-// Removes what nobody needs any more. Under the lock, which is left meanwhile.
-static void pieces_clean(void)
+// Removes what nobody needs any more, in the span and in what was built on that. Under the lock,
+// which is left meanwhile.
+static void pieces_clean(span_t span)
 {
-    piece_t *piece = pieces;
+    piece_t *piece = piece_next(span, NULL);
     while (piece) {
         if (!piece_is_idle(piece)) {
-            piece = piece->next;
+            piece = piece_next(span, piece);
             continue;
         }
         bool locked = !piece->borrowed && !piece_is_lost(piece);
@@ -206,20 +212,22 @@ static void pieces_clean(void)
         lock_leave(&pages_guard);
         if (locked) piece->own.ops->unlock(&piece->own, (void *)piece->span.start);
         lock_enter(&pages_guard);
-        piece_remove(piece);
+        spans_remove(&pieces, &piece->span);
         bool last = vendor_is_left(piece);
         lock_leave(&pages_guard);
         if (last) piece->own.ops->close(&piece->own);
+        if (piece->span.start < span.start) span.start = piece->span.start;
+        if (piece->span.end > span.end) span.end = piece->span.end;
         mem_free(piece);
         lock_enter(&pages_guard);
-        piece = pieces; // others may have waited for this one
+        piece = piece_next(span, NULL); // others may have waited for this one
     }
 }
 
 static void pieces_count(const pages_user_t *user, span_t span, int change)
 {
-    for (piece_t *piece = pieces; piece; piece = piece->next)
-        if (piece->user == user && is_within(piece, span)) piece->users += (uint32_t)change;
+    for (piece_t *piece = piece_next(span, NULL); piece; piece = piece_next(span, piece))
+        if (piece->user == user) piece->users += (uint32_t)change;
 }
 
 // Where the device sees them: all at the same distance.
@@ -228,8 +236,8 @@ static keel_status_t pieces_place(const pages_user_t *user, span_t span, uint64_
     bool torn = false;
     uintptr_t stop = span.end;
     *offset = piece_at(user, span.start, &stop)->offset;
-    for (const piece_t *piece = pieces; piece; piece = piece->next)
-        torn |= piece->user == user && is_within(piece, span) && piece->offset != *offset;
+    for (const piece_t *piece = piece_next(span, NULL); piece; piece = piece_next(span, piece))
+        torn |= piece->user == user && piece->offset != *offset;
     if (!torn) return NULL;
     return KEEL_ERROR(KEEL_UNSUPPORTED, "external->handle.host: to the device, parts of the memory "
                                         "that were imported before lie elsewhere than the rest");
@@ -263,7 +271,7 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     if (!status) status = pieces_place(user, span, &offset);
     if (status) {
         pieces_count(user, span, -1);
-        pieces_clean();
+        pieces_clean(span);
     }
     pages_leave();
     *address = (uint64_t)(uintptr_t)data + offset;
@@ -272,9 +280,10 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
 
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 {
+    span_t span = pages_of(bytes_of(data, size));
     lock_enter(&pages_guard);
-    pieces_count(user, pages_of(bytes_of(data, size)), -1);
-    pieces_clean();
+    pieces_count(user, span, -1);
+    pieces_clean(span);
     pages_leave();
 }
 
@@ -282,13 +291,14 @@ void pages_close(pages_user_t *user)
 {
     bool left = false;
     lock_enter(&pages_guard);
-    for (piece_t *piece = pieces; piece; piece = piece->next) {
+    piece_t *piece = piece_next(everything, NULL);
+    for (; piece; piece = piece_next(everything, piece)) {
         if (piece->user != user) continue;
         piece->lost = piece_is_lost(piece);
         piece->user = NULL;
         left = true;
     }
-    pieces_clean();
+    pieces_clean(everything);
     pages_leave();
     if (!left) user->ops->close(user);
 }
