@@ -36,6 +36,9 @@ KEEL_API keel_status_t keel_recording_add(keel_recording_t *recording, const kee
 KEEL_API keel_status_t keel_recording_end(keel_recording_t *recording) KEEL_MUST_USE;
 
 // Does now what the first execution on `queue` would do: translation into what the device likes.
+// Where that has a dispatch, with counts in memory, of a kernel made elsewhere, it may wait for all
+// that a GPU runs, as keel_executable_load, and others wait meanwhile; if it was done, no execution
+// on that queue does.
 KEEL_API keel_status_t keel_recording_prepare(keel_recording_t *recording,
                                               keel_queue_t *queue) KEEL_MUST_USE;
 

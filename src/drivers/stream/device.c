@@ -164,6 +164,7 @@ static void device_destroy(keel_device_t *base)
     bool ours = stream_device_is_ours(device);
     stream_entered_t entered;
     stream_blocks_destroy(device);
+    stream_onces_destroy(device);
     if (ours && stream_enter(device, &entered)) {
         stream_builtins_unload(device);
         stream_leave(&entered);

@@ -19,6 +19,7 @@ typedef struct stream_executable_t {
     entries_t entries;
     stream_kernel_t *kernels; // owned, as is the next
     void **kernel_pointers;
+    bool foreign; // some of them were made elsewhere
 } stream_executable_t;
 
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target)
@@ -53,6 +54,7 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     // What a dispatch has beyond what is in the code is dynamic; for kernels made elsewhere the
     // vendor alone knows what is.
     if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
+    e->foreign |= kernel->abi == KEEL_ABI_RAW;
     kernel->local_memory = local < entry->local_memory ? local : entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;
     if (local < most) {
@@ -102,6 +104,7 @@ static keel_status_t executable_init(stream_executable_t *e, const keel_image_t 
     KEEL_TRY(cache_load(&e->device->modules, image, &e->loaded));
     e->module = ((const module_t *)e->loaded)->handle;
     for (uint32_t i = 0; i < count; i++) KEEL_TRY(kernel_load(e, i));
+    if (e->foreign) keel_status_release(stream_onces_reserve(e->device)); // may be needed, or not
     return NULL;
 }
 
@@ -113,13 +116,9 @@ keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *im
     if (!e) return status_no_memory();
     e->device = device;
     stream_entered_t entered;
-    keel_status_t status;
-    if (stream_enter(device, &entered)) {
-        status = executable_init(e, image);
-        stream_leave(&entered);
-    } else {
-        status = stream_device_lost(device);
-    }
+    bool vendor = stream_enter(device, &entered);
+    keel_status_t status = vendor ? executable_init(e, image) : stream_device_lost(device);
+    if (vendor) stream_leave(&entered);
     if (status) {
         stream_executable_unload(&e->base);
         return stream_device_note(device, status);
@@ -131,8 +130,7 @@ keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *im
 void stream_executable_unload(keel_executable_t *executable)
 {
     stream_executable_t *e = (stream_executable_t *)(void *)executable;
-    for (uint32_t i = 0; e->kernels && i < executable->entry_count * STREAM_SPARES; i++)
-        stream_onces_destroy(e->device, e->kernels[i / STREAM_SPARES].spares[i % STREAM_SPARES]);
+    if (e->foreign) stream_onces_forget(e->device);
     cache_unload(e->loaded);
     entries_finish(&e->entries);
     mem_free(e->kernels);

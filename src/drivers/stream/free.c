@@ -4,7 +4,7 @@
 // it when the device rests, and nobody issues meanwhile: what is submitted comes later.
 // If somebody needs the memory, busy queues are held up, too, longer each time: what runs may need
 // what comes, which has its turn between; if the device just does not rest, seldom and for a
-// moment. Graphs, for which the vendor does not wait, go at once, and before their code.
+// moment. Graphs go at once, if the device changes no launch of theirs, and before their code.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "drivers/stream/stream.h"

@@ -39,20 +39,6 @@ static void instance_destroy(graph_instance_t *instance)
     mem_free(instance);
 }
 
-static void prepared_link(stream_device_t *device, stream_prepared_t *prepared)
-{
-    lock_enter(&device->lock);
-    LIST_ADD(device->prepared, prepared);
-    lock_leave(&device->lock);
-}
-
-static void prepared_unlink(stream_device_t *device, stream_prepared_t *prepared)
-{
-    lock_enter(&device->lock);
-    LIST_REMOVE(device->prepared, prepared);
-    lock_leave(&device->lock);
-}
-
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue)
 {
     lock_enter(&device->lock);
@@ -69,7 +55,11 @@ void stream_recording_discard(keel_recording_t *recording)
 {
     stream_prepared_t *prepared = atomic_load(&recording->prepared);
     stream_device_t *device = stream_device(recording->device);
-    if (stream_device_is_ours(device)) prepared_unlink(device, prepared);
+    if (stream_device_is_ours(device)) {
+        lock_enter(&device->lock);
+        LIST_REMOVE(device->prepared, prepared);
+        lock_leave(&device->lock);
+    }
     for (graph_instance_t *next, *i = atomic_load(&prepared->instances); i; i = next) {
         next = i->next;
         instance_destroy(i);
@@ -79,20 +69,21 @@ void stream_recording_discard(keel_recording_t *recording)
 
 static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t **prepared)
 {
-    // acquire: pairs with the exchange of whoever made it.
+    // acquire: pairs with the store of whoever made it.
     *prepared = atomic_load_explicit(&recording->prepared, memory_order_acquire);
     if (*prepared) return NULL;
+    stream_device_t *device = stream_device(recording->device);
     stream_prepared_t *made = mem_zalloc(sizeof *made);
-    void *none = NULL;
-    if (!made) return status_no_memory();
-    *prepared = made;
-    if (atomic_compare_exchange_strong(&recording->prepared, &none, made)) {
-        prepared_link(stream_device(recording->device), made);
-        return NULL;
+    lock_enter(&device->lock);
+    *prepared = atomic_load(&recording->prepared);
+    if (!*prepared && (*prepared = made)) {
+        LIST_ADD(device->prepared, made);
+        atomic_store(&recording->prepared, made);
+        made = NULL;
     }
-    *prepared = none;
+    lock_leave(&device->lock);
     mem_free(made);
-    return NULL;
+    return *prepared ? NULL : status_no_memory();
 }
 
 // The queue's; or, for no queue, one whose queue has gone.
@@ -124,43 +115,38 @@ static graph_instance_t *instance_find(stream_prepared_t *prepared, const stream
     return instance;
 }
 
-typedef struct late_t {
-    keel_buffer_t **buffers; // NULL: only counts
-    uint32_t count;
-} late_t;
-
 static void ref_note_late(void *user, const keel_ref_t *ref)
 {
-    late_t *late = user;
+    graph_instance_t *instance = user;
     if (!ref->buffer || !ref->buffer->root->pool) return;
-    if (late->buffers) late->buffers[late->count] = ref->buffer->root;
-    late->count++;
+    if (instance->buffers) instance->buffers[instance->late_count] = ref->buffer->root;
+    instance->late_count++;
 }
 
-static void late_collect(const keel_commands_t *commands, late_t *late)
+// Without room for them they are only counted.
+static void late_collect(graph_instance_t *instance)
 {
+    const keel_commands_t *commands = instance->recording->commands;
     const keel_command_t *end = keel_commands_end(commands);
     for (const keel_command_t *c = keel_commands_first(commands); c != end;
          c = keel_command_next(c))
-        command_refs(c, ref_note_late, late);
+        command_refs(c, ref_note_late, instance);
 }
 
 // What the nodes work on, to be compared with the next time.
 static keel_status_t instance_note_refs(graph_instance_t *instance)
 {
     const keel_recording_t *recording = instance->recording;
-    late_t late = {0};
-    late_collect(recording->commands, &late);
+    late_collect(instance);
     instance->slots = mem_zalloc(recording->options.slots * sizeof *instance->slots);
     instance->refusals = mem_zalloc(recording->commands->count);
-    instance->late = mem_zalloc(late.count * sizeof *instance->late);
-    instance->buffers = mem_zalloc(late.count * sizeof *instance->buffers);
+    instance->late = mem_zalloc(instance->late_count * sizeof *instance->late);
+    instance->buffers = mem_zalloc(instance->late_count * sizeof *instance->buffers);
     if (!instance->slots || !instance->refusals || !instance->late || !instance->buffers)
         return status_no_memory();
-    late = (late_t){.buffers = instance->buffers};
-    late_collect(recording->commands, &late);
-    instance->late_count = late.count;
-    instance->moves = recording->options.slots || late.count;
+    instance->late_count = 0;
+    late_collect(instance);
+    instance->moves = recording->options.slots || instance->late_count;
     return NULL;
 }
 
@@ -171,14 +157,13 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
     if (!instance) return status_no_memory();
     instance->recording = recording;
     instance->device = stream_device(recording->device);
+    instance->updatable = stream_graph_is_needed(recording);
     atomic_store(&instance->queue, queue);
     const stream_api_t *api = instance->device->api;
     keel_status_t status = instance_note_refs(instance);
     if (!status) status = api->alloc(instance->device->vendor, GRAPH_MEMORY, &instance->memory);
-    if (status)
-        instance_destroy(instance);
-    else
-        *made = instance;
+    *made = instance;
+    if (status) instance_destroy(instance);
     return status;
 }
 
@@ -245,24 +230,16 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
         instance_destroy(instance);
         return status;
     }
-    instance->stale = instance->guessed = own.anywhere;
+    instance->stale = instance->guessed = own.anywhere && instance->moves;
     if (!own.anywhere) instance_compare(instance, &own);
     *made = instance;
     return NULL;
 }
 
-// Nobody else has it yet. Work of other streams does not come after the upload by itself.
-static keel_status_t instance_upload(graph_instance_t *instance)
-{
-    stream_device_t *device = instance->device;
-    for (uint32_t i = 0; i < instance->piece_count; i++)
-        KEEL_TRY(device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side));
-    return stream_device_drain(device, device->side);
-}
-
 static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
 {
-    stream_context_t context = {.device = stream_device(queue->base.device), .anywhere = 1};
+    stream_device_t *device = stream_device(queue->base.device);
+    stream_context_t context = {.device = device, .anywhere = 1};
     stream_prepared_t *prepared;
     graph_instance_t *instance;
     const keel_command_t *culprit = NULL;
@@ -270,7 +247,10 @@ static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
     if (instance_find(prepared, queue)) return NULL;
     keel_status_t status = instance_make(recording, queue, &context, &instance, &culprit);
     if (status) return culprit ? recording_blame(recording, culprit, status) : status;
-    status = instance_upload(instance);
+    // Work of other streams does not come after the upload by itself.
+    for (uint32_t i = 0; !status && i < instance->piece_count; i++)
+        status = device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side);
+    if (!status) status = stream_device_drain(device, device->side);
     if (status)
         instance_destroy(instance);
     else
@@ -314,13 +294,11 @@ static bool node_is_touched(const graph_instance_t *instance, const graph_node_t
     return touch.touched;
 }
 
-// Whether the vendor, or the device, stands in the way of changing a node.
+// Whether the vendor stands in the way of changing a node.
 static keel_status_t node_change(graph_instance_t *instance, const graph_node_t *node,
                                  const graph_work_t *work, bool *refused)
 {
-    // The device may be about to change a launch of an earlier run: not at the same time.
-    bool shared = node->role == GRAPH_COMMAND && graph_is_updatable(node->command);
-    *refused = work->kind != node->kind || shared;
+    *refused = work->kind != node->kind;
     if (*refused) return NULL;
     keel_status_t status = graph_work_set(instance, node, work);
     if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
@@ -352,11 +330,6 @@ static keel_status_t nodes_change(graph_instance_t *instance, const stream_conte
     return NULL;
 }
 
-static bool build_puts_off(const keel_recording_t *recording, stream_queue_t *queue)
-{
-    return stream_graph_is_needed(recording) && stream_once_puts_off(queue);
-}
-
 // Changes it to what the context says, unless that is put off. Most runs come without this, and
 // without its large frame.
 __attribute__((noinline)) static keel_status_t
@@ -364,11 +337,15 @@ instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_c
 {
     if (instance_compare(instance, context)) return NULL;
     bool refused = !instance->piece_count; // it could not be made the last time
-    keel_status_t status = refused ? NULL : nodes_change(instance, context, &refused);
+    instance->stale |= instance->updatable && stream_queue_puts_off(queue);
+    if (!queue->most) return NULL;
+    // The device may be about to change a launch of an earlier run: not at the same time.
+    keel_status_t status =
+        instance->updatable ? stream_device_drain(instance->device, queue->stream) : NULL;
+    instance->fresh = instance->updatable;
+    if (!status && !refused) status = nodes_change(instance, context, &refused);
     if (!status && refused) {
         graph_unbuild(instance);
-        instance->stale = true;
-        if (build_puts_off(instance->recording, queue)) return NULL;
         status = graph_build(instance, context);
         if (status) graph_unbuild(instance);
     }
@@ -377,22 +354,13 @@ instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_c
     return status;
 }
 
-// What the device finds out during this run is for this run alone.
-static keel_status_t report_clear(graph_instance_t *instance, stream_queue_t *queue)
-{
-    stream_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
-    stream_device_t *device = instance->device;
-    return device->api->fill(device->vendor, stream_queue_onto(queue), &fill);
-}
-
 static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c,
                                   graph_instance_t *instance)
 {
     stream_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
     KEEL_TRY(stream_run_report(run, c, &copy.target));
-    stream_device_t *device = instance->device;
-    return device->api->copy(device->vendor, stream_queue_onto(stream_queue(run->base.queue)),
-                             &copy);
+    return instance->device->api->copy(instance->device->vendor,
+                                       stream_queue_onto(stream_queue(run->base.queue)), &copy);
 }
 
 // *more: as stream_execute.
@@ -402,7 +370,10 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_queue(run->base.queue);
     run->issued = true;
-    if (instance->reports && !run->piece) KEEL_TRY(report_clear(instance, queue));
+    // What the device finds out during this run is for this run alone.
+    stream_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
+    if (instance->reports && !run->piece)
+        KEEL_TRY(device->api->fill(device->vendor, stream_queue_onto(queue), &fill));
     for (; run->piece < instance->piece_count; run->piece++) {
         *more = stream_queue_is_full(queue);
         if (*more) return NULL;
@@ -424,7 +395,7 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     stream_prepared_t *prepared;
     KEEL_TRY(prepared_of(recording, &prepared));
     *got = instance_find(prepared, queue);
-    if (*got || build_puts_off(recording, queue)) return NULL;
+    if (*got || (stream_graph_is_needed(recording) && stream_queue_puts_off(queue))) return NULL;
     KEEL_TRY(instance_make(recording, queue, context, got, culprit));
     *got = instance_publish(prepared, *got);
     return NULL;

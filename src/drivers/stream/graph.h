@@ -75,7 +75,8 @@ typedef struct graph_instance_t {
     bool all_changed;  // and so does all that slots hold
     bool stale;        // all nodes are to be changed
     bool guessed;      // they work on what is not theirs
-    bool fresh;        // has launches that the device changes, and is to be uploaded first
+    bool updatable;    // has launches that the device changes
+    bool fresh;        // and is to be uploaded first
     bool reports;      // has nodes that may find something out
     // Up to here is what every run looks at.
     graph_node_t *nodes;

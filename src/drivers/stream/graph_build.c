@@ -447,8 +447,9 @@ void graph_unbuild(graph_instance_t *instance)
 {
     stream_device_t *device = instance->device;
     for (uint32_t i = 0; i < instance->piece_count; i++) {
-        stream_free(device, false, device->api->exec_destroy, instance->pieces[i].exec);
-        stream_free(device, false, device->api->graph_destroy, instance->pieces[i].graph);
+        const graph_piece_t *piece = &instance->pieces[i];
+        stream_free(device, instance->updatable, device->api->exec_destroy, piece->exec);
+        stream_free(device, instance->updatable, device->api->graph_destroy, piece->graph);
     }
     instance->piece_count = instance->node_count = 0;
 }

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dispatch that is not recorded, takes its grid from memory and cannot look there by itself: two
-// nodes of a graph, which is made on the spot. When the run has ended, and only then, for the
-// device changes the graph as it runs, the next dispatch of the kernel may change and launch it
-// again. To make one the vendor waits for the device now and then. So the queue's own thread does
-// it, and with several on the stream rather waits until one of them comes back.
+// nodes of a graph. To make such a graph the vendor may wait for the device, and lets nobody launch
+// anything meanwhile; to destroy one it always waits. So enough of them are made with the first
+// executable whose kernels need them, where waiting is allowed, and stay: a dispatch takes one, and
+// the next may have it when that is over, for the device changes it as it runs. If there is none,
+// or the queue has its share, the queue's own thread waits for its stream.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/graph.h"
 
+enum {
+    ONCES = 64,    // of a device
+    SHARE = 8,     // of them, on one queue
+    RECORDED = 32, // for as many dispatches in recordings that are not prepared there is room, too
+    PAUSE_NS = 50000,
+};
+
 struct stream_once_t {
     stream_once_t *next;
-    stream_kernel_t *kernel; // borrowed: the run keeps the executable
     stream_graph_h graph;
-    stream_exec_h exec; // NULL: it could not be made
+    stream_exec_h exec;
     stream_node_h target, setter;
     uint64_t updatable; // what the device calls the target
+    bool used;          // its target is somebody's kernel
 };
 
 // What its nodes do.
@@ -24,13 +32,15 @@ typedef struct once_work_t {
     stream_grid_args_t grid; // the arguments of the setter
 } once_work_t;
 
+// Without a launch: the target is a kernel that never goes away, and can be changed to any.
 static void work_init(const stream_device_t *device, const stream_launch_t *launch,
                       const stream_counts_args_t *counts, once_work_t *work)
 {
-    work->target = *launch;
-    for (int i = 0; i < 3; i++) work->target.groups[i] = 1; // until the device says otherwise
-    work->grid = (stream_grid_args_t){.counts = *counts};
+    work->grid = (stream_grid_args_t){0};
+    if (counts) work->grid.counts = *counts;
     stream_builtin_launch(device, STREAM_GRID, &work->grid, sizeof work->grid, &work->setter);
+    work->target = launch ? *launch : work->setter;
+    for (int i = 0; i < 3; i++) work->target.groups[i] = 1; // until the device says otherwise
 }
 
 static keel_status_t once_build(const stream_device_t *device, stream_once_t *once,
@@ -47,113 +57,137 @@ static keel_status_t once_build(const stream_device_t *device, stream_once_t *on
     return api->graph_instantiate(device->vendor, once->graph, &once->exec);
 }
 
-static stream_once_t *spare_take(stream_kernel_t *kernel)
+static void once_destroy(stream_device_t *device, stream_once_t *once)
 {
-    stream_once_t *once = NULL;
-    for (int i = 0; i < STREAM_SPARES && !once; i++)
-        once = atomic_exchange(&kernel->spares[i], NULL);
-    return once;
+    stream_free(device, true, device->api->exec_destroy, once->exec);
+    stream_free(device, true, device->api->graph_destroy, once->graph);
+    mem_free(once);
+    atomic_fetch_sub(&device->onces, 1);
 }
 
-static bool spare_put(stream_once_t *once)
+static keel_status_t once_make(stream_device_t *device, once_work_t *work, stream_once_t **made)
 {
-    for (int i = 0; i < STREAM_SPARES; i++) {
-        stream_once_t *none = NULL;
-        if (atomic_compare_exchange_strong(&once->kernel->spares[i], &none, once)) return true;
-    }
-    return false;
+    *made = mem_zalloc(sizeof **made);
+    if (!*made) return status_no_memory();
+    atomic_fetch_add(&device->onces, 1);
+    keel_status_t status = once_build(device, *made, work);
+    if (status) once_destroy(device, *made);
+    return status;
 }
 
-void stream_onces_destroy(stream_device_t *device, stream_once_t *onces)
-{
-    while (onces) {
-        stream_once_t *once = onces;
-        onces = once->next;
-        stream_free(device, false, device->api->exec_destroy, once->exec);
-        stream_free(device, false, device->api->graph_destroy, once->graph);
-        mem_free(once);
-    }
-}
-
-// A spare one, changed to this; NULL: there is none, or it cannot be changed.
-static stream_once_t *once_reuse(stream_device_t *device, stream_kernel_t *kernel,
+static keel_status_t once_change(const stream_device_t *device, const stream_once_t *once,
                                  once_work_t *work)
 {
     const stream_api_t *api = device->api;
-    stream_once_t *once = spare_take(kernel);
-    if (!once) return NULL;
     work->grid.node = once->updatable;
-    keel_status_t status =
-        api->exec_set_launch(device->vendor, once->exec, once->target, &work->target);
-    if (!status)
-        status = api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
-    if (!status) return once;
-    keel_status_release(status); // if the device is lost, the next call says so
-    stream_onces_destroy(device, once);
-    return NULL;
+    KEEL_TRY(api->exec_set_launch(device->vendor, once->exec, once->target, &work->target));
+    return api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
 }
 
-// The next one is behind the queue's next event.
-static void once_mark(stream_queue_t *queue)
+// Takes one, or a list of all; NULL: there is none.
+static stream_once_t *spare_take(stream_device_t *device, bool all)
 {
-    queue->once_marks[queue->onces++ % STREAM_SPARES] = queue->recorded + 1;
+    lock_enter(&device->lock);
+    stream_once_t *once = device->spares;
+    if (once) device->spares = all ? NULL : once->next;
+    lock_leave(&device->lock);
+    return once;
 }
 
-// Waits until fewer are on the stream than a kernel keeps, but for those of the run itself.
-static void onces_await(stream_queue_t *queue)
+static void spare_put(stream_device_t *device, stream_once_t *once)
 {
-    enum { FIRST_NS = 50000, LAST_NS = 2000000 };
-    stream_device_t *device = stream_device(queue->base.device);
-    uint64_t oldest = queue->once_marks[queue->onces % STREAM_SPARES];
-    for (uint64_t pause = FIRST_NS; oldest <= queue->recorded && !stream_device_is_lost(device);
-         pause = pause < LAST_NS ? pause * 2 : pause) {
-        stream_queue_poll(queue, false);
-        if (atomic_load(&queue->over) >= oldest) return;
-        clock_sleep(pause);
+    lock_enter(&device->lock);
+    once->next = device->spares;
+    device->spares = once;
+    lock_leave(&device->lock);
+}
+
+keel_status_t stream_onces_reserve(stream_device_t *device)
+{
+    stream_once_t *once;
+    keel_status_t status = NULL;
+    once_work_t work;
+    if (atomic_load(&device->onces) >= ONCES) return NULL;
+    work_init(device, NULL, NULL, &work);
+    while (!status && atomic_load(&device->onces) < ONCES + RECORDED)
+        if (!(status = once_make(device, &work, &once))) spare_put(device, once);
+    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, false)))
+        once_destroy(device, once); // its room stays
+    return status;
+}
+
+void stream_onces_forget(stream_device_t *device)
+{
+    stream_entered_t entered;
+    once_work_t work;
+    if (!stream_device_is_ours(device) || !stream_enter(device, &entered)) return;
+    work_init(device, NULL, NULL, &work);
+    for (stream_once_t *next, *once = spare_take(device, true); once; once = next) {
+        next = once->next;
+        keel_status_t status = once->used ? once_change(device, once, &work) : NULL;
+        once->used = false;
+        if (status)
+            once_destroy(device, once);
+        else
+            spare_put(device, once);
+        keel_status_release(status);
     }
+    stream_leave(&entered);
 }
 
-bool stream_once_puts_off(stream_queue_t *queue)
+void stream_onces_destroy(stream_device_t *device)
 {
-    if (stream_queue_puts_off(queue)) return true;
-    onces_await(queue);
-    once_mark(queue);
-    return false;
+    for (stream_once_t *once; (once = device->spares); once_destroy(device, once))
+        device->spares = once->next;
 }
 
-keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
-                              const stream_launch_t *launch, const stream_counts_args_t *counts)
+// One that does the work; or NULL: that is put off.
+static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_t **got)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
+    for (int i = 0;; i++) {
+        if (i > 1) clock_sleep(PAUSE_NS); // other queues have them
+        *got = atomic_load(&queue->onces) < SHARE ? spare_take(device, false) : NULL;
+        keel_status_t refused = *got ? once_change(device, *got, work) : NULL;
+        if (*got && !refused) return NULL;
+        keel_status_release(refused); // some kernels are so special that one is made for them
+        bool later = stream_queue_puts_off(queue);
+        if (later && *got) spare_put(device, *got);
+        if (!later && *got) once_destroy(device, *got);
+        if (!later && refused) return once_make(device, work, got);
+        *got = NULL;
+        if (later) return NULL;
+        if (!atomic_load(&device->onces)) KEEL_TRY(stream_onces_reserve(device)); // not made ahead
+        KEEL_TRY(stream_device_drain(device, queue->stream));
+        stream_onces_end(run);
+        stream_queue_poll(queue, true);
+    }
+}
+
+keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
+                              const stream_counts_args_t *counts)
+{
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_device_t *device = stream_device(queue->base.device);
+    stream_once_t *once;
     once_work_t work;
     work_init(device, launch, counts, &work);
-    stream_once_t *once = once_reuse(device, kernel, &work);
-    if (!once && stream_once_puts_off(queue)) return NULL;
-    if (once)
-        once_mark(queue);
-    else
-        once = once_reuse(device, kernel, &work); // it may have waited for one
-    bool fresh = !once;
-    if (fresh) once = mem_zalloc(sizeof *once);
-    if (!once) return status_no_memory();
-    once->kernel = kernel;
+    KEEL_TRY(once_get(run, &work, &once));
+    if (!once) return NULL;
+    once->used = true;
     once->next = run->onces;
     run->onces = once;
-    if (fresh) KEEL_TRY(once_build(device, once, &work));
+    atomic_fetch_add(&queue->onces, 1);
     KEEL_TRY(device->api->exec_upload(device->vendor, once->exec, stream_queue_onto(queue)));
     return device->api->exec_run(device->vendor, once->exec, stream_queue_onto(queue));
 }
 
 void stream_onces_end(stream_run_t *run)
 {
-    // What a run that failed has left on the stream, nobody knows.
-    bool good = !atomic_load(&run->failure);
-    for (stream_once_t *once = run->onces, *next; once; once = next) {
-        next = once->next;
-        once->next = NULL;
-        if (!good || !spare_put(once))
-            stream_onces_destroy(stream_device(run->base.queue->device), once);
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    for (stream_once_t *once; (once = run->onces); atomic_fetch_sub(&queue->onces, 1)) {
+        run->onces = once->next;
+        spare_put(stream_device(queue->base.device), once);
     }
-    run->onces = NULL;
 }

@@ -2,16 +2,11 @@
 // What each node of a graph does: for making it, and for changing it.
 #include "drivers/stream/graph.h"
 
-static bool is_indirect(const keel_command_t *command)
-{
-    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return command->kind == KEEL_CMD_DISPATCH && c->counts_kind != KEEL_COUNTS_DIRECT;
-}
-
 bool graph_is_updatable(const keel_command_t *command)
 {
     const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return is_indirect(command) && !stream_dispatch_walks(c);
+    return command->kind == KEEL_CMD_DISPATCH && c->counts_kind != KEEL_COUNTS_DIRECT &&
+           !stream_dispatch_walks(c);
 }
 
 static void work_builtin(const graph_instance_t *instance, graph_work_t *work,
@@ -69,9 +64,11 @@ static keel_status_t dispatch_make(const stream_context_t *context, const keel_c
     return NULL;
 }
 
+// A graph with launches that the device changes is not made anew, so nothing in it may be refused.
 static bool is_stubborn(const graph_instance_t *instance, const graph_node_t *node)
 {
-    return instance->refusals[node->number - 1] >= GRAPH_STUBBORN;
+    return (instance->updatable && node->changes) ||
+           instance->refusals[node->number - 1] >= GRAPH_STUBBORN;
 }
 
 static keel_status_t fill_make(const graph_instance_t *instance, const stream_context_t *context,

@@ -278,8 +278,7 @@ static keel_status_t issue_launch(stream_run_t *run, const keel_cmd_execute_t *e
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
         counts.number = stream_command_place(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
-        if (!stream_dispatch_walks(c))
-            return stream_once_run(run, c->executable->kernels[c->entry], launch, &counts);
+        if (!stream_dispatch_walks(c)) return stream_once_run(run, launch, &counts);
         KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
     return stream_launch(stream_queue(run->base.queue), launch);

@@ -74,6 +74,7 @@ static void run_settle(stream_run_t *run)
     run->frees = 0;
     run->issued = run->placed = false;
     if (run->deallocates) stream_deallocas_end(run);
+    if (run->onces) stream_onces_end(run);
     if (frees) stream_frees_tell(device_of(run), frees);
 }
 
@@ -83,7 +84,6 @@ static void run_clear(stream_run_t *run, keel_status_t status)
     run_settle(run);
     if (run->blocks) stream_blocks_return(device_of(run), run->blocks);
     if (status) stream_run_fail(run, status);
-    if (run->onces) stream_onces_end(run);
 }
 
 static void run_end(stream_run_t *run, keel_status_t status)

@@ -34,7 +34,6 @@ enum {
     STREAM_MAX_BINDINGS = 128,
     STREAM_MAX_CONSTANTS = 1024,
     STREAM_MAX_DEPTH = 16,
-    STREAM_SPARES = 8, // graphs that are kept with a kernel for dispatches to come
 };
 
 typedef struct stream_device_t stream_device_t;
@@ -94,7 +93,7 @@ struct stream_run_t {
     block_t *blocks;                          // owned: staging of its own
     uint64_t ring_end;                        // what it took of the ring ends here; 0: nothing
     stream_report_t *reports;                 // in staging: what the device finds out
-    stream_once_t *onces;                     // owned: graphs of its own
+    stream_once_t *onces;                     // on the stream, to go back to the device's
     bool begun;                               // its waits are on the stream
     bool issued;                              // work of its own, or waits, may not be over
     bool placed;                              // what the stream had before it may not be over
@@ -132,8 +131,7 @@ struct stream_queue_t {
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     ring_t ring;
-    uint64_t once_marks[STREAM_SPARES]; // of graph_once.c: events behind the last graphs, in turns
-    uint32_t onces;                     // of these so far
+    _Atomic uint32_t onces; // of runs under way
     // What others read of it.
     _Atomic uint64_t at; // the submission that is being issued; 0: none
     _Atomic uint64_t launches;
@@ -184,6 +182,8 @@ struct stream_device_t {
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_prepared_t *prepared;
+    stream_once_t *spares;  // owned: of graph_once.c
+    _Atomic uint32_t onces; // that there are, spare or not
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
@@ -214,7 +214,6 @@ typedef struct stream_kernel_t {
     stream_function_h walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
-    _Atomic(stream_once_t *) spares[STREAM_SPARES]; // owned
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
@@ -441,13 +440,13 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue);
 
 // graph_once.c
 // Launches a dispatch over the grid that is in memory when the device gets there; or puts it off.
-keel_status_t stream_once_run(stream_run_t *run, stream_kernel_t *kernel,
-                              const stream_launch_t *launch, const stream_counts_args_t *counts);
-// Before a graph with launches that the device changes is made: true if that is put off. Else the
-// queue's own thread calls, and has waited until few such graphs are on the stream.
-bool stream_once_puts_off(stream_queue_t *queue);
-void stream_onces_end(stream_run_t *run); // it is over
-void stream_onces_destroy(stream_device_t *device, stream_once_t *onces);
+keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
+                              const stream_counts_args_t *counts);
+void stream_onces_end(stream_run_t *run); // those on the stream are over
+// Makes ahead what such dispatches need, if that was not done: may wait for the device. Entered.
+keel_status_t stream_onces_reserve(stream_device_t *device);
+void stream_onces_forget(stream_device_t *device); // kernels go away, which nobody uses
+void stream_onces_destroy(stream_device_t *device);
 
 // host.c
 // Operations of the host.

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches of kernels made elsewhere over grids in memory, on the CUDA driver in software. They
+// need graphs that CUDA may wait for the device to make, and always does to destroy; so that is
+// done while an executable is loaded, and later not at all.
+#include "drivers/cuda/device.h"
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+enum { QUEUES = 4, MANY = 100 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static _Atomic uint32_t made, destroyed, refusals;
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    atomic_fetch_add(&made, 1);
+    return real.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+static CUresult exec_destroy(CUgraphExec exec)
+{
+    atomic_fetch_add(&destroyed, 1);
+    return real.cuGraphExecDestroy(exec);
+}
+
+static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    uint32_t left = atomic_load(&refusals);
+    if (left && atomic_compare_exchange_strong(&refusals, &left, left - 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    return real.cuGraphExecKernelNodeSetParams(exec, node, params);
+}
+
+typedef struct place_t {
+    keel_device_t *device;
+    keel_executable_t *kernels;
+    keel_buffer_t *words; // a count; and a grid of one group
+    uint64_t block;       // of arguments
+    keel_patch_t patch;
+    _Atomic bool held;
+} place_t;
+
+static void load(place_t *place)
+{
+    keel_executable_options_t options = {.data = keel_embed_conformance_kernels,
+                                         .size = keel_embed_conformance_kernels_size};
+    assert_null(keel_executable_load(place->device, &options, &place->kernels));
+}
+
+static int setup(void **state)
+{
+    static place_t place;
+    const uint32_t words[] = {0, 0, 0, 0, 1, 1, 1, 0};
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuGraphInstantiateWithFlags = instantiate;
+    symbols->cuGraphExecDestroy = exec_destroy;
+    symbols->cuGraphExecKernelNodeSetParams = node_set;
+    place.device = device_open("");
+    load(&place);
+    place.words = buffer_create(place.device, sizeof words, KEEL_MEMORY_HOST_VISIBLE);
+    assert_null(keel_buffer_write(place.words, 0, words, sizeof words));
+    *state = &place;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    place_t *place = *state;
+    keel_buffer_release(place->words);
+    keel_executable_release(place->kernels);
+    keel_device_release(place->device);
+    *symbols = real;
+    return 0;
+}
+
+static keel_op_t tally(place_t *place, keel_ref_t word)
+{
+    keel_op_t op = {.kind = KEEL_OP_DISPATCH};
+    place->patch = (keel_patch_t){0, word};
+    assert_null(keel_executable_entry(place->kernels, "raw_tally", &op.as.dispatch.entry));
+    op.as.dispatch.groups = keel_groups(1, 1, 1);
+    op.as.dispatch.raw = true;
+    op.as.dispatch.constants = &place->block;
+    op.as.dispatch.constant_size = sizeof place->block;
+    op.as.dispatch.patches = &place->patch;
+    op.as.dispatch.patch_count = 1;
+    return keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_span(place->words, 16, 12));
+}
+
+static uint32_t count(const place_t *place, uint32_t word)
+{
+    uint32_t number = 0;
+    assert_null(keel_buffer_read(place->words, word * sizeof number, &number, sizeof number));
+    return number;
+}
+
+// So many graphs were made, and then destroyed as soon as the device rested.
+static void graphs_are(uint32_t most, uint32_t gone)
+{
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    while (atomic_load(&destroyed) < gone && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_int_equal(atomic_load(&made), most);
+    assert_int_equal(atomic_load(&destroyed), gone);
+}
+
+// What goes again leaves its room.
+static void test_loaded(void **state)
+{
+    (void)state;
+    graphs_are(96, 32);
+}
+
+// On several queues, one by one and many at a time, more than a queue has its share of.
+static void test_dispatched(void **state)
+{
+    place_t *place = *state;
+    keel_queue_t *queues[QUEUES];
+    keel_point_t done[QUEUES], last;
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4)), ops[MANY];
+    for (int i = 0; i < MANY; i++) ops[i] = op;
+    for (int i = 0; i < QUEUES; i++)
+        assert_null(keel_queue_create(place->device, NULL, &queues[i]));
+    uint32_t before = count(place, 0);
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < QUEUES; k++)
+            assert_null(keel_queue_run(queues[k], KEEL_NO_WAITS, op, &done[k]));
+    for (int i = 0; i < QUEUES; i++) ok(done[i]);
+    assert_null(keel_queue_submit(queues[0], KEEL_NO_WAITS, ops, MANY, KEEL_NO_SIGNALS, &last));
+    ok(last);
+    for (int i = 0; i < QUEUES; i++) {
+        assert_null(keel_queue_wait_idle(queues[i], KEEL_FOREVER));
+        keel_queue_release(queues[i]);
+    }
+    assert_int_equal(count(place, 0) - before, MANY * QUEUES + MANY);
+    graphs_are(96, 32);
+}
+
+static keel_status_t held_host(void *user, keel_host_call_t *call)
+{
+    (void)call;
+    held_wait(user);
+    return NULL;
+}
+
+// What a run has done before it waits for the host is not the run's any more.
+static void test_parked(void **state)
+{
+    place_t *place = *state;
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4));
+    keel_op_t ops[] = {op,
+                       op,
+                       op,
+                       op,
+                       op,
+                       op,
+                       op,
+                       op,
+                       keel_op_barrier(),
+                       keel_op_host_call(held_host, &place->held)};
+    keel_point_t first, second;
+    atomic_store(&place->held, true);
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, sizeof ops / sizeof *ops,
+                                  KEEL_NO_SIGNALS, &first));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &second));
+    uint64_t start = keel_now_ns();
+    ok(second);
+    assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
+    atomic_store(&place->held, false);
+    ok(first);
+}
+
+// A recording is made by `prepare`, and changed when its arguments lie elsewhere.
+static void test_recorded(void **state)
+{
+    place_t *place = *state;
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_recording_options_t options = {.slots = 1};
+    keel_recording_t *recording = NULL;
+    keel_op_t ops[] = {tally(place, keel_slot(0, 0, 4)), keel_op_fill(keel_slot(0, 4, 4), 7, 4)};
+    uint32_t before[] = {count(place, 0), count(place, 2)};
+    assert_null(keel_recording_create(place->device, &options, &recording));
+    assert_null(keel_recording_add(recording, ops, 2));
+    assert_null(keel_recording_end(recording));
+    assert_null(keel_recording_prepare(recording, queue));
+    for (uint32_t i = 0; i < MANY; i++) {
+        keel_ref_t table[] = {keel_span(place->words, i % 2 * 8, 8)};
+        assert_null(keel_queue_run(queue, KEEL_NO_WAITS,
+                                   keel_op_execute(recording, keel_refs(table, 1)), NULL));
+    }
+    assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    assert_int_equal(count(place, 0) - before[0], MANY / 2);
+    assert_int_equal(count(place, 2) - before[1], MANY / 2);
+    assert_int_equal(count(place, 1), 7);
+    assert_int_equal(count(place, 3), 7);
+    graphs_are(97, 32);
+    keel_recording_release(recording);
+    graphs_are(97, 33);
+}
+
+// What a graph has launched may be unloaded.
+static void test_unloaded(void **state)
+{
+    place_t *place = *state;
+    for (int i = 0; i < 3; i++) {
+        keel_point_t done;
+        uint32_t before = count(place, 0);
+        assert_null(keel_queue_run(keel_device_queue(place->device, 0), KEEL_NO_WAITS,
+                                   tally(place, keel_span(place->words, 0, 4)), &done));
+        ok(done);
+        assert_int_equal(count(place, 0) - before, 1);
+        keel_executable_release(place->kernels);
+        load(place);
+    }
+    graphs_are(97, 33);
+}
+
+// For a kernel to which none can be changed another one is made.
+static void test_refused(void **state)
+{
+    place_t *place = *state;
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4));
+    uint32_t before = count(place, 0);
+    atomic_store(&refusals, 2); // by whoever submits, and by the queue's own thread
+    for (int i = 0; i < MANY; i++) assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
+    assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    assert_int_equal(count(place, 0) - before, MANY);
+    graphs_are(98, 34);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loaded),   cmocka_unit_test(test_dispatched),
+        cmocka_unit_test(test_parked),   cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
