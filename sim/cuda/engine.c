@@ -457,6 +457,11 @@ void context_settle(CUcontext context)
     state_notify();
 }
 
+void context_await_settled(CUcontext context)
+{
+    while (context->settling && !context->error) state_wait();
+}
+
 CUresult context_drain(CUcontext context)
 {
     context_wait(context);

@@ -38,8 +38,9 @@ CUresult stream_drain(CUstream stream);
 CUresult context_drain(CUcontext context);
 // The same for calls of which it is a side effect: nothing is reported, nor given back.
 void context_wait(CUcontext context);
-// And no thread can enqueue work meanwhile.
+// And no thread can enqueue work meanwhile, nor make events, which wait until that is over.
 void context_settle(CUcontext context);
+void context_await_settled(CUcontext context);
 
 // A mark at the present end of a stream, retained.
 mark_t *stream_mark(CUstream stream);

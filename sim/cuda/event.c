@@ -12,6 +12,7 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
     if (!out || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
+    context_await_settled(call.context);
     CUevent event = calloc(1, sizeof *event);
     if (!event) return CUDA_ERROR_OUT_OF_MEMORY;
     event->magic = MAGIC_EVENT;

@@ -248,19 +248,23 @@ CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTA
     return CUDA_SUCCESS;
 }
 
-// Now and then room for nodes that the device may change is made, and that waits for all that the
-// context has: as seen on a card for every 33rd to 42nd graph with one.
-static void make_room(CUcontext context, CUgraph graph)
+// Nodes that the device may change lie in slabs of its memory, as seen on a card: the first has
+// room for some, each that follows for more, and what was got stays. A new one waits for all that
+// the context has, and nobody can enqueue anything meanwhile. The first had room for 23 to 31 in a
+// program without other graphs, and for fewer than 9 in one with some: here it has for few.
+static void make_room(CUcontext context, size_t count)
 {
-    enum { ROOM = 33 };
-    if (!context || !IS(graph, MAGIC_GRAPH) || !graph_has_updatable(graph)) return;
-    if (++context->updatable % ROOM == 0) context_wait(context);
+    enum { FIRST = 4, MORE = 43 };
+    context->updatable += count;
+    if (!context->room) context->room = FIRST;
+    if (context->updatable <= context->room) return;
+    while (context->updatable > context->room) context->room += MORE;
+    context_settle(context);
 }
 
 static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
                             CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-    make_room(call->context, graph);
     params->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     params->hErrNode_out = NULL;
     cuuint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
@@ -269,7 +273,8 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
     if (!out || !IS(graph, MAGIC_GRAPH) || graph->is_body || params->flags & ~known) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    bool single = graph_has_updatable(graph) || graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    size_t updatable = graph_updatable(graph);
+    bool single = updatable || graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL);
     if (single && graph->instances) {
         complain("%s: a graph with conditional or device-updatable nodes has an executable graph "
                  "already, and may have but one",
@@ -293,6 +298,7 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
         graph->instances++;
     }
     if (exec->context) exec->context->execs++;
+    if (exec->context) make_room(exec->context, exec->updatable = updatable);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *out = exec;
     return CUDA_SUCCESS;
@@ -313,11 +319,17 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
     return params ? instantiate(&call, out, graph, params) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Launches that are under way keep their plan.
+// Launches that are under way keep their plan; but one with nodes that the device may change waits
+// for all of them.
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     CALL(CALL_RELEASE);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
+    if (exec->updatable) {
+        context_wait(exec->context);
+        if (exec->context->updatable >= exec->updatable)
+            exec->context->updatable -= exec->updatable;
+    }
     if (exec->plan->graph) exec->plan->graph->instances--;
     if (exec->context && exec->context->execs) exec->context->execs--;
     plan_release(exec->plan);

@@ -3,6 +3,7 @@
 #include "cuda/graph.h"
 
 #include "cuda/call.h"
+#include "cuda/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,16 +55,16 @@ bool graph_has(CUgraph graph, CUgraphNodeType type)
     return false;
 }
 
-bool graph_has_updatable(CUgraph graph)
+size_t graph_updatable(CUgraph graph)
 {
+    size_t count = 0;
     for (size_t i = 0; i < graph->count; i++) {
         CUgraphNode node = graph->nodes[i];
-        if (node->device || (node->child && graph_has_updatable(node->child))) return true;
-        for (unsigned k = 0; k < node->body_count; k++) {
-            if (graph_has_updatable(node->bodies[k])) return true;
-        }
+        count += node->device != NULL;
+        if (node->child) count += graph_updatable(node->child);
+        for (unsigned k = 0; k < node->body_count; k++) count += graph_updatable(node->bodies[k]);
     }
-    return false;
+    return count;
 }
 
 static bool dependencies_valid(CUgraph graph, const CUgraphNode *nodes, size_t count)
@@ -180,6 +181,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 {
     CALL(CALL_RELEASE);
     if (!IS(graph, MAGIC_GRAPH) || graph->is_body) return CUDA_ERROR_INVALID_VALUE;
+    if (graph->context && graph_updatable(graph)) context_wait(graph->context);
     if (graph->context && graph->context->graphs) graph->context->graphs--;
     graph->magic = 0;
     graph_release(graph);

@@ -101,6 +101,7 @@ struct CUgraphExec_st {
     plan_t *plan;
     mark_t *last; // of the latest launch
     bool uploaded;
+    size_t updatable; // nodes that the device may change, which take room in the context
 };
 
 CUgraph graph_create(CUcontext context);
@@ -108,7 +109,7 @@ void graph_release(CUgraph graph);
 // A copy, whose nodes remember their originals; NULL: memory is short.
 CUgraph graph_clone(CUgraph graph, CUcontext context);
 bool graph_has(CUgraph graph, CUgraphNodeType type);
-bool graph_has_updatable(CUgraph graph);
+size_t graph_updatable(CUgraph graph); // nodes that the device may change, in all of its parts
 CUresult node_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
                   size_t count, CUgraphNode *out);
 void node_remove(CUgraphNode node);

@@ -142,10 +142,10 @@ struct CUctx_st {
     uint32_t peers; // bit n: access to device n's memory is enabled
     CUstream streams, legacy;
     unsigned events, modules, graphs, execs, semaphores; // that exist
-    unsigned updatable; // graphs with nodes that the device may change, made executable so far
+    size_t updatable, room; // nodes of executable graphs that the device may change; for how many
     pthread_t workers[64];
     unsigned worker_count, idle;
-    unsigned settling; // calls that wait for all of its work, and let nobody enqueue more
+    unsigned settling; // calls that wait for all of its work, and let nobody enqueue or make more
     bool starting;     // a worker that has not come to its first task
     bool stopping;
     task_list_t ready[PRIORITY_LEAST - PRIORITY_GREATEST + 1]; // the most urgent first

@@ -468,51 +468,131 @@ static void test_device_updates(void)
     CHECK(list[0] == 5);
 }
 
-static CUcontext made_in;
-static unsigned made;
+// Graphs with a node that the device may change, and what a thread has done with them.
+enum { FIRST = 4, MORE = 43, GRAPHS = FIRST + MORE };
+typedef struct maker_t {
+    pthread_t thread;
+    CUcontext context;
+    CUgraph graphs[GRAPHS];
+    CUgraphExec execs[GRAPHS];
+    unsigned from, to; // that it makes executable
+    unsigned done;
+} maker_t;
 
-static void *instantiate_main(void *user)
+static void *maker_main(void *user)
 {
-    CUgraph *graphs = user;
-    CUgraphExec exec;
-    CU(cuCtxSetCurrent(made_in));
-    for (int i = 0; i < 40; i++) {
-        CU(cuGraphInstantiateWithFlags(&exec, graphs[i], 0));
-        __atomic_store_n(&made, i + 1, __ATOMIC_RELEASE);
+    maker_t *maker = user;
+    CU(cuCtxSetCurrent(maker->context));
+    for (unsigned i = maker->from; i < maker->to; i++) {
+        CU(cuGraphInstantiateWithFlags(&maker->execs[i], maker->graphs[i], 0));
+        __atomic_store_n(&maker->done, i + 1, __ATOMIC_RELEASE);
     }
     return NULL;
 }
 
-// As seen on a card: now and then a graph with such a node is made when the device has nothing else
-// to do; others are not.
-static void test_instantiation_waits(void)
+static void *maker_destroys(void *user)
 {
-    begin();
-    CUgraph graphs[40];
-    CUgraphExec exec;
+    maker_t *maker = user;
+    CU(cuCtxSetCurrent(maker->context));
+    CU(cuGraphExecDestroy(maker->execs[0]));
+    __atomic_store_n(&maker->done, 1, __ATOMIC_RELEASE);
+    CU(cuGraphDestroy(maker->graphs[0]));
+    __atomic_store_n(&maker->done, 2, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void *event_main(void *user)
+{
+    maker_t *maker = user;
+    CUevent event;
+    CU(cuCtxSetCurrent(maker->context));
+    CU(cuEventCreate(&event, 0));
+    CU(cuEventDestroy_v2(event));
+    __atomic_store_n(&maker->done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void maker_start(maker_t *maker, void *(*main)(void *))
+{
+    CU(cuCtxGetCurrent(&maker->context));
+    maker->done = 0;
+    CHECK(pthread_create(&maker->thread, NULL, main, maker) == 0);
+}
+
+// It gets so far, and no further.
+static void maker_stays(const maker_t *maker, unsigned done)
+{
+    while (__atomic_load_n(&maker->done, __ATOMIC_ACQUIRE) < done) usleep(1000);
+    usleep(20000);
+    CHECK(__atomic_load_n(&maker->done, __ATOMIC_ACQUIRE) == done);
+}
+
+static CUgraph updatable_graph(void)
+{
+    CUgraph graph;
     CUkernelNodeAttrValue value = {0};
     value.deviceUpdatableKernelNode.deviceUpdatable = 1;
-    CUlaunchAttributeID updatable = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
-    for (int i = 0; i < 40; i++) {
-        CU(cuGraphCreate(&graphs[i], 0));
-        CUgraphNode node = add(graphs[i], "empty", (uint64_t[3]){0}, NULL, 0);
-        CU(cuGraphKernelNodeSetAttribute(node, updatable, &value));
-    }
+    CU(cuGraphCreate(&graph, 0));
+    CUgraphNode node = add(graph, "empty", (uint64_t[3]){0}, NULL, 0);
+    CU(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                     &value));
+    return graph;
+}
+
+// As seen on a card: when there is no room for a graph with such a node, its instantiation waits
+// for all that the device does, and lets nobody do more; and so does not the next, nor one without.
+// What has been there once stays.
+static void test_room(void)
+{
+    static maker_t maker, other;
+    begin();
     CUgraph plain;
+    CUgraphExec exec;
+    gate_t gate = rig_gate();
     CU(cuGraphCreate(&plain, 0));
     add(plain, "empty", (uint64_t[3]){0}, NULL, 0);
-    gate_t gate = rig_gate();
-    pthread_t thread;
+    for (int i = 0; i < GRAPHS; i++) maker.graphs[i] = updatable_graph();
     rig_gate_close(gate, stream);
     for (int i = 0; i < 100; i++) CU(cuGraphInstantiateWithFlags(&exec, plain, 0));
-    CU(cuCtxGetCurrent(&made_in));
-    CHECK(pthread_create(&thread, NULL, instantiate_main, graphs) == 0);
-    while (__atomic_load_n(&made, __ATOMIC_ACQUIRE) < 32) usleep(1000);
-    usleep(50000);
-    CHECK(__atomic_load_n(&made, __ATOMIC_ACQUIRE) == 32);
+    maker.to = GRAPHS;
+    maker_start(&maker, maker_main);
+    maker_stays(&maker, FIRST);
+    maker_start(&other, event_main);
+    maker_stays(&other, 0);
     rig_gate_open(gate);
-    CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(made == 40);
+    CHECK(pthread_join(maker.thread, NULL) == 0 && pthread_join(other.thread, NULL) == 0);
+    for (int i = 0; i < GRAPHS; i++) {
+        CU(cuGraphExecDestroy(maker.execs[i]));
+        CU(cuGraphDestroy(maker.graphs[i]));
+        maker.graphs[i] = updatable_graph();
+    }
+    gate = rig_gate();
+    rig_gate_close(gate, stream);
+    maker_start(&maker, maker_main);
+    CHECK(pthread_join(maker.thread, NULL) == 0);
+    rig_gate_open(gate);
+}
+
+// To destroy one waits, too, but holds up nobody.
+static void test_destruction_waits(void)
+{
+    static maker_t maker;
+    begin();
+    CUstream beside;
+    CUevent event;
+    maker.graphs[0] = updatable_graph();
+    CU(cuGraphInstantiateWithFlags(&maker.execs[0], maker.graphs[0], 0));
+    CU(cuStreamCreate(&beside, CU_STREAM_NON_BLOCKING));
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    maker_start(&maker, maker_destroys);
+    maker_stays(&maker, 0);
+    CU(cuEventCreate(&event, 0));
+    CU(cuMemsetD32Async(list_address, 1, 1, beside));
+    CU(cuStreamSynchronize(beside));
+    rig_gate_open(gate);
+    CHECK(pthread_join(maker.thread, NULL) == 0);
+    CHECK(maker.done == 2);
 }
 
 // A kernel that fails ends its launch and the context, and nobody hangs.
@@ -589,7 +669,8 @@ int main(int argc, char **argv)
     RUN("", test_enabled);
     RUN("", test_whole_update);
     RUN("", test_device_updates);
-    RUN("", test_instantiation_waits);
+    RUN("", test_room);
+    RUN("", test_destruction_waits);
     RUN("", test_faults);
     RUN("", test_large);
     RUN("", test_wide);
