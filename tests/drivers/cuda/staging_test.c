@@ -167,20 +167,21 @@ static void test_more_small_updates_than_at_hand(void **state)
 static void test_recorded_update(void **state)
 {
     (void)state;
-    enum { FILLS = 20000 };
+    enum { FILLS = 20000, BESIDE = 100 }; // at a time
     keel_device_t *device = device_open("&commands=graph");
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_buffer_t *buffer = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *buffer = buffer_create(device, 16 + BESIDE * 4, KEEL_MEMORY_HOST_VISIBLE);
     keel_recording_t *recording = NULL;
     uint32_t words[3] = {1, 2, 3}, seen[3] = {0};
-    keel_op_t fill = keel_op_fill(keel_span(buffer, 32, 4), 7, 4), barrier = keel_op_barrier();
+    keel_op_t barrier = keel_op_barrier();
     keel_op_t updates[2] = {keel_op_update(buffer, 0, &words[0], 4),
                             keel_op_update(buffer, 4, &words[1], 8)};
     assert_null(keel_recording_create(device, NULL, &recording));
     assert_null(keel_recording_add(recording, &updates[0], 1));
     for (int i = 0; i < FILLS; i++) {
+        if (i % BESIDE == 0) assert_null(keel_recording_add(recording, &barrier, 1));
+        keel_op_t fill = keel_op_fill(keel_span(buffer, 16 + i % BESIDE * 4ull, 4), 7, 4);
         assert_null(keel_recording_add(recording, &fill, 1));
-        if (i % 100 == 0) assert_null(keel_recording_add(recording, &barrier, 1));
     }
     assert_null(keel_recording_add(recording, &updates[1], 1));
     assert_null(keel_recording_end(recording));
