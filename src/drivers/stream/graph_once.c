@@ -23,7 +23,7 @@ struct stream_once_t {
     stream_exec_h exec;
     stream_node_h target, setter;
     uint64_t updatable; // what the device calls the target
-    bool used;          // its target is somebody's kernel
+    bool used, special; // its target is somebody's kernel; and was when it was made
 };
 
 // What its nodes do.
@@ -70,6 +70,7 @@ static keel_status_t once_make(stream_device_t *device, once_work_t *work, strea
     *made = mem_zalloc(sizeof **made);
     if (!*made) return status_no_memory();
     atomic_fetch_add(&device->onces, 1);
+    (*made)->special = work->target.function != work->setter.function;
     keel_status_t status = once_build(device, *made, work);
     if (status) once_destroy(device, *made);
     return status;
@@ -126,7 +127,7 @@ void stream_onces_forget(stream_device_t *device)
         next = once->next;
         keel_status_t status = once->used ? once_change(device, once, &work) : NULL;
         once->used = false;
-        if (status)
+        if (status || once->special)
             once_destroy(device, once);
         else
             spare_put(device, once);
@@ -149,6 +150,7 @@ static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_
     for (int i = 0;; i++) {
         if (i > 1) clock_sleep(PAUSE_NS); // other queues have them
         *got = atomic_load(&queue->onces) < SHARE ? spare_take(device, false) : NULL;
+        if (*got) (*got)->used = true;
         keel_status_t refused = *got ? once_change(device, *got, work) : NULL;
         if (*got && !refused) return NULL;
         keel_status_release(refused); // some kernels are so special that one is made for them
@@ -175,7 +177,6 @@ keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
     work_init(device, launch, counts, &work);
     KEEL_TRY(once_get(run, &work, &once));
     if (!once) return NULL;
-    once->used = true;
     once->next = run->onces;
     run->onces = once;
     atomic_fetch_add(&queue->onces, 1);

@@ -2,6 +2,8 @@
 // Dispatches of kernels made elsewhere over grids in memory, on the CUDA driver in software. They
 // need graphs that CUDA may wait for the device to make, and always does to destroy; so that is
 // done while an executable is loaded, and later not at all.
+#include <pthread.h>
+
 #include "drivers/cuda/device.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
@@ -19,10 +21,64 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
     return real.cuGraphInstantiateWithFlags(exec, graph, flags);
 }
 
+// The modules of functions, and what nodes of executable graphs were changed to launch.
+enum { FUNCTIONS = 1000, CHANGES = 1000 };
+typedef struct change_t {
+    CUgraphExec exec; // NULL: it is destroyed
+    CUgraphNode node;
+    CUfunction function;
+} change_t;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    CUfunction function;
+    CUmodule module;
+} functions[FUNCTIONS];
+static change_t changes[CHANGES];
+static uint32_t function_count, change_count, stale;
+
+static CUresult get_function(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult result = real.cuModuleGetFunction(function, module, name);
+    pthread_mutex_lock(&lock);
+    if (!result && function_count < FUNCTIONS) {
+        functions[function_count].function = *function;
+        functions[function_count++].module = module;
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static void note(CUgraphExec exec, CUgraphNode node, CUfunction function)
+{
+    uint32_t i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < change_count && (changes[i].exec != exec || changes[i].node != node)) i++;
+    if (i < CHANGES) changes[i] = (change_t){exec, node, function};
+    if (i == change_count && i < CHANGES) change_count++;
+    pthread_mutex_unlock(&lock);
+}
+
 static CUresult exec_destroy(CUgraphExec exec)
 {
     atomic_fetch_add(&destroyed, 1);
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < change_count; i++)
+        if (changes[i].exec == exec) changes[i].exec = NULL;
+    pthread_mutex_unlock(&lock);
     return real.cuGraphExecDestroy(exec);
+}
+
+// Counts nodes that launch something of it.
+static CUresult unload(CUmodule module)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < change_count; i++)
+        for (uint32_t k = 0; k < function_count && changes[i].exec; k++)
+            stale += functions[k].module == module && functions[k].function == changes[i].function;
+    for (uint32_t k = 0; k < function_count; k++)
+        if (functions[k].module == module) functions[k].function = NULL;
+    pthread_mutex_unlock(&lock);
+    return real.cuModuleUnload(module);
 }
 
 static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
@@ -30,6 +86,7 @@ static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_N
     uint32_t left = atomic_load(&refusals);
     if (left && atomic_compare_exchange_strong(&refusals, &left, left - 1))
         return CUDA_ERROR_INVALID_VALUE;
+    note(exec, node, params->func);
     return real.cuGraphExecKernelNodeSetParams(exec, node, params);
 }
 
@@ -58,6 +115,8 @@ static int setup(void **state)
     symbols->cuGraphInstantiateWithFlags = instantiate;
     symbols->cuGraphExecDestroy = exec_destroy;
     symbols->cuGraphExecKernelNodeSetParams = node_set;
+    symbols->cuModuleGetFunction = get_function;
+    symbols->cuModuleUnload = unload;
     place.device = device_open("");
     load(&place);
     place.words = buffer_create(place.device, sizeof words, KEEL_MEMORY_HOST_VISIBLE);
@@ -71,9 +130,10 @@ static int teardown(void **state)
     place_t *place = *state;
     keel_buffer_release(place->words);
     keel_executable_release(place->kernels);
-    keel_device_release(place->device);
+    keel_device_release(place->device); // all is unloaded by then
     *symbols = real;
-    return 0;
+    if (stale) print_error("%u graphs launch what is unloaded\n", stale);
+    return stale != 0;
 }
 
 static keel_op_t tally(place_t *place, keel_ref_t word)
@@ -231,6 +291,10 @@ static void test_refused(void **state)
     assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
     assert_int_equal(count(place, 0) - before, MANY);
     graphs_are(98, 34);
+    keel_executable_release(place->kernels);
+    graphs_are(98, 35); // which goes with its kernel
+    load(place);
+    graphs_are(98 + 33, 35 + 32);
 }
 
 int main(void)
