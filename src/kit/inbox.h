@@ -65,6 +65,14 @@ static inline void inbox_put_back(inbox_t *inbox, keel_submission_t *submission)
     inbox->taken = submission;
 }
 
+// Makes the caller be at it, if nobody is.
+static inline bool inbox_claim(inbox_t *inbox)
+{
+    keel_submission_t *nobody = NULL;
+    // seq_cst: as inbox_put.
+    return atomic_compare_exchange_strong(&inbox->newest, &nobody, inbox_end(inbox));
+}
+
 static inline bool inbox_is_taken(const inbox_t *inbox)
 {
     return atomic_load(&inbox->newest);

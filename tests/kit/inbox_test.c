@@ -38,7 +38,10 @@ static void test_order(void **state)
     assert_ptr_equal(inbox_take(&inbox), &s[0]);
     assert_null(inbox_take(&inbox));
     assert_false(inbox_is_taken(&inbox));
-    assert_true(inbox_put(&inbox, &s[1]));
+    assert_true(inbox_claim(&inbox));
+    assert_false(inbox_claim(&inbox));
+    assert_false(inbox_put(&inbox, &s[1]));
+    assert_ptr_equal(inbox_take(&inbox), &s[1]);
     assert_null(inbox_take(&inbox));
 }
 

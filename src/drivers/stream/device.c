@@ -139,7 +139,8 @@ static uint64_t device_keep(void *argument)
         stream_queues_poll(device, &busy);
         device->idle_rounds = busy ? 0 : device->idle_rounds + 1;
         stream_pools_relieve(device, busy);
-        if (device->idle_rounds < KEEPER_ROUNDS) return clock_deadline(KEEPER_NS);
+        if (device->idle_rounds < KEEPER_ROUNDS || stream_events_shed(device))
+            return clock_deadline(KEEPER_NS);
         device->idle_rounds = 0;
         atomic_store(&device->active, 0);
         stream_queues_poll(device, &busy); // what came just before is not to be forgotten
@@ -169,7 +170,7 @@ static void device_destroy(keel_device_t *base)
         stream_builtins_unload(device);
         stream_leave(&entered);
     }
-    stream_events_destroy(device);
+    stream_events_destroy(device, UINT32_MAX);
     if (ours) border_destroy(atomic_load(&device->border));
     aio_destroy(device->aio);
     if (ours) pages_close(&device->pages);

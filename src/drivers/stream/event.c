@@ -7,12 +7,11 @@
 #include "base/status.h"
 #include "kit/object.h"
 
-enum { POLL_NS = 50000 }; // a host that waits longer had better sleep
-
-static stream_event_t *event_of(promise_t *promise)
-{
-    return (stream_event_t *)(void *)promise;
-}
+enum {
+    POLL_NS = 50000, // a host that waits longer had better sleep
+    KEPT = 1024,     // of a device at rest
+    SHED = 1024,     // at a time
+};
 
 // Queues leave the device's list under its lock, after the last of their events.
 stream_queue_t *stream_event_queue(stream_event_t *event)
@@ -27,7 +26,7 @@ stream_queue_t *stream_event_queue(stream_event_t *event)
 
 static void event_poll(promise_t *promise)
 {
-    stream_event_t *event = event_of(promise);
+    stream_event_t *event = (stream_event_t *)(void *)promise;
     // acquire: pairs with events_tell.
     if (atomic_load_explicit(&event->over, memory_order_acquire)) return;
     stream_device_t *device = event->device;
@@ -46,7 +45,7 @@ static void event_poll(promise_t *promise)
 
 static void event_ask(promise_t *promise)
 {
-    stream_event_t *event = event_of(promise);
+    stream_event_t *event = (stream_event_t *)(void *)promise;
     if (atomic_exchange(&event->asked, true)) return;
     stream_queue_t *queue = stream_event_queue(event);
     if (!queue) return;
@@ -66,7 +65,7 @@ static void events_return(stream_device_t *device, stream_event_t *first, stream
 
 static void event_destroy(promise_t *promise)
 {
-    stream_event_t *event = event_of(promise);
+    stream_event_t *event = (stream_event_t *)(void *)promise;
     events_return(event->device, event, event);
 }
 
@@ -84,6 +83,7 @@ static keel_status_t event_make(stream_device_t *device, stream_event_t **made)
     }
     event->device = device;
     event->promise.ops = &stream_promise_ops;
+    atomic_fetch_add(&device->events, 1);
     *made = event;
     return NULL;
 }
@@ -143,22 +143,38 @@ void stream_events_release(stream_event_t *list)
 
 void stream_events_put(stream_device_t *device, stream_event_t *list)
 {
-    stream_event_t *last = list;
-    while (last && last->next) last = last->next;
-    if (last) events_return(device, list, last);
+    stream_event_t *last = list, *none = NULL;
+    // Most often there is nothing else. release: as in events_return.
+    if (!list || atomic_compare_exchange_strong_explicit(
+                     &device->spare, &none, list, memory_order_release, memory_order_relaxed))
+        return;
+    while (last->next) last = last->next;
+    events_return(device, list, last);
 }
 
-void stream_events_destroy(stream_device_t *device)
+void stream_events_destroy(stream_device_t *device, uint32_t most)
 {
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered);
-    stream_event_t *event = atomic_load(&device->spare);
-    while (event) {
-        stream_event_t *next = event->next;
+    // acquire: as in stream_event_acquire.
+    stream_event_t *spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
+    for (; spare && most; most--) {
+        stream_event_t *event = spare;
+        spare = event->next;
         if (vendor) device->api->event_destroy(device->vendor, event->handle);
         mem_free(event);
-        event = next;
+        atomic_fetch_sub(&device->events, 1);
     }
-    atomic_store(&device->spare, NULL);
+    stream_events_put(device, spare);
     if (vendor) stream_leave(&entered);
+}
+
+bool stream_events_shed(stream_device_t *device)
+{
+    uint32_t alive = atomic_load(&device->events);
+    if (alive <= KEPT) return false;
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
+        stream_queue_shed(q);
+    stream_events_destroy(device, alive - KEPT < SHED ? alive - KEPT : SHED);
+    return atomic_load(&device->events) < alive; // else they are in use
 }

@@ -58,7 +58,8 @@ static bool queues_are_idle(stream_device_t *device)
     bool idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_queue_poll(q, true);
-        idle &= !stream_queue_is_issued(q) && stream_queue_is_idle(q);
+        bool issued = inbox_is_taken(&q->inbox) && !atomic_load(&q->parked);
+        idle &= !issued && stream_queue_is_idle(q);
     }
     return idle;
 }

@@ -70,14 +70,6 @@ static keel_status_t vendor_create(stream_device_t *device, stream_pool_t *own, 
     return stream_device_note(device, status);
 }
 
-static void pool_link(stream_device_t *device, stream_pool_t *own)
-{
-    lock_enter(&device->lock);
-    LIST_ADD(device->pools, own);
-    lock_leave(&device->lock);
-    if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
-}
-
 keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t *options,
                                  keel_pool_t **pool)
 {
@@ -96,7 +88,10 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
         return status;
     }
     own->base = *pool;
-    pool_link(device, own);
+    lock_enter(&device->lock);
+    LIST_ADD(device->pools, own);
+    lock_leave(&device->lock);
+    if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
     return NULL;
 }
 
@@ -206,21 +201,17 @@ void stream_pools_empty(stream_device_t *device)
     keel_status_release(pools_trim(device, true)); // whoever needs the memory finds out
 }
 
-// Whether it has more than its threshold, and not only because buffers hold so much.
-static bool pool_exceeds(const stream_pool_t *pool)
-{
-    keel_pool_stats_t stats;
-    if (!pool->handle || pool->threshold == UINT64_MAX) return false;
-    pool_stats(pool->base, &stats);
-    uint64_t reserved = pool->device->api->pool_reserved(pool->device->vendor, pool->handle);
-    return reserved > pool->threshold && (!stats.used || reserved >= stats.used + PIECE);
-}
-
+// Whether one has more than its threshold, and not only because buffers hold so much.
 static bool pools_exceed(stream_device_t *device)
 {
+    keel_pool_stats_t stats;
     bool exceed = false;
-    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
-        exceed |= pool_exceeds(pool);
+    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool)) {
+        if (!pool->handle || pool->threshold == UINT64_MAX) continue;
+        pool_stats(pool->base, &stats);
+        uint64_t reserved = device->api->pool_reserved(device->vendor, pool->handle);
+        exceed |= reserved > pool->threshold && (!stats.used || reserved >= stats.used + PIECE);
+    }
     return exceed;
 }
 

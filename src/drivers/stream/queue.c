@@ -24,11 +24,9 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = NULL;
     lock_enter(&device->lock);
-    if (device->options.adopted) {
-        q->stream = device->options.adopted;
-        q->adopted = true;
-        device->options.adopted = NULL;
-    }
+    q->stream = device->options.adopted;
+    q->adopted = q->stream;
+    device->options.adopted = NULL;
     lock_leave(&device->lock);
     if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
     if (!status) status = stream_events_get(device, STOCK, &q->spare);
@@ -66,13 +64,6 @@ keel_status_t stream_queue_create(keel_device_t *base, const keel_queue_options_
     return NULL;
 }
 
-static void queue_unlink(stream_device_t *device, stream_queue_t *q)
-{
-    lock_enter(&device->lock);
-    LIST_REMOVE(device->queues, q);
-    lock_leave(&device->lock);
-}
-
 static void queue_stop(stream_queue_t *q)
 {
     chores_stop(&q->calls);
@@ -84,7 +75,9 @@ static void queue_stop(stream_queue_t *q)
 static void queue_dispose(stream_device_t *device, stream_queue_t *q)
 {
     queue_stop(q);
-    queue_unlink(device, q);
+    lock_enter(&device->lock);
+    LIST_REMOVE(device->queues, q);
+    lock_leave(&device->lock);
     stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
     stream_blocks_return(device, q->ring.owned);
@@ -143,11 +136,6 @@ bool stream_queue_stays_full(stream_queue_t *q)
            q->most;
 }
 
-void stream_queue_put_back(stream_queue_t *q, stream_run_t *run)
-{
-    inbox_put_back(&q->inbox, &run->base);
-}
-
 // Leaves the right to issue to whoever has all queues held up. False if nobody has any more.
 static bool queue_park(stream_queue_t *q, const stream_device_t *device)
 {
@@ -169,7 +157,7 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
         enough = held || (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
-        if (enough || !stream_run_go(run)) stream_queue_put_back(q, run);
+        if (enough || !stream_run_go(run)) inbox_put_back(&q->inbox, &run->base);
         atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
     if (vendor) stream_leave(&entered);
@@ -208,14 +196,18 @@ uint64_t stream_queues_issue(void *argument)
     return KEEL_FOREVER;
 }
 
-bool stream_queue_is_issued(const stream_queue_t *q)
-{
-    return inbox_is_taken(&q->inbox) && !atomic_load(&q->parked);
-}
-
 void stream_queue_go_on(stream_queue_t *q)
 {
     if (atomic_exchange(&q->parked, false)) queue_issue(q, NULL);
+}
+
+void stream_queue_shed(stream_queue_t *q)
+{
+    if (!inbox_claim(&q->inbox)) return;
+    stream_events_put(stream_device(q->base.device), q->spare);
+    q->spare = NULL;
+    stream_run_t *run = (stream_run_t *)(void *)inbox_take(&q->inbox);
+    if (run) queue_issue(q, run); // that came meanwhile
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
@@ -225,7 +217,7 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
     if (waiters_fired() <= ISSUE_RUNS) {
         queue_issue(q, run);
     } else {
-        stream_queue_put_back(q, run);
+        inbox_put_back(&q->inbox, &run->base);
         queue_hand_on(q);
     }
     keel_queue_release(&q->base);

@@ -220,7 +220,7 @@ static bool run_drain(stream_run_t *run, keel_status_t status)
         keel_status_code(status) != KEEL_DEVICE_LOST && stream_queue_puts_off(queue_of(run));
     if (run->put_off) {
         keel_status_release(status);
-        stream_queue_put_back(queue_of(run), run);
+        inbox_put_back(&queue_of(run)->inbox, &run->base);
         return false;
     }
     stream_run_fail(run, stream_device_note(device, status));

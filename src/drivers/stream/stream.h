@@ -178,6 +178,7 @@ struct stream_device_t {
     stream_limits_t limits;
     keel_device_ops_t ops;           // those that this one has
     _Atomic(stream_event_t *) spare; // owned: events that came back
+    _Atomic uint32_t events;         // there are, with those in use
     lock_t lock;                     // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
@@ -269,7 +270,9 @@ keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **event
 stream_queue_t *stream_event_queue(stream_event_t *event);
 // Gives up what the flight had, of events that are over and their submissions ended.
 void stream_events_release(stream_event_t *list);
-void stream_events_destroy(stream_device_t *device); // all spare ones
+void stream_events_destroy(stream_device_t *device, uint32_t most); // so many spare ones
+// Destroys some of those that the device has only because it once had much to do. False: none.
+bool stream_events_shed(stream_device_t *device);
 
 // queue.c
 keel_status_t stream_queue_create(keel_device_t *device, const keel_queue_options_t *options,
@@ -291,8 +294,6 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
     uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
     return issued - over >= queue->most && stream_queue_stays_full(queue);
 }
-// Issues the run again before any other; the issuer's.
-void stream_queue_put_back(stream_queue_t *queue, stream_run_t *run);
 // Whether the issuer may not wait for the device: then what it is at is left to the queue's own
 // thread, which comes back to it.
 static inline bool stream_queue_puts_off(stream_queue_t *queue)
@@ -316,8 +317,8 @@ void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to
 void stream_queues_stop(stream_device_t *device);             // their threads
 uint64_t stream_queue_issue(void *queue);                     // the issuer's work
 uint64_t stream_queues_issue(void *device);                   // the same of the device's
-bool stream_queue_is_issued(const stream_queue_t *queue);     // somebody is at it
 void stream_queue_go_on(stream_queue_t *queue);               // with what was held up, if anything
+void stream_queue_shed(stream_queue_t *queue);                // gives spare events back, if idle
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;

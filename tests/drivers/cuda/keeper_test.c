@@ -5,6 +5,7 @@
 #include "drivers/stream/stream.h"
 
 enum { SIZE = 64, REST_NS = 200 * MS }; // of rounds there would be twenty in that time
+enum { QUEUES = 4, BURST = 800, KEPT = 1024, BELLS = 32 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
@@ -13,10 +14,23 @@ static _Atomic bool held;             // copies take as long as that
 static _Atomic uint32_t rounds, idle; // of the keeper; those without work before the last
 static _Atomic uint32_t stop_at;      // such a round waits for `submitted`
 static _Atomic bool stopped, submitted;
+static _Atomic uint32_t events; // there are
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
     return held_copy(&real, &held, target, source, size, stream);
+}
+
+static CUresult event_create(CUevent *event, unsigned int flags)
+{
+    atomic_fetch_add(&events, 1);
+    return real.cuEventCreate(event, flags);
+}
+
+static CUresult event_destroy(CUevent event)
+{
+    atomic_fetch_sub(&events, 1);
+    return real.cuEventDestroy(event);
 }
 
 static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
@@ -40,6 +54,8 @@ static int setup(void **state)
     keel_pool_t *pool = NULL;
     symbols = symbols_open(&real);
     if (!symbols) return 1;
+    symbols->cuEventCreate = event_create;
+    symbols->cuEventDestroy = event_destroy;
     device = device_open("");
     if (keel_pool_create(device, &options, &pool)) return 1;
     symbols->cuMemcpyAsync = copy;
@@ -53,7 +69,7 @@ static int teardown(void **state)
     keel_pool_release(*state);
     keel_device_release(device);
     *symbols = real;
-    return 0;
+    return atomic_load(&events) != 0;
 }
 
 // A copy that nobody asks after.
@@ -115,8 +131,48 @@ static void test_rests_and_forgets_nothing(void **state)
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
+// Much work at once, that waits until it may begin.
+static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t *to)
+{
+    keel_point_t last[QUEUES];
+    atomic_store(&held, true);
+    for (int i = 0; i < QUEUES; i++) {
+        assert_null(
+            keel_queue_copy(queues[i], KEEL_NO_WAITS, keel_whole(from), keel_whole(to), NULL));
+        for (int j = 0; j < BURST; j++)
+            assert_null(keel_queue_fill(queues[i], KEEL_NO_WAITS, keel_whole(to), 0, 4, &last[i]));
+    }
+    assert_true(atomic_load(&events) > QUEUES * BURST);
+    atomic_store(&held, false);
+    for (int i = 0; i < QUEUES; i++) ok(last[i]);
+}
+
+// Events that were needed once are not kept for ever, be they the device's or a queue's; and the
+// device goes on after that.
+static void test_sheds_events(void **state)
+{
+    (void)state;
+    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    keel_queue_t *queues[QUEUES];
+    for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
+    for (int i = 0; i < 2; i++) {
+        burst(queues, from, to);
+        copy_submit(from, to); // takes all that there are
+        uint64_t end = keel_now_ns() + PATIENCE_NS;
+        while (atomic_load(&events) > KEPT + BELLS && keel_now_ns() < end) // and what sleepers have
+            nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+        assert_true(atomic_load(&events) <= KEPT + BELLS);
+        assert_true(atomic_load(&events) >= KEPT);
+    }
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
+    keel_buffer_release(from), keel_buffer_release(to);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rests_and_forgets_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rests_and_forgets_nothing),
+        cmocka_unit_test(test_sheds_events),
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
