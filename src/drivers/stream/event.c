@@ -7,11 +7,8 @@
 #include "base/status.h"
 #include "kit/object.h"
 
-enum {
-    POLL_NS = 50000, // a host that waits longer had better sleep
-    KEPT = 1024,     // of a device at rest
-    SHED = 1024,     // at a time
-};
+enum { POLL_NS = 50000 };          // a host that waits longer had better sleep
+enum { KEPT = 1024, SHED = 1024 }; // of a device at rest, and how many go at a time
 
 // Queues leave the device's list under its lock, after the last of their events.
 stream_queue_t *stream_event_queue(stream_event_t *event)

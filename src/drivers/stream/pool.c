@@ -308,18 +308,12 @@ static bool alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, bool granted, 
     return true;
 }
 
-static bool limit_is_reached(const keel_buffer_t *buffer)
-{
-    keel_pool_stats_t stats;
-    pool_stats(buffer->pool, &stats);
-    return stats.used + buffer->size > stats.limit;
-}
-
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
     stream_pool_t *pool = vendor_pool(c->buffer->pool);
     keel_status_t status = NULL;
+    keel_pool_stats_t stats;
     uint64_t over = atomic_load(&device->frees_over);
     if (!c->settled) {
         c->request.done = alloca_granted;
@@ -339,8 +333,9 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     if (granted) status = memory_give(run, pool, c->buffer);
     if (!status) return NULL;
     c->settled = false;
+    pool_stats(c->buffer->pool, &stats);
     bool hopeless = keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED ||
-                    (!granted && limit_is_reached(c->buffer));
+                    (!granted && stats.used + c->buffer->size > stats.limit);
     if (hopeless && granted) pool_alloca_undo(c->buffer);
     *waits = !hopeless && alloca_await(run, c, granted, over);
     if (!*waits) {
