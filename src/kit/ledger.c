@@ -312,17 +312,27 @@ static waiter_t *slot_take_promised(slot_t *slot, bool *asks)
     return told;
 }
 
+// The rest of ledger_promise, if anybody waits. Leaves the lock.
+__attribute__((noinline)) static void waiters_tell(keel_semaphore_t *semaphore, slot_t *slot)
+{
+    promise_t *promise = slot->promise;
+    bool asks = semaphore->waiters.root != NULL; // of those who wait for all, some may sleep
+    waiter_t *told = slot_take_promised(slot, &asks);
+    lock_leave(&semaphore->lock);
+    if (asks) promise->ops->ask(promise);
+    waiters_fire(told, NULL);
+}
+
 void ledger_promise(keel_point_t point, promise_t *promise)
 {
     keel_semaphore_t *semaphore = point.semaphore;
     lock_enter(&semaphore->lock);
     slot_t *slot = ledger_slot(point);
     slot->promise = promise;
-    bool asks = semaphore->waiters.root != NULL; // of those who wait for all, some may sleep
-    waiter_t *told = slot->waiters ? slot_take_promised(slot, &asks) : NULL;
-    lock_leave(&semaphore->lock);
-    if (asks) promise->ops->ask(promise);
-    if (told) waiters_fire(told, NULL);
+    if (__builtin_expect(slot->waiters || semaphore->waiters.root, 0))
+        waiters_tell(semaphore, slot);
+    else
+        lock_leave(&semaphore->lock);
 }
 
 bool ledger_link(keel_point_t point, waiter_t *waiter)
