@@ -131,16 +131,16 @@ static void test_rests_and_forgets_nothing(void **state)
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
-// Much work at once, that waits until it may begin.
-static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t *to)
+// Much work at once, that waits until it may begin, on each queue with memory of its own.
+static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t **to)
 {
     keel_point_t last[QUEUES];
     atomic_store(&held, true);
     for (int i = 0; i < QUEUES; i++) {
-        assert_null(
-            keel_queue_copy(queues[i], KEEL_NO_WAITS, keel_whole(from), keel_whole(to), NULL));
+        keel_ref_t target = keel_whole(to[i]);
+        assert_null(keel_queue_copy(queues[i], KEEL_NO_WAITS, keel_whole(from), target, NULL));
         for (int j = 0; j < BURST; j++)
-            assert_null(keel_queue_fill(queues[i], KEEL_NO_WAITS, keel_whole(to), 0, 4, &last[i]));
+            assert_null(keel_queue_fill(queues[i], KEEL_NO_WAITS, target, 0, 4, &last[i]));
     }
     assert_true(atomic_load(&events) > QUEUES * BURST);
     atomic_store(&held, false);
@@ -152,20 +152,21 @@ static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t *to)
 static void test_sheds_events(void **state)
 {
     (void)state;
-    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to[QUEUES];
     keel_queue_t *queues[QUEUES];
+    for (int i = 0; i < QUEUES; i++) to[i] = buffer_create(device, SIZE, 0);
     for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
     for (int i = 0; i < 2; i++) {
         burst(queues, from, to);
-        copy_submit(from, to); // takes all that there are
+        copy_submit(from, to[0]); // takes all that there are
         uint64_t end = keel_now_ns() + PATIENCE_NS;
-        while (atomic_load(&events) > KEPT + BELLS && keel_now_ns() < end) // and what sleepers have
+        while (atomic_load(&events) > KEPT + BELLS && keel_now_ns() < end) // of sleepers
             nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
         assert_true(atomic_load(&events) <= KEPT + BELLS);
         assert_true(atomic_load(&events) >= KEPT);
     }
-    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
-    keel_buffer_release(from), keel_buffer_release(to);
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]), keel_buffer_release(to[i]);
+    keel_buffer_release(from);
 }
 
 int main(void)
