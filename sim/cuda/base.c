@@ -55,6 +55,15 @@ uint64_t random_below(uint64_t bound)
     return (x ^ x >> 31) % bound;
 }
 
+// Often at first, and seldom when there is a great deal to hold back.
+void hold_back(void)
+{
+    static atomic_uint count;
+    if (random_below(4) != 1) return;
+    if (atomic_fetch_add(&count, 1) > 1000 && random_below(256) != 1) return;
+    sleep_us((unsigned)random_below(300));
+}
+
 static bool read_number(const char *text, uint64_t *out)
 {
     char *end;

@@ -64,4 +64,7 @@ void sleep_us(unsigned us);
 // A random number below `bound` from the seed, or 0 without one.
 uint64_t random_below(uint64_t bound);
 
+// With a seed, waits a little now and then.
+void hold_back(void);
+
 #endif

@@ -106,6 +106,51 @@ call_t call_enter(call_site_t *site, unsigned needs, CUstream stream)
     return call;
 }
 
+// What threads are in calls on; with more of them than this the rest is not watched.
+enum { USES_MAX = 64 };
+static struct {
+    const void *object;
+    const char *name;
+} uses[USES_MAX];
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+
+use_t use_begin(const void *object, const char *name)
+{
+    use_t use = {NULL, false};
+    const char *other = NULL;
+    if (!object) return use;
+    pthread_mutex_lock(&uses_lock);
+    int slot = -1;
+    for (int i = 0; i < USES_MAX && !other; i++) {
+        if (uses[i].object == object) other = uses[i].name;
+        if (!uses[i].object && slot < 0) slot = i;
+    }
+    use.clashes = other != NULL;
+    if (!other && slot >= 0) {
+        uses[slot].object = use.object = object;
+        uses[slot].name = name;
+    }
+    pthread_mutex_unlock(&uses_lock);
+    if (other) {
+        complain("%s: another thread is in %s with the same graph, and graphs are not safe to be "
+                 "used by two threads at once",
+                 name, other);
+    } else {
+        hold_back();
+    }
+    return use;
+}
+
+void use_end(use_t *use)
+{
+    if (!use->object) return;
+    pthread_mutex_lock(&uses_lock);
+    for (int i = 0; i < USES_MAX; i++) {
+        if (uses[i].object == use->object) uses[i].object = NULL;
+    }
+    pthread_mutex_unlock(&uses_lock);
+}
+
 void call_leave(call_t *call)
 {
     if (call->locked) pthread_mutex_unlock(&state.lock);

@@ -37,6 +37,21 @@ const char *call_name(void);
 // While a host function runs on this thread, CUDA may not be called.
 void call_forbid(bool forbidden);
 
+// A graph, built or executable, that a call works on. CUDA does not lock it: no other thread may be
+// in a call on it, which is seen even while that one waits for the lock.
+typedef struct use_t {
+    const void *object; // NULL: nothing to watch
+    bool clashes;       // with a call of another thread
+} use_t;
+
+use_t use_begin(const void *object, const char *name);
+void use_end(use_t *use);
+
+// Before CALL in such a function.
+#define USES(object)                                                                               \
+    __attribute__((cleanup(use_end))) use_t use = use_begin((object), __func__);                   \
+    if (use.clashes) return CUDA_ERROR_ILLEGAL_STATE
+
 // Declares `call`; the lock is held until the function returns.
 #define CALL(needs) CALL_ON(NULL, needs)
 

@@ -10,7 +10,6 @@
 #include "cuda/pool.h"
 
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,15 +83,6 @@ static task_t *task_take(CUcontext context)
     list->count--;
     context->ready_count--;
     return task;
-}
-
-// With a seed, some work begins late; often at first, and seldom when there is a great deal of it.
-static void hold_back(void)
-{
-    static atomic_uint count;
-    if (random_below(4) != 1) return;
-    if (atomic_fetch_add(&count, 1) > 1000 && random_below(256) != 1) return;
-    sleep_us((unsigned)random_below(300));
 }
 
 static void worker_start(CUcontext context);

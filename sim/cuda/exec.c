@@ -306,6 +306,7 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags};
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) return CUDA_ERROR_INVALID_VALUE;
@@ -315,6 +316,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned l
 CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return params ? instantiate(&call, out, graph, params) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -323,6 +325,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph,
 // for all of them.
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
+    USES(exec);
     CALL(CALL_RELEASE);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     if (exec->updatable) {
@@ -340,6 +343,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 
 CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *out)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!IS(exec, MAGIC_EXEC) || !out) return CUDA_ERROR_INVALID_VALUE;
     *out = exec->flags;
@@ -359,6 +363,7 @@ static bool plan_has_updatable(const plan_t *plan)
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
+    USES(exec);
     CALL_ON(handle, CALL_CONTEXT);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
@@ -370,6 +375,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 {
+    USES(exec);
     CALL_ON(handle, CALL_CONTEXT);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
@@ -462,6 +468,7 @@ static CUresult step_set(CUgraphExec exec, CUgraphNode node, const CUgraphNodePa
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
+    USES(exec);
     CALL(CALL_CONTEXT); // without one an H200 crashes
     if (!kernel) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
@@ -472,6 +479,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMCPY3D *copy, CUcontext context)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -482,6 +490,7 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!fill) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
@@ -493,6 +502,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS *host)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!host) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
@@ -513,18 +523,21 @@ static CUresult step_set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeTy
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     return step_set_event(exec, node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     return step_set_event(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     switch (params->type) {
@@ -546,6 +559,7 @@ static bool can_be_disabled(const step_t *step)
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     step_t *step;
     if (!IS(node, MAGIC_NODE)) return CUDA_ERROR_INVALID_VALUE;
@@ -562,6 +576,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
 
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int *out)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     if (!IS(exec, MAGIC_EXEC) || !IS(node, MAGIC_NODE) || !out) return CUDA_ERROR_INVALID_VALUE;
     step_t *step = plan_find(exec->plan, node);
@@ -627,6 +642,7 @@ static CUgraphExecUpdateResult plan_replace(plan_t **plan, CUgraph graph, size_t
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *out)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     size_t at = 0;
     if (!IS(exec, MAGIC_EXEC) || !IS(graph, MAGIC_GRAPH) || !out) return CUDA_ERROR_INVALID_VALUE;
@@ -639,6 +655,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
+    USES(exec);
     CALL(CALL_PLAIN);
     step_t *step;
     size_t at = 0;

@@ -179,6 +179,7 @@ CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 
 CUresult cuGraphDestroy(CUgraph graph)
 {
+    USES(graph);
     CALL(CALL_RELEASE);
     if (!IS(graph, MAGIC_GRAPH) || graph->is_body) return CUDA_ERROR_INVALID_VALUE;
     if (graph->context && graph_updatable(graph)) context_wait(graph->context);
@@ -190,6 +191,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 
 CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!out || !IS(graph, MAGIC_GRAPH)) return CUDA_ERROR_INVALID_VALUE;
     if (graph_has(graph, CU_GRAPH_NODE_TYPE_CONDITIONAL)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -199,6 +201,7 @@ CUresult cuGraphClone(CUgraph *out, CUgraph graph)
 
 CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph clone)
 {
+    USES(clone);
     CALL(CALL_PLAIN);
     if (!out || !IS(original, MAGIC_NODE) || !IS(clone, MAGIC_GRAPH)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -253,12 +256,14 @@ static CUresult nodes_get(CUgraph graph, CUgraphNode *out, size_t *count, bool r
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return nodes_get(graph, out, count, false);
 }
 
 CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return nodes_get(graph, out, count, true);
 }
@@ -280,6 +285,7 @@ static CUresult edges_get(CUgraph graph, answer_t answer)
 
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return edges_get(graph, (answer_t){.first = from, .second = to, .count = count});
 }
@@ -287,6 +293,7 @@ CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size
 CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode *from, CUgraphNode *to,
                             CUgraphEdgeData *data, size_t *count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return edges_get(graph, (answer_t){from, to, data, count, 0, 0});
 }
@@ -303,6 +310,7 @@ static CUresult dependencies_get(CUgraphNode node, answer_t answer)
 
 CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *count)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return dependencies_get(node, (answer_t){.first = out, .count = count});
 }
@@ -310,6 +318,7 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data,
                                        size_t *count)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return dependencies_get(node, (answer_t){.first = out, .data = data, .count = count});
 }
@@ -330,6 +339,7 @@ static CUresult dependents_get(CUgraphNode node, answer_t answer)
 
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *count)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return dependents_get(node, (answer_t){.first = out, .count = count});
 }
@@ -337,6 +347,7 @@ CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data,
                                          size_t *count)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return dependents_get(node, (answer_t){.first = out, .data = data, .count = count});
 }
@@ -391,6 +402,7 @@ static CUresult dependencies_remove(CUgraph graph, const CUgraphNode *from, cons
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                 size_t count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return dependencies_add(graph, from, to, count);
 }
@@ -398,6 +410,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                    const CUgraphEdgeData *data, size_t count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return dependencies_add(graph, from, to, count);
 }
@@ -405,6 +418,7 @@ CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const
 CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                    size_t count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return dependencies_remove(graph, from, to, count);
 }
@@ -412,12 +426,14 @@ CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from, const
 CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
                                       const CUgraphEdgeData *data, size_t count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     return dependencies_remove(graph, from, to, count);
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || !out) return CUDA_ERROR_INVALID_VALUE;
     *out = node->type;
@@ -426,6 +442,7 @@ CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *out)
 
 CUresult cuGraphDestroyNode(CUgraphNode node)
 {
+    USES(node_graph(node));
     CALL(CALL_RELEASE);
     if (!IS(node, MAGIC_NODE) || node->device) return CUDA_ERROR_INVALID_VALUE;
     node_remove(node);

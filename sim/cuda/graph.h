@@ -113,6 +113,11 @@ size_t graph_updatable(CUgraph graph); // nodes that the device may change, in a
 CUresult node_add(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies,
                   size_t count, CUgraphNode *out);
 void node_remove(CUgraphNode node);
+// The graph of a node, for USES, which is before the lock; NULL when it is no node.
+static inline CUgraph node_graph(CUgraphNode node)
+{
+    return IS(node, MAGIC_NODE) ? node->graph : NULL;
+}
 
 // Makes a plan; on failure says why, and at which node.
 CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTANTIATE_PARAMS *why);

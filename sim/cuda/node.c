@@ -161,6 +161,7 @@ static CUresult node_make(call_t *call, CUgraphNode *out, place_t place, CUgraph
 CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                         size_t count, CUgraphNodeParams *params)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     return node_make(&call, out, (place_t){graph, dependencies, count}, params);
@@ -169,6 +170,7 @@ CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *depe
 CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                            const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     return node_make(&call, out, (place_t){graph, dependencies, count}, params);
@@ -177,6 +179,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *d
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                                  size_t count, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!kernel) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
@@ -187,6 +190,7 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphN
 CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                               size_t count, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -206,6 +210,7 @@ static void memset_params(CUgraphNodeParams *out, const CUDA_MEMSET_NODE_PARAMS 
 CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                               size_t count, const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUgraphNodeParams params;
     if (!fill) return CUDA_ERROR_INVALID_VALUE;
@@ -216,6 +221,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *out, CUgraph graph, const CUgraphNode
 CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                             size_t count, const CUDA_HOST_NODE_PARAMS *host)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!host) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
@@ -227,6 +233,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *
 CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, CUgraph child)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
     params.graph.graph = child;
@@ -236,6 +243,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *out, CUgraph graph, const CUgraph
 CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                              size_t count)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
     return node_make(&call, out, (place_t){graph, dependencies, count}, &params);
@@ -244,6 +252,7 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode 
 CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                                    size_t count, CUevent event)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
     params.eventRecord.event = event;
@@ -253,6 +262,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgrap
 CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                                  size_t count, CUevent event)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
     params.eventWait.event = event;
@@ -262,6 +272,7 @@ CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphN
 CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
                                   size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *ops)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!ops) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
@@ -287,12 +298,14 @@ static CUresult node_set(CUgraphNode node, CUgraphNodeParams *params)
 
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return params ? node_set(node, params) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!kernel) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
@@ -303,6 +316,7 @@ CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_
 // Parameters of a kernel are given back as pointers into the node's own copy.
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || node->type != CU_GRAPH_NODE_TYPE_KERNEL || !out) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -322,6 +336,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || node->type != CU_GRAPH_NODE_TYPE_MEMCPY || !out) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -332,6 +347,7 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
 
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -341,6 +357,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || node->type != CU_GRAPH_NODE_TYPE_MEMSET || !out) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -351,6 +368,7 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *o
 
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *fill)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     CUgraphNodeParams params;
     if (!fill) return CUDA_ERROR_INVALID_VALUE;
@@ -360,6 +378,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PAR
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || node->type != CU_GRAPH_NODE_TYPE_HOST || !out) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -370,6 +389,7 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *host)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!host) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
@@ -380,6 +400,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!IS(node, MAGIC_NODE) || !node->child || !out) return CUDA_ERROR_INVALID_VALUE;
     *out = node->child;
@@ -401,24 +422,28 @@ static CUresult event_set(CUgraphNode node, CUgraphNodeType type, CUevent event)
 
 CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return event_get(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, out);
 }
 
 CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return event_set(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return event_get(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, out);
 }
 
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     return event_set(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
@@ -431,6 +456,7 @@ static bool is_kernel(CUgraphNode node)
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
                                        CUkernelNodeAttrValue *out)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!is_kernel(node) || !out) return CUDA_ERROR_INVALID_VALUE;
     memset(out, 0, sizeof *out);
@@ -462,6 +488,7 @@ static CUresult updatable_set(CUgraphNode node, CUkernelNodeAttrValue *value)
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue *value)
 {
+    USES(node_graph(node));
     CALL(CALL_PLAIN);
     if (!is_kernel(node) || !value) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
@@ -478,6 +505,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID attr
 CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph graph,
                                         CUcontext context, unsigned int initial, unsigned int flags)
 {
+    USES(graph);
     CALL(CALL_PLAIN);
     if (!out || !IS(graph, MAGIC_GRAPH) || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) {
         return CUDA_ERROR_INVALID_VALUE;

@@ -595,6 +595,37 @@ static void test_destruction_waits(void)
     CHECK(maker.done == 2);
 }
 
+static void *launch_main(void *user)
+{
+    CU(cuGraphLaunch(user, stream));
+    return NULL;
+}
+
+// Graphs are not CUDA's to lock. The log tells when the other thread is in its call, where it waits
+// for room.
+static void test_two_threads_in_one_graph(void)
+{
+    CUgraph graph = begin();
+    kernel_t k;
+    pthread_t thread;
+    const uint64_t words[] = {list_address, 1, 0};
+    CUgraphNode node = append(graph, 1, NULL, 0);
+    CUgraphExec exec = ready(graph), other = ready(graph);
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    CHECK(pthread_create(&thread, NULL, launch_main, exec) == 0);
+    while (!rig_said("call cuGraphLaunch")) usleep(1000);
+    kernel(&k, "append", 1, words);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cuGraphExecKernelNodeSetParams_v2(exec, node, &k.params));
+    CHECK(rig_said("cuGraphExecKernelNodeSetParams_v2: another thread is in cuGraphLaunch with"));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cuGraphExecDestroy(exec));
+    CU(cuGraphExecKernelNodeSetParams_v2(other, node, &k.params)); // which is another one
+    rig_gate_open(gate);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &k.params));
+    CU(cuGraphExecDestroy(exec));
+}
+
 // A kernel that fails ends its launch and the context, and nobody hangs.
 static void test_faults(void)
 {
@@ -671,6 +702,7 @@ int main(int argc, char **argv)
     RUN("", test_device_updates);
     RUN("", test_room);
     RUN("", test_destruction_waits);
+    RUN("depth=1,calls=1", test_two_threads_in_one_graph);
     RUN("", test_faults);
     RUN("", test_large);
     RUN("", test_wide);
