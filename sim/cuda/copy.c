@@ -97,10 +97,21 @@ CUresult fill_work(work_t *out, const CUDA_MEMSET_NODE_PARAMS *f)
     return CUDA_SUCCESS;
 }
 
+bool copy_is_apart(const copy_work_t *copy, const char *maker)
+{
+    uint64_t from = copy->from.address, to = copy->to.address;
+    if (copy->height != 1 || copy->depth != 1) return true; // rows may lie between rows
+    if (to - from >= copy->width && from - to >= copy->width) return true;
+    complain("%s: the %zu bytes at %#llx overlap those at %#llx that they are copied to", maker,
+             copy->width, (unsigned long long)from, (unsigned long long)to);
+    return false;
+}
+
 bool copy_check(const copy_work_t *copy, moment_t moment, const char *maker)
 {
     return (copy->staged || side_check(&copy->from, copy, moment, maker)) &&
-           side_check(&copy->to, copy, moment, maker);
+           side_check(&copy->to, copy, moment, maker) &&
+           (moment != WHEN_RUN || copy_is_apart(copy, maker));
 }
 
 bool fill_check(const fill_work_t *fill, moment_t moment, const char *maker)

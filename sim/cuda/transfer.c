@@ -18,7 +18,9 @@ static CUresult transfer(CUcontext current, work_t *work, CUstream handle, timin
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     copy_work_t *copy = &work->copy;
     if (copy->width == 0 || copy->height == 0 || copy->depth == 0) return CUDA_SUCCESS;
-    if (!copy_check(copy, WHEN_ENQUEUED, work->maker)) return CUDA_ERROR_INVALID_VALUE;
+    if (!copy_check(copy, WHEN_ENQUEUED, work->maker) || !copy_is_apart(copy, work->maker)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     bool waits = timing == SYNCHRONOUS ? !is_device(&copy->from) || !is_device(&copy->to)
                                        : side_is_pageable(&copy->to);
     if (side_is_pageable(&copy->from) && !waits && !copy_stage(copy)) {

@@ -129,6 +129,19 @@ static void test_copies_out_of_bounds(void)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x));
 }
 
+static void test_copies_overlap(void)
+{
+    rig_context();
+    CUdeviceptr x;
+    CU(cuMemAlloc_v2(&x, 100));
+    CU(cuMemcpyAsync(x, x + 50, 50, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyAsync(x, x + 49, 50, NULL));
+    CHECK(rig_said("cuMemcpyAsync: the 50 bytes at"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoD_v2(x + 49, x, 50));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyAsync(x, x, 1, NULL));
+    CU(cuMemcpyAsync(x, x, 0, NULL));
+}
+
 // What was good when it was enqueued may be gone when it runs.
 static void test_copy_after_free(void)
 {
@@ -271,6 +284,7 @@ int main(int argc, char **argv)
     RUN("", test_kernel_after_free);
     RUN("", test_kernel_after_stream_ordered_free);
     RUN("", test_copies_out_of_bounds);
+    RUN("", test_copies_overlap);
     RUN("", test_copy_after_free);
     rig_run_dying("host_touches", "", host_touches, SIGSEGV);
     RUN("fail=cuMemAlloc:3:2,fail=cuCtxSynchronize:1+", test_fail_nth);

@@ -202,6 +202,27 @@ static void test_copies_and_fills(void)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphExecMemsetNodeSetParams(exec, copy, &set, context));
 }
 
+// It may stand in a graph until it has run.
+static void test_copy_onto_itself(void)
+{
+    CUgraph graph = begin();
+    CUcontext context;
+    CUdeviceptr a, b;
+    CUgraphNode copy;
+    CU(cuCtxGetCurrent(&context));
+    CU(cuMemAlloc_v2(&a, 64));
+    CU(cuMemAlloc_v2(&b, 64));
+    CUDA_MEMCPY3D here = line(a, a, 64), there = line(b, a, 64);
+    CU(cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &here, context));
+    CUgraphExec exec = ready(graph);
+    CU(cuGraphExecMemcpyNodeSetParams(exec, copy, &there, context));
+    run(exec);
+    CU(cuGraphExecMemcpyNodeSetParams(exec, copy, &here, context));
+    CU(cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+    CHECK(rig_said("cuGraphExecMemcpyNodeSetParams: the 64 bytes at"));
+}
+
 // Changes are for launches that come; those under way have what they began with.
 static void test_changes_touch_future_launches(void)
 {
@@ -689,6 +710,7 @@ int main(int argc, char **argv)
     RUN("", test_independent_nodes_overlap);
     RUN("", test_structure);
     RUN("", test_copies_and_fills);
+    RUN("", test_copy_onto_itself);
     RUN("", test_changes_touch_future_launches);
     RUN("seed=6", test_changes_touch_future_launches);
     RUN("", test_launches_are_ordered);
