@@ -6,6 +6,15 @@
 
 #include <stdlib.h>
 
+bool event_exists(CUevent event)
+{
+    if (!IS(event, MAGIC_EVENT)) return false;
+    if (event->context->alive && event->life == event->context->id) return true;
+    complain("%s: an event of a context that has ended, and all of its events with it",
+             call_name());
+    return false;
+}
+
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     CALL(CALL_CONTEXT);
@@ -17,6 +26,7 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     if (!event) return CUDA_ERROR_OUT_OF_MEMORY;
     event->magic = MAGIC_EVENT;
     event->context = call.context;
+    event->life = call.context->id;
     event->flags = flags;
     call.context->events++;
     *out = event;
@@ -26,7 +36,7 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
 CUresult cuEventDestroy_v2(CUevent event)
 {
     CALL(CALL_RELEASE);
-    if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     CUresult late = call.late ? call.late : event->context->noticed ? event->context->error : 0;
     if (event->context->events) event->context->events--;
     mark_release(event->mark);
@@ -37,7 +47,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 static CUresult event_record(CUcontext current, CUevent event, CUstream handle)
 {
     CUstream stream = stream_of(current, handle);
-    if (!stream || !IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream || !event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     command_t *command = command_create(COMMAND_RECORD);
     mark_release(event->mark);
@@ -63,7 +73,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 CUresult cuEventQuery(CUevent event)
 {
     CALL(CALL_UNSAFE);
-    if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = context_report(event->context);
     if (error) return error;
     return !event->mark || event->mark->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -72,7 +82,7 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventSynchronize(CUevent event)
 {
     CALL(CALL_UNSAFE);
-    if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     CUcontext context = event->context;
     if (event->mark) {
         mark_t *mark = mark_retain(event->mark);
@@ -86,7 +96,7 @@ CUresult cuEventSynchronize(CUevent event)
 
 static CUresult event_elapsed(float *out, CUevent start, CUevent end)
 {
-    if (!IS(start, MAGIC_EVENT) || !IS(end, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(start) || !event_exists(end)) return CUDA_ERROR_INVALID_HANDLE;
     if (!out) return CUDA_ERROR_INVALID_VALUE;
     if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
     if (!start->mark || !end->mark) return CUDA_ERROR_INVALID_HANDLE;

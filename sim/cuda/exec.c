@@ -361,6 +361,21 @@ static bool plan_has_updatable(const plan_t *plan)
     return false;
 }
 
+static bool plan_events_exist(const plan_t *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const step_t *step = &plan->steps[i];
+        if (step->event && !event_exists(step->event)) {
+            complain("%s: a graph records or waits for an event that is destroyed", call_name());
+            return false;
+        }
+        for (unsigned k = 0; k < step->part_count; k++) {
+            if (!plan_events_exist(step->parts[k])) return false;
+        }
+    }
+    return true;
+}
+
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
     USES(exec);
@@ -386,6 +401,7 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
                  call_name());
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (!plan_events_exist(exec->plan)) return CUDA_ERROR_INVALID_VALUE;
     command_t *command = command_create(COMMAND_GRAPH);
     command->launch = launch_create(exec);
     // Launches of one executable graph come after each other, in whatever streams.
@@ -401,6 +417,11 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 static CUresult step_open(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, step_t **out)
 {
     if (!IS(exec, MAGIC_EXEC) || !IS(node, MAGIC_NODE)) return CUDA_ERROR_INVALID_VALUE;
+    if (!IS(node->graph, MAGIC_GRAPH)) {
+        complain("%s: the graph that has the node is destroyed, and its nodes with it",
+                 call_name());
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (exec->plan->references > 1) {
         plan_t *plan = plan_clone(exec->plan);
         if (!plan) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -442,10 +463,21 @@ static bool change_allowed(const step_t *step, const work_t *work)
     }
 }
 
+// What device code may change is not the host's while a launch is under way: both write to one
+// place.
+static bool is_under_way(CUgraphExec exec)
+{
+    if (!exec->last || exec->last->done) return false;
+    complain("%s: a device-updatable node is changed by the host while its graph is under way",
+             call_name());
+    return true;
+}
+
 // Takes the work, if it returns 0.
 static CUresult step_change(CUgraphExec exec, step_t *step, work_t *work)
 {
     if (!change_allowed(step, work)) return CUDA_ERROR_INVALID_VALUE;
+    if (step->device && is_under_way(exec)) return CUDA_ERROR_INVALID_VALUE;
     work_finish(&step->work);
     step->work = *work;
     if (!step->device) return CUDA_SUCCESS;
@@ -515,7 +547,7 @@ static CUresult step_set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeTy
                                CUevent event)
 {
     step_t *step;
-    if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = step_open(exec, node, type, &step);
     if (!error) step->event = event;
     return error;
@@ -566,6 +598,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
     CUresult error = step_open(exec, node, node->type, &step);
     if (error) return error;
     if (!can_be_disabled(step)) return CUDA_ERROR_INVALID_VALUE;
+    if (step->device && is_under_way(exec)) return CUDA_ERROR_INVALID_VALUE;
     step->enabled = enabled != 0;
     if (step->device) {
         step->device->has_enabled = false;

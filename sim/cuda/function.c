@@ -222,6 +222,12 @@ static CUresult launch(call_t *call, CUfunction function, const CUlaunchConfig *
     if (!stream || stream->context != call->context) return CUDA_ERROR_INVALID_HANDLE;
     CUresult error = kernel_work(&work, function, dims, config->sharedMemBytes, params, extra);
     if (error) return error;
+    if (function->module->context != stream->context) {
+        complain("%s: %s was loaded in another context than the stream's", call_name(),
+                 function->entry->name);
+        work_finish(&work);
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
     return stream_work(stream, &work);
 }
 

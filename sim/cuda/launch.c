@@ -5,6 +5,7 @@
 #include "cuda/call.h"
 #include "cuda/engine.h"
 #include "cuda/graph.h"
+#include "cuda/limits.h"
 #include "cuda/module.h"
 
 #include <stdlib.h>
@@ -326,6 +327,7 @@ static int node_set_grid(void *node, uint32_t x, uint32_t y, uint32_t z)
 {
     CUgraphDeviceNode device = node;
     if (!IS(device, MAGIC_DEVICE_NODE) || !x || !y || !z) return CUDA_ERROR_INVALID_VALUE;
+    if (x > LIMIT_GRID_X || y > LIMIT_GRID_Y || z > LIMIT_GRID_Z) return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&state.lock);
     device->grid[0] = x;
     device->grid[1] = y;

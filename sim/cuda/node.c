@@ -110,7 +110,7 @@ static CUresult child_fill(CUgraphNode node, const CUDA_CHILD_GRAPH_NODE_PARAMS 
 
 static CUresult event_fill(CUgraphNode node, CUevent event)
 {
-    if (!IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     node->event = event;
     return CUDA_SUCCESS;
 }

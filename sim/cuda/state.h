@@ -125,6 +125,7 @@ struct CUstream_st {
 struct CUevent_st {
     unsigned magic;
     CUcontext context;
+    uint64_t life; // of the context: its id when the event was made
     unsigned flags;
     mark_t *mark; // of the latest record; NULL: never recorded
 };
@@ -184,6 +185,9 @@ void context_destroy(CUcontext context);
 void context_fail(CUcontext context, CUresult error);
 // What a call that has waited for the context's work returns.
 CUresult context_report(CUcontext context);
+
+// Whether it is an event, of a context that has not ended since; tells of it otherwise.
+bool event_exists(CUevent event);
 
 // The stream behind a handle in the current context, NULL when it is none.
 CUstream stream_of(CUcontext current, CUstream handle);

@@ -98,7 +98,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
 {
     CALL_ON(handle, CALL_CONTEXT);
     CUstream stream = stream_of(call.context, handle);
-    if (!stream || !IS(event, MAGIC_EVENT)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream || !event_exists(event)) return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (event->mark) stream_wait(stream, event->mark);
     return CUDA_SUCCESS;

@@ -487,6 +487,51 @@ static void test_device_updates(void)
         exec, setter, kernel(&k, "regrid", 1, (uint64_t[3]){(uintptr_t)device, 0})));
     run(exec); // 0 switches it off
     CHECK(list[0] == 5);
+    CU(cuGraphExecKernelNodeSetParams_v2(
+        exec, setter, kernel(&k, "regrid", 1, (uint64_t[3]){(uintptr_t)device, 1u << 31})));
+    CU(cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_LAUNCH_FAILED, cuStreamSynchronize(stream));
+    CHECK(rig_said("kernel regrid, block (0, 0, 0): trapped with 1")); // so many it cannot have
+}
+
+// What the device may change cannot be changed by the host while it does; and what a graph was made
+// of may be gone.
+static void test_forbidden_changes(void)
+{
+    CUgraph graph = begin(), other;
+    CUevent event;
+    CUgraphNode record, node = append(graph, 1, NULL, 0);
+    kernel_t k;
+    CUkernelNodeAttrValue value = {0};
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    CU(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                     &value));
+    CUgraphExec exec = ready(graph);
+    const CUDA_KERNEL_NODE_PARAMS *params = kernel(&k, "append", 1, (uint64_t[3]){list_address, 2});
+    CU(cuGraphExecKernelNodeSetParams_v2(exec, node, params));
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    CU(cuGraphUpload(exec, stream));
+    CU(cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, node, params));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphNodeSetEnabled(exec, node, 0));
+    CHECK(rig_said("is changed by the host while its graph is under way"));
+    rig_gate_open(gate);
+    CU(cuStreamSynchronize(stream));
+    CU(cuGraphDestroy(graph));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, node, params));
+    CHECK(rig_said("the graph that has the node is destroyed"));
+    CU(cuGraphUpload(exec, stream));
+    run(exec); // as it was
+
+    CU(cuEventCreate(&event, 0));
+    CU(cuGraphCreate(&other, 0));
+    CU(cuGraphAddEventRecordNode(&record, other, NULL, 0, event));
+    exec = ready(other);
+    run(exec);
+    CU(cuEventDestroy_v2(event));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream));
+    CHECK(rig_said("cuGraphLaunch: a graph records or waits for an event that is destroyed"));
 }
 
 // Graphs with a node that the device may change, and what a thread has done with them.
@@ -722,6 +767,7 @@ int main(int argc, char **argv)
     RUN("", test_enabled);
     RUN("", test_whole_update);
     RUN("", test_device_updates);
+    RUN("", test_forbidden_changes);
     RUN("", test_room);
     RUN("", test_destruction_waits);
     RUN("depth=1,calls=1", test_two_threads_in_one_graph);

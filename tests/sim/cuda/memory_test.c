@@ -300,6 +300,12 @@ static void test_two_devices(void)
     CU(cuCtxEnablePeerAccess(one, 0));
     FAILS(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess(one, 0));
     CU(cuCtxDisablePeerAccess(one));
+    CUstream stream;
+    CU(cuStreamCreate(&stream, 0));
+    CU(cuCtxSetCurrent(one));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(rig_kernel("empty"), 1, 1, 1, 1, 1, 1, 0,
+                                                    stream, (void *[1]){NULL}, NULL));
+    CHECK(rig_said("cuLaunchKernel: empty was loaded in another context than the stream's"));
     int ordinal = -1;
     CU(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b));
     CHECK(ordinal == 1);

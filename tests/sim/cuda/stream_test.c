@@ -88,6 +88,22 @@ static void test_events_order_streams(void)
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord((CUevent)list, NULL));
 }
 
+// A context takes its events with it, also when it begins again.
+static void test_events_end_with_their_context(void)
+{
+    CUevent event;
+    rig_context();
+    CU(cuEventCreate(&event, 0));
+    CU(cuEventQuery(event));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(event));
+    CHECK(rig_said("cuEventQuery: an event of a context that has ended"));
+    rig_context();
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventSynchronize(event));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuStreamWaitEvent(NULL, event, 0));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(event));
+}
+
 static void test_times(void)
 {
     rig_context();
@@ -400,6 +416,7 @@ int main(int argc, char **argv)
     RUN("seed=5", test_blocks_in_any_order);
     RUN("", test_events_order_streams);
     RUN("seed=9", test_events_order_streams);
+    RUN("", test_events_end_with_their_context);
     RUN("", test_times);
     RUN("", test_host_functions);
     RUN("", test_memory_operations);
