@@ -78,6 +78,18 @@ plan_t *plan_clone(const plan_t *plan)
     return copy;
 }
 
+bool plan_uses(const plan_t *plan, uint64_t base, uint64_t size)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const step_t *step = &plan->steps[i];
+        if (step->enabled && work_uses(&step->work, base, size)) return true;
+        for (unsigned k = 0; k < step->part_count; k++) {
+            if (plan_uses(step->parts[k], base, size)) return true;
+        }
+    }
+    return false;
+}
+
 step_t *plan_find(plan_t *plan, CUgraphNode node)
 {
     if (node->index < plan->count && plan->steps[node->index].node == node) {

@@ -123,6 +123,7 @@ static inline CUgraph node_graph(CUgraphNode node)
 CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTANTIATE_PARAMS *why);
 plan_t *plan_clone(const plan_t *plan);
 void plan_release(plan_t *plan);
+bool plan_uses(const plan_t *plan, uint64_t base, uint64_t size);
 step_t *plan_find(plan_t *plan, CUgraphNode node);
 
 // Parameters of nodes as works; the work is the caller's.
@@ -130,6 +131,7 @@ CUresult node_work(CUgraphNodeType type, const CUgraphNodeParams *params, work_t
 
 // The launch of a plan in a stream: made at the call, begun by the stream.
 struct launch_t *launch_create(CUgraphExec exec);
+const plan_t *launch_plan(const struct launch_t *launch);
 void launch_start(struct launch_t *launch, CUstream stream);
 void launch_destroy(struct launch_t *launch);
 

@@ -90,6 +90,11 @@ launch_t *launch_create(CUgraphExec exec)
     return launch;
 }
 
+const plan_t *launch_plan(const launch_t *launch)
+{
+    return launch->plan;
+}
+
 void launch_destroy(launch_t *launch)
 {
     if (!launch) return;

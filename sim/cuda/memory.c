@@ -38,10 +38,19 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *out_pitch, size_t width, s
     return error;
 }
 
+// CUDA says that it may wait for what uses memory that is freed, and a card does; nobody may count
+// on that.
+static bool is_busy(uint64_t address)
+{
+    const range_t *range = arena_find_base(address);
+    return range && memory_is_busy(range->base, range->size);
+}
+
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
     if (address == 0) return call.late;
+    if (is_busy(address)) return CUDA_ERROR_INVALID_VALUE;
     context_settle(call.context);
     range_t *range = arena_find_base(address);
     if (!range || range->state != RANGE_LIVE || range->ending) {
@@ -94,6 +103,7 @@ CUresult cuMemAllocHost_v2(void **out, size_t size)
 CUresult cuMemFreeHost(void *pointer)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
+    if (is_busy((uintptr_t)pointer)) return CUDA_ERROR_INVALID_VALUE;
     context_settle(call.context);
     range_t *range = arena_find_base((uintptr_t)pointer);
     if (!range || range->kind != RANGE_HOST) return CUDA_ERROR_INVALID_VALUE;
@@ -148,6 +158,7 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
 CUresult cuMemHostUnregister(void *pointer)
 {
     CALL(CALL_CONTEXT | CALL_RELEASE);
+    if (is_busy((uintptr_t)pointer)) return CUDA_ERROR_INVALID_VALUE;
     context_settle(call.context);
     range_t *range = arena_find_base((uintptr_t)pointer);
     if (!range || range->kind != RANGE_REGISTERED) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -516,6 +516,8 @@ static void test_forbidden_changes(void)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphExecKernelNodeSetParams_v2(exec, node, params));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphNodeSetEnabled(exec, node, 0));
     CHECK(rig_said("is changed by the host while its graph is under way"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(list));
+    CHECK(rig_said("are still used by what cuGraphLaunch has enqueued"));
     rig_gate_open(gate);
     CU(cuStreamSynchronize(stream));
     CU(cuGraphDestroy(graph));

@@ -273,6 +273,49 @@ static void test_virtual(void)
     CHECK(left == total);
 }
 
+// A card waits for what uses memory that is freed, but CUDA only says that it may.
+static void test_freed_while_used(void)
+{
+    rig_context();
+    static uint32_t own[1000];
+    CUstream stream;
+    CUdeviceptr a, b, c;
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp prop = shareable();
+    void *pinned;
+    size_t unit;
+    CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CU(cuMemAlloc_v2(&a, 64));
+    CU(cuMemAlloc_v2(&b, 64));
+    CU(cuMemAlloc_v2(&c, 64));
+    CU(cuMemHostAlloc(&pinned, 64, 0));
+    CU(cuMemHostRegister_v2(own, sizeof own, 0));
+    CU(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CU(cuMemCreate(&handle, unit, &prop, 0));
+    CUdeviceptr mapped = map(handle, unit);
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    CU(cuMemcpyAsync((uintptr_t)pinned, a, 64, stream));
+    CU(cuMemsetD8Async((uintptr_t)(own + 10), 1, 4, stream));
+    rig_launch("poke", 1, stream, (uint64_t[3]){b + 8, 1});
+    CU(cuMemsetD8Async(mapped, 1, 4, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
+    CHECK(rig_said("are still used by what cuMemcpyAsync has enqueued"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(b));
+    CHECK(rig_said("are still used by what cuLaunchKernel has enqueued"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(pinned));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(own));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(mapped, unit));
+    rig_gate_open(gate);
+    CU(cuMemFree_v2(c)); // which nothing uses
+    CU(cuStreamSynchronize(stream));
+    CU(cuMemFree_v2(a));
+    CU(cuMemFree_v2(b));
+    CU(cuMemFreeHost(pinned));
+    CU(cuMemHostUnregister(own));
+    CU(cuMemUnmap(mapped, unit));
+}
+
 static void test_poison(void)
 {
     rig_context();
@@ -325,6 +368,7 @@ int main(int argc, char **argv)
     RUN("memory=4M", test_limits);
     RUN("", test_attributes);
     RUN("", test_virtual);
+    RUN("", test_freed_while_used);
     RUN("poison=0xa5", test_poison);
     RUN("devices=2", test_two_devices);
     return rig_result();
