@@ -215,7 +215,7 @@ keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_m
     if (run) run->next = NULL;
     event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
     event->promise.number = q->recorded + 1;
-    if (mark == STREAM_ENDS) event->promise.device = NULL;
+    if (mark == STREAM_ENDS || !run) event->promise.device = NULL; // as stream_queue_join minds
     // The run waits for it; or those who wait for its signals, who know of no event to ask for.
     if (mark == STREAM_PARKS || (mark == STREAM_ENDS && run->base.signal_count))
         atomic_store(&event->asked, true);
@@ -248,7 +248,7 @@ bool stream_queue_join(stream_queue_t *q, stream_run_t *run)
     lock_enter(&q->lock);
     if (q->flight && !q->telling)
         event = (stream_event_t *)(void *)((char *)q->flight_last - offsetof(stream_event_t, next));
-    if (event && !event->promise.device) event = NULL; // which promises nothing to queues
+    if (event && !event->promise.device) event = NULL; // promises queues nothing, or has no runs
     if (event) q->telling = true; // so that the event stays while the run is hung there
     lock_leave(&q->lock);
     if (!event) return false;

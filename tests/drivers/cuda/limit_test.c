@@ -262,6 +262,35 @@ static void test_who_waits_is_woken(void **state)
     }
 }
 
+// Frees get an event of their own in front of work. What comes meanwhile and puts nothing on the
+// stream ends, and leaves no free that is for ever under way: who waits is told that none is left.
+static void test_who_waits_in_vain_is_told(void **state)
+{
+    (void)state;
+    place_t opened, *place = &opened;
+    keel_buffer_options_t size = {.size = HALF};
+    keel_point_t ready, last;
+    place_open(place, "", &(keel_pool_options_t){.limit = 1 << 30});
+    keel_buffer_t *a = take(place, place->queue, HALF, &ready), *b = NULL;
+    keel_buffer_t *before = take(place, place->queue, SIZE, &ready);
+    keel_buffer_t *meanwhile = take(place, place->queue, SIZE, &ready);
+    ok(ready);
+    assert_null(keel_buffer_reserve(place->pool, &size, &b));
+    queue_hold(place, place->queue);
+    give(place->queue, KEEL_NO_WAITS, before);
+    keel_op_t ops[] = {keel_op_alloca(b), keel_op_barrier(),
+                       keel_op_fill(keel_whole(place->word), 1, 4)};
+    assert_null(keel_queue_submit(place->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &last));
+    give(place->queue, KEEL_NO_WAITS, meanwhile);
+    atomic_store(&held, false);
+    keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS);
+    give(place->queue, KEEL_NO_WAITS, a); // for which it must not have waited
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    keel_buffer_release(b);
+    place_close(place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_queues_have_their_own),
         cmocka_unit_test(test_who_waits_has_it_too),
         cmocka_unit_test(test_who_waits_is_woken),
+        cmocka_unit_test(test_who_waits_in_vain_is_told),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
