@@ -234,6 +234,41 @@ static void test_parked(void **state)
     ok(first);
 }
 
+// Nor what it has done before it waits for memory, which somebody gives back who needs a graph.
+static void test_starved(void **state)
+{
+    place_t *place = *state;
+    enum { SIZE = 4096, OPS = 10 };
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_pool_options_t limit = {.limit = SIZE};
+    keel_buffer_options_t size = {.size = SIZE};
+    keel_pool_t *pool = NULL;
+    keel_semaphore_t *gate = NULL;
+    keel_buffer_t *taken = NULL, *wanted = NULL;
+    keel_point_t ready, first, second;
+    assert_null(keel_pool_create(place->device, &limit, &pool));
+    assert_null(keel_semaphore_create(place->device, NULL, &gate));
+    assert_null(keel_queue_alloca(queue, pool, SIZE, &taken, &ready));
+    ok(ready);
+    assert_null(keel_buffer_reserve(pool, &size, &wanted));
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4)), ops[OPS];
+    for (int i = 0; i < OPS - 2; i++) ops[i] = op;
+    ops[OPS - 2] = keel_op_barrier();
+    ops[OPS - 1] = keel_op_alloca(wanted);
+    keel_op_t give[] = {op, keel_op_barrier(), keel_op_dealloca(taken)};
+    assert_null(keel_queue_submit(queue, KEEL_AFTER(keel_point(gate, 1)), give, 3, KEEL_NO_SIGNALS,
+                                  &second));
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, OPS, KEEL_NO_SIGNALS, &first));
+    assert_null(keel_semaphore_signal(gate, 1));
+    assert_null(keel_wait(&second, 1, KEEL_ALL, PATIENCE_NS));
+    ok(first);
+    assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, wanted, NULL));
+    keel_buffer_release(taken);
+    keel_buffer_release(wanted);
+    keel_semaphore_release(gate);
+    keel_pool_release(pool);
+}
+
 // A recording is made by `prepare`, and changed when its arguments lie elsewhere.
 static void test_recorded(void **state)
 {
@@ -303,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_loaded),   cmocka_unit_test(test_dispatched),
         cmocka_unit_test(test_parked),   cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_unloaded), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_starved),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
