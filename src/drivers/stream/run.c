@@ -285,12 +285,14 @@ static bool pending_is_over(stream_run_t *run)
 }
 
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
-// parked. One that failed begins nothing more, and waits all the same for what is under way.
+// parked, behind what it has issued if others may need its graphs (graph_once.c). One that failed
+// begins nothing more, and waits all the same for what is under way.
 static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
     if (atomic_load(&run->failure)) run->staged = NULL;
-    if (!run->staged) {
+    bool keeps = run->onces && atomic_load(&run->pending) > 1;
+    if (!run->staged && !keeps) {
         if (!pending_is_over(run)) return false;
         if (!stream_host_land(run)) return true;
     }
