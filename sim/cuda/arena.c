@@ -2,6 +2,7 @@
 #include "cuda/arena.h"
 
 #include "cuda/call.h"
+#include "cuda/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +362,42 @@ bool arena_check(uint64_t address, uint64_t size, moment_t moment, const char *m
     complain("%s: %llu bytes at %#llx: %s", maker, (unsigned long long)size,
              (unsigned long long)address, text);
     return false;
+}
+
+// Whether a work touches a range; of a kernel, whether one of its parameters is such an address.
+static bool work_uses(const work_t *work, const void *what)
+{
+    const range_t *range = what;
+    uint64_t base = range->base, size = range->size;
+    const copy_work_t *copy = &work->copy;
+    const kernel_work_t *kernel = &work->kernel;
+    switch (work->kind) {
+    case WORK_COPY:
+        return (!copy->staged && copy->from.address - base < size) ||
+               copy->to.address - base < size;
+    case WORK_FILL: return work->fill.address - base < size;
+    case WORK_MEMOPS:
+        for (unsigned i = 0; i < work->memops.count; i++) {
+            if (work->memops.ops[i].waitValue.address - base < size) return true;
+        }
+        return false;
+    case WORK_KERNEL:
+        for (size_t i = 0; i < kernel->size / 8; i++) {
+            if (((const uint64_t *)kernel->params)[i] - base < size) return true;
+        }
+        return false;
+    default: return false;
+    }
+}
+
+bool arena_is_busy(const range_t *range)
+{
+    const char *maker = work_find(work_uses, range);
+    if (!maker) return false;
+    complain("%s: allocation %llu (%s, %llu bytes) is still used by what %s has enqueued",
+             call_name(), (unsigned long long)range->id, range->maker,
+             (unsigned long long)range->size, maker);
+    return true;
 }
 
 static void arena_protect(bool open)

@@ -74,6 +74,9 @@ void *arena_bytes(uint64_t address);
 // terms of the nearest allocation and of `maker`.
 bool arena_check(uint64_t address, uint64_t size, moment_t moment, const char *maker);
 
+// Whether work that is not over uses the range; tells of it.
+bool arena_is_busy(const range_t *range);
+
 // Lets kernels touch device memory, and forbids it again.
 void arena_open(void);
 void arena_close(void);

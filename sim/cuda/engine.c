@@ -6,7 +6,6 @@
 #include "cuda/engine.h"
 
 #include "cuda/arena.h"
-#include "cuda/call.h"
 #include "cuda/graph.h"
 #include "cuda/pool.h"
 
@@ -453,27 +452,24 @@ void context_await_settled(CUcontext context)
     while (context->settling && !context->error) state_wait();
 }
 
-static bool command_uses(const command_t *command, uint64_t base, uint64_t size)
+static bool command_fits(const command_t *command, work_fits_fn fits, const void *what)
 {
-    if (command->kind == COMMAND_WORK) return work_uses(&command->work, base, size);
-    return command->kind == COMMAND_GRAPH && plan_uses(launch_plan(command->launch), base, size);
+    if (command->kind == COMMAND_WORK) return fits(&command->work, what);
+    return command->kind == COMMAND_GRAPH && plan_fits(launch_plan(command->launch), fits, what);
 }
 
-bool memory_is_busy(uint64_t base, uint64_t size)
+const char *work_find(work_fits_fn fits, const void *what)
 {
     for (CUcontext context = state.contexts; context; context = context->next) {
         if (!context->alive || context->error) continue;
         for (CUstream stream = context->streams; stream; stream = stream->next) {
             for (const command_t *c = stream->head; c; c = c->next) {
-                if (!command_uses(c, base, size)) continue;
-                complain("%s: %llu bytes at %#llx are still used by what %s has enqueued",
-                         call_name(), (unsigned long long)size, (unsigned long long)base,
-                         c->kind == COMMAND_GRAPH ? "cuGraphLaunch" : c->work.maker);
-                return true;
+                if (!command_fits(c, fits, what)) continue;
+                return c->kind == COMMAND_GRAPH ? "cuGraphLaunch" : c->work.maker;
             }
         }
     }
-    return false;
+    return NULL;
 }
 
 CUresult context_drain(CUcontext context)

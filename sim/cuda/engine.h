@@ -40,9 +40,9 @@ CUresult context_drain(CUcontext context);
 void context_wait(CUcontext context);
 // And no thread can enqueue work meanwhile, nor make events, which wait until that is over.
 void context_settle(CUcontext context);
-// Whether something that is enqueued or runs, in any context that has not failed, uses memory
-// there; tells of it.
-bool memory_is_busy(uint64_t base, uint64_t size);
+// The exported function that enqueued some work that fits, in any context that has not failed, if
+// there is any that is not over; else NULL.
+const char *work_find(work_fits_fn fits, const void *what);
 void context_await_settled(CUcontext context);
 
 // A mark at the present end of a stream, retained.

@@ -78,13 +78,13 @@ plan_t *plan_clone(const plan_t *plan)
     return copy;
 }
 
-bool plan_uses(const plan_t *plan, uint64_t base, uint64_t size)
+bool plan_fits(const plan_t *plan, work_fits_fn fits, const void *what)
 {
     for (size_t i = 0; i < plan->count; i++) {
         const step_t *step = &plan->steps[i];
-        if (step->enabled && work_uses(&step->work, base, size)) return true;
+        if (step->enabled && fits(&step->work, what)) return true;
         for (unsigned k = 0; k < step->part_count; k++) {
-            if (plan_uses(step->parts[k], base, size)) return true;
+            if (plan_fits(step->parts[k], fits, what)) return true;
         }
     }
     return false;

@@ -123,7 +123,8 @@ static inline CUgraph node_graph(CUgraphNode node)
 CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTANTIATE_PARAMS *why);
 plan_t *plan_clone(const plan_t *plan);
 void plan_release(plan_t *plan);
-bool plan_uses(const plan_t *plan, uint64_t base, uint64_t size);
+// Whether the work of any step that is enabled fits.
+bool plan_fits(const plan_t *plan, work_fits_fn fits, const void *what);
 step_t *plan_find(plan_t *plan, CUgraphNode node);
 
 // Parameters of nodes as works; the work is the caller's.

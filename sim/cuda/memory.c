@@ -43,7 +43,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *out_pitch, size_t width, s
 static bool is_busy(uint64_t address)
 {
     const range_t *range = arena_find_base(address);
-    return range && memory_is_busy(range->base, range->size);
+    return range && arena_is_busy(range);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address)

@@ -240,9 +240,20 @@ CUresult cuModuleLoad(CUmodule *out, const char *path)
     return error;
 }
 
+static bool work_is_of(const work_t *work, const void *module)
+{
+    return work->kind == WORK_KERNEL && work->kernel.function->module == module;
+}
+
 static CUresult module_unload(CUmodule module)
 {
     if (!IS(module, MAGIC_MODULE)) return CUDA_ERROR_INVALID_HANDLE;
+    const char *maker = work_find(work_is_of, module);
+    if (maker) {
+        complain("%s: a kernel of the module is still to run, by what %s has enqueued", call_name(),
+                 maker);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     context_settle(module->context);
     while (module->running) state_wait(); // when the context has failed
     if (!IS(module, MAGIC_MODULE)) return CUDA_ERROR_INVALID_HANDLE;

@@ -2,7 +2,6 @@
 // The virtual memory API: a handle is a file in memory, which is mapped at reserved addresses.
 #include "cuda/arena.h"
 #include "cuda/call.h"
-#include "cuda/engine.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -247,7 +246,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size)
     if (!mapping || mapping->address != address || mapping->size != size) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (memory_is_busy(address, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (arena_is_busy(arena_find_base(address))) return CUDA_ERROR_INVALID_VALUE;
     arena_free(arena_find_base(address));
     arena_map(address, size, -1, 0);
     *link = mapping->next;

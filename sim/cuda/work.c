@@ -22,29 +22,6 @@ bool work_check(const work_t *work, moment_t moment)
     }
 }
 
-bool work_uses(const work_t *work, uint64_t base, uint64_t size)
-{
-    const copy_work_t *copy = &work->copy;
-    const kernel_work_t *kernel = &work->kernel;
-    switch (work->kind) {
-    case WORK_COPY:
-        return (!copy->staged && copy->from.address - base < size) ||
-               copy->to.address - base < size;
-    case WORK_FILL: return work->fill.address - base < size;
-    case WORK_MEMOPS:
-        for (unsigned i = 0; i < work->memops.count; i++) {
-            if (work->memops.ops[i].waitValue.address - base < size) return true;
-        }
-        return false;
-    case WORK_KERNEL:
-        for (size_t i = 0; i < kernel->size / 8; i++) {
-            if (((const uint64_t *)kernel->params)[i] - base < size) return true;
-        }
-        return false;
-    default: return false;
-    }
-}
-
 // Memory may have gone since the work was made.
 static bool is_still_good(const work_t *work, CUcontext context)
 {

@@ -86,8 +86,7 @@ bool work_clone(work_t *out, const work_t *work);
 
 // Whether the operands are memory that exists; tells of it otherwise. Under the lock.
 bool work_check(const work_t *work, moment_t moment);
-// Whether it touches memory there; of a kernel, whether one of its parameters is such an address.
-bool work_uses(const work_t *work, uint64_t base, uint64_t size);
+typedef bool (*work_fits_fn)(const work_t *work, const void *what);
 
 CUresult kernel_work(work_t *out, CUfunction function, const uint32_t dims[6], uint32_t shared,
                      void **params, void **extra);

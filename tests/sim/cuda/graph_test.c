@@ -517,7 +517,7 @@ static void test_forbidden_changes(void)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphNodeSetEnabled(exec, node, 0));
     CHECK(rig_said("is changed by the host while its graph is under way"));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(list));
-    CHECK(rig_said("are still used by what cuGraphLaunch has enqueued"));
+    CHECK(rig_said("is still used by what cuGraphLaunch has enqueued"));
     rig_gate_open(gate);
     CU(cuStreamSynchronize(stream));
     CU(cuGraphDestroy(graph));

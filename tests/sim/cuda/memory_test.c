@@ -300,12 +300,14 @@ static void test_freed_while_used(void)
     rig_launch("poke", 1, stream, (uint64_t[3]){b + 8, 1});
     CU(cuMemsetD8Async(mapped, 1, 4, stream));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
-    CHECK(rig_said("are still used by what cuMemcpyAsync has enqueued"));
+    CHECK(rig_said("is still used by what cuMemcpyAsync has enqueued"));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(b));
-    CHECK(rig_said("are still used by what cuLaunchKernel has enqueued"));
+    CHECK(rig_said("is still used by what cuLaunchKernel has enqueued"));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(pinned));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(own));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(mapped, unit));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuModuleUnload(rig_module()));
+    CHECK(rig_said("a kernel of the module is still to run, by what cuLaunchKernel has enqueued"));
     rig_gate_open(gate);
     CU(cuMemFree_v2(c)); // which nothing uses
     CU(cuStreamSynchronize(stream));
@@ -314,6 +316,7 @@ static void test_freed_while_used(void)
     CU(cuMemFreeHost(pinned));
     CU(cuMemHostUnregister(own));
     CU(cuMemUnmap(mapped, unit));
+    CU(cuModuleUnload(rig_module()));
 }
 
 static void test_poison(void)
