@@ -12,7 +12,7 @@
 
 enum {
     ONCES = 64,    // of a device
-    SHARE = 8,     // of them, on one queue
+    SHARE = 8,     // of them, on one queue; the second half is for queues that have none
     RECORDED = 32, // for as many dispatches in recordings that are not prepared there is room, too
     PAUSE_NS = 50000,
 };
@@ -85,12 +85,13 @@ static keel_status_t once_change(const stream_device_t *device, const stream_onc
     return api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
 }
 
-// Takes one, or a list of all; NULL: there is none.
-static stream_once_t *spare_take(stream_device_t *device, bool all)
+// NULL: there are no more than so many.
+static stream_once_t *spare_take(stream_device_t *device, uint32_t left)
 {
     lock_enter(&device->lock);
-    stream_once_t *once = device->spares;
-    if (once) device->spares = all ? NULL : once->next;
+    stream_once_t *once = device->spare_count > left ? device->spares : NULL;
+    if (once) device->spares = once->next;
+    if (once) device->spare_count--;
     lock_leave(&device->lock);
     return once;
 }
@@ -100,6 +101,7 @@ static void spare_put(stream_device_t *device, stream_once_t *once)
     lock_enter(&device->lock);
     once->next = device->spares;
     device->spares = once;
+    device->spare_count++;
     lock_leave(&device->lock);
 }
 
@@ -112,7 +114,7 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
     work_init(device, NULL, NULL, &work);
     while (!status && atomic_load(&device->onces) < ONCES + RECORDED)
         if (!(status = once_make(device, &work, &once))) spare_put(device, once);
-    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, false)))
+    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0)))
         once_destroy(device, once); // its room stays
     return status;
 }
@@ -120,11 +122,13 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
 void stream_onces_forget(stream_device_t *device)
 {
     stream_entered_t entered;
+    stream_once_t *once, *all = NULL;
     once_work_t work;
     if (!stream_device_is_ours(device) || !stream_enter(device, &entered)) return;
     work_init(device, NULL, NULL, &work);
-    for (stream_once_t *next, *once = spare_take(device, true); once; once = next) {
-        next = once->next;
+    for (; (once = spare_take(device, 0)); all = once) once->next = all;
+    while ((once = all)) {
+        all = once->next;
         keel_status_t status = once->used ? once_change(device, once, &work) : NULL;
         once->used = false;
         if (status || once->special)
@@ -138,8 +142,7 @@ void stream_onces_forget(stream_device_t *device)
 
 void stream_onces_destroy(stream_device_t *device)
 {
-    for (stream_once_t *once; (once = device->spares); once_destroy(device, once))
-        device->spares = once->next;
+    for (stream_once_t *once; (once = spare_take(device, 0));) once_destroy(device, once);
 }
 
 // One that does the work; or NULL: that is put off.
@@ -149,7 +152,8 @@ static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_
     stream_device_t *device = stream_device(queue->base.device);
     for (int i = 0;; i++) {
         if (i > 1) clock_sleep(PAUSE_NS); // other queues have them
-        *got = atomic_load(&queue->onces) < SHARE ? spare_take(device, false) : NULL;
+        uint32_t has = atomic_load(&queue->onces);
+        *got = has < SHARE ? spare_take(device, has ? ONCES / 2 : 0) : NULL;
         if (*got) (*got)->used = true;
         keel_status_t refused = *got ? once_change(device, *got, work) : NULL;
         if (*got && !refused) return NULL;

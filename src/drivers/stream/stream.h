@@ -183,7 +183,8 @@ struct stream_device_t {
     stream_queue_t *queues;
     struct stream_pool_t *pools;
     stream_prepared_t *prepared;
-    stream_once_t *spares;  // owned: of graph_once.c
+    stream_once_t *spares; // owned: of graph_once.c
+    uint32_t spare_count;
     _Atomic uint32_t onces; // that there are, spare or not
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.

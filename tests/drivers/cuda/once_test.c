@@ -14,6 +14,7 @@ enum { QUEUES = 4, MANY = 100 };
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic uint32_t made, destroyed, refusals;
+static _Atomic bool *copy_held;
 
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
@@ -199,6 +200,40 @@ static void test_dispatched(void **state)
     graphs_are(96, 32);
 }
 
+static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    return held_copy(&real, copy_held, target, source, size, stream);
+}
+
+// Queues whose streams do not move leave one for each that comes.
+static void test_shared(void **state)
+{
+    place_t *place = *state;
+    enum { HELD = 10, EACH = 8 };
+    keel_queue_t *queues[HELD], *free_one;
+    keel_point_t done[HELD], last;
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4));
+    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    copy_held = &place->held;
+    atomic_store(copy_held, true);
+    symbols->cuMemcpyAsync = copy;
+    for (int i = 0; i < HELD; i++) {
+        assert_null(keel_queue_create(place->device, NULL, &queues[i]));
+        assert_null(keel_queue_run(queues[i], KEEL_NO_WAITS, wait, NULL));
+        for (int k = 0; k < EACH; k++)
+            assert_null(keel_queue_run(queues[i], KEEL_NO_WAITS, op, &done[i]));
+    }
+    assert_null(keel_queue_create(place->device, NULL, &free_one));
+    assert_null(keel_queue_run(free_one, KEEL_NO_WAITS, op, &last));
+    keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS / 2);
+    atomic_store(copy_held, false);
+    assert_null(status);
+    for (int i = 0; i < HELD; i++) ok(done[i]);
+    for (int i = 0; i < HELD; i++) keel_queue_release(queues[i]);
+    keel_queue_release(free_one);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
+}
+
 static keel_status_t held_host(void *user, keel_host_call_t *call)
 {
     (void)call;
@@ -337,7 +372,7 @@ int main(void)
         cmocka_unit_test(test_loaded),   cmocka_unit_test(test_dispatched),
         cmocka_unit_test(test_parked),   cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_unloaded), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_starved),
+        cmocka_unit_test(test_starved),  cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
