@@ -77,11 +77,11 @@ void chores_add(chores_t *chores, chore_t *chore)
         mem_free(chore);
         return;
     }
-    atomic_fetch_add(&list->added, 1);
     chore->next = NULL;
     lock_enter(&chores->lock);
     *list->last = chore;
     list->last = &chore->next;
+    atomic_fetch_add(&list->added, 1); // whoever sees that there is one finds it
     lock_leave(&chores->lock);
     if (!helper_wake(&chores->helper)) chores_do_all(chores);
 }
