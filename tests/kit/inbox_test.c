@@ -26,7 +26,7 @@ static sender_t senders[THREADS];
 static void test_order(void **state)
 {
     (void)state;
-    inbox_t inbox = {NULL};
+    inbox_t inbox = {0};
     keel_submission_t s[4];
     assert_false(inbox_is_taken(&inbox));
     assert_true(inbox_put(&inbox, &s[0]));
