@@ -131,11 +131,11 @@ TEST(release, executables_do_not_wait, GPU, .also = NEED_OVERLAP)
     busy_end(&busy);
 }
 
-// Drops a buffer while two queues keep the device from coming to rest, each 64 ms ahead,
+// Drops a buffer while two queues keep the device from coming to rest, each 16 ms ahead,
 // and goes on with that until the gate is open.
 static void drop_without_rest(keel_buffer_t *buffer, gate_t *until)
 {
-    enum { AHEAD = 64 };
+    enum { AHEAD = 16 };
     keel_queue_t *queues[2] = {new_queue(0), new_queue(0)};
     keel_buffer_t *words = new_buffer(16);
     uint32_t k[] = {0, 2, 2000};
