@@ -155,13 +155,13 @@ static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_
         uint32_t has = atomic_load(&queue->onces);
         *got = has < SHARE ? spare_take(device, has ? ONCES / 2 : 0) : NULL;
         if (*got) (*got)->used = true;
-        keel_status_t refused = *got ? once_change(device, *got, work) : NULL;
-        if (*got && !refused) return NULL;
-        keel_status_release(refused); // some kernels are so special that one is made for them
-        bool later = stream_queue_puts_off(queue);
-        if (later && *got) spare_put(device, *got);
-        if (!later && *got) once_destroy(device, *got);
-        if (!later && refused) return once_make(device, work, got);
+        keel_status_t status = *got ? once_change(device, *got, work) : NULL;
+        if (*got && !status) return NULL;
+        keel_status_release(status);
+        bool later = stream_queue_puts_off(queue), refused = *got;
+        if (refused) (later ? spare_put : once_destroy)(device, *got);
+        // Some kernels are so special that one is made for them.
+        if (refused && !later) return once_make(device, work, got);
         *got = NULL;
         if (later) return NULL;
         if (!atomic_load(&device->onces)) KEEL_TRY(stream_onces_reserve(device)); // not made ahead

@@ -124,11 +124,11 @@ static bool is_settled(CUstream stream)
 }
 
 // Memory comes and goes, so that there is some to trim.
-static void pool_use_of(keel_pool_t *pool, keel_queue_t *queue)
+static void pool_use_of(keel_pool_t *pool, keel_queue_t *queue, uint64_t size)
 {
     keel_buffer_t *buffer = NULL;
     keel_point_t done;
-    assert_null(keel_queue_alloca(queue, pool, SIZE, &buffer, &done));
+    assert_null(keel_queue_alloca(queue, pool, size, &buffer, &done));
     ok(done);
     assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, buffer, &done));
     ok(done);
@@ -137,7 +137,7 @@ static void pool_use_of(keel_pool_t *pool, keel_queue_t *queue)
 
 static void pool_use(const place_t *place, keel_queue_t *queue)
 {
-    pool_use_of(place->pools[0], queue);
+    pool_use_of(place->pools[0], queue, SIZE);
 }
 
 static void pool_trim(const place_t *place)
@@ -223,18 +223,6 @@ static uint64_t reserved_by(keel_pool_t *pool)
     return stats.reserved;
 }
 
-// Takes and gives back what there is only once.
-static void large_use(keel_pool_t *pool, keel_queue_t *queue)
-{
-    keel_buffer_t *buffer = NULL;
-    keel_point_t done;
-    assert_null(keel_queue_alloca(queue, pool, LARGE, &buffer, &done));
-    ok(done);
-    assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, buffer, &done));
-    ok(done);
-    keel_buffer_release(buffer);
-}
-
 static keel_point_t copy_begin(const place_t *place, keel_queue_t *queue)
 {
     keel_buffer_t *x = buffer_create(place->device, 64, 0),
@@ -253,10 +241,10 @@ static void test_freed_before_work(void **state)
     for (int i = 0; i < 4; i++) {
         keel_queue_t *queue = place->queues[i % 2]; // the application's, and one that is not
         if (i / 2) ok(copy_begin(place, queue));
-        large_use(place->pools[0], queue);
+        pool_use_of(place->pools[0], queue, LARGE);
         atomic_store(&held, true);
         keel_point_t done = copy_begin(place, queue);
-        large_use(place->pools[1], place->queues[2]);
+        pool_use_of(place->pools[1], place->queues[2], LARGE);
         assert_int_equal(reserved_by(place->pools[0]), 0);
         assert_null(keel_pool_trim(place->pools[1], 0));
         assert_int_equal(reserved_by(place->pools[1]), 0);
@@ -279,12 +267,12 @@ static void test_freed_while_issuing(void **state)
 {
     place_t *place = *state;
     pthread_t thread;
-    large_use(place->pools[0], place->queues[1]);
+    pool_use_of(place->pools[0], place->queues[1], LARGE);
     atomic_store(&at_it, false);
     atomic_store(&stuck, true);
     assert_int_equal(pthread_create(&thread, NULL, copy_main, place), 0);
     while (!atomic_load(&at_it)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    large_use(place->pools[1], place->queues[2]);
+    pool_use_of(place->pools[1], place->queues[2], LARGE);
     atomic_store(&stuck, false);
     pthread_join(thread, NULL);
 }
@@ -295,9 +283,9 @@ static void test_freed_for_the_last_time(void **state)
     const place_t *place = *state;
     keel_queue_t *queue = NULL;
     assert_null(keel_queue_create(place->device, NULL, &queue));
-    large_use(place->pools[0], queue);
+    pool_use_of(place->pools[0], queue, LARGE);
     keel_queue_release(queue);
-    large_use(place->pools[1], place->queues[2]);
+    pool_use_of(place->pools[1], place->queues[2], LARGE);
 }
 
 // A device may be lost when a queue has nothing but frees left that are not known to be over; it
@@ -311,7 +299,7 @@ static void test_lost_behind_frees(void **state)
     keel_pool_t *pool = NULL;
     keel_point_t done;
     assert_null(keel_pool_create(device, NULL, &pool));
-    pool_use_of(pool, queue);
+    pool_use_of(pool, queue, SIZE);
     atomic_store(&blind, true);
     assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), NULL));
     atomic_store(&broken, true);
@@ -344,7 +332,7 @@ static void test_live_memory(void **state)
         keel_queue_copy(place->queues[2], KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
     atomic_store(&trims, 0);
     for (int i = 0; i < 20; i++) {
-        pool_use_of(pool, place->queues[1]);
+        pool_use_of(pool, place->queues[1], SIZE);
         nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
     }
     assert_int_equal(atomic_load(&trims), 0);
