@@ -273,9 +273,11 @@ TEST(pool, threshold_holds_beside_work, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CA
 {
     keel_pool_t *pool = new_threshold_pool(1);
     keel_buffer_t *buffer = allocate(pool, LARGE), *words = new_buffer(16);
+    uint64_t start = keel_now_ns();
     keel_point_t held = queue_hold(new_queue(0), words, 2000);
-    bool overlaps = !ended(held);
     deallocate(buffer);
+    // A device that waits after every operation (`serial`) has nothing beside the kernel.
+    bool overlaps = keel_now_ns() - start < UINT64_C(1000000000);
     while (stats_of(pool).reserved > PIECE && !ended(held)) sleep_ms(10);
     bool beside = !ended(held);
     if (overlaps && !faulted()) CHECK(beside);
