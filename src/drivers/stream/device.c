@@ -13,7 +13,8 @@
 
 enum {
     KEEPER_NS = 10000000,
-    KEEPER_ROUNDS = 100, // without work before the keeper goes to sleep
+    KEEPER_SLOW_NS = 40000000, // while watchers sleep for what comes next
+    KEEPER_ROUNDS = 100,       // without work before the keeper goes to sleep
     DRAIN_NS = 5000000,
     DRAIN_ATTEMPTS = 200,
 };
@@ -78,7 +79,7 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
 static void lost_settle(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
-    stream_queues_drop(device);
+    stream_queues_retire(device);
     border_wake(atomic_load(&device->border));
 }
 
@@ -133,17 +134,17 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
 static uint64_t device_keep(void *argument)
 {
     stream_device_t *device = argument;
-    bool busy = false;
+    bool alone;
     stream_queues_bury(device);
     if (atomic_load(&device->active)) {
-        stream_queues_poll(device, &busy);
+        bool busy = stream_queues_poll(device, &alone);
         device->idle_rounds = busy ? 0 : device->idle_rounds + 1;
         stream_pools_relieve(device, busy);
         if (device->idle_rounds < KEEPER_ROUNDS || stream_events_shed(device))
-            return clock_deadline(KEEPER_NS);
+            return clock_deadline(busy && !alone ? KEEPER_SLOW_NS : KEEPER_NS);
         device->idle_rounds = 0;
         atomic_store(&device->active, 0);
-        stream_queues_poll(device, &busy); // what came just before is not to be forgotten
+        busy = stream_queues_poll(device, &alone); // what came just before is not to be forgotten
         if (busy && !atomic_exchange(&device->active, 1)) return clock_deadline(KEEPER_NS);
     }
     return KEEL_FOREVER;

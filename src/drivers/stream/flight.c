@@ -100,15 +100,6 @@ static void events_tell(stream_queue_t *q, stream_event_t *list)
     stream_events_release(list); // which the submissions had promised until they ended
 }
 
-// Queues that were left as they were wait for what was just told, perhaps.
-static void held_up_retire(stream_device_t *device)
-{
-    // Pairs with the exchange in event_is_told: the later of the two sees what the other wrote.
-    if (!atomic_exchange(&device->held_up, false)) return;
-    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
-        stream_queue_retire(q, 0);
-}
-
 // Tells an event that has come, and lets go of it. False if somebody else is at it.
 static bool event_is_told(stream_device_t *device, stream_event_t *event)
 {
@@ -154,7 +145,9 @@ void stream_queue_retire(stream_queue_t *q, uint64_t number)
     do {
         first = queue_tell(q, number, &told);
     } while (first && event_is_told(device, first));
-    if (told) held_up_retire(device);
+    // Queues that were left as they were wait for what was just told, perhaps. Pairs with the
+    // exchange in event_is_told: the later of the two sees what the other wrote.
+    if (told && atomic_exchange(&device->held_up, false)) stream_queues_retire(device);
 }
 
 // Looks whether the event has come that was the newest at the last look. One question tells of
@@ -305,11 +298,11 @@ void stream_queue_poll(stream_queue_t *q, bool whole)
     lock_enter(&q->lock);
     uint64_t count = q->recorded - over;
     lock_leave(&q->lock);
-    if (!count || (whole && flight_look(q, count))) return;
-    if (!flight_look(q, (count + 1) / 2)) flight_look(q, 1);
+    uint64_t middle = (count + 1) / 2, at = whole ? count : middle;
+    while (at && !flight_look(q, at)) at = at > middle ? middle : at > 1; // 1, or 0
 }
 
-void stream_queues_drop(stream_device_t *device)
+void stream_queues_retire(stream_device_t *device)
 {
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
         stream_queue_retire(q, 0);

@@ -250,14 +250,17 @@ uint64_t stream_queue_issue(void *queue)
     return KEEL_FOREVER;
 }
 
-void stream_queues_poll(stream_device_t *device, bool *busy)
+bool stream_queues_poll(stream_device_t *device, bool *alone)
 {
+    bool busy = *alone = false;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_queue_poll(q, true);
         lock_enter(&q->lock);
-        *busy |= q->flight != NULL;
+        busy |= q->flight != NULL;
+        *alone |= q->flight && !stream_is_watched(q, q->flight->promise.number);
         lock_leave(&q->lock);
     }
+    return busy;
 }
 
 // Whether the last reference to a queue has gone, and the queue not yet. If none: from here on

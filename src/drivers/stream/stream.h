@@ -314,12 +314,13 @@ static inline stream_h stream_queue_onto(stream_queue_t *queue)
     return queue->stream;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
-void stream_queues_poll(stream_device_t *device, bool *busy); // all of them, to the end
-void stream_queues_stop(stream_device_t *device);             // their threads
-uint64_t stream_queue_issue(void *queue);                     // the issuer's work
-uint64_t stream_queues_issue(void *device);                   // the same of the device's
-void stream_queue_go_on(stream_queue_t *queue);               // with what was held up, if anything
-void stream_queue_shed(stream_queue_t *queue);                // gives spare events back, if idle
+// All of them, to the end. Whether there is more; *alone: and nobody sleeps for the next of it.
+bool stream_queues_poll(stream_device_t *device, bool *alone);
+void stream_queues_stop(stream_device_t *device); // their threads
+uint64_t stream_queue_issue(void *queue);         // the issuer's work
+uint64_t stream_queues_issue(void *device);       // the same of the device's
+void stream_queue_go_on(stream_queue_t *queue);   // with what was held up, if anything
+void stream_queue_shed(stream_queue_t *queue);    // gives spare events back, if idle
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
@@ -343,12 +344,12 @@ static inline bool stream_queue_is_quiet(const stream_queue_t *queue)
 // The event has come, and with it all before; 0: tells what is known already. The caller has, or
 // is one of, what keeps the queue.
 void stream_queue_retire(stream_queue_t *queue, uint64_t number);
+void stream_queues_retire(stream_device_t *device); // tells all of them what is known; or lost
 // Whether nothing is on the stream, as far as anybody knows.
 bool stream_queue_is_idle(stream_queue_t *queue);
 // Looks how far it is, to the end if need be.
 void stream_queue_poll(stream_queue_t *queue, bool whole);
 void stream_frees_watch(stream_device_t *device); // somebody hungry is to be woken with them
-void stream_queues_drop(stream_device_t *device); // it is lost: nothing more will come
 
 // settle.c
 // Has the vendor notice what was freed and is over; with `last`, on that queue alone, which goes
@@ -360,6 +361,7 @@ void stream_watchers_init(stream_queue_t *queue);
 // Somebody sleeps for an event of that number: sees to it that a watcher does, unless one sleeps
 // for something older, after which it looks. Without a thread the keeper still ends it, only later.
 void stream_watchers_wake(stream_queue_t *queue, uint64_t number);
+bool stream_is_watched(const stream_queue_t *queue, uint64_t number); // or an older one; locked
 void stream_watchers_stop(stream_queue_t *queue);
 void stream_watchers_destroy(stream_queue_t *queue); // what they have of the vendor's
 

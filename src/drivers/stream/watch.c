@@ -45,8 +45,7 @@ static keel_status_t bell_set(stream_watcher_t *w, stream_device_t *device,
     return alarm_set(w, device, event->handle);
 }
 
-// Whether one of them sleeps for that event or an older one, under the lock.
-static bool is_watched(const stream_queue_t *q, uint64_t number)
+bool stream_is_watched(const stream_queue_t *q, uint64_t number)
 {
     for (int i = 0; i < STREAM_WATCHERS; i++)
         if (q->watchers[i].at && q->watchers[i].at <= number) return true;
@@ -64,7 +63,7 @@ static stream_event_t *flight_asked(stream_queue_t *q, stream_watcher_t *w)
     while (event && (event->promise.number <= q->came ||
                      !atomic_load_explicit(&event->asked, memory_order_relaxed)))
         event = event->next;
-    if (event && is_watched(q, event->promise.number)) event = NULL;
+    if (event && stream_is_watched(q, event->promise.number)) event = NULL;
     if (event) {
         w->at = event->promise.number;
         promise_retain(&event->promise);
@@ -122,7 +121,7 @@ void stream_watchers_wake(stream_queue_t *q, uint64_t number)
     stream_watcher_t *awake = NULL;
     for (int i = 0; i < STREAM_WATCHERS && !awake; i++)
         if (!q->watchers[i].at) awake = &q->watchers[i];
-    if (is_watched(q, number)) awake = NULL;
+    if (stream_is_watched(q, number)) awake = NULL;
     lock_leave(&q->lock);
     if (awake) helper_wake(&awake->helper);
 }

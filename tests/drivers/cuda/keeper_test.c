@@ -15,6 +15,8 @@ static _Atomic uint32_t rounds, idle; // of the keeper; those without work befor
 static _Atomic uint32_t stop_at;      // such a round waits for `submitted`
 static _Atomic bool stopped, submitted;
 static _Atomic uint32_t events; // there are
+static _Atomic uint32_t looks;  // of the keeper, at events
+static _Atomic bool awake;      // nobody sleeps for one
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
@@ -31,6 +33,18 @@ static CUresult event_destroy(CUevent event)
 {
     atomic_fetch_sub(&events, 1);
     return real.cuEventDestroy(event);
+}
+
+static CUresult event_query(CUevent event)
+{
+    if (helper_here() == &stream_device(device)->keeper) atomic_fetch_add(&looks, 1);
+    return real.cuEventQuery(event);
+}
+
+static CUresult event_sync(CUevent event)
+{
+    atomic_store(&awake, false);
+    return real.cuEventSynchronize(event);
 }
 
 static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
@@ -56,6 +70,8 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuEventCreate = event_create;
     symbols->cuEventDestroy = event_destroy;
+    symbols->cuEventQuery = event_query;
+    symbols->cuEventSynchronize = event_sync;
     device = device_open("");
     if (keel_pool_create(device, &options, &pool)) return 1;
     symbols->cuMemcpyAsync = copy;
@@ -131,6 +147,31 @@ static void test_rests_and_forgets_nothing(void **state)
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
+// While somebody sleeps for what comes next there is little to look after: one event, seldom.
+static void test_leaves_it_to_watchers(void **state)
+{
+    (void)state;
+    enum { SLEEP_NS = 600 * MS, PACE_NS = 40 * MS, MORE = 2 };
+    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    keel_watch_t *watch = NULL;
+    keel_point_t done;
+    atomic_store(&held, true);
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), &done));
+    atomic_store(&awake, true);
+    assert_null(keel_watch_create(&done, 1, KEEL_ALL, &watch));
+    held_wait(&awake);
+    uint32_t before = atomic_load(&looks);
+    uint64_t start = keel_now_ns();
+    nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    uint32_t count = atomic_load(&looks) - before;
+    assert_in_range(count, 1, (keel_now_ns() - start) / PACE_NS + MORE);
+    atomic_store(&held, false);
+    ok(done);
+    keel_watch_release(watch);
+    keel_buffer_release(from), keel_buffer_release(to);
+}
+
 // Much work at once, that waits until it may begin, on each queue with memory of its own.
 static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t **to)
 {
@@ -173,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rests_and_forgets_nothing),
+        cmocka_unit_test(test_leaves_it_to_watchers),
         cmocka_unit_test(test_sheds_events),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
