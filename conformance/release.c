@@ -209,6 +209,70 @@ TEST(release, allocas_wait_for_old_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP
     reach(submit(keel_op_dealloca(reserved)));
 }
 
+// Nor does what it has on the stream, or waits for there, keep the memory from coming back.
+static void check_alloca_behind(bool waits)
+{
+    uint64_t size = the_caps()->max_buffer_size / 8 * 5;
+    keel_pool_t *pool = new_pool(0, 0);
+    keel_buffer_t *old = buffer_of(size, 0, 0), *reserved = new_reserved(pool, size);
+    keel_queue_t *queue = new_queue(0); // on which nothing else comes
+    keel_op_t ops[] = {keel_op_fill(keel_whole(new_buffer(64)), 1, 4), keel_op_barrier(),
+                       keel_op_alloca(reserved)};
+    busy_t busy = busy_begin();
+    keel_points_t after = {&busy.done, waits};
+    keel_point_t done;
+    drop(old);
+    TRY(keel_queue_submit(queue, after, waits ? ops + 2 : ops, waits ? 1 : 3, KEEL_NO_SIGNALS,
+                          &done));
+    busy_end(&busy);
+    reach(done);
+    reach(submit(keel_op_dealloca(reserved)));
+}
+
+TEST(release, allocas_behind_work_wait_for_old_memory,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda", .also = NEED_OVERLAP,
+     .alone = true)
+{
+    check_alloca_behind(false);
+}
+
+TEST(release, allocas_behind_waits_wait_for_old_memory,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda", .also = NEED_OVERLAP,
+     .alone = true)
+{
+    check_alloca_behind(true);
+}
+
+static keel_status_t take_memory(void *user, keel_host_call_t *call)
+{
+    (void)call;
+    keel_buffer_options_t options = {.size = *(const uint64_t *)user};
+    keel_buffer_t *buffer = NULL;
+    keel_status_t status = keel_buffer_create(the_device(), &options, &buffer);
+    keel_buffer_release(buffer);
+    return status;
+}
+
+// Nor does what is on the stream beside a call, which needs the memory.
+TEST(release, calls_beside_work_wait_for_old_memory,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS, .driver = "cuda", .also = NEED_OVERLAP,
+     .alone = true)
+{
+    uint64_t *size = scratch(sizeof *size);
+    *size = the_caps()->max_buffer_size / 8 * 5;
+    keel_buffer_t *old = buffer_of(*size, 0, 0);
+    keel_queue_t *queue = new_queue(0);
+    keel_op_t ops[] = {keel_op_host_call(take_memory, size),
+                       keel_op_fill(keel_whole(new_buffer(64)), 1, 4)};
+    busy_t busy = busy_begin();
+    keel_point_t done;
+    drop(old);
+    TRY(keel_queue_submit(queue, KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, &done));
+    busy_tell(&busy);
+    reach(busy.done);
+    reach(done);
+}
+
 typedef struct later_t {
     keel_point_t point;
     keel_code_t code;

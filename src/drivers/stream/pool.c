@@ -295,12 +295,12 @@ static bool device_starve(stream_device_t *device, keel_pool_request_t *request,
 }
 
 // There is no memory, and `over` deallocas were over when it was asked for. Waits for those that
-// are under way: the run's own first, for others may be waiting for them, or for its graphs
-// (graph_once.c); then, if the pool had granted it, those of the pool that are not issued, which
-// are the kit's; then issued ones of any pool, and what is being given back.
+// are under way: the run's own first, and its work, for others may be waiting for them (free.c,
+// graph_once.c); then, if the pool had granted it, those of the pool that are not issued, which are
+// the kit's; then issued ones of any pool, and what is being given back.
 static bool alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, bool granted, uint64_t over)
 {
-    if (!run->frees && !run->onces)
+    if (!run->frees && !run->issued)
         return (granted && pool_alloca_again(c->buffer, &c->request)) ||
                device_starve(stream_device(run->base.queue->device), &c->request, over);
     if (granted) pool_alloca_undo(c->buffer);
@@ -321,9 +321,9 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
         c->request.order = run->base.queue;
         if (pool_alloca(c->buffer, &c->request, &status) == POOL_WAITING) {
             *waits = true;
-            if (!run->deallocates && !run->frees && !run->onces) return NULL;
-            // It may wait for what the run itself has given back, and others too, who may need the
-            // run's graphs (graph_once.c): these are to be known to be over before the run ends.
+            if (!run->deallocates && !run->frees && !run->issued) return NULL;
+            // It may wait for what the run itself has given back, and others too, who may need a
+            // device at rest or its graphs (alloca_await): all is to be known over before it ends.
             atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
             stream_run_park(run);
             return NULL;

@@ -285,13 +285,13 @@ static bool pending_is_over(stream_run_t *run)
 }
 
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
-// parked, behind what it has issued if others may need its graphs (graph_once.c). One that failed
-// begins nothing more, and waits all the same for what is under way.
+// parked, and behind what it has issued: others may need to know that it is over (free.c,
+// graph_once.c). One that failed begins nothing more, and waits all the same for what is under way.
 static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
     if (atomic_load(&run->failure)) run->staged = NULL;
-    bool keeps = run->onces && atomic_load(&run->pending) > 1;
+    bool keeps = run->issued && atomic_load(&run->pending) > 1;
     if (!run->staged && !keeps) {
         if (!pending_is_over(run)) return false;
         if (!stream_host_land(run)) return true;
