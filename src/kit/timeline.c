@@ -252,19 +252,33 @@ keel_status_t timeline_keep(signal_t *signal)
     return NULL;
 }
 
+// Those who hung on it hang on the next one then. Only a lost device breaks promises, all of its
+// own, so one of the same device is not asked.
 void timeline_break(signal_t *signal)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
+    promise_t *promise = NULL;
+    waiter_t *told = NULL;
+    bool asks = false;
     heap_node_t *first;
     if (!signal->listed) return;
     lock_enter(&semaphore->lock);
+    const signal_t *next = signal->next;
     timeline_unlist(signal);
-    while ((first = semaphore->hanging.root)) { // perhaps on this one
-        heap_remove(&semaphore->hanging, first);
+    while ((first = semaphore->hanging.root) && first->key <= signal->point.value) {
+        heap_remove(&semaphore->hanging, first); // perhaps it hung on this one
         waiter_of(first)->hangs = false;
         heap_insert(&semaphore->waiters, first);
     }
+    if (next) {
+        promise = promise_retain(next->promise);
+        told = waiters_hang(next, &asks);
+        if (told) next_wait_update(semaphore);
+    }
     lock_leave(&semaphore->lock);
+    if (asks && promise->device != signal->promise->device) promise->ops->ask(promise);
+    promise_release(promise);
+    waiters_fire(told, NULL);
 }
 
 // Under the lock, of one that has failed: takes the waiters that a signal promised before the

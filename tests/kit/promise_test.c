@@ -258,6 +258,37 @@ static void test_broken_promises_leave_the_point_pending(void **state)
     assert_int_equal(point_poll(at(1), NULL), POINT_PENDING);
 }
 
+// A lost device breaks its promises; what another has promised still comes, and shows at once.
+static void test_waiters_of_a_broken_promise_ask_the_next(void **state)
+{
+    (void)state;
+    fake_t lost[] = {fake_make(), fake_make()}, other = fake_make(), beyond = fake_make();
+    signal_t signals[4];
+    waiter_t asking = {.fire = count_told, .asks = true}, early = asking, later = asking;
+    other.base.device = beyond.base.device = early.early = &there;
+    for (uint64_t i = 0; i < 2; i++) promise_value(&lost[i], &signals[i], i + 1);
+    told = 0;
+    assert_int_equal(point_watch(at(1), &asking, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(at(1), &early, NULL), POINT_PENDING);
+    promise_value(&other, &signals[2], 3);
+    promise_value(&beyond, &signals[3], 4);
+    assert_int_equal(point_watch(at(4), &later, NULL), POINT_PENDING);
+    timeline_break(&signals[0]);
+    assert_int_equal(lost[1].asks, 0); // goes the same way
+    assert_int_equal(other.asks, 0);
+    timeline_break(&signals[1]);
+    assert_int_equal(told, 1); // by that promise of its own device
+    assert_ptr_equal(early.promise, &other.base);
+    assert_int_equal(other.asks, 1);
+    assert_int_equal(beyond.asks, 1); // by the one that waits for it alone
+    assert_null(timeline_keep(&signals[2]));
+    assert_int_equal(told, 2);
+    assert_null(timeline_keep(&signals[3]));
+    assert_int_equal(told, 3);
+    promise_release(early.promise);
+    assert_int_equal(other.base.refs, 1);
+}
+
 static void test_a_wait_polls_then_asks(void **state)
 {
     (void)state;
@@ -389,6 +420,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_signals_out_of_order_are_not_promised, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_broken_promises_leave_the_point_pending, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_waiters_of_a_broken_promise_ask_the_next, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_polls_then_asks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_for_any_polls_all, setup, teardown),
