@@ -261,7 +261,8 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     uint64_t offset = 0;
     pages_enter(span);
     keel_status_t status = pieces_add(user, span, &added);
-    pieces_count(user, span, 1);
+    bool counted = !status; // else there are gaps, where others may add pieces of theirs
+    if (counted) pieces_count(user, span, 1);
     lock_leave(&pages_guard);
     for (piece_t *piece = added; piece && !status; piece = piece->more)
         status = piece_lock(piece, bytes);
@@ -269,10 +270,8 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
     if (!status) status = pieces_place(user, span, &offset);
-    if (status) {
-        pieces_count(user, span, -1);
-        pieces_clean(span);
-    }
+    if (status && counted) pieces_count(user, span, -1);
+    if (status) pieces_clean(span);
     pages_leave();
     *address = (uint64_t)(uintptr_t)data + offset;
     return status;

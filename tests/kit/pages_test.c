@@ -2,7 +2,9 @@
 #include "kit/pages.h"
 
 #include <keel/base.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "unit.h"
 
@@ -128,11 +130,68 @@ static void test_one_among_many(void **state)
     pages_close(&user);
 }
 
+static _Thread_local int allocations_left = -1; // before they fail; -1: none does
+
+static void *resize(void *user, void *old, size_t size)
+{
+    (void)user;
+    if (!allocations_left) return NULL;
+    if (allocations_left > 0) allocations_left--;
+    return realloc(old, size);
+}
+
+static void release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static _Atomic bool stop;
+
+// Finds no memory for the first of its pieces, or for the second.
+static void *starve(void *user)
+{
+    for (int i = 0; !atomic_load(&stop); i++) {
+        uint64_t address = 0;
+        allocations_left = i % 2;
+        keel_status_t status = pages_lock(user, (void *)FIRST, 6 * PAGE, &address);
+        if (keel_status_code(status) != KEEL_OUT_OF_MEMORY) abort();
+        keel_status_release(status);
+    }
+    return NULL;
+}
+
+// Whoever cannot import lets go of nothing that others import meanwhile.
+static void test_failing_beside_others(void **state)
+{
+    (void)state;
+    pages_user_t user = user_make(0);
+    pthread_t thread;
+    keel_set_allocator(&(keel_allocator_t){resize, release, NULL});
+    lock(&user, 2, 1); // so that there are two pieces to add
+    assert_int_equal(pthread_create(&thread, NULL, starve, &user), 0);
+    uint64_t end = keel_now_ns() + UINT64_C(500000000);
+    bool kept = true;
+    while (kept && keel_now_ns() < end) {
+        lock(&user, 4, 1);
+        for (int i = 0; i < 100; i++) kept &= locks[4] != 0;
+        unlock(&user, 4, 1);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    assert_true(kept);
+    unlock(&user, 2, 1);
+    assert_int_equal(locked(), 0);
+    pages_close(&user);
+    keel_set_allocator(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices_share_pages),
         cmocka_unit_test(test_one_among_many),
+        cmocka_unit_test(test_failing_beside_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
