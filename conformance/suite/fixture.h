@@ -21,6 +21,7 @@ typedef enum owned_kind_t {
     OWNED_WATCH,
     OWNED_STATUS,
     OWNED_MEMORY,
+    OWNED_DESCRIPTOR,
     OWNED_THREAD,
     OWNED_GATE,
     OWNED_CLEANUP,
@@ -43,7 +44,7 @@ typedef enum owned_kind_t {
 void own(owned_kind_t kind, void *object);
 // Calls `fn(user)` after the test.
 void own_cleanup(void (*fn)(void *user), void *user);
-// Closes a file descriptor after the test.
+// Closes a file descriptor after the test, when its threads have ended.
 void own_descriptor(int fd);
 
 // Releases something the test owns now; disown takes it back without releasing it.

@@ -38,14 +38,9 @@ void own_cleanup(void (*fn)(void *user), void *user)
     push(OWNED_CLEANUP, user, fn);
 }
 
-static void close_descriptor(void *user)
-{
-    close((int)(intptr_t)user);
-}
-
 void own_descriptor(int fd)
 {
-    own_cleanup(close_descriptor, (void *)(intptr_t)fd);
+    push(OWNED_DESCRIPTOR, (void *)(intptr_t)fd, NULL);
 }
 
 static void release(const owned_t *owned)
@@ -62,6 +57,7 @@ static void release(const owned_t *owned)
     case OWNED_WATCH: keel_watch_release(owned->object); break;
     case OWNED_STATUS: keel_status_release(owned->object); break;
     case OWNED_MEMORY: free(owned->object); break;
+    case OWNED_DESCRIPTOR: close((int)(intptr_t)owned->object); break;
     case OWNED_THREAD: thread_finish(owned->object); break;
     case OWNED_GATE: gate_finish(owned->object); break;
     case OWNED_CLEANUP: owned->cleanup(owned->object); break;
@@ -109,13 +105,14 @@ static void unblock(void)
 }
 
 // In which order things go: clean-ups may stop threads, threads use objects, and work in flight
-// may use memory until its device is closed.
+// may use memory, and what descriptors stand for, until its device is closed.
 static int turn_of(owned_kind_t kind)
 {
     switch (kind) {
     case OWNED_CLEANUP: return 0;
     case OWNED_THREAD: return 1;
     case OWNED_MEMORY:
+    case OWNED_DESCRIPTOR:
     case OWNED_GATE: return 3;
     default: return 2;
     }
