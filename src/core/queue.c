@@ -155,9 +155,8 @@ void keel_queue_release(keel_queue_t *queue)
     }
     submission_free_spares(queue);
     keel_semaphore_release(queue->timeline);
-    char *name = queue->name;
+    mem_free(queue->name);
     device->ops->queue_destroy(queue);
-    mem_free(name); // which an error may tell until then
     live_add(LIVE_QUEUE, -1);
     device_drop(device);
 }

@@ -489,3 +489,27 @@ void submission_describe(const keel_submission_t *submission, char *text, size_t
     snprintf(text, size, "queue '%s', submission %llu", submission->queue->name,
              (unsigned long long)submission->id);
 }
+
+uint64_t submission_first(keel_queue_t *queue)
+{
+    uint64_t value = 0;
+    lock_enter(&queue->timeline->lock);
+    if (!ledger_next(queue->timeline, &value)) value = 0;
+    lock_leave(&queue->timeline->lock);
+    return value;
+}
+
+void submission_names_add(submission_names_t *names, const keel_queue_t *queue, uint64_t id)
+{
+    enum { MORE = 80 }; // bytes kept for how many have no room, of which no part is shown
+    size_t room = sizeof names->text - MORE - names->length, left;
+    const char *words = names->length ? "" : names->words;
+    size_t size =
+        (size_t)snprintf(names->text + names->length, room, "; %squeue '%s', submission %llu",
+                         words, queue->name, (unsigned long long)id);
+    left = names->left += size >= room;
+    if (size < room) names->length += size;
+    if (left)
+        snprintf(names->text + names->length, MORE, "; %s%zu more queue%s",
+                 names->length ? "" : words, left, left > 1 ? "s" : "");
+}

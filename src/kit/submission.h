@@ -110,4 +110,17 @@ bool submission_is_inside(const keel_device_t *device); // the thread does work 
 // Names a submission for a person: "queue 'main', submission 3".
 void submission_describe(const keel_submission_t *submission, char *text, size_t size);
 
+// The first one of the queue that has not ended; 0: there is none.
+uint64_t submission_first(keel_queue_t *queue);
+
+// Names one of each of several queues in a message, as many as there is room for, and says how many
+// more there are: "; WORDS queue 'main', submission 3; queue 'copies', submission 1; 7 more
+// queues".
+typedef struct submission_names_t {
+    const char *words;   // before the first
+    size_t length, left; // of the names; and those without room
+    char text[400];
+} submission_names_t;
+void submission_names_add(submission_names_t *names, const keel_queue_t *queue, uint64_t id);
+
 #endif

@@ -44,36 +44,23 @@ keel_status_t stream_device_lost(stream_device_t *device)
     return keel_status_retain(atomic_load_explicit(&device->lost, memory_order_acquire));
 }
 
-// What each queue was at, as far as the host knows.
+// What each queue was at, as far as the host knows: on the device, or else waiting for something.
 static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
 {
     const char *own_name = device->base.name ? device->base.name : device->api->driver;
-    enum { MORE = 40 }; // bytes kept for how many there is no room for
-    char text[360] = "";
-    size_t length = 0, left = 0;
-    lock_enter(&device->lock);
-    for (stream_queue_t *q = device->queues; q; q = q->next) {
+    submission_names_t there = {.words = "first submissions not known complete: "};
+    submission_names_t waiting = {.words = "waiting: "};
+    for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         lock_enter(&q->lock);
         const stream_event_t *event = q->flight;
         while (event && !event->runs) event = event->next; // of frees alone
         uint64_t id = event ? event->runs->base.id : atomic_load(&q->at);
-        // acquire: pairs with object_init. One that is being made or dies has no name any more.
-        bool named = atomic_load_explicit(&q->base.object.refs, memory_order_acquire);
-        const char *name = named ? q->base.name : "(ending)";
-        size_t room = sizeof text - MORE - length, size = 0;
-        if (id)
-            size = (size_t)snprintf(text + length, room, "; queue '%s', submission %llu", name,
-                                    (unsigned long long)id);
-        left += size >= room;
-        length += size < room ? size : 0;
         lock_leave(&q->lock);
+        submission_names_t *names = id ? &there : &waiting;
+        if (!id) id = submission_first(&q->base);
+        if (id) submission_names_add(names, &q->base, id);
     }
-    lock_leave(&device->lock);
-    if (!length && !left) return keel_status_wrap(cause, "device '%s' is lost", own_name);
-    text[length] = 0; // of what has no room no part is shown
-    if (left) snprintf(text + length, MORE, "; %zu more queue%s", left, left > 1 ? "s" : "");
-    return keel_status_wrap(cause, "device '%s' is lost; first submissions not known complete: %s",
-                            own_name, text + strlen("; "));
+    return keel_status_wrap(cause, "device '%s' is lost%s%s", own_name, there.text, waiting.text);
 }
 
 static void lost_settle(keel_device_t *base)

@@ -107,7 +107,7 @@ void stream_queue_destroy(keel_queue_t *queue)
     if (helper_here() && helper_here() != &device->keeper) {
         lock_enter(&device->lock);
         bool later = !device->stopped;
-        if (later) atomic_store(&q->dead, true); // from then on nobody looks at its name
+        if (later) atomic_store(&q->dead, true); // the keeper's from then on
         lock_leave(&device->lock);
         if (later) helper_wake(&device->keeper);
         if (later) return;
