@@ -114,8 +114,15 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
     work_init(device, NULL, NULL, &work);
     while (!status && atomic_load(&device->onces) < ONCES + RECORDED)
         if (!(status = once_make(device, &work, &once))) spare_put(device, once);
-    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0)))
+    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0))) {
+        if (stream_queues_are_idle(device)) { // or keel-free would hold everybody up for it
+            device->api->exec_destroy(device->vendor, once->exec);
+            device->api->graph_destroy(device->vendor, once->graph);
+            once->exec = NULL;
+            once->graph = NULL;
+        }
         once_destroy(device, once); // its room stays
+    }
     return status;
 }
 

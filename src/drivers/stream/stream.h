@@ -488,7 +488,8 @@ void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void 
 // and does more than that.
 void stream_chore_add(stream_device_t *device, chore_t *chore);
 void stream_chore_end(stream_device_t *device, bool more);
-bool stream_may_free(void *device, uint64_t waited); // see chores.h
+bool stream_may_free(void *device, uint64_t waited);  // see chores.h
+bool stream_queues_are_idle(stream_device_t *device); // looks whether they have nothing to do
 
 // outside.c
 keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
