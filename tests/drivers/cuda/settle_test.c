@@ -21,10 +21,11 @@ static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Thread_local mark_t marks[MARKS];
 static _Thread_local uint32_t mark_count;
-static _Thread_local uint32_t late; // so many questions after its events are answered with no
-static _Atomic bool held;           // copies take as long as that
-static _Atomic bool stuck, at_it;   // and so do calls that enqueue them; one is there
-static _Atomic bool blind, broken;  // nothing is found to be over; copies fail for good
+static _Thread_local uint32_t late;      // so many questions after events are answered with no
+static _Thread_local uint32_t questions; // after events that others have recorded
+static _Atomic bool held;                // copies take as long as that
+static _Atomic bool stuck, at_it;        // and so do calls that enqueue them; one is there
+static _Atomic bool blind, broken;       // nothing is found to be over; copies fail for good
 static _Atomic uint32_t trims;
 
 static CUresult event_record(CUevent event, CUstream stream)
@@ -35,6 +36,9 @@ static CUresult event_record(CUevent event, CUstream stream)
 
 static CUresult event_query(CUevent event)
 {
+    questions++;
+    for (uint32_t i = 0; i < mark_count; i++)
+        if (marks[i].event == event) questions--;
     if (!late && !atomic_load(&blind)) return real.cuEventQuery(event);
     if (late) late--;
     return CUDA_ERROR_NOT_READY;
@@ -159,23 +163,35 @@ static void test_idle_streams(void **state)
     assert_false(is_marked(place->stream));
 }
 
-// Nothing is put on a stream that works, and nobody waits for it.
+// Nothing is put on a stream that works, and nobody waits for it, be it that something was freed
+// behind its work. Nor on one without frees behind its last event.
 static void test_busy_stream(void **state)
 {
     const place_t *place = *state;
     keel_buffer_t *x = buffer_create(place->device, 64, 0),
-                  *y = buffer_create(place->device, 64, 0);
+                  *y = buffer_create(place->device, 64, 0), *freed = NULL;
     keel_point_t done;
     pool_use(place, place->queues[1]);
+    assert_null(keel_queue_alloca(place->queues[2], place->pools[0], SIZE, &freed, &done));
+    ok(done);
     atomic_store(&held, true);
     assert_null(
         keel_queue_copy(place->queues[2], KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
+    assert_null(keel_queue_dealloca(place->queues[2], KEEL_NO_WAITS, freed, NULL));
+    questions = 0;
     pool_trim(place);
     assert_true(is_settled(stream_of(place->queues[1])));
     assert_false(is_marked(stream_of(place->queues[2])));
+    assert_true(questions < 20); // of those who look how far it is
     atomic_store(&held, false);
     ok(done);
-    keel_buffer_release(x), keel_buffer_release(y);
+    assert_null(
+        keel_queue_copy(place->queues[2], KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
+    ok(done);
+    pool_use(place, place->queues[1]);
+    pool_trim(place);
+    assert_false(is_marked(stream_of(place->queues[2])));
+    keel_buffer_release(x), keel_buffer_release(y), keel_buffer_release(freed);
 }
 
 // An event on an idle stream comes in a moment, which is given it. One that does not, because the
@@ -253,6 +269,44 @@ static void test_freed_before_work(void **state)
         ok(done);
         keel_buffer_release(buffer);
     }
+}
+
+// Whoever makes a buffer finds what was freed on a stream that came to it, though nobody looked;
+// and waits a moment for frees that have nothing else before them, if they have yet to come.
+static void test_freed_just_now(void **state)
+{
+    const place_t *place = *state;
+    keel_buffer_t *word = buffer_create(place->device, 64, KEEL_MEMORY_HOST_VISIBLE), *x = NULL;
+    keel_queue_t *queue = NULL;
+    void *data = NULL;
+    keel_point_t done;
+    assert_null(keel_buffer_map(word, 0, 64, KEEL_ACCESS_ALL, &data));
+    for (int soon = 0; soon < 2; soon++) {
+        assert_null(keel_queue_create(place->device, NULL, &queue));
+        assert_null(keel_queue_alloca(queue, place->pools[0], LARGE, &x, &done));
+        ok(done);
+        chores_wait(&stream_device(place->device)->chores);
+        keel_op_t ops[] = {keel_op_fill(keel_whole(word), 0, 4), keel_op_barrier(),
+                           keel_op_dealloca(x)};
+        assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, soon ? ops + 2 : ops, soon ? 1 : 3,
+                                      KEEL_NO_SIGNALS, &done));
+        atomic_store(&held, soon);
+        if (soon)
+            done = copy_begin(place, queue);
+        else
+            assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(word), 1, 4, &done));
+        while (!soon && !atomic_load((_Atomic uint32_t *)data)) {
+        }
+        late = soon ? 4 : 0; // which are those of whoever looks how far the stream is
+        keel_buffer_t *buffer = buffer_create(place->device, LARGE, 0);
+        late = 0;
+        atomic_store(&held, false);
+        ok(done);
+        keel_queue_release(queue);
+        keel_buffer_release(buffer), keel_buffer_release(x);
+    }
+    keel_buffer_unmap(word);
+    keel_buffer_release(word);
 }
 
 static void *copy_main(void *argument)
@@ -350,15 +404,11 @@ static void test_live_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_streams),
-        cmocka_unit_test(test_busy_stream),
-        cmocka_unit_test(test_late_events),
-        cmocka_unit_test(test_own_stream),
-        cmocka_unit_test(test_freed_before_work),
-        cmocka_unit_test(test_freed_while_issuing),
-        cmocka_unit_test(test_freed_for_the_last_time),
-        cmocka_unit_test(test_lost_behind_frees),
-        cmocka_unit_test(test_live_memory),
+        cmocka_unit_test(test_idle_streams),        cmocka_unit_test(test_busy_stream),
+        cmocka_unit_test(test_late_events),         cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_freed_before_work),   cmocka_unit_test(test_freed_just_now),
+        cmocka_unit_test(test_freed_while_issuing), cmocka_unit_test(test_freed_for_the_last_time),
+        cmocka_unit_test(test_lost_behind_frees),   cmocka_unit_test(test_live_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
