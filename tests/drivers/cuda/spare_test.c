@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a CUDA device keeps to use it again, on the CUDA driver in software: calls of the vendor's
 // that make something are counted.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
@@ -12,7 +13,8 @@ static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic uint32_t events, graphs, allocations, frees;
 static _Atomic bool held, freeing;
-static _Atomic uint32_t fills;
+static _Atomic uint32_t fills, fills_before_free; // the latter when memory was last freed
+static _Atomic bool stuck, at_it;                 // allocas take as long as that; one is there
 
 static CUresult event_create(CUevent *event, unsigned int flags)
 {
@@ -32,13 +34,24 @@ static CUresult host_free(void *pointer)
     return real.cuMemFreeHost(pointer);
 }
 
+static void (*meanwhile)(void); // NULL: nothing happens while memory is freed
+
 // Memory is freed when the device gets round to it.
 static CUresult mem_free_waits(CUdeviceptr address)
 {
+    atomic_store(&fills_before_free, atomic_load(&fills));
+    if (meanwhile) meanwhile();
     atomic_store(&freeing, true);
     held_wait(&held);
     atomic_store(&freeing, false);
     return real.cuMemFree(address);
+}
+
+static CUresult pool_alloc(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
+{
+    atomic_store(&at_it, true);
+    held_wait(&stuck);
+    return real.cuMemAllocFromPoolAsync(address, size, pool, stream);
 }
 
 static CUresult fill_words(CUdeviceptr address, unsigned int value, size_t count, CUstream stream)
@@ -62,6 +75,7 @@ static int setup(void **state)
     symbols->cuMemHostAlloc = host_alloc;
     symbols->cuMemFreeHost = host_free;
     symbols->cuMemFree = mem_free_waits;
+    symbols->cuMemAllocFromPoolAsync = pool_alloc;
     symbols->cuMemsetD32Async = fill_words;
     symbols->cuGraphInstantiateWithFlags = graph_instantiate;
     return 0;
@@ -171,13 +185,18 @@ static void test_staging_is_bounded(void **state)
 
 // The vendor waits for the device before it frees memory, and holds up whoever launches meanwhile.
 // Work whose end lets go of a buffer is told nevertheless, and whoever submits more does not wait:
-// the vendor gets it when the memory is freed. So it is for a queue that is made meanwhile.
+// the vendor gets it when the memory is freed. So it is for a queue that is made meanwhile, and
+// though somebody else gives something back by himself.
 static void test_nobody_waits_for_frees(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0), *late = NULL;
     keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
+    keel_external_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = calloc(1, 4096), .size = 4096};
+    keel_buffer_t *imported = NULL;
+    assert_null(keel_buffer_import(device, &external, NULL, &imported));
     keel_semaphore_t *gate = NULL;
     keel_point_t done[3];
     assert_null(keel_semaphore_create(device, NULL, &gate));
@@ -192,6 +211,7 @@ static void test_nobody_waits_for_frees(void **state)
     assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
     assert_null(keel_queue_create(device, NULL, &late));
     assert_null(keel_queue_fill(late, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[2]));
+    keel_buffer_release(imported);                        // it is unlocked here and now
     assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     assert_int_equal(atomic_load(&fills), before);
     atomic_store(&held, false);
@@ -200,6 +220,89 @@ static void test_nobody_waits_for_frees(void **state)
     assert_int_equal(atomic_load(&fills), before + 2);
     keel_queue_release(late);
     keel_semaphore_release(gate);
+    keel_buffer_release(y);
+    keel_device_release(device);
+    free(external.handle.host);
+}
+
+static struct {
+    keel_queue_t *queue;
+    keel_buffer_t *target;
+    keel_point_t done;
+    bool begun;
+} own;
+
+// Somebody submits while the first thing is freed, and each takes its time.
+static void submit_meanwhile(void)
+{
+    if (!own.begun)
+        assert_null(
+            keel_queue_fill(own.queue, KEEL_NO_WAITS, keel_whole(own.target), 1, 4, &own.done));
+    own.begun = true;
+    nanosleep(&(struct timespec){.tv_nsec = 2 * MS}, NULL);
+}
+
+// Much that is to be freed, for which somebody waits, holds nobody up for long.
+static void test_frees_have_so_much_time(void **state)
+{
+    (void)state;
+    enum { COUNT = 10 };
+    keel_device_t *device = device_open("");
+    chores_t *chores = &stream_device(device)->chores;
+    keel_buffer_t *buffers[COUNT];
+    own.queue = keel_device_queue(device, 0);
+    own.target = buffer_create(device, 64, 0);
+    for (int i = 0; i < COUNT; i++) buffers[i] = buffer_create(device, 64, 0);
+    uint32_t before = atomic_load(&fills);
+    chores_wait(chores);
+    meanwhile = submit_meanwhile;
+    atomic_fetch_add(&chores->wanted, 1);
+    atomic_store(&held, true); // until all are there
+    for (int i = 0; i < COUNT; i++) keel_buffer_release(buffers[i]);
+    atomic_store(&held, false);
+    chores_wait(chores);
+    meanwhile = NULL;
+    assert_int_equal(atomic_load(&fills_before_free), before + 1);
+    atomic_fetch_sub(&chores->wanted, 1);
+    ok(own.done);
+    keel_buffer_release(own.target);
+    keel_device_release(device);
+}
+
+static void *alloca_main(void *argument)
+{
+    keel_buffer_t **buffer = argument;
+    keel_device_t *device = own.queue->device;
+    keel_status_t status =
+        keel_queue_alloca(own.queue, keel_device_pool(device, 0), 64, buffer, &own.done);
+    return status;
+}
+
+// Nothing is freed while somebody issues, be it that he has nothing on the device yet.
+static void test_frees_wait_for_issuers(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_buffer_t *x = buffer_create(device, 64, 0), *y = NULL;
+    pthread_t thread;
+    void *failed;
+    own.queue = keel_device_queue(device, 0);
+    chores_wait(&stream_device(device)->chores);
+    atomic_store(&held, true);
+    atomic_store(&at_it, false);
+    atomic_store(&stuck, true);
+    assert_int_equal(pthread_create(&thread, NULL, alloca_main, &y), 0);
+    while (!atomic_load(&at_it)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    keel_buffer_release(x);
+    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+    assert_false(atomic_load(&freeing));
+    atomic_store(&stuck, false);
+    atomic_store(&held, false);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    chores_wait(&stream_device(device)->chores);
+    ok(own.done);
+    assert_null(keel_queue_dealloca(own.queue, KEEL_NO_WAITS, y, NULL));
     keel_buffer_release(y);
     keel_device_release(device);
 }
@@ -211,6 +314,8 @@ int main(void)
         cmocka_unit_test(test_staging),
         cmocka_unit_test(test_staging_is_bounded),
         cmocka_unit_test(test_nobody_waits_for_frees),
+        cmocka_unit_test(test_frees_have_so_much_time),
+        cmocka_unit_test(test_frees_wait_for_issuers),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
