@@ -5,19 +5,22 @@
 #include <pthread.h>
 
 #include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
 extern const uint64_t keel_embed_conformance_kernels_size;
 
-enum { QUEUES = 4, MANY = 100 };
+enum { QUEUES = 4, MANY = 100, GROUPS = 2 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic uint32_t made, destroyed, refusals;
 static _Atomic bool *copy_held;
+static _Atomic bool unable; // to make graphs
 
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
+    if (atomic_load(&unable)) return CUDA_ERROR_OUT_OF_MEMORY;
     atomic_fetch_add(&made, 1);
     return real.cuGraphInstantiateWithFlags(exec, graph, flags);
 }
@@ -97,7 +100,7 @@ static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_N
 typedef struct place_t {
     keel_device_t *device;
     keel_executable_t *kernels;
-    keel_buffer_t *words; // a count; and a grid of one group
+    keel_buffer_t *words; // a count; and a grid
     uint64_t block;       // of arguments
     keel_patch_t patch;
     _Atomic bool held;
@@ -113,7 +116,7 @@ static void load(place_t *place)
 static int setup(void **state)
 {
     static place_t place;
-    const uint32_t words[] = {0, 0, 0, 0, 1, 1, 1, 0};
+    const uint32_t words[] = {0, 0, 0, 0, GROUPS, 1, 1, 0};
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     tester = pthread_self();
@@ -146,7 +149,6 @@ static keel_op_t tally(place_t *place, keel_ref_t word)
     keel_op_t op = {.kind = KEEL_OP_DISPATCH};
     place->patch = (keel_patch_t){0, word};
     assert_null(keel_executable_entry(place->kernels, "raw_tally", &op.as.dispatch.entry));
-    op.as.dispatch.groups = keel_groups(1, 1, 1);
     op.as.dispatch.raw = true;
     op.as.dispatch.constants = &place->block;
     op.as.dispatch.constant_size = sizeof place->block;
@@ -155,11 +157,18 @@ static keel_op_t tally(place_t *place, keel_ref_t word)
     return keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_span(place->words, 16, 12));
 }
 
-static uint32_t count(const place_t *place, uint32_t word)
+static uint32_t word_at(const place_t *place, uint32_t word)
 {
     uint32_t number = 0;
     assert_null(keel_buffer_read(place->words, word * sizeof number, &number, sizeof number));
     return number;
+}
+
+// How often there was a dispatch: all of its groups count.
+static uint32_t count(const place_t *place, uint32_t word)
+{
+    assert_int_equal(word_at(place, word) % GROUPS, 0);
+    return word_at(place, word) / GROUPS;
 }
 
 // So many graphs were made, and then destroyed as soon as the device rested.
@@ -215,7 +224,7 @@ static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstre
 static void test_shared(void **state)
 {
     place_t *place = *state;
-    enum { HELD = 10, EACH = 8 };
+    enum { HELD = 10, EACH = 10, SHARE = 8 };
     keel_queue_t *queues[HELD], *free_one;
     keel_point_t done[HELD], last;
     keel_op_t op = tally(place, keel_span(place->words, 0, 4));
@@ -229,6 +238,7 @@ static void test_shared(void **state)
         for (int k = 0; k < EACH; k++)
             assert_null(keel_queue_run(queues[i], KEEL_NO_WAITS, op, &done[i]));
     }
+    assert_int_equal(atomic_load(&stream_queue(queues[0])->onces), SHARE);
     assert_null(keel_queue_create(place->device, NULL, &free_one));
     assert_null(keel_queue_run(free_one, KEEL_NO_WAITS, op, &last));
     keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS / 2);
@@ -330,8 +340,8 @@ static void test_recorded(void **state)
     assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
     assert_int_equal(count(place, 0) - before[0], MANY / 2);
     assert_int_equal(count(place, 2) - before[1], MANY / 2);
-    assert_int_equal(count(place, 1), 7);
-    assert_int_equal(count(place, 3), 7);
+    assert_int_equal(word_at(place, 1), 7);
+    assert_int_equal(word_at(place, 3), 7);
     graphs_are(97, 32);
     keel_recording_release(recording);
     graphs_are(97, 33);
@@ -354,12 +364,20 @@ static void test_unloaded(void **state)
     graphs_are(97, 33);
 }
 
-// For a kernel to which none can be changed another one is made.
+// For a kernel to which none can be changed another one is made; not by whoever submits, who leaves
+// it to the queue's own thread to try again. One that cannot be changed back does not stay.
 static void test_refused(void **state)
 {
     place_t *place = *state;
     keel_queue_t *queue = keel_device_queue(place->device, 0);
     keel_op_t op = tally(place, keel_span(place->words, 0, 4));
+    atomic_store(&refusals, 1);
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
+    assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    graphs_are(97, 33);
+    // What comes while that thread is at it is left to it.
+    while (inbox_is_taken(&stream_queue(queue)->inbox))
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     uint32_t before = count(place, 0);
     atomic_store(&refusals, 2); // by whoever submits, and by the queue's own thread
     for (int i = 0; i < MANY; i++) assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
@@ -370,15 +388,78 @@ static void test_refused(void **state)
     graphs_are(98, 35); // which goes with its kernel
     load(place);
     graphs_are(98 + 33, 35 + 32);
+    op = tally(place, keel_span(place->words, 0, 4));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
+    assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    atomic_store(&refusals, 1);
+    keel_executable_release(place->kernels);
+    graphs_are(98 + 33, 35 + 33);
+    load(place);
+    graphs_are(98 + 66, 35 + 65);
+}
+
+// If none could be made when the executable was loaded, the first who needs one has them made.
+static void test_made_late(void **state)
+{
+    (void)state;
+    place_t late = {.device = device_open("")};
+    keel_point_t done;
+    atomic_store(&unable, true);
+    load(&late);
+    atomic_store(&unable, false);
+    const uint32_t words[] = {0, 0, 0, 0, GROUPS, 1, 1, 0};
+    late.words = buffer_create(late.device, sizeof words, KEEL_MEMORY_HOST_VISIBLE);
+    assert_null(keel_buffer_write(late.words, 0, words, sizeof words));
+    assert_null(keel_queue_run(keel_device_queue(late.device, 0), KEEL_NO_WAITS,
+                               tally(&late, keel_span(late.words, 0, 4)), &done));
+    assert_null(keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS));
+    assert_int_equal(count(&late, 0), 1);
+    keel_buffer_release(late.words);
+    keel_executable_release(late.kernels);
+    keel_device_release(late.device);
+}
+
+// What the device does not change goes at once, though it is busy.
+static void test_plain_graphs_do_not_wait(void **state)
+{
+    place_t *place = *state;
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_recording_t *recording = NULL;
+    keel_op_t op = keel_op_fill(keel_span(place->words, 4, 4), 7, 4);
+    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    keel_point_t done;
+    assert_null(keel_recording_create(place->device, NULL, &recording));
+    assert_null(keel_recording_add(recording, &op, 1));
+    assert_null(keel_recording_end(recording));
+    assert_null(keel_queue_execute(queue, KEEL_NO_WAITS, recording, KEEL_NO_BINDINGS, &done));
+    ok(done);
+    chores_wait(&stream_device(place->device)->chores);
+    copy_held = &place->held;
+    atomic_store(copy_held, true);
+    symbols->cuMemcpyAsync = copy;
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, wait, &done));
+    uint32_t before = atomic_load(&destroyed);
+    keel_recording_release(recording);
+    graphs_are(atomic_load(&made), before + 1);
+    assert_false(stream_queue_is_idle(stream_queue(queue)));
+    atomic_store(copy_held, false);
+    ok(done);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loaded),   cmocka_unit_test(test_dispatched),
-        cmocka_unit_test(test_parked),   cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_starved),  cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_loaded),
+        cmocka_unit_test(test_dispatched),
+        cmocka_unit_test(test_parked),
+        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_unloaded),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_starved),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_plain_graphs_do_not_wait),
+        cmocka_unit_test(test_made_late),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
