@@ -131,7 +131,7 @@ void stream_onces_forget(stream_device_t *device)
     stream_entered_t entered;
     stream_once_t *once, *all = NULL;
     once_work_t work;
-    if (!stream_device_is_ours(device) || !stream_enter(device, &entered)) return;
+    if (!stream_enter(device, &entered)) return;
     work_init(device, NULL, NULL, &work);
     for (; (once = spare_take(device, 0)); all = once) once->next = all;
     while ((once = all)) {
