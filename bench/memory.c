@@ -63,7 +63,7 @@ static keel_status_t endure_round(void *state, tally_t *tally)
 {
     endure_t *self = state;
     uint32_t batches = self->setting.job.samples, edge = EDGE_BATCHES;
-    double early = 0, late;
+    double early = 0, late = 0;
     keel_op_t op =
         keel_op_dispatch(self->rig.entry, keel_groups(1, 1, 1), NULL, 0, KEEL_NO_BINDINGS);
     for (uint32_t b = 0; b < batches; b++) {

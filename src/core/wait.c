@@ -81,7 +81,7 @@ keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
                              const keel_wait_options_t *options)
 {
     static const keel_wait_options_t defaults = {.mode = KEEL_ALL};
-    bool over;
+    bool over = false;
     if (!options) options = &defaults;
     KEEL_TRY(wait_check(points, count, options->mode, &over));
     return over ? NULL : wait_checked(points, count, options);
@@ -91,7 +91,7 @@ keel_status_t keel_wait(const keel_point_t *points, size_t count, keel_wait_mode
                         uint64_t timeout_ns)
 {
     keel_wait_options_t options = {.mode = mode};
-    bool over;
+    bool over = false;
     KEEL_TRY(wait_check(points, count, mode, &over));
     if (over) return NULL;
     // A deadline of 0 would be none; 1 is as long ago.
