@@ -12,7 +12,8 @@ typedef struct fake_t {
     promise_t base;
     signal_t *signal; // kept when polled and `true_now`
     _Atomic bool true_now;
-    int polls, asks, ends;
+    _Atomic int asks;
+    int polls, ends;
 } fake_t;
 
 static void fake_destroy(promise_t *promise)
@@ -347,10 +348,13 @@ static void test_asking_for_any_polls_all(void **state)
     wait_for_any(1, 0); // long ago
 }
 
-static void *come_true_late(void *fake)
+// When somebody has asked, and has had time to fall asleep.
+static void *come_true_late(void *argument)
 {
+    fake_t *fake = argument;
+    while (!fake->asks) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    ((fake_t *)fake)->true_now = true;
+    fake->true_now = true;
     return NULL;
 }
 
