@@ -357,6 +357,21 @@ static void *late_launch(void *user)
     return NULL;
 }
 
+// Launches something that is held up, when it may be a while until one of those is there who hold
+// launches up.
+static void late_begin(waiter_t *late)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        late->there = late->back = false;
+        CHECK(pthread_create(&late->thread, NULL, late_launch, late) == 0);
+        while (!__atomic_load_n(&late->there, __ATOMIC_ACQUIRE)) usleep(1000);
+        usleep(50000);
+        if (!__atomic_load_n(&late->back, __ATOMIC_ACQUIRE)) return;
+        CHECK(pthread_join(late->thread, NULL) == 0);
+    }
+    CHECK(!late->back);
+}
+
 // What gives memory or code back waits for all that the device has, though nothing uses it, and
 // meanwhile no thread can launch anything.
 static void test_releases_wait(void)
@@ -395,12 +410,8 @@ static void test_releases_wait(void)
         waiters[i].context = context;
         CHECK(pthread_create(&waiters[i].thread, NULL, waiter_main, &waiters[i]) == 0);
     }
-    usleep(50000);
+    late_begin(&late);
     for (int i = 0; i < COUNT; i++) CHECK(!__atomic_load_n(&waiters[i].back, __ATOMIC_ACQUIRE));
-    CHECK(pthread_create(&late.thread, NULL, late_launch, &late) == 0);
-    while (!__atomic_load_n(&late.there, __ATOMIC_ACQUIRE)) usleep(1000);
-    usleep(50000);
-    CHECK(!__atomic_load_n(&late.back, __ATOMIC_ACQUIRE));
     rig_gate_open(gate);
     for (int i = 0; i < COUNT; i++) CHECK(pthread_join(waiters[i].thread, NULL) == 0);
     CHECK(pthread_join(late.thread, NULL) == 0);
