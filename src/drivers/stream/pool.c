@@ -38,12 +38,12 @@ static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, str
     return pool->device->api->pool_free(pool->device->vendor, stream, buffer->handle);
 }
 
-// A free is on its way, and whoever looks at thresholds is to look.
+// A free is on its way, and the keeper is to look, which says that it rests and then counts frees.
 static void free_begin(stream_pool_t *pool)
 {
+    atomic_fetch_add(&pool->device->frees, 1);
     if (pool->threshold != UINT64_MAX && !atomic_exchange(&pool->device->active, 1))
         helper_wake(&pool->device->keeper);
-    atomic_fetch_add(&pool->device->frees, 1);
 }
 
 // A buffer goes away with its memory; nothing uses it any more.

@@ -252,7 +252,9 @@ uint64_t stream_queue_issue(void *queue)
 
 bool stream_queues_poll(stream_device_t *device, bool *alone)
 {
-    bool busy = *alone = false;
+    // Frees may leave no event behind: those under way, and that thresholds were not looked at for.
+    bool busy = atomic_load(&device->frees) != device->relieved && !stream_device_is_lost(device);
+    *alone = false;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
         stream_queue_poll(q, true);
         lock_enter(&q->lock);

@@ -6,6 +6,7 @@
 
 enum { SIZE = 64, REST_NS = 200 * MS }; // of rounds there would be twenty in that time
 enum { QUEUES = 4, BURST = 800, KEPT = 1024, BELLS = 32 };
+enum { LARGE = 80 << 20 }; // of which all goes back but a piece of less
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
@@ -50,6 +51,7 @@ static CUresult event_sync(CUevent event)
 static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     stream_device_t *own = stream_device(device);
+    CUresult result = real.cuMemPoolGetAttribute(pool, attribute, value);
     if (helper_here() == &own->keeper) {
         atomic_store(&idle, own->idle_rounds);
         atomic_fetch_add(&rounds, 1);
@@ -59,7 +61,7 @@ static CUresult pool_get(CUmemoryPool pool, CUmemPool_attribute attribute, void 
         while (stop && !atomic_load(&submitted) && keel_now_ns() < end)
             nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     }
-    return real.cuMemPoolGetAttribute(pool, attribute, value);
+    return result;
 }
 
 static int setup(void **state)
@@ -119,17 +121,15 @@ static void keeper_rests(void)
     assert_int_equal(atomic_load(&rounds), before);
 }
 
-// It wakes with the next work; and work that comes in its last round, after it has looked and
-// before it rests, is not forgotten.
-static void test_rests_and_forgets_nothing(void **state)
+// Has it wake with work, and stay in its last round after that, when it has looked at everything.
+static void keeper_stops(keel_buffer_t *from, keel_buffer_t *to)
 {
-    (void)state;
-    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
     copy_submit(from, to);
     copy_ends();
     keeper_rests();
     assert_true(atomic_load(&rounds) > 0);
+    atomic_store(&submitted, false);
+    atomic_store(&stopped, false);
     atomic_store(&stop_at, atomic_load(&idle));
     copy_submit(from, to);
     copy_ends();
@@ -137,13 +137,51 @@ static void test_rests_and_forgets_nothing(void **state)
     while (!atomic_load(&stopped) && keel_now_ns() < end)
         nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     assert_true(atomic_load(&stopped));
-    atomic_store(&held, true);
-    copy_submit(from, to);
+}
+
+static void keeper_goes_on(void)
+{
     atomic_store(&stop_at, 0);
     atomic_store(&submitted, true);
+}
+
+// Work that comes in its last round, after it has looked and before it rests, is not forgotten.
+static void test_rests_and_forgets_nothing(void **state)
+{
+    (void)state;
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keeper_stops(from, to);
+    atomic_store(&held, true);
+    copy_submit(from, to);
+    keeper_goes_on();
     nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL);
     atomic_store(&held, false);
     copy_ends();
+    keel_buffer_release(from), keel_buffer_release(to);
+}
+
+// Nor is memory, though a dealloca by itself puts nothing on its stream that could be busy.
+static void test_forgets_no_memory(void **state)
+{
+    keel_pool_t *pool = *state;
+    keel_pool_stats_t stats;
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE), *large = NULL;
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_point_t done;
+    keeper_stops(from, to);
+    assert_null(keel_queue_alloca(queue, pool, LARGE, &large, &done));
+    assert_null(keel_queue_dealloca(queue, KEEL_AFTER(done), large, &done));
+    ok(done);
+    keeper_goes_on();
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+        keel_pool_stats(pool, &stats);
+    } while (stats.reserved >= LARGE && keel_now_ns() < end);
+    assert_true(stats.reserved < LARGE);
+    keel_buffer_release(large);
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
@@ -214,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rests_and_forgets_nothing),
+        cmocka_unit_test(test_forgets_no_memory),
         cmocka_unit_test(test_leaves_it_to_watchers),
         cmocka_unit_test(test_sheds_events),
     };
