@@ -307,6 +307,7 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     d->vendor = vendor;
     d->limits = *limits;
     d->options = *options;
+    d->options.library = NULL; // the URI's, which goes
     d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost};
     d->generation = fork_generation();
     keel_status_t status = device_init(d);

@@ -50,7 +50,7 @@ typedef enum stream_commands_t {
 } stream_commands_t;
 
 typedef struct stream_options_t {
-    const char *library; // the vendor's, borrowed from the URI; NULL: the system's
+    const char *library; // the vendor's, borrowed from the URI; NULL: the system's, or it is open
     void *context;       // of the vendor's, the caller's; NULL: the device's own
     stream_h adopted;    // the first queue is this stream of the caller's; NULL: none
     stream_commands_t commands;
