@@ -22,8 +22,9 @@ struct stream_once_t {
     stream_graph_h graph;
     stream_exec_h exec;
     stream_node_h target, setter;
-    uint64_t updatable; // what the device calls the target
-    bool used, special; // its target is somebody's kernel; and was when it was made
+    uint64_t updatable;        // what the device calls the target
+    bool used;                 // the target is somebody's kernel
+    stream_function_h special; // when made, this one: it is for that alone, and goes before it does
 };
 
 // What its nodes do.
@@ -70,7 +71,7 @@ static keel_status_t once_make(stream_device_t *device, once_work_t *work, strea
     *made = mem_zalloc(sizeof **made);
     if (!*made) return status_no_memory();
     atomic_fetch_add(&device->onces, 1);
-    (*made)->special = work->target.function != work->setter.function;
+    if (work->target.function != work->setter.function) (*made)->special = work->target.function;
     keel_status_t status = once_build(device, *made, work);
     if (status) once_destroy(device, *made);
     return status;
@@ -85,12 +86,15 @@ static keel_status_t once_change(const stream_device_t *device, const stream_onc
     return api->exec_set_launch(device->vendor, once->exec, once->setter, &work->setter);
 }
 
-// NULL: there are no more than so many.
-static stream_once_t *spare_take(stream_device_t *device, uint32_t left)
+// One for the kernel, or if all are others', one of these; NULL: there are no more than so many.
+static stream_once_t *spare_take(stream_device_t *device, uint32_t left, stream_function_h function)
 {
     lock_enter(&device->lock);
-    stream_once_t *once = device->spare_count > left ? device->spares : NULL;
-    if (once) device->spares = once->next;
+    stream_once_t **at = &device->spares, *once = NULL;
+    while (*at && (*at)->special && (*at)->special != function) at = &(*at)->next;
+    if (!*at) at = &device->spares;
+    if (device->spare_count > left) once = *at;
+    if (once) *at = once->next;
     if (once) device->spare_count--;
     lock_leave(&device->lock);
     return once;
@@ -114,12 +118,11 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
     work_init(device, NULL, NULL, &work);
     while (!status && atomic_load(&device->onces) < ONCES + RECORDED)
         if (!(status = once_make(device, &work, &once))) spare_put(device, once);
-    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0))) {
+    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0, NULL))) {
         if (stream_queues_are_idle(device)) { // or keel-free would hold everybody up for it
             device->api->exec_destroy(device->vendor, once->exec);
             device->api->graph_destroy(device->vendor, once->graph);
-            once->exec = NULL;
-            once->graph = NULL;
+            once->exec = once->graph = NULL;
         }
         once_destroy(device, once); // its room stays
     }
@@ -133,7 +136,7 @@ void stream_onces_forget(stream_device_t *device)
     once_work_t work;
     if (!stream_enter(device, &entered)) return;
     work_init(device, NULL, NULL, &work);
-    for (; (once = spare_take(device, 0)); all = once) once->next = all;
+    for (; (once = spare_take(device, 0, NULL)); all = once) once->next = all;
     while ((once = all)) {
         all = once->next;
         keel_status_t status = once->used ? once_change(device, once, &work) : NULL;
@@ -149,7 +152,7 @@ void stream_onces_forget(stream_device_t *device)
 
 void stream_onces_destroy(stream_device_t *device)
 {
-    for (stream_once_t *once; (once = spare_take(device, 0));) once_destroy(device, once);
+    for (stream_once_t *once; (once = spare_take(device, 0, NULL));) once_destroy(device, once);
 }
 
 // One that does the work; or NULL: that is put off.
@@ -160,10 +163,11 @@ static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_
     for (int i = 0;; i++) {
         if (i > 1) clock_sleep(PAUSE_NS); // other queues have them
         uint32_t has = atomic_load(&queue->onces);
-        *got = has < SHARE ? spare_take(device, has ? ONCES / 2 : 0) : NULL;
-        if (*got) (*got)->used = true;
-        keel_status_t status = *got ? once_change(device, *got, work) : NULL;
-        if (*got && !status) return NULL;
+        *got = has < SHARE ? spare_take(device, has ? ONCES / 2 : 0, work->target.function) : NULL;
+        bool suits = *got && (!(*got)->special || (*got)->special == work->target.function);
+        if (suits) (*got)->used = true;
+        keel_status_t status = suits ? once_change(device, *got, work) : NULL;
+        if (suits && !status) return NULL;
         keel_status_release(status);
         bool later = stream_queue_puts_off(queue), refused = *got;
         if (refused) (later ? spare_put : once_destroy)(device, *got);

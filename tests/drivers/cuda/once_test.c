@@ -25,8 +25,9 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
     return real.cuGraphInstantiateWithFlags(exec, graph, flags);
 }
 
-// The modules of functions, and what nodes of executable graphs were changed to launch.
-enum { FUNCTIONS = 1000, CHANGES = 1000 };
+// The modules of functions, and what nodes of graphs launch; of executable ones, what they were
+// changed to.
+enum { FUNCTIONS = 1000, CHANGES = 4000 };
 typedef struct change_t {
     CUgraphExec exec; // NULL: it is destroyed
     CUgraphNode node;
@@ -39,6 +40,7 @@ static struct {
 } functions[FUNCTIONS];
 static change_t changes[CHANGES];
 static uint32_t function_count, change_count, stale;
+static _Atomic uint32_t unloaded;
 static pthread_t tester;
 static uint32_t destroyed_here; // by its thread
 
@@ -64,14 +66,19 @@ static void note(CUgraphExec exec, CUgraphNode node, CUfunction function)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult exec_destroy(CUgraphExec exec)
+static void forget(CUgraphExec exec)
 {
-    atomic_fetch_add(&destroyed, 1);
-    if (pthread_equal(pthread_self(), tester)) destroyed_here++;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < change_count; i++)
         if (changes[i].exec == exec) changes[i].exec = NULL;
     pthread_mutex_unlock(&lock);
+}
+
+static CUresult exec_destroy(CUgraphExec exec)
+{
+    atomic_fetch_add(&destroyed, 1);
+    if (pthread_equal(pthread_self(), tester)) destroyed_here++;
+    forget(exec);
     return real.cuGraphExecDestroy(exec);
 }
 
@@ -85,7 +92,23 @@ static CUresult unload(CUmodule module)
     for (uint32_t k = 0; k < function_count; k++)
         if (functions[k].module == module) functions[k].function = NULL;
     pthread_mutex_unlock(&lock);
+    atomic_fetch_add(&unloaded, 1);
     return real.cuModuleUnload(module);
+}
+
+// What a graph was made of stays in it, whatever its executable graphs are changed to.
+static CUresult node_add(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
+                         const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    CUresult result = real.cuGraphAddKernelNode(node, graph, before, count, params);
+    if (!result) note((CUgraphExec)graph, *node, params->func);
+    return result;
+}
+
+static CUresult graph_destroy(CUgraph graph)
+{
+    forget((CUgraphExec)graph);
+    return real.cuGraphDestroy(graph);
 }
 
 static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
@@ -122,6 +145,8 @@ static int setup(void **state)
     tester = pthread_self();
     symbols->cuGraphInstantiateWithFlags = instantiate;
     symbols->cuGraphExecDestroy = exec_destroy;
+    symbols->cuGraphAddKernelNode = node_add;
+    symbols->cuGraphDestroy = graph_destroy;
     symbols->cuGraphExecKernelNodeSetParams = node_set;
     symbols->cuModuleGetFunction = get_function;
     symbols->cuModuleUnload = unload;
@@ -447,6 +472,37 @@ static void test_plain_graphs_do_not_wait(void **state)
     symbols->cuMemcpyAsync = real.cuMemcpyAsync;
 }
 
+// That one launches no other, so that it goes with its kernel whatever else is under way.
+static void test_kept(void **state)
+{
+    place_t *place = *state, other = {.device = place->device, .words = place->words};
+    keel_queue_t *queue = keel_device_queue(place->device, 0);
+    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    keel_op_t op = tally(place, keel_span(place->words, 0, 4));
+    keel_point_t done;
+    load(&other);
+    atomic_store(&refusals, 2);
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
+    ok(done);
+    copy_held = &place->held;
+    atomic_store(copy_held, true);
+    symbols->cuMemcpyAsync = copy;
+    op = tally(&other, keel_span(place->words, 0, 4));
+    uint32_t before = atomic_load(&unloaded);
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, wait, NULL));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
+    keel_executable_release(place->kernels);
+    place->kernels = other.kernels;
+    atomic_store(copy_held, false);
+    ok(done);
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    while (atomic_load(&unloaded) == before && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_int_equal(atomic_load(&unloaded), before + 1);
+    assert_int_equal(stale, 0);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -460,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_shared),
         cmocka_unit_test(test_plain_graphs_do_not_wait),
         cmocka_unit_test(test_made_late),
+        cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
