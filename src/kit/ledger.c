@@ -86,13 +86,10 @@ static bool late_grow(ledger_t *ledger, size_t count)
         if (ledger->late[i].slot.owner) ledger->late[left++] = ledger->late[i];
     ledger->late_first = 0;
     ledger->late_end = left;
-    if (2 * left + count <= ledger->late_capacity) return true;
-    size_t capacity = 2 * (left + count);
-    late_t *late = mem_resize(ledger->late, capacity * sizeof *late);
-    if (!late) return false;
-    ledger->late = late;
-    ledger->late_capacity = capacity;
-    return true;
+    uint32_t last = (uint32_t)(2 * left + count - 1); // so that it is not done again soon
+    late_t *late = mem_reserve(ledger->late, &ledger->late_capacity, last, sizeof *late);
+    if (late) ledger->late = late;
+    return late;
 }
 
 // Takes the pending ones out of the older half of a full ring, if they are few. False: they are

@@ -44,7 +44,8 @@ struct ledger_t {  // guarded by the semaphore's lock
     _Atomic uint64_t last; // written under the lock
     bool closed;           // takes no more
     late_t *late;          // owned; sorted; of these the first is pending, if there is any
-    size_t late_first, late_end, late_capacity;
+    size_t late_first, late_end;
+    uint32_t late_capacity;
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
     _Atomic bool any_failed;
