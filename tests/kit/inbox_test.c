@@ -5,13 +5,14 @@
 
 #include "unit.h"
 
-enum { THREADS = 4, EACH = 20000 };
+enum { THREADS = 4, ROUNDS = 40, EACH = 10000 };
 
 typedef struct place_t {
     inbox_t inbox;
     uint64_t last[THREADS]; // of each thread, what was taken last; of whoever is at it
     uint64_t taken;
     _Atomic uint32_t at_it; // threads
+    pthread_barrier_t start;
 } place_t;
 
 typedef struct sender_t {
@@ -33,7 +34,11 @@ static void test_order(void **state)
     assert_true(inbox_is_taken(&inbox));
     for (int i = 1; i < 4; i++) assert_false(inbox_put(&inbox, &s[i]));
     inbox_put_back(&inbox, &s[0]);
-    for (int i = 0; i < 4; i++) assert_ptr_equal(inbox_take(&inbox), &s[i]);
+    for (int i = 0; i < 4; i++) {
+        assert_ptr_equal(inbox_take(&inbox), &s[i]);
+        inbox_put_back(&inbox, &s[i]); // before those that are left
+        assert_ptr_equal(inbox_take(&inbox), &s[i]);
+    }
     assert_false(inbox_put(&inbox, &s[0]));
     assert_ptr_equal(inbox_take(&inbox), &s[0]);
     assert_null(inbox_take(&inbox));
@@ -53,12 +58,14 @@ static void submission_note(place_t *place, const keel_submission_t *submission)
     place->taken++;
 }
 
+// All at a time: after a round nothing is left in there.
 static void *send(void *argument)
 {
     sender_t *sender = argument;
     place_t *place = sender->place;
-    for (uint64_t i = 0; i < EACH; i++) {
-        keel_submission_t *s = &sender->submissions[i];
+    for (uint64_t i = 0; i < ROUNDS * EACH; i++) {
+        if (i % EACH == 0) pthread_barrier_wait(&place->start);
+        keel_submission_t *s = &sender->submissions[i % EACH];
         s->id = (i + 1) * THREADS + sender->number;
         if (!inbox_put(&place->inbox, s)) continue;
         do {
@@ -76,13 +83,15 @@ static void test_threads(void **state)
     (void)state;
     place_t place = {.taken = 0};
     pthread_t threads[THREADS];
+    assert_int_equal(pthread_barrier_init(&place.start, NULL, THREADS), 0);
     for (uint64_t i = 0; i < THREADS; i++) {
         senders[i].place = &place;
         senders[i].number = i;
         assert_int_equal(pthread_create(&threads[i], NULL, send, &senders[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    assert_int_equal(place.taken, THREADS * EACH);
+    pthread_barrier_destroy(&place.start);
+    assert_int_equal(place.taken, THREADS * ROUNDS * EACH);
     assert_false(inbox_is_taken(&place.inbox));
 }
 
