@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocas that wait for memory, on the CUDA driver in software: what counts for the limit of a
 // pool, and that they go on when the device has got to what they wait for.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
 
 enum { SIZE = 4096, HOLDS = 0x401d, HALF = 5 << 20 }; // of all memory, and a little more
 
@@ -26,8 +28,18 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
 
 static _Atomic bool deaf; // events say nothing any more
 
+// A device that gives nothing back before it rests, however long that takes, unless somebody needs
+// it: looks of its thread for that while it held up the queues.
+static _Atomic(stream_device_t *) patient;
+static _Atomic uint32_t holds;
+
 static CUresult query(CUevent event)
 {
+    stream_device_t *own = atomic_load(&patient);
+    if (own && helper_here() == &own->chores.helper) {
+        own->patience_ns = UINT64_MAX;
+        if (atomic_load(&own->holding)) atomic_fetch_add(&holds, 1);
+    }
     return atomic_load(&deaf) ? CUDA_ERROR_NOT_READY : real.cuEventQuery(event);
 }
 
@@ -291,6 +303,56 @@ static void test_who_waits_in_vain_is_told(void **state)
     place_close(place);
 }
 
+static void *create_main(void *argument)
+{
+    const place_t *place = argument;
+    keel_buffer_options_t size = {.size = HALF};
+    keel_buffer_t *buffer = NULL;
+    keel_status_t status = keel_buffer_create(place->device, &size, &buffer);
+    keel_buffer_release(buffer);
+    return status;
+}
+
+// Memory was released while the device is busy. Whoever needs it, an alloca or a call that makes a
+// buffer, has queues held up for it.
+static void check_needed(bool by_call)
+{
+    place_t opened, *place = &opened;
+    keel_point_t last;
+    pthread_t thread;
+    void *failed = NULL;
+    place_open(place, "", &(keel_pool_options_t){.limit = 1 << 30});
+    keel_buffer_t *old = buffer_create(place->device, HALF, 0), *b = NULL;
+    chores_wait(&stream_device(place->device)->chores);
+    queue_hold(place, place->queue);
+    atomic_store(&holds, 0);
+    atomic_store(&patient, stream_device(place->device));
+    keel_buffer_release(old);
+    if (by_call)
+        assert_int_equal(pthread_create(&thread, NULL, create_main, place), 0);
+    else
+        b = take(place, place->other, HALF, &last);
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&holds) && keel_now_ns() < end)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_true(atomic_load(&holds) > 0);
+    atomic_store(&held, false);
+    if (by_call)
+        pthread_join(thread, &failed);
+    else
+        ok(last), give(place->other, KEEL_NO_WAITS, b);
+    assert_null(failed);
+    atomic_store(&patient, NULL);
+    place_close(place);
+}
+
+static void test_who_needs_memory_has_queues_held_up(void **state)
+{
+    (void)state;
+    check_needed(false);
+    check_needed(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_who_waits_has_it_too),
         cmocka_unit_test(test_who_waits_is_woken),
         cmocka_unit_test(test_who_waits_in_vain_is_told),
+        cmocka_unit_test(test_who_needs_memory_has_queues_held_up),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
