@@ -11,7 +11,7 @@ enum { SLOW_NS = 300 * MS, LEAST = 0, GREATEST = -5, NONE = 99 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t functions, loads, pools, independent, sleeps, streams;
+static _Atomic uint32_t functions, loads, pools, independent, sleeps, streams, bells;
 static _Atomic uint32_t own_fills; // by the main thread
 static pthread_t main_thread;
 static _Atomic int priority; // of the first stream since it was NONE
@@ -55,6 +55,12 @@ static CUresult event_sync(CUevent event)
     return real.cuEventSynchronize(event);
 }
 
+static CUresult event_create(CUevent *event, unsigned int flags)
+{
+    if (flags & CU_EVENT_BLOCKING_SYNC) atomic_fetch_add(&bells, 1);
+    return real.cuEventCreate(event, flags);
+}
+
 static CUresult fill(CUdeviceptr target, unsigned int pattern, size_t count, CUstream stream)
 {
     if (pthread_equal(pthread_self(), main_thread)) atomic_fetch_add(&own_fills, 1);
@@ -72,6 +78,7 @@ static int setup(void **state)
     symbols->cuMemPoolCreate = pool_create;
     symbols->cuMemPoolSetAttribute = pool_set;
     symbols->cuEventSynchronize = event_sync;
+    symbols->cuEventCreate = event_create;
     symbols->cuMemsetD32Async = fill;
     main_thread = pthread_self();
     *state = device_open("");
@@ -151,6 +158,7 @@ static void test_waiters_sleep(void **state)
     assert_true(keel_now_ns() - start >= SLOW_NS);
     assert_in_range(processor_ns() - processor, 0, SLOW_NS / 3);
     assert_in_range(atomic_load(&sleeps) - before, 1, 4);
+    assert_true(atomic_load(&bells) > 0); // on which no thread spins
     assert_int_equal(atomic_load(&streams), made);
     keel_buffer_release(from);
     keel_buffer_release(to);
@@ -178,7 +186,9 @@ static void test_older_points_are_watched_too(void **state)
     pthread_t first, second;
     void *failed;
     uint32_t made = atomic_load(&streams);
+    uint64_t start = keel_now_ns();
     atomic_store(&sleeps, 0);
+    atomic_store(&priority, NONE);
     assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, work, 5, KEEL_NO_SIGNALS, &older));
     assert_null(keel_queue_run(queue, KEEL_NO_WAITS, copy, &newer));
     assert_int_equal(pthread_create(&first, NULL, wait_for, &newer), 0);
@@ -186,8 +196,10 @@ static void test_older_points_are_watched_too(void **state)
     assert_int_equal(pthread_create(&second, NULL, wait_for, &older), 0);
     assert_int_equal(pthread_join(second, &failed), 0);
     assert_null(failed);
+    assert_true(keel_now_ns() - start >= 3ull * SLOW_NS); // and not before
     assert_true(atomic_load(&sleeps) >= 2);
-    assert_int_equal(atomic_load(&streams), made + 1); // what is behind it is not waited for
+    assert_int_equal(atomic_load(&streams), made + 1);  // what is behind it is not waited for
+    assert_int_equal(atomic_load(&priority), GREATEST); // which no queue has
     assert_int_equal(pthread_join(first, &failed), 0);
     assert_null(failed);
     keel_buffer_release(from);

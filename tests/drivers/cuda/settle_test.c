@@ -255,6 +255,22 @@ static keel_point_t copy_begin(const place_t *place, keel_queue_t *queue)
     return done;
 }
 
+// Whoever sleeps for work on the application's stream sleeps for nothing that others put there.
+static void test_own_stream_has_other_work(void **state)
+{
+    const place_t *place = *state;
+    static _Atomic bool other = true;
+    atomic_store(&held, true);
+    keel_point_t done = copy_begin(place, place->queues[0]);
+    assert_int_equal(real.cuLaunchHostFunc(place->stream, held_call, &other), 0);
+    atomic_store(&blind, true);
+    atomic_store(&held, false);
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS / 2);
+    atomic_store(&blind, false);
+    atomic_store(&other, false);
+    assert_null(status);
+}
+
 // What was freed before a stream got work that lasts goes back meanwhile, and others may have it:
 // allocas, whoever trims, and buffers. With work before the frees, which has an event, and without.
 static void test_freed_before_work(void **state)
@@ -410,11 +426,17 @@ static void test_live_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_streams),        cmocka_unit_test(test_busy_stream),
-        cmocka_unit_test(test_late_events),         cmocka_unit_test(test_own_stream),
-        cmocka_unit_test(test_freed_before_work),   cmocka_unit_test(test_freed_just_now),
-        cmocka_unit_test(test_freed_while_issuing), cmocka_unit_test(test_freed_for_the_last_time),
-        cmocka_unit_test(test_lost_behind_frees),   cmocka_unit_test(test_live_memory),
+        cmocka_unit_test(test_idle_streams),
+        cmocka_unit_test(test_busy_stream),
+        cmocka_unit_test(test_late_events),
+        cmocka_unit_test(test_own_stream),
+        cmocka_unit_test(test_own_stream_has_other_work),
+        cmocka_unit_test(test_freed_before_work),
+        cmocka_unit_test(test_freed_just_now),
+        cmocka_unit_test(test_freed_while_issuing),
+        cmocka_unit_test(test_freed_for_the_last_time),
+        cmocka_unit_test(test_lost_behind_frees),
+        cmocka_unit_test(test_live_memory),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
