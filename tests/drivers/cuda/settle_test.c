@@ -148,6 +148,12 @@ static void pool_trim(const place_t *place)
 {
     mark_count = 0;
     assert_null(keel_pool_trim(place->pools[0], 0));
+    for (int i = 0; i < 3; i++) { // events that were waited for are still their queues'
+        stream_queue_t *queue = stream_queue(place->queues[i]);
+        lock_enter(&queue->lock);
+        assert_true(!queue->freed || atomic_load(&queue->freed->promise.refs));
+        lock_leave(&queue->lock);
+    }
 }
 
 // Streams that have nothing to do, and the one on which released buffers are freed; what is the

@@ -20,11 +20,13 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
-static _Atomic bool mute; // nor does it help to sleep for one
+static _Atomic bool mute;   // nor does it help to sleep for one
+static _Atomic bool broken; // and nobody can, for good
 
 static CUresult sync(CUevent event)
 {
     held_wait(&mute);
+    if (atomic_load(&broken)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     return real.cuEventSynchronize(event);
 }
 
@@ -157,11 +159,31 @@ static void test_calls_come_after_what_they_wait_for(void **state)
     keel_device_release(device), keel_device_release(other);
 }
 
+// Whoever cannot sleep for an event does not know that it has come.
+static void test_nothing_is_told_by_a_failure(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_point_t copied;
+    atomic_store(&deaf, true), atomic_store(&broken, true);
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
+                                keel_whole(to), &copied));
+    keel_status_t status = keel_wait(&copied, 1, KEEL_ALL, PATIENCE_NS);
+    atomic_store(&deaf, false), atomic_store(&broken, false);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    keel_status_release(status);
+    keel_buffer_release(from), keel_buffer_release(to);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_held_up_is_told),
         cmocka_unit_test(test_calls_come_after_what_they_wait_for),
+        cmocka_unit_test(test_nothing_is_told_by_a_failure),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
