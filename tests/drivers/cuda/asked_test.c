@@ -317,12 +317,13 @@ static void test_long_lists_are_handed_on(void **state)
     keel_queue_t *queues[QUEUES];
     keel_point_t done[QUEUES];
     keel_semaphore_t *gate = NULL;
-    keel_buffer_t *buffer = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *buffer = buffer_create(*state, QUEUES * 64, KEEL_MEMORY_DEVICE_LOCAL);
     assert_null(keel_semaphore_create(*state, NULL, &gate));
     for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(*state, NULL, &queues[i]));
     for (int i = 0; i < QUEUES * EACH; i++)
         assert_null(keel_queue_fill(queues[i % QUEUES], KEEL_AFTER(keel_point(gate, 1)),
-                                    keel_whole(buffer), 1, 4, &done[i % QUEUES]));
+                                    keel_span(buffer, i % QUEUES * 64ull, 64), 1, 4,
+                                    &done[i % QUEUES]));
     chores_wait(&stream_device(*state)->chores); // which hold queues up while they give back
     atomic_store(&own_fills, 0);
     assert_null(keel_semaphore_signal(gate, 1));
