@@ -56,7 +56,7 @@ static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
         while (event && !event->runs) event = event->next; // of frees alone
         uint64_t id = event ? event->runs->base.id : atomic_load(&q->at);
         lock_leave(&q->lock);
-        submission_names_t *names = id ? &there : &waiting;
+        submission_names_t *names = id || atomic_load(&q->unmarked) ? &there : &waiting;
         if (!id) id = submission_first(&q->base);
         if (id) submission_names_add(names, &q->base, id);
     }

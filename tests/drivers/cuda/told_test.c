@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which the ends of submissions become known, on the CUDA driver in software.
 #include <stdlib.h>
+#include <string.h>
 
 #include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
 
 enum { SIZE = 64, LAST = 0x1a57 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic bool held, reached; // who issues the fill of LAST stays there
-static _Atomic bool deaf;          // events say nothing any more
+static _Atomic bool held, reached;       // who issues the fill of LAST stays there
+static _Atomic bool deaf;                // events say nothing any more
+static _Atomic(stream_device_t *) holds; // its queues up, with the fill of LAST
 
 static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
+    stream_device_t *own = atomic_load(&holds);
+    if (value == LAST && own) atomic_store(&own->holding, true);
     if (value == LAST) {
         atomic_store(&reached, true);
         held_wait(&held);
@@ -178,12 +183,44 @@ static void test_nothing_is_told_by_a_failure(void **state)
     keel_device_release(device);
 }
 
+// Nobody takes a submission of which a part is on the device for one that waits, though nothing is
+// recorded behind that part, and nobody at the rest.
+static void test_what_is_half_issued_is_on_the_device(void **state)
+{
+    (void)state;
+    enum { MORE = 1000 }; // than a stream takes
+    static keel_op_t ops[MORE];
+    keel_device_t *device = device_open("");
+    stream_queue_t *queue = stream_queue(keel_device_queue(device, 0));
+    keel_buffer_t *buffer = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_point_t done;
+    for (int i = 0; i < MORE; i++) ops[i] = keel_op_fill(keel_whole(buffer), LAST, 4);
+    atomic_store(&holds, stream_device(device));
+    assert_null(keel_queue_submit(&queue->base, KEEL_NO_WAITS, ops, MORE, KEEL_NO_SIGNALS, &done));
+    uint64_t limit = keel_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&queue->parked) && keel_now_ns() < limit)
+        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    assert_true(atomic_load(&queue->parked));
+    stream_device_lose(stream_device(device), KEEL_ERROR(KEEL_DEVICE_LOST, "it fell"));
+    atomic_store(&holds, NULL);
+    atomic_store(&stream_device(device)->holding, false);
+    stream_queue_go_on(queue);
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    assert_non_null(strstr(keel_status_message(status), "not known complete: queue 'queue 0', "));
+    assert_null(strstr(keel_status_message(status), "waiting"));
+    keel_status_release(status);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_held_up_is_told),
         cmocka_unit_test(test_calls_come_after_what_they_wait_for),
         cmocka_unit_test(test_nothing_is_told_by_a_failure),
+        cmocka_unit_test(test_what_is_half_issued_is_on_the_device),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
