@@ -46,6 +46,15 @@ static inline void ok(keel_point_t point)
     if (status) fail_msg("%s", keel_status_message(status));
 }
 
+// Waits until it holds, PATIENCE_NS at most, by when it must.
+#define await(condition)                                                                           \
+    do {                                                                                           \
+        uint64_t end_ = keel_now_ns() + PATIENCE_NS;                                               \
+        while (!(condition) && keel_now_ns() < end_)                                               \
+            nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);                                    \
+        assert_true(condition);                                                                    \
+    } while (0)
+
 // Waits as long as it is set, PATIENCE_NS at most.
 static inline void held_wait(const _Atomic bool *held)
 {

@@ -111,10 +111,7 @@ static void copy_ends(void)
 // Waits until the keeper rests, which it does when nothing has come for long.
 static void keeper_rests(void)
 {
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (atomic_load(&stream_device(device)->active) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_false(atomic_load(&stream_device(device)->active));
+    await(!atomic_load(&stream_device(device)->active));
 }
 
 // Has it wake with work, and stay in its last round after that, when it has looked at everything.
@@ -129,10 +126,7 @@ static void keeper_stops(keel_buffer_t *from, keel_buffer_t *to)
     atomic_store(&stop_at, atomic_load(&idle));
     copy_submit(from, to);
     copy_ends();
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&stopped) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_true(atomic_load(&stopped));
+    await(atomic_load(&stopped));
 }
 
 static void keeper_goes_on(void)
@@ -217,10 +211,7 @@ static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t **to
         for (int j = 0; j < BURST; j++)
             assert_null(keel_queue_fill(queues[i], KEEL_NO_WAITS, target, 0, 4, &last[i]));
     }
-    uint64_t end = keel_now_ns() + PATIENCE_NS; // other threads may issue a part of it
-    while (atomic_load(&events) <= QUEUES * BURST && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_true(atomic_load(&events) > QUEUES * BURST);
+    await(atomic_load(&events) > QUEUES * BURST); // other threads may issue a part of it
     atomic_store(&held, false);
     for (int i = 0; i < QUEUES; i++) ok(last[i]);
 }
@@ -236,11 +227,8 @@ static void test_sheds_events(void **state)
     for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
     for (int i = 0; i < 2; i++) {
         burst(queues, from, to);
-        copy_submit(from, to[0]); // takes all that there are
-        uint64_t end = keel_now_ns() + PATIENCE_NS;
-        while (atomic_load(&events) > KEPT + BELLS && keel_now_ns() < end) // of sleepers
-            nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-        assert_true(atomic_load(&events) <= KEPT + BELLS);
+        copy_submit(from, to[0]);                    // takes all that there are
+        await(atomic_load(&events) <= KEPT + BELLS); // of sleepers
         assert_true(atomic_load(&events) >= KEPT);
     }
     for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]), keel_buffer_release(to[i]);

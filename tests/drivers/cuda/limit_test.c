@@ -332,10 +332,7 @@ static void check_needed(bool by_call)
         assert_int_equal(pthread_create(&thread, NULL, create_main, place), 0);
     else
         b = take(place, place->other, HALF, &last);
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&holds) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_true(atomic_load(&holds) > 0);
+    await(atomic_load(&holds) > 0);
     atomic_store(&held, false);
     if (by_call)
         pthread_join(thread, &failed);

@@ -199,9 +199,7 @@ static uint32_t count(const place_t *place, uint32_t word)
 // So many graphs were made, and then destroyed as soon as the device rested.
 static void graphs_are(uint32_t most, uint32_t gone)
 {
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (atomic_load(&destroyed) < gone && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    await(atomic_load(&destroyed) >= gone);
     assert_int_equal(atomic_load(&made), most);
     assert_int_equal(atomic_load(&destroyed), gone);
 }
@@ -495,9 +493,7 @@ static void test_kept(void **state)
     place->kernels = other.kernels;
     atomic_store(copy_held, false);
     ok(done);
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (atomic_load(&unloaded) == before && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    await(atomic_load(&unloaded) != before);
     assert_int_equal(atomic_load(&unloaded), before + 1);
     assert_int_equal(stale, 0);
     symbols->cuMemcpyAsync = real.cuMemcpyAsync;

@@ -419,10 +419,7 @@ static void test_live_memory(void **state)
     }
     assert_int_equal(atomic_load(&trims), 0);
     keel_buffer_release(live);
-    uint64_t end = keel_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&trims) && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_true(atomic_load(&trims) > 0);
+    await(atomic_load(&trims) > 0);
     atomic_store(&held, false);
     ok(done);
     keel_pool_release(pool);

@@ -174,9 +174,7 @@ static void test_staging_is_bounded(void **state)
                                   KEEL_NO_SIGNALS, &done));
     assert_true(atomic_load(&allocations) - made >= PIECES); // all are the run's until it ends
     ok(done);
-    uint64_t end = keel_now_ns() + PATIENCE_NS; // a thread of the device's gives it back
-    while (blocks_locked() - before > MOST && keel_now_ns() < end)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    await(blocks_locked() - before <= MOST); // a thread of the device's gives it back
     assert_in_range(blocks_locked() - before, 1, MOST);
     free(data);
     keel_buffer_release(buffer);

@@ -197,10 +197,7 @@ static void test_what_is_half_issued_is_on_the_device(void **state)
     for (int i = 0; i < MORE; i++) ops[i] = keel_op_fill(keel_whole(buffer), LAST, 4);
     atomic_store(&holds, stream_device(device));
     assert_null(keel_queue_submit(&queue->base, KEEL_NO_WAITS, ops, MORE, KEEL_NO_SIGNALS, &done));
-    uint64_t limit = keel_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&queue->parked) && keel_now_ns() < limit)
-        nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-    assert_true(atomic_load(&queue->parked));
+    await(atomic_load(&queue->parked));
     stream_device_lose(stream_device(device), KEEL_ERROR(KEEL_DEVICE_LOST, "it fell"));
     atomic_store(&holds, NULL);
     atomic_store(&stream_device(device)->holding, false);
