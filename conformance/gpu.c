@@ -525,8 +525,6 @@ TEST(gpu, loss_tells_of_many_queues, GPU, .also = NEED_OVERLAP, .loses = true)
     snprintf(unnamed, sizeof unnamed, "queue '%d', submission 1", QUEUES);
     CHECK(strstr(text, unnamed));
     CHECK(strstr(text, "qqqq', submission 1"));
-    const char *more = strstr(text, " more queue"); // on the device, or waiting
-    CHECK(more);
-    more += strlen(" more queue");
-    CHECK(strchr("\n;", more[*more == 's']));
+    bool one = strstr(text, " 1 more queue\n") || strstr(text, " 1 more queue;");
+    CHECK(one || strstr(text, " more queues"));
 }

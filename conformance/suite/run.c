@@ -62,14 +62,16 @@ double limit_of(const settings_t *settings, const test_t *test)
 }
 
 // The entries of a folder, less itself and its parent: open descriptors, threads.
-static int entries_of(const char *path)
+static int entries_of(const char *path, bool (*left_out)(const char *name))
 {
     DIR *folder = opendir(path);
     if (!folder) return 0;
     int count = 0;
-    while (readdir(folder)) count++;
+    const struct dirent *entry;
+    while ((entry = readdir(folder)))
+        count += entry->d_name[0] != '.' && !(left_out && left_out(entry->d_name));
     closedir(folder);
-    return count - 2;
+    return count;
 }
 
 // One that was joined is there until the system has done away with it, as one that ends.
@@ -88,17 +90,6 @@ static bool is_ending(const char *thread)
     return !rest || (sscanf(rest, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & ENDS);
 }
 
-static int threads_now(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    if (!folder) return 0;
-    int count = 0;
-    const struct dirent *entry;
-    while ((entry = readdir(folder))) count += entry->d_name[0] != '.' && !is_ending(entry->d_name);
-    closedir(folder);
-    return count;
-}
-
 typedef struct footprint_t {
     int descriptors, threads;
 } footprint_t;
@@ -106,7 +97,7 @@ typedef struct footprint_t {
 static footprint_t footprint_now(void)
 {
     if (current.under_tool) return (footprint_t){0};
-    return (footprint_t){entries_of("/dev/fd/"), threads_now()};
+    return (footprint_t){entries_of("/dev/fd/", NULL), entries_of("/proc/self/task", is_ending)};
 }
 
 // What there was before the test: nothing, unless tests share a process.
