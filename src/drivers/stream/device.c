@@ -13,7 +13,7 @@
 
 enum {
     KEEPER_NS = 10000000,
-    KEEPER_SLOW_NS = 40000000, // while watchers sleep for what comes next
+    KEEPER_SLOW_NS = 40000000, // watchers sleep for what comes next, or frees alone are left
     KEEPER_ROUNDS = 100,       // without work before the keeper goes to sleep
     DRAIN_NS = 5000000,
     DRAIN_ATTEMPTS = 200,

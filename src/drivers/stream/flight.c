@@ -299,7 +299,7 @@ void stream_queue_poll(stream_queue_t *q, bool whole)
     uint64_t count = q->recorded - over;
     lock_leave(&q->lock);
     uint64_t middle = (count + 1) / 2, at = whole ? count : middle;
-    while (at && !flight_look(q, at)) at = at > middle ? middle : at > 1; // 1, or 0
+    while (at && !flight_look(q, at)) at = at > middle ? middle : at > 1; // the first, or none
 }
 
 void stream_queues_retire(stream_device_t *device)

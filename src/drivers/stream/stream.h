@@ -314,7 +314,7 @@ static inline stream_h stream_queue_onto(stream_queue_t *queue)
     return queue->stream;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
-// All of them, for the keeper. Whether there is more; *alone: and nobody sleeps for the next of it.
+// All of them, for the keeper. Whether there is more; *alone: on a queue for which nobody sleeps.
 bool stream_queues_poll(stream_device_t *device, bool *alone);
 void stream_queues_stop(stream_device_t *device); // their threads
 uint64_t stream_queue_issue(void *queue);         // the issuer's work
