@@ -26,7 +26,7 @@ static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extr
     };
 }
 
-static CUDA_MEMCPY3D copy_params(const stream_copy_t *c)
+static CUDA_MEMCPY3D copy_params(const bound_copy_t *c)
 {
     return (CUDA_MEMCPY3D){
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
@@ -39,7 +39,7 @@ static CUDA_MEMCPY3D copy_params(const stream_copy_t *c)
     };
 }
 
-static CUDA_MEMSET_NODE_PARAMS fill_params(const stream_fill_t *f)
+static CUDA_MEMSET_NODE_PARAMS fill_params(const bound_fill_t *f)
 {
     uint32_t mask = f->size == 4 ? UINT32_MAX : (1u << f->size * 8) - 1;
     return (CUDA_MEMSET_NODE_PARAMS){
@@ -71,7 +71,7 @@ static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *plac
 }
 
 static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_copy_t *copy, stream_node_h *node)
+                                const bound_copy_t *copy, stream_node_h *node)
 {
     CUDA_MEMCPY3D params = copy_params(copy);
     return CUDA_CALL(v->symbols, cuGraphAddMemcpyNode, node_of(node), place->graph, after_of(place),
@@ -79,7 +79,7 @@ static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
 }
 
 static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_fill_t *fill, stream_node_h *node)
+                                const bound_fill_t *fill, stream_node_h *node)
 {
     CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);
     return CUDA_CALL(v->symbols, cuGraphAddMemsetNode, node_of(node), place->graph, after_of(place),
@@ -145,14 +145,14 @@ static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, str
 }
 
 static keel_status_t exec_set_copy(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
-                                   const stream_copy_t *copy)
+                                   const bound_copy_t *copy)
 {
     CUDA_MEMCPY3D params = copy_params(copy);
     return CUDA_CALL(v->symbols, cuGraphExecMemcpyNodeSetParams, exec, node, &params, v->context);
 }
 
 static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
-                                   const stream_fill_t *fill)
+                                   const bound_fill_t *fill)
 {
     CUDA_MEMSET_NODE_PARAMS params = fill_params(fill);
     return CUDA_CALL(v->symbols, cuGraphExecMemsetNodeSetParams, exec, node, &params, v->context);

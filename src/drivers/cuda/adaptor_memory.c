@@ -19,7 +19,7 @@ CUDA_FORWARDS(pool_alloc, cuMemAllocFromPoolAsync,
               (CUdeviceptr *)address, size, pool, stream)
 CUDA_FORWARDS(pool_free, cuMemFreeAsync, (stream_h stream, uint64_t address), address, stream)
 CUDA_FORWARDS(pool_trim, cuMemPoolTrimTo, (stream_pool_h pool, uint64_t keep), pool, keep)
-CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const stream_copy_t *c), c->target, c->source,
+CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const bound_copy_t *c), c->target, c->source,
               c->size, stream)
 
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool *already)
@@ -151,7 +151,7 @@ static uint64_t pool_reserved(stream_vendor_t *v, stream_pool_h pool)
     return bytes;
 }
 
-static keel_status_t fill(stream_vendor_t *v, stream_h stream, const stream_fill_t *f)
+static keel_status_t fill(stream_vendor_t *v, stream_h stream, const bound_fill_t *f)
 {
     if (f->size == 4)
         return CUDA_CALL(v->symbols, cuMemsetD32Async, f->target, f->pattern, f->count, stream);

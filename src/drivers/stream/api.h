@@ -13,6 +13,8 @@
 #include <keel/driver/image.h>
 #include <keel/status.h>
 
+#include "kit/bind.h"
+
 // The driver's struct of an open device, and the vendor's handles.
 typedef struct stream_vendor_t stream_vendor_t;
 typedef void *stream_h;
@@ -46,20 +48,6 @@ typedef struct stream_launch_t {
     uint32_t size;
     const void *arguments;
 } stream_launch_t;
-
-// `count` words of `size` bytes (1, 2 or 4), aligned to that.
-typedef struct stream_fill_t {
-    uint64_t target;
-    uint64_t count;
-    uint32_t pattern;
-    uint32_t size;
-} stream_fill_t;
-
-// Between any two addresses that the device knows.
-typedef struct stream_copy_t {
-    uint64_t target, source;
-    uint64_t size;
-} stream_copy_t;
 
 // Memory that other processes may map.
 typedef struct stream_shared_t {
@@ -229,8 +217,8 @@ typedef struct stream_api_t {
     uint64_t (*pool_reserved)(stream_vendor_t *v, stream_pool_h pool);
     keel_status_t (*pool_trim)(stream_vendor_t *v, stream_pool_h pool, uint64_t keep);
 
-    keel_status_t (*fill)(stream_vendor_t *v, stream_h stream, const stream_fill_t *fill);
-    keel_status_t (*copy)(stream_vendor_t *v, stream_h stream, const stream_copy_t *copy);
+    keel_status_t (*fill)(stream_vendor_t *v, stream_h stream, const bound_fill_t *fill);
+    keel_status_t (*copy)(stream_vendor_t *v, stream_h stream, const bound_copy_t *copy);
     keel_status_t (*launch)(stream_vendor_t *v, stream_h stream, const stream_launch_t *launch);
 
     // What an image for `target` is worth here: as executable_rank.
@@ -254,9 +242,9 @@ typedef struct stream_api_t {
     keel_status_t (*graph_launch)(stream_vendor_t *v, const stream_place_t *place,
                                   const stream_launch_t *launch, stream_node_h *node);
     keel_status_t (*graph_copy)(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_copy_t *copy, stream_node_h *node);
+                                const bound_copy_t *copy, stream_node_h *node);
     keel_status_t (*graph_fill)(stream_vendor_t *v, const stream_place_t *place,
-                                const stream_fill_t *fill, stream_node_h *node);
+                                const bound_fill_t *fill, stream_node_h *node);
     keel_status_t (*graph_join)(stream_vendor_t *v, const stream_place_t *place,
                                 stream_node_h *node);
     keel_status_t (*graph_order)(stream_vendor_t *v, stream_graph_h graph, stream_node_h first,
@@ -278,9 +266,9 @@ typedef struct stream_api_t {
     keel_status_t (*exec_set_launch)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                      const stream_launch_t *launch);
     keel_status_t (*exec_set_copy)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
-                                   const stream_copy_t *copy);
+                                   const bound_copy_t *copy);
     keel_status_t (*exec_set_fill)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
-                                   const stream_fill_t *fill);
+                                   const bound_fill_t *fill);
 } stream_api_t;
 
 #endif

@@ -160,7 +160,7 @@ static keel_status_t global_write(stream_device_t *device, const keel_external_t
     block_t *block = NULL;
     KEEL_TRY(stream_block_acquire(device, where->size, &block));
     memcpy(block->data, data, where->size);
-    stream_copy_t copy = {where->handle.device, block->address, where->size};
+    bound_copy_t copy = {where->handle.device, block->address, where->size};
     keel_status_t status = device->api->copy(device->vendor, device->side, &copy);
     if (!status) status = stream_device_drain(device, device->side);
     stream_blocks_return(device, block);

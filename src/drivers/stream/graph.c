@@ -189,12 +189,12 @@ static bool instance_compare(graph_instance_t *instance, const stream_context_t 
     bool same = !instance->stale;
     instance->all_changed = true;
     for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
-        stream_span_t span;
+        bound_t span;
         keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
-        if (!context->table[i].buffer) continue; // nothing uses it
+        if (!context->binder.table[i].buffer) continue; // nothing uses it
         // What has no memory is found out, and said, where it is used.
-        keel_status_t status = stream_ref_resolve(context, &whole, &span);
-        if (status) span = (stream_span_t){0, 0};
+        keel_status_t status = bind_ref(&context->binder, &whole, &span);
+        if (status) span = (bound_t){0, 0};
         keel_status_release(status);
         graph_slot_t *slot = &instance->slots[i];
         slot->changed =
@@ -223,15 +223,15 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
     graph_instance_t *instance = NULL;
     KEEL_TRY(instance_create(recording, queue, &instance));
     stream_context_t own = *context;
-    if (own.anywhere) own.anywhere = instance->memory + GRAPH_ANYWHERE;
+    if (own.binder.anywhere) own.binder.anywhere = instance->memory + GRAPH_ANYWHERE;
     keel_status_t status = graph_build(instance, &own);
     if (status) {
         *culprit = instance->culprit;
         instance_destroy(instance);
         return status;
     }
-    instance->stale = instance->guessed = own.anywhere && instance->moves;
-    if (!own.anywhere) instance_compare(instance, &own);
+    instance->stale = instance->guessed = own.binder.anywhere && instance->moves;
+    if (!own.binder.anywhere) instance_compare(instance, &own);
     *made = instance;
     return NULL;
 }
@@ -239,7 +239,7 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
 static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
 {
     stream_device_t *device = stream_device(queue->base.device);
-    stream_context_t context = {.device = device, .anywhere = 1};
+    stream_context_t context = {.device = device, .binder.anywhere = 1};
     stream_prepared_t *prepared;
     graph_instance_t *instance;
     const keel_command_t *culprit = NULL;
@@ -357,7 +357,7 @@ instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_c
 static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c,
                                   graph_instance_t *instance)
 {
-    stream_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
+    bound_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
     KEEL_TRY(stream_run_report(run, c, &copy.target));
     return instance->device->api->copy(instance->device->vendor,
                                        stream_queue_onto(stream_queue(run->base.queue)), &copy);
@@ -371,7 +371,7 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     stream_queue_t *queue = stream_queue(run->base.queue);
     run->issued = true;
     // What the device finds out during this run is for this run alone.
-    stream_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
+    bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
     if (instance->reports && !run->piece)
         KEEL_TRY(device->api->fill(device->vendor, stream_queue_onto(queue), &fill));
     for (; run->piece < instance->piece_count; run->piece++) {
@@ -405,7 +405,7 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, b
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
-    stream_context_t context = {.device = device, .table = c->bindings};
+    stream_context_t context = {.device = device, .binder.table = c->bindings};
     graph_instance_t *instance = NULL;
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);

@@ -54,7 +54,7 @@ typedef struct graph_node_t {
 
 // What a slot holds.
 typedef struct graph_slot_t {
-    stream_span_t span;
+    bound_t span;
     bool changed; // since the nodes were last changed
 } graph_slot_t;
 
@@ -95,7 +95,7 @@ enum {
     GRAPH_REPORT = 0,  // 4 u32
     GRAPH_ROUNDS = 64, // u32 per depth of loops
     GRAPH_ANYWHERE = 256,
-    GRAPH_MEMORY = GRAPH_ANYWHERE + STREAM_ANYWHERE,
+    GRAPH_MEMORY = GRAPH_ANYWHERE + BIND_ANYWHERE,
 };
 
 enum { GRAPH_STUBBORN = 2 }; // refusals after which a kernel does it
@@ -114,8 +114,8 @@ void graph_unbuild(graph_instance_t *instance); // also half-made ones
 typedef struct graph_work_t {
     graph_kind_t kind;
     stream_launch_t launch;
-    stream_copy_t copy;
-    stream_fill_t fill;
+    bound_copy_t copy;
+    bound_fill_t fill;
     union {
         stream_fill_args_t fill;
         stream_copy_args_t copy;

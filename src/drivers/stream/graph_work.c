@@ -31,8 +31,8 @@ static keel_status_t branch_make(const graph_instance_t *instance, const stream_
 {
     const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)node->command;
     const graph_branch_t *branch = &node->extra.branch;
-    stream_span_t span;
-    KEEL_TRY(stream_ref_resolve(context, &c->value, &span));
+    bound_t span;
+    KEEL_TRY(bind_ref(&context->binder, &c->value, &span));
     work->own.branch = (stream_branch_args_t){
         .value = span.address,
         .condition = branch->condition,
@@ -75,8 +75,8 @@ static keel_status_t fill_make(const graph_instance_t *instance, const stream_co
                                const graph_node_t *node, graph_work_t *work)
 {
     bool plain;
-    KEEL_TRY(stream_fill_make(context, (const keel_cmd_fill_t *)(const void *)node->command,
-                              &work->fill, &plain));
+    KEEL_TRY(bind_fill(&context->binder, (const keel_cmd_fill_t *)(const void *)node->command,
+                       &work->fill, &plain));
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
     if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
     stream_fill_launch(instance->device, &work->fill, &work->own.fill, &work->launch);
@@ -88,17 +88,17 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
                                   const graph_node_t *node, graph_work_t *work)
 {
     const void *c = node->command;
-    stream_span_t span;
+    bound_t span;
     switch ((keel_cmd_t)node->command->kind) {
     case KEEL_CMD_DISPATCH: return dispatch_make(context, c, work);
     case KEEL_CMD_FILL: return fill_make(instance, context, node, work);
-    case KEEL_CMD_COPY: KEEL_TRY(stream_copy_make(context, c, &work->copy)); break;
+    case KEEL_CMD_COPY: KEEL_TRY(bind_copy(&context->binder, c, &work->copy)); break;
     case KEEL_CMD_UPDATE:
-        KEEL_TRY(stream_ref_resolve(context, &((const keel_cmd_update_t *)c)->target, &span));
-        work->copy = (stream_copy_t){span.address, node->extra.staging, span.length};
+        KEEL_TRY(bind_ref(&context->binder, &((const keel_cmd_update_t *)c)->target, &span));
+        work->copy = (bound_copy_t){span.address, node->extra.staging, span.length};
         break;
     case KEEL_CMD_TIMESTAMP:
-        KEEL_TRY(stream_ref_resolve(context, &((const keel_cmd_timestamp_t *)c)->target, &span));
+        KEEL_TRY(bind_ref(&context->binder, &((const keel_cmd_timestamp_t *)c)->target, &span));
         work->own.timestamp.target = span.address;
         work_builtin(instance, work, STREAM_TIMESTAMP, sizeof work->own.timestamp);
         return NULL;

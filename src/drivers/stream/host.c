@@ -153,8 +153,8 @@ static keel_status_t transfer_copy(stream_run_t *run, const stream_transfer_t *t
     stream_device_t *device = stream_device(run->base.queue->device);
     stream_queue_t *queue = stream_queue(run->base.queue);
     uint64_t here = t->staging + piece_place(at), there = t->address + at;
-    stream_copy_t copy = {there, here, piece_size(t, at)};
-    if (transfer_is_write(t)) copy = (stream_copy_t){here, there, copy.size};
+    bound_copy_t copy = {there, here, piece_size(t, at)};
+    if (transfer_is_write(t)) copy = (bound_copy_t){here, there, copy.size};
     run->issued = true;
     return stream_device_note(device,
                               device->api->copy(device->vendor, stream_queue_onto(queue), &copy));
@@ -165,9 +165,8 @@ static keel_status_t transfer_init(stream_run_t *run, keel_cmd_transfer_t *c,
 {
     stream_transfer_t *t = (stream_transfer_t *)(void *)c->request;
     const keel_buffer_t *buffer = c->ref.buffer;
-    stream_span_t span;
-    stream_context_t context = {.device = stream_device(run->base.queue->device)};
-    KEEL_TRY(stream_ref_resolve(&context, &c->ref, &span));
+    bound_t span;
+    KEEL_TRY(bind_ref(&(binder_t){0}, &c->ref, &span));
     *t = (stream_transfer_t){.c = c, .address = span.address, .length = span.length};
     unsigned char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
     if (data) {

@@ -9,11 +9,11 @@ static keel_status_t value_read(stream_run_t *run, const keel_cmd_execute_t *exe
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
-    stream_context_t context = {.device = device, .table = execute->bindings};
-    stream_span_t span;
+    binder_t binder = {.table = execute->bindings};
+    bound_t span;
     const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)branch;
-    KEEL_TRY(stream_ref_resolve(&context, &c->value, &span));
-    stream_copy_t copy = {to, span.address, sizeof(uint32_t)};
+    KEEL_TRY(bind_ref(&binder, &c->value, &span));
+    bound_copy_t copy = {to, span.address, sizeof(uint32_t)};
     keel_status_t status = device->api->copy(device->vendor, stream_queue_onto(queue), &copy);
     if (!status) status = device->api->stream_drain(device->vendor, queue->stream);
     return stream_device_note(device, status);

@@ -386,18 +386,10 @@ keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *exe
 
 // issue.c: commands as work of the stream.
 // What a command needs to know of where it is.
-enum { STREAM_ANYWHERE = 256 };
 typedef struct stream_context_t {
     stream_device_t *device;
-    const keel_ref_t *table; // of bindings; NULL outside of recordings
-    // Ahead of time: STREAM_ANYWHERE bytes in place of all that has no address yet; 0: an error.
-    uint64_t anywhere;
+    binder_t binder;
 } stream_context_t;
-typedef struct stream_span_t {
-    uint64_t address, length;
-} stream_span_t;
-keel_status_t stream_ref_resolve(const stream_context_t *context, const keel_ref_t *ref,
-                                 stream_span_t *span);
 // Where a command stands in its list, from 1, as the device reports it.
 static inline uint32_t stream_command_place(const keel_commands_t *commands,
                                             const keel_command_t *command)
@@ -416,14 +408,10 @@ static inline bool stream_dispatch_walks(const keel_cmd_dispatch_t *c)
 }
 keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                      stream_arguments_t *arguments, stream_launch_t *launch);
-keel_status_t stream_fill_make(const stream_context_t *context, const keel_cmd_fill_t *c,
-                               stream_fill_t *fill, bool *plain);
-void stream_fill_launch(const stream_device_t *device, const stream_fill_t *fill,
+void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         stream_fill_args_t *arguments, stream_launch_t *launch);
-void stream_copy_launch(const stream_device_t *device, const stream_copy_t *copy,
+void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
                         stream_copy_args_t *arguments, stream_launch_t *launch);
-keel_status_t stream_copy_make(const stream_context_t *context, const keel_cmd_copy_t *c,
-                               stream_copy_t *copy);
 void stream_builtin_launch(const stream_device_t *device, stream_builtin_t builtin,
                            const void *arguments, uint32_t size, stream_launch_t *launch);
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
