@@ -142,7 +142,7 @@ void context_destroy(CUcontext context)
     arena_close();
     context->events = context->modules = context->graphs = context->execs = 0;
     context->semaphores = 0;
-    context->updatable = context->room = 0;
+    context->places = context->room = 0;
 }
 
 void devices_lose(CUresult code)

@@ -260,17 +260,20 @@ CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTA
     return CUDA_SUCCESS;
 }
 
-// Nodes that the device may change lie in slabs of its memory, as seen on a card: the first has
-// room for some, each that follows for more, and what was got stays. A new one waits for all that
-// the context has, and nobody can enqueue anything meanwhile. The first had room for 23 to 31 in a
-// program without other graphs, and for fewer than 9 in one with some: here it has for few.
-static void make_room(CUcontext context, size_t count)
+// Graphs lie in slabs of device memory, as seen on a card: the first has room for some, each that
+// follows for more, and what was got stays. A new one waits for all that the context has, and
+// nobody can enqueue anything meanwhile. The first had room for 23 to 32 in a program without other
+// graphs, and for fewer than 9 in one with some: here it has for few. A graph takes one place, or
+// one for each node that the device may change.
+static void make_room(CUgraphExec exec)
 {
     enum { FIRST = 4, MORE = 43 };
-    context->updatable += count;
+    CUcontext context = exec->context;
+    exec->places = exec->updatable ? exec->updatable : 1;
+    context->places += exec->places;
     if (!context->room) context->room = FIRST;
-    if (context->updatable <= context->room) return;
-    while (context->updatable > context->room) context->room += MORE;
+    if (context->places <= context->room) return;
+    while (context->places > context->room) context->room += MORE;
     context_settle(context);
 }
 
@@ -310,7 +313,8 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
         graph->instances++;
     }
     if (exec->context) exec->context->execs++;
-    if (exec->context) make_room(exec->context, exec->updatable = updatable);
+    exec->updatable = updatable;
+    if (exec->context) make_room(exec);
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *out = exec;
     return CUDA_SUCCESS;
@@ -340,11 +344,9 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     USES(exec);
     CALL(CALL_RELEASE);
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
-    if (exec->updatable) {
-        context_wait(exec->context);
-        if (exec->context->updatable >= exec->updatable)
-            exec->context->updatable -= exec->updatable;
-    }
+    if (exec->updatable) context_wait(exec->context);
+    if (exec->context && exec->context->places >= exec->places)
+        exec->context->places -= exec->places;
     if (exec->plan->graph) exec->plan->graph->instances--;
     if (exec->context && exec->context->execs) exec->context->execs--;
     plan_release(exec->plan);

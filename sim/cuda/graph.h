@@ -101,7 +101,8 @@ struct CUgraphExec_st {
     plan_t *plan;
     mark_t *last; // of the latest launch
     bool uploaded;
-    size_t updatable; // nodes that the device may change, which take room in the context
+    size_t updatable; // nodes that the device may change
+    size_t places;    // in the context's slabs
 };
 
 CUgraph graph_create(CUcontext context);

@@ -143,7 +143,7 @@ struct CUctx_st {
     uint32_t peers; // bit n: access to device n's memory is enabled
     CUstream streams, legacy;
     unsigned events, modules, graphs, execs, semaphores; // that exist
-    size_t updatable, room; // nodes of executable graphs that the device may change; for how many
+    size_t places, room; // that executable graphs have in slabs; that there are
     pthread_t workers[64];
     unsigned worker_count, idle;
     unsigned settling; // calls that wait for all of its work, and let nobody enqueue or make more
