@@ -527,3 +527,95 @@ TEST(dispatch, sees_transfers, RUNS)
                  dispatch("add", 1, KEEL_BIND(x, y, z))));
     for (uint32_t i = 0; i < 16; i++) CHECK_EQ(buffer_u32(z, i), i % 2 ? 2 * i : 0);
 }
+
+// What was dispatched before with other arguments, drivers may do in another way.
+TEST(dispatch, again, RUNS)
+{
+    const uint32_t rounds = careful() ? 20 : 200;
+    keel_buffer_t *x[] = {new_buffer(64), new_buffer(64)};
+    uint32_t want[2] = {0, 0};
+    keel_point_t last = submit(keel_op_barrier());
+    for (uint32_t i = 0; i < rounds; i++) {
+        uint32_t k[] = {3 + i % 5, i}, which = i % 3 == 0;
+        want[which] = want[which] * k[0] + k[1];
+        last = submit_after(KEEL_AFTER(last), op_kernel("scale", 1, k, 8, KEEL_BIND(x[which])));
+    }
+    reach(last);
+    for (uint32_t i = 0; i < 16; i++) CHECK_EQ(buffer_u32(x[0], i), want[0]);
+    for (uint32_t i = 0; i < 16; i++) CHECK_EQ(buffer_u32(x[1], i), want[1]);
+}
+
+// Kernels and grids in turns, and each twice in a row, so many that none can have a place to
+// itself.
+TEST(dispatch, again_in_turns, RUNS)
+{
+    enum { GRIDS = 40, ROUNDS = 4 };
+    keel_buffer_t *sums = new_buffer(GRIDS * 4), *word = new_buffer(4);
+    keel_point_t last = submit(keel_op_barrier());
+    for (uint32_t i = 0; i < ROUNDS * GRIDS * 2; i++) {
+        uint32_t groups = 1 + i / 2 % GRIDS;
+        last = submit_after(KEEL_AFTER(last), dispatch("identify", groups, KEEL_BIND(sums)));
+        last = submit_after(KEEL_AFTER(last), dispatch("tally", groups, KEEL_BIND(word)));
+    }
+    reach(last);
+    for (uint32_t g = 0; g < GRIDS; g++)
+        CHECK_EQ(buffer_u32(sums, g), ROUNDS * 2 * (GRIDS - g) * (1 + g));
+    CHECK_EQ(buffer_u32(word, 0), ROUNDS * 2 * GRIDS * (GRIDS + 1) / 2);
+}
+
+TEST(dispatch, again_with_local_memory, RUNS)
+{
+    keel_buffer_t *out = new_buffer(20 * 4);
+    keel_entry_info_t info;
+    keel_entry_t local = kernel("local");
+    TRY(keel_executable_info(local.executable, local.index, &info));
+    uint32_t most = the_caps()->max_local_memory - info.local_memory;
+    const uint32_t extra[] = {0, 0, 0, most, most, most, 0, most / 2, most / 2, most / 2};
+    for (size_t i = 0; i < COUNT(extra); i++) {
+        row("%zu: %u more bytes", i, extra[i]);
+        keel_op_t op = dispatch("local", 20, KEEL_BIND(out));
+        op.as.dispatch.local_memory = extra[i];
+        reach(submit(keel_op_fill(keel_whole(out), 0, 4)));
+        reach(submit(op));
+        for (uint32_t g = 0; g < 20; g++) CHECK_GE(buffer_u32(out, g), 1024);
+    }
+}
+
+TEST(dispatch, again_on_queues, RUNS)
+{
+    enum { QUEUES = 5, GRIDS = 12, ROUNDS = 5 };
+    keel_queue_t *queues[QUEUES];
+    keel_buffer_t *sums[QUEUES];
+    keel_point_t last[QUEUES];
+    for (int q = 0; q < QUEUES; q++) {
+        queues[q] = new_queue(0);
+        sums[q] = new_buffer(GRIDS * 4);
+        TRY(keel_queue_run(queues[q], KEEL_NO_WAITS, keel_op_barrier(), &last[q]));
+    }
+    for (uint32_t i = 0; i < GRIDS * ROUNDS; i++) {
+        for (int q = 0; q < QUEUES; q++) {
+            keel_op_t op = dispatch("identify", 1 + i / ROUNDS, KEEL_BIND(sums[q]));
+            TRY(keel_queue_run(queues[q], KEEL_AFTER(last[q]), op, &last[q]));
+        }
+    }
+    for (int q = 0; q < QUEUES; q++) {
+        row("queue %d", q);
+        reach(last[q]);
+        for (uint32_t g = 0; g < GRIDS; g++)
+            CHECK_EQ(buffer_u32(sums[q], g), ROUNDS * (GRIDS - g) * (1 + g));
+    }
+}
+
+TEST(dispatch, raw_arguments_again, RAW)
+{
+    uint32_t in[] = {1, 2, 3, 4};
+    keel_buffer_t *x = new_buffer_of(in, sizeof in), *y = new_buffer(64);
+    for (uint32_t i = 0; i < 6; i++) {
+        raw_t block = {.factor = 3 + i, .count = 3, .offset = 100 * i};
+        keel_patch_t patches[] = {{offsetof(raw_t, in), keel_span(x, 4, 12)},
+                                  {offsetof(raw_t, out), keel_span(y, 8 * i, 16)}};
+        reach(submit(raw_dispatch(&block, patches, 2)));
+        for (uint32_t k = 0; k < 3; k++)
+            CHECK_EQ(buffer_u32(y, 2 * i + k), in[1 + k] * block.factor + block.offset);
+    }
+}

@@ -477,6 +477,21 @@ TEST(executable, constants, RUNS)
     check_chosen(b, 3, 81);
 }
 
+// Code that comes to lie where other code was, whose kernels were dispatched again and again.
+TEST(executable, in_the_place_of_another, RUNS)
+{
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t word = 2 + i;
+        keel_executable_constant_t one = {"chosen_word", &word, 4};
+        keel_executable_t *executable = NULL;
+        row("%u", word);
+        TRY(load_with(&one, 1, &executable));
+        OWN(executable);
+        for (int k = 0; k < 4; k++) check_chosen(executable, word, word + 78);
+        drop(executable);
+    }
+}
+
 // A queue that is busy does not hold up a load.
 TEST(executable, constants_beside_work, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS,
      .also = NEED_WORKERS)
