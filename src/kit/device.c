@@ -40,3 +40,20 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
         timeline_fail(s, keel_status_retain(cause));
     keel_status_release(cause);
 }
+
+// What goes out is called by the first name that suits it. Tensors come in from any memory of the
+// host's, and of managed memory by those who name a device with it.
+void device_dlpack(const device_dlpack_t *types, keel_dlpack_place_t places[DEVICE_DLPACK])
+{
+    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE, local = KEEL_MEMORY_DEVICE_LOCAL;
+    const keel_dlpack_place_t all[] = {
+        {types->managed, 0, KEEL_EVERY_NODE, local | host},
+        {types->host, 0, KEEL_EVERY_NODE, host},
+        {types->local, types->ordinal, KEEL_EVERY_NODE, local},
+        {1, 0, KEEL_EVERY_NODE, host}, // kDLCPU
+        {types->managed, types->ordinal, KEEL_EVERY_NODE, local | host},
+        {0},
+    };
+    for (int i = 0, count = 0; i < DEVICE_DLPACK; i++)
+        if (all[i].type || i == DEVICE_DLPACK - 1) places[count++] = all[i];
+}

@@ -27,4 +27,15 @@ keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after);
 // told is told here, so no lock may be held.
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device));
 
+// DLPack's numbers for memory of the device of that ordinal, of the host's that it can reach, and
+// of managed memory; 0: it has none.
+typedef struct device_dlpack_t {
+    int32_t ordinal;
+    int32_t local, host, managed;
+} device_dlpack_t;
+
+// What it calls the memory of a GPU, for keel_caps_t.dlpack.
+enum { DEVICE_DLPACK = 6 };
+void device_dlpack(const device_dlpack_t *types, keel_dlpack_place_t places[DEVICE_DLPACK]);
+
 #endif

@@ -137,10 +137,8 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     limits->max_arguments = 32764; // since CUDA 12.1, on all that can run the built-in kernels
     limits->max_pending = 896;     // launching blocks at 1021 pending launches (measured)
     limits->memory = memory;
-    limits->dlpack_device = 2;                             // kDLCUDA
-    limits->dlpack_host = 3;                               // kDLCUDAHost
-    limits->dlpack_managed = limits->has_managed ? 13 : 0; // kDLCUDAManaged
-    limits->ordinal = v->device;
+    // kDLCUDA, kDLCUDAHost, kDLCUDAManaged
+    limits->dlpack = (device_dlpack_t){v->device, 2, 3, limits->has_managed ? 13 : 0};
     return NULL;
 }
 

@@ -14,6 +14,7 @@
 #include <keel/status.h>
 
 #include "kit/bind.h"
+#include "kit/device.h"
 
 // The driver's struct of an open device, and the vendor's handles.
 typedef struct stream_vendor_t stream_vendor_t;
@@ -74,10 +75,7 @@ typedef struct stream_limits_t {
     uint32_t has_managed;    // host and device may touch managed memory at the same time
     uint32_t has_shared;     // memory that is exported by file descriptor
     uint32_t has_outside;    // timeline semaphores of other APIs
-    int32_t dlpack_device;   // DLPack's number for memory of the device, and of the host's that
-    int32_t dlpack_host;     // the device can reach
-    int32_t dlpack_managed;  // and of managed memory; 0: it has none
-    int32_t ordinal;
+    device_dlpack_t dlpack;
 } stream_limits_t;
 
 // Where a node goes: behind these.

@@ -213,23 +213,6 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
     return ops;
 }
 
-// What goes out is called by the first name that suits it. Tensors come in from any memory of the
-// host's, and of managed memory by those who name a device with it.
-static void dlpack_fill(stream_device_t *device)
-{
-    const stream_limits_t *limits = &device->limits;
-    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE, local = KEEL_MEMORY_DEVICE_LOCAL;
-    const keel_dlpack_place_t places[] = {
-        {limits->dlpack_managed, 0, KEEL_EVERY_NODE, local | host},
-        {limits->dlpack_host, 0, KEEL_EVERY_NODE, host},
-        {limits->dlpack_device, limits->ordinal, KEEL_EVERY_NODE, local},
-        {1, 0, KEEL_EVERY_NODE, host}, // kDLCPU
-        {limits->dlpack_managed, limits->ordinal, KEEL_EVERY_NODE, local | host},
-    };
-    for (size_t i = 0, count = 0; i < sizeof places / sizeof places[0]; i++)
-        if (places[i].type) device->dlpack[count++] = places[i];
-}
-
 static void caps_fill(stream_device_t *device)
 {
     const stream_limits_t *limits = &device->limits;
@@ -239,7 +222,7 @@ static void caps_fill(stream_device_t *device)
     // The most urgent level is the machine's own (watch.c), if there are several.
     int32_t levels = limits->least - limits->greatest;
     if (levels) levels--;
-    dlpack_fill(device);
+    device_dlpack(&limits->dlpack, device->dlpack);
     *caps = (keel_caps_t){
         .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |
                 KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_FILES |

@@ -24,7 +24,6 @@
 #include "executable/cache.h"
 #include "kit/blocks.h"
 #include "kit/chores.h"
-#include "kit/device.h"
 #include "kit/helper.h"
 #include "kit/inbox.h"
 #include "kit/pages.h"
@@ -207,7 +206,7 @@ struct stream_device_t {
     aio_t *aio;           // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
-    keel_dlpack_place_t dlpack[6];
+    keel_dlpack_place_t dlpack[DEVICE_DLPACK];
 };
 
 // An entry point.
