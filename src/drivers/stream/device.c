@@ -155,6 +155,7 @@ static void device_destroy(keel_device_t *base)
     stream_blocks_destroy(device);
     stream_onces_destroy(device);
     if (ours && stream_enter(device, &entered)) {
+        stream_blanks_destroy(device);
         stream_builtins_unload(device);
         stream_leave(&entered);
     }
@@ -273,6 +274,8 @@ static keel_status_t device_init(stream_device_t *device)
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = stream_builtins_load(device);
+    bool plain = device->options.serial || device->options.commands == STREAM_COMMANDS_STREAM;
+    if (!status && !plain) keel_status_release(stream_blanks_make(device)); // launches do without
     stream_leave(&entered);
     return status;
 }

@@ -87,6 +87,7 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
 static void module_unload(cache_item_t *item)
 {
     stream_device_t *device = item->cache->owner;
+    atomic_fetch_add(&device->unloads, 1);
     stream_free(device, true, device->api->module_unload, ((const module_t *)item)->handle);
 }
 

@@ -11,9 +11,8 @@
 #include "drivers/stream/graph.h"
 
 enum {
-    ONCES = 64,    // of a device
-    SHARE = 8,     // of them, on one queue; the second half is for queues that have none
-    RECORDED = 32, // for as many dispatches in recordings that are not prepared there is room, too
+    ONCES = 64, // of a device
+    SHARE = 8,  // of them, on one queue; the second half is for queues that have none
     PAUSE_NS = 50000,
 };
 
@@ -116,16 +115,9 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
     once_work_t work;
     if (atomic_load(&device->onces) >= ONCES) return NULL;
     work_init(device, NULL, NULL, &work);
-    while (!status && atomic_load(&device->onces) < ONCES + RECORDED)
+    while (!status && atomic_load(&device->onces) < ONCES)
         if (!(status = once_make(device, &work, &once))) spare_put(device, once);
-    while (atomic_load(&device->onces) > ONCES && (once = spare_take(device, 0, NULL))) {
-        if (stream_queues_are_idle(device)) { // or keel-free would hold everybody up for it
-            device->api->exec_destroy(device->vendor, once->exec);
-            device->api->graph_destroy(device->vendor, once->graph);
-            once->exec = once->graph = NULL;
-        }
-        once_destroy(device, once); // its room stays
-    }
+    if (!status) stream_blanks_room(device);
     return status;
 }
 

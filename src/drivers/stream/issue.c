@@ -130,12 +130,6 @@ void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
     };
 }
 
-keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch)
-{
-    stream_device_t *device = stream_device(queue->base.device);
-    return device->api->launch(device->vendor, stream_queue_onto(queue), launch);
-}
-
 static keel_status_t issue_builtin(stream_run_t *run, stream_builtin_t builtin,
                                    const void *arguments, uint32_t size)
 {

@@ -86,6 +86,7 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
     if (stream_enter(device, &entered)) {
         keel_status_release(stream_device_settle(device, q)); // while there is a stream
         stream_watchers_destroy(q);
+        stream_shapes_return(q);
         if (q->stream && !q->adopted) device->api->stream_destroy(device->vendor, q->stream);
         stream_leave(&entered);
     }

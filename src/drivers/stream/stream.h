@@ -117,6 +117,24 @@ typedef struct stream_watcher_t {
 // is older.
 enum { STREAM_WATCHERS = 4 };
 
+// A graph of one launch, for those of a queue that differ in their arguments alone (launch.c).
+typedef struct stream_shape_t {
+    uint64_t hash;      // of such launches
+    uint64_t last;      // of the last that came here, and may have the place if it comes again
+    stream_exec_h exec; // owned; NULL: there was none left, or the vendor refused
+} stream_shape_t;
+
+// Of a queue; of a device, for all of them; and graphs of recordings that there is room for, too.
+enum { STREAM_SHAPES = 16, STREAM_BLANKS = 32, STREAM_ROOM = 32 };
+
+// Such graphs, in nobody's hands; the first members never change.
+typedef struct stream_blanks_t {
+    stream_graph_h graph; // owned: what they are made of; NULL: launches are but launched
+    stream_node_h node;
+    uint32_t count; // guarded by the device's lock, as is the next
+    stream_exec_h execs[STREAM_BLANKS];
+} stream_blanks_t;
+
 struct stream_queue_t {
     keel_queue_t base;
     stream_queue_t *next, *previous; // in the device's list
@@ -130,6 +148,8 @@ struct stream_queue_t {
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     ring_t ring;
+    stream_shape_t shapes[STREAM_SHAPES];
+    uint32_t unloads;       // of the device when they came
     _Atomic uint32_t onces; // of runs under way
     // What others read of it.
     _Atomic uint64_t at; // the submission that is being issued; 0: none
@@ -185,6 +205,8 @@ struct stream_device_t {
     stream_once_t *spares; // owned: of graph_once.c
     uint32_t spare_count;
     _Atomic uint32_t onces; // that there are, spare or not
+    stream_blanks_t blanks;
+    _Atomic uint32_t unloads; // of modules: graphs may name kernels of theirs
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
@@ -418,7 +440,16 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
 // Issues a command of the submission, or of the recording that `execute` runs; or puts it off.
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
                            const keel_command_t *command);
-keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch);
+
+// launch.c
+keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch); // the issuer's
+// The queue gives up what it has for launches, which are over. Entered, as the next.
+void stream_shapes_return(stream_queue_t *queue);
+keel_status_t stream_blanks_make(stream_device_t *device); // may wait for the device
+// Makes some more, which go again: the vendor keeps their room, for recordings that nobody
+// prepares.
+void stream_blanks_room(stream_device_t *device); // the same
+void stream_blanks_destroy(stream_device_t *device);
 
 // execute.c
 // Issues a recording, as a graph or command by command. *more: the stream is full, or the rest is

@@ -15,6 +15,9 @@
 enum { MS = 1000000, SECOND_NS = 1000 * MS };
 static const uint64_t PATIENCE_NS = 20ull * SECOND_NS; // on a machine that has much else to do
 
+// Bytes that CUDA fills itself; fewer are a launch.
+enum { FILLED = 1 << 17 };
+
 // Opens cuda://WHICH of the library, with options as "&commands=stream".
 static inline keel_status_t device_try_open(const char *which, const char *options,
                                             keel_device_t **device)

@@ -151,6 +151,8 @@ static int setup(void **state)
     symbols->cuModuleGetFunction = get_function;
     symbols->cuModuleUnload = unload;
     place.device = device_open("");
+    atomic_store(&made, 0); // with the device, for launches
+    atomic_store(&destroyed, destroyed_here = 0);
     load(&place);
     place.words = buffer_create(place.device, sizeof words, KEEL_MEMORY_HOST_VISIBLE);
     assert_null(keel_buffer_write(place.words, 0, words, sizeof words));

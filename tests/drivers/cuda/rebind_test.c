@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
 
 enum { SIZE = 4096, ROUNDS = 12 };
 
@@ -13,7 +14,11 @@ static keel_device_t *device;
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "fail=cuGraphInstantiateWithFlags:4:2,fail=cuGraphCreate:6:2", 1);
+    char faults[128];
+    // Of each kind some are made with the device, for launches.
+    snprintf(faults, sizeof faults, "fail=cuGraphInstantiateWithFlags:%d:2,fail=cuGraphCreate:%d:2",
+             STREAM_BLANKS + STREAM_ROOM + 4, 1 + 6);
+    setenv("KEEL_SIM_CUDA", faults, 1);
     device = device_open("");
     return 0;
 }

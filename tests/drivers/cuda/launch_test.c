@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that come again are graphs, on the CUDA driver in software: which ones, how many, and
+// what becomes of the graphs.
+#include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+static uint32_t dispatches, graphs, made, destroyed, refusals; // all by this thread
+static CUgraphExec changed;                                    // the last that was
+static CUfunction before, after;                               // and what it launched then
+static bool unable;                                            // to make graphs
+
+static CUresult graph_launch(CUgraphExec exec, CUstream stream)
+{
+    graphs++;
+    return real.cuGraphLaunch(exec, stream);
+}
+
+static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    if (unable) return CUDA_ERROR_OUT_OF_MEMORY;
+    made++;
+    return real.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+static CUresult exec_destroy(CUgraphExec exec)
+{
+    destroyed++;
+    return real.cuGraphExecDestroy(exec);
+}
+
+static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    if (refusals && refusals--) return CUDA_ERROR_INVALID_VALUE;
+    before = exec == changed ? after : NULL;
+    changed = exec;
+    after = params->func;
+    return real.cuGraphExecKernelNodeSetParams(exec, node, params);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuGraphLaunch = graph_launch;
+    symbols->cuGraphInstantiateWithFlags = instantiate;
+    symbols->cuGraphExecDestroy = exec_destroy;
+    symbols->cuGraphExecKernelNodeSetParams = node_set;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    *symbols = real;
+    return 0;
+}
+
+typedef struct place_t {
+    keel_device_t *device;
+    keel_executable_t *kernels;
+    keel_buffer_t *word;
+    uint32_t count; // what is to be in it
+} place_t;
+
+static void load(place_t *place)
+{
+    keel_executable_options_t options = {.data = keel_embed_conformance_kernels,
+                                         .size = keel_embed_conformance_kernels_size};
+    assert_null(keel_executable_load(place->device, &options, &place->kernels));
+    dispatches = graphs = made = destroyed = 0;
+}
+
+static place_t place_open(const char *options)
+{
+    place_t place = {.device = device_open(options)};
+    const uint32_t zero = 0;
+    load(&place);
+    place.word = buffer_create(place.device, sizeof zero, KEEL_MEMORY_HOST_VISIBLE);
+    assert_null(keel_buffer_write(place.word, 0, &zero, sizeof zero));
+    return place;
+}
+
+static void place_close(place_t *place)
+{
+    keel_buffer_release(place->word);
+    keel_executable_release(place->kernels);
+    keel_device_release(place->device);
+}
+
+// Counts the groups of a dispatch, so many times.
+static void tally(place_t *place, keel_queue_t *queue, uint32_t groups, uint32_t times)
+{
+    keel_entry_t entry;
+    assert_null(keel_executable_entry(place->kernels, "tally", &entry));
+    keel_op_t op =
+        keel_op_dispatch(entry, keel_groups(groups, 1, 1), NULL, 0, KEEL_BIND(place->word));
+    for (uint32_t i = 0; i < times; i++, dispatches++)
+        assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
+    assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    uint32_t count;
+    place->count += groups * times;
+    assert_null(keel_buffer_read(place->word, 0, &count, sizeof count));
+    assert_int_equal(count, place->count);
+}
+
+static uint32_t blanks(const place_t *place)
+{
+    return stream_device(place->device)->blanks.count;
+}
+
+// The first time it is launched, then it has a graph; nothing is made for that.
+static void test_again(void **state)
+{
+    (void)state;
+    place_t place = place_open("");
+    assert_int_equal(blanks(&place), STREAM_BLANKS);
+    tally(&place, keel_device_queue(place.device, 0), 3, 10);
+    assert_int_equal(dispatches - graphs, 1);
+    assert_int_equal(graphs, 9);
+    assert_int_equal(made, 0);
+    assert_int_equal(blanks(&place), STREAM_BLANKS - 1);
+    place_close(&place);
+}
+
+static void check_plain(const char *options)
+{
+    place_t place = place_open(options);
+    tally(&place, keel_device_queue(place.device, 0), 3, 10);
+    assert_int_equal(dispatches - graphs, 10);
+    assert_int_equal(graphs, 0);
+    assert_null(stream_device(place.device)->blanks.graph);
+    place_close(&place);
+}
+
+// Whoever wants no graphs has none.
+static void test_plain(void **state)
+{
+    (void)state;
+    check_plain("&commands=stream");
+    check_plain("&serial=1");
+}
+
+// What comes in turns with others at its place does not take it from them, and is launched.
+static void test_in_turns(void **state)
+{
+    (void)state;
+    enum { GRIDS = STREAM_SHAPES + 1, ROUNDS = 4 };
+    place_t place = place_open("");
+    keel_queue_t *queue = keel_device_queue(place.device, 0);
+    for (int i = 0; i < ROUNDS; i++)
+        for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queue, g, 1);
+    uint32_t steady = graphs, left = blanks(&place);
+    assert_in_range(dispatches - graphs, GRIDS + 2 * (ROUNDS - 1), GRIDS * ROUNDS);
+    for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queue, g, 1);
+    assert_int_equal((graphs - steady) * (ROUNDS - 1), steady);
+    assert_int_equal(blanks(&place), left);
+    place_close(&place);
+}
+
+// The device has so many and no more; a queue that goes gives its own back.
+static void test_shared(void **state)
+{
+    (void)state;
+    enum { QUEUES = 1 + STREAM_BLANKS / STREAM_SHAPES, GRIDS = 200 };
+    place_t place = place_open("");
+    keel_queue_t *queues[QUEUES];
+    for (int i = 0; i < QUEUES; i++) {
+        assert_null(keel_queue_create(place.device, NULL, &queues[i]));
+        for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queues[i], g, 2);
+    }
+    assert_int_equal(blanks(&place), 0);
+    assert_int_equal(graphs, (QUEUES - 1) * GRIDS); // for the last there were none
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
+    await(blanks(&place) == STREAM_BLANKS);
+    assert_int_equal(made, 0);
+    place_close(&place);
+}
+
+// Without any the device works as well.
+static void test_none(void **state)
+{
+    (void)state;
+    unable = true;
+    place_t place = place_open("");
+    unable = false;
+    assert_int_equal(blanks(&place), 0);
+    tally(&place, keel_device_queue(place.device, 0), 3, 10);
+    assert_int_equal(dispatches - graphs, 10);
+    place_close(&place);
+}
+
+// What CUDA lets no graph be changed to is launched, and the graph is gone.
+static void test_refused(void **state)
+{
+    (void)state;
+    place_t place = place_open("");
+    keel_queue_t *queue = keel_device_queue(place.device, 0);
+    tally(&place, queue, 3, 1);
+    refusals = 1;
+    tally(&place, queue, 3, 5);
+    assert_int_equal(dispatches - graphs, 6);
+    assert_int_equal(blanks(&place), STREAM_BLANKS - 1);
+    assert_int_equal(destroyed, 1);
+    place_close(&place);
+}
+
+// A kernel may come to lie where another was, which a graph still names: that names none first.
+static void test_unloaded(void **state)
+{
+    (void)state;
+    place_t place = place_open("");
+    keel_queue_t *queue = keel_device_queue(place.device, 0);
+    tally(&place, queue, 3, 5);
+    CUfunction first = after;
+    keel_executable_release(place.kernels);
+    chores_wait(&stream_device(place.device)->chores);
+    load(&place);
+    tally(&place, queue, 3, 1);
+    assert_int_equal(blanks(&place), STREAM_BLANKS - 1); // it may be on its way on this queue
+    assert_ptr_equal(before, first);
+    assert_ptr_equal(after, stream_device(place.device)->builtins.functions[STREAM_TIMESTAMP]);
+    tally(&place, queue, 3, 4);
+    assert_int_equal(dispatches - graphs, 1);
+    assert_int_equal(graphs, 4);
+    place_close(&place);
+}
+
+static _Atomic bool held;
+
+static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    return held_copy(&real, &held, target, source, size, stream);
+}
+
+// CUDA has launches of one graph wait for each other. So what is on its way on one queue gets to no
+// other, though all give up what they have when code is unloaded.
+static void test_on_its_way(void **state)
+{
+    (void)state;
+    place_t place = place_open(""), other = {.device = place.device};
+    keel_queue_t *queue = keel_device_queue(place.device, 0), *beside = NULL;
+    keel_buffer_t *from = buffer_create(place.device, 64, 0);
+    keel_buffer_t *to = buffer_create(place.device, 64, 0);
+    keel_entry_t entry;
+    keel_point_t done, last;
+    assert_null(keel_queue_create(place.device, NULL, &beside));
+    tally(&place, queue, 3, 2);
+    assert_null(keel_executable_entry(place.kernels, "tally", &entry));
+    keel_op_t op = keel_op_dispatch(entry, keel_groups(3, 1, 1), NULL, 0, KEEL_BIND(place.word));
+    load(&other);
+    atomic_store(&held, true);
+    symbols->cuMemcpyAsync = copy;
+    assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(from), keel_whole(to), NULL));
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
+    uint32_t unloads = atomic_load(&stream_device(place.device)->unloads);
+    keel_executable_release(other.kernels);
+    assert_int_not_equal(atomic_load(&stream_device(place.device)->unloads), unloads);
+    assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &last));
+    for (int i = 0; i < 3; i++) assert_null(keel_queue_run(beside, KEEL_NO_WAITS, op, &done));
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS / 2);
+    atomic_store(&held, false);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
+    assert_null(status);
+    ok(last);
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+    keel_queue_release(beside);
+    place_close(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_again),    cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
