@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
+enum { SMALL = 1 << 16 }; // bytes of a fill
+
 // The form of a kernel that walks over its grid: one that is in memory, or larger than a launch.
 static keel_status_t launch_walk(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  unsigned char *bytes, stream_launch_t *launch)
@@ -176,7 +178,9 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, c, &fill, &plain));
     if (!fill.count) return NULL;
-    if (plain)
+    // What one group does is done sooner by a graph, if launches are (launch.c).
+    bool small = context->device->blanks.graph && fill.count * fill.size <= SMALL;
+    if (plain && !small)
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     stream_fill_args_t arguments;
     stream_launch_t launch;

@@ -122,7 +122,7 @@ static void test_kernels_are_loaded_early(void **state)
 static int priority_of(keel_device_t *device, int32_t wanted)
 {
     keel_queue_options_t options = {.priority = wanted};
-    keel_buffer_t *buffer = buffer_create(device, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *buffer = buffer_create(device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     keel_queue_t *queue = NULL;
     keel_point_t done;
     atomic_store(&priority, NONE);
@@ -166,8 +166,8 @@ static uint64_t processor_ns(void)
 // since, by the queue's own stream.
 static void test_waiters_sleep(void **state)
 {
-    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     uint64_t start = keel_now_ns(), processor = processor_ns();
     uint32_t before = atomic_load(&sleeps), made = atomic_load(&streams);
     keel_point_t done;
@@ -217,8 +217,8 @@ static void test_older_points_are_watched_too(void **state)
     keel_queue_t *queue = NULL;
     int watchers = watcher_count();
     assert_null(keel_queue_create(*state, NULL, &queue));
-    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     keel_op_t copy = keel_op_copy(keel_whole(from), keel_whole(to)), barrier = keel_op_barrier();
     keel_op_t work[] = {copy, barrier, copy, barrier, copy};
     keel_point_t older, newer;
@@ -252,8 +252,8 @@ static void test_one_event_serves_a_wait_for_many(void **state)
 {
     enum { COUNT = 200 };
     keel_queue_t *queue = keel_device_queue(*state, 0);
-    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     keel_point_t points[COUNT + 1];
     // What tests before released: while that is given back, others issue for us.
     chores_wait(&stream_device(*state)->chores);
@@ -285,8 +285,8 @@ static void wait_fails(keel_point_t point)
 static void test_what_may_fail_is_watched_too(void **state)
 {
     keel_queue_t *queue = keel_device_queue(*state, 0);
-    keel_buffer_t *from = buffer_create(*state, 64, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, 64, KEEL_MEMORY_DEVICE_LOCAL), *none = NULL;
+    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL), *none = NULL;
     keel_buffer_options_t options = {.size = 64};
     keel_semaphore_t *semaphore = NULL;
     assert_null(keel_buffer_reserve(keel_device_pool(*state, 0), &options, &none));
@@ -314,13 +314,13 @@ static void test_long_lists_are_handed_on(void **state)
     keel_queue_t *queues[QUEUES];
     keel_point_t done[QUEUES];
     keel_semaphore_t *gate = NULL;
-    keel_buffer_t *buffer = buffer_create(*state, QUEUES * 64, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *buffer = buffer_create(*state, QUEUES * FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     assert_null(keel_semaphore_create(*state, NULL, &gate));
     for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(*state, NULL, &queues[i]));
     for (int i = 0; i < QUEUES * EACH; i++)
         assert_null(keel_queue_fill(queues[i % QUEUES], KEEL_AFTER(keel_point(gate, 1)),
-                                    keel_span(buffer, i % QUEUES * 64ull, 64), 1, 4,
-                                    &done[i % QUEUES]));
+                                    keel_span(buffer, (uint64_t)(i % QUEUES) * FILLED, FILLED), 1,
+                                    4, &done[i % QUEUES]));
     chores_wait(&stream_device(*state)->chores); // which hold queues up while they give back
     atomic_store(&own_fills, 0);
     assert_null(keel_semaphore_signal(gate, 1));

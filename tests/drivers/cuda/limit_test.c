@@ -67,7 +67,7 @@ static void place_open(place_t *place, const char *options, const keel_pool_opti
     assert_null(keel_queue_create(place->device, NULL, &place->other));
     assert_null(keel_pool_create(place->device, pool, &place->pool));
     assert_null(keel_semaphore_create(place->device, NULL, &place->gate));
-    place->word = buffer_create(place->device, 4, KEEL_MEMORY_DEVICE_LOCAL);
+    place->word = buffer_create(place->device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
 }
 
 static void place_close(place_t *place)

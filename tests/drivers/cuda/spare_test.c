@@ -96,7 +96,7 @@ static void test_queues(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
-    keel_buffer_t *buffer = buffer_create(device, 64, 0);
+    keel_buffer_t *buffer = buffer_create(device, FILLED, 0);
     keel_recording_t *recording = record(device, keel_op_fill(keel_whole(buffer), 1, 4));
     uint32_t events_before = 0, graphs_before = 0;
     void *places[QUEUES]; // where queues were, so that none is there again
@@ -190,7 +190,7 @@ static void test_nobody_waits_for_frees(void **state)
     (void)state;
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0), *late = NULL;
-    keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
+    keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = buffer_create(device, FILLED, 0);
     keel_external_t external = {
         .kind = KEEL_EXTERNAL_HOST, .handle.host = calloc(1, 4096), .size = 4096};
     keel_buffer_t *imported = NULL;
@@ -249,8 +249,8 @@ static void test_frees_have_so_much_time(void **state)
     chores_t *chores = &stream_device(device)->chores;
     keel_buffer_t *buffers[COUNT];
     own.queue = keel_device_queue(device, 0);
-    own.target = buffer_create(device, 64, 0);
-    for (int i = 0; i < COUNT; i++) buffers[i] = buffer_create(device, 64, 0);
+    own.target = buffer_create(device, FILLED, 0);
+    for (int i = 0; i < COUNT; i++) buffers[i] = buffer_create(device, FILLED, 0);
     uint32_t before = atomic_load(&fills);
     chores_wait(chores);
     meanwhile = submit_meanwhile;
@@ -281,7 +281,7 @@ static void test_frees_wait_for_issuers(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
-    keel_buffer_t *x = buffer_create(device, 64, 0), *y = NULL;
+    keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = NULL;
     pthread_t thread;
     void *failed;
     own.queue = keel_device_queue(device, 0);

@@ -3,7 +3,7 @@
 // that they could see afterwards, and nothing at all where no call needs it.
 #include "drivers/cuda/device.h"
 
-enum { SIZE = 64, COUNT = 100 };
+enum { SIZE = FILLED, COUNT = 100 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;

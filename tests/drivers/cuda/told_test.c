@@ -6,7 +6,7 @@
 #include "drivers/cuda/device.h"
 #include "drivers/stream/stream.h"
 
-enum { SIZE = 64, LAST = 0x1a57 };
+enum { SIZE = FILLED, LAST = 0x1a57 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;

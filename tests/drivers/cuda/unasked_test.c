@@ -3,7 +3,7 @@
 // counted while the device is busy.
 #include "drivers/cuda/device.h"
 
-enum { SIZE = 64, LINKS = 20 };
+enum { SIZE = FILLED, LINKS = 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
