@@ -346,6 +346,8 @@ instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_c
     if (!status && !refused) status = nodes_change(instance, context, &refused);
     if (!status && refused) {
         graph_unbuild(instance);
+        instance->stale |= stream_queue_puts_off(queue);
+        if (!queue->most) return NULL;
         status = graph_build(instance, context);
         if (status) graph_unbuild(instance);
     }
@@ -395,7 +397,7 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     stream_prepared_t *prepared;
     KEEL_TRY(prepared_of(recording, &prepared));
     *got = instance_find(prepared, queue);
-    if (*got || (stream_graph_is_needed(recording) && stream_queue_puts_off(queue))) return NULL;
+    if (*got || stream_queue_puts_off(queue)) return NULL; // the vendor may wait for the device
     KEEL_TRY(instance_make(recording, queue, context, got, culprit));
     *got = instance_publish(prepared, *got);
     return NULL;

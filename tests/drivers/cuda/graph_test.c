@@ -279,6 +279,58 @@ static void test_nothing_to_prepare(void **state)
     work_close(&work);
 }
 
+static _Atomic bool held;
+
+static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    return held_copy(&real, &held, target, source, size, stream);
+}
+
+// CUDA may wait for the device to make one, for the first time or anew. That holds up nobody who
+// submits.
+static void test_made_by_others(void **state)
+{
+    (void)state;
+    enum { MANY = 60 };
+    keel_recording_options_t options = {.slots = 1};
+    keel_device_t *device = opened("");
+    keel_queue_t *queue = keel_device_queue(device, 0), *beside = NULL;
+    keel_buffer_t *buffers[] = {buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL),
+                                buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE)};
+    keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_recording_t *recordings[MANY];
+    keel_op_t op = keel_op_copy(keel_whole(from), keel_slot(0, 0, KEEL_WHOLE));
+    keel_point_t done, last;
+    assert_null(keel_queue_create(device, NULL, &beside));
+    for (int i = 0; i < MANY; i++) {
+        assert_null(keel_recording_create(device, &options, &recordings[i]));
+        assert_null(keel_recording_add(recordings[i], &op, 1));
+        assert_null(keel_recording_end(recordings[i]));
+    }
+    atomic_store(&held, true);
+    symbols->cuMemcpyAsync = copy;
+    assert_null(keel_queue_copy(beside, KEEL_NO_WAITS, keel_whole(from), keel_whole(to), &last));
+    uint64_t start = keel_now_ns();
+    for (int i = 0; i < 2 * MANY; i++) {
+        keel_ref_t table[] = {keel_whole(buffers[i % 2])};
+        assert_null(keel_queue_execute(queue, KEEL_NO_WAITS, recordings[i / 2], keel_refs(table, 1),
+                                       &done));
+    }
+    assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // it is held for twice that
+    atomic_store(&held, false);
+    ok(done);
+    ok(last);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
+    assert_int_equal(atomic_load(&made), 2 * MANY);
+    for (int i = 0; i < MANY; i++) keel_recording_release(recordings[i]);
+    for (int i = 0; i < 2; i++) keel_buffer_release(buffers[i]);
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+    keel_queue_release(beside);
+    keel_device_release(device);
+}
+
 // A long recording is several graphs, launched one after the other.
 static void test_long_ones_are_split(void **state)
 {
@@ -300,6 +352,7 @@ int main(void)
         cmocka_unit_test_setup(test_few_are_changed, zero),
         cmocka_unit_test_setup(test_culprit_is_named, zero),
         cmocka_unit_test_setup(test_nothing_to_prepare, zero),
+        cmocka_unit_test_setup(test_made_by_others, zero),
         cmocka_unit_test_setup(test_long_ones_are_split, zero),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
