@@ -33,11 +33,11 @@ static void event_poll(promise_t *promise)
     keel_status_t status = device->api->event_query(device->vendor, event->handle, &over);
     stream_leave(&entered);
     stream_queue_t *queue = over ? stream_event_queue(event) : NULL;
-    if (status)
-        stream_device_lose(device, status);
-    else if (queue)
-        stream_queue_retire(queue, event->promise.number);
-    if (queue) keel_queue_release(&queue->base);
+    // If it was refused, somebody asks again.
+    keel_status_release(stream_device_note(device, status));
+    if (!queue) return;
+    stream_queue_retire(queue, event->promise.number);
+    keel_queue_release(&queue->base);
 }
 
 static void event_ask(promise_t *promise)

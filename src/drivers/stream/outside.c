@@ -25,15 +25,6 @@ typedef struct ours_t {
     stream_h stream;
 } ours_t;
 
-// An error of the context stays, any other may be gone the next time.
-#define TWICE(status, call)                                                                        \
-    do {                                                                                           \
-        (status) = (call);                                                                         \
-        if (!(status)) break;                                                                      \
-        keel_status_release(status);                                                               \
-        (status) = (call);                                                                         \
-    } while (0)
-
 static keel_status_t beside_send(void *place, void *ours, const outgoing_t *outgoing)
 {
     stream_device_t *device = ((beside_t *)place)->device;

@@ -272,6 +272,13 @@ keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
 // Waits until the stream has done all that is on it. A vendor that refuses is asked again for a
 // second; a device that never says whether work has ended is as good as lost.
 keel_status_t stream_device_drain(stream_device_t *device, stream_h stream);
+// An error of the context stays, any other may be gone the next time.
+#define TWICE(status, call)                                                                        \
+    do {                                                                                           \
+        if (!((status) = (call))) break;                                                           \
+        keel_status_release(status);                                                               \
+        (status) = (call);                                                                         \
+    } while (0)
 
 // The vendor's context around vendor calls. False, with nothing to leave, if the device is lost or
 // has stayed with the parent of a fork.

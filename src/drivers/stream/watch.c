@@ -79,7 +79,8 @@ static keel_status_t event_sleep(stream_watcher_t *w, stream_device_t *device,
     keel_status_t status = bell_set(w, device, event);
     stream_event_h bell = status ? event->handle : w->bell;
     keel_status_release(status);
-    return device->api->event_sync(device->vendor, bell);
+    TWICE(status, device->api->event_sync(device->vendor, bell));
+    return status;
 }
 
 static uint64_t watch(void *watcher)

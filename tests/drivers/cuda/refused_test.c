@@ -10,8 +10,9 @@ enum { SIZE = 4096, SLOW_NS = 200 * MS };
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static _Atomic bool no_waits, no_events;
-static _Atomic int refusals; // of events
-static _Atomic bool held;    // copies begin when it is not
+static _Atomic int refusals;         // of events
+static _Atomic int unasked, unslept; // queries and sleeps that are refused
+static _Atomic bool held;            // copies begin when it is not
 
 static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 {
@@ -24,6 +25,18 @@ static CUresult event_record(CUevent event, CUstream stream)
     if (atomic_load(&no_events)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (atomic_load(&refusals) && atomic_fetch_sub(&refusals, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
     return real.cuEventRecord(event, stream);
+}
+
+static CUresult event_query(CUevent event)
+{
+    if (atomic_load(&unasked) && atomic_fetch_sub(&unasked, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return real.cuEventQuery(event);
+}
+
+static CUresult event_sync(CUevent event)
+{
+    if (atomic_load(&unslept) && atomic_fetch_sub(&unslept, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return real.cuEventSynchronize(event);
 }
 
 static CUresult copy_held(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
@@ -44,6 +57,8 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuStreamWaitEvent = stream_wait;
     symbols->cuEventRecord = event_record;
+    symbols->cuEventQuery = event_query;
+    symbols->cuEventSynchronize = event_sync;
     symbols->cuMemcpyAsync = copy_held;
     work.device = device_open("");
     work.from = buffer_create(work.device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
@@ -149,6 +164,17 @@ static void test_failure_waits_for_the_device(void **state)
     ok(copy(*state));
 }
 
+// A look at the event, or the watcher's sleep: that says nothing of the device, which works on.
+static void test_a_question_is_asked_again(void **state)
+{
+    atomic_store(&unasked, 1);
+    ok(copy(*state));
+    assert_int_equal(atomic_load(&unasked), 0);
+    atomic_store(&unslept, 1);
+    ok(copy(*state));
+    assert_int_equal(atomic_load(&unslept), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +182,7 @@ int main(void)
         cmocka_unit_test(test_submitting_does_not_wait),
         cmocka_unit_test(test_once_is_not_enough),
         cmocka_unit_test(test_failure_waits_for_the_device),
+        cmocka_unit_test(test_a_question_is_asked_again),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
