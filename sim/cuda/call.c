@@ -52,6 +52,19 @@ static bool strikes(const rule_t *rule, const call_site_t *site, uint64_t own, u
     return number == rule->number || (rule->onwards && number > rule->number);
 }
 
+// After these a context is of no more use; nor is it when nobody knows what happened.
+static bool is_final(CUresult code)
+{
+    switch (code) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_UNKNOWN: return true;
+    default: return code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED;
+    }
+}
+
 // The code of the rule that strikes this call, or 0.
 static CUresult injected(call_site_t *site, unsigned needs)
 {
@@ -97,6 +110,7 @@ call_t call_enter(call_site_t *site, unsigned needs, CUstream stream)
     pthread_mutex_lock(&state.lock);
     if (settings()->log_calls) complain("call %s", site->name);
     CUresult failure = injected(site, needs), refused = refusal(&call, needs, stream);
+    if (is_final(failure)) contexts_fail(call.context, failure);
     bool dead = call.context && call.context->alive && call.context->noticed;
     if (needs & CALL_RELEASE && (!refused || dead)) {
         call.late = failure ? failure : refused;

@@ -93,8 +93,11 @@ CUcontext context_create(device_t *device, unsigned flags)
     return context;
 }
 
+// Whoever knows of an error may give away what was copied from or to: by then no copy is under way.
+// A kernel may be, until its block ends, which may never be.
 CUresult context_report(CUcontext context)
 {
+    while (context->error && context->transfers) state_wait();
     if (context->error) context->noticed = true;
     return context->error;
 }
@@ -145,14 +148,19 @@ void context_destroy(CUcontext context)
     context->places = context->room = 0;
 }
 
+void contexts_fail(CUcontext which, CUresult code)
+{
+    for (CUcontext context = state.contexts; context; context = context->next) {
+        if (!context->alive || (which && context != which)) continue;
+        context_fail(context, code);
+        context_report(context);
+    }
+}
+
 void devices_lose(CUresult code)
 {
     for (unsigned i = 0; i < state.device_count; i++) state.devices[i].lost = code;
-    for (CUcontext context = state.contexts; context; context = context->next) {
-        if (!context->alive) continue;
-        context_fail(context, code);
-        context->noticed = true;
-    }
+    contexts_fail(NULL, code);
 }
 
 static bool flags_valid(unsigned flags)

@@ -10,7 +10,9 @@ CUcontext context_current(void);
 bool context_push(CUcontext context);
 void context_replace(CUcontext context); // NULL: none is current
 
-// All devices are lost: every context fails, and that is known at once.
+// The context fails, or all of them for NULL, and that is known at once.
+void contexts_fail(CUcontext which, CUresult code);
+// All devices are lost: every context fails, and no other can be made.
 void devices_lose(CUresult code);
 
 #endif

@@ -146,8 +146,9 @@ struct CUctx_st {
     size_t places, room; // that executable graphs have in slabs; that there are
     pthread_t workers[64];
     unsigned worker_count, idle;
-    unsigned settling; // calls that wait for all of its work, and let nobody enqueue or make more
-    bool starting;     // a worker that has not come to its first task
+    unsigned transfers; // copies and fills that are under way
+    unsigned settling;  // calls that wait for all of its work, and let nobody enqueue or make more
+    bool starting;      // a worker that has not come to its first task
     bool stopping;
     task_list_t ready[PRIORITY_LEAST - PRIORITY_GREATEST + 1]; // the most urgent first
     unsigned ready_count;                                      // in all of them
@@ -183,7 +184,8 @@ bool context_begin(CUcontext context, unsigned flags);
 void context_destroy(CUcontext context);
 // Whatever runs and whatever comes is dropped from now on; the first error stays.
 void context_fail(CUcontext context, CUresult error);
-// What a call that has waited for the context's work returns.
+// What a call that has waited for the context's work returns: its error, from when no copy or fill
+// is under way any more.
 CUresult context_report(CUcontext context);
 
 // Whether it is an event, of a context that has not ended since; tells of it otherwise.

@@ -22,12 +22,19 @@ bool work_check(const work_t *work, moment_t moment)
     }
 }
 
-// Memory may have gone since the work was made.
-static bool is_still_good(const work_t *work, CUcontext context)
+static bool is_transfer(const work_t *work)
+{
+    return work->kind == WORK_COPY || work->kind == WORK_FILL;
+}
+
+// Memory may have gone since the work was made, and no copy begins when its context has failed.
+static bool work_begin(const work_t *work, CUcontext context)
 {
     pthread_mutex_lock(&state.lock);
-    bool good = work_check(work, WHEN_RUN);
+    bool transfer = is_transfer(work);
+    bool good = !(transfer && context->error) && work_check(work, WHEN_RUN);
     if (!good) context_fail(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    context->transfers += good && transfer;
     pthread_mutex_unlock(&state.lock);
     return good;
 }
@@ -56,17 +63,21 @@ static void transfer_body(void *user)
 static void transfer_run(const work_t *work, CUcontext context)
 {
     uint64_t address = 0;
-    if (fault_guard(transfer_body, (void *)(uintptr_t)work, &address)) return;
-    complain("%s: what is at %#llx went while it was copied or filled", work->maker,
-             (unsigned long long)address);
+    bool good = fault_guard(transfer_body, (void *)(uintptr_t)work, &address);
+    if (!good) {
+        complain("%s: what is at %#llx went while it was copied or filled", work->maker,
+                 (unsigned long long)address);
+    }
     pthread_mutex_lock(&state.lock);
-    context_fail(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    context->transfers--;
+    if (!good) context_fail(context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    state_notify();
     pthread_mutex_unlock(&state.lock);
 }
 
 void work_run(const work_t *work, CUcontext context)
 {
-    if (!is_still_good(work, context)) return;
+    if (!work_begin(work, context)) return;
     switch (work->kind) {
     case WORK_NONE: break;
     case WORK_KERNEL: kernel_run(&work->kernel, work->maker, context); break;

@@ -180,8 +180,8 @@ static void test_fail_nth(void)
     CU(cuMemAlloc_v2(&x, 64));
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&x, 64));
     CU(cuMemAlloc_v2(&x, 64));
-    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
-    FAILS(CUDA_ERROR_UNKNOWN, cuCtxSynchronize());
+    FAILS(CUDA_ERROR_NOT_PERMITTED, cuCtxSynchronize());
+    FAILS(CUDA_ERROR_NOT_PERMITTED, cuCtxSynchronize());
     CU(cuMemsetD8_v2(x, 1, 64));
 }
 
@@ -195,7 +195,7 @@ static void test_fail_any(void)
     CU(cuDevicePrimaryCtxRetain(&context, 0));
     CU(cuCtxSetCurrent(context));
     CU(cuMemAlloc_v2(&x, 64));
-    FAILS(719, cuMemFree_v2(x));
+    FAILS(304, cuMemFree_v2(x));
     CU(cuMemGetInfo_v2(&left, &total));
     CHECK(left == total);
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x));
@@ -207,6 +207,84 @@ static void test_fail_onwards(void)
     CUcontext context;
     FAILS(CUDA_ERROR_UNKNOWN, cuDevicePrimaryCtxRetain(&context, 0));
     FAILS(CUDA_ERROR_UNKNOWN, cuDeviceGetCount(&(int){0}));
+}
+
+// What the context does not survive ends a copy that is under way, and memory can be given back.
+static void test_fail_for_good(void)
+{
+    static char own[4096];
+    CUdeviceptr x;
+    CUevent event;
+    rig_context();
+    CU(cuMemAlloc_v2(&x, sizeof own));
+    CU(cuMemsetD8_v2(x, 1, sizeof own));
+    CU(cuMemHostRegister_v2(own, sizeof own, 0));
+    CU(cuEventCreate(&event, 0));
+    CU(cuMemcpyAsync((uintptr_t)own, x, sizeof own, NULL));
+    CU(cuEventRecord(event, NULL));
+    usleep(10000);
+    FAILS(700, cuEventQuery(event));
+    FAILS(700, cuMemHostUnregister(own));
+    memset(own, 2, sizeof own);
+    FAILS(700, cuMemFree_v2(x));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x)); // it is gone
+    FAILS(700, cuMemAlloc_v2(&x, 64));
+    usleep(100000);
+    CHECK(own[0] == 2 && own[sizeof own - 1] == 2);
+    CHECK(!rig_said("still used") && !rig_said("went while"));
+    FAILS(700, cuEventDestroy_v2(event));
+    CU(cuDevicePrimaryCtxRelease_v2(0));
+    rig_context();
+    CU(cuMemAlloc_v2(&x, 64));
+}
+
+// After any other error the work goes on.
+static void test_fail_for_now(void)
+{
+    CUdeviceptr x, y;
+    CUevent event;
+    rig_context();
+    CU(cuMemAlloc_v2(&x, 64));
+    CU(cuMemAlloc_v2(&y, 64));
+    CU(cuEventCreate(&event, 0));
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, NULL);
+    CU(cuMemcpyAsync(x, y, 64, NULL));
+    CU(cuEventRecord(event, NULL));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuEventQuery(event));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(x));
+    CHECK(rig_said("still used"));
+    rig_gate_open(gate);
+    CU(cuEventSynchronize(event));
+    CU(cuMemFree_v2(x));
+}
+
+// A call that has no context takes them all.
+static void test_fail_for_all(void)
+{
+    CUcontext contexts[2];
+    CUdeviceptr x;
+    CU(cuInit(0));
+    for (int i = 0; i < 2; i++) CU(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    FAILS(CUDA_ERROR_UNKNOWN, cuDeviceGetCount(&(int){0}));
+    for (int i = 0; i < 2; i++) {
+        CU(cuCtxSetCurrent(contexts[i]));
+        FAILS(CUDA_ERROR_UNKNOWN, cuMemAlloc_v2(&x, 64));
+    }
+}
+
+// One that has one leaves the others alone.
+static void test_fail_for_one(void)
+{
+    CUcontext contexts[2];
+    CUdeviceptr x;
+    CU(cuInit(0));
+    for (int i = 0; i < 2; i++) CU(cuDevicePrimaryCtxRetain(&contexts[i], i));
+    CU(cuCtxSetCurrent(contexts[0]));
+    FAILS(719, cuMemAlloc_v2(&x, 64));
+    FAILS(719, cuMemAlloc_v2(&x, 64));
+    CU(cuCtxSetCurrent(contexts[1]));
+    CU(cuMemAlloc_v2(&x, 64));
 }
 
 static void test_lose(void)
@@ -287,9 +365,13 @@ int main(int argc, char **argv)
     RUN("", test_copies_overlap);
     RUN("", test_copy_after_free);
     rig_run_dying("host_touches", "", host_touches, SIGSEGV);
-    RUN("fail=cuMemAlloc:3:2,fail=cuCtxSynchronize:1+", test_fail_nth);
-    RUN("fail=5:719", test_fail_any);
+    RUN("fail=cuMemAlloc:3:2,fail=cuCtxSynchronize:1+:800", test_fail_nth);
+    RUN("fail=5:304", test_fail_any);
     RUN("fail=2+", test_fail_onwards);
+    RUN("slow=50000,fail=cuEventQuery:1:700", test_fail_for_good);
+    RUN("fail=cuEventQuery:1:2", test_fail_for_now);
+    RUN("devices=2,fail=cuDeviceGetCount:1", test_fail_for_all);
+    RUN("devices=2,fail=cuMemAlloc:1:719", test_fail_for_one);
     RUN("lose=9:46", test_lose);
     RUN("lose=cuCtxSynchronize:2:46", test_lose_at_a_symbol);
     RUN("counters=100,fail=4", test_counters);
