@@ -180,7 +180,7 @@ void check_error(const char *file, int line, const char *call, keel_status_t sta
 
 bool careful(void)
 {
-    return SLOW || run_settings()->mode == MODE_TORTURE;
+    return SLOW || run_settings()->under_tool || run_settings()->mode == MODE_TORTURE;
 }
 
 size_t few(size_t count)

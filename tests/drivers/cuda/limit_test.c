@@ -56,7 +56,7 @@ typedef struct place_t {
     keel_queue_t *queue, *other;
     keel_pool_t *pool;
     keel_semaphore_t *gate;
-    keel_buffer_t *word;
+    keel_buffer_t *words; // of each queue
 } place_t;
 
 static void place_open(place_t *place, const char *options, const keel_pool_options_t *pool)
@@ -67,12 +67,12 @@ static void place_open(place_t *place, const char *options, const keel_pool_opti
     assert_null(keel_queue_create(place->device, NULL, &place->other));
     assert_null(keel_pool_create(place->device, pool, &place->pool));
     assert_null(keel_semaphore_create(place->device, NULL, &place->gate));
-    place->word = buffer_create(place->device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
+    place->words = buffer_create(place->device, 2 * FILLED, KEEL_MEMORY_DEVICE_LOCAL);
 }
 
 static void place_close(place_t *place)
 {
-    keel_buffer_release(place->word);
+    keel_buffer_release(place->words);
     keel_semaphore_release(place->gate);
     keel_pool_release(place->pool);
     keel_queue_release(place->other);
@@ -101,7 +101,8 @@ static int teardown(void **state)
 // Gives the queue something that takes until it is let go.
 static keel_point_t queue_hold(const place_t *place, keel_queue_t *queue)
 {
-    keel_op_t op = keel_op_fill(keel_whole(place->word), HOLDS, 4);
+    uint64_t at = queue == place->queue ? 0 : FILLED;
+    keel_op_t op = keel_op_fill(keel_span(place->words, at, FILLED), HOLDS, 4);
     keel_point_t done;
     atomic_store(&held, true);
     assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
@@ -238,7 +239,7 @@ static void check_wakes(const shortage_t *shortage, bool late, bool works)
     place_open(place, shortage->options, &shortage->pool);
     keel_buffer_t *a = take(place, place->queue, shortage->size, &ready), *b;
     ok(ready);
-    keel_op_t work[] = {keel_op_fill(keel_whole(place->word), 1, 4), keel_op_barrier(),
+    keel_op_t work[] = {keel_op_fill(keel_span(place->words, 0, FILLED), 1, 4), keel_op_barrier(),
                         keel_op_dealloca(a)};
     keel_point_t points[] = {queue_hold(place, place->queue), keel_point(place->gate, 1)};
     keel_points_t waits = {points, late ? 2 : 1};
@@ -291,7 +292,7 @@ static void test_who_waits_in_vain_is_told(void **state)
     queue_hold(place, place->queue);
     give(place->queue, KEEL_NO_WAITS, before);
     keel_op_t ops[] = {keel_op_alloca(b), keel_op_barrier(),
-                       keel_op_fill(keel_whole(place->word), 1, 4)};
+                       keel_op_fill(keel_span(place->words, 0, FILLED), 1, 4)};
     assert_null(keel_queue_submit(place->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &last));
     give(place->queue, KEEL_NO_WAITS, meanwhile);
     atomic_store(&held, false);

@@ -253,11 +253,12 @@ static void test_shared(void **state)
     keel_queue_t *queues[HELD], *free_one;
     keel_point_t done[HELD], last;
     keel_op_t op = tally(place, keel_span(place->words, 0, 4));
-    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    keel_buffer_t *aside = buffer_create(place->device, 8 * HELD, KEEL_MEMORY_DEVICE_LOCAL);
     copy_held = &place->held;
     atomic_store(copy_held, true);
     symbols->cuMemcpyAsync = copy;
-    for (int i = 0; i < HELD; i++) {
+    for (uint32_t i = 0; i < HELD; i++) {
+        keel_op_t wait = keel_op_copy(keel_span(aside, 8 * i, 4), keel_span(aside, 8 * i + 4, 4));
         assert_null(keel_queue_create(place->device, NULL, &queues[i]));
         assert_null(keel_queue_run(queues[i], KEEL_NO_WAITS, wait, NULL));
         for (int k = 0; k < EACH; k++)
@@ -272,6 +273,7 @@ static void test_shared(void **state)
     for (int i = 0; i < HELD; i++) ok(done[i]);
     for (int i = 0; i < HELD; i++) keel_queue_release(queues[i]);
     keel_queue_release(free_one);
+    keel_buffer_release(aside);
     symbols->cuMemcpyAsync = real.cuMemcpyAsync;
 }
 

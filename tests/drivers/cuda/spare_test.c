@@ -191,6 +191,7 @@ static void test_nobody_waits_for_frees(void **state)
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0), *late = NULL;
     keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = buffer_create(device, FILLED, 0);
+    keel_buffer_t *z = buffer_create(device, FILLED, 0);
     keel_external_t external = {
         .kind = KEEL_EXTERNAL_HOST, .handle.host = calloc(1, 4096), .size = 4096};
     keel_buffer_t *imported = NULL;
@@ -208,7 +209,7 @@ static void test_nobody_waits_for_frees(void **state)
     uint32_t before = atomic_load(&fills);
     assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
     assert_null(keel_queue_create(device, NULL, &late));
-    assert_null(keel_queue_fill(late, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[2]));
+    assert_null(keel_queue_fill(late, KEEL_NO_WAITS, keel_whole(z), 1, 4, &done[2]));
     keel_buffer_release(imported);                        // it is unlocked here and now
     assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     assert_int_equal(atomic_load(&fills), before);
@@ -219,6 +220,7 @@ static void test_nobody_waits_for_frees(void **state)
     keel_queue_release(late);
     keel_semaphore_release(gate);
     keel_buffer_release(y);
+    keel_buffer_release(z);
     keel_device_release(device);
     free(external.handle.host);
 }
