@@ -178,9 +178,11 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, c, &fill, &plain));
     if (!fill.count) return NULL;
-    // What one group does is done sooner by a graph, if launches are (launch.c).
-    bool small = context->device->blanks.graph && fill.count * fill.size <= SMALL;
-    if (plain && !small)
+    // What one group does is done sooner by a graph, if launches are (launch.c); but the kernel
+    // writes bytes where it cannot write 16 at a time, and somebody may look at a word meanwhile.
+    uint64_t length = fill.count * fill.size;
+    bool small = length <= SMALL && (length | fill.target) % 16 == 0;
+    if (plain && !(small && context->device->blanks.graph))
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     stream_fill_args_t arguments;
     stream_launch_t launch;
