@@ -15,7 +15,7 @@ static keel_status_t launch_walk(const stream_context_t *context, const keel_cmd
 {
     const stream_limits_t *limits = &context->device->limits;
     uint64_t items = (uint64_t)c->group_size[0] * c->group_size[1] * c->group_size[2];
-    uint64_t at_once = limits->processors * (items < 2048 ? 2048 / items : 1);
+    uint64_t at_once = limits->processors * (items <= 64 ? 32 : items < 2048 ? 2048 / items : 1);
     uint64_t total = (uint64_t)c->groups[0] * c->groups[1] * c->groups[2];
     if (c->counts_kind == KEEL_COUNTS_DIRECT && total < at_once) at_once = total;
     launch->function = ((const stream_kernel_t *)c->kernel)->walk;
