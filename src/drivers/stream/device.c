@@ -274,8 +274,9 @@ static keel_status_t device_init(stream_device_t *device)
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = stream_builtins_load(device);
-    bool plain = device->options.serial || device->options.commands == STREAM_COMMANDS_STREAM;
-    if (!status && !plain) keel_status_release(stream_blanks_make(device)); // launches do without
+    const stream_options_t *options = &device->options;
+    device->blanks.used = !options->serial && options->commands != STREAM_COMMANDS_STREAM;
+    if (!status) stream_blanks_make(device, STREAM_BLANKS);
     stream_leave(&entered);
     return status;
 }

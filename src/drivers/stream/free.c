@@ -53,7 +53,7 @@ static void gift_give(void *owner, chore_t *chore)
 }
 
 // If `holding`, they do not get anything, either.
-bool stream_queues_are_idle(stream_device_t *device)
+static bool queues_are_idle(stream_device_t *device)
 {
     bool idle = true;
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q)) {
@@ -71,11 +71,11 @@ bool stream_may_free(void *owner, uint64_t waited)
     if (device->held_until || stream_device_is_lost(device)) return true;
     if (!waited) device->patience_ns = PATIENCE_NS;
     bool needed = wanted || waited > device->patience_ns;
-    if (!needed && !stream_queues_are_idle(device)) return false;
+    if (!needed && !queues_are_idle(device)) return false;
     atomic_store(&device->holding, true); // and then look; issuers do it the other way round
     uint64_t moment = waited / 8 < MOMENT_NS ? waited / 8 : MOMENT_NS;
     uint64_t deadline = clock_deadline(wanted ? HOLD_NS + device->hold_ns : moment);
-    while (!(idle = stream_queues_are_idle(device)) && needed && keel_now_ns() < deadline)
+    while (!(idle = queues_are_idle(device)) && needed && keel_now_ns() < deadline)
         clock_sleep(POLL_NS);
     if (!idle) queues_let_go(device);
     device->hold_ns = idle || !wanted ? 0 : device->hold_ns * 2 + HOLD_NS;

@@ -117,7 +117,7 @@ keel_status_t stream_onces_reserve(stream_device_t *device)
     work_init(device, NULL, NULL, &work);
     while (!status && atomic_load(&device->onces) < ONCES)
         if (!(status = once_make(device, &work, &once))) spare_put(device, once);
-    if (!status) stream_blanks_room(device);
+    if (!status) stream_blanks_make(device, 0);
     return status;
 }
 

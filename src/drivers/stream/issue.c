@@ -182,7 +182,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     // writes bytes where it cannot write 16 at a time, and somebody may look at a word meanwhile.
     uint64_t length = fill.count * fill.size;
     bool small = length <= SMALL && (length | fill.target) % 16 == 0;
-    if (plain && !(small && context->device->blanks.graph))
+    if (plain && !(small && context->device->blanks.used))
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     stream_fill_args_t arguments;
     stream_launch_t launch;

@@ -27,61 +27,60 @@ static void blank_launch(const stream_device_t *device, stream_launch_t *launch)
     stream_builtin_launch(device, STREAM_TIMESTAMP, &nowhere, sizeof nowhere, launch);
 }
 
-keel_status_t stream_blanks_make(stream_device_t *device)
-{
-    stream_blanks_t *blanks = &device->blanks;
-    stream_launch_t launch;
-    blank_launch(device, &launch);
-    KEEL_TRY(device->api->graph_create(device->vendor, &blanks->graph));
-    stream_place_t place = {.graph = blanks->graph};
-    KEEL_TRY(device->api->graph_launch(device->vendor, &place, &launch, &blanks->node));
-    for (; blanks->count < STREAM_BLANKS; blanks->count++)
-        KEEL_TRY(device->api->graph_instantiate(device->vendor, blanks->graph,
-                                                &blanks->execs[blanks->count]));
-    stream_blanks_room(device);
-    return NULL;
-}
-
-void stream_blanks_room(stream_device_t *device)
+// From a graph of its own: the vendor locks none, and queues change theirs at the same time.
+static keel_status_t blank_make(const stream_device_t *device, stream_blank_t *blank)
 {
     const stream_api_t *api = device->api;
-    stream_exec_h execs[STREAM_ROOM];
-    uint32_t count = 0;
+    stream_launch_t launch;
+    blank_launch(device, &launch);
+    KEEL_TRY(api->graph_create(device->vendor, &blank->graph));
+    stream_place_t place = {.graph = blank->graph};
+    KEEL_TRY(api->graph_launch(device->vendor, &place, &launch, &blank->node));
+    return api->graph_instantiate(device->vendor, blank->graph, &blank->exec);
+}
+
+static void blank_destroy(const stream_device_t *device, stream_blank_t *blank)
+{
+    if (blank->exec) device->api->exec_destroy(device->vendor, blank->exec);
+    if (blank->graph) device->api->graph_destroy(device->vendor, blank->graph);
+    *blank = (stream_blank_t){0};
+}
+
+void stream_blanks_make(stream_device_t *device, uint32_t kept)
+{
+    stream_blank_t list[STREAM_BLANKS + STREAM_ROOM] = {0};
+    uint32_t count = 0, most = device->blanks.used ? kept + STREAM_ROOM : 0;
     keel_status_t status = NULL;
-    while (!status && device->blanks.graph && count < STREAM_ROOM)
-        if (!(status = api->graph_instantiate(device->vendor, device->blanks.graph, &execs[count])))
-            count++;
-    keel_status_release(status); // then there is less
-    while (count) api->exec_destroy(device->vendor, execs[--count]);
+    while (count < most && !(status = blank_make(device, &list[count]))) count++;
+    if (status) blank_destroy(device, &list[count]);
+    keel_status_release(status); // launches do without
+    while (count > kept) blank_destroy(device, &list[--count]);
+    while (count) device->blanks.list[device->blanks.count++] = list[--count];
 }
 
 void stream_blanks_destroy(stream_device_t *device)
 {
-    stream_blanks_t *blanks = &device->blanks;
-    while (blanks->count) device->api->exec_destroy(device->vendor, blanks->execs[--blanks->count]);
-    if (blanks->graph) device->api->graph_destroy(device->vendor, blanks->graph);
+    while (device->blanks.count)
+        blank_destroy(device, &device->blanks.list[--device->blanks.count]);
 }
 
-static stream_exec_h blank_take(stream_device_t *device)
+static void blank_take(stream_device_t *device, stream_blank_t *blank)
 {
-    stream_blanks_t *blanks = &device->blanks;
     lock_enter(&device->lock);
-    stream_exec_h exec = blanks->count ? blanks->execs[--blanks->count] : NULL;
+    if (device->blanks.count) *blank = device->blanks.list[--device->blanks.count];
     lock_leave(&device->lock);
-    return exec;
 }
 
-// Whether its graph does the launch now. One that the vendor refuses to change is gone.
-static bool shape_set(stream_device_t *device, stream_shape_t *shape, const stream_launch_t *launch)
+// What does the launch now; NULL: nothing. One that the vendor refuses to change is gone.
+static stream_exec_h blank_set(const stream_device_t *device, stream_blank_t *blank,
+                               const stream_launch_t *launch)
 {
-    if (!shape->exec) return false;
+    if (!blank->exec) return NULL;
     keel_status_t status =
-        device->api->exec_set_launch(device->vendor, shape->exec, device->blanks.node, launch);
-    if (!status) return true;
+        device->api->exec_set_launch(device->vendor, blank->exec, blank->node, launch);
+    if (status) blank_destroy(device, blank);
     keel_status_release(status);
-    device->api->exec_destroy(device->vendor, shape->exec);
-    shape->exec = NULL;
-    return false;
+    return blank->exec;
 }
 
 // Code may go, and other code come to where it was: the queue's graphs name none from here on. They
@@ -92,19 +91,19 @@ static void shapes_clear(stream_queue_t *queue)
     stream_launch_t launch;
     blank_launch(device, &launch);
     for (stream_shape_t *shape = queue->shapes; shape < queue->shapes + STREAM_SHAPES; shape++) {
-        (void)shape_set(device, shape, &launch);
+        (void)blank_set(device, &shape->blank, &launch);
         shape->hash = shape->last = 0;
     }
 }
 
 void stream_shapes_return(stream_queue_t *queue)
 {
-    stream_blanks_t *blanks = &stream_device(queue->base.device)->blanks;
+    stream_device_t *device = stream_device(queue->base.device);
     shapes_clear(queue);
-    lock_enter(&stream_device(queue->base.device)->lock);
+    lock_enter(&device->lock);
     for (stream_shape_t *shape = queue->shapes; shape < queue->shapes + STREAM_SHAPES; shape++)
-        if (shape->exec) blanks->execs[blanks->count++] = shape->exec;
-    lock_leave(&stream_device(queue->base.device)->lock);
+        if (shape->blank.exec) device->blanks.list[device->blanks.count++] = shape->blank;
+    lock_leave(&device->lock);
 }
 
 // A graph that does the launch; NULL: there is none for it.
@@ -117,8 +116,8 @@ static stream_exec_h shape_find(stream_queue_t *queue, const stream_launch_t *la
     shape->last = hash;
     if (!suits && !again) return NULL;
     shape->hash = hash;
-    if (!suits && !shape->exec) shape->exec = blank_take(device);
-    return shape_set(device, shape, launch) ? shape->exec : NULL;
+    if (!suits && !shape->blank.exec) blank_take(device, &shape->blank);
+    return blank_set(device, &shape->blank, launch);
 }
 
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch)
@@ -128,7 +127,7 @@ keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch
     uint32_t unloads = atomic_load_explicit(&device->unloads, memory_order_relaxed);
     if (queue->unloads != unloads) shapes_clear(queue);
     queue->unloads = unloads;
-    stream_exec_h exec = device->blanks.graph ? shape_find(queue, launch) : NULL;
+    stream_exec_h exec = device->blanks.used ? shape_find(queue, launch) : NULL;
     stream_h stream = stream_queue_onto(queue);
     if (exec) return device->api->exec_run(device->vendor, exec, stream);
     return device->api->launch(device->vendor, stream, launch);

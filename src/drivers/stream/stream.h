@@ -117,22 +117,28 @@ typedef struct stream_watcher_t {
 // is older.
 enum { STREAM_WATCHERS = 4 };
 
-// A graph of one launch, for those of a queue that differ in their arguments alone (launch.c).
+// A graph of one launch, in the hands of one thread at a time (launch.c).
+typedef struct stream_blank_t {
+    stream_graph_h graph; // owned, as is `exec`
+    stream_node_h node;
+    stream_exec_h exec; // NULL: there is none
+} stream_blank_t;
+
+// One for launches of a queue that differ in their arguments alone.
 typedef struct stream_shape_t {
-    uint64_t hash;      // of such launches
-    uint64_t last;      // of the last that came here, and may have the place if it comes again
-    stream_exec_h exec; // owned; NULL: there was none left, or the vendor refused
+    uint64_t hash;        // of such launches
+    uint64_t last;        // of the last that came here, and may have the place if it comes again
+    stream_blank_t blank; // none: there was none left, or the vendor refused
 } stream_shape_t;
 
 // Of a queue; of a device, for all of them; and graphs of recordings that there is room for, too.
 enum { STREAM_SHAPES = 16, STREAM_BLANKS = 32, STREAM_ROOM = 32 };
 
-// Such graphs, in nobody's hands; the first members never change.
+// Those in nobody's hands.
 typedef struct stream_blanks_t {
-    stream_graph_h graph; // owned: what they are made of; NULL: launches are but launched
-    stream_node_h node;
+    bool used;      // or launches are but launched; never changes
     uint32_t count; // guarded by the device's lock, as is the next
-    stream_exec_h execs[STREAM_BLANKS];
+    stream_blank_t list[STREAM_BLANKS];
 } stream_blanks_t;
 
 struct stream_queue_t {
@@ -210,8 +216,7 @@ struct stream_device_t {
     // Deallocas on streams and other frees under way, and those of them that are over: memory comes
     // back with these.
     _Atomic uint64_t frees, frees_over;
-    keel_pool_request_t
-        *_Atomic starved; // allocas that wait for such memory; written with the lock
+    keel_pool_request_t *_Atomic starved; // allocas that wait for it; written with the lock
     stream_builtins_t builtins;
     cache_t modules;      // of executables
     stream_h side;        // owned: a stream beside all queues
@@ -452,10 +457,9 @@ keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch); // the issuer's
 // The queue gives up what it has for launches, which are over. Entered, as the next.
 void stream_shapes_return(stream_queue_t *queue);
-keel_status_t stream_blanks_make(stream_device_t *device); // may wait for the device
-// Makes some more, which go again: the vendor keeps their room, for recordings that nobody
-// prepares.
-void stream_blanks_room(stream_device_t *device); // the same
+// Makes so many, when the device is opened, and some more that go again: the vendor keeps their
+// room, for recordings that nobody prepares. May wait for the device.
+void stream_blanks_make(stream_device_t *device, uint32_t kept);
 void stream_blanks_destroy(stream_device_t *device);
 
 // execute.c
@@ -513,8 +517,7 @@ void stream_free(stream_device_t *device, bool waits, stream_give_t *give, void 
 // and does more than that.
 void stream_chore_add(stream_device_t *device, chore_t *chore);
 void stream_chore_end(stream_device_t *device, bool more);
-bool stream_may_free(void *device, uint64_t waited);  // see chores.h
-bool stream_queues_are_idle(stream_device_t *device); // looks whether they have nothing to do
+bool stream_may_free(void *device, uint64_t waited); // see chores.h
 
 // outside.c
 keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,

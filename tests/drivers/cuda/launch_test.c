@@ -12,6 +12,10 @@ static cuda_symbols_t real;
 static uint32_t dispatches, graphs, made, destroyed, refusals; // all by this thread
 static CUgraphExec changed;                                    // the last that was
 static CUfunction before, after;                               // and what it launched then
+static CUgraphNode node;                                       // by this one
+static CUgraph instantiated;                                   // the last that was
+static uint32_t reused;                                        // instantiated twice
+static _Atomic uint32_t alive;                                 // graphs, not destroyed by anybody
 static bool unable;                                            // to make graphs
 
 static CUresult graph_launch(CUgraphExec exec, CUstream stream)
@@ -24,7 +28,21 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long
 {
     if (unable) return CUDA_ERROR_OUT_OF_MEMORY;
     made++;
+    reused += graph == instantiated;
+    instantiated = graph;
     return real.cuGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+static CUresult graph_create(CUgraph *graph, unsigned flags)
+{
+    alive++;
+    return real.cuGraphCreate(graph, flags);
+}
+
+static CUresult graph_destroy(CUgraph graph)
+{
+    alive--;
+    return real.cuGraphDestroy(graph);
 }
 
 static CUresult exec_destroy(CUgraphExec exec)
@@ -33,13 +51,14 @@ static CUresult exec_destroy(CUgraphExec exec)
     return real.cuGraphExecDestroy(exec);
 }
 
-static CUresult node_set(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+static CUresult node_set(CUgraphExec exec, CUgraphNode at, const CUDA_KERNEL_NODE_PARAMS *params)
 {
     if (refusals && refusals--) return CUDA_ERROR_INVALID_VALUE;
     before = exec == changed ? after : NULL;
     changed = exec;
+    node = at;
     after = params->func;
-    return real.cuGraphExecKernelNodeSetParams(exec, node, params);
+    return real.cuGraphExecKernelNodeSetParams(exec, at, params);
 }
 
 static int setup(void **state)
@@ -49,6 +68,8 @@ static int setup(void **state)
     if (!symbols) return 1;
     symbols->cuGraphLaunch = graph_launch;
     symbols->cuGraphInstantiateWithFlags = instantiate;
+    symbols->cuGraphCreate = graph_create;
+    symbols->cuGraphDestroy = graph_destroy;
     symbols->cuGraphExecDestroy = exec_destroy;
     symbols->cuGraphExecKernelNodeSetParams = node_set;
     return 0;
@@ -134,7 +155,7 @@ static void check_plain(const char *options)
     tally(&place, keel_device_queue(place.device, 0), 3, 10);
     assert_int_equal(dispatches - graphs, 10);
     assert_int_equal(graphs, 0);
-    assert_null(stream_device(place.device)->blanks.graph);
+    assert_false(stream_device(place.device)->blanks.used);
     place_close(&place);
 }
 
@@ -182,14 +203,36 @@ static void test_shared(void **state)
     place_close(&place);
 }
 
-// Without any the device works as well.
+// CUDA locks no graph, and a node is its graph's. So no two of them come from one: the threads that
+// change them, and others that make room, never meet.
+static void test_apart(void **state)
+{
+    (void)state;
+    reused = 0;
+    place_t place = place_open("");
+    keel_queue_t *beside = NULL;
+    assert_null(keel_queue_create(place.device, NULL, &beside));
+    tally(&place, keel_device_queue(place.device, 0), 3, 2);
+    CUgraphExec first = changed;
+    CUgraphNode first_node = node;
+    tally(&place, beside, 3, 2);
+    assert_ptr_not_equal(changed, first);
+    assert_ptr_not_equal(node, first_node);
+    assert_int_equal(reused, 0);
+    keel_queue_release(beside);
+    place_close(&place);
+}
+
+// Without any the device works as well, and nothing half made is left.
 static void test_none(void **state)
 {
     (void)state;
     unable = true;
+    alive = 0;
     place_t place = place_open("");
     unable = false;
     assert_int_equal(blanks(&place), 0);
+    await(alive == 0);
     tally(&place, keel_device_queue(place.device, 0), 3, 10);
     assert_int_equal(dispatches - graphs, 10);
     place_close(&place);
@@ -281,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
         cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
+        cmocka_unit_test(test_apart),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -16,8 +16,9 @@ static int setup(void **state)
     (void)state;
     char faults[128];
     // Of each kind some are made with the device, for launches.
+    const int own = STREAM_BLANKS + STREAM_ROOM;
     snprintf(faults, sizeof faults, "fail=cuGraphInstantiateWithFlags:%d:2,fail=cuGraphCreate:%d:2",
-             STREAM_BLANKS + STREAM_ROOM + 4, 1 + 6);
+             own + 4, own + 6);
     setenv("KEEL_SIM_CUDA", faults, 1);
     device = device_open("");
     return 0;
