@@ -52,6 +52,12 @@ void use_end(use_t *use);
     __attribute__((cleanup(use_end))) use_t use = use_begin((object), __func__);                   \
     if (use.clashes) return CUDA_ERROR_ILLEGAL_STATE
 
+// The same where a node says which part of an executable graph is meant: its graph is looked at.
+#define USES_NODE(exec, node)                                                                      \
+    USES(exec);                                                                                    \
+    __attribute__((cleanup(use_end))) use_t graph_use = use_begin(node_graph(node), __func__);     \
+    if (graph_use.clashes) return CUDA_ERROR_ILLEGAL_STATE
+
 // Declares `call`; the lock is held until the function returns.
 #define CALL(needs) CALL_ON(NULL, needs)
 

@@ -514,7 +514,7 @@ static CUresult step_set(CUgraphExec exec, CUgraphNode node, const CUgraphNodePa
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_CONTEXT); // without one an H200 crashes
     if (!kernel) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
@@ -525,7 +525,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     if (!copy) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -536,7 +536,7 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext context)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     if (!fill) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
@@ -548,7 +548,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS *host)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     if (!host) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
@@ -569,21 +569,21 @@ static CUresult step_set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeTy
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     return step_set_event(exec, node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
 }
 
 CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     return step_set_event(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     if (!params) return CUDA_ERROR_INVALID_VALUE;
     switch (params->type) {
@@ -605,7 +605,7 @@ static bool can_be_disabled(const step_t *step)
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int enabled)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     step_t *step;
     if (!IS(node, MAGIC_NODE)) return CUDA_ERROR_INVALID_VALUE;
@@ -623,7 +623,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
 
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int *out)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     if (!IS(exec, MAGIC_EXEC) || !IS(node, MAGIC_NODE) || !out) return CUDA_ERROR_INVALID_VALUE;
     step_t *step = plan_find(exec->plan, node);
@@ -702,7 +702,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child)
 {
-    USES(exec);
+    USES_NODE(exec, node);
     CALL(CALL_PLAIN);
     step_t *step;
     size_t at = 0;

@@ -704,6 +704,33 @@ static void test_two_threads_in_one_graph(void)
     CU(cuGraphExecDestroy(exec));
 }
 
+// A node is its graph's: whoever changes an executable graph by it is in a call on both.
+static void test_two_threads_at_one_node(void)
+{
+    static maker_t maker;
+    CUgraph graph = begin();
+    kernel_t k;
+    const uint64_t words[] = {list_address, 1, 0};
+    CUgraphNode node = append(graph, 1, NULL, 0);
+    CUgraphExec exec = NULL;
+    for (int i = 0; i < FIRST; i++) exec = ready(graph);
+    gate_t gate = rig_gate();
+    rig_gate_close(gate, stream);
+    maker.graphs[0] = graph;
+    maker.to = 1;
+    maker_start(&maker, maker_main); // for which there is no room
+    kernel(&k, "append", 1, words);
+    CUresult result = CUDA_SUCCESS;
+    for (int i = 0; i < 10000 && !result; i++) {
+        usleep(1000);
+        result = cuGraphExecKernelNodeSetParams_v2(exec, node, &k.params);
+    }
+    CHECK(result == CUDA_ERROR_ILLEGAL_STATE);
+    rig_gate_open(gate);
+    CHECK(pthread_join(maker.thread, NULL) == 0);
+    CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &k.params));
+}
+
 // A kernel that fails ends its launch and the context, and nobody hangs.
 static void test_faults(void)
 {
@@ -783,6 +810,7 @@ int main(int argc, char **argv)
     RUN("", test_room);
     RUN("", test_destruction_waits);
     RUN("depth=1,calls=1", test_two_threads_in_one_graph);
+    RUN("", test_two_threads_at_one_node);
     RUN("", test_faults);
     RUN("", test_large);
     RUN("", test_wide);
