@@ -274,6 +274,43 @@ static void test_unloaded(void **state)
     place_close(&place);
 }
 
+static uint32_t fills; // by CUDA itself
+
+static CUresult fill_words(CUdeviceptr target, unsigned value, size_t count, CUstream stream)
+{
+    fills++;
+    return real.cuMemsetD32Async(target, value, count, stream);
+}
+
+static uint32_t fill(const place_t *place, uint64_t offset, uint64_t size)
+{
+    keel_buffer_t *buffer = buffer_create(place->device, FILLED, 0);
+    keel_point_t done;
+    fills = 0;
+    symbols->cuMemsetD32Async = fill_words;
+    assert_null(keel_queue_run(keel_device_queue(place->device, 0), KEEL_NO_WAITS,
+                               keel_op_fill(keel_span(buffer, offset, size), 7, 4), &done));
+    ok(done);
+    symbols->cuMemsetD32Async = real.cuMemsetD32Async;
+    keel_buffer_release(buffer);
+    return fills;
+}
+
+// Fills that are small, and whole units of the kernel's, are launches where these become graphs.
+static void test_fills(void **state)
+{
+    (void)state;
+    place_t place = place_open(""), plain = place_open("&commands=stream");
+    assert_int_equal(fill(&place, 0, 16), 0);
+    assert_int_equal(fill(&place, 48, 1 << 16), 0);
+    assert_int_equal(fill(&place, 0, (1 << 16) + 16), 1);
+    assert_int_equal(fill(&place, 4, 16), 1);
+    assert_int_equal(fill(&place, 0, 20), 1);
+    assert_int_equal(fill(&plain, 0, 16), 1);
+    place_close(&plain);
+    place_close(&place);
+}
+
 static _Atomic bool held;
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
@@ -324,7 +361,7 @@ int main(void)
         cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
         cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
-        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_apart),    cmocka_unit_test(test_fills),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
