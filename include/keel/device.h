@@ -12,7 +12,8 @@
 //       shuffle=SEED   whatever points and barriers do not order runs in a random order
 //     cpu://inline     everything runs on the thread that submits, or that resolves the last wait
 //     cuda://0         an NVIDIA GPU: by number, UUID (cuda://GPU-...) or PCI address
-//       commands=graph|stream  how recordings run; left out: graphs for reusable ones
+//       commands=graph|stream  how recordings run; left out: graphs for reusable ones. With
+//                      stream dispatches that come again are plain launches, too
 //       alloc=async|sync       pools of the vendor's, or cut by Keel from memory got in one piece
 //       serial=1       waits after each operation, so that a fault names it
 //       lib=PATH       another libcuda
