@@ -262,7 +262,7 @@ CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTA
 
 // Graphs lie in slabs of device memory, as seen on a card: the first has room for some, each that
 // follows for more, and what was got stays. A new one waits for all that the context has, and
-// nobody can enqueue anything meanwhile. The first had room for 23 to 32 in a program without other
+// nobody can enqueue anything meanwhile. The first had room for 23 to 33 in a program without other
 // graphs, and for fewer than 9 in one with some: here it has for few. A graph takes one place, or
 // one for each node that the device may change.
 static void make_room(CUgraphExec exec)

@@ -55,11 +55,15 @@ keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, uns
     return NULL;
 }
 
-// What follows the head of a block: addresses, lengths, constants. Its end.
-static keel_status_t bind_tail(const binder_t *binder, const keel_cmd_dispatch_t *c,
-                               unsigned char **at)
+// A block whose head takes so many bytes, of which the grid is the first part: behind it addresses,
+// lengths, constants.
+static keel_status_t block_fill(const binder_t *binder, const keel_cmd_dispatch_t *c,
+                                unsigned char *bytes, uint32_t head, uint32_t *size)
 {
-    uint64_t *addresses = (uint64_t *)(void *)*at, *lengths = addresses + c->binding_count;
+    uint32_t grid[4] = {c->groups[0], c->groups[1], c->groups[2], 0};
+    uint64_t *addresses = (uint64_t *)(void *)(bytes + head);
+    uint64_t *lengths = addresses + c->binding_count;
+    memcpy(bytes, grid, sizeof grid);
     for (uint16_t i = 0; i < c->binding_count; i++) {
         bound_t bound;
         KEEL_TRY(bind_ref(binder, &c->bindings[i], &bound));
@@ -72,37 +76,27 @@ static keel_status_t bind_tail(const binder_t *binder, const keel_cmd_dispatch_t
         memset(constants + rest - 8, 0, 8);
         memcpy(constants, (const char *)c + c->constants, c->constant_size);
     }
-    *at = constants + rest;
+    *size = (uint32_t)(constants - bytes) + rest;
     return NULL;
 }
 
 keel_status_t bind_block(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes,
                          uint32_t *size)
 {
-    uint32_t grid[4] = {c->groups[0], c->groups[1], c->groups[2], 0};
-    unsigned char *at = bytes + sizeof grid;
-    memcpy(bytes, grid, sizeof grid);
-    keel_status_t status = bind_tail(binder, c, &at);
-    *size = (uint32_t)(at - bytes);
-    return status;
+    return block_fill(binder, c, bytes, 16, size);
 }
 
 keel_status_t bind_walk(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes,
                         uint32_t *size)
 {
-    uint32_t grid[4] = {c->groups[0], c->groups[1], c->groups[2], 0};
-    uint64_t head[2] = {0, 0}; // where the counts are; a table, which is not used
+    uint64_t more[2] = {0, 0}; // where the counts are; a table, which is not used
     bound_t counts;
     if (c->counts_kind != KEEL_COUNTS_DIRECT) {
         KEEL_TRY(bind_ref(binder, &c->counts, &counts));
-        head[0] = counts.address;
+        more[0] = counts.address;
     }
-    memcpy(bytes, grid, sizeof grid);
-    memcpy(bytes + sizeof grid, head, sizeof head);
-    unsigned char *at = bytes + sizeof grid + sizeof head;
-    keel_status_t status = bind_tail(binder, c, &at);
-    *size = (uint32_t)(at - bytes);
-    return status;
+    memcpy(bytes + 16, more, sizeof more);
+    return block_fill(binder, c, bytes, 32, size);
 }
 
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy)

@@ -52,8 +52,9 @@ void device_dlpack(const device_dlpack_t *types, keel_dlpack_place_t places[DEVI
         {types->local, types->ordinal, KEEL_EVERY_NODE, local},
         {1, 0, KEEL_EVERY_NODE, host}, // kDLCPU
         {types->managed, types->ordinal, KEEL_EVERY_NODE, local | host},
-        {0},
     };
-    for (int i = 0, count = 0; i < DEVICE_DLPACK; i++)
-        if (all[i].type || i == DEVICE_DLPACK - 1) places[count++] = all[i];
+    int count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].type) places[count++] = all[i];
+    places[count] = (keel_dlpack_place_t){0}; // the end
 }

@@ -7,8 +7,6 @@
 #include "base/status.h"
 #include "drivers/stream/stream.h"
 
-enum { SMALL = 1 << 16 }; // bytes of a fill
-
 // The form of a kernel that walks over its grid: one that is in memory, or larger than a launch.
 static keel_status_t launch_walk(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  unsigned char *bytes, stream_launch_t *launch)
@@ -178,15 +176,14 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, c, &fill, &plain));
     if (!fill.count) return NULL;
-    // What one group does is done sooner by a graph, if launches are (launch.c); but the kernel
-    // writes bytes where it cannot write 16 at a time, and somebody may look at a word meanwhile.
-    uint64_t length = fill.count * fill.size;
-    bool small = length <= SMALL && (length | fill.target) % 16 == 0;
-    if (plain && !(small && context->device->blanks.used))
-        return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     stream_fill_args_t arguments;
     stream_launch_t launch;
     stream_fill_launch(context->device, &fill, &arguments, &launch);
+    // What one group does is done sooner by a graph, if launches are (launch.c); but the kernel
+    // writes bytes where it cannot write 16 at a time, and somebody may look at a word meanwhile.
+    bool sooner = context->device->blanks.used && launch.groups[0] == 1 && arguments.unit == 16;
+    if (plain && !sooner)
+        return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     return stream_launch(queue, &launch);
 }
 

@@ -48,7 +48,7 @@ static void beside_ours_close(void *place, void *ours)
     stream_entered_t entered;
     if (stream_enter(device, &entered)) {
         keel_status_t busy = NULL;
-        if (o->stream) TWICE(busy, device->api->stream_drain(device->vendor, o->stream));
+        if (o->stream) STREAM_TWICE(busy, device->api->stream_drain(device->vendor, o->stream));
         if (o->stream) device->api->stream_destroy(device->vendor, o->stream);
         if (o->signals && !busy) device->api->outside_destroy(device->vendor, o->signals);
         stream_leave(&entered);
@@ -96,7 +96,7 @@ static keel_status_t beside_lane_wait(void *place, void *lane, void *theirs, uin
     b->api->enter(b->vendor, &before);
     keel_status_t status = b->api->outside_wait(b->vendor, theirs, value, lane), deaf = NULL;
     // Once it is parked somebody has to learn of the end.
-    if (!status) TWICE(deaf, b->api->stream_call(b->vendor, lane, came, user));
+    if (!status) STREAM_TWICE(deaf, b->api->stream_call(b->vendor, lane, came, user));
     b->api->leave(&before);
     if (deaf) stream_device_lose(b->device, deaf);
     return status;
@@ -121,7 +121,7 @@ static keel_status_t probe_ask(const beside_t *b)
 static keel_status_t beside_check(void *place)
 {
     keel_status_t status;
-    TWICE(status, probe_ask(place));
+    STREAM_TWICE(status, probe_ask(place));
     return status;
 }
 

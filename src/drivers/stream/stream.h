@@ -278,7 +278,7 @@ keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
 // second; a device that never says whether work has ended is as good as lost.
 keel_status_t stream_device_drain(stream_device_t *device, stream_h stream);
 // An error of the context stays, any other may be gone the next time.
-#define TWICE(status, call)                                                                        \
+#define STREAM_TWICE(status, call)                                                                 \
     do {                                                                                           \
         if (!((status) = (call))) break;                                                           \
         keel_status_release(status);                                                               \

@@ -79,7 +79,7 @@ static keel_status_t event_sleep(stream_watcher_t *w, stream_device_t *device,
     keel_status_t status = bell_set(w, device, event);
     stream_event_h bell = status ? event->handle : w->bell;
     keel_status_release(status);
-    TWICE(status, device->api->event_sync(device->vendor, bell));
+    STREAM_TWICE(status, device->api->event_sync(device->vendor, bell));
     return status;
 }
 

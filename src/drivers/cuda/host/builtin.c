@@ -96,11 +96,10 @@ static int fill(const void *params, const block_t *block)
 {
     const fill_t *f = params;
     UNITS(f, block, at)
-    for (uint64_t i = at; i < at + f->unit; i += 4)
-        if (f->unit == 16)
-            *(uint32_t *)(void *)(f->target + i) = f->pattern; // a word at a time, as a card does
-        else
-            f->target[i] = (unsigned char)(f->pattern >> i % 4 * 8);
+    if (f->unit == 16)
+        for (int i = 0; i < 4; i++) ((uint32_t *)(void *)(f->target + at))[i] = f->pattern;
+    else
+        f->target[at] = (unsigned char)(f->pattern >> at % 4 * 8);
     return 0;
 }
 
