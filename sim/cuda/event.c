@@ -29,6 +29,7 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     event->life = call.context->id;
     event->flags = flags;
     call.context->events++;
+    context_list(call.context, &event->kin);
     *out = event;
     return CUDA_SUCCESS;
 }
@@ -40,6 +41,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     CUresult late = call.late ? call.late : event->context->noticed ? event->context->error : 0;
     if (event->context->events) event->context->events--;
     mark_release(event->mark);
+    kin_remove(&event->kin);
     object_bury(event);
     return late;
 }

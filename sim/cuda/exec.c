@@ -312,9 +312,12 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
         graph->references++;
         graph->instances++;
     }
-    if (exec->context) exec->context->execs++;
     exec->updatable = updatable;
-    if (exec->context) make_room(exec);
+    if (exec->context) {
+        exec->context->execs++;
+        context_list(exec->context, &exec->kin);
+        make_room(exec);
+    }
     params->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     *out = exec;
     return CUDA_SUCCESS;
@@ -351,6 +354,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     if (exec->context && exec->context->execs) exec->context->execs--;
     plan_release(exec->plan);
     mark_release(exec->last);
+    kin_remove(&exec->kin);
     object_bury(exec);
     return call.late;
 }

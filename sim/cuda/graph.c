@@ -15,7 +15,10 @@ CUgraph graph_create(CUcontext context)
     graph->magic = MAGIC_GRAPH;
     graph->references = 1;
     graph->context = context;
-    if (context) context->graphs++;
+    if (context) {
+        context->graphs++;
+        context_list(context, &graph->kin);
+    }
     return graph;
 }
 
@@ -43,6 +46,7 @@ void graph_release(CUgraph graph)
         object_bury(condition);
     }
     free(graph->nodes);
+    kin_remove(&graph->kin);
     object_bury(graph);
 }
 

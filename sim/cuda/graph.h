@@ -59,6 +59,7 @@ struct CUgraph_st {
         references;     // the user's, and one of each plan that uses its conditions or device nodes
     unsigned instances; // executable graphs of it, where but one may exist
     bool is_body;       // of a conditional node
+    kin_t kin;
 };
 
 // What memory an operand lies in, as far as updates care.
@@ -103,6 +104,7 @@ struct CUgraphExec_st {
     bool uploaded;
     size_t updatable; // nodes that the device may change
     size_t places;    // in the context's slabs
+    kin_t kin;
 };
 
 CUgraph graph_create(CUcontext context);

@@ -31,6 +31,11 @@ typedef enum magic_t {
 // wrong and not another's. Clears the magic word.
 void object_bury(void *object);
 
+// The place of an event, graph or executable graph in the list of what its context has.
+typedef struct kin_t {
+    struct kin_t *next, **link; // no link: it stands in none
+} kin_t;
+
 typedef struct device_t {
     int ordinal;
     uint64_t used; // bytes, pools' reserves included
@@ -128,6 +133,7 @@ struct CUevent_st {
     uint64_t life; // of the context: its id when the event was made
     unsigned flags;
     mark_t *mark; // of the latest record; NULL: never recorded
+    kin_t kin;
 };
 
 struct CUctx_st {
@@ -143,6 +149,7 @@ struct CUctx_st {
     uint32_t peers; // bit n: access to device n's memory is enabled
     CUstream streams, legacy;
     unsigned events, modules, graphs, execs, semaphores; // that exist
+    kin_t *kin;          // of them, and of those that it left behind when it ended
     size_t places, room; // that executable graphs have in slabs; that there are
     pthread_t workers[64];
     unsigned worker_count, idle;
@@ -182,6 +189,9 @@ CUcontext context_create(device_t *device, unsigned flags);
 bool context_begin(CUcontext context, unsigned flags);
 // Ends all of its work and takes all that it has.
 void context_destroy(CUcontext context);
+// Lists what it has; and takes something off its list.
+void context_list(CUcontext context, kin_t *kin);
+void kin_remove(kin_t *kin);
 // Whatever runs and whatever comes is dropped from now on; the first error stays.
 void context_fail(CUcontext context, CUresult error);
 // What a call that has waited for the context's work returns: its error, from when no copy or fill

@@ -87,7 +87,7 @@ static CUresult fill(CUdeviceptr target, unsigned int pattern, size_t count, CUs
 
 static int setup(void **state)
 {
-    setenv("KEEL_SIM_CUDA", "slow=300000", 1);
+    setenv("KEEL_SIM_CUDA", "slow=300000,leaks=2", 1);
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuStreamCreateWithPriority = stream_create;

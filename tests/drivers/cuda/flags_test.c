@@ -71,7 +71,7 @@ static CUresult stream_wait(CUstream stream, CUevent event, unsigned int flags)
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "slow=300000", 1);
+    setenv("KEEL_SIM_CUDA", "slow=300000,leaks=2", 1);
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuStreamCreateWithPriority = stream_create;

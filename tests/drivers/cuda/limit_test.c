@@ -82,7 +82,7 @@ static void place_close(place_t *place)
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "memory=8388608", 1);
+    setenv("KEEL_SIM_CUDA", "memory=8388608,leaks=2", 1);
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuMemsetD32Async = fill;

@@ -18,7 +18,7 @@ typedef struct memory_t {
 static int setup(void **state)
 {
     static memory_t memory;
-    setenv("KEEL_SIM_CUDA", "memory=64M,slow=50000", 1);
+    setenv("KEEL_SIM_CUDA", "memory=64M,slow=50000,leaks=2", 1);
     memory.device = device_open("");
     memory.queues[0] = keel_device_queue(memory.device, 0);
     if (keel_queue_create(memory.device, NULL, &memory.queues[1])) return 1;

@@ -17,8 +17,9 @@ static int setup(void **state)
     char faults[128];
     // Of each kind some are made with the device, for launches.
     const int own = STREAM_BLANKS + STREAM_ROOM;
-    snprintf(faults, sizeof faults, "fail=cuGraphInstantiateWithFlags:%d:2,fail=cuGraphCreate:%d:2",
-             own + 4, own + 6);
+    snprintf(faults, sizeof faults,
+             "leaks=2,fail=cuGraphInstantiateWithFlags:%d:2,fail=cuGraphCreate:%d:2", own + 4,
+             own + 6);
     setenv("KEEL_SIM_CUDA", faults, 1);
     device = device_open("");
     return 0;

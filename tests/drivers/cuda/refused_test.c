@@ -52,7 +52,7 @@ typedef struct work_t {
 static int setup(void **state)
 {
     static work_t work;
-    setenv("KEEL_SIM_CUDA", "slow=200000", 1);
+    setenv("KEEL_SIM_CUDA", "slow=200000,leaks=2", 1);
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuStreamWaitEvent = stream_wait;

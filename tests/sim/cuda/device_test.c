@@ -134,7 +134,7 @@ static void test_contexts(void)
     CU(cuMemAlloc_v2(&address, 4));
 }
 
-// A context takes with it what it has, and with `leaks` says what that was.
+// A context takes with it what it has, and with `leaks` says what that was. Graphs stay graphs.
 static void test_leaks(void)
 {
     rig_context();
@@ -144,9 +144,16 @@ static void test_leaks(void)
     CU(cuMemAlloc_v2(&address, 4));
     CU(cuStreamCreate(&stream, 0));
     CU(cuEventCreate(&event, 0));
+    CUgraph graph;
+    CUgraphExec exec;
+    CU(cuGraphCreate(&graph, 0));
+    CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
     rig_module();
     CU(cuDevicePrimaryCtxRelease_v2(0));
-    CHECK(rig_said("1 streams, 1 events, 1 allocations, 1 modules"));
+    CHECK(rig_said("1 streams, 1 events, 1 allocations, 1 modules, 1 graphs, 1 executable graphs"));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(event));
+    CU(cuGraphExecDestroy(exec));
+    CU(cuGraphDestroy(graph));
 }
 
 static void *load_file(size_t *size)
