@@ -484,10 +484,21 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
     }
 }
 
-void submission_describe(const keel_submission_t *submission, char *text, size_t size)
+keel_status_t submission_blame(const keel_submission_t *submission,
+                               const keel_cmd_execute_t *execute, const keel_command_t *command,
+                               keel_status_t status)
 {
-    snprintf(text, size, "queue '%s', submission %llu", submission->queue->name,
+    char path[512];
+    const keel_commands_t *commands = &submission->commands;
+    snprintf(path, sizeof path, "queue '%s', submission %llu > ", submission->queue->name,
              (unsigned long long)submission->id);
+    if (execute) {
+        commands_describe(commands, &execute->head, path, sizeof path);
+        strncat(path, " > ", sizeof path - strlen(path) - 1);
+        commands = execute->recording->commands;
+    }
+    commands_describe(commands, command, path, sizeof path);
+    return status_at(status, path);
 }
 
 uint64_t submission_first(keel_queue_t *queue)

@@ -107,8 +107,11 @@ void submission_nest(nest_t *nest, const keel_device_t *device);
 void submission_unnest(nest_t *nest);
 bool submission_is_inside(const keel_device_t *device); // the thread does work of that device
 
-// Names a submission for a person: "queue 'main', submission 3".
-void submission_describe(const keel_submission_t *submission, char *text, size_t size);
+// An error, said to have happened at a command of the submission; or, if `execute` is not NULL, of
+// the recording that it executes there.
+keel_status_t submission_blame(const keel_submission_t *submission,
+                               const keel_cmd_execute_t *execute, const keel_command_t *command,
+                               keel_status_t status);
 
 // The first one of the queue that has not ended; 0: there is none.
 uint64_t submission_first(keel_queue_t *queue);

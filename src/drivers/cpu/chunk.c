@@ -476,15 +476,7 @@ static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const 
 
 keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status)
 {
-    char path[512];
-    submission_describe(&run->base, path, sizeof path);
-    strncat(path, " > ", sizeof path - strlen(path) - 1);
-    if (chunk->execute) {
-        commands_describe(&run->base.commands, &chunk->execute->head, path, sizeof path);
-        strncat(path, " > ", sizeof path - strlen(path) - 1);
-    }
-    commands_describe(chunk->commands, chunk->command, path, sizeof path);
-    return status_at(status, path);
+    return submission_blame(&run->base, chunk->execute, chunk->command, status);
 }
 
 cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,

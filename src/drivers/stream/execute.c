@@ -32,7 +32,7 @@ keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, boo
         *more = stream_queue_is_full(stream_queue(run->base.queue));
         if (*more) return NULL;
         keel_status_t status = stream_issue(run, c, run->inner);
-        if (status) return stream_run_blame(run, c, run->inner, status);
+        if (status) return submission_blame(&run->base, c, run->inner, status);
     }
     run->inner = NULL;
     return NULL;

@@ -419,6 +419,6 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, b
     if (!status && !*more) status = instance_run(run, c, instance, more);
     if (!status) return NULL;
     status = stream_device_note(device, status);
-    return culprit ? stream_run_blame(run, c, culprit, status)
-                   : stream_run_blame(run, NULL, &c->head, status);
+    return culprit ? submission_blame(&run->base, c, culprit, status)
+                   : submission_blame(&run->base, NULL, &c->head, status);
 }

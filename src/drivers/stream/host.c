@@ -24,7 +24,7 @@ typedef struct stream_call_t {
 
 static void call_ended(stream_run_t *run, const keel_cmd_call_t *c, keel_status_t status)
 {
-    if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+    if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
     stream_run_done(run);
 }
 
@@ -100,7 +100,7 @@ static bool transfer_is_write(const stream_transfer_t *t)
 
 static void transfer_fail(stream_run_t *run, const stream_transfer_t *t, keel_status_t status)
 {
-    stream_run_fail(run, stream_run_blame(run, NULL, &t->c->head, status));
+    stream_run_fail(run, submission_blame(&run->base, NULL, &t->c->head, status));
 }
 
 static void transfer_moved(aio_request_t *request, int error)
@@ -191,7 +191,7 @@ void stream_host_begin(stream_run_t *run, keel_command_t *command)
         status = transfer_init(run, (keel_cmd_transfer_t *)(void *)command, &t);
     if (t) transfer_file(run, t);
     if (!status) return;
-    stream_run_fail(run, stream_run_blame(run, NULL, command, status));
+    stream_run_fail(run, submission_blame(&run->base, NULL, command, status));
     stream_run_done(run);
 }
 

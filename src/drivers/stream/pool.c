@@ -232,7 +232,7 @@ static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
         (keel_cmd_alloca_t *)(void *)((char *)request - offsetof(keel_cmd_alloca_t, request));
     stream_run_t *run = request->context;
     if (status)
-        stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+        stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
     else
         c->settled = true;
     stream_run_done(run);

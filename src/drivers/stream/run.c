@@ -10,7 +10,6 @@
 // and barriers need nothing either. An operation of the host begins when all that was issued is
 // over, and the walk stops at the next barrier until it is done.
 #include <stddef.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -24,22 +23,6 @@ static stream_queue_t *queue_of(const stream_run_t *run)
 static stream_device_t *device_of(const stream_run_t *run)
 {
     return stream_device(run->base.queue->device);
-}
-
-keel_status_t stream_run_blame(const stream_run_t *run, const keel_cmd_execute_t *execute,
-                               const keel_command_t *command, keel_status_t status)
-{
-    char path[512];
-    submission_describe(&run->base, path, sizeof path);
-    strncat(path, " > ", sizeof path - strlen(path) - 1);
-    if (execute) {
-        commands_describe(&run->base.commands, &execute->head, path, sizeof path);
-        strncat(path, " > ", sizeof path - strlen(path) - 1);
-        commands_describe(execute->recording->commands, command, path, sizeof path);
-    } else {
-        commands_describe(&run->base.commands, command, path, sizeof path);
-    }
-    return status_at(status, path);
 }
 
 void stream_run_fail(stream_run_t *run, keel_status_t status)
@@ -111,7 +94,7 @@ static keel_status_t run_reported(const stream_run_t *run)
         status =
             KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
                        "the loop has run %u times, which is its max_iterations", report->words[1]);
-    return stream_run_blame(run, execute, c, status);
+    return submission_blame(&run->base, execute, c, status);
 }
 
 bool stream_run_over(stream_run_t *run)
@@ -320,7 +303,7 @@ static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
     keel_status_t status = stream_alloca(run, c, &waits);
     if (!waits) {
         pending_drop(run);
-        if (status) stream_run_fail(run, stream_run_blame(run, NULL, &c->head, status));
+        if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
         return STEP_DONE;
     }
     run->hungry = true;
@@ -358,7 +341,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     case KEEL_CMD_EXECUTE: return execute_step(run, (const keel_cmd_execute_t *)(void *)c);
     default: status = stream_issue(run, NULL, c); break;
     }
-    if (status) stream_run_fail(run, stream_run_blame(run, NULL, c, status));
+    if (status) stream_run_fail(run, submission_blame(&run->base, NULL, c, status));
     return queue_of(run)->most ? STEP_DONE : STEP_AGAIN; // it was put off
 }
 

@@ -32,7 +32,7 @@ keel_status_t stream_execute_serially(stream_run_t *run, const keel_cmd_execute_
         keel_status_t status = command_has_value(at->kind) ? value_read(run, c, at, address)
                                                            : stream_issue(run, c, at);
         if (!status) status = command_jump(commands, *(const uint32_t *)value, loops, &at);
-        if (status) return stream_run_blame(run, c, at, status);
+        if (status) return submission_blame(&run->base, c, at, status);
     }
     return NULL;
 }

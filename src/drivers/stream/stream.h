@@ -409,9 +409,6 @@ void stream_run_done(stream_run_t *run);                       // an operation o
 // Has the run go on when all that was issued is over, too: one more of `pending`, which the caller
 // has counted, ends then. The issuer's.
 void stream_run_park(stream_run_t *run);
-// An error, said to have happened at a command of the submission, or of the recording it executes.
-keel_status_t stream_run_blame(const stream_run_t *run, const keel_cmd_execute_t *execute,
-                               const keel_command_t *command, keel_status_t status);
 // Where the device reports of the recording that `execute` runs, or of the submission: the same for
 // all of its commands. A run that has one may fail when all seemed well, so it promises nothing.
 keel_status_t stream_run_report(stream_run_t *run, const keel_cmd_execute_t *execute,
