@@ -103,8 +103,13 @@ keel_status_t stream_events_get(stream_device_t *device, uint32_t count, stream_
 keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acquired)
 {
     stream_device_t *device = stream_device(queue->base.device);
-    if (!queue->spare)
-        queue->spare = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
+    // Where each submission is waited for before the next, the event that came back last is still
+    // in the caches, here and at the vendor's.
+    if (!queue->spare || stream_queue_is_quiet(queue)) {
+        stream_event_t *back = atomic_exchange_explicit(&device->spare, NULL, memory_order_acquire);
+        if (back) stream_events_put(device, queue->spare);
+        if (back) queue->spare = back;
+    }
     if (!queue->spare) KEEL_TRY(stream_events_get(device, 1, &queue->spare));
     stream_event_t *event = queue->spare;
     queue->spare = event->next;
