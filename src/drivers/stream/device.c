@@ -73,13 +73,10 @@ static void lost_settle(keel_device_t *base)
 void stream_device_lose(stream_device_t *device, keel_status_t cause)
 {
     keel_status_t none = NULL;
-    if (stream_device_is_lost(device)) {
-        keel_status_release(cause);
-        return;
-    }
-    cause = status_as(lost_explain(device, cause), KEEL_DEVICE_LOST); // whatever showed it
+    bool first = !stream_device_is_lost(device);
+    if (first) cause = status_as(lost_explain(device, cause), KEEL_DEVICE_LOST); // whatever it was
     // release: pairs with stream_device_lost.
-    if (!atomic_compare_exchange_strong(&device->lost, &none, cause)) {
+    if (!first || !atomic_compare_exchange_strong(&device->lost, &none, cause)) {
         keel_status_release(cause);
         return;
     }
@@ -107,12 +104,9 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
         if (stream_device_is_lost(device)) return stream_device_lost(device); // it stays so
         keel_status_t status = device->api->stream_drain(device->vendor, stream);
         if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
-        keel_status_t lost =
-            left ? NULL
-                 : KEEL_ERROR(KEEL_DEVICE_LOST, "nobody can say whether work has ended: %s",
-                              keel_status_message(status));
+        const char *silent = "nobody can say whether work has ended";
+        if (!left) return status_as(keel_status_wrap(status, "%s", silent), KEEL_DEVICE_LOST);
         keel_status_release(status);
-        if (lost) return lost;
         clock_sleep(DRAIN_NS);
     }
 }

@@ -64,23 +64,24 @@ void stream_blanks_destroy(stream_device_t *device)
         blank_destroy(device, &device->blanks.list[--device->blanks.count]);
 }
 
+// Leaves it without a graph if there is none.
 static void blank_take(stream_device_t *device, stream_blank_t *blank)
 {
+    // relaxed: most often there is none left, or there are enough.
+    if (!atomic_load_explicit(&device->blanks.count, memory_order_relaxed)) return;
     lock_enter(&device->lock);
     if (device->blanks.count) *blank = device->blanks.list[--device->blanks.count];
     lock_leave(&device->lock);
 }
 
-// What does the launch now; NULL: nothing. One that the vendor refuses to change is gone.
-static stream_exec_h blank_set(const stream_device_t *device, stream_blank_t *blank,
-                               const stream_launch_t *launch)
+// Whether it does the launch now. One that the vendor refuses to change stays what it was.
+static bool blank_set(const stream_device_t *device, const stream_blank_t *blank,
+                      const stream_launch_t *launch)
 {
-    if (!blank->exec) return NULL;
     keel_status_t status =
         device->api->exec_set_launch(device->vendor, blank->exec, blank->node, launch);
-    if (status) blank_destroy(device, blank);
     keel_status_release(status);
-    return blank->exec;
+    return !status;
 }
 
 // Code may go, and other code come to where it was: the queue's graphs name none from here on. They
@@ -91,7 +92,8 @@ static void shapes_clear(stream_queue_t *queue)
     stream_launch_t launch;
     blank_launch(device, &launch);
     for (stream_shape_t *shape = queue->shapes; shape < queue->shapes + STREAM_SHAPES; shape++) {
-        (void)blank_set(device, &shape->blank, &launch);
+        if (shape->blank.exec && !blank_set(device, &shape->blank, &launch))
+            blank_destroy(device, &shape->blank);
         shape->hash = shape->last = 0;
     }
 }
@@ -115,9 +117,12 @@ static stream_exec_h shape_find(stream_queue_t *queue, const stream_launch_t *la
     bool suits = shape->hash == hash, again = shape->last == hash;
     shape->last = hash;
     if (!suits && !again) return NULL;
+    shape->refused &= suits;
     shape->hash = hash;
-    if (!suits && !shape->blank.exec) blank_take(device, &shape->blank);
-    return blank_set(device, &shape->blank, launch);
+    if (!shape->blank.exec) blank_take(device, &shape->blank);
+    if (!shape->blank.exec || shape->refused) return NULL;
+    shape->refused = !blank_set(device, &shape->blank, launch);
+    return shape->refused ? NULL : shape->blank.exec;
 }
 
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch)

@@ -128,7 +128,8 @@ typedef struct stream_blank_t {
 typedef struct stream_shape_t {
     uint64_t hash;        // of such launches
     uint64_t last;        // of the last that came here, and may have the place if it comes again
-    stream_blank_t blank; // none: there was none left, or the vendor refused
+    bool refused;         // the vendor lets no graph do them
+    stream_blank_t blank; // none: there is none left
 } stream_shape_t;
 
 // Of a queue; of a device, for all of them; and graphs of recordings that there is room for, too.
@@ -136,8 +137,8 @@ enum { STREAM_SHAPES = 16, STREAM_BLANKS = 32, STREAM_ROOM = 32 };
 
 // Those in nobody's hands.
 typedef struct stream_blanks_t {
-    bool used;      // or launches are but launched; never changes
-    uint32_t count; // guarded by the device's lock, as is the next
+    bool used;              // or launches are but launched; never changes
+    _Atomic uint32_t count; // written with the device's lock, which guards the next
     stream_blank_t list[STREAM_BLANKS];
 } stream_blanks_t;
 

@@ -97,6 +97,12 @@ static void load(place_t *place)
     dispatches = graphs = made = destroyed = 0;
 }
 
+static void unload(place_t *place)
+{
+    keel_executable_release(place->kernels);
+    chores_wait(&stream_device(place->device)->chores);
+}
+
 static place_t place_open(const char *options)
 {
     place_t place = {.device = device_open(options)};
@@ -197,7 +203,12 @@ static void test_shared(void **state)
     }
     assert_int_equal(blanks(&place), 0);
     assert_int_equal(graphs, (QUEUES - 1) * GRIDS); // for the last there were none
-    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
+    keel_queue_release(queues[0]);
+    await(blanks(&place) == STREAM_SHAPES);
+    tally(&place, queues[QUEUES - 1], GRIDS, 2); // which has its place: now there is one
+    assert_int_equal(graphs, (QUEUES - 1) * GRIDS + 2);
+    assert_int_equal(blanks(&place), STREAM_SHAPES - 1);
+    for (int i = 1; i < QUEUES; i++) keel_queue_release(queues[i]);
     await(blanks(&place) == STREAM_BLANKS);
     assert_int_equal(made, 0);
     // None names a kernel any more that may go.
@@ -240,18 +251,45 @@ static void test_none(void **state)
     place_close(&place);
 }
 
-// What CUDA lets no graph be changed to is launched, and the graph is gone.
+// What CUDA lets no graph be changed to is launched, and the graph stays at its place: however
+// often code is unloaded, and what is refused comes again, the device loses none.
 static void test_refused(void **state)
 {
     (void)state;
     place_t place = place_open("");
+    keel_queue_t *queue = NULL;
+    assert_null(keel_queue_create(place.device, NULL, &queue));
+    for (int i = 0; i < 3; i++) {
+        tally(&place, queue, 3, 1);
+        refusals = 1;
+        tally(&place, queue, 3, 5);
+        assert_int_equal(refusals, 0);
+        assert_int_equal(dispatches - graphs, 6);
+        unload(&place);
+        load(&place);
+    }
+    tally(&place, queue, 3, 3); // CUDA has nothing against it any more
+    assert_int_equal(graphs, 2);
+    keel_queue_release(queue);
+    await(blanks(&place) == STREAM_BLANKS);
+    place_close(&place);
+}
+
+// One that may still name a kernel that goes is not kept.
+static void test_not_cleared(void **state)
+{
+    (void)state;
+    place_t place = place_open("");
     keel_queue_t *queue = keel_device_queue(place.device, 0);
-    tally(&place, queue, 3, 1);
+    tally(&place, queue, 3, 2);
+    unload(&place);
+    load(&place);
     refusals = 1;
-    tally(&place, queue, 3, 5);
-    assert_int_equal(dispatches - graphs, 6);
-    assert_int_equal(blanks(&place), STREAM_BLANKS - 1);
+    tally(&place, queue, 3, 3);
+    assert_int_equal(refusals, 0);
     assert_int_equal(destroyed, 1);
+    assert_int_equal(graphs, 2); // another one
+    assert_int_equal(blanks(&place), STREAM_BLANKS - 2);
     place_close(&place);
 }
 
@@ -263,8 +301,7 @@ static void test_unloaded(void **state)
     keel_queue_t *queue = keel_device_queue(place.device, 0);
     tally(&place, queue, 3, 5);
     CUfunction first = after;
-    keel_executable_release(place.kernels);
-    chores_wait(&stream_device(place.device)->chores);
+    unload(&place);
     load(&place);
     tally(&place, queue, 3, 1);
     assert_int_equal(blanks(&place), STREAM_BLANKS - 1); // it may be on its way on this queue
@@ -359,11 +396,12 @@ static void test_on_its_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),    cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
-        cmocka_unit_test(test_apart),    cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_again),       cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_in_turns),    cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_none),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unloaded),    cmocka_unit_test(test_on_its_way),
+        cmocka_unit_test(test_apart),       cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_not_cleared),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
