@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "executable/variables.h"
@@ -20,10 +21,12 @@ void cache_unload(cache_item_t *item)
 {
     if (!item) return;
     cache_t *cache = item->cache;
-    lock_enter(&cache->lock);
-    bool last = --item->users == 0;
-    if (last) item_remove(cache, item);
-    lock_leave(&cache->lock);
+    // In the child of a fork nobody loads any more, and the lock may be held for ever.
+    bool ours = fork_is_ours(item->generation);
+    if (ours) lock_enter(&cache->lock);
+    bool last = atomic_fetch_sub(&item->users, 1) == 1;
+    if (last && ours) item_remove(cache, item);
+    if (ours) lock_leave(&cache->lock);
     if (!last) return;
     cache->class->unload(item);
     mem_free(item);
@@ -88,6 +91,7 @@ keel_status_t cache_load(cache_t *cache, const keel_image_t *image, cache_item_t
     cache_item_t *i = mem_zalloc(cache->class->size);
     if (!i) return status_no_memory();
     i->cache = cache;
+    i->generation = fork_generation();
     keel_status_t status;
     if (image_has_variables(image->data, image->size)) {
         i->users = 1;

@@ -18,7 +18,8 @@ typedef struct cache_item_t {
     cache_t *cache;            // borrowed
     struct cache_item_t *next; // in the cache, while others may find it
     hash_t hash;               // of the image
-    uint32_t users;            // guarded by the lock; who waits for it counts
+    uint32_t generation;       // of fork
+    _Atomic uint32_t users;    // grows under the lock; who waits for it counts
     _Atomic uint32_t state;    // written under the lock, slept on outside
 } cache_item_t;
 

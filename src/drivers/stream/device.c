@@ -146,6 +146,7 @@ static void device_destroy(keel_device_t *base)
     stream_device_t *device = stream_device(base);
     bool ours = stream_device_is_ours(device);
     stream_entered_t entered;
+    if (!ours) device->lock = device->blocks.lock = (lock_t){0}; // whoever held them is not here
     stream_blocks_destroy(device);
     stream_onces_destroy(device);
     if (ours && stream_enter(device, &entered)) {

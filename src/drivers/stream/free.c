@@ -34,6 +34,7 @@ static void queues_let_go(stream_device_t *device)
 void stream_chore_end(stream_device_t *device, bool more)
 {
     const chores_list_t *list = &device->chores.timed;
+    if (!stream_device_is_ours(device)) return; // who waits for it has stayed with the parent
     more |= atomic_load(&list->added) - atomic_load(&list->over) <= 1; // or it was the last
     bool holds = helper_here() == &device->chores.helper && device->held_until;
     if (holds && (more || keel_now_ns() >= device->held_until)) queues_let_go(device);
