@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, pools, fills and copies.
+#include "base/status.h"
 #include "drivers/cuda/cuda.h"
 
 CUDA_FORWARDS(alloc_device, cuMemAlloc, (uint64_t size, uint64_t *address), (CUdeviceptr *)address,
@@ -101,10 +102,10 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
     keel_status_t status =
         CUDA_CALL(v->symbols, cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (status) {
-        keel_status_release(status);
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "external->handle.fd is no memory of a GPU");
-    }
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) return status;
+    if (status)
+        return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
+                                "external->handle.fd is no memory of a GPU");
     status = shared_map(v, handle, shared);
     keel_code_t code = keel_status_code(status); // mapping more than there is: sooner or later
     if (code != KEEL_INVALID_ARGUMENT && code != KEEL_UNSUPPORTED) return status;

@@ -172,21 +172,19 @@ static keel_status_t border_get(stream_device_t *device, border_t **border)
 }
 
 // Gives the vendor a copy of a descriptor. Whatever it does not like about it, it is the caller's
-// that is no good.
+// that is no good; unless there was no memory for it.
 static keel_status_t outside_open(const stream_api_t *api, stream_vendor_t *vendor, int fd,
                                   stream_outside_h *outside)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "the process has no file descriptor left");
-    keel_status_t status = api->outside_import(vendor, copy, outside), refused;
+    keel_status_t status = api->outside_import(vendor, copy, outside);
     if (!status) return NULL;
     close(copy);
-    refused = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                         "external->handle.fd is no timeline semaphore for this device: %s",
-                         keel_status_message(status));
-    keel_status_release(status);
-    return refused;
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) return status;
+    return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
+                            "external->handle.fd is no timeline semaphore for this device");
 }
 
 // Entered.
