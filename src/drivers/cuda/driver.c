@@ -20,7 +20,7 @@ static keel_status_t device_uuid(const cuda_symbols_t *symbols, CUdevice device,
 {
     CUuuid uuid;
     KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetUuid, &uuid, device));
-    size_t at = (size_t)snprintf(text, ID_SIZE, "GPU-");
+    size_t at = 0;
     for (int i = 0; i < 16; i++) {
         bool dash = i == 4 || i == 6 || i == 8 || i == 10;
         at += (size_t)snprintf(text + at, ID_SIZE - at, "%s%02x", dash ? "-" : "",
@@ -67,16 +67,16 @@ static bool is_number(const char *text)
     return text[0] && strspn(text, "0123456789") == strlen(text);
 }
 
-// Whether the device is called that: by UUID or PCI address.
+// By UUID, of a GPU or a part of one, or PCI address, which has more zeros before it in nvidia-smi.
 static keel_status_t device_is(const cuda_symbols_t *symbols, CUdevice device, const char *which,
                                bool *is)
 {
     char text[ID_SIZE];
     KEEL_TRY(device_uuid(symbols, device, text));
-    *is = strcasecmp(text, which) == 0;
-    if (*is) return NULL;
+    bool uuid = strncasecmp(which, "GPU-", 4) == 0 || strncasecmp(which, "MIG-", 4) == 0;
+    *is = uuid && strcasecmp(text, which + 4) == 0;
     KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetPCIBusId, text, sizeof text, device));
-    *is = strcasecmp(text, which) == 0;
+    *is = *is || strcasecmp(text + strspn(text, "0"), which + strspn(which, "0")) == 0;
     return NULL;
 }
 

@@ -63,6 +63,9 @@ static void test_by_number_uuid_and_address(void **state)
     opens("0", "");
     opens(name, "");
     opens(address, "&commands=stream&alloc=sync&serial=1");
+    char longer[80] = "0000"; // as nvidia-smi writes it
+    opens(strcat(longer, address), "");
+    opens(memcpy(name, "MIG", 3), ""); // a part of a GPU, of which CUDA knows no more than this
 }
 
 static void test_what_is_not_there(void **state)
