@@ -180,7 +180,8 @@ static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *opt
     if (!status && options->adopted)
         status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->adopted, &other);
     if (!status && other && other != v->context)
-        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context");
+        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context; "
+                                                   "give context=0x... as well, which it is of");
     if (!status)
         status =
             CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);

@@ -71,8 +71,8 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
     get_address_fn get_address = NULL;
     void *found = dlsym(library, "cuGetProcAddress_v2");
     if (!found)
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no cuGetProcAddress_v2: the NVIDIA driver "
-                                            "is older than CUDA 12; update it");
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no libcuda, or older than CUDA 12, and has no "
+                                            "cuGetProcAddress_v2: update the NVIDIA driver");
     memcpy(&get_address, &found, sizeof found);
 #define SYMBOL(name, version_, needs_, parameters)                                                 \
     {                                                                                              \

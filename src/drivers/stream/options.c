@@ -12,6 +12,7 @@ static keel_status_t option_parse(const char *key, const char *value, stream_opt
 {
     int choice = 0;
     if (strcmp(key, "lib") == 0) {
+        if (!*value) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option lib is ''; it is a path");
         options->library = value;
     } else if (strcmp(key, "context") == 0) {
         return option_handle(key, value, &options->context);

@@ -28,6 +28,17 @@ static void refuses(keel_code_t code, const char *part, const char *which, const
     keel_status_release(status);
 }
 
+static void refuses_library(keel_code_t code, const char *part, const char *path)
+{
+    keel_device_t *device = NULL;
+    char uri[128];
+    snprintf(uri, sizeof uri, "cuda://0?lib=%s", path);
+    keel_status_t status = keel_device_open(uri, NULL, &device);
+    assert_int_equal(keel_status_code(status), code);
+    assert_non_null(strstr(keel_status_message(status), part));
+    keel_status_release(status);
+}
+
 static void works(keel_device_t *device)
 {
     keel_buffer_t *buffer = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
@@ -71,17 +82,15 @@ static void test_by_number_uuid_and_address(void **state)
 static void test_what_is_not_there(void **state)
 {
     (void)state;
-    keel_device_t *device = NULL;
     refuses(KEEL_NOT_FOUND, "cuda://99", "99", "");
     refuses(KEEL_NOT_FOUND, "UUID", "GPU-nothing", "");
     refuses(KEEL_INVALID_ARGUMENT, "graph or stream", "0", "&commands=fast");
     refuses(KEEL_INVALID_ARGUMENT, "no option 'speed'", "0", "&speed=11");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&context=mine");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=-5");
-    keel_status_t status = keel_device_open("cuda://0?lib=/nowhere/libcuda.so", NULL, &device);
-    assert_int_equal(keel_status_code(status), KEEL_NOT_FOUND);
-    assert_non_null(strstr(keel_status_message(status), "no NVIDIA driver"));
-    keel_status_release(status);
+    refuses_library(KEEL_NOT_FOUND, "no NVIDIA driver", "/nowhere/libcuda.so");
+    refuses_library(KEEL_INVALID_ARGUMENT, "option lib", "");
+    refuses_library(KEEL_UNSUPPORTED, "no libcuda", "libm.so.6");
 }
 
 // The caller's context and stream are used and stay the caller's, and his current context is left
@@ -127,7 +136,7 @@ static void test_a_stream_from_elsewhere(void **state)
     assert_int_equal(symbols->cuCtxSetCurrent(context), 0);
     assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
     snprintf(options, sizeof options, "&stream=%p", (void *)stream);
-    refuses(KEEL_INVALID_ARGUMENT, "another context", "0", options);
+    refuses(KEEL_INVALID_ARGUMENT, "give context=0x...", "0", options);
     assert_int_equal(symbols->cuStreamDestroy(stream), 0);
     assert_int_equal(symbols->cuCtxSetCurrent(NULL), 0);
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(1), 0);
