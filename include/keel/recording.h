@@ -35,10 +35,11 @@ KEEL_API keel_status_t keel_recording_add(keel_recording_t *recording, const kee
 // been set.
 KEEL_API keel_status_t keel_recording_end(keel_recording_t *recording) KEEL_MUST_USE;
 
-// Does now what the first execution on `queue` would do: translation into what the device likes.
-// Where that has a dispatch, with counts in memory, of a kernel made elsewhere, it may wait for all
-// that a GPU runs, as keel_executable_load, and others wait meanwhile; if it was done, no execution
-// on that queue does.
+// Does now what the first execution on `queue` would do: translation into what the device likes. On
+// a GPU it may wait for all that the device runs, as keel_executable_load, and others wait
+// meanwhile. Left to the first execution, a thread of the queue's does it, and whoever submits goes
+// on; if it was done, executions on that queue wait no more, but for copies and fills through slots
+// that have to be translated anew (docs/stream.md, "Recordings").
 KEEL_API keel_status_t keel_recording_prepare(keel_recording_t *recording,
                                               keel_queue_t *queue) KEEL_MUST_USE;
 
