@@ -129,7 +129,6 @@ keel_status_t bind_fill(const binder_t *binder, const keel_cmd_fill_t *c, bound_
     bool even = (c->pattern & 0xff) * 0x01010101u == c->pattern;
     uint64_t both = target.address | target.length;
     uint32_t size = both % 4 == 0 ? 4 : both % 2 == 0 ? 2 : 1;
-    if (size == 2 && c->pattern_size == 4 && !even) size = 1;
     *plain = size == 4 || even || (size == 2 && c->pattern_size <= 2);
     if (!*plain) size = 1;
     *fill = (bound_fill_t){target.address, target.length / size, c->pattern, size};
