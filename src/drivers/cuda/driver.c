@@ -62,11 +62,6 @@ static keel_status_t cuda_list(keel_device_info_t *devices, size_t capacity, siz
     return NULL;
 }
 
-static bool is_number(const char *text)
-{
-    return text[0] && strspn(text, "0123456789") == strlen(text);
-}
-
 // By UUID, of a GPU or a part of one, or PCI address, which has more zeros before it in nvidia-smi.
 static keel_status_t device_is(const cuda_symbols_t *symbols, CUdevice device, const char *which,
                                bool *is)
@@ -84,7 +79,8 @@ static keel_status_t device_find(const cuda_symbols_t *symbols, const char *whic
 {
     int count = 0;
     KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetCount, &count));
-    long number = is_number(which) ? strtol(which, NULL, 10) : which[0] ? -1 : 0;
+    bool is_number = !which[strspn(which, "0123456789")]; // nothing at all is 0
+    long number = is_number ? strtol(which, NULL, 10) : -1;
     if (number >= 0 && number < count) {
         *ordinal = (int)number;
         return NULL;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "kit/library.h"
 
 enum { LEAST_VERSION = 12040 }; // CUDA 12.4: graphs with conditions and updatable nodes
@@ -58,14 +59,6 @@ keel_status_t cuda_status_make(const cuda_symbols_t *symbols, CUresult result, c
     return KEEL_ERROR(code_of(result), "%s returned %s (%d): %s", call, name, (int)result, text);
 }
 
-static keel_status_t too_old(int version)
-{
-    return KEEL_ERROR(KEEL_UNSUPPORTED,
-                      "the NVIDIA driver is for CUDA %d.%d; %d.%d or newer is needed: update it",
-                      version / 1000, version % 1000 / 10, LEAST_VERSION / 1000,
-                      LEAST_VERSION % 1000 / 10);
-}
-
 static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
 {
     get_address_fn get_address = NULL;
@@ -86,7 +79,12 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
     if (!symbols->cuDriverGetVersion)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no cuDriverGetVersion");
     KEEL_TRY(CUDA_CALL(symbols, cuDriverGetVersion, &symbols->version));
-    if (symbols->version < LEAST_VERSION) return too_old(symbols->version);
+    int version = symbols->version;
+    if (version < LEAST_VERSION)
+        return KEEL_ERROR(
+            KEEL_UNSUPPORTED,
+            "the NVIDIA driver is for CUDA %d.%d; %d.%d or newer is needed: update it",
+            version / 1000, version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
 #define SYMBOL(name, version_, needs_, parameters)                                                 \
     if (!symbols->name)                                                                            \
         return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no " #name " of version " #version_);
@@ -100,8 +98,11 @@ static keel_status_t library_fill(void *handle, void *table)
     cuda_symbols_t *symbols = table;
     KEEL_TRY(symbols_fill(handle, symbols));
     keel_status_t status = CUDA_CALL(symbols, cuInit, 0);
-    if (keel_status_code(status) != KEEL_NOT_FOUND) return status;
-    return keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
+    if (keel_status_code(status) == KEEL_NOT_FOUND)
+        return keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
+    // Its modules are not loaded, or of another version, or its services do not run.
+    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED),
+                            "the NVIDIA driver is here, but does not start");
 }
 
 keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)
