@@ -4,8 +4,9 @@
 #include "cuda/engine.h"
 #include "cuda/pool.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static CUresult device_alloc(CUcontext context, CUdeviceptr *out, size_t size)
@@ -134,10 +135,20 @@ CUresult cuMemHostGetFlags(unsigned int *out, void *pointer)
     return CUDA_SUCCESS;
 }
 
-static bool is_mapped(const void *pointer, size_t size)
+// Whether all of it is mapped memory of the process, and may be written if that is asked.
+static bool is_mapped(const void *pointer, size_t size, bool written)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)pointer & ~(page - 1);
-    return msync((void *)start, (uintptr_t)pointer + size - start, MS_ASYNC) == 0;
+    uintptr_t at = (uintptr_t)pointer, end = at + size, from, to;
+    char line[512], rights[5];
+    if (end < at) return false;
+    FILE *maps = fopen("/proc/self/maps", "re"); // in the order of addresses
+    while (maps && at < end && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) != 3) continue;
+        bool fits = rights[0] == 'r' && (rights[1] == 'w' || !written);
+        if (from <= at && at < to && fits) at = to;
+    }
+    if (maps) fclose(maps);
+    return at >= end;
 }
 
 CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
@@ -147,7 +158,8 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags)
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
     if (!pointer || size == 0 || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
-    if (!is_mapped(pointer, size)) return CUDA_ERROR_INVALID_VALUE;
+    bool written = !(flags & CU_MEMHOSTREGISTER_READ_ONLY);
+    if (!is_mapped(pointer, size, written)) return CUDA_ERROR_INVALID_VALUE;
     if (arena_overlaps((uintptr_t)pointer, size)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     range_t *range = arena_adopt(RANGE_REGISTERED, (uintptr_t)pointer, size, call.context);
     if (!range) return CUDA_ERROR_OUT_OF_MEMORY;

@@ -112,6 +112,7 @@ static void test_host_memory(void)
     void *pinned;
     CUdeviceptr device;
     static uint32_t own[1000];
+    static const uint32_t constant[1000] = {1};
     unsigned type = 0;
     CU(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     memset(pinned, 0, 4096);
@@ -122,6 +123,10 @@ static void test_host_memory(void)
 
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostGetDevicePointer_v2(&device, own, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2((void *)0x1000, 64, 0)); // nothing there
+    void *read_only = (void *)(uintptr_t)constant;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(read_only, sizeof constant, 0));
+    CU(cuMemHostRegister_v2(read_only, sizeof constant, CU_MEMHOSTREGISTER_READ_ONLY));
+    CU(cuMemHostUnregister(read_only));
     CU(cuMemHostRegister_v2(own, sizeof own, CU_MEMHOSTREGISTER_DEVICEMAP));
     FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(own + 10, 40, 0));
     CU(cuMemHostGetDevicePointer_v2(&device, own + 1, 0));
