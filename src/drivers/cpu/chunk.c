@@ -6,10 +6,10 @@
 #include <keel/host_kernel.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
+#include "kit/call.h"
 #include "kit/pool.h"
 
 // A range as the processor sees it.
@@ -433,24 +433,7 @@ static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_ch
         return CPU_ENDED;
     }
     c->state = (keel_host_call_t){.done = call_done, .context = run};
-    nest_t nest;
-    submission_nest(&nest, run->base.queue->device);
-    *status = c->call.fn(c->call.user, &c->state);
-    submission_unnest(&nest);
-    if (!c->state.deferred) return CPU_ENDED;
-    // acq_rel: pairs with keel_call_complete; the later of the two ends the call, and owns it until
-    // then.
-    uint32_t before =
-        atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel);
-    if (!(before & KEEL_CALL_COMPLETED)) {
-        if (*status)
-            log_say(KEEL_LOG_ERROR, "a deferred host call returned an error, which is lost");
-        keel_status_release(*status);
-        return CPU_GOES_ON;
-    }
-    keel_status_release(*status);
-    *status = c->state.status;
-    return CPU_ENDED;
+    return call_make(run->base.queue->device, c, status) ? CPU_ENDED : CPU_GOES_ON;
 }
 
 static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
+#include "kit/call.h"
 
 typedef enum step_t {
     STEP_CHUNK, // work was claimed
@@ -529,13 +529,7 @@ static void detached_call(cpu_worker_t *worker)
     }
     for (size_t i = 0; i < worker->detached.count; i++) {
         cpu_detached_t detached = worker->detached.calls[i];
-        nest_t nest;
-        submission_nest(&nest, detached.queue->device);
-        keel_status_t status = detached.call.fn(detached.call.user, NULL);
-        submission_unnest(&nest);
-        if (status)
-            log_say(KEEL_LOG_ERROR, "a detached host call failed: %s", keel_status_message(status));
-        keel_status_release(status);
+        call_make_detached(detached.queue->device, &detached.call);
         keel_queue_release(detached.queue);
     }
     worker->detached.count = 0;

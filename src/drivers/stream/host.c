@@ -4,78 +4,28 @@
 // A file is moved a piece at a time through staging, unless the host can reach the buffer. Reading:
 // file to staging, then on the stream staging to buffer; writing the other way round. Between the
 // two the run is parked, once for all transfers of a stage.
-#include <string.h>
+#include <stddef.h>
 
-#include "base/log.h"
-#include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
-#include "kit/object.h"
+#include "kit/call.h"
 
 enum { PIECE = 16 << 20 }; // of a file that is staged; two at a time
 
-typedef struct stream_call_t {
-    chore_t chore;
-    stream_run_t *run;
-    keel_cmd_call_t *c; // NULL: detached, and the run may be gone
-    keel_call_t call;
-    keel_queue_t *queue; // retained: it keeps the device
-} stream_call_t;
-
-static void call_ended(stream_run_t *run, const keel_cmd_call_t *c, keel_status_t status)
+static void call_done(keel_host_call_t *state, keel_status_t status)
 {
+    const keel_cmd_call_t *c =
+        (const keel_cmd_call_t *)(void *)((char *)state - offsetof(keel_cmd_call_t, state));
+    stream_run_t *run = state->context;
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
     stream_run_done(run);
 }
 
-static void call_done(keel_host_call_t *state, keel_status_t status)
-{
-    keel_cmd_call_t *c =
-        (keel_cmd_call_t *)(void *)((char *)state - offsetof(keel_cmd_call_t, state));
-    call_ended(state->context, c, status);
-}
-
-// acq_rel: pairs with keel_call_complete; the later of the two ends the call.
-static bool call_is_complete(keel_cmd_call_t *c)
-{
-    return atomic_fetch_or_explicit(&c->state.end, KEEL_CALL_RETURNED, memory_order_acq_rel) &
-           KEEL_CALL_COMPLETED;
-}
-
-static void call_make(void *owner, chore_t *chore)
-{
-    const stream_call_t *call = (const stream_call_t *)chore;
-    keel_cmd_call_t *c = call->c;
-    const char *lost =
-        c ? "a deferred host call returned an error, which is lost" : "a detached host call failed";
-    nest_t nest;
-    submission_nest(&nest, call->queue->device);
-    keel_status_t status = call->call.fn(call->call.user, c ? &c->state : NULL);
-    submission_unnest(&nest);
-    if (c && !c->state.deferred) {
-        call_ended(call->run, c, status);
-    } else {
-        if (status) log_say(KEEL_LOG_ERROR, "%s: %s", lost, keel_status_message(status));
-        keel_status_release(status);
-        if (c && call_is_complete(c)) call_ended(call->run, c, c->state.status);
-    }
-    keel_queue_release(call->queue);
-}
-
 static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
 {
-    stream_call_t *call = mem_zalloc(sizeof *call);
-    if (!call) return status_no_memory();
     bool detached = c->call.detached;
     c->state = (keel_host_call_t){.done = call_done, .context = run};
-    *call = (stream_call_t){
-        .chore.run = call_make,
-        .run = run,
-        .c = detached ? NULL : c,
-        .call = c->call,
-        .queue = keel_queue_retain(run->base.queue),
-    };
-    chores_add(&stream_queue(run->base.queue)->calls, &call->chore);
+    KEEL_TRY(call_post(&stream_queue(run->base.queue)->calls, run->base.queue, c));
     if (detached) stream_run_done(run);
     return NULL;
 }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host calls: who ends them, and with what.
+#include "kit/call.h"
+
+#include <keel/keel.h>
+#include <stddef.h>
+
+#include "kit/submission.h"
+#include "unit.h"
+
+typedef struct place_t {
+    keel_device_t *device;
+    keel_cmd_call_t command;
+    keel_call_t detached;
+    int calls, ends;
+    bool defers, completes, inside;
+    keel_status_t returned, completed, ended; // what is returned and said, and what came of it
+} place_t;
+
+static keel_status_t called(void *user, keel_host_call_t *call)
+{
+    place_t *place = user;
+    place->calls++;
+    place->inside = submission_is_inside(place->device);
+    if (place->defers) keel_call_defer(call);
+    if (place->completes) keel_call_complete(call, place->completed);
+    return place->returned;
+}
+
+static void done(keel_host_call_t *state, keel_status_t status)
+{
+    place_t *place = state->context;
+    place->ends++;
+    place->ended = status;
+}
+
+static void place_open(place_t *place)
+{
+    *place = (place_t){0};
+    assert_null(keel_device_open("null://", NULL, &place->device));
+    place->command.call = (keel_call_t){.fn = called, .user = place};
+    place->command.state = (keel_host_call_t){.done = done, .context = place};
+    place->detached = (keel_call_t){.fn = called, .user = place, .detached = true};
+}
+
+static keel_status_t trouble(void)
+{
+    return KEEL_ERROR(KEEL_ABORTED, "trouble");
+}
+
+static void test_returns(void **state)
+{
+    (void)state;
+    place_t place;
+    keel_status_t status = NULL;
+    place_open(&place);
+    assert_true(call_make(place.device, &place.command, &status));
+    assert_null(status);
+    assert_true(place.inside);
+    assert_false(submission_is_inside(place.device));
+    place.returned = trouble();
+    assert_true(call_make(place.device, &place.command, &status));
+    assert_ptr_equal(status, place.returned);
+    assert_int_equal(place.ends, 0);
+    keel_status_release(status);
+    keel_device_release(place.device);
+}
+
+static void test_deferred(void **state)
+{
+    (void)state;
+    place_t place;
+    keel_status_t status = NULL;
+    place_open(&place);
+    place.defers = true;
+    place.returned = trouble(); // it is logged
+    assert_false(call_make(place.device, &place.command, &status));
+    assert_null(status);
+    assert_int_equal(place.ends, 0);
+    keel_status_t later = trouble();
+    keel_call_complete(&place.command.state, later);
+    assert_int_equal(place.ends, 1);
+    assert_ptr_equal(place.ended, later);
+    keel_status_release(later);
+    keel_device_release(place.device);
+}
+
+static void test_completed_within(void **state)
+{
+    (void)state;
+    place_t place;
+    keel_status_t status = NULL;
+    place_open(&place);
+    place.defers = place.completes = true;
+    place.completed = trouble();
+    assert_true(call_make(place.device, &place.command, &status));
+    assert_ptr_equal(status, place.completed);
+    assert_int_equal(place.ends, 0);
+    keel_status_release(status);
+    keel_device_release(place.device);
+}
+
+static void test_posted(void **state)
+{
+    (void)state;
+    place_t place;
+    chores_t chores = {0};
+    place_open(&place);
+    keel_queue_t *queue = keel_device_queue(place.device, 0);
+    chores_init(&chores, "keel-test", NULL, NULL);
+    place.returned = trouble();
+    assert_null(call_post(&chores, queue, &place.command));
+    chores_wait(&chores);
+    assert_int_equal(place.calls, 1);
+    assert_int_equal(place.ends, 1);
+    assert_ptr_equal(place.ended, place.returned);
+    // One that nobody waits for ends nothing, and its failure is logged.
+    keel_cmd_call_t detached = {.call = place.detached};
+    assert_null(call_post(&chores, queue, &detached));
+    chores_stop(&chores);
+    assert_int_equal(place.calls, 2);
+    assert_int_equal(place.ends, 1);
+    keel_device_release(place.device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_returns),
+        cmocka_unit_test(test_deferred),
+        cmocka_unit_test(test_completed_within),
+        cmocka_unit_test(test_posted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
