@@ -234,3 +234,26 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
     default: break;
     }
 }
+
+typedef struct late_t {
+    keel_buffer_t **buffers;
+    uint32_t count;
+} late_t;
+
+static void ref_note_late(void *user, const keel_ref_t *ref)
+{
+    late_t *late = user;
+    if (!ref->buffer || !ref->buffer->root->pool) return;
+    if (late->buffers) late->buffers[late->count] = ref->buffer->root;
+    late->count++;
+}
+
+uint32_t commands_late(const keel_commands_t *commands, keel_buffer_t **buffers)
+{
+    late_t late = {buffers, 0};
+    const keel_command_t *end = keel_commands_end(commands);
+    for (const keel_command_t *c = keel_commands_first(commands); c != end;
+         c = keel_command_next(c))
+        command_refs(c, ref_note_late, &late);
+    return late.count;
+}

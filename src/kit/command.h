@@ -77,6 +77,10 @@ void commands_finish(keel_commands_t *commands);
 typedef void command_ref_fn(void *user, const keel_ref_t *ref);
 void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user);
 
+// Each reference to a buffer of a pool, which may lie elsewhere every time: puts the buffers in
+// `late`, unless that is NULL, and returns how many.
+uint32_t commands_late(const keel_commands_t *commands, keel_buffer_t **late);
+
 // Names a command for a person: "group 'decode' > command 3 (dispatch 'saxpy')". Appends to `text`.
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);

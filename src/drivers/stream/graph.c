@@ -115,37 +115,18 @@ static graph_instance_t *instance_find(stream_prepared_t *prepared, const stream
     return instance;
 }
 
-static void ref_note_late(void *user, const keel_ref_t *ref)
-{
-    graph_instance_t *instance = user;
-    if (!ref->buffer || !ref->buffer->root->pool) return;
-    if (instance->buffers) instance->buffers[instance->late_count] = ref->buffer->root;
-    instance->late_count++;
-}
-
-// Without room for them they are only counted.
-static void late_collect(graph_instance_t *instance)
-{
-    const keel_commands_t *commands = instance->recording->commands;
-    const keel_command_t *end = keel_commands_end(commands);
-    for (const keel_command_t *c = keel_commands_first(commands); c != end;
-         c = keel_command_next(c))
-        command_refs(c, ref_note_late, instance);
-}
-
 // What the nodes work on, to be compared with the next time.
 static keel_status_t instance_note_refs(graph_instance_t *instance)
 {
     const keel_recording_t *recording = instance->recording;
-    late_collect(instance);
+    instance->late_count = commands_late(recording->commands, NULL);
     instance->slots = mem_zalloc(recording->options.slots * sizeof *instance->slots);
     instance->refusals = mem_zalloc(recording->commands->count);
     instance->late = mem_zalloc(instance->late_count * sizeof *instance->late);
     instance->buffers = mem_zalloc(instance->late_count * sizeof *instance->buffers);
     if (!instance->slots || !instance->refusals || !instance->late || !instance->buffers)
         return status_no_memory();
-    instance->late_count = 0;
-    late_collect(instance);
+    commands_late(recording->commands, instance->buffers);
     instance->moves = recording->options.slots || instance->late_count;
     return NULL;
 }
