@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -31,11 +32,8 @@ uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, c
 static keel_status_t walk_find(stream_executable_t *e, const char *name, stream_kernel_t *kernel)
 {
     char walk[512];
-    size_t length = strlen(name);
-    if (length + sizeof "$walk" > sizeof walk)
+    if ((size_t)snprintf(walk, sizeof walk, "%s$walk", name) >= sizeof walk)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of entry point '%.64s...' is too long", name);
-    memcpy(walk, name, length);
-    memcpy(walk + length, "$walk", sizeof "$walk");
     uint32_t local_memory;
     return e->device->api->module_function(e->device->vendor, e->module, walk, &kernel->walk,
                                            &local_memory);
