@@ -4,6 +4,9 @@
 // dealloca gives the memory back in the stream's order. All else is cut from slabs by the kit, and
 // comes back when the run that gives it back has ended; so do the bytes that count for a limit,
 // except that allocas later on the same stream may have them at once.
+//
+// Most often an alloca comes right behind a dealloca, and of the same size. So a dealloca is but
+// kept in mind; if the next thing on the stream is no such alloca, the vendor is told before it.
 #include "kit/pool.h"
 
 #include "base/list.h"
@@ -12,7 +15,10 @@
 #include "drivers/stream/stream.h"
 #include "kit/object.h"
 
-enum { PIECE = 32 << 20 }; // the vendor gives back whole ones, until less than asked is left
+enum {
+    PIECE = 32 << 20, // the vendor gives back whole ones, until less than asked is left
+    KEPT = 4 << 20,   // a queue keeps no more from the others
+};
 
 // In the books as the driver's.
 typedef struct stream_pool_t {
@@ -20,6 +26,7 @@ typedef struct stream_pool_t {
     keel_pool_t *base;                     // whose it is
     stream_device_t *device;               // borrowed: the pool keeps it
     stream_pool_h handle;                  // owned; NULL: the kit's slabs
+    uint64_t number;                       // no other of the device has, or had
     uint64_t threshold;                    // bytes; beyond that memory goes back
     bool limited; // to less than there is; if not, it is the vendor who says that there is no more
 } stream_pool_t;
@@ -29,13 +36,13 @@ static uint64_t padding(const keel_buffer_t *buffer)
     return buffer->alignment > STREAM_ALIGNMENT ? buffer->alignment : 0;
 }
 
-// Takes the memory from a buffer, in the order of `stream`.
-static keel_status_t memory_take(stream_pool_t *pool, keel_buffer_t *buffer, stream_h stream)
+// Takes the memory from a buffer: its handle, to be freed.
+static uint64_t memory_take(keel_buffer_t *buffer)
 {
     // relaxed: points order this with all uses.
     atomic_store_explicit(&buffer->resident, 0, memory_order_relaxed);
     atomic_store_explicit(&buffer->address, 0, memory_order_relaxed);
-    return pool->device->api->pool_free(pool->device->vendor, stream, buffer->handle);
+    return buffer->handle;
 }
 
 // A free is on its way, and the keeper is to look, which says that it rests and then counts frees.
@@ -53,7 +60,8 @@ static void memory_reclaim(keel_buffer_t *buffer)
     stream_entered_t entered;
     if (!stream_enter(pool->device, &entered)) return;
     free_begin(pool);
-    keel_status_t status = memory_take(pool, buffer, pool->device->side);
+    keel_status_t status =
+        pool->device->api->pool_free(pool->device->vendor, pool->device->side, memory_take(buffer));
     stream_leave(&entered);
     keel_status_release(stream_device_note(pool->device, status));
     stream_frees_tell(pool->device, 1);
@@ -89,6 +97,7 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
     }
     own->base = *pool;
     lock_enter(&device->lock);
+    own->number = ++device->pool_count;
     LIST_ADD(device->pools, own);
     lock_leave(&device->lock);
     if (atomic_load(&device->lost)) stream_pools_break(device); // who did may have missed it
@@ -106,6 +115,8 @@ void stream_pool_destroy(keel_pool_t *pool)
         lock_leave(&device->lock);
     }
     if (own->handle && stream_enter(device, &entered)) {
+        stream_queue_t *q = stream_queue_next(device, NULL);
+        for (; q; q = stream_queue_next(device, q)) keel_status_release(stream_queue_yield(q, 0));
         device->api->pool_destroy(device->vendor, own->handle);
         stream_leave(&entered);
     }
@@ -238,11 +249,34 @@ static void alloca_granted(keel_pool_request_t *request, keel_status_t status)
     stream_run_done(run);
 }
 
+// Whether the queue keeps what a dealloca gives back: not if work comes behind it in the same run,
+// nor what counts for a limit.
+static bool memory_is_kept(const stream_run_t *run, const stream_pool_t *pool, uint64_t size)
+{
+    return size <= KEPT && !pool->limited && !pool->device->options.serial &&
+           !stream_queue(run->base.queue)->adopted &&
+           !(run->base.commands.kinds & ~STREAM_BRIEF_KINDS);
+}
+
+keel_status_t stream_kept_free(stream_queue_t *queue)
+{
+    const stream_device_t *device = stream_device(queue->base.device);
+    uint64_t handle = kept_handle(&queue->kept);
+    if (!handle) return NULL;
+    KEEL_TRY(device->api->pool_free(device->vendor, queue->stream, handle)); // or later, once more
+    kept_take(&queue->kept);
+    atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
+    return NULL;
+}
+
 static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t size,
                                 uint64_t *address)
 {
     stream_device_t *device = pool->device;
-    const stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    *address = kept_take_like(&queue->kept, pool->number, size);
+    if (*address) return NULL;
+    keel_status_release(stream_device_note(device, stream_kept_free(queue)));
     keel_status_t status =
         device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
     if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) return status;
@@ -354,20 +388,31 @@ void stream_alloca_drop(keel_cmd_alloca_t *c)
     pool_alloca_undo(c->buffer);
 }
 
+// Gives back the memory of a buffer, or keeps it in place of what was kept.
+static keel_status_t memory_return(stream_run_t *run, stream_pool_t *pool, keel_buffer_t *buffer)
+{
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    uint64_t size = buffer->capacity + padding(buffer);
+    run->placed = true;
+    run->issued |= queue->adopted; // which settle.c leaves alone
+    run->frees++;
+    free_begin(pool);
+    uint64_t handle = memory_take(buffer);
+    if (memory_is_kept(run, pool, size)) {
+        keel_status_release(stream_device_note(pool->device, stream_kept_free(queue)));
+        if (kept_put(&queue->kept, pool->number, size, handle)) return NULL;
+    }
+    atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
+    return pool->device->api->pool_free(pool->device->vendor, queue->stream, handle);
+}
+
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     stream_pool_t *pool = vendor_pool(c->buffer->pool);
     keel_status_t status = NULL, told;
     c->settled = true;
-    if (pool && atomic_load(&c->buffer->resident)) {
-        run->placed = true;
-        run->issued |= stream_queue(run->base.queue)->adopted; // which settle.c leaves alone
-        run->frees++;
-        atomic_store_explicit(&stream_queue(run->base.queue)->loose, true, memory_order_relaxed);
-        free_begin(pool);
-        status = memory_take(pool, c->buffer, stream_queue(run->base.queue)->stream);
-        status = stream_device_note(pool->device, status);
-    }
+    if (pool && atomic_load(&c->buffer->resident))
+        status = stream_device_note(pool->device, memory_return(run, pool, c->buffer));
     if (pool && !pool->limited) {
         told = pool_dealloca(c->buffer);
     } else {

@@ -202,13 +202,35 @@ void stream_queue_go_on(stream_queue_t *q)
     if (atomic_exchange(&q->parked, false)) queue_issue(q, NULL);
 }
 
+// Whoever claimed the right to issue gives it up; what came meanwhile is not for him.
+static void queue_unclaim(stream_queue_t *q)
+{
+    keel_submission_t *came = inbox_take(&q->inbox);
+    if (!came) return;
+    inbox_put_back(&q->inbox, came);
+    queue_hand_on(q);
+}
+
 void stream_queue_shed(stream_queue_t *q)
 {
     if (!inbox_claim(&q->inbox)) return;
     stream_events_put(stream_device(q->base.device), q->spare);
     q->spare = NULL;
-    stream_run_t *run = (stream_run_t *)(void *)inbox_take(&q->inbox);
-    if (run) queue_issue(q, run); // that came meanwhile
+    queue_unclaim(q);
+}
+
+keel_status_t stream_queue_yield(stream_queue_t *q, uint64_t deadline)
+{
+    bool claimed = false;
+    while (kept_handle(&q->kept)) {
+        claimed = inbox_claim(&q->inbox);
+        if (claimed || keel_now_ns() >= deadline) break;
+        sched_yield();
+    }
+    if (!claimed) return NULL;
+    keel_status_t status = stream_kept_free(q);
+    queue_unclaim(q);
+    return status;
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)

@@ -26,6 +26,7 @@
 #include "kit/chores.h"
 #include "kit/helper.h"
 #include "kit/inbox.h"
+#include "kit/kept.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
 
@@ -155,6 +156,7 @@ struct stream_queue_t {
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     ring_t ring;
+    kept_t kept; // of the last dealloca; see pool.c
     stream_shape_t shapes[STREAM_SHAPES];
     uint32_t unloads;       // of the device when they came
     _Atomic uint32_t onces; // of runs under way
@@ -208,6 +210,7 @@ struct stream_device_t {
     lock_t lock;                     // for the lists
     stream_queue_t *queues;
     struct stream_pool_t *pools;
+    uint64_t pool_count; // that there were
     stream_prepared_t *prepared;
     stream_once_t *spares; // owned: of graph_once.c
     uint32_t spare_count;
@@ -355,6 +358,8 @@ uint64_t stream_queue_issue(void *queue);         // the issuer's work
 uint64_t stream_queues_issue(void *device);       // the same of the device's
 void stream_queue_go_on(stream_queue_t *queue);   // with what was held up, if anything
 void stream_queue_shed(stream_queue_t *queue);    // gives spare events back, if idle
+// Gives back memory that it keeps, if whoever issues is done by the deadline. Entered.
+keel_status_t stream_queue_yield(stream_queue_t *queue, uint64_t deadline);
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
@@ -464,7 +469,6 @@ void stream_blanks_destroy(stream_device_t *device);
 // Issues a recording, as a graph or command by command. *more: the stream is full, or the rest is
 // put off, and issued by the next call. Errors name the command.
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
-keel_status_t stream_execute_serially(stream_run_t *run, const keel_cmd_execute_t *c);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void stream_recording_discard(keel_recording_t *recording);
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone
@@ -546,6 +550,7 @@ void stream_pools_break(stream_device_t *device);        // it is lost: nobody w
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 void stream_alloca_drop(keel_cmd_alloca_t *c); // it will not go on: takes back what it was granted
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
+keel_status_t stream_kept_free(stream_queue_t *queue);           // if any; the issuer's
 void stream_deallocas_end(stream_run_t *run);                    // those begun so far are over
 void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
 void stream_pools_empty(stream_device_t *device); // of what no buffer holds; as settling

@@ -116,12 +116,13 @@ static void test_allocas_need_no_context(void **state)
     for (int i = 0; i < COUNT; i++) {
         keel_buffer_t *buffer = NULL;
         keel_point_t point;
-        assert_null(keel_queue_alloca(work.queue, NULL, SIZE, &buffer, &point));
+        uint64_t size = SIZE + (i % 2 ? SIZE : 0); // or what is given back is used again
+        assert_null(keel_queue_alloca(work.queue, NULL, size, &buffer, &point));
         assert_null(keel_queue_dealloca(work.queue, KEEL_AFTER(point), buffer, &point));
         keel_buffer_release(buffer);
     }
     assert_true(switches <= 2 * creations);
-    assert_true(exchanges >= 4 * COUNT); // there and back, in both
+    assert_true(exchanges >= 2 * (COUNT - 1)); // there and back, for the free and the alloc
     assert_null(keel_queue_wait_idle(work.queue, KEEL_FOREVER));
     work_end(&work);
 }
