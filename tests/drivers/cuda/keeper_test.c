@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that ends work nobody asks after, on the CUDA driver in software. A pool with a
 // threshold has it call the vendor once a round, which is when it is held up.
+#include <pthread.h>
+
 #include "drivers/cuda/device.h"
 #include "drivers/stream/stream.h"
 
@@ -42,6 +44,17 @@ static CUresult event_query(CUevent event)
     return real.cuEventQuery(event);
 }
 
+static _Atomic uint32_t streams; // that were destroyed
+static _Atomic bool strange;     // one by a thread of a queue
+
+static CUresult stream_destroy(CUstream stream)
+{
+    const helper_t *here = helper_here();
+    if (here && here != &stream_device(device)->keeper) atomic_store(&strange, true);
+    atomic_fetch_add(&streams, 1);
+    return real.cuStreamDestroy(stream);
+}
+
 static CUresult event_sync(CUevent event)
 {
     atomic_store(&awake, false);
@@ -73,6 +86,7 @@ static int setup(void **state)
     symbols->cuEventDestroy = event_destroy;
     symbols->cuEventQuery = event_query;
     symbols->cuEventSynchronize = event_sync;
+    symbols->cuStreamDestroy = stream_destroy;
     device = device_open("");
     if (keel_pool_create(device, &options, &pool)) return 1;
     symbols->cuMemcpyAsync = copy;
@@ -235,6 +249,67 @@ static void test_sheds_events(void **state)
     keel_buffer_release(from);
 }
 
+static void *wait_main(void *point)
+{
+    ok(*(keel_point_t *)point);
+    return NULL;
+}
+
+// The thread that ends the last work of a queue, whose own it is, cannot take it apart.
+static void test_buries_queues(void **state)
+{
+    (void)state;
+    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    for (int i = 0; i < 5; i++) {
+        uint32_t before = atomic_load(&streams);
+        keel_queue_t *queue = NULL;
+        keel_point_t done;
+        pthread_t thread;
+        atomic_store(&held, true);
+        atomic_store(&awake, true);
+        assert_null(keel_queue_create(device, NULL, &queue));
+        assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(from), keel_whole(to), &done));
+        keel_semaphore_retain(done.semaphore);
+        keel_queue_release(queue);
+        assert_int_equal(pthread_create(&thread, NULL, wait_main, &done), 0);
+        await(!atomic_load(&awake));
+        atomic_store(&held, false);
+        pthread_join(thread, NULL);
+        keel_semaphore_release(done.semaphore);
+        await(atomic_load(&streams) != before);
+    }
+    assert_false(atomic_load(&strange));
+    keel_buffer_release(from), keel_buffer_release(to);
+}
+
+static _Atomic bool enough;
+
+static void *shed_main(void *queue)
+{
+    while (!atomic_load(&enough)) stream_queue_shed(queue);
+    return NULL;
+}
+
+// Who gives events back keeps others from issuing meanwhile, and does it for them.
+static void test_sheds_while_others_submit(void **state)
+{
+    (void)state;
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_buffer_t *buffer = buffer_create(device, SIZE, 0);
+    keel_status_t status = NULL;
+    keel_point_t done;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, shed_main, stream_queue(queue)), 0);
+    for (int i = 0; i < 2000 && !status; i++) {
+        assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(buffer), 1, 4, &done));
+        status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS);
+    }
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+    assert_null(status);
+    keel_buffer_release(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +317,8 @@ int main(void)
         cmocka_unit_test(test_forgets_no_memory),
         cmocka_unit_test(test_leaves_it_to_watchers),
         cmocka_unit_test(test_sheds_events),
+        cmocka_unit_test(test_buries_queues),
+        cmocka_unit_test(test_sheds_while_others_submit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

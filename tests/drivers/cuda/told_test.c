@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which the ends of submissions become known, on the CUDA driver in software.
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,14 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
         held_wait(&held);
     }
     return real.cuMemsetD32Async(target, value, count, stream);
+}
+
+static _Thread_local stream_device_t *lets_go; // its queues, when this thread leaves the vendor
+
+static CUresult exchange(CUstreamCaptureMode *mode)
+{
+    if (lets_go) atomic_store(&lets_go->holding, false);
+    return real.cuThreadExchangeStreamCaptureMode(mode);
 }
 
 static _Atomic bool mute;   // nor does it help to sleep for one
@@ -54,6 +63,7 @@ static int setup(void **state)
     symbols->cuMemsetD32Async = fill;
     symbols->cuEventQuery = query;
     symbols->cuEventSynchronize = sync;
+    symbols->cuThreadExchangeStreamCaptureMode = exchange;
     return 0;
 }
 
@@ -110,6 +120,48 @@ static void test_who_is_held_up_is_told(void **state)
     keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(last);
     keel_queue_release(queue);
     keel_device_release(device), keel_device_release(other);
+}
+
+typedef struct pair_t {
+    keel_queue_t *queue;
+    keel_buffer_t *memory, *last;
+    keel_point_t done;
+} pair_t;
+
+// With an alloca, so that who issues this leaves the vendor with a call.
+static void *pair_submit(void *argument)
+{
+    pair_t *pair = argument;
+    lets_go = stream_device(keel_queue_device(pair->queue));
+    keel_op_t ops[] = {keel_op_alloca(pair->memory), keel_op_fill(keel_whole(pair->last), LAST, 4)};
+    assert_null(
+        keel_queue_submit(pair->queue, KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, &pair->done));
+    return NULL;
+}
+
+// Who issues finds that nobody is to, and by the time he has put aside what is left, somebody may:
+// then he does, for nobody else will.
+static void test_let_go_just_then(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_buffer_options_t size = {.size = SIZE};
+    pair_t pair = {.queue = keel_device_queue(device, 0), .last = buffer_create(device, SIZE, 0)};
+    keel_point_t done;
+    pthread_t thread;
+    assert_null(keel_buffer_reserve(keel_device_pool(device, 0), &size, &pair.memory));
+    atomic_store(&reached, false);
+    atomic_store(&held, true);
+    assert_int_equal(pthread_create(&thread, NULL, pair_submit, &pair), 0);
+    await(atomic_load(&reached));
+    assert_null(keel_queue_fill(pair.queue, KEEL_NO_WAITS, keel_whole(pair.last), 1, 4, &done));
+    atomic_store(&stream_device(device)->holding, true);
+    atomic_store(&held, false);
+    pthread_join(thread, NULL);
+    assert_null(keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS));
+    assert_false(atomic_load(&stream_device(device)->holding));
+    keel_buffer_release(pair.memory), keel_buffer_release(pair.last);
+    keel_device_release(device);
 }
 
 typedef struct look_t {
@@ -218,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_calls_come_after_what_they_wait_for),
         cmocka_unit_test(test_nothing_is_told_by_a_failure),
         cmocka_unit_test(test_what_is_half_issued_is_on_the_device),
+        cmocka_unit_test(test_let_go_just_then),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
