@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
+#include <unistd.h>
 
 #include "base/live.h"
 #include "base/memory.h"
@@ -341,6 +342,16 @@ keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset, const vo
     return status;
 }
 
+// Memory behind a descriptor is mapped by whole pages.
+static keel_status_t page_check(const char *what, uint64_t offset)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    CHECK(offset % page == 0, KEEL_INVALID_ARGUMENT,
+          "%s is %llu, no multiple of the page size %llu", what, (unsigned long long)offset,
+          (unsigned long long)page);
+    return NULL;
+}
+
 static keel_status_t external_check(const keel_external_t *external)
 {
     switch (external->kind) {
@@ -359,7 +370,7 @@ static keel_status_t external_check(const keel_external_t *external)
         CHECK(external->handle.fd >= 0, KEEL_INVALID_ARGUMENT, "external->handle.fd is %d",
               external->handle.fd);
         CHECK(external->size, KEEL_INVALID_ARGUMENT, "external->size is 0");
-        return NULL;
+        return page_check("external->offset", external->offset);
     }
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                       "external->kind is %d, which is none of keel_external_kind_t",
@@ -431,6 +442,8 @@ keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_t *externa
     case KEEL_EXTERNAL_FD:
         CHECK(buffer->usage & KEEL_USAGE_EXPORT, KEEL_PERMISSION_DENIED,
               "buffer '%s' was made without KEEL_USAGE_EXPORT", TEXT_OF(buffer->name));
+        KEEL_TRY(page_check("the offset of the subspan", buffer->offset));
+        external->offset = buffer->offset;
         return buffer->device->ops->buffer_export(buffer, external);
     }
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,

@@ -274,7 +274,11 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     if (status) pieces_clean(span);
     pages_leave();
     *address = (uint64_t)(uintptr_t)data + offset;
-    return status;
+    if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
+    return keel_status_wrap(status,
+                            "external->handle.host is %p: the %llu bytes there cannot be "
+                            "page-locked; all must be mapped memory that may be written",
+                            data, (unsigned long long)size);
 }
 
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)

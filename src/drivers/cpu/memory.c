@@ -124,10 +124,6 @@ void cpu_buffer_free(keel_buffer_t *buffer)
 static keel_status_t import_file(keel_buffer_t *buffer)
 {
     const keel_external_t *external = &buffer->external;
-    if (external->offset % page_round(1))
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                          "external->offset is %llu, no multiple of the page size %llu",
-                          (unsigned long long)external->offset, (unsigned long long)page_round(1));
     struct stat info;
     if (fstat(external->handle.fd, &info) < 0)
         return status_from_errno(KEEL_INVALID_ARGUMENT, errno, "external->handle.fd");
@@ -167,11 +163,5 @@ void cpu_buffer_forget(keel_buffer_t *buffer)
 
 keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
 {
-    const keel_buffer_t *root = buffer->root;
-    if (buffer->offset % page_round(1))
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                          "the subspan begins at %llu, no multiple of the page size",
-                          (unsigned long long)buffer->offset);
-    external->offset = buffer->offset;
-    return shared_memory_duplicate(handle_fd(root->handle), &external->handle.fd);
+    return shared_memory_duplicate(handle_fd(buffer->root->handle), &external->handle.fd);
 }

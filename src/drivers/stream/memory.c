@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers: memory of the device, page-locked memory of the host, managed memory that both touch,
 // and what is shared with other processes.
-#include <unistd.h>
-
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/stream.h"
@@ -176,20 +174,12 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         buffer_attach(buffer, data, address);
         lent_of(buffer)->locked = true;
     }
-    if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
-    return keel_status_wrap(status,
-                            "external->handle.host is %p: the %llu bytes there cannot be "
-                            "page-locked; all must be mapped memory that may be written",
-                            data, (unsigned long long)buffer->external.size);
+    return status;
 }
 
 static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
 {
     const keel_external_t *external = &buffer->external;
-    if (external->offset % (uint64_t)sysconf(_SC_PAGESIZE))
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                          "external->offset is %llu, no multiple of the page size",
-                          (unsigned long long)external->offset);
     if (external->offset > device->limits.memory)
         return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external->offset is %llu; the device has %llu bytes",
                           (unsigned long long)external->offset,
@@ -253,11 +243,6 @@ keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *exter
     stream_device_t *device = stream_device(buffer->device);
     const keel_buffer_t *root = buffer->root;
     stream_entered_t entered;
-    if (buffer->offset % (uint64_t)sysconf(_SC_PAGESIZE))
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                          "the subspan begins at %llu, no multiple of the page size",
-                          (unsigned long long)buffer->offset);
-    external->offset = buffer->offset;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status =
         device->api->shared_export(device->vendor, &lent_of(root)->shared, &external->handle.fd);
