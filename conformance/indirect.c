@@ -273,7 +273,7 @@ TEST(indirect, foreign_limits_per_dimension, FOREIGN, .driver = "cuda")
         row("%u x %u x %u", rows[i][0], rows[i][1], rows[i][2]);
         keel_buffer_t *counts = new_buffer_of(rows[i], 12);
         keel_op_t op = foreign_tally(keel_whole(word), KEEL_COUNTS_STATIC, keel_whole(counts));
-        reach_failure_saying(submit(op), KEEL_OUT_OF_RANGE, "raw_tally");
+        reach_failure_saying(submit(op), KEEL_OUT_OF_RANGE, "takes at most");
     }
     CHECK_EQ(buffer_u32(word, 0), 0);
 }

@@ -22,13 +22,19 @@ static keel_status_t launch_walk(const stream_context_t *context, const keel_cmd
     return bind_walk(&context->binder, c, bytes, &launch->size);
 }
 
-static keel_status_t grid_refuse(const keel_cmd_dispatch_t *c, const stream_limits_t *limits)
+keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
+                                 const uint32_t groups[3])
 {
-    return KEEL_ERROR(
-        KEEL_OUT_OF_RANGE,
-        "the grid is %u x %u x %u; a kernel made elsewhere takes at most %u x %u x %u",
-        c->groups[0], c->groups[1], c->groups[2], limits->max_groups[0], limits->max_groups[1],
-        limits->max_groups[2]);
+    const uint32_t *most = device->limits.max_groups;
+    unsigned long long all = device->base.caps.max_groups;
+    if (stream_dispatch_walks(c))
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                          "the grid is %u x %u x %u; at most %llu groups are run", groups[0],
+                          groups[1], groups[2], all);
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                      "the grid is %u x %u x %u; a kernel made elsewhere takes at most "
+                      "%u x %u x %u, and %llu groups in all",
+                      groups[0], groups[1], groups[2], most[0], most[1], most[2], all);
 }
 
 keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
@@ -48,7 +54,7 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
     bool large = c->groups[0] > limits->max_groups[0] || c->groups[1] > limits->max_groups[1] ||
                  c->groups[2] > limits->max_groups[2];
     if (kernel->abi == KEEL_ABI_RAW || c->raw) {
-        if (large) return grid_refuse(c, limits);
+        if (large) return stream_grid_refuse(context->device, c, c->groups);
         launch->size = c->constant_size;
         if (launch->size > sizeof arguments->bytes)
             launch->arguments = bytes = arguments->large = mem_alloc(launch->size);

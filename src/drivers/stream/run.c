@@ -84,16 +84,13 @@ static keel_status_t run_reported(const stream_run_t *run)
     const keel_cmd_execute_t *execute = report->execute;
     const keel_command_t *c = keel_commands_at(
         execute ? execute->recording->commands : &run->base.commands, report->words[0] - 1);
+    uint32_t groups[3] = {report->words[1], report->words[2], report->words[3]};
     keel_status_t status;
     if (c->kind == KEEL_CMD_DISPATCH)
-        status = KEEL_ERROR(KEEL_OUT_OF_RANGE,
-                            "the counts read are %u x %u x %u; at most %llu groups are run",
-                            report->words[1], report->words[2], report->words[3],
-                            (unsigned long long)run->base.queue->device->caps.max_groups);
+        status = stream_grid_refuse(device_of(run), (const void *)c, groups);
     else
-        status =
-            KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                       "the loop has run %u times, which is its max_iterations", report->words[1]);
+        status = KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                            "the loop has run %u times, which is its max_iterations", groups[0]);
     return submission_blame(&run->base, execute, c, status);
 }
 

@@ -444,6 +444,8 @@ static inline bool stream_dispatch_walks(const keel_cmd_dispatch_t *c)
 }
 keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                      stream_arguments_t *arguments, stream_launch_t *launch);
+keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
+                                 const uint32_t groups[3]); // it is too large
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         stream_fill_args_t *arguments, stream_launch_t *launch);
 void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
