@@ -8,8 +8,10 @@ enum {
     GRAPH_KINDS = 1u << KEEL_CMD_IF | 1u << KEEL_CMD_WHILE | 1u << KEEL_CMD_SWITCH,
 };
 
-// A graph is worth its making if it is used again; some things only a graph can do.
-static bool wants_graph(const stream_device_t *device, const keel_recording_t *recording)
+// A graph is worth its making if it is used again, and has fewer than `most` commands; some things
+// only a graph can do.
+static bool wants_graph(const stream_device_t *device, const keel_recording_t *recording,
+                        uint32_t most)
 {
     // acquire: pairs with whoever made it into graphs, which decided.
     if (atomic_load_explicit(&recording->prepared, memory_order_acquire)) return true;
@@ -17,7 +19,7 @@ static bool wants_graph(const stream_device_t *device, const keel_recording_t *r
     if (recording->commands->kinds & GRAPH_KINDS || stream_graph_is_needed(recording)) return true;
     if (device->options.commands != STREAM_COMMANDS_CHOSEN)
         return device->options.commands == STREAM_COMMANDS_GRAPH;
-    return !recording->options.one_shot && recording->commands->count < LONG;
+    return !recording->options.one_shot && recording->commands->count < most;
 }
 
 static keel_status_t value_read(stream_run_t *run, const keel_cmd_execute_t *execute,
@@ -59,7 +61,8 @@ static keel_status_t execute_serially(stream_run_t *run, const keel_cmd_execute_
 keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
-    if (!run->inner && wants_graph(device, c->recording)) return stream_graph_run(run, c, more);
+    if (!run->inner && wants_graph(device, c->recording, LONG))
+        return stream_graph_run(run, c, more);
     if (device->options.serial) return execute_serially(run, c);
     const keel_commands_t *commands = c->recording->commands;
     const keel_command_t *end = keel_commands_end(commands);
@@ -77,7 +80,6 @@ keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, boo
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue)
 {
     stream_device_t *device = stream_device(queue->device);
-    bool is_long = recording->commands->count >= LONG && !device->options.serial;
-    if (!wants_graph(device, recording) && !is_long) return NULL;
+    if (!wants_graph(device, recording, UINT32_MAX)) return NULL;
     return stream_graph_prepare(recording, stream_queue(queue));
 }

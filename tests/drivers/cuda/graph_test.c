@@ -279,6 +279,22 @@ static void test_nothing_to_prepare(void **state)
     work_close(&work);
 }
 
+// A long one is made into graphs if somebody asks for that, and it may be any.
+static void test_long(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        bool one_shot, graphs;
+    } rows[] = {{"", false, true}, {"", true, false}, {"&commands=stream", false, false}};
+    for (int i = 0; i < 3; i++) {
+        work_t work = work_open(rows[i].options, rows[i].one_shot, 1 << 16); // each and a barrier
+        assert_null(keel_recording_prepare(work.recording, keel_device_queue(work.device, 0)));
+        assert_int_equal(atomic_load(&made) > 0, rows[i].graphs);
+        work_close(&work);
+    }
+}
+
 static _Atomic bool held;
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
@@ -349,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup(test_commands, zero),
         cmocka_unit_test_setup(test_queues_have_their_own, zero),
         cmocka_unit_test_setup(test_prepared_ahead, zero),
+        cmocka_unit_test_setup(test_long, zero),
         cmocka_unit_test_setup(test_few_are_changed, zero),
         cmocka_unit_test_setup(test_culprit_is_named, zero),
         cmocka_unit_test_setup(test_nothing_to_prepare, zero),
