@@ -42,6 +42,13 @@ keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *b
                       buffer->name ? buffer->name : "");
 }
 
+bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
+{
+    const keel_buffer_t *buffer = ref->buffer;
+    if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
+    return buffer && !(buffer->root->memory & KEEL_MEMORY_HOST_VISIBLE);
+}
+
 keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes)
 {
     const keel_patch_t *patches =

@@ -32,6 +32,8 @@ typedef struct binder_t {
 } binder_t;
 
 keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
+// Whether that is memory of the device's alone, which the host does not see.
+bool bind_is_local(const binder_t *binder, const keel_ref_t *ref);
 // Of one length on both sides, which do not overlap.
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy);
 // Of a whole number of patterns. *plain: each word holds the pattern, or a part of it that repeats;

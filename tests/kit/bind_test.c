@@ -36,6 +36,20 @@ static void test_references(void **state)
     check(&slots, (keel_ref_t){.slot = 0, .offset = 24, .length = KEEL_WHOLE}, BASE + 32, 40);
 }
 
+static void test_local(void **state)
+{
+    (void)state;
+    keel_buffer_t seen = {.memory = KEEL_MEMORY_HOST_VISIBLE};
+    seen.root = &seen;
+    const keel_ref_t table[] = {{.buffer = &whole}, {.buffer = &seen}};
+    binder_t none = {0}, slots = {.table = table};
+    assert_true(bind_is_local(&none, &(keel_ref_t){.buffer = &part}));
+    assert_false(bind_is_local(&none, &(keel_ref_t){.buffer = &seen}));
+    assert_true(bind_is_local(&slots, &(keel_ref_t){.slot = 0}));
+    assert_false(bind_is_local(&slots, &(keel_ref_t){.slot = 1}));
+    assert_false(bind_is_local(&none, &(keel_ref_t){.slot = 1})); // nobody knows
+}
+
 // What has no address is an error, unless anything will do for the time being.
 static void test_nowhere(void **state)
 {
@@ -164,9 +178,9 @@ static void test_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_references), cmocka_unit_test(test_nowhere),
-        cmocka_unit_test(test_copies),     cmocka_unit_test(test_fills),
-        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_references), cmocka_unit_test(test_local),
+        cmocka_unit_test(test_nowhere),    cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_fills),      cmocka_unit_test(test_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

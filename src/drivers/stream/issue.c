@@ -94,15 +94,21 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     return NULL;
 }
 
+enum {
+    GROUP = 256,
+    UNITS = 16, // that each of its threads is to do
+    SMALL = GROUP * UNITS * 16,
+};
+
 // Launches so many groups as `length` bytes, in units of 16 if all `bits` allow that, need.
 static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
                               stream_launch_t *launch)
 {
-    enum { GROUP = 256, UNITS = 16 }; // that each of its threads is to do
     uint32_t unit = (length | bits) % 16 ? 1 : 16;
     uint64_t share = (uint64_t)GROUP * UNITS * unit, groups = (length + share - 1) / share;
     if (groups > device->limits.processors * 8u) groups = device->limits.processors * 8u;
-    launch->groups[0] = groups ? (uint32_t)groups : 1;
+    // All that is small has one form, which comes again (launch.c), and each thread little to do.
+    launch->groups[0] = length <= SMALL ? UNITS : (uint32_t)groups;
     launch->group_size[0] = GROUP;
     return unit;
 }
@@ -174,6 +180,15 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
     return status;
 }
 
+// Whether a small fill or copy is done sooner by a graph of the machine's own kernel (launch.c).
+// But that writes bytes where it cannot write 16 at a time, and somebody may look at a word
+// meanwhile; and queues for transfers are there to leave the processors to others.
+static bool is_sooner(const stream_queue_t *queue, uint64_t length, uint32_t unit)
+{
+    return stream_device(queue->base.device)->blanks.used && length <= SMALL && unit == 16 &&
+           queue->base.options.family != KEEL_QUEUE_TRANSFER;
+}
+
 static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *context,
                                 const keel_cmd_fill_t *c)
 {
@@ -185,10 +200,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     stream_fill_args_t arguments;
     stream_launch_t launch;
     stream_fill_launch(context->device, &fill, &arguments, &launch);
-    // What one group does is done sooner by a graph, if launches are (launch.c); but the kernel
-    // writes bytes where it cannot write 16 at a time, and somebody may look at a word meanwhile.
-    bool sooner = context->device->blanks.used && launch.groups[0] == 1 && arguments.unit == 16;
-    if (plain && !sooner)
+    if (plain && !is_sooner(queue, arguments.length, arguments.unit))
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     return stream_launch(queue, &launch);
 }
@@ -199,6 +211,22 @@ static keel_status_t issue_copy(stream_run_t *run, const bound_copy_t *copy)
     stream_device_t *device = stream_device(queue->base.device);
     if (!copy->size) return NULL;
     return device->api->copy(device->vendor, stream_queue_onto(queue), copy);
+}
+
+// The vendor knows best how to get to the host's memory, and to what both touch.
+static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_t *context,
+                                        const keel_cmd_copy_t *c)
+{
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    bound_copy_t copy;
+    stream_copy_args_t arguments;
+    stream_launch_t launch;
+    KEEL_TRY(bind_copy(&context->binder, c, &copy));
+    stream_copy_launch(context->device, &copy, &arguments, &launch);
+    bool sooner = copy.size && is_sooner(queue, copy.size, arguments.unit) &&
+                  bind_is_local(&context->binder, &c->source) &&
+                  bind_is_local(&context->binder, &c->target);
+    return sooner ? stream_launch(queue, &launch) : issue_copy(run, &copy);
 }
 
 static keel_status_t issue_update(stream_run_t *run, const stream_context_t *context,
@@ -232,11 +260,7 @@ static keel_status_t issue_one(stream_run_t *run, const keel_cmd_execute_t *exec
     case KEEL_CMD_DISPATCH: return issue_dispatch(run, execute, &context, c);
     case KEEL_CMD_FILL: return issue_fill(run, &context, c);
     case KEEL_CMD_UPDATE: return issue_update(run, &context, c);
-    case KEEL_CMD_COPY: {
-        bound_copy_t copy;
-        KEEL_TRY(bind_copy(&context.binder, c, &copy));
-        return issue_copy(run, &copy);
-    }
+    case KEEL_CMD_COPY: return issue_copy_between(run, &context, c);
     case KEEL_CMD_TIMESTAMP: return issue_timestamp(run, &context, c);
     default: return NULL; // groups, barriers, events: the stream's order is enough
     }

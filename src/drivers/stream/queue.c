@@ -222,11 +222,8 @@ void stream_queue_shed(stream_queue_t *q)
 keel_status_t stream_queue_yield(stream_queue_t *q, uint64_t deadline)
 {
     bool claimed = false;
-    while (kept_handle(&q->kept)) {
-        claimed = inbox_claim(&q->inbox);
-        if (claimed || keel_now_ns() >= deadline) break;
+    while (kept_handle(&q->kept) && !(claimed = inbox_claim(&q->inbox)) && keel_now_ns() < deadline)
         sched_yield();
-    }
     if (!claimed) return NULL;
     keel_status_t status = stream_kept_free(q);
     queue_unclaim(q);

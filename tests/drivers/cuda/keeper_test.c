@@ -194,7 +194,7 @@ static void test_leaves_it_to_watchers(void **state)
 {
     (void)state;
     enum { SLEEP_NS = 600 * MS, PACE_NS = 40 * MS, MORE = 2 };
-    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    keel_buffer_t *from = buffer_create(device, FILLED, 0), *to = buffer_create(device, FILLED, 0);
     keel_watch_t *watch = NULL;
     keel_point_t done;
     atomic_store(&held, true);
@@ -235,9 +235,9 @@ static void burst(keel_queue_t **queues, keel_buffer_t *from, keel_buffer_t **to
 static void test_sheds_events(void **state)
 {
     (void)state;
-    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to[QUEUES];
+    keel_buffer_t *from = buffer_create(device, FILLED, 0), *to[QUEUES];
     keel_queue_t *queues[QUEUES];
-    for (int i = 0; i < QUEUES; i++) to[i] = buffer_create(device, SIZE, 0);
+    for (int i = 0; i < QUEUES; i++) to[i] = buffer_create(device, FILLED, 0);
     for (int i = 0; i < QUEUES; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
     for (int i = 0; i < 2; i++) {
         burst(queues, from, to);
@@ -259,7 +259,7 @@ static void *wait_main(void *point)
 static void test_buries_queues(void **state)
 {
     (void)state;
-    keel_buffer_t *from = buffer_create(device, SIZE, 0), *to = buffer_create(device, SIZE, 0);
+    keel_buffer_t *from = buffer_create(device, FILLED, 0), *to = buffer_create(device, FILLED, 0);
     for (int i = 0; i < 5; i++) {
         uint32_t before = atomic_load(&streams);
         keel_queue_t *queue = NULL;

@@ -321,7 +321,7 @@ static CUresult fill_words(CUdeviceptr target, unsigned value, size_t count, CUs
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
-static uint32_t fill(const place_t *place, uint64_t offset, uint64_t size)
+static uint32_t fill_some(const place_t *place, uint64_t offset, uint64_t size)
 {
     keel_buffer_t *buffer = buffer_create(place->device, FILLED, 0);
     keel_point_t done;
@@ -340,12 +340,72 @@ static void test_fills(void **state)
 {
     (void)state;
     place_t place = place_open(""), plain = place_open("&commands=stream");
-    assert_int_equal(fill(&place, 0, 16), 0);
-    assert_int_equal(fill(&place, 48, 1 << 16), 0);
-    assert_int_equal(fill(&place, 0, (1 << 16) + 16), 1);
-    assert_int_equal(fill(&place, 4, 16), 1);
-    assert_int_equal(fill(&place, 0, 20), 1);
-    assert_int_equal(fill(&plain, 0, 16), 1);
+    assert_int_equal(fill_some(&place, 0, 16), 0);
+    assert_int_equal(fill_some(&place, 48, 1 << 16), 0);
+    assert_int_equal(fill_some(&place, 0, (1 << 16) + 16), 1);
+    assert_int_equal(fill_some(&place, 4, 16), 1);
+    assert_int_equal(fill_some(&place, 0, 20), 1);
+    assert_int_equal(fill_some(&plain, 0, 16), 1);
+    place_close(&plain);
+    place_close(&place);
+}
+
+static uint32_t copies; // by CUDA itself
+
+static CUresult copy_counted(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
+{
+    copies++;
+    return real.cuMemcpyAsync(target, source, size, stream);
+}
+
+// Copies so many bytes from one place to another, and tells how many CUDA copied.
+static uint32_t copy_some(const place_t *place, keel_queue_t *queue, uint32_t memory,
+                          uint64_t offset, uint64_t size)
+{
+    keel_buffer_t *from = buffer_create(place->device, FILLED, memory);
+    keel_buffer_t *to = buffer_create(place->device, FILLED, 0);
+    keel_buffer_t *seen = buffer_create(place->device, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_op_t ops[] = {keel_op_fill(keel_whole(from), 0xabcd1234, 4),
+                       keel_op_fill(keel_whole(to), 7, 4),
+                       keel_op_barrier(),
+                       keel_op_copy(keel_span(from, offset, size), keel_span(to, offset, size)),
+                       keel_op_barrier(),
+                       keel_op_copy(keel_whole(to), keel_whole(seen))};
+    keel_point_t done;
+    copies = 0;
+    symbols->cuMemcpyAsync = copy_counted;
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, 6, KEEL_NO_SIGNALS, &done));
+    ok(done);
+    symbols->cuMemcpyAsync = real.cuMemcpyAsync;
+    uint32_t words[FILLED / 4];
+    assert_null(keel_buffer_read(seen, 0, words, FILLED));
+    for (uint32_t i = 0; i < FILLED / 4; i++) {
+        bool copied = i * 4 >= offset && i * 4 < offset + size;
+        assert_int_equal(words[i], copied ? 0xabcd1234 : 7);
+    }
+    keel_buffer_release(from);
+    keel_buffer_release(to);
+    keel_buffer_release(seen);
+    return copies - 1; // the last one is CUDA's in any case
+}
+
+// So are copies within the device's memory, but on queues for transfers.
+static void test_copies(void **state)
+{
+    (void)state;
+    place_t place = place_open(""), plain = place_open("&commands=stream");
+    keel_queue_t *queue = keel_device_queue(place.device, 0), *transfers = NULL;
+    keel_queue_options_t options = {.family = KEEL_QUEUE_TRANSFER};
+    assert_null(keel_queue_create(place.device, &options, &transfers));
+    assert_int_equal(copy_some(&place, queue, 0, 0, 16), 0);
+    assert_int_equal(copy_some(&place, queue, 0, 48, 1 << 16), 0);
+    assert_int_equal(copy_some(&place, queue, 0, 0, (1 << 16) + 16), 1);
+    assert_int_equal(copy_some(&place, queue, 0, 4, 16), 1);
+    assert_int_equal(copy_some(&place, queue, 0, 0, 20), 1);
+    assert_int_equal(copy_some(&place, queue, KEEL_MEMORY_HOST_VISIBLE, 0, 16), 1);
+    assert_int_equal(copy_some(&place, transfers, 0, 0, 16), 1);
+    assert_int_equal(copy_some(&plain, keel_device_queue(plain.device, 0), 0, 0, 16), 1);
+    keel_queue_release(transfers);
     place_close(&plain);
     place_close(&place);
 }
@@ -364,8 +424,8 @@ static void test_on_its_way(void **state)
     (void)state;
     place_t place = place_open(""), other = {.device = place.device};
     keel_queue_t *queue = keel_device_queue(place.device, 0), *beside = NULL;
-    keel_buffer_t *from = buffer_create(place.device, 64, 0);
-    keel_buffer_t *to = buffer_create(place.device, 64, 0);
+    keel_buffer_t *from = buffer_create(place.device, FILLED, 0);
+    keel_buffer_t *to = buffer_create(place.device, FILLED, 0);
     keel_entry_t entry;
     keel_point_t done, last;
     assert_null(keel_queue_create(place.device, NULL, &beside));
@@ -396,12 +456,12 @@ static void test_on_its_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),       cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_in_turns),    cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_none),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unloaded),    cmocka_unit_test(test_on_its_way),
-        cmocka_unit_test(test_apart),       cmocka_unit_test(test_fills),
-        cmocka_unit_test(test_not_cleared),
+        cmocka_unit_test(test_again),    cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
+        cmocka_unit_test(test_apart),    cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_copies),   cmocka_unit_test(test_not_cleared),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

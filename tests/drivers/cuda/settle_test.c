@@ -174,8 +174,8 @@ static void test_idle_streams(void **state)
 static void test_busy_stream(void **state)
 {
     const place_t *place = *state;
-    keel_buffer_t *x = buffer_create(place->device, 64, 0),
-                  *y = buffer_create(place->device, 64, 0), *freed = NULL;
+    keel_buffer_t *x = buffer_create(place->device, FILLED, 0),
+                  *y = buffer_create(place->device, FILLED, 0), *freed = NULL;
     keel_point_t done;
     pool_use(place, place->queues[1]);
     assert_null(keel_queue_alloca(place->queues[2], place->pools[0], SIZE, &freed, &done));
@@ -253,8 +253,8 @@ static uint64_t reserved_by(keel_pool_t *pool)
 
 static keel_point_t copy_begin(const place_t *place, keel_queue_t *queue)
 {
-    keel_buffer_t *x = buffer_create(place->device, 64, 0),
-                  *y = buffer_create(place->device, 64, 0);
+    keel_buffer_t *x = buffer_create(place->device, FILLED, 0),
+                  *y = buffer_create(place->device, FILLED, 0);
     keel_point_t done;
     assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
     keel_buffer_release(x), keel_buffer_release(y);
@@ -382,7 +382,7 @@ static void test_lost_behind_frees(void **state)
     (void)state;
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_buffer_t *x = buffer_create(device, 64, 0), *y = buffer_create(device, 64, 0);
+    keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = buffer_create(device, FILLED, 0);
     keel_pool_t *pool = NULL;
     keel_point_t done;
     assert_null(keel_pool_create(device, NULL, &pool));
@@ -407,8 +407,8 @@ static void test_lost_behind_frees(void **state)
 static void test_live_memory(void **state)
 {
     const place_t *place = *state;
-    keel_buffer_t *x = buffer_create(place->device, 64, 0),
-                  *y = buffer_create(place->device, 64, 0), *live = NULL;
+    keel_buffer_t *x = buffer_create(place->device, FILLED, 0),
+                  *y = buffer_create(place->device, FILLED, 0), *live = NULL;
     keel_pool_t *pool = NULL;
     keel_point_t done;
     assert_null(keel_pool_create(place->device, &(keel_pool_options_t){.threshold = 1}, &pool));
