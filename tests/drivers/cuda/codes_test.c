@@ -47,8 +47,30 @@ static void test_codes(void **state)
     }
 }
 
+// What a person can do something about is not called internal.
+static void test_others(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        keel_code_t is;
+    } rows[] = {
+        {1, KEEL_INVALID_ARGUMENT},     {2, KEEL_RESOURCE_EXHAUSTED},
+        {46, KEEL_FAILED_PRECONDITION}, // another process has the device alone
+        {100, KEEL_NOT_FOUND},          {200, KEEL_CORRUPT},
+        {209, KEEL_UNSUPPORTED},        {801, KEEL_UNSUPPORTED},
+    };
+    const cuda_symbols_t *symbols = NULL;
+    assert_null(cuda_symbols_open(CUDA_LIBRARY, &symbols));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        keel_status_t status = cuda_status_make(symbols, (CUresult)rows[i].code, "cuCall");
+        assert_int_equal(keel_status_code(status), rows[i].is);
+        keel_status_release(status);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes), cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
