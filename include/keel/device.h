@@ -18,7 +18,8 @@
 //       serial=1       waits after each operation, so that a fault names it
 //       lib=PATH       another libcuda
 //       context=0x...  a CUcontext of the caller's, and stream=0x... a CUstream for the first queue
-//                      (0x1: the legacy default stream; the per-thread one, 0x2, is refused)
+//                      (0x1: the legacy default stream; the per-thread one, 0x2, is refused);
+//                      a capture of that stream has Keel's work in it, and loses the device
 //     null://          completes all work and does none
 //
 // Lifetime. keel_device_release of the last reference closes the device: work not yet started fails

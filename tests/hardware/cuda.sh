@@ -149,7 +149,7 @@ sanitizer_run() {
     under memcheck-switch 10 'branch.s[!e]*'
     under memcheck-h-l 35 '[h-l]*'
     under memcheck-m-q 20 '[m-q]*'
-    under memcheck-recordings 20 'r*'
+    under memcheck-recordings 40 'r*'
     under memcheck-s-z 25 '[s-z]*'
     under racecheck-dispatch 15 'dispatch*'
     under racecheck-language 30 'language*'
