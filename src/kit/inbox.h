@@ -5,6 +5,8 @@
 #ifndef KEEL_SRC_KIT_INBOX_H_
 #define KEEL_SRC_KIT_INBOX_H_
 
+#include <errno.h>
+
 #include "kit/submission.h"
 
 // All zero: empty, and nobody at it.
@@ -12,7 +14,8 @@ typedef struct inbox_t {
     // NULL: nobody is at it. Else what came meanwhile, newest first, and the inbox itself in place
     // of one before the oldest.
     _Atomic(keel_submission_t *) newest;
-    keel_submission_t *taken; // oldest first: of whoever is at it
+    keel_submission_t *taken;  // oldest first: of whoever is at it
+    _Atomic(const void *) who; // is at it now, as he says; NULL: nobody does
 } inbox_t;
 
 static inline keel_submission_t *inbox_end(inbox_t *inbox)
@@ -71,6 +74,19 @@ static inline bool inbox_claim(inbox_t *inbox)
     keel_submission_t *nobody = NULL;
     // seq_cst: as inbox_put.
     return atomic_compare_exchange_strong(&inbox->newest, &nobody, inbox_end(inbox));
+}
+
+// Whoever is at it says so, while what he does may call others: that they are called by him. Each
+// thread has an errno of its own.
+static inline void inbox_set_ours(inbox_t *inbox, bool ours)
+{
+    atomic_store_explicit(&inbox->who, ours ? &errno : NULL, memory_order_relaxed);
+}
+
+static inline bool inbox_is_ours(const inbox_t *inbox)
+{
+    // relaxed: it is the caller who wrote what makes this true.
+    return atomic_load_explicit(&inbox->who, memory_order_relaxed) == &errno;
 }
 
 static inline bool inbox_is_taken(const inbox_t *inbox)

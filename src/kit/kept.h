@@ -17,8 +17,8 @@ typedef struct kept_t {
 
 static inline uint64_t kept_handle(const kept_t *kept)
 {
-    // relaxed: whoever was told that the memory was given back finds it here.
-    return atomic_load_explicit(&kept->handle, memory_order_relaxed);
+    // acquire: pairs with kept_take. Whoever was told that the memory was given back finds it here.
+    return atomic_load_explicit(&kept->handle, memory_order_acquire);
 }
 
 // False if there is some already.
@@ -35,7 +35,8 @@ static inline bool kept_put(kept_t *kept, uint64_t pool, uint64_t size, uint64_t
 static inline uint64_t kept_take(kept_t *kept)
 {
     uint64_t handle = kept_handle(kept);
-    atomic_store_explicit(&kept->handle, 0, memory_order_relaxed);
+    // release: whoever finds it taken finds what was done before.
+    atomic_store_explicit(&kept->handle, 0, memory_order_release);
     return handle;
 }
 

@@ -70,9 +70,13 @@ static void *send(void *argument)
         if (!inbox_put(&place->inbox, s)) continue;
         do {
             assert_int_equal(atomic_fetch_add(&place->at_it, 1), 0);
+            inbox_set_ours(&place->inbox, true);
             submission_note(place, s);
+            assert_true(inbox_is_ours(&place->inbox));
+            inbox_set_ours(&place->inbox, false);
             atomic_fetch_sub(&place->at_it, 1);
         } while ((s = inbox_take(&place->inbox)));
+        assert_false(inbox_is_ours(&place->inbox)); // another's, perhaps
     }
     return NULL;
 }

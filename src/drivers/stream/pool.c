@@ -116,7 +116,7 @@ void stream_pool_destroy(keel_pool_t *pool)
     }
     if (own->handle && stream_enter(device, &entered)) {
         stream_queue_t *q = stream_queue_next(device, NULL);
-        for (; q; q = stream_queue_next(device, q)) keel_status_release(stream_queue_yield(q, 0));
+        for (; q; q = stream_queue_next(device, q)) stream_queue_yield(q, 0);
         device->api->pool_destroy(device->vendor, own->handle);
         stream_leave(&entered);
     }
@@ -258,15 +258,17 @@ static bool memory_is_kept(const stream_run_t *run, const stream_pool_t *pool, u
            !(run->base.commands.kinds & ~STREAM_BRIEF_KINDS);
 }
 
-keel_status_t stream_kept_free(stream_queue_t *queue)
+void stream_kept_free(stream_queue_t *queue)
 {
-    const stream_device_t *device = stream_device(queue->base.device);
+    stream_device_t *device = stream_device(queue->base.device);
     uint64_t handle = kept_handle(&queue->kept);
-    if (!handle) return NULL;
-    KEEL_TRY(device->api->pool_free(device->vendor, queue->stream, handle)); // or later, once more
-    kept_take(&queue->kept);
-    atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
-    return NULL;
+    if (!handle) return;
+    keel_status_t status = device->api->pool_free(device->vendor, queue->stream, handle);
+    if (!status) { // or later, once more
+        atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
+        kept_take(&queue->kept); // in this order: whoever finds it gone finds that
+    }
+    keel_status_release(stream_device_note(device, status));
 }
 
 static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t size,
@@ -276,7 +278,7 @@ static keel_status_t memory_get(stream_run_t *run, stream_pool_t *pool, uint64_t
     stream_queue_t *queue = stream_queue(run->base.queue);
     *address = kept_take_like(&queue->kept, pool->number, size);
     if (*address) return NULL;
-    keel_status_release(stream_device_note(device, stream_kept_free(queue)));
+    stream_kept_free(queue);
     keel_status_t status =
         device->api->pool_alloc(device->vendor, pool->handle, queue->stream, size, address);
     if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED) return status;
@@ -399,7 +401,7 @@ static keel_status_t memory_return(stream_run_t *run, stream_pool_t *pool, keel_
     free_begin(pool);
     uint64_t handle = memory_take(buffer);
     if (memory_is_kept(run, pool, size)) {
-        keel_status_release(stream_device_note(pool->device, stream_kept_free(queue)));
+        stream_kept_free(queue);
         if (kept_put(&queue->kept, pool->number, size, handle)) return NULL;
     }
     atomic_store_explicit(&queue->loose, true, memory_order_relaxed);

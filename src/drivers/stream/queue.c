@@ -158,7 +158,9 @@ static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
         enough = held || (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
+        inbox_set_ours(&q->inbox, true);
         if (enough || !stream_run_go(run)) inbox_put_back(&q->inbox, &run->base);
+        inbox_set_ours(&q->inbox, false);
         atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
     if (vendor) stream_leave(&entered);
@@ -219,15 +221,15 @@ void stream_queue_shed(stream_queue_t *q)
     queue_unclaim(q);
 }
 
-keel_status_t stream_queue_yield(stream_queue_t *q, uint64_t deadline)
+void stream_queue_yield(stream_queue_t *q, uint64_t deadline)
 {
-    bool claimed = false;
-    while (kept_handle(&q->kept) && !(claimed = inbox_claim(&q->inbox)) && keel_now_ns() < deadline)
+    // What is issued may end, and what waited for that be issued by the same thread, elsewhere.
+    bool ours = inbox_is_ours(&q->inbox), claimed = false;
+    while (kept_handle(&q->kept) && !ours && !(claimed = inbox_claim(&q->inbox)) &&
+           keel_now_ns() < deadline)
         sched_yield();
-    if (!claimed) return NULL;
-    keel_status_t status = stream_kept_free(q);
-    queue_unclaim(q);
-    return status;
+    if (ours || claimed) stream_kept_free(q);
+    if (claimed) queue_unclaim(q);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)

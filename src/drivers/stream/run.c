@@ -151,8 +151,7 @@ static void promises_drop(stream_run_t *run, uint32_t from)
 static void frees_mark(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
-    if (kept_handle(&queue_of(run)->kept))
-        keel_status_release(stream_device_note(device, stream_kept_free(queue_of(run))));
+    if (kept_handle(&queue_of(run)->kept)) stream_kept_free(queue_of(run));
     if (!atomic_load_explicit(&queue_of(run)->loose, memory_order_relaxed)) return;
     run->issued = true; // or the queue might go before that event
     atomic_fetch_add(&device->frees, 1);

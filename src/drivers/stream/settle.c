@@ -45,7 +45,7 @@ static stream_event_t *queue_freed(stream_queue_t *q, bool soon)
 static keel_status_t queue_settle(stream_queue_t *q, uint64_t deadline, stream_event_t **marks)
 {
     stream_device_t *device = stream_device(q->base.device);
-    KEEL_TRY(stream_queue_yield(q, deadline));
+    stream_queue_yield(q, deadline);
     stream_queue_poll(q, true);
     for (int soon = 0; soon < 2; soon++) {
         stream_event_t *freed = queue_freed(q, soon);

@@ -359,7 +359,7 @@ uint64_t stream_queues_issue(void *device);       // the same of the device's
 void stream_queue_go_on(stream_queue_t *queue);   // with what was held up, if anything
 void stream_queue_shed(stream_queue_t *queue);    // gives spare events back, if idle
 // Gives back memory that it keeps, if whoever issues is done by the deadline. Entered.
-keel_status_t stream_queue_yield(stream_queue_t *queue, uint64_t deadline);
+void stream_queue_yield(stream_queue_t *queue, uint64_t deadline);
 
 // flight.c
 // Records an event behind what was issued; the issuer's. When it has come, so has stream_run_over;
@@ -552,7 +552,7 @@ void stream_pools_break(stream_device_t *device);        // it is lost: nobody w
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits);
 void stream_alloca_drop(keel_cmd_alloca_t *c); // it will not go on: takes back what it was granted
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
-keel_status_t stream_kept_free(stream_queue_t *queue);           // if any; the issuer's
+void stream_kept_free(stream_queue_t *queue);                    // if any; the issuer's
 void stream_deallocas_end(stream_run_t *run);                    // those begun so far are over
 void stream_frees_tell(stream_device_t *device, uint32_t count); // so many are; feeds the starved
 void stream_pools_empty(stream_device_t *device); // of what no buffer holds; as settling

@@ -183,6 +183,18 @@ static void test_pools_have_their_own(void **state)
     assert_null(keel_pool_create(place.device, NULL, &place.pool)); // perhaps where the last was
     pair(&place, SIZE);
     assert_string_equal(called(), "A");
+    keel_semaphore_t *given = NULL; // the dealloca itself may be the last that has the pool
+    assert_null(keel_semaphore_create(place.device, 0, &given));
+    keel_buffer_t *buffer = take(&place, SIZE);
+    keel_op_t op = keel_op_dealloca(buffer);
+    assert_null(keel_queue_run(place.queue, KEEL_AFTER(keel_point(given, 1)), op, NULL));
+    keel_buffer_release(buffer);
+    keel_pool_release(place.pool);
+    place.pool = NULL;
+    assert_string_equal(called(), "");
+    assert_null(keel_semaphore_signal(given, 1));
+    assert_string_equal(called(), "F");
+    keel_semaphore_release(given);
     place_close(&place);
 }
 
@@ -233,6 +245,34 @@ static void test_need(void **state)
     pair(&place, 4 * SIZE);
     rest = buffer_create(place.device, memory.budget - SIZE, 0);
     keel_buffer_release(rest);
+    keel_queue_release(other);
+    place_close(&place);
+}
+
+// Who waits for the dealloca may be issued while that ends, by the same thread.
+static void test_need_at_once(void **state)
+{
+    (void)state;
+    place_t place;
+    place_open(&place, "");
+    keel_queue_t *other = NULL;
+    keel_semaphore_t *given = NULL;
+    keel_memory_stats_t memory;
+    assert_null(keel_queue_create(place.device, NULL, &other));
+    assert_null(keel_semaphore_create(place.device, 0, &given));
+    assert_null(keel_device_memory(place.device, &memory));
+    keel_buffer_t *buffer = take(&place, 4 * SIZE), *rest = NULL;
+    keel_buffer_options_t options = {.size = memory.budget - SIZE};
+    keel_point_t point = {given, 1}, ready;
+    assert_null(keel_buffer_reserve(keel_device_pool(place.device, 0), &options, &rest));
+    assert_null(keel_queue_run(other, KEEL_AFTER(point), keel_op_alloca(rest), &ready));
+    keel_op_t op = keel_op_dealloca(buffer);
+    keel_points_t signals = {&point, 1};
+    assert_null(keel_queue_submit(place.queue, KEEL_NO_WAITS, &op, 1, signals, NULL));
+    ok(ready);
+    keel_buffer_release(buffer);
+    keel_buffer_release(rest);
+    keel_semaphore_release(given);
     keel_queue_release(other);
     place_close(&place);
 }
@@ -309,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_pools_have_their_own),
         cmocka_unit_test(test_it_is_given_back),
         cmocka_unit_test(test_need),
+        cmocka_unit_test(test_need_at_once),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_comes_meanwhile),
     };
