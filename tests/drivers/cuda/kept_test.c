@@ -136,6 +136,7 @@ static void test_work_comes_behind(void **state)
     assert_null(keel_queue_submit(place.queue, KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, NULL));
     assert_string_equal(called(), "AFW");
     keel_buffer_release(buffer);
+    assert_null(keel_queue_wait_idle(place.queue, KEEL_FOREVER));
     keel_queue_t *other = NULL; // a wait for something that another queue does
     keel_point_t done;
     assert_null(keel_queue_create(place.device, NULL, &other));
