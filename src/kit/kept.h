@@ -6,7 +6,6 @@
 #define KEEL_SRC_KIT_KEPT_H_
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 // All zero: none.
@@ -21,14 +20,12 @@ static inline uint64_t kept_handle(const kept_t *kept)
     return atomic_load_explicit(&kept->handle, memory_order_acquire);
 }
 
-// False if there is some already.
-static inline bool kept_put(kept_t *kept, uint64_t pool, uint64_t size, uint64_t handle)
+// There is none.
+static inline void kept_put(kept_t *kept, uint64_t pool, uint64_t size, uint64_t handle)
 {
-    if (kept_handle(kept)) return false;
     kept->pool = pool;
     kept->size = size;
     atomic_store_explicit(&kept->handle, handle, memory_order_relaxed);
-    return true;
 }
 
 // Whatever it is; 0: there is none.

@@ -264,10 +264,8 @@ void stream_kept_free(stream_queue_t *queue)
     uint64_t handle = kept_handle(&queue->kept);
     if (!handle) return;
     keel_status_t status = device->api->pool_free(device->vendor, queue->stream, handle);
-    if (!status) { // or later, once more
-        atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
-        kept_take(&queue->kept); // in this order: whoever finds it gone finds that
-    }
+    atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
+    kept_take(&queue->kept); // whoever finds it gone finds that; refused or not, it may be free
     keel_status_release(stream_device_note(device, status));
 }
 
@@ -402,7 +400,8 @@ static keel_status_t memory_return(stream_run_t *run, stream_pool_t *pool, keel_
     uint64_t handle = memory_take(buffer);
     if (memory_is_kept(run, pool, size)) {
         stream_kept_free(queue);
-        if (kept_put(&queue->kept, pool->number, size, handle)) return NULL;
+        kept_put(&queue->kept, pool->number, size, handle);
+        return NULL;
     }
     atomic_store_explicit(&queue->loose, true, memory_order_relaxed);
     return pool->device->api->pool_free(pool->device->vendor, queue->stream, handle);

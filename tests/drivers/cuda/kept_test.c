@@ -13,7 +13,7 @@ static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
 static char calls[64];          // that CUDA got: Alloc, Free, Work
 static _Atomic uint32_t count;  // of these
-static _Atomic bool refused;    // frees are
+static _Atomic bool refused;    // frees are, as CUDA says
 static void (*meanwhile)(void); // NULL: nothing happens during a free
 
 static void note(char call)
@@ -30,10 +30,10 @@ static CUresult pool_alloc(CUdeviceptr *address, size_t size, CUmemoryPool pool,
 
 static CUresult pool_free(CUdeviceptr address, CUstream stream)
 {
-    if (atomic_load(&refused)) return CUDA_ERROR_OUT_OF_MEMORY;
     note('F');
     if (meanwhile) meanwhile();
-    return real.cuMemFreeAsync(address, stream);
+    CUresult result = real.cuMemFreeAsync(address, stream);
+    return atomic_load(&refused) ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 static CUresult fill(CUdeviceptr target, unsigned int value, size_t words, CUstream stream)
@@ -278,22 +278,21 @@ static void test_need_at_once(void **state)
     place_close(&place);
 }
 
-// What CUDA refuses to free is not lost, nor given to anybody else.
+// What CUDA refuses to free may be free all the same: nobody gets it, and it is not freed again.
 static void test_refusals(void **state)
 {
     (void)state;
     place_t place;
     place_open(&place, "");
-    uint64_t address = pair(&place, SIZE);
+    pair(&place, SIZE);
     atomic_store(&refused, true);
     keel_buffer_t *a = take(&place, 2 * SIZE);
-    assert_int_not_equal(atomic_load(&a->address), address);
-    assert_string_equal(called(), "AA");
-    assert_int_equal(pair(&place, SIZE), address);
+    assert_string_equal(called(), "AFA");
+    pair(&place, SIZE);
+    assert_string_equal(called(), "A");
     atomic_store(&refused, false);
     give(&place, a);
     assert_string_equal(called(), "F");
-    assert_int_not_equal(pair(&place, 2 * SIZE), address);
     place_close(&place);
     assert_string_equal(called(), "F");
 }
