@@ -76,6 +76,14 @@ static inline bool inbox_claim(inbox_t *inbox)
     return atomic_compare_exchange_strong(&inbox->newest, &nobody, inbox_end(inbox));
 }
 
+// And not be any more. False if something came meanwhile: then he still is, and passes it on.
+static inline bool inbox_unclaim(inbox_t *inbox)
+{
+    keel_submission_t *came = inbox_take(inbox);
+    if (came) inbox_put_back(inbox, came);
+    return !came;
+}
+
 // Whoever is at it says so, while what he does may call others: that they are called by him. Each
 // thread has an errno of its own.
 static inline void inbox_set_ours(inbox_t *inbox, bool ours)

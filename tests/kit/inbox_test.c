@@ -50,6 +50,23 @@ static void test_order(void **state)
     assert_null(inbox_take(&inbox));
 }
 
+// Who claims it gives it up, unless something came.
+static void test_claim(void **state)
+{
+    (void)state;
+    inbox_t inbox = {0};
+    keel_submission_t s;
+    assert_true(inbox_claim(&inbox));
+    assert_false(inbox_claim(&inbox));
+    assert_true(inbox_unclaim(&inbox));
+    assert_true(inbox_claim(&inbox));
+    assert_false(inbox_put(&inbox, &s));
+    assert_false(inbox_unclaim(&inbox));
+    assert_ptr_equal(inbox_take(&inbox), &s);
+    assert_true(inbox_unclaim(&inbox));
+    assert_false(inbox_is_taken(&inbox));
+}
+
 static void submission_note(place_t *place, const keel_submission_t *submission)
 {
     uint64_t thread = submission->id % THREADS, number = submission->id / THREADS;
@@ -103,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_claim),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,9 +75,6 @@ static void queue_stop(stream_queue_t *q)
 static void queue_dispose(stream_device_t *device, stream_queue_t *q)
 {
     queue_stop(q);
-    lock_enter(&device->lock);
-    LIST_REMOVE(device->queues, q);
-    lock_leave(&device->lock);
     stream_graphs_orphan(device, q);
     stream_events_put(device, q->spare);
     stream_blocks_return(device, q->ring.owned);
@@ -91,6 +88,9 @@ static void queue_dispose(stream_device_t *device, stream_queue_t *q)
         stream_leave(&entered);
     }
     if (q->freed) promise_release(&q->freed->promise);
+    lock_enter(&device->lock);
+    LIST_REMOVE(device->queues, q);
+    lock_leave(&device->lock);
     mem_free(q);
 }
 
@@ -204,21 +204,12 @@ void stream_queue_go_on(stream_queue_t *q)
     if (atomic_exchange(&q->parked, false)) queue_issue(q, NULL);
 }
 
-// Whoever claimed the right to issue gives it up; what came meanwhile is not for him.
-static void queue_unclaim(stream_queue_t *q)
-{
-    keel_submission_t *came = inbox_take(&q->inbox);
-    if (!came) return;
-    inbox_put_back(&q->inbox, came);
-    queue_hand_on(q);
-}
-
 void stream_queue_shed(stream_queue_t *q)
 {
     if (!inbox_claim(&q->inbox)) return;
     stream_events_put(stream_device(q->base.device), q->spare);
     q->spare = NULL;
-    queue_unclaim(q);
+    if (!inbox_unclaim(&q->inbox)) queue_hand_on(q);
 }
 
 void stream_queue_yield(stream_queue_t *q, uint64_t deadline)
@@ -229,7 +220,7 @@ void stream_queue_yield(stream_queue_t *q, uint64_t deadline)
            keel_now_ns() < deadline)
         sched_yield();
     if (ours || claimed) stream_kept_free(q);
-    if (claimed) queue_unclaim(q);
+    if (claimed && !inbox_unclaim(&q->inbox)) queue_hand_on(q);
 }
 
 void stream_queue_push(stream_queue_t *q, stream_run_t *run)
@@ -266,8 +257,7 @@ uint64_t stream_queue_issue(void *queue)
     stream_queue_t *q = queue;
     if (!atomic_exchange(&q->passed_on, false)) return KEEL_FOREVER;
     object_retain(&q->base.object);
-    while (!queue_drain(q, NULL, true)) {
-    }
+    while (!queue_drain(q, NULL, true)) continue;
     keel_queue_release(&q->base);
     return KEEL_FOREVER;
 }
@@ -287,14 +277,14 @@ bool stream_queues_poll(stream_device_t *device, bool *alone)
     return busy;
 }
 
-// Whether the last reference to a queue has gone, and the queue not yet. If none: from here on
-// there is no thread of a queue that could let go of one.
-static bool queues_are_going(stream_device_t *device)
+// Whether the last reference to a queue has gone, and the queue not yet. If none, and it is for the
+// last time: from here on there is no thread of a queue that could let go of one.
+bool stream_queues_going(stream_device_t *device, bool last)
 {
     lock_enter(&device->lock);
     stream_queue_t *q = device->queues;
     while (q && atomic_load(&q->base.object.refs)) q = q->next;
-    device->stopped = !q;
+    if (last) device->stopped = !q;
     lock_leave(&device->lock);
     return q;
 }
@@ -304,6 +294,6 @@ void stream_queues_stop(stream_device_t *device)
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
         queue_stop(q);
     // One that its own thread is just letting go is dead in a moment, and nobody comes after us.
-    for (stream_queues_bury(device); queues_are_going(device); stream_queues_bury(device))
+    for (stream_queues_bury(device); stream_queues_going(device, true); stream_queues_bury(device))
         sched_yield();
 }

@@ -70,5 +70,7 @@ keel_status_t stream_device_settle(stream_device_t *device, stream_queue_t *last
     for (const stream_event_t *mark = marks; mark && !status; mark = mark->next)
         status = mark_settle(device, mark->handle, deadline);
     stream_events_put(device, marks);
+    while (!last && stream_queues_going(device, false) && keel_now_ns() < deadline)
+        clock_sleep(PAUSE_NS); // they were left out above, and settle what they have
     return status;
 }

@@ -351,6 +351,7 @@ static inline stream_h stream_queue_onto(stream_queue_t *queue)
     return queue->stream;
 }
 void stream_queues_bury(stream_device_t *device); // those that died on threads of their own
+bool stream_queues_going(stream_device_t *device, bool last); // some, and are not yet gone
 // All of them, for the keeper. Whether there is more; *alone: on a queue for which nobody sleeps.
 bool stream_queues_poll(stream_device_t *device, bool *alone);
 void stream_queues_stop(stream_device_t *device); // their threads

@@ -250,6 +250,13 @@ static void test_need(void **state)
     place_close(&place);
 }
 
+static keel_status_t nothing(void *user, keel_host_call_t *call)
+{
+    (void)user;
+    (void)call;
+    return NULL;
+}
+
 // Who waits for the dealloca may be issued while that ends, by the same thread.
 static void test_need_at_once(void **state)
 {
@@ -275,6 +282,42 @@ static void test_need_at_once(void **state)
     keel_buffer_release(rest);
     keel_semaphore_release(given);
     keel_queue_release(other);
+    place_close(&place);
+}
+
+// What a queue keeps that is just going is had in a moment, if others leave the processor to it.
+static void test_need_of_the_dead(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 40 };
+    place_t place;
+    place_open(&place, "");
+    keel_memory_stats_t memory;
+    assert_null(keel_device_memory(place.device, &memory));
+    keel_buffer_options_t rest = {.size = memory.budget - SIZE};
+    int failed = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        keel_queue_t *queue = NULL;
+        keel_buffer_t *buffer = NULL;
+        keel_point_t ready, gone; // known by a thread of the queue's, which has it last, perhaps
+        assert_null(keel_queue_create(place.device, NULL, &queue));
+        assert_null(keel_queue_alloca(queue, NULL, 4 * SIZE, &buffer, &ready));
+        keel_op_t ops[] = {keel_op_host_call(nothing, NULL), keel_op_barrier(),
+                           keel_op_dealloca(buffer)};
+        assert_null(keel_queue_submit(queue, KEEL_AFTER(ready), ops, 3, KEEL_NO_SIGNALS, &gone));
+        keel_semaphore_retain(gone.semaphore);
+        keel_buffer_release(buffer);
+        keel_queue_release(queue);
+        ok(gone);
+        keel_semaphore_release(gone.semaphore);
+        keel_status_t status = keel_buffer_create(place.device, &rest, &buffer);
+        if (status)
+            failed++;
+        else
+            keel_buffer_release(buffer);
+        keel_status_release(status);
+    }
+    assert_true(failed < ROUNDS / 4);
     place_close(&place);
 }
 
@@ -350,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_it_is_given_back),
         cmocka_unit_test(test_need),
         cmocka_unit_test(test_need_at_once),
+        cmocka_unit_test(test_need_of_the_dead),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_comes_meanwhile),
     };
