@@ -46,7 +46,9 @@ bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
 {
     const keel_buffer_t *buffer = ref->buffer;
     if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
-    return buffer && !(buffer->root->memory & KEEL_MEMORY_HOST_VISIBLE);
+    if (!buffer || buffer->root->memory & KEEL_MEMORY_HOST_VISIBLE) return false;
+    const keel_external_t *external = &buffer->root->external;
+    return !external->size && !external->release; // else it is somebody's, who may be elsewhere
 }
 
 keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes)

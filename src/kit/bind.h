@@ -32,7 +32,7 @@ typedef struct binder_t {
 } binder_t;
 
 keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
-// Whether that is memory of the device's alone, which the host does not see.
+// Whether that is memory got from the device, which the host does not see.
 bool bind_is_local(const binder_t *binder, const keel_ref_t *ref);
 // Of one length on both sides, which do not overlap.
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy);

@@ -48,6 +48,8 @@ static void test_local(void **state)
     assert_true(bind_is_local(&slots, &(keel_ref_t){.slot = 0}));
     assert_false(bind_is_local(&slots, &(keel_ref_t){.slot = 1}));
     assert_false(bind_is_local(&none, &(keel_ref_t){.slot = 1})); // nobody knows
+    seen = (keel_buffer_t){.root = &seen, .external.size = 1};
+    assert_false(bind_is_local(&none, &(keel_ref_t){.buffer = &seen})); // another device's, perhaps
 }
 
 // What has no address is an error, unless anything will do for the time being.
