@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The work of a run, a piece at a time. No lock of the run is held here.
-#include <stdio.h>
 #include <string.h>
 
 #include <keel/host_kernel.h>

@@ -213,7 +213,7 @@ static keel_status_t issue_copy(stream_run_t *run, const bound_copy_t *copy)
     return device->api->copy(device->vendor, stream_queue_onto(queue), copy);
 }
 
-// The vendor knows best how to get to the host's memory, and to what both touch.
+// The vendor knows best how to get to memory of the host's, and to what is somebody else's.
 static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_t *context,
                                         const keel_cmd_copy_t *c)
 {
