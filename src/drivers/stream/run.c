@@ -107,7 +107,7 @@ bool stream_run_over(stream_run_t *run)
         return true;
     }
     run_settle(run);
-    stream_host_staged(run);
+    transfers_staged(&run->transfers);
     stream_run_done(run);
     return false;
 }
@@ -271,11 +271,11 @@ static bool pending_is_over(stream_run_t *run)
 static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
-    if (atomic_load(&run->failure)) run->staged = NULL;
+    if (atomic_load(&run->failure)) run->transfers.staged = NULL;
     bool keeps = run->issued && atomic_load(&run->pending) > 1;
-    if (!run->staged && !keeps) {
+    if (!run->transfers.staged && !keeps) {
         if (!pending_is_over(run)) return false;
-        if (!stream_host_land(run)) return true;
+        if (!transfers_land(&run->transfers)) return true;
     }
     stream_run_park(run);
     return false;

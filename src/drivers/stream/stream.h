@@ -18,7 +18,6 @@
 #include <keel/driver/driver.h>
 #include <pthread.h>
 
-#include "base/aio.h"
 #include "base/lock.h"
 #include "drivers/stream/api.h"
 #include "executable/cache.h"
@@ -29,6 +28,7 @@
 #include "kit/kept.h"
 #include "kit/pages.h"
 #include "kit/submission.h"
+#include "kit/transfer.h"
 
 enum {
     STREAM_MAX_BINDINGS = 128,
@@ -87,22 +87,21 @@ struct stream_run_t {
     uint32_t piece;              // the same of one that is a row of graphs
     // Operations of the host under way, and one for the walk. Whoever takes it to 0 goes on.
     _Atomic uint32_t pending;
-    struct keel_status *_Atomic failure;      // owned: the first
-    struct stream_transfer_t *_Atomic landed; // whose file has been read or written
-    struct stream_transfer_t *staged;         // whose copy to or from staging is on the stream
-    block_t *blocks;                          // owned: staging of its own
-    uint64_t ring_end;                        // what it took of the ring ends here; 0: nothing
-    stream_report_t *reports;                 // in staging: what the device finds out
-    stream_once_t *onces;                     // on the stream, to go back to the device's
-    bool begun;                               // its waits are on the stream
-    bool issued;                              // work of its own, or waits, may not be over
-    bool placed;                              // what the stream had before it may not be over
-    bool phased;                              // has operations of the host
-    bool ending;                              // the last event is behind it
-    bool deallocates;                         // has deallocas that the pool has yet to be told of
-    uint32_t frees;                           // deallocas on the stream that may not be over
-    bool hungry;                              // it was parked for want of memory
-    bool put_off;                             // no event could be recorded to park or end with
+    struct keel_status *_Atomic failure; // owned: the first
+    transfers_t transfers;
+    block_t *blocks;          // owned: staging of its own
+    uint64_t ring_end;        // what it took of the ring ends here; 0: nothing
+    stream_report_t *reports; // in staging: what the device finds out
+    stream_once_t *onces;     // on the stream, to go back to the device's
+    bool begun;               // its waits are on the stream
+    bool issued;              // work of its own, or waits, may not be over
+    bool placed;              // what the stream had before it may not be over
+    bool phased;              // has operations of the host
+    bool ending;              // the last event is behind it
+    bool deallocates;         // has deallocas that the pool has yet to be told of
+    uint32_t frees;           // deallocas on the stream that may not be over
+    bool hungry;              // it was parked for want of memory
+    bool put_off;             // no event could be recorded to park or end with
 };
 
 // A thread that sleeps for events that are asked for (watch.c).
@@ -496,12 +495,8 @@ static inline bool stream_host_is(uint32_t kind)
 }
 // Begins a call or a read; it ends by stream_run_done.
 void stream_host_begin(stream_run_t *run, keel_command_t *command);
+// Begins a write: its copies are on the stream.
 keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command);
-// What was staged is there: goes on with its files.
-void stream_host_staged(stream_run_t *run);
-// Files have been read and written: goes on with the stream, and, if true, with the next pieces,
-// while the stream copies.
-bool stream_host_land(stream_run_t *run);
 
 // staging.c
 // Page-locked memory, and where the device sees it. Given back by `free_host`.
