@@ -3,9 +3,6 @@
 #include <keel/driver/driver.h>
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "base/lock.h"
 #include "base/log.h"
@@ -13,91 +10,51 @@
 #include "base/status.h"
 #include "drivers/cuda/cuda.h"
 #include "drivers/stream/stream.h"
+#include "kit/gpus.h"
 
-enum { ID_SIZE = 64 };
-
-static keel_status_t device_uuid(const cuda_symbols_t *symbols, CUdevice device, char *text)
+static keel_status_t gpu_count(const void *symbols, int *count)
 {
-    CUuuid uuid;
-    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetUuid, &uuid, device));
-    size_t at = 0;
-    for (int i = 0; i < 16; i++) {
-        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-        at += (size_t)snprintf(text + at, ID_SIZE - at, "%s%02x", dash ? "-" : "",
-                               (unsigned char)uuid.bytes[i]);
-    }
-    return NULL;
+    return CUDA_CALL((const cuda_symbols_t *)symbols, cuDeviceGetCount, count);
 }
 
-static keel_status_t device_describe(const cuda_symbols_t *symbols, int ordinal,
-                                     keel_device_info_t *info)
+static keel_status_t gpu_describe(const void *library, int ordinal, char name[GPU_TEXT],
+                                  uint64_t *memory)
 {
+    const cuda_symbols_t *symbols = library;
     CUdevice device;
-    size_t memory = 0;
-    char name[80] = "";
+    size_t bytes = 0;
     KEEL_TRY(CUDA_CALL(symbols, cuDeviceGet, &device, ordinal));
-    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetName, name, sizeof name, device));
-    KEEL_TRY(CUDA_CALL(symbols, cuDeviceTotalMem, &memory, device));
-    snprintf(info->uri, sizeof info->uri, "cuda://%d", ordinal);
-    snprintf(info->name, sizeof info->name, "%s, %llu GiB", name,
-             (unsigned long long)(memory >> 30));
-    return NULL;
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetName, name, GPU_TEXT, device));
+    keel_status_t status = CUDA_CALL(symbols, cuDeviceTotalMem, &bytes, device);
+    *memory = bytes;
+    return status;
 }
+
+// UUIDs are those of GPUs, and of parts of them.
+static keel_status_t gpu_names(const void *library, int ordinal, gpu_names_t *names)
+{
+    const cuda_symbols_t *symbols = library;
+    CUdevice device;
+    CUuuid uuid;
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGet, &device, ordinal));
+    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetUuid, &uuid, device));
+    gpu_uuid_print(uuid.bytes, names->uuid);
+    return CUDA_CALL(symbols, cuDeviceGetPCIBusId, names->address, GPU_TEXT, device);
+}
+
+static const gpus_t gpus = {"cuda", gpu_count, gpu_describe, gpu_names};
 
 static keel_status_t cuda_list(keel_device_info_t *devices, size_t capacity, size_t *count)
 {
     const cuda_symbols_t *symbols;
-    int found = 0;
     *count = 0;
     keel_status_t status = cuda_symbols_open(NULL, &symbols);
-    if (!status) status = CUDA_CALL(symbols, cuDeviceGetCount, &found);
-    for (int i = 0; !status && i < found && (size_t)i < capacity; i++)
-        status = device_describe(symbols, i, &devices[i]);
+    if (!status) status = gpus_list(&gpus, symbols, devices, capacity, count);
     // No driver, or none that works: no devices. Opening one says why.
     if (status)
         log_say(KEEL_LOG_INFO, "there are no CUDA devices: %s", keel_status_message(status));
-    else
-        *count = (size_t)found;
     keel_status_release(status);
     return NULL;
-}
-
-// By UUID, of a GPU or a part of one, or PCI address, which has more zeros before it in nvidia-smi.
-static keel_status_t device_is(const cuda_symbols_t *symbols, CUdevice device, const char *which,
-                               bool *is)
-{
-    char text[ID_SIZE];
-    KEEL_TRY(device_uuid(symbols, device, text));
-    bool uuid = strncasecmp(which, "GPU-", 4) == 0 || strncasecmp(which, "MIG-", 4) == 0;
-    *is = uuid && strcasecmp(text, which + 4) == 0;
-    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetPCIBusId, text, sizeof text, device));
-    *is = *is || strcasecmp(text + strspn(text, "0"), which + strspn(which, "0")) == 0;
-    return NULL;
-}
-
-static keel_status_t device_find(const cuda_symbols_t *symbols, const char *which, int *ordinal)
-{
-    int count = 0;
-    KEEL_TRY(CUDA_CALL(symbols, cuDeviceGetCount, &count));
-    bool is_number = !which[strspn(which, "0123456789")]; // nothing at all is 0
-    long number = is_number ? strtol(which, NULL, 10) : -1;
-    if (number >= 0 && number < count) {
-        *ordinal = (int)number;
-        return NULL;
-    }
-    for (int i = 0; number < 0 && i < count; i++) {
-        CUdevice device;
-        bool is;
-        KEEL_TRY(CUDA_CALL(symbols, cuDeviceGet, &device, i));
-        KEEL_TRY(device_is(symbols, device, which, &is));
-        if (!is) continue;
-        *ordinal = i;
-        return NULL;
-    }
-    return KEEL_ERROR(KEEL_NOT_FOUND,
-                      "there is no cuda://%s; there are 0 to %d, by number, UUID (GPU-...) or PCI "
-                      "address (0000:01:00.0)",
-                      which, count - 1);
 }
 
 static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, uint32_t *value)
@@ -192,7 +149,7 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
     int ordinal = 0;
     KEEL_TRY(stream_options_parse(uri, &options));
     KEEL_TRY(cuda_symbols_open(options.library, &symbols));
-    KEEL_TRY(device_find(symbols, uri->which, &ordinal));
+    KEEL_TRY(gpus_find(&gpus, symbols, uri->which, &ordinal));
     stream_vendor_t *v = mem_zalloc(sizeof *v);
     if (!v) return status_no_memory();
     v->symbols = symbols;
