@@ -176,6 +176,8 @@ static range_t *range_create(range_kind_t kind, uint64_t base, uint64_t size, CU
                        .size = size,
                        .span = base,
                        .span_size = size,
+                       .whole = base,
+                       .whole_size = size,
                        .kind = kind,
                        .context = context,
                        .device = context ? context->device : NULL,
@@ -206,6 +208,7 @@ range_t *arena_alloc(range_kind_t kind, uint64_t size, device_t *device, CUconte
     // Device memory ends where its last page does, as nearly as alignment allows, so that what runs
     // past the end runs into the guard.
     if (is_guarded(range)) range->base = span + span_size - round_up(size, ALIGNMENT);
+    range->whole = range->base;
     if (!index_insert(range)) {
         free(range);
         return NULL;

@@ -26,7 +26,8 @@ typedef enum range_state_t {
 
 typedef struct range_t {
     uint64_t base, size;
-    uint64_t span, span_size; // whole pages
+    uint64_t span, span_size;   // whole pages
+    uint64_t whole, whole_size; // the reservation that a mapping lies in; else itself
     range_kind_t kind;
     range_state_t state;
     device_t *device;

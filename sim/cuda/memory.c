@@ -285,8 +285,8 @@ static CUresult attribute_get(void *out, CUpointer_attribute attribute, uint64_t
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)out = range->device ? range->device->ordinal : CU_DEVICE_INVALID;
         break;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)out = range->base; break;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)out = range->size; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)out = range->whole; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)out = range->whole_size; break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(CUmemoryPool *)out = range->pool; break;
     default: return CUDA_ERROR_NOT_SUPPORTED;
     }

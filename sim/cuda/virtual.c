@@ -203,13 +203,14 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size)
     return call.late;
 }
 
-static bool is_reserved(uint64_t address, uint64_t size)
+static const reservation_t *reservation_of(uint64_t address, uint64_t size)
 {
-    for (reservation_t *r = reservations; r; r = r->next) {
+    const reservation_t *r = reservations;
+    for (; r; r = r->next) {
         uint64_t offset = address - r->address;
-        if (offset < r->size && size <= r->size - offset) return true;
+        if (offset < r->size && size <= r->size - offset) break;
     }
-    return false;
+    return r;
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
@@ -220,7 +221,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     if (!memory || flags || offset || size == 0 || size % GRANULARITY || address % GRANULARITY) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (size > memory->size || !is_reserved(address, size)) return CUDA_ERROR_INVALID_VALUE;
+    const reservation_t *reservation = reservation_of(address, size);
+    if (size > memory->size || !reservation) return CUDA_ERROR_INVALID_VALUE;
     for (mapping_t *other = mappings; other; other = other->next) {
         if (other->address - address < size || address - other->address < other->size) {
             return CUDA_ERROR_INVALID_VALUE;
@@ -228,10 +230,14 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
     }
     mapping_t *mapping = calloc(1, sizeof *mapping);
     if (!mapping) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!arena_map(address, size, memory->fd, 0) || !arena_track(address, size, memory->device)) {
+    bool mapped = arena_map(address, size, memory->fd, 0);
+    range_t *range = mapped ? arena_track(address, size, memory->device) : NULL;
+    if (!range) {
         free(mapping);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    range->whole = reservation->address;
+    range->whole_size = reservation->size;
     memory->references++;
     *mapping = (mapping_t){mappings, address, size, memory};
     mappings = mapping;

@@ -278,6 +278,31 @@ static void test_virtual(void)
     CHECK(left == total);
 }
 
+// Attributes tell of a reservation as a whole, wherever something is mapped there.
+static void test_virtual_attributes(void)
+{
+    rig_context();
+    CUmemAllocationProp prop = shareable();
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr address, base = 0;
+    size_t unit, size = 0;
+    CU(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CU(cuMemCreate(&handle, unit, &prop, 0));
+    CU(cuMemAddressReserve(&address, 4 * unit, 0, 0, 0));
+    for (size_t i = 1; i < 3; i++) CU(cuMemMap(address + i * unit, unit, 0, handle, 0));
+    for (size_t i = 1; i < 3; i++) {
+        CUdeviceptr inside = address + i * unit + 7;
+        CU(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside));
+        CU(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside));
+        CHECK(base == address && size == 4 * unit);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address));
+    for (size_t i = 1; i < 3; i++) CU(cuMemUnmap(address + i * unit, unit));
+    CU(cuMemRelease(handle));
+    CU(cuMemAddressFree(address, 4 * unit));
+}
+
 // A card waits for what uses memory that is freed, but CUDA only says that it may.
 static void test_freed_while_used(void)
 {
@@ -376,6 +401,7 @@ int main(int argc, char **argv)
     RUN("memory=4M", test_limits);
     RUN("", test_attributes);
     RUN("", test_virtual);
+    RUN("", test_virtual_attributes);
     RUN("", test_freed_while_used);
     RUN("poison=0xa5", test_poison);
     RUN("devices=2", test_two_devices);
