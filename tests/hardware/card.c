@@ -255,7 +255,19 @@ static bool names(void)
     return opened_by("") && opened_by("0") && opened_by(name) && opened_by(address);
 }
 
-// A device pointer of the caller's.
+static bool import_refused(keel_device_t *device, uint64_t address, uint64_t size, keel_code_t code)
+{
+    keel_buffer_t *x = NULL;
+    keel_external_t external = {
+        .kind = KEEL_EXTERNAL_DEVICE, .handle.device = address, .size = size};
+    keel_status_t status = keel_buffer_import(device, &external, NULL, &x);
+    printf("  %s\n", keel_status_message(status));
+    REQUIRE(keel_status_code(status) == code);
+    keel_status_release(status);
+    return true;
+}
+
+// A device pointer of the caller's; what is none, or more than its allocation, is refused.
 static bool pointers(void)
 {
     void *context = NULL;
@@ -274,8 +286,11 @@ static bool pointers(void)
     REQUIRE(cuda.cuStreamSynchronize(NULL) == 0);
     for (int i = 0; i < 64; i++) REQUIRE(words[i] == 0x01020304);
     keel_buffer_release(x);
-    keel_device_release(device);
+    REQUIRE(import_refused(device, memory + 256, 4096 - 255, KEEL_OUT_OF_RANGE));
+    REQUIRE(import_refused(device, (uintptr_t)words, sizeof words, KEEL_INVALID_ARGUMENT));
     REQUIRE(cuda.cuMemFree_v2(memory) == 0);
+    REQUIRE(import_refused(device, memory, 256, KEEL_INVALID_ARGUMENT));
+    keel_device_release(device);
     REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
     return true;
 }
@@ -665,6 +680,36 @@ static bool compiler_errors(void)
     return true;
 }
 
+// Variables of an image, in memory of each kind, are imported as what they are.
+static bool variables(void)
+{
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                               ".visible .global .align 4 .u32 one[2] = {1, 2};\n"
+                               ".visible .const .align 4 .u32 other[2] = {3, 4};\n"
+                               ".visible .entry nothing()\n{\n    ret;\n}\n";
+    static const char *const called[] = {"one", "other"};
+    keel_device_t *device = NULL;
+    keel_executable_t *executable = NULL;
+    keel_buffer_t *x = NULL, *y = NULL;
+    keel_executable_options_t options = {.data = text, .size = sizeof text - 1, .name = "some"};
+    TRY(device_open("0", "", &device));
+    TRY(keel_executable_load(device, &options, &executable));
+    TRY(buffer_new(device, 8, KEEL_MEMORY_HOST_VISIBLE, &y));
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t words[2];
+        TRY(keel_executable_global(executable, called[i], &x));
+        REQUIRE(keel_buffer_size(x) == 8);
+        TRY(finish(keel_device_queue(device, 0), keel_op_copy(keel_whole(x), keel_whole(y))));
+        TRY(keel_buffer_read(y, 0, words, sizeof words));
+        REQUIRE(words[0] == 2 * i + 1 && words[1] == 2 * i + 2);
+        keel_buffer_release(x);
+    }
+    keel_buffer_release(y);
+    keel_executable_release(executable);
+    keel_device_release(device);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -685,6 +730,7 @@ int main(int argc, char **argv)
         {"cubin", cubin, true},
         {"fatbin", fatbin, true},
         {"compiler_errors", compiler_errors, true},
+        {"variables", variables, true},
     };
     int count[3] = {0};
     if (argc < 2) {

@@ -13,6 +13,8 @@ CUDA_FORWARDS(host_address, cuMemHostGetDevicePointer, (void *data, uint64_t *ad
               (CUdeviceptr *)address, data, 0)
 CUDA_FORWARDS(alloc_managed, cuMemAllocManaged, (uint64_t size, uint64_t *address),
               (CUdeviceptr *)address, size, CU_MEM_ATTACH_GLOBAL)
+CUDA_FORWARDS(allocation, cuPointerGetAttribute, (uint64_t address, uint64_t *start), start,
+              CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address)
 CUDA_RELEASES(host_unregister, cuMemHostUnregister, what)
 CUDA_RELEASES(pool_destroy, cuMemPoolDestroy, what)
 CUDA_FORWARDS(pool_alloc, cuMemAllocFromPoolAsync,
@@ -170,6 +172,7 @@ void cuda_fill_memory(stream_api_t *api)
     api->alloc_host = alloc_host;
     api->free_host = free_host;
     api->alloc_managed = alloc_managed;
+    api->allocation = allocation;
     api->host_address = host_address;
     api->host_register = host_register;
     api->host_unregister = host_unregister;

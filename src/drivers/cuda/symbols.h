@@ -112,6 +112,7 @@ enum {
 #define CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
 
 typedef enum CUstreamCaptureMode { CU_STREAM_CAPTURE_MODE_RELAXED = 2 } CUstreamCaptureMode;
+typedef enum CUpointer_attribute { CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11 } CUpointer_attribute;
 typedef enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 } CUmemAllocationType;
 typedef enum CUmemLocationType { CU_MEM_LOCATION_TYPE_DEVICE = 1 } CUmemLocationType;
 typedef enum CUmemAccess_flags { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 } CUmemAccess_flags;

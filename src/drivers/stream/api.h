@@ -196,6 +196,8 @@ typedef struct stream_api_t {
     keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data);
     stream_give_t *free_host;
     keel_status_t (*alloc_managed)(stream_vendor_t *v, uint64_t size, uint64_t *address);
+    // Where the allocation starts that has the byte; KEEL_INVALID_ARGUMENT: none has.
+    keel_status_t (*allocation)(stream_vendor_t *v, uint64_t address, uint64_t *start);
     keel_status_t (*host_address)(stream_vendor_t *v, void *data, uint64_t *address);
     // Page-locks memory for all devices of the process. *already: some of it was before.
     keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool *already);

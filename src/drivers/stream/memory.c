@@ -192,13 +192,39 @@ static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
     return NULL;
 }
 
-static void import_address(stream_device_t *device, keel_buffer_t *buffer)
+// That all of the span is memory of one allocation.
+static keel_status_t address_check(stream_device_t *device, const keel_external_t *external)
 {
+    unsigned long long address = external->handle.device, size = external->size;
+    uint64_t first = 0, last = 0;
+    if (!size) return NULL;
+    keel_status_t status = device->api->allocation(device->vendor, address, &first);
+    if (keel_status_code(status) == KEEL_INVALID_ARGUMENT)
+        return keel_status_wrap(status,
+                                "external->handle.device is 0x%llx, and external->size %llu bytes: "
+                                "no memory of the device's library is there; take an address that "
+                                "it gave, of memory that is not freed",
+                                address, size);
+    KEEL_TRY(status);
+    status = device->api->allocation(device->vendor, address + size - 1, &last);
+    if (status ? keel_status_code(status) != KEEL_INVALID_ARGUMENT : last == first) return status;
+    keel_status_release(status);
+    return KEEL_ERROR(
+        KEEL_OUT_OF_RANGE,
+        "external->size is %llu bytes, which from external->handle.device 0x%llx on "
+        "reach beyond the memory that starts at 0x%llx; all must be of one allocation",
+        size, address, (unsigned long long)first);
+}
+
+static keel_status_t import_address(stream_device_t *device, keel_buffer_t *buffer)
+{
+    KEEL_TRY(address_check(device, &buffer->external));
     uint64_t address = buffer->external.handle.device;
     if (!address) address = STREAM_ALIGNMENT; // nothing at all has one
     bool managed = device->limits.has_managed && kind_of(buffer) == KIND_MANAGED;
     buffer->memory = device->base.caps.memory_types[managed ? KIND_MANAGED : KIND_DEVICE];
     buffer_attach(buffer, managed ? (void *)(uintptr_t)address : NULL, address);
+    return NULL;
 }
 
 keel_status_t stream_buffer_import(keel_buffer_t *buffer)
@@ -209,15 +235,14 @@ keel_status_t stream_buffer_import(keel_buffer_t *buffer)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the device imports no file descriptors");
     stream_entered_t entered;
     KEEL_TRY(lent_create(buffer));
-    keel_status_t status = NULL;
-    if (kind == KEEL_EXTERNAL_DEVICE) {
-        import_address(device, buffer);
-    } else if (stream_enter(device, &entered)) {
-        status =
-            kind == KEEL_EXTERNAL_HOST ? import_host(device, buffer) : import_fd(device, buffer);
-        stream_leave(&entered);
-    } else {
+    keel_status_t status;
+    if (!stream_enter(device, &entered)) {
         status = stream_device_lost(device);
+    } else {
+        status = kind == KEEL_EXTERNAL_HOST     ? import_host(device, buffer)
+                 : kind == KEEL_EXTERNAL_DEVICE ? import_address(device, buffer)
+                                                : import_fd(device, buffer);
+        stream_leave(&entered);
     }
     if (status) mem_free(lent_of(buffer));
     return stream_device_note(device, status);

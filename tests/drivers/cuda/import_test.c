@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that a CUDA device does not take, on the CUDA driver in software.
+// Descriptors and addresses that a CUDA device does not take, on the CUDA driver in software.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +93,109 @@ static void test_no_memory(void **state)
     keel_device_release(device);
 }
 
+enum { SIZE = 1000 };
+
+static keel_status_t import(keel_device_t *device, uint64_t address, uint64_t size)
+{
+    keel_buffer_t *buffer = NULL;
+    keel_external_t external = {
+        .kind = KEEL_EXTERNAL_DEVICE, .handle.device = address, .size = size};
+    keel_status_t status = keel_buffer_import(device, &external, NULL, &buffer);
+    keel_buffer_release(buffer);
+    return status;
+}
+
+// All of an allocation and parts of it are taken, and not a byte more.
+static void takes(keel_device_t *device, uint64_t address)
+{
+    char words[64];
+    snprintf(words, sizeof words, "0x%llx", (unsigned long long)address + 8);
+    assert_null(import(device, address, SIZE));
+    assert_null(import(device, address + 8, SIZE - 8));
+    assert_null(import(device, address + SIZE - 1, 1));
+    assert_null(import(device, address + SIZE, 0));
+    refused(import(device, address + 8, SIZE - 7), KEEL_OUT_OF_RANGE, words);
+    refused(import(device, address + 8, SIZE - 7), KEEL_OUT_OF_RANGE, "993 bytes");
+    refused(import(device, address + SIZE, 1), KEEL_INVALID_ARGUMENT, "external->handle.device");
+    refused(import(device, address - 1, 2), KEEL_INVALID_ARGUMENT, "external->handle.device");
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    CUcontext context = NULL;
+    CUdeviceptr address = 0, managed = 0;
+    void *pinned = NULL;
+    assert_int_equal(real.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(real.cuCtxSetCurrent(context), 0);
+    assert_int_equal(real.cuMemAlloc(&address, SIZE), 0);
+    assert_int_equal(real.cuMemAllocManaged(&managed, SIZE, CU_MEM_ATTACH_GLOBAL), 0);
+    assert_int_equal(real.cuMemHostAlloc(&pinned, SIZE, 0), 0);
+    takes(device, address);
+    takes(device, managed);
+    takes(device, (uintptr_t)pinned);
+    assert_int_equal(real.cuMemFree(address), 0);
+    refused(import(device, address, 1), KEEL_INVALID_ARGUMENT, "external->handle.device");
+    assert_int_equal(real.cuMemFree(managed), 0);
+    assert_int_equal(real.cuMemFreeHost(pinned), 0);
+    assert_int_equal(real.cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(real.cuDevicePrimaryCtxRelease(0), 0);
+    keel_device_release(device);
+}
+
+// Two allocations side by side are not one; nor does the end of all addresses hide that there is
+// nothing.
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    static char own[64];
+    keel_device_t *device = device_open("");
+    keel_buffer_t *x[2] = {buffer_create(device, 4096, 0), buffer_create(device, 4096, 0)};
+    uint64_t at[2];
+    for (int i = 0; i < 2; i++) assert_null(keel_buffer_address(x[i], &at[i]));
+    uint64_t low = at[0] < at[1] ? at[0] : at[1], high = at[0] < at[1] ? at[1] : at[0];
+    refused(import(device, low, high - low + 1), KEEL_OUT_OF_RANGE, "one allocation");
+    refused(import(device, (uintptr_t)own, 64), KEEL_INVALID_ARGUMENT, "64 bytes");
+    refused(import(device, UINT64_MAX - 7, 64), KEEL_INVALID_ARGUMENT, "0xfffffffffffffff8");
+    for (int i = 0; i < 2; i++) keel_buffer_release(x[i]);
+    keel_device_release(device);
+}
+
+// A reservation counts as a whole, however many pieces of memory are mapped there.
+static void test_reservation(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle memory[2];
+    CUdeviceptr address = 0;
+    size_t unit = 2 << 20;
+    assert_int_equal(real.cuMemAddressReserve(&address, 2 * unit, 0, 0, 0), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(real.cuMemCreate(&memory[i], unit, &properties, 0), 0);
+        assert_int_equal(real.cuMemMap(address + i * unit, unit, 0, memory[i], 0), 0);
+    }
+    assert_int_equal(real.cuMemSetAccess(address, 2 * unit, &access, 1), 0);
+    assert_null(import(device, address + unit - 8, 16));
+    assert_null(import(device, address, 2 * unit));
+    refused(import(device, address, 2 * unit + 1), KEEL_OUT_OF_RANGE, "one allocation");
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(real.cuMemUnmap(address + i * unit, unit), 0);
+        assert_int_equal(real.cuMemRelease(memory[i]), 0);
+    }
+    assert_int_equal(real.cuMemAddressFree(address, 2 * unit), 0);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuda_is_quoted),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cuda_is_quoted), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_allocations),    cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_reservation),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
