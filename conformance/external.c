@@ -150,6 +150,89 @@ TEST(external, import_host_access, HOST)
                  keel_queue_fill(the_queue(), KEEL_NO_WAITS, keel_whole(x), 0, 1, NULL));
 }
 
+typedef struct constant_t {
+    int32_t *memory;
+    uint64_t size;
+    keel_buffer_t *buffer;
+} constant_t;
+
+// A file that is mapped for reading, as weights are, imported but for its first value.
+static constant_t import_constant(void)
+{
+    constant_t c = {.size = 3 * (uint64_t)sysconf(_SC_PAGESIZE)};
+    int fd = memfd_create("weights", MFD_CLOEXEC);
+    own_descriptor(fd);
+    CHECK(ftruncate(fd, (off_t)c.size) == 0);
+    for (int32_t i = 0; i < 1024; i++) CHECK_EQ(pwrite(fd, &(int32_t){-i}, 4, 4 * i), 4);
+    c.memory = mmap(NULL, c.size, PROT_READ, MAP_PRIVATE, fd, 0);
+    CHECK(c.memory != MAP_FAILED);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                .handle.host = c.memory + 1,
+                                .size = c.size - 4,
+                                .release = on_release,
+                                .user = &released};
+    keel_buffer_options_t options = {.access = KEEL_ACCESS_READ, .name = "weights"};
+    atomic_store(&released, 0);
+    keel_status_t status = keel_buffer_import(the_device(), &external, &options, &c.buffer);
+    if (keel_status_code(status) == KEEL_UNSUPPORTED) {
+        keel_status_release(status);
+        munmap(c.memory, c.size);
+        skip("READ_ONLY_HOST", "the device takes no memory that cannot be written");
+    }
+    TRY(status);
+    OWN(c.buffer);
+    return c;
+}
+
+static void drop_constant(constant_t c)
+{
+    drop(c.buffer);
+    come_to(&released, 1);
+    munmap(c.memory, c.size);
+}
+
+TEST(external, import_host_read_only, HOST RUNS_)
+{
+    constant_t c = import_constant();
+    keel_buffer_t *x = new_subspan(c.buffer, 0, 64 * 4);
+    keel_buffer_t *y = new_buffer(64 * 4), *z = new_buffer(c.size - 4);
+    reach(submit(keel_op_dispatch(kernel("abs"), keel_groups(4, 1, 1), NULL, 0, KEEL_BIND(x, y))));
+    for (uint32_t i = 0; i < 64; i++) CHECK_EQ(buffer_u32(y, i), i + 1);
+    reach(submit(keel_op_copy(keel_whole(c.buffer), keel_whole(z))));
+    for (uint32_t i = 0; i < 1023; i += 31) CHECK_EQ(buffer_u32(z, i), -(i + 1));
+    check_filled(z, 4096, c.size - 4 - 4096, 0);
+    int32_t seen = 0;
+    TRY(keel_buffer_read(c.buffer, 8, &seen, 4));
+    CHECK_EQ(seen, -3);
+    drop(x);
+    drop_constant(c);
+}
+
+// Nothing that would write it gets as far as the device.
+TEST(external, import_host_read_only_is_not_written, HOST RUNS_)
+{
+    constant_t c = import_constant();
+    keel_buffer_t *x = c.buffer, *y = new_buffer(c.size), *part = new_subspan(x, 16, 16);
+    keel_queue_t *queue = the_queue();
+    const keel_op_t ops[] = {
+        keel_op_fill(keel_span(x, 0, 16), 1, 1),
+        keel_op_update(x, 0, "sixteen letters.", 16),
+        keel_op_copy(keel_span(y, 0, 16), keel_span(x, 0, 16)),
+        keel_op_dispatch(kernel("abs"), keel_groups(4, 1, 1), NULL, 0, KEEL_BIND(y, x)),
+        keel_op_fill(keel_whole(part), 1, 1),
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        row("operation %zu", i);
+        FAILS_SAYING(KEEL_PERMISSION_DENIED, "KEEL_ACCESS_WRITE",
+                     keel_queue_run(queue, KEEL_NO_WAITS, ops[i], NULL));
+    }
+    void *memory = NULL;
+    FAILS(KEEL_PERMISSION_DENIED, keel_buffer_map(x, 0, 16, KEEL_ACCESS_ALL, &memory));
+    FAILS(KEEL_PERMISSION_DENIED, keel_buffer_write(x, 0, "a", 1));
+    drop(part);
+    drop_constant(c);
+}
+
 TEST(external, import_host_usage, HOST, .also = NEED_EXACT_USAGE)
 {
     keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = scratch(64), .size = 64};

@@ -139,7 +139,9 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // access, node and name, and what the memory has to be: an address of a device's is taken for one
 // that the host can use too (CUDA's managed memory) if both KEEL_MEMORY_DEVICE_LOCAL and
 // KEEL_MEMORY_HOST_VISIBLE are asked for. On GPUs an address must be of memory that the vendor's
-// library gave, and `size` stay within that allocation.
+// library gave, and `size` stay within that allocation; memory of the host's that the process may
+// not write, as a file mapped for reading, comes with KEEL_ACCESS_READ alone (KEEL_UNSUPPORTED
+// where the device cannot).
 KEEL_API keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *external,
                                           const keel_buffer_options_t *options,
                                           keel_buffer_t **buffer) KEEL_MUST_USE;

@@ -23,6 +23,7 @@ typedef struct piece_t {
     uint32_t users;
     bool busy;     // it is being locked or unlocked
     bool borrowed; // somebody else has locked it, or nobody yet: not to be unlocked
+    bool constant; // it could not be written, and is locked for reading alone
     bool lost;     // the device was, when it went
 } piece_t;
 
@@ -126,35 +127,59 @@ static keel_status_t piece_refuse(keel_status_t status)
                       "pages; it must be all of the memory, or nothing");
 }
 
-static void piece_note(piece_t *piece, uint64_t offset, bool borrowed)
+static void piece_note(piece_t *piece, uint64_t offset, bool borrowed, bool constant)
 {
     lock_enter(&pages_guard);
     piece->offset = offset;
     piece->borrowed = borrowed;
+    piece->constant = constant;
     lock_leave(&pages_guard);
 }
 
 // Locks a piece for these bytes. What others have locked need not be whole pages, and a vendor may
 // refuse to lock what comes from himself.
-static keel_status_t piece_lock(piece_t *piece, span_t bytes)
+static keel_status_t piece_try(piece_t *piece, span_t bytes, bool written)
 {
     const pages_ops_t *ops = piece->own.ops;
     void *data = (void *)piece->span.start;
     uint64_t offset = 0, size = piece->span.end - piece->span.start;
     bool already = false;
-    keel_status_t status = ops->lock(&piece->own, data, size, &already);
+    keel_status_t status = ops->lock(&piece->own, data, size, written, &already);
     bool borrows = already || keel_status_code(status) == KEEL_INVALID_ARGUMENT;
     if (status && !borrows) return status;
     keel_status_t unknown = piece_find(piece, borrows ? bytes : span_of(piece), &offset);
     if (!unknown) {
         keel_status_release(status);
-        piece_note(piece, offset, borrows);
+        piece_note(piece, offset, borrows, !written && !borrows);
         return NULL;
     }
     if (!borrows) ops->unlock(&piece->own, data);
     if (!status) return borrows ? piece_refuse(unknown) : unknown;
     keel_status_release(unknown);
     return status;
+}
+
+// What is only to be read is locked like all else if it can be, for whoever comes next.
+static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
+{
+    keel_status_t status = piece_try(piece, bytes, true);
+    keel_code_t code = keel_status_code(status);
+    if (!status || written || code == KEEL_RESOURCE_EXHAUSTED || code == KEEL_DEVICE_LOST)
+        return status;
+    keel_status_release(status);
+    status = piece_try(piece, bytes, false);
+    if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
+    return keel_status_wrap(status, "external->handle.host: the memory cannot be written, and the "
+                                    "device reads only what it could write as well");
+}
+
+static keel_status_t written_check(span_t span)
+{
+    const piece_t *piece = piece_next(span, NULL);
+    while (piece && !piece->constant) piece = piece_next(span, piece);
+    if (!piece) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                      "a part of it could not be written when it was imported before");
 }
 
 // Of pages that others have locked a part of, only that part can be imported.
@@ -254,7 +279,8 @@ static span_t bytes_of(const void *data, uint64_t size)
     return (span_t){(uintptr_t)data, (uintptr_t)data + size};
 }
 
-keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t *address)
+keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
+                         uint64_t *address)
 {
     span_t bytes = bytes_of(data, size), span = pages_of(bytes);
     piece_t *added = NULL;
@@ -265,10 +291,11 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     if (counted) pieces_count(user, span, 1);
     lock_leave(&pages_guard);
     for (piece_t *piece = added; piece && !status; piece = piece->more)
-        status = piece_lock(piece, bytes);
+        status = piece_lock(piece, bytes, written);
     if (!status) status = borrowed_check(user, bytes);
     lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
+    if (!status && written) status = written_check(span);
     if (!status) status = pieces_place(user, span, &offset);
     if (status && counted) pieces_count(user, span, -1);
     if (status) pieces_clean(span);
@@ -277,8 +304,10 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t
     if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
     return keel_status_wrap(status,
                             "external->handle.host is %p: the %llu bytes there cannot be "
-                            "page-locked; all must be mapped memory that may be written",
-                            data, (unsigned long long)size);
+                            "page-locked; all must be mapped memory that may be %s",
+                            data, (unsigned long long)size,
+                            written ? "written, unless options->access is KEEL_ACCESS_READ"
+                                    : "read");
 }
 
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)

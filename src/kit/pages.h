@@ -8,6 +8,8 @@
 // a part of its pages, that part is what can be imported; one that others build on stays until they
 // are gone; and so does the vendor's device that it belongs to.
 //
+// Memory that the process cannot write is locked for reading alone, if nobody wants more of it.
+//
 // Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
 // it is done.
 #ifndef KEEL_SRC_KIT_PAGES_H_
@@ -20,8 +22,11 @@ typedef struct pages_user_t pages_user_t;
 
 // The driver's. `lock` and `address` are called by whoever calls pages_lock.
 typedef struct pages_ops_t {
-    // *already: somebody else has locked all or a part of it, and nothing was done.
-    keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool *already);
+    // For devices that read it, and write it if that is said; KEEL_UNSUPPORTED where the one is not
+    // without the other. *already: somebody else has locked all or a part of it, and nothing was
+    // done.
+    keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool written,
+                          bool *already);
     // Fails for memory that nobody has locked.
     keel_status_t (*address)(const pages_user_t *user, void *data, uint64_t *address);
     void (*unlock)(const pages_user_t *user, void *data);
@@ -37,8 +42,10 @@ struct pages_user_t {
 };
 
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
-// it. Blocks as long as the vendor takes, or somebody else who is at the same pages.
-keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, uint64_t *address);
+// it. Blocks as long as the vendor takes, or somebody else who is at the same pages. `written`: by
+// devices, so it has to be memory that can be.
+keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
+                         uint64_t *address);
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size);
 // Closes the vendor's device, when what it has locked is needed no more.
 void pages_close(pages_user_t *user);

@@ -3,9 +3,11 @@
 // and memory that are shared with it, and kernels that nvcc made (card.ptx, card.cubin and
 // card.fatbin in FOLDER). Ends with how many checks passed, and status 0 if all did.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -331,6 +333,60 @@ static bool locked(void)
     for (int i = 0; i < 2; i++) REQUIRE(cuda.cuMemFreeHost(memory[i]) == 0);
     keel_device_release(device);
     REQUIRE(cuda.cuCtxSetCurrent(NULL) == 0 && cuda.cuDevicePrimaryCtxRelease_v2(0) == 0);
+    return true;
+}
+
+// Imports a mapping that the process cannot write, and copies all of it, which is 5s.
+static bool constant_copy(keel_device_t *device, void *memory, uint64_t size)
+{
+    int supported = 0;
+    keel_buffer_t *x = NULL, *y = NULL;
+    const char *bytes = NULL;
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
+    REQUIRE(cuda.cuDeviceGetAttribute(&supported, 113, 0) == 0); // READ_ONLY_HOST_REGISTER
+    keel_status_t status = keel_buffer_import(device, &external, NULL, &x);
+    printf("  %s\n", keel_status_message(status));
+    REQUIRE(status);
+    keel_status_release(status);
+    status = keel_buffer_import(device, &external, &options, &x);
+    if (!supported) {
+        REQUIRE(keel_status_code(status) == KEEL_UNSUPPORTED);
+        keel_status_release(status);
+        return true;
+    }
+    TRY(status);
+    TRY(buffer_new(device, size, KEEL_MEMORY_HOST_VISIBLE, &y));
+    TRY(finish(keel_device_queue(device, 0), keel_op_copy(keel_whole(x), keel_whole(y))));
+    TRY(keel_buffer_map(y, 0, KEEL_WHOLE, KEEL_ACCESS_READ, (void **)&bytes));
+    for (uint64_t i = 0; i < size; i++) REQUIRE(bytes[i] == 5);
+    keel_buffer_unmap(y);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    return true;
+}
+
+// A file that is mapped for reading, as weights are.
+static bool constant(void)
+{
+    enum { SIZE = 3 << 20 };
+    static char fives[SIZE];
+    char path[] = "/tmp/keel-card-XXXXXX";
+    keel_device_t *device = NULL;
+    int written = mkstemp(path), fd = open(path, O_RDONLY | O_CLOEXEC);
+    memset(fives, 5, sizeof fives);
+    REQUIRE(fd >= 0 && unlink(path) == 0 && write(written, fives, SIZE) == SIZE);
+    REQUIRE(close(written) == 0);
+    TRY(device_open("0", "", &device));
+    for (int i = 0; i < 2; i++) {
+        void *memory = mmap(NULL, SIZE, PROT_READ, i ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+        REQUIRE(memory != MAP_FAILED);
+        REQUIRE(constant_copy(device, memory, SIZE));
+        REQUIRE(constant_copy(device, (char *)memory + 1234, SIZE / 2));
+        REQUIRE(munmap(memory, SIZE) == 0);
+    }
+    REQUIRE(close(fd) == 0);
+    keel_device_release(device);
     return true;
 }
 
@@ -723,6 +779,7 @@ int main(int argc, char **argv)
         {"names", names, false},
         {"pointers", pointers, false},
         {"locked", locked, false},
+        {"constant", constant, false},
         {"managed", managed, false},
         {"shared", shared, false},
         {"semaphores", semaphores, false},

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "unit.h"
 
 enum { PAGES = 1 << 15 };
@@ -13,11 +14,17 @@ static const uintptr_t FIRST = 0x10000000, PAGE = 0x10000; // of any system's si
 
 // Vendors' devices, which lock pages once for all of them.
 static int locks[PAGES], closed[2];
+static bool constant[PAGES];  // the process cannot write it
+static bool reads_all = true; // devices, also what they could not write
 
-static keel_status_t fake_lock(const pages_user_t *user, void *data, uint64_t size, bool *already)
+static keel_status_t fake_lock(const pages_user_t *user, void *data, uint64_t size, bool written,
+                               bool *already)
 {
     (void)user;
     uintptr_t first = ((uintptr_t)data - FIRST) / PAGE, count = size / PAGE;
+    if (!written && !reads_all) return KEEL_ERROR(KEEL_UNSUPPORTED, "they do not");
+    for (uintptr_t i = first; written && i < first + count; i++)
+        if (constant[i]) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "it is constant");
     for (uintptr_t i = first; i < first + count; i++) *already |= locks[i];
     for (uintptr_t i = first; !*already && i < first + count; i++) locks[i] = (int)count;
     return NULL;
@@ -26,7 +33,8 @@ static keel_status_t fake_lock(const pages_user_t *user, void *data, uint64_t si
 static keel_status_t fake_address(const pages_user_t *user, void *data, uint64_t *address)
 {
     (void)user;
-    assert_true(locks[((uintptr_t)data - FIRST) / PAGE]);
+    if (!locks[((uintptr_t)data - FIRST) / PAGE])
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "it is not locked");
     *address = (uintptr_t)data + 7 * PAGE;
     return NULL;
 }
@@ -54,11 +62,18 @@ static pages_user_t user_make(int which)
     return (pages_user_t){.ops = &fake_ops, .vendor = &closed[which], .lost = &lost};
 }
 
-static void lock(pages_user_t *user, uintptr_t page, uint64_t count)
+static keel_status_t attempt(pages_user_t *user, uintptr_t page, uint64_t count, bool written)
 {
     uint64_t address = 0;
-    assert_null(pages_lock(user, (void *)(FIRST + page * PAGE), count * PAGE, &address));
-    assert_int_equal(address, FIRST + (page + 7) * PAGE);
+    keel_status_t status =
+        pages_lock(user, (void *)(FIRST + page * PAGE), count * PAGE, written, &address);
+    if (!status) assert_int_equal(address, FIRST + (page + 7) * PAGE);
+    return status;
+}
+
+static void lock(pages_user_t *user, uintptr_t page, uint64_t count)
+{
+    assert_null(attempt(user, page, count, true));
 }
 
 static void unlock(pages_user_t *user, uintptr_t page, uint64_t count)
@@ -154,7 +169,7 @@ static void *starve(void *user)
     for (int i = 0; !atomic_load(&stop); i++) {
         uint64_t address = 0;
         allocations_left = i % 2;
-        keel_status_t status = pages_lock(user, (void *)FIRST, 6 * PAGE, &address);
+        keel_status_t status = pages_lock(user, (void *)FIRST, 6 * PAGE, true, &address);
         if (keel_status_code(status) != KEEL_OUT_OF_MEMORY) abort();
         keel_status_release(status);
     }
@@ -186,12 +201,72 @@ static void test_failing_beside_others(void **state)
     keel_set_allocator(NULL);
 }
 
+static void refused(keel_status_t status, keel_code_t code)
+{
+    assert_int_equal(keel_status_code(status), code);
+    keel_status_release(status);
+}
+
+// What cannot be written is locked for reading, and for nobody to write while it is.
+static void test_constant(void **state)
+{
+    (void)state;
+    pages_user_t one = user_make(0), two = user_make(1);
+    for (int i = 4; i < 8; i++) constant[i] = true;
+    refused(attempt(&one, 4, 4, true), KEEL_INVALID_ARGUMENT);
+    refused(attempt(&one, 0, 8, true), KEEL_INVALID_ARGUMENT);
+    assert_int_equal(locked(), 0);
+    assert_null(attempt(&one, 4, 4, false));
+    assert_int_equal(locked(), 4);
+    refused(attempt(&one, 5, 1, true), KEEL_INVALID_ARGUMENT);
+    refused(attempt(&two, 5, 1, true), KEEL_INVALID_ARGUMENT);
+    refused(attempt(&two, 2, 4, true), KEEL_INVALID_ARGUMENT);
+    assert_null(attempt(&two, 5, 1, false));
+    unlock(&one, 4, 4);
+    assert_int_equal(locked(), 4); // for the other
+    unlock(&two, 5, 1);
+    assert_int_equal(locked(), 0);
+    for (int i = 4; i < 8; i++) constant[i] = false;
+    lock(&one, 4, 4); // it can be now
+    unlock(&one, 4, 4);
+    pages_close(&one);
+    pages_close(&two);
+}
+
+// That one importer only reads says nothing of the next.
+static void test_read_before_written(void **state)
+{
+    (void)state;
+    pages_user_t user = user_make(0);
+    assert_null(attempt(&user, 0, 2, false));
+    lock(&user, 1, 2);
+    unlock(&user, 0, 2);
+    unlock(&user, 1, 2);
+    assert_int_equal(locked(), 0);
+    pages_close(&user);
+}
+
+static void test_constant_unsupported(void **state)
+{
+    (void)state;
+    pages_user_t user = user_make(0);
+    constant[3] = true;
+    reads_all = false;
+    refused(attempt(&user, 2, 2, false), KEEL_UNSUPPORTED);
+    assert_int_equal(locked(), 0);
+    assert_null(attempt(&user, 1, 2, false));
+    unlock(&user, 1, 2);
+    reads_all = true;
+    constant[3] = false;
+    pages_close(&user);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_share_pages),
-        cmocka_unit_test(test_one_among_many),
-        cmocka_unit_test(test_failing_beside_others),
+        cmocka_unit_test(test_devices_share_pages),   cmocka_unit_test(test_one_among_many),
+        cmocka_unit_test(test_failing_beside_others), cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_read_before_written),   cmocka_unit_test(test_constant_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,10 +25,12 @@ CUDA_FORWARDS(pool_trim, cuMemPoolTrimTo, (stream_pool_h pool, uint64_t keep), p
 CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const bound_copy_t *c), c->target, c->source,
               c->size, stream)
 
-static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool *already)
+static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
+                                   bool *already)
 {
     CUresult result = CUDA_RESULT(v->symbols, cuMemHostRegister, data, size,
-                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                      (written ? 0 : CU_MEMHOSTREGISTER_READ_ONLY));
     *already = result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return *already ? NULL : cuda_status(v->symbols, result, "cuMemHostRegister");
 }

@@ -199,8 +199,9 @@ typedef struct stream_api_t {
     // Where the allocation starts that has the byte; KEEL_INVALID_ARGUMENT: none has.
     keel_status_t (*allocation)(stream_vendor_t *v, uint64_t address, uint64_t *start);
     keel_status_t (*host_address)(stream_vendor_t *v, void *data, uint64_t *address);
-    // Page-locks memory for all devices of the process. *already: some of it was before.
-    keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool *already);
+    // Page-locks memory for all devices of the process: as pages_ops_t.lock.
+    keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool written,
+                                   bool *already);
     void (*host_unregister)(stream_vendor_t *v, void *data);
     keel_status_t (*shared_create)(stream_vendor_t *v, uint64_t size, stream_shared_t *shared);
     keel_status_t (*shared_export)(stream_vendor_t *v, const stream_shared_t *shared, int *fd);

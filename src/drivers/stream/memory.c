@@ -133,9 +133,10 @@ void stream_buffer_free(keel_buffer_t *buffer)
 }
 
 static keel_status_t pages_register(const pages_user_t *user, void *data, uint64_t size,
-                                    bool *already)
+                                    bool written, bool *already)
 {
-    return ((const stream_api_t *)user->driver)->host_register(user->vendor, data, size, already);
+    const stream_api_t *api = user->driver;
+    return api->host_register(user->vendor, data, size, written, already);
 }
 
 static keel_status_t pages_address(const pages_user_t *user, void *data, uint64_t *address)
@@ -169,7 +170,8 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
         buffer_attach(buffer, data ? data : buffer, (uint64_t)(uintptr_t)buffer);
         return NULL;
     }
-    keel_status_t status = pages_lock(&device->pages, data, buffer->external.size, &address);
+    keel_status_t status = pages_lock(&device->pages, data, buffer->external.size,
+                                      buffer->access & KEEL_ACCESS_WRITE, &address);
     if (!status) {
         buffer_attach(buffer, data, address);
         lent_of(buffer)->locked = true;
