@@ -182,7 +182,9 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
 
 // Whether a small fill or copy is done sooner by a graph of the machine's own kernel (launch.c).
 // But that writes bytes where it cannot write 16 at a time, and somebody may look at a word
-// meanwhile; and queues for transfers are there to leave the processors to others.
+// meanwhile; and queues for transfers are there to leave the processors to others. Nor is it for
+// memory that is not local: the vendor knows best how to get to the host's, and to what is somebody
+// else's.
 static bool is_sooner(const stream_queue_t *queue, uint64_t length, uint32_t unit)
 {
     return stream_device(queue->base.device)->blanks.used && length <= SMALL && unit == 16 &&
@@ -200,7 +202,9 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     stream_fill_args_t arguments;
     stream_launch_t launch;
     stream_fill_launch(context->device, &fill, &arguments, &launch);
-    if (plain && !is_sooner(queue, arguments.length, arguments.unit))
+    bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
+                  bind_is_local(&context->binder, &c->target);
+    if (plain && !sooner)
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     return stream_launch(queue, &launch);
 }
@@ -213,7 +217,6 @@ static keel_status_t issue_copy(stream_run_t *run, const bound_copy_t *copy)
     return device->api->copy(device->vendor, stream_queue_onto(queue), copy);
 }
 
-// The vendor knows best how to get to memory of the host's, and to what is somebody else's.
 static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_t *context,
                                         const keel_cmd_copy_t *c)
 {

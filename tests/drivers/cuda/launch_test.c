@@ -321,9 +321,9 @@ static CUresult fill_words(CUdeviceptr target, unsigned value, size_t count, CUs
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
-static uint32_t fill_some(const place_t *place, uint64_t offset, uint64_t size)
+// Fills a part of the buffer, and tells how many CUDA filled.
+static uint32_t fill_in(const place_t *place, keel_buffer_t *buffer, uint64_t offset, uint64_t size)
 {
-    keel_buffer_t *buffer = buffer_create(place->device, FILLED, 0);
     keel_point_t done;
     fills = 0;
     symbols->cuMemsetD32Async = fill_words;
@@ -331,8 +331,15 @@ static uint32_t fill_some(const place_t *place, uint64_t offset, uint64_t size)
                                keel_op_fill(keel_span(buffer, offset, size), 7, 4), &done));
     ok(done);
     symbols->cuMemsetD32Async = real.cuMemsetD32Async;
-    keel_buffer_release(buffer);
     return fills;
+}
+
+static uint32_t fill_some(const place_t *place, uint64_t offset, uint64_t size)
+{
+    keel_buffer_t *buffer = buffer_create(place->device, FILLED, 0);
+    uint32_t count = fill_in(place, buffer, offset, size);
+    keel_buffer_release(buffer);
+    return count;
 }
 
 // Fills that are small, and whole units of the kernel's, are launches where these become graphs.
@@ -347,6 +354,25 @@ static void test_fills(void **state)
     assert_int_equal(fill_some(&place, 0, 20), 1);
     assert_int_equal(fill_some(&plain, 0, 16), 1);
     place_close(&plain);
+    place_close(&place);
+}
+
+// What the host sees, and what may be another device's, is CUDA's to get to.
+static void test_fills_elsewhere(void **state)
+{
+    (void)state;
+    place_t place = place_open("");
+    keel_buffer_t *own = buffer_create(place.device, FILLED, 0), *lent = NULL;
+    keel_buffer_t *seen = buffer_create(place.device, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    assert_null(keel_buffer_export(own, &external));
+    assert_null(keel_buffer_import(place.device, &external, NULL, &lent));
+    assert_int_equal(fill_in(&place, own, 0, 16), 0);
+    assert_int_equal(fill_in(&place, lent, 0, 16), 1);
+    assert_int_equal(fill_in(&place, seen, 0, 16), 1);
+    keel_buffer_release(lent);
+    keel_buffer_release(own);
+    keel_buffer_release(seen);
     place_close(&place);
 }
 
@@ -456,12 +482,19 @@ static void test_on_its_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),    cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_in_turns), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_none),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unloaded), cmocka_unit_test(test_on_its_way),
-        cmocka_unit_test(test_apart),    cmocka_unit_test(test_fills),
-        cmocka_unit_test(test_copies),   cmocka_unit_test(test_not_cleared),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_in_turns),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unloaded),
+        cmocka_unit_test(test_on_its_way),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_fills),
+        cmocka_unit_test(test_fills_elsewhere),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_not_cleared),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
