@@ -50,7 +50,7 @@ static bool files_begin(transfers_t *transfers)
 {
     stream_run_t *run = run_of(transfers);
     if (atomic_load(&run->failure)) return false;
-    atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+    pending_add(&run->pending);
     return true;
 }
 

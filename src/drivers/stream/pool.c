@@ -358,7 +358,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
             if (!run->deallocates && !run->frees && !run->issued) return NULL;
             // It may wait for what the run itself has given back, and others too, who may need a
             // device at rest or its graphs (alloca_await): all is to be known over before it ends.
-            atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
+            pending_add(&run->pending);
             stream_run_park(run);
             return NULL;
         }

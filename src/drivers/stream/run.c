@@ -124,9 +124,7 @@ void stream_run_lost(stream_run_t *run)
 
 void stream_run_done(stream_run_t *run)
 {
-    // acq_rel: what the operations did is seen by whoever goes on.
-    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) == 1)
-        stream_queue_push(queue_of(run), run);
+    if (pending_end(&run->pending)) stream_queue_push(queue_of(run), run);
 }
 
 void stream_run_start(keel_submission_t *submission)
@@ -237,34 +235,6 @@ static void run_finish(stream_run_t *run)
     run_end(run, NULL);
 }
 
-// Counts an operation in, and out if it is not begun after all. While the walk is alone nobody else
-// changes the count, and no atomic operation is needed.
-static void pending_add(stream_run_t *run)
-{
-    if (atomic_load_explicit(&run->pending, memory_order_relaxed) == 1)
-        atomic_store_explicit(&run->pending, 2, memory_order_relaxed);
-    else
-        atomic_fetch_add_explicit(&run->pending, 1, memory_order_relaxed);
-}
-
-static void pending_drop(stream_run_t *run)
-{
-    if (atomic_load_explicit(&run->pending, memory_order_relaxed) == 2)
-        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
-    else
-        atomic_fetch_sub_explicit(&run->pending, 1, memory_order_relaxed);
-}
-
-// Whether the walk is alone. If not, its share has gone, and the run with it to whoever is last.
-static bool pending_is_over(stream_run_t *run)
-{
-    // acquire, acq_rel: what the operations did is seen by whoever goes on.
-    if (atomic_load_explicit(&run->pending, memory_order_acquire) == 1) return true;
-    if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) != 1) return false;
-    atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
-    return true;
-}
-
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
 // parked, and behind what it has issued: others may need to know that it is over (free.c,
 // graph_once.c). One that failed begins nothing more, and waits all the same for what is under way.
@@ -272,9 +242,9 @@ static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
     if (atomic_load(&run->failure)) run->transfers.staged = NULL;
-    bool keeps = run->issued && atomic_load(&run->pending) > 1;
+    bool keeps = run->issued && pending_has_any(&run->pending);
     if (!run->transfers.staged && !keeps) {
-        if (!pending_is_over(run)) return false;
+        if (!pending_is_over(&run->pending)) return false;
         if (!transfers_land(&run->transfers)) return true;
     }
     stream_run_park(run);
@@ -297,17 +267,17 @@ static void run_feed(stream_run_t *run)
 static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     bool waits = false;
-    pending_add(run);
+    pending_add(&run->pending);
     keel_status_t status = stream_alloca(run, c, &waits);
     if (!waits) {
-        pending_drop(run);
+        pending_drop(&run->pending);
         if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
         return STEP_DONE;
     }
     run->hungry = true;
     atomic_fetch_add(&device_of(run)->hungry, 1);
     stream_frees_watch(device_of(run));
-    if (!pending_is_over(run)) return STEP_PARKED;
+    if (!pending_is_over(&run->pending)) return STEP_PARKED;
     run_feed(run);
     return STEP_AGAIN;
 }
@@ -330,7 +300,7 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
             stream_run_park(run);
             return STEP_PARKED;
         }
-        pending_add(run);
+        pending_add(&run->pending);
         stream_host_begin(run, c);
         return STEP_DONE;
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
@@ -369,8 +339,7 @@ bool stream_run_go(stream_run_t *run)
             stream_run_park(run);
         return true;
     }
-    if (run->phased && !atomic_load_explicit(&run->pending, memory_order_relaxed))
-        atomic_store_explicit(&run->pending, 1, memory_order_relaxed);
+    if (run->phased) pending_begin(&run->pending);
     run_begin(run);
     run_feed(run);
     while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {

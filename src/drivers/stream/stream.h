@@ -27,6 +27,7 @@
 #include "kit/inbox.h"
 #include "kit/kept.h"
 #include "kit/pages.h"
+#include "kit/pending.h"
 #include "kit/submission.h"
 #include "kit/transfer.h"
 
@@ -81,12 +82,11 @@ typedef struct stream_report_t {
 
 struct stream_run_t {
     keel_submission_t base;
-    stream_run_t *next;          // on an event's list
-    const keel_command_t *at;    // the next command
-    const keel_command_t *inner; // of the recording that it executes; NULL: not begun
-    uint32_t piece;              // the same of one that is a row of graphs
-    // Operations of the host under way, and one for the walk. Whoever takes it to 0 goes on.
-    _Atomic uint32_t pending;
+    stream_run_t *next;                  // on an event's list
+    const keel_command_t *at;            // the next command
+    const keel_command_t *inner;         // of the recording that it executes; NULL: not begun
+    uint32_t piece;                      // the same of one that is a row of graphs
+    pending_t pending;                   // of the host's
     struct keel_status *_Atomic failure; // owned: the first
     transfers_t transfers;
     block_t *blocks;          // owned: staging of its own

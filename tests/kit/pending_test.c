@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/pending.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "unit.h"
+
+enum { THREADS = 3, ROUNDS = 20000 };
+
+static void test_shares(void **state)
+{
+    (void)state;
+    pending_t pending = {0};
+    pending_begin(&pending);
+    pending_begin(&pending); // it has its share already
+    assert_false(pending_has_any(&pending));
+    assert_true(pending_is_over(&pending));
+    // Two that end while the walk goes on.
+    pending_add(&pending);
+    pending_add(&pending);
+    assert_true(pending_has_any(&pending));
+    assert_false(pending_end(&pending));
+    assert_true(pending_has_any(&pending));
+    assert_false(pending_end(&pending));
+    assert_true(pending_is_over(&pending));
+    // Those that are not begun after all, alone and beside another.
+    pending_add(&pending);
+    pending_drop(&pending);
+    assert_false(pending_has_any(&pending));
+    pending_add(&pending);
+    pending_add(&pending);
+    pending_drop(&pending);
+    assert_true(pending_has_any(&pending));
+    // The walk can go no further, and who ends the last goes on.
+    assert_false(pending_is_over(&pending));
+    assert_true(pending_end(&pending));
+    pending_begin(&pending);
+    assert_true(pending_is_over(&pending));
+    // It is handed on to somebody whose end is its own.
+    assert_true(pending_end(&pending));
+}
+
+// A walk that begins an operation on each thread, which then ends; whoever goes on finds all of
+// them done.
+typedef struct place_t {
+    pending_t pending;
+    _Atomic uint32_t begun[THREADS]; // rounds
+    uint32_t done[THREADS];          // by the threads; plain, for tools to look at
+    _Atomic uint32_t over;
+    _Atomic bool early; // somebody went on too early
+} place_t;
+
+typedef struct worker_t {
+    place_t *place;
+    int number;
+} worker_t;
+
+static void go_on(place_t *place, uint32_t round)
+{
+    for (int i = 0; i < THREADS; i++)
+        if (place->done[i] != round) atomic_store(&place->early, true);
+    atomic_store(&place->over, round);
+}
+
+static void *work(void *arg)
+{
+    const worker_t *worker = arg;
+    place_t *place = worker->place;
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        while (atomic_load_explicit(&place->begun[worker->number], memory_order_acquire) != round)
+            sched_yield();
+        place->done[worker->number] = round;
+        if (pending_end(&place->pending)) go_on(place, round);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    place_t place = {0};
+    worker_t workers[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker_t){&place, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        pending_begin(&place.pending);
+        for (int i = 0; i < THREADS; i++) {
+            pending_add(&place.pending);
+            atomic_store_explicit(&place.begun[i], round, memory_order_release);
+            if (round % 8 == 0) { // what ends early
+                pending_add(&place.pending);
+                pending_drop(&place.pending);
+            }
+        }
+        if (pending_is_over(&place.pending)) go_on(&place, round);
+        while (atomic_load(&place.over) != round) sched_yield();
+    }
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_false(atomic_load(&place.early));
+    assert_false(pending_has_any(&place.pending));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
