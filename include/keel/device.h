@@ -17,9 +17,10 @@
 //       alloc=async|sync       pools of the vendor's, or cut by Keel from memory got in one piece
 //       serial=1       waits after each operation, so that a fault names it
 //       lib=PATH       another libcuda
-//       context=0x...  a CUcontext of the caller's, and stream=0x... a CUstream for the first queue
-//                      (0x1: the legacy default stream; the per-thread one, 0x2, is refused);
-//                      a capture of that stream has Keel's work in it, and loses the device
+//       context=0x...  a CUcontext of the caller's, and stream=0x...,0x... up to 8 CUstreams of
+//                      his, one for each queue as they are made, the device's own first (0x1: the
+//                      legacy default stream; the per-thread one, 0x2, is refused); a capture of
+//                      such a stream has Keel's work in it, and loses the device
 //     null://          completes all work and does none
 //
 // Lifetime. keel_device_release of the last reference closes the device: work not yet started fails

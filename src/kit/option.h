@@ -8,7 +8,7 @@
 // One of two words, as 0 or 1.
 keel_status_t option_choice(const char *key, const char *value, const char *words[2], int *choice);
 
-// A handle of a vendor's, as a number that is not 0.
-keel_status_t option_handle(const char *key, const char *value, void **handle);
+// Handles of a vendor's, `most` at most, as numbers that are not 0, with commas between them.
+keel_status_t option_handles(const char *key, const char *value, void **handles, size_t most);
 
 #endif

@@ -109,11 +109,23 @@ static const stream_api_t *cuda_api(void)
     return &api;
 }
 
+static keel_status_t stream_check(const stream_vendor_t *v, CUstream stream)
+{
+    CUcontext its = NULL;
+    if (stream == CU_STREAM_PER_THREAD)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                          "option stream is the default stream of each thread, another one for "
+                          "each; give a stream that you made, or the legacy one (0x1)");
+    KEEL_TRY(CUDA_CALL(v->symbols, cuStreamGetCtx, stream, &its));
+    if (!its || its == v->context) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context; give "
+                                             "context=0x... as well, which it is of");
+}
+
 static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *options, int ordinal,
                                  stream_limits_t *limits)
 {
     CUdevice its = 0;
-    CUcontext other = NULL;
     stream_before_t before;
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGet, &v->device, ordinal));
     KEEL_TRY(limits_read(v, limits));
@@ -121,20 +133,14 @@ static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *opt
     v->adopted = v->context != NULL; // else the device's primary one, which all libraries share
     if (!v->adopted)
         KEEL_TRY(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device));
-    v->implicit = options->adopted == CU_STREAM_LEGACY;
     cuda_api()->enter(v, &before);
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)
         status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option context is a context of device %d", its);
-    if (!status && options->adopted == CU_STREAM_PER_THREAD)
-        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                            "option stream is the default stream of each thread, another one for "
-                            "each; give a stream that you made, or the legacy one (0x1)");
-    if (!status && options->adopted)
-        status = CUDA_CALL(v->symbols, cuStreamGetCtx, options->adopted, &other);
-    if (!status && other && other != v->context)
-        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option stream is a stream of another context; "
-                                                   "give context=0x... as well, which it is of");
+    for (int i = 0; !status && i < STREAM_ADOPTED && options->adopted[i]; i++) {
+        v->implicit |= options->adopted[i] == CU_STREAM_LEGACY;
+        status = stream_check(v, options->adopted[i]);
+    }
     if (!status)
         status =
             CUDA_CALL(v->symbols, cuCtxGetStreamPriorityRange, &limits->least, &limits->greatest);
@@ -159,7 +165,7 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
         cuda_api()->close(v);
         // What is the caller's and not alive is no device lost.
         bool lost = keel_status_code(status) == KEEL_DEVICE_LOST;
-        return lost && (options.context || options.adopted)
+        return lost && (options.context || options.adopted[0])
                    ? status_as(status, KEEL_INVALID_ARGUMENT)
                    : status;
     }

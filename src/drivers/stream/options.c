@@ -15,9 +15,9 @@ static keel_status_t option_parse(const char *key, const char *value, stream_opt
         if (!*value) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option lib is ''; it is a path");
         options->library = value;
     } else if (strcmp(key, "context") == 0) {
-        return option_handle(key, value, &options->context);
+        return option_handles(key, value, &options->context, 1);
     } else if (strcmp(key, "stream") == 0) {
-        return option_handle(key, value, &options->adopted);
+        return option_handles(key, value, options->adopted, STREAM_ADOPTED);
     } else if (strcmp(key, "commands") == 0) {
         KEEL_TRY(option_choice(key, value, (const char *[]){"graph", "stream"}, &choice));
         options->commands = choice ? STREAM_COMMANDS_STREAM : STREAM_COMMANDS_GRAPH;

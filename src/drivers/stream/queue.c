@@ -23,17 +23,20 @@ static keel_status_t queue_open(stream_queue_t *q, stream_device_t *device,
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = NULL;
+    uint32_t at = 0;
     lock_enter(&device->lock);
-    q->stream = device->options.adopted;
+    stream_h *given = device->options.adopted;
+    while (at < STREAM_ADOPTED - 1 && !given[at]) at++;
+    q->stream = given[at];
     q->adopted = q->stream;
-    device->options.adopted = NULL;
+    given[at] = NULL;
     lock_leave(&device->lock);
     if (!q->adopted) status = device->api->stream_create(device->vendor, priority, &q->stream);
     if (!status) status = stream_events_get(device, STOCK, &q->spare);
     stream_leave(&entered);
     if (status && q->adopted) {
         lock_enter(&device->lock);
-        device->options.adopted = q->stream; // for the next queue
+        given[at] = q->stream; // for the next queue
         lock_leave(&device->lock);
     }
     return status;

@@ -50,10 +50,12 @@ typedef enum stream_commands_t {
     STREAM_COMMANDS_STREAM,
 } stream_commands_t;
 
+enum { STREAM_ADOPTED = 8 }; // of a device, at most
+
 typedef struct stream_options_t {
     const char *library; // the vendor's, borrowed from the URI; NULL: the system's, or it is open
     void *context;       // of the vendor's, the caller's; NULL: the device's own
-    stream_h adopted;    // the first queue is this stream of the caller's; NULL: none
+    stream_h adopted[STREAM_ADOPTED]; // of the caller's, for queues as they come; NULL: none
     stream_commands_t commands;
     bool serial;     // wait after each operation: errors name the one
     bool alloc_sync; // pools of the host's instead of the vendor's

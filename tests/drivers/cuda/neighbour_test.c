@@ -145,7 +145,7 @@ static void test_failed_queue_leaves_stream(void **state)
     keel_queue_t *queue = NULL;
     keel_device_t *device = device_open("");
     assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
-    stream_device(device)->options.adopted = stream;
+    stream_device(device)->options.adopted[0] = stream;
     table->cuEventCreate = event_create_fails;
     keel_status_t status = keel_queue_create(device, NULL, &queue);
     table->cuEventCreate = real.cuEventCreate;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "drivers/cuda/device.h"
+#include "drivers/stream/stream.h"
 
 static const cuda_symbols_t *symbols;
 
@@ -87,7 +88,12 @@ static void test_what_is_not_there(void **state)
     refuses(KEEL_INVALID_ARGUMENT, "graph or stream", "0", "&commands=fast");
     refuses(KEEL_INVALID_ARGUMENT, "no option 'speed'", "0", "&speed=11");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&context=mine");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&context=1,2");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=-5");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=1,");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=,1");
+    refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=1;1");
+    refuses(KEEL_INVALID_ARGUMENT, "8 handles", "0", "&stream=1,1,1,1,1,1,1,1,1");
     refuses_library(KEEL_NOT_FOUND, "no NVIDIA driver", "/nowhere/libcuda.so");
     refuses_library(KEEL_INVALID_ARGUMENT, "option lib", "");
     refuses_library(KEEL_UNSUPPORTED, "no libcuda", "libm.so.6");
@@ -116,6 +122,44 @@ static void test_adopts_context_and_stream(void **state)
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
 }
 
+static stream_h stream_under(keel_queue_t *queue)
+{
+    return stream_queue(queue)->stream;
+}
+
+// Queues have them in the order in which both come; whoever comes later has one of his own.
+static void test_adopts_streams(void **state)
+{
+    (void)state;
+    CUcontext context = NULL;
+    CUstream streams[3];
+    keel_device_t *device = NULL;
+    keel_queue_t *queues[3] = {0};
+    char options[128];
+    assert_int_equal(symbols->cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(symbols->cuCtxSetCurrent(context), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(symbols->cuStreamCreateWithPriority(&streams[i], 1, 0), 0);
+    snprintf(options, sizeof options, "&stream=%p,%p,%p", (void *)streams[0], (void *)streams[1],
+             (void *)streams[2]);
+    assert_null(device_try_open("0", options, &device));
+    for (int i = 0; i < 3; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
+    assert_ptr_equal(stream_under(keel_device_queue(device, 0)), streams[0]);
+    assert_ptr_equal(stream_under(queues[0]), streams[1]);
+    assert_ptr_equal(stream_under(queues[1]), streams[2]);
+    assert_non_null(stream_under(queues[2]));
+    for (int i = 0; i < 3; i++) assert_ptr_not_equal(stream_under(queues[2]), streams[i]);
+    works(device);
+    for (int i = 0; i < 3; i++) keel_queue_release(queues[i]);
+    keel_device_release(device);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(symbols->cuStreamSynchronize(streams[i]), 0); // they are still there
+        assert_int_equal(symbols->cuStreamDestroy(streams[i]), 0);
+    }
+    assert_int_equal(symbols->cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
+}
+
 // Of the default streams the legacy one is the same for all threads; the other is another for each,
 // so what it runs in order for one is in no order with what it runs for another.
 static void test_default_streams(void **state)
@@ -123,6 +167,7 @@ static void test_default_streams(void **state)
     (void)state;
     opens("0", "&stream=0x1");
     refuses(KEEL_INVALID_ARGUMENT, "each thread", "0", "&stream=0x2");
+    refuses(KEEL_INVALID_ARGUMENT, "each thread", "0", "&stream=0x1,0x2");
 }
 
 // Of another device's context.
@@ -223,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_by_number_uuid_and_address),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
+        cmocka_unit_test(test_adopts_streams),
         cmocka_unit_test(test_default_streams),
         cmocka_unit_test(test_a_stream_from_elsewhere),
         cmocka_unit_test(test_compiler_is_quoted),
