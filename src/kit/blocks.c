@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 
+#include "base/memory.h"
+#include "base/status.h"
+
 enum {
     LEAST = 64 << 10, // each size is twice the one before
     KEPT = 64 << 20,  // bytes that are kept for long
@@ -39,7 +42,8 @@ static block_t *blocks_pop_largest(blocks_t *blocks)
     return block;
 }
 
-block_t *blocks_take(blocks_t *blocks, uint64_t *size)
+// One of at least `*size` bytes; NULL: there is none, and *size is what is to be made.
+static block_t *blocks_take(blocks_t *blocks, uint64_t *size)
 {
     uint32_t class = size_class(*size);
     if (class == BLOCKS_SIZES) return NULL;
@@ -50,10 +54,10 @@ block_t *blocks_take(blocks_t *blocks, uint64_t *size)
     return block;
 }
 
-bool blocks_keep(blocks_t *blocks, block_t *block, bool *many)
+// False if none of that size is kept.
+static bool blocks_keep(blocks_t *blocks, block_t *block, bool *many)
 {
     uint32_t class = size_class(block->size);
-    *many = false;
     if (class == BLOCKS_SIZES) return false;
     lock_enter(&blocks->lock);
     block->next = blocks->kept[class];
@@ -64,7 +68,8 @@ bool blocks_keep(blocks_t *blocks, block_t *block, bool *many)
     return true;
 }
 
-block_t *blocks_trim(blocks_t *blocks, bool *many)
+// One that is to go; NULL: that was the last.
+static block_t *blocks_shed(blocks_t *blocks, bool *many)
 {
     block_t *block = NULL;
     lock_enter(&blocks->lock);
@@ -79,12 +84,58 @@ block_t *blocks_trim(blocks_t *blocks, bool *many)
     return block;
 }
 
-block_t *blocks_drain(blocks_t *blocks)
+static block_t *blocks_drain(blocks_t *blocks)
 {
     lock_enter(&blocks->lock);
     block_t *block = blocks_pop_largest(blocks);
     lock_leave(&blocks->lock);
     return block;
+}
+
+static void block_destroy(const blocks_t *blocks, block_t *block)
+{
+    blocks->ops->destroy(blocks->owner, block->data);
+    mem_free(block);
+}
+
+keel_status_t blocks_acquire(blocks_t *blocks, uint64_t size, block_t **got)
+{
+    *got = blocks_take(blocks, &size);
+    if (*got) return NULL;
+    block_t *block = mem_zalloc(sizeof *block);
+    if (!block) return status_no_memory();
+    void *data = NULL;
+    block->size = size;
+    keel_status_t status = blocks->ops->make(blocks->owner, size, &data, &block->address);
+    block->data = data;
+    if (status)
+        mem_free(block);
+    else
+        *got = block;
+    return status;
+}
+
+bool blocks_return(blocks_t *blocks, block_t *list, bool keep)
+{
+    bool many = false;
+    while (list) {
+        block_t *block = list;
+        list = block->next;
+        if (!keep || !blocks_keep(blocks, block, &many)) block_destroy(blocks, block);
+    }
+    return many;
+}
+
+bool blocks_trim(blocks_t *blocks)
+{
+    bool many;
+    for (block_t *block; (block = blocks_shed(blocks, &many));) block_destroy(blocks, block);
+    return many;
+}
+
+void blocks_destroy(blocks_t *blocks)
+{
+    for (block_t *block; (block = blocks_drain(blocks));) block_destroy(blocks, block);
 }
 
 static uint64_t piece_align(uint64_t at)
@@ -122,4 +173,22 @@ void ring_return(ring_t *ring, uint64_t head)
            !atomic_compare_exchange_weak_explicit(&ring->tail, &tail, head, memory_order_release,
                                                   memory_order_relaxed)) {
     }
+}
+
+keel_status_t blocks_piece(blocks_t *blocks, ring_t *ring, block_t **list, uint64_t size,
+                           void **data, uint64_t *address)
+{
+    uint64_t offset = 0;
+    if (ring && !ring->owned) KEEL_TRY(blocks_acquire(blocks, RING_SIZE, &ring->owned));
+    bool rings = ring && ring_take(ring, size, &offset);
+    block_t *block = rings ? ring->owned : *list;
+    if (!rings && !block_cut(block, size, &offset)) {
+        KEEL_TRY(blocks_acquire(blocks, size, &block));
+        block_cut(block, size, &offset);
+        block->next = *list;
+        *list = block;
+    }
+    *data = block->data + offset;
+    *address = block->address + offset;
+    return NULL;
 }

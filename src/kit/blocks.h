@@ -5,6 +5,8 @@
 #ifndef KEEL_SRC_KIT_BLOCKS_H_
 #define KEEL_SRC_KIT_BLOCKS_H_
 
+#include <keel/status.h>
+
 #include "base/lock.h"
 
 typedef struct block_t {
@@ -14,9 +16,19 @@ typedef struct block_t {
     uint64_t used;          // of its bytes, from the first on; see block_cut
 } block_t;
 
+// The driver's. Any thread, no lock held.
+typedef struct blocks_ops_t {
+    // Makes such memory, which the device knows by *address; and gives it back.
+    keel_status_t (*make)(void *owner, uint64_t size, void **data, uint64_t *address);
+    void (*destroy)(void *owner, void *data);
+} blocks_ops_t;
+
 enum { BLOCKS_SIZES = 16 };
 
+// Of a device; zero but for the first two.
 typedef struct blocks_t {
+    const blocks_ops_t *ops;
+    void *owner;
     lock_t lock;
     block_t *kept[BLOCKS_SIZES]; // by size
     uint64_t size;               // of all of them
@@ -24,17 +36,17 @@ typedef struct blocks_t {
     bool many;                   // blocks_trim is due
 } blocks_t;
 
-// Takes one of at least `*size` bytes that was kept. NULL: there is none, and *size is what the
-// caller is to make. Any thread.
-block_t *blocks_take(blocks_t *blocks, uint64_t *size);
-// Keeps one. False if none of that size is kept: it stays the caller's. *many: there are now more
-// than are kept for long, and blocks_trim is due when that suits; not said again until then.
-bool blocks_keep(blocks_t *blocks, block_t *block, bool *many);
-// Takes one of those beyond what is kept for long that nobody has needed since the last trim, to be
-// destroyed; NULL: that was the last, and *many is as above.
-block_t *blocks_trim(blocks_t *blocks, bool *many);
-// Takes any one, to be destroyed; NULL: none is left.
-block_t *blocks_drain(blocks_t *blocks);
+// One of at least `size` bytes, kept or made. Any thread.
+keel_status_t blocks_acquire(blocks_t *blocks, uint64_t size, block_t **block);
+// Takes back a list of them, to be used again, unless not `keep` or none of that size is kept: then
+// they are destroyed. True if there are now more than are kept for long, and blocks_trim is due
+// when that suits; not said again until then.
+bool blocks_return(blocks_t *blocks, block_t *list, bool keep);
+// Destroys those beyond what is kept for long that nobody has needed since the last trim. True if
+// it is due again.
+bool blocks_trim(blocks_t *blocks);
+// Destroys all that are kept.
+void blocks_destroy(blocks_t *blocks);
 
 // Cuts so many bytes from what is left of a block, which goes back as a whole. False if that is
 // too little; NULL has nothing.
@@ -52,5 +64,10 @@ typedef struct ring_t {
 bool ring_take(ring_t *ring, uint64_t size, uint64_t *offset);
 // All up to where the head was once is no longer used. Any thread.
 void ring_return(ring_t *ring, uint64_t head);
+
+// Bytes in one piece: from the ring, which gets its block when it is first needed; if that has no
+// room, or `ring` is NULL, from the first block of `list`, or a new one in front of it.
+keel_status_t blocks_piece(blocks_t *blocks, ring_t *ring, block_t **list, uint64_t size,
+                           void **data, uint64_t *address);
 
 #endif

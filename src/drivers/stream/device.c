@@ -147,7 +147,7 @@ static void device_destroy(keel_device_t *base)
     bool ours = stream_device_is_ours(device);
     stream_entered_t entered;
     if (!ours) device->lock = device->blocks.lock = (lock_t){0}; // whoever held them is not here
-    stream_blocks_destroy(device);
+    blocks_destroy(&device->blocks);
     stream_onces_destroy(device);
     if (ours && stream_enter(device, &entered)) {
         stream_blanks_destroy(device);
@@ -291,6 +291,7 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     d->options = *options;
     d->options.library = NULL; // the URI's, which goes
     d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost};
+    d->blocks = (blocks_t){.ops = &stream_blocks_ops, .owner = d};
     d->generation = fork_generation();
     keel_status_t status = device_init(d);
     if (status) {

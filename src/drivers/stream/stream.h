@@ -234,7 +234,7 @@ struct stream_device_t {
     uint64_t hold_ns;     // free.c's: for how much longer it holds up busy queues, if need be
     uint64_t patience_ns; // and after how long it does without need
     uint64_t held_until;  // and idle ones now; 0: not
-    blocks_t blocks;      // owned: staging to be used again
+    blocks_t blocks;      // staging to be used again
     aio_t *aio;           // owned
     pages_user_t pages;
     struct border_t *_Atomic border; // owned: of semaphores of other APIs; NULL: there are none
@@ -507,9 +507,13 @@ keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **d
 // Memory that the device can read and write until the run ends.
 keel_status_t stream_stage(stream_run_t *run, uint64_t size, void **data, uint64_t *address);
 // Of at least that size; and back, a list of them, to be used again.
-keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size, block_t **block);
+static inline keel_status_t stream_block_acquire(stream_device_t *device, uint64_t size,
+                                                 block_t **block)
+{
+    return blocks_acquire(&device->blocks, size, block);
+}
 void stream_blocks_return(stream_device_t *device, block_t *blocks);
-void stream_blocks_destroy(stream_device_t *device); // those that came back
+extern const blocks_ops_t stream_blocks_ops;
 
 // free.c
 // Has something given back to the vendor on a thread for that, `waits`: who waits for the device.
