@@ -27,6 +27,7 @@
 #define KEEL_MUST_USE     __attribute__((warn_unused_result))
 #define KEEL_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define KEEL_COLD         __attribute__((cold)) // code that leads to it is kept apart
+#define KEEL_HOT          __attribute__((hot))  // kept together with others on the same way
 
 // Times are nanoseconds. A timeout of KEEL_FOREVER never expires; 0 asks and does not wait.
 #define KEEL_FOREVER UINT64_MAX

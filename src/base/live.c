@@ -88,7 +88,7 @@ __attribute__((noinline)) static void live_add_first(counts_t *counts, live_type
     lock_leave(&all.lock);
 }
 
-void live_add(live_type_t type, int change)
+KEEL_HOT void live_add(live_type_t type, int change)
 {
     counts_t *counts = &mine; // finding it is most of the work
     if (__builtin_expect(counts->listed, 1))

@@ -224,8 +224,8 @@ static void points_fill(keel_submission_t *submission, keel_points_t waits, keel
     }
 }
 
-static keel_status_t commands_fill(keel_submission_t *submission, const keel_op_t *ops,
-                                   size_t count)
+KEEL_HOT static keel_status_t commands_fill(keel_submission_t *submission, const keel_op_t *ops,
+                                            size_t count)
 {
     keel_queue_t *queue = submission->queue;
     recorder_t recorder;
@@ -236,8 +236,9 @@ static keel_status_t commands_fill(keel_submission_t *submission, const keel_op_
     return status;
 }
 
-keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops,
-                                size_t count, keel_points_t signals, keel_point_t *done)
+KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits,
+                                         const keel_op_t *ops, size_t count, keel_points_t signals,
+                                         keel_point_t *done)
 {
     CHECK_NOT_NULL(queue);
     CHECK(ops || !count, KEEL_INVALID_ARGUMENT, "ops is NULL, but count is %zu", count);

@@ -255,7 +255,7 @@ static keel_status_t table_check(recorder_t *recorder, const keel_execute_t *e)
     return NULL;
 }
 
-static keel_status_t record_execute(recorder_t *recorder, const keel_op_t *op)
+KEEL_HOT static keel_status_t record_execute(recorder_t *recorder, const keel_op_t *op)
 {
     keel_execute_t e = op->as.execute;
     CHECK(e.recording, KEEL_INVALID_ARGUMENT, "recording is NULL");
@@ -363,7 +363,7 @@ static inline keel_status_t record_one(recorder_t *recorder, const keel_op_t *op
     return handlers[kind].record(recorder, op);
 }
 
-keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
+KEEL_HOT keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t count)
 {
     for (const keel_op_t *op = ops; count; op++, count--) {
         CHECK((unsigned)op->kind <= KEEL_OP_END, KEEL_INVALID_ARGUMENT,
@@ -377,7 +377,7 @@ keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t co
     return NULL;
 }
 
-keel_status_t recorder_end(recorder_t *recorder)
+KEEL_HOT keel_status_t recorder_end(recorder_t *recorder)
 {
     CHECK(!recorder->depth, KEEL_FAILED_PRECONDITION, "%u blocks are not ended", recorder->depth);
     CHECK(!recorder->group_depth, KEEL_FAILED_PRECONDITION, "%u groups are not ended",

@@ -320,7 +320,7 @@ __attribute__((noinline)) static void waiters_tell(keel_semaphore_t *semaphore, 
     waiters_fire(told, NULL);
 }
 
-void ledger_promise(keel_point_t point, promise_t *promise)
+KEEL_HOT void ledger_promise(keel_point_t point, promise_t *promise)
 {
     keel_semaphore_t *semaphore = point.semaphore;
     lock_enter(&semaphore->lock);

@@ -35,7 +35,7 @@ static keel_submission_t *spare_take(keel_queue_t *queue)
 }
 
 // Sees to it that the next one can be taken without the lock, under the lock.
-static void spare_ready(keel_queue_t *queue)
+KEEL_HOT static void spare_ready(keel_queue_t *queue)
 {
     if (!queue->spare || atomic_load_explicit(&queue->ready, memory_order_relaxed)) return;
     // release: pairs with the acquire in submission_memory.
@@ -83,8 +83,8 @@ static keel_submission_t *submission_memory(keel_queue_t *queue)
     return spare ? spare : mem_zalloc_aligned(submission_own_size(queue) + SUBMISSION_ROOM, 64);
 }
 
-keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
-                                keel_submission_t **made)
+KEEL_HOT keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signals,
+                                         keel_submission_t **made)
 {
     keel_submission_t *submission = submission_memory(queue);
     if (!submission) return status_no_memory();
@@ -318,7 +318,7 @@ static void chain_link(keel_submission_t *submission)
         atomic_store_explicit(&submission->waits_left, 0, memory_order_relaxed);
 }
 
-keel_status_t submission_open(keel_submission_t *submission)
+KEEL_HOT keel_status_t submission_open(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
     lock_enter(&queue->timeline->lock);
@@ -355,7 +355,7 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
     return false;
 }
 
-void submission_promise(keel_submission_t *submission, promise_t *promise)
+KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promise)
 {
     for (uint32_t i = 0; promise->device && i < submission->signal_count; i++) {
         submission->signals[i].promise = promise;

@@ -27,7 +27,7 @@ static heap_node_t *waiters_first(const keel_semaphore_t *semaphore)
     return !hanging || (first && first->key <= hanging->key) ? first : hanging;
 }
 
-static void next_wait_update(keel_semaphore_t *semaphore)
+KEEL_HOT static void next_wait_update(keel_semaphore_t *semaphore)
 {
     const heap_node_t *first = waiters_first(semaphore);
     const signal_t *promised = semaphore->outside ? NULL : semaphore->promised;
@@ -182,7 +182,7 @@ static waiter_t *waiters_hang(const signal_t *signal, bool *asks)
     return told;
 }
 
-void timeline_promise(signal_t *signal)
+KEEL_HOT void timeline_promise(signal_t *signal)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
     promise_t *promise = signal->promise;

@@ -18,7 +18,7 @@ CUDA_FORWARDS(stream_wait, cuStreamWaitEvent, (stream_h stream, stream_event_h e
               event, 0)
 CUDA_FORWARDS(stream_call, cuLaunchHostFunc, (stream_h stream, void (*fn)(void *user), void *user),
               stream, fn, user)
-CUDA_FORWARDS(event_record, cuEventRecord, (stream_event_h event, stream_h stream), event, stream)
+CUDA_FORWARDS(KEEL_HOT event_record, cuEventRecord, (stream_event_h event, stream_h s), event, s)
 CUDA_FORWARDS(event_sync, cuEventSynchronize, (stream_event_h event), event)
 CUDA_RELEASES(event_destroy, cuEventDestroy, what)
 CUDA_RELEASES(outside_destroy, cuDestroyExternalSemaphore, what)
@@ -30,7 +30,7 @@ CUDA_RELEASES(module_unload, cuModuleUnload, what)
 // What the thread has entered; the innermost.
 static _Thread_local stream_before_t *inside;
 
-static void enter(stream_vendor_t *v, stream_before_t *before)
+KEEL_HOT static void enter(stream_vendor_t *v, stream_before_t *before)
 {
     before->vendor = v;
     before->outer = inside;
@@ -41,7 +41,7 @@ static void enter(stream_vendor_t *v, stream_before_t *before)
     if (v->implicit || v->symbols->version < 13000) (void)cuda_prepare(CUDA_CURRENT);
 }
 
-static void leave(stream_before_t *before)
+KEEL_HOT static void leave(stream_before_t *before)
 {
     const cuda_symbols_t *symbols = before->vendor->symbols;
     CUstreamCaptureMode mode = before->mode;

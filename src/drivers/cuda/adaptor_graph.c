@@ -7,7 +7,7 @@ CUDA_RELEASES(graph_destroy, cuGraphDestroy, what)
 CUDA_FORWARDS(graph_instantiate, cuGraphInstantiateWithFlags,
               (stream_graph_h graph, stream_exec_h *exec), (CUgraphExec *)(void *)exec, graph, 0)
 CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, what)
-CUDA_FORWARDS(exec_run, cuGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
+CUDA_FORWARDS(KEEL_HOT exec_run, cuGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
 CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
 
 static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)

@@ -24,7 +24,7 @@ bool stream_device_is_ours(const stream_device_t *device)
     return fork_is_ours(device->generation);
 }
 
-bool stream_enter(stream_device_t *device, stream_entered_t *entered)
+KEEL_HOT bool stream_enter(stream_device_t *device, stream_entered_t *entered)
 {
     if (!stream_device_is_ours(device) || atomic_load_explicit(&device->lost, memory_order_relaxed))
         return false;
@@ -33,7 +33,7 @@ bool stream_enter(stream_device_t *device, stream_entered_t *entered)
     return true;
 }
 
-void stream_leave(stream_entered_t *entered)
+KEEL_HOT void stream_leave(stream_entered_t *entered)
 {
     entered->device->api->leave(&entered->before);
 }

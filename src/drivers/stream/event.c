@@ -100,7 +100,7 @@ keel_status_t stream_events_get(stream_device_t *device, uint32_t count, stream_
     return NULL;
 }
 
-keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acquired)
+KEEL_HOT keel_status_t stream_event_acquire(stream_queue_t *queue, stream_event_t **acquired)
 {
     stream_device_t *device = stream_device(queue->base.device);
     // Where each submission is waited for before the next, the event that came back last is still

@@ -58,7 +58,7 @@ static keel_status_t execute_serially(stream_run_t *run, const keel_cmd_execute_
     return NULL;
 }
 
-keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
+KEEL_HOT keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
     if (!run->inner && wants_graph(device, c->recording, LONG))

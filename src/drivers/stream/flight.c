@@ -193,7 +193,7 @@ void stream_frees_watch(stream_device_t *device)
     }
 }
 
-keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
+KEEL_HOT keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run, stream_mark_t mark)
 {
     stream_device_t *device = stream_device(q->base.device);
     stream_event_t *event;

@@ -67,7 +67,7 @@ void stream_recording_discard(keel_recording_t *recording)
     mem_free(prepared);
 }
 
-static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t **prepared)
+KEEL_HOT static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t **prepared)
 {
     // acquire: pairs with the store of whoever made it.
     *prepared = atomic_load_explicit(&recording->prepared, memory_order_acquire);
@@ -384,7 +384,7 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     return NULL;
 }
 
-keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
+KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);

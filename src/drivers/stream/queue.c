@@ -149,7 +149,7 @@ static bool queue_park(stream_queue_t *q, const stream_device_t *device)
 
 // Issues a run, if given, and what is on the list. False if that was too much: the rest, and the
 // right to issue it, are still there. A patient thread may be held up by the stream.
-static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
+KEEL_HOT static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool patient)
 {
     stream_device_t *device = stream_device(q->base.device);
     stream_entered_t entered;
@@ -239,7 +239,7 @@ void stream_queue_push(stream_queue_t *q, stream_run_t *run)
     keel_queue_release(&q->base);
 }
 
-void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
+KEEL_HOT void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     stream_queue_t *q = stream_queue(queue);
     stream_run_t *run = (stream_run_t *)(void *)submission;

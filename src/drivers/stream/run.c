@@ -146,7 +146,7 @@ static void promises_drop(stream_run_t *run, uint32_t from)
 
 // What comes now may take long. If there are frees behind the last event, they get one of their own
 // before that (settle.c), and whoever waits for memory waits for it, too.
-static void frees_mark(stream_run_t *run)
+KEEL_HOT static void frees_mark(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
     if (kept_handle(&queue_of(run)->kept)) stream_kept_free(queue_of(run));
@@ -218,7 +218,7 @@ void stream_run_park(stream_run_t *run)
 }
 
 // The end of the walk: all is issued, or nothing more will be.
-static void run_finish(stream_run_t *run)
+KEEL_HOT static void run_finish(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     // A run that may still fail makes no promises.
@@ -238,7 +238,7 @@ static void run_finish(stream_run_t *run)
 // Whether nothing of the host's is left before the walk may pass a barrier. If not, the run is
 // parked, and behind what it has issued: others may need to know that it is over (free.c,
 // graph_once.c). One that failed begins nothing more, and waits all the same for what is under way.
-static bool stage_is_done(stream_run_t *run)
+KEEL_HOT static bool stage_is_done(stream_run_t *run)
 {
     if (!run->phased) return true;
     if (atomic_load(&run->failure)) run->transfers.staged = NULL;
@@ -327,7 +327,7 @@ static void run_begin(stream_run_t *run)
     if (status) stream_run_fail(run, stream_device_note(device, status));
 }
 
-bool stream_run_go(stream_run_t *run)
+KEEL_HOT bool stream_run_go(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     const keel_command_t *end = keel_commands_end(&run->base.commands);
