@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+_Thread_local char thread_mark_;
+
 void thread_set_name(pthread_t thread, const char *name)
 {
 #if defined(__linux__) && !KEEL_PORTABLE

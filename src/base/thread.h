@@ -12,6 +12,13 @@ int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void 
 // The same, and nobody joins it. False if there is none to be had.
 bool thread_detach(const char *name, void *(*fn)(void *), void *argument);
 
+// An address that no other thread has.
+extern _Thread_local char thread_mark_;
+static inline const void *thread_mark(void)
+{
+    return &thread_mark_;
+}
+
 // Names a thread that is not over yet.
 void thread_set_name(pthread_t thread, const char *name);
 

@@ -264,10 +264,12 @@ KEEL_HOT static keel_status_t record_execute(recorder_t *recorder, const keel_op
     CHECK(!e.recording->recorder, KEEL_FAILED_PRECONDITION, "recording '%s' has not ended",
           TEXT_OF(e.recording->name));
     KEEL_TRY(table_check(recorder, &e));
-    keel_cmd_execute_t *c = commands_add(recorder->commands, KEEL_CMD_EXECUTE,
-                                         sizeof *c + e.bindings.count * sizeof c->bindings[0]);
+    size_t size = sizeof(keel_cmd_execute_t) + e.bindings.count * sizeof(keel_ref_t);
+    keel_cmd_execute_t *c = commands_append(recorder->commands, KEEL_CMD_EXECUTE, size);
     if (!c) return status_no_memory();
-    c->recording = keel_recording_retain(e.recording);
+    c->head = (keel_command_t){(uint32_t)size, KEEL_CMD_EXECUTE};
+    c->recording = e.recording;
+    object_retain(&c->recording->object);
     c->binding_count = e.bindings.count;
     for (size_t i = 0; i < e.bindings.count; i++) {
         keel_ref_t *ref = &c->bindings[i];

@@ -5,8 +5,7 @@
 #ifndef KEEL_SRC_KIT_INBOX_H_
 #define KEEL_SRC_KIT_INBOX_H_
 
-#include <errno.h>
-
+#include "base/thread.h"
 #include "kit/submission.h"
 
 // All zero: empty, and nobody at it.
@@ -84,17 +83,16 @@ static inline bool inbox_unclaim(inbox_t *inbox)
     return !came;
 }
 
-// Whoever is at it says so, while what he does may call others: that they are called by him. Each
-// thread has an errno of its own.
+// Whoever is at it says so, while what he does may call others: that they are called by him.
 static inline void inbox_set_ours(inbox_t *inbox, bool ours)
 {
-    atomic_store_explicit(&inbox->who, ours ? &errno : NULL, memory_order_relaxed);
+    atomic_store_explicit(&inbox->who, ours ? thread_mark() : NULL, memory_order_relaxed);
 }
 
 static inline bool inbox_is_ours(const inbox_t *inbox)
 {
     // relaxed: it is the caller who wrote what makes this true.
-    return atomic_load_explicit(&inbox->who, memory_order_relaxed) == &errno;
+    return atomic_load_explicit(&inbox->who, memory_order_relaxed) == thread_mark();
 }
 
 static inline bool inbox_is_taken(const inbox_t *inbox)

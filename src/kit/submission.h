@@ -66,7 +66,8 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
 static inline bool submission_wait_early(keel_submission_t *submission,
                                          void (*start)(keel_submission_t *))
 {
-    return submission->follows || submission_wait_promised(submission, start);
+    return !submission->wait_count || submission->follows ||
+           submission_wait_promised(submission, start);
 }
 
 // For drivers: all its points will be reached when `promise` comes true. The driver keeps it until

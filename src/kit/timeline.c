@@ -201,7 +201,7 @@ KEEL_HOT void timeline_promise(signal_t *signal)
         signal->previous = semaphore->promised_last;
         *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
         semaphore->promised_last = signal;
-        told = waiters_hang(signal, &asks);
+        if (semaphore->waiters.root) told = waiters_hang(signal, &asks);
         if (told || !signal->previous) next_wait_update(semaphore);
         // A signal that came meanwhile may not have seen it.
         signal->overtaken = signal->point.value <= timeline_value(semaphore);
@@ -210,10 +210,10 @@ KEEL_HOT void timeline_promise(signal_t *signal)
     lock_leave(&semaphore->lock);
     if (outgoing && signal->listed)
         semaphore->outside->wake(semaphore->outside);
-    else
+    else if (outgoing)
         outside_drop(outgoing);
     if (asks) promise->ops->ask(promise);
-    waiters_fire(told, NULL);
+    if (told) waiters_fire(told, NULL);
 }
 
 // Under the lock.

@@ -353,10 +353,11 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_queue(run->base.queue);
     run->issued = true;
-    // What the device finds out during this run is for this run alone.
-    bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
-    if (instance->reports && !run->piece)
+    if (instance->reports && !run->piece) {
+        // What the device finds out during this run is for this run alone.
+        bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
         KEEL_TRY(device->api->fill(device->vendor, stream_queue_onto(queue), &fill));
+    }
     for (; run->piece < instance->piece_count; run->piece++) {
         *more = stream_queue_is_full(queue);
         if (*more) return NULL;
