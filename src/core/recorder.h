@@ -59,6 +59,6 @@ keel_status_t recorder_end(recorder_t *recorder) KEEL_MUST_USE;
 void recorder_finish(recorder_t *recorder);
 
 // Takes back that one-shot recordings were executed, for a submission that did not happen.
-void recorder_undo_executes(const keel_commands_t *commands);
+void recorder_undo_executes(const keel_commands_t *commands) KEEL_COLD;
 
 #endif

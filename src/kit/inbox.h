@@ -29,13 +29,13 @@ static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
     keel_submission_t *after;
     do {
         submission->next = before;
-        after = before ? submission : inbox_end(inbox);
+        after = __builtin_expect(!before, 1) ? inbox_end(inbox) : submission;
         // acq_rel: what belongs to whoever is at it goes from one to the next, and so do
         // submissions. seq_cst: for those who then look at something else, while others change
         // that and look whether anybody is at it (inbox_is_taken).
     } while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &before, after,
                                                     memory_order_seq_cst, memory_order_relaxed));
-    return !before;
+    return __builtin_expect(!before, 1);
 }
 
 // The next one, for whoever is at it. NULL: there is none, and nobody is at it any more.

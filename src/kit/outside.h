@@ -48,20 +48,20 @@ keel_semaphore_t *outside_hold(outside_t *outside, bool *released);
 // For drivers: takes what is to be sent, each released by outside_drop. `semaphore` is held, or
 // NULL for one that was released.
 outgoing_t *outside_take(outside_t *outside, keel_semaphore_t *semaphore);
-void outside_drop(outgoing_t *outgoing);
+void outside_drop(outgoing_t *outgoing) KEEL_COLD;
 // For drivers: the smallest value that is awaited and that the other side is not known to have;
 // UINT64_MAX: there is none. The caller is who calls outside_reach.
 uint64_t outside_awaited(const keel_semaphore_t *semaphore);
 // For drivers: the other side has come that far.
 void outside_reach(keel_semaphore_t *semaphore, uint64_t value);
 
-// For the timeline. As timeline_signal.
-keel_status_t outside_signal(keel_semaphore_t *semaphore, uint64_t value);
+// For the timeline; cold, for most semaphores have no other side. As timeline_signal.
+keel_status_t outside_signal(keel_semaphore_t *semaphore, uint64_t value) KEEL_COLD;
 // What timeline_promise needs to send a signal with its promise; NULL: it cannot be promised.
-outgoing_t *outside_prepare(const keel_semaphore_t *semaphore, promise_t *promise);
+outgoing_t *outside_prepare(const keel_semaphore_t *semaphore, promise_t *promise) KEEL_COLD;
 // Under the lock: puts it on the list.
-void outside_add(keel_semaphore_t *semaphore, outgoing_t *outgoing, uint64_t value);
+void outside_add(keel_semaphore_t *semaphore, outgoing_t *outgoing, uint64_t value) KEEL_COLD;
 // Under the lock: the value to go to when nothing that is promised is in the way; `value` at least.
-uint64_t outside_due(const keel_semaphore_t *semaphore, uint64_t value);
+uint64_t outside_due(const keel_semaphore_t *semaphore, uint64_t value) KEEL_COLD;
 
 #endif

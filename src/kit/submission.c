@@ -76,7 +76,7 @@ static keel_submission_t *submission_memory(keel_queue_t *queue)
 {
     // acquire: pairs with spare_ready.
     keel_submission_t *ready = atomic_exchange_explicit(&queue->ready, NULL, memory_order_acquire);
-    if (ready) return ready;
+    if (__builtin_expect(ready != NULL, 1)) return ready;
     lock_enter(&queue->timeline->lock);
     keel_submission_t *spare = queue->spare ? spare_take(queue) : NULL;
     lock_leave(&queue->timeline->lock);

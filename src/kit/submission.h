@@ -49,7 +49,7 @@ keel_status_t submission_create(keel_queue_t *queue, size_t waits, size_t signal
                                 keel_submission_t **submission) KEEL_MUST_USE;
 
 // Takes back one that was not opened.
-void submission_discard(keel_submission_t *submission);
+void submission_discard(keel_submission_t *submission) KEEL_COLD;
 
 // Gives it its point, with everything filled in. Fails without memory, or if the queue is closed;
 // else it is the driver's from here on.
@@ -112,7 +112,7 @@ bool submission_is_inside(const keel_device_t *device); // the thread does work 
 // the recording that it executes there.
 keel_status_t submission_blame(const keel_submission_t *submission,
                                const keel_cmd_execute_t *execute, const keel_command_t *command,
-                               keel_status_t status);
+                               keel_status_t status) KEEL_COLD;
 
 // The first one of the queue that has not ended; 0: there is none.
 uint64_t submission_first(keel_queue_t *queue);

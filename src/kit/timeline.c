@@ -29,9 +29,11 @@ static heap_node_t *waiters_first(const keel_semaphore_t *semaphore)
 
 KEEL_HOT static void next_wait_update(keel_semaphore_t *semaphore)
 {
-    const heap_node_t *first = waiters_first(semaphore);
+    const heap_node_t *first = semaphore->waiters.root, *hanging = semaphore->hanging.root;
     const signal_t *promised = semaphore->outside ? NULL : semaphore->promised;
-    uint64_t next = first ? first->key : UINT64_MAX;
+    uint64_t next = UINT64_MAX;
+    if (__builtin_expect(first != NULL, 0)) next = first->key;
+    if (__builtin_expect(hanging != NULL, 0) && hanging->key < next) next = hanging->key;
     if (promised && promised->point.value < next) next = promised->point.value;
     atomic_store(&semaphore->next_wait, next); // see above
 }
@@ -196,12 +198,13 @@ KEEL_HOT void timeline_promise(signal_t *signal)
     if (semaphore->promised_last && semaphore->promised_last->point.value > above)
         above = semaphore->promised_last->point.value;
     signal->listed = signal->point.value > above;
-    if (signal->listed) {
+    if (__builtin_expect(signal->listed, 1)) {
         signal->next = NULL;
         signal->previous = semaphore->promised_last;
         *(signal->previous ? &signal->previous->next : &semaphore->promised) = signal;
         semaphore->promised_last = signal;
-        if (semaphore->waiters.root) told = waiters_hang(signal, &asks);
+        if (__builtin_expect(semaphore->waiters.root != NULL, 0))
+            told = waiters_hang(signal, &asks);
         if (told || !signal->previous) next_wait_update(semaphore);
         // A signal that came meanwhile may not have seen it.
         signal->overtaken = signal->point.value <= timeline_value(semaphore);
@@ -212,8 +215,8 @@ KEEL_HOT void timeline_promise(signal_t *signal)
         semaphore->outside->wake(semaphore->outside);
     else if (outgoing)
         outside_drop(outgoing);
-    if (asks) promise->ops->ask(promise);
-    if (told) waiters_fire(told, NULL);
+    if (__builtin_expect(asks, 0)) promise->ops->ask(promise);
+    if (__builtin_expect(told != NULL, 0)) waiters_fire(told, NULL);
 }
 
 // Under the lock.

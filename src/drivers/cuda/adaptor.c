@@ -38,7 +38,8 @@ KEEL_HOT static void enter(stream_vendor_t *v, stream_before_t *before)
     inside = before;
     // Streams without a context of their own are those of the current one; and what is plain was
     // seen to be so with CUDA 13.
-    if (v->implicit || v->symbols->version < 13000) (void)cuda_prepare(CUDA_CURRENT);
+    if (__builtin_expect(v->implicit || v->symbols->version < 13000, 0))
+        (void)cuda_prepare(CUDA_CURRENT);
 }
 
 KEEL_HOT static void leave(stream_before_t *before)
@@ -46,9 +47,10 @@ KEEL_HOT static void leave(stream_before_t *before)
     const cuda_symbols_t *symbols = before->vendor->symbols;
     CUstreamCaptureMode mode = before->mode;
     inside = before->outer;
+    if (__builtin_expect(before->has == CUDA_PLAIN, 1)) return;
     if (before->has >= CUDA_CURRENT && before->context != before->vendor->context)
         (void)symbols->cuCtxSetCurrent(before->context);
-    if (before->has >= CUDA_RELAXED) (void)symbols->cuThreadExchangeStreamCaptureMode(&mode);
+    (void)symbols->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 static CUresult relax(stream_before_t *before)

@@ -26,8 +26,8 @@ bool stream_device_is_ours(const stream_device_t *device)
 
 KEEL_HOT bool stream_enter(stream_device_t *device, stream_entered_t *entered)
 {
-    if (!stream_device_is_ours(device) || atomic_load_explicit(&device->lost, memory_order_relaxed))
-        return false;
+    bool lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
+    if (__builtin_expect(lost || !stream_device_is_ours(device), 0)) return false;
     entered->device = device;
     device->api->enter(device->vendor, &entered->before);
     return true;

@@ -14,7 +14,8 @@ static bool wants_graph(const stream_device_t *device, const keel_recording_t *r
                         uint32_t most)
 {
     // acquire: pairs with whoever made it into graphs, which decided.
-    if (atomic_load_explicit(&recording->prepared, memory_order_acquire)) return true;
+    void *prepared = atomic_load_explicit(&recording->prepared, memory_order_acquire);
+    if (__builtin_expect(prepared != NULL, 1)) return true;
     if (!recording->commands->count || device->options.serial) return false;
     if (recording->commands->kinds & GRAPH_KINDS || stream_graph_is_needed(recording)) return true;
     if (device->options.commands != STREAM_COMMANDS_CHOSEN)
@@ -61,7 +62,7 @@ static keel_status_t execute_serially(stream_run_t *run, const keel_cmd_execute_
 KEEL_HOT keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
 {
     stream_device_t *device = stream_device(run->base.queue->device);
-    if (!run->inner && wants_graph(device, c->recording, LONG))
+    if (__builtin_expect(!run->inner && wants_graph(device, c->recording, LONG), 1))
         return stream_graph_run(run, c, more);
     if (device->options.serial) return execute_serially(run, c);
     const keel_commands_t *commands = c->recording->commands;

@@ -26,7 +26,8 @@ static bool is_lost(const stream_queue_t *q)
 // The oldest event, if it is to be told, under the lock; NULL: none.
 static stream_event_t *flight_due(const stream_queue_t *q)
 {
-    return q->flight && (q->flight->promise.number <= q->came || is_lost(q)) ? q->flight : NULL;
+    uint64_t came = is_lost(q) ? UINT64_MAX : q->came;
+    return q->flight && q->flight->promise.number <= came ? q->flight : NULL;
 }
 
 // Something of other queues that a run of the event waited for, and that nobody was told of yet.
@@ -165,9 +166,9 @@ static void queue_look_back(stream_queue_t *q, stream_event_t *newest)
 // when nothing more comes.
 static void queue_look(stream_queue_t *q, stream_device_t *device, stream_event_t *newest)
 {
-    if (newest) queue_look_back(q, newest);
+    if (__builtin_expect(newest != NULL, 0)) queue_look_back(q, newest);
     // relaxed: a keeper that misses it sees it in the next round.
-    if (!atomic_load_explicit(&device->active, memory_order_relaxed) &&
+    if (__builtin_expect(!atomic_load_explicit(&device->active, memory_order_relaxed), 0) &&
         !atomic_exchange(&device->active, 1))
         helper_wake(&device->keeper);
 }
@@ -176,7 +177,9 @@ static void queue_look(stream_queue_t *q, stream_device_t *device, stream_event_
 static bool frees_ask(stream_device_t *device, stream_event_t *event)
 {
     // relaxed: whoever is hungry says so, and then looks at the flight under the lock.
-    if (!event->frees || !atomic_load_explicit(&device->hungry, memory_order_relaxed)) return false;
+    if (__builtin_expect(!event->frees, 1) ||
+        !atomic_load_explicit(&device->hungry, memory_order_relaxed))
+        return false;
     atomic_store(&event->asked, true);
     return true;
 }
@@ -199,7 +202,7 @@ KEEL_HOT keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run,
     stream_event_t *event;
     KEEL_TRY(stream_event_acquire(q, &event));
     keel_status_t status = device->api->event_record(device->vendor, event->handle, q->stream);
-    if (status) {
+    if (__builtin_expect(status != NULL, 0)) {
         promise_release(&event->promise);
         return status;
     }
@@ -214,7 +217,7 @@ KEEL_HOT keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run,
         atomic_store(&event->asked, true);
     // Whoever is told may wait for the event, but only what is in flight ends: until then the run
     // is ours.
-    if (mark > STREAM_PARKS) submission_promise(&run->base, &event->promise);
+    if (__builtin_expect(mark > STREAM_PARKS, 1)) submission_promise(&run->base, &event->promise);
     event->frees = atomic_load_explicit(&q->loose, memory_order_relaxed) ||
                    (run && (run->frees || run->deallocates));
     lock_enter(&q->lock);
@@ -229,8 +232,9 @@ KEEL_HOT keel_status_t stream_queue_record(stream_queue_t *q, stream_run_t *run,
     stream_event_t *look = q->recorded % LOOK_RUNS ? NULL : event;
     if (look) promise_retain(&look->promise); // it is ours only as long as it is in flight
     lock_leave(&q->lock);
-    if (asked) stream_watchers_wake(q, number); // whoever asked before found it not there
-    if (due) stream_queue_retire(q, 0);         // nor did whoever knew that it had come
+    // Whoever asked before found it not there, nor did whoever knew that it had come.
+    if (asked) stream_watchers_wake(q, number);
+    if (__builtin_expect(due, 0)) stream_queue_retire(q, 0);
     queue_look(q, device, look);
     return NULL;
 }

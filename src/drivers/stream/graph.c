@@ -362,7 +362,7 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
         *more = stream_queue_is_full(queue);
         if (*more) return NULL;
         stream_exec_h exec = instance->pieces[run->piece].exec;
-        if (instance->fresh)
+        if (__builtin_expect(instance->fresh, 0))
             KEEL_TRY(device->api->exec_upload(device->vendor, exec, stream_queue_onto(queue)));
         KEEL_TRY(device->api->exec_run(device->vendor, exec, stream_queue_onto(queue)));
     }

@@ -162,11 +162,12 @@ KEEL_HOT static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool pati
         // relaxed: for messages only.
         atomic_store_explicit(&q->at, run->base.id, memory_order_relaxed);
         inbox_set_ours(&q->inbox, true);
-        if (enough || !stream_run_go(run)) inbox_put_back(&q->inbox, &run->base);
+        if (__builtin_expect(enough || !stream_run_go(run), 0))
+            inbox_put_back(&q->inbox, &run->base);
         inbox_set_ours(&q->inbox, false);
         atomic_store_explicit(&q->at, 0, memory_order_relaxed);
     }
-    if (vendor) stream_leave(&entered);
+    if (__builtin_expect(vendor, 1)) stream_leave(&entered);
     return held ? queue_park(q, device) : !enough;
 }
 
@@ -187,7 +188,7 @@ static void queue_hand_on(stream_queue_t *q)
 
 static void queue_issue(stream_queue_t *q, stream_run_t *run)
 {
-    if (queue_drain(q, run, false)) return;
+    if (__builtin_expect(queue_drain(q, run, false), 1)) return;
     if (stream_queue_is_full(q))
         queue_pass_on(q);
     else
@@ -246,7 +247,7 @@ KEEL_HOT void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submis
     memset((char *)run + sizeof run->base, 0, sizeof *run - sizeof run->base);
     run->at = keel_commands_first(&submission->commands);
     const keel_command_t *end = keel_commands_end(&submission->commands);
-    run->phased = submission->commands.kinds & STREAM_HOST_KINDS;
+    run->phased = __builtin_expect((submission->commands.kinds & STREAM_HOST_KINDS) != 0, 0);
     // A run that begins on the host begins when its points are reached, not when they are promised.
     if (run->phased && run->at != end && stream_host_is(run->at->kind))
         submission_wait(submission, stream_run_start);

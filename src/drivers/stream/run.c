@@ -28,7 +28,8 @@ static stream_device_t *device_of(const stream_run_t *run)
 void stream_run_fail(stream_run_t *run, keel_status_t status)
 {
     keel_status_t none = NULL;
-    if (status && !atomic_compare_exchange_strong(&run->failure, &none, status))
+    if (__builtin_expect(status != NULL, 0) &&
+        !atomic_compare_exchange_strong(&run->failure, &none, status))
         keel_status_release(status);
 }
 
@@ -160,7 +161,7 @@ KEEL_HOT static void frees_mark(stream_run_t *run)
 
 // Puts the waits on the stream that are only promised. Promises of other queues are kept until the
 // end: flight.c tells them first.
-static keel_status_t waits_issue(stream_run_t *run)
+__attribute__((noinline)) static keel_status_t waits_issue(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
     stream_queue_t *queue = queue_of(run);
@@ -192,7 +193,7 @@ static keel_status_t waits_issue(stream_run_t *run)
 
 // Nothing can be recorded behind what was issued: it has to be waited for, by the queue's own
 // thread, which tries again first. False if it is that thread's turn.
-static bool run_drain(stream_run_t *run, keel_status_t status)
+KEEL_COLD static bool run_drain(stream_run_t *run, keel_status_t status)
 {
     stream_device_t *device = device_of(run);
     run->put_off =
@@ -222,10 +223,10 @@ KEEL_HOT static void run_finish(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     // A run that may still fail makes no promises.
-    bool sure = !atomic_load(&run->failure) && !run->reports;
+    bool sure = __builtin_expect(!atomic_load(&run->failure) && !run->reports, 1);
     run->ending = true;
     bool unmarked = atomic_load_explicit(&queue->unmarked, memory_order_relaxed);
-    bool joins = sure && !run->issued && !unmarked;
+    bool joins = __builtin_expect(sure && !run->issued && !unmarked, 0);
     if ((run->issued || run->placed) && !(joins && stream_queue_is_quiet(queue))) {
         if (joins && stream_queue_join(queue, run)) return;
         keel_status_t status =
@@ -264,7 +265,7 @@ static void run_feed(stream_run_t *run)
     run->hungry = false;
 }
 
-static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
+__attribute__((noinline)) static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     bool waits = false;
     pending_add(&run->pending);
@@ -292,6 +293,9 @@ static step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
 static step_t run_step(stream_run_t *run, keel_command_t *c)
 {
     keel_status_t status = NULL;
+    // Most often a recording is all there is.
+    if (__builtin_expect(c->kind == KEEL_CMD_EXECUTE, 1))
+        return execute_step(run, (const keel_cmd_execute_t *)(void *)c);
     switch ((keel_cmd_t)c->kind) {
     case KEEL_CMD_BARRIER: return stage_is_done(run) ? STEP_DONE : STEP_PARKED;
     case KEEL_CMD_READ:
@@ -306,7 +310,6 @@ static step_t run_step(stream_run_t *run, keel_command_t *c)
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
     case KEEL_CMD_ALLOCA: return alloca_step(run, (keel_cmd_alloca_t *)(void *)c);
     case KEEL_CMD_DEALLOCA: status = stream_dealloca(run, (keel_cmd_alloca_t *)(void *)c); break;
-    case KEEL_CMD_EXECUTE: return execute_step(run, (const keel_cmd_execute_t *)(void *)c);
     default: status = stream_issue(run, NULL, c); break;
     }
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, c, status));
@@ -320,9 +323,9 @@ static void run_begin(stream_run_t *run)
     keel_status_t status = NULL;
     if (stream_device_is_lost(device))
         status = stream_device_lost(device);
-    else if (run->base.commands.kinds & ~STREAM_BRIEF_KINDS)
+    else if (__builtin_expect((run->base.commands.kinds & ~STREAM_BRIEF_KINDS) != 0, 1))
         frees_mark(run);
-    if (!status && !run->begun) status = waits_issue(run);
+    if (run->base.wait_count && !run->begun && !status) status = waits_issue(run);
     run->begun = true;
     if (status) stream_run_fail(run, stream_device_note(device, status));
 }
@@ -331,7 +334,7 @@ KEEL_HOT bool stream_run_go(stream_run_t *run)
 {
     stream_queue_t *queue = queue_of(run);
     const keel_command_t *end = keel_commands_end(&run->base.commands);
-    if (run->put_off) {
+    if (__builtin_expect(run->put_off, 0)) {
         run->put_off = false;
         if (run->ending)
             run_finish(run);

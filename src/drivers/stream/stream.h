@@ -270,13 +270,13 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
 bool stream_device_is_ours(const stream_device_t *device); // of this process
 // Notes that the device is lost, for the first time, and ends all work and every wait with that
 // (device_end). Consumes.
-void stream_device_lose(stream_device_t *device, keel_status_t cause);
+void stream_device_lose(stream_device_t *device, keel_status_t cause) KEEL_COLD;
 static inline bool stream_device_is_lost(const stream_device_t *device)
 {
-    return atomic_load(&device->lost);
+    return __builtin_expect(atomic_load(&device->lost) != NULL, 0);
 }
 // The cause, a new reference, or NULL.
-keel_status_t stream_device_lost(stream_device_t *device);
+keel_status_t stream_device_lost(stream_device_t *device) KEEL_COLD;
 // Passes an error of the vendor's on; one that says that the device is lost ends everything.
 keel_status_t stream_device_note(stream_device_t *device, keel_status_t status);
 // Waits until the stream has done all that is on it. A vendor that refuses is asked again for a
@@ -331,7 +331,7 @@ static inline bool stream_queue_is_full(stream_queue_t *queue)
     // relaxed: both only grow, and an old value of the second is on the safe side.
     uint64_t issued = atomic_load_explicit(&queue->launches, memory_order_relaxed);
     uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
-    return issued - over >= queue->most && stream_queue_stays_full(queue);
+    return __builtin_expect(issued - over >= queue->most, 0) && stream_queue_stays_full(queue);
 }
 // Whether the issuer may not wait for the device: then what it is at is left to the queue's own
 // thread, which comes back to it.
