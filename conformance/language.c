@@ -77,6 +77,7 @@ TEST(language, subgroups, RUNS)
                                 NULL, 0, KEEL_BIND(in, out))));
     buffer_get(out, 0, answers, sizeof answers);
     CHECK_EQ(subgroups_judge(words, answers), 0);
+    CHECK_EQ(answers[0].size, the_caps()->subgroup_size);
 }
 
 TEST(language, atomics_and_subgroups, RUNS)

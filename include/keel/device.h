@@ -107,6 +107,7 @@ typedef struct keel_caps_t {
     uint32_t max_arguments;      // bytes of raw arguments per dispatch
     uint32_t max_group_size;     // work-items in a workgroup
     uint32_t max_group_sizes[3]; // and in each of its dimensions
+    uint32_t subgroup_size;      // work-items that run in step (warp, wavefront): 1 on processors
     uint32_t max_local_memory;   // bytes of workgroup memory
     uint64_t max_groups;         // workgroups in a dispatch, all dimensions multiplied
     uint64_t max_buffer_size;    // bytes of the device's own memory; the host's may be larger

@@ -59,10 +59,12 @@ static void print_caps(const keel_caps_t *caps)
            caps->max_priority);
     printf("    nodes         %u, %u workers\n", caps->nodes, caps->workers);
     printf("    dispatch      %u bindings, %u bytes of constants, %u of raw arguments, %" PRIu64
-           " groups of %u (at most %u x %u x %u), %u bytes of local memory\n",
-           caps->max_bindings, caps->max_constants, caps->max_arguments, caps->max_groups,
+           " groups\n",
+           caps->max_bindings, caps->max_constants, caps->max_arguments, caps->max_groups);
+    printf("    workgroup     %u work-items (at most %u x %u x %u), sub-groups of %u, %u bytes of "
+           "local memory\n",
            caps->max_group_size, caps->max_group_sizes[0], caps->max_group_sizes[1],
-           caps->max_group_sizes[2], caps->max_local_memory);
+           caps->max_group_sizes[2], caps->subgroup_size, caps->max_local_memory);
     printf("    recording     %u commands, %u blocks deep, %u slots\n", caps->max_commands,
            caps->max_depth, caps->max_slots);
     printf("    buffer        %" PRIu64 " bytes at most, aligned to %" PRIu64 "\n",

@@ -4,7 +4,7 @@
 // all items of the sub-group pass; groups that use them have a multiple of 64 items, along the
 // first dimension.
 //
-//   keel_subgroup_size()             uint32_t
+//   keel_subgroup_size()             uint32_t: keel_caps_t.subgroup_size of the device
 //   keel_subgroup_item()             which of them this is
 //   keel_subgroup_shuffle(x, item)   the x of another item
 //   keel_subgroup_add(x)  keel_subgroup_min(x)  keel_subgroup_max(x)     over all, to all

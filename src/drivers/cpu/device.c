@@ -119,6 +119,7 @@ static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
         .max_arguments = CPU_MAX_CONSTANTS,
         .max_group_size = 1u << 20,
         .max_group_sizes = {1u << 20, 1u << 20, 1u << 20},
+        .subgroup_size = 1, // as kernel/subgroup.h has it
         .max_local_memory = CPU_MAX_LOCAL,
         .max_groups = UINT64_C(1) << 62,
         .max_buffer_size = total > UINT64_C(1) << 30 ? total : UINT64_C(1) << 30,

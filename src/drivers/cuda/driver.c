@@ -73,6 +73,7 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits->max_group_sizes[0]));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits->max_group_sizes[1]));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits->max_group_sizes[2]));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_WARP_SIZE, &limits->subgroup_size));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                        &limits->max_local_memory));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &limits->has_managed));

@@ -130,6 +130,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
         .max_constants = 256,
         .max_group_size = 1024,
         .max_group_sizes = {1024, 1024, 1024},
+        .subgroup_size = 1,
         .max_groups = UINT32_MAX,
         .max_buffer_size = UINT64_C(1) << 32,
         .buffer_alignment = 64,

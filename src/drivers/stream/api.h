@@ -65,6 +65,7 @@ typedef struct stream_limits_t {
     uint32_t processors;
     uint32_t max_group_size;
     uint32_t max_group_sizes[3]; // per dimension
+    uint32_t subgroup_size;
     uint32_t max_local_memory;
     uint32_t max_arguments;  // bytes of a block of parameters
     uint32_t max_groups[3];  // per dimension

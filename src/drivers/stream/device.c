@@ -236,6 +236,7 @@ static void caps_fill(stream_device_t *device)
         .max_group_size = limits->max_group_size,
         .max_group_sizes = {limits->max_group_sizes[0], limits->max_group_sizes[1],
                             limits->max_group_sizes[2]},
+        .subgroup_size = limits->subgroup_size,
         .max_local_memory = limits->max_local_memory,
         .max_groups = UINT32_MAX,
         .max_buffer_size = limits->memory,

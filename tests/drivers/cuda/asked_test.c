@@ -32,6 +32,14 @@ static CUresult stream_destroy(CUstream stream)
     return real.cuStreamDestroy(stream);
 }
 
+// As of a card that is like no other.
+static CUresult attribute_get(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    CUresult result = real.cuDeviceGetAttribute(value, attribute, device);
+    if (attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE) *value = 16;
+    return result;
+}
+
 static CUresult get_function(CUfunction *function, CUmodule module, const char *name)
 {
     atomic_fetch_add(&functions, 1);
@@ -91,6 +99,7 @@ static int setup(void **state)
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuStreamCreateWithPriority = stream_create;
+    symbols->cuDeviceGetAttribute = attribute_get;
     symbols->cuModuleGetFunction = get_function;
     symbols->cuFuncLoad = func_load;
     symbols->cuMemPoolCreate = pool_create;
@@ -109,6 +118,12 @@ static int teardown(void **state)
     keel_device_release(*state);
     *symbols = real;
     return atomic_load(&streams) != atomic_load(&streams_gone);
+}
+
+static void test_limits(void **state)
+{
+    const keel_caps_t *caps = keel_device_caps(*state);
+    assert_int_equal(caps->subgroup_size, 16);
 }
 
 // With lazy loading the first launch of a kernel may wait for all that runs.
@@ -334,6 +349,7 @@ static void test_long_lists_are_handed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_kernels_are_loaded_early),
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_pools_hide_no_dependencies),
