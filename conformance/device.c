@@ -145,11 +145,12 @@ TEST(device, caps_are_sane)
         CHECK_GE(caps->max_group_sizes[i], 64);
         CHECK_GE(caps->max_group_size, caps->max_group_sizes[i]);
     }
+    if (caps->bits & KEEL_CAP_EXECUTES) CHECK_GE(caps->max_local_memory, 16384);
+    CHECK_GE(caps->max_groups, 65535);
+    for (int i = 0; i < 3; i++) CHECK_GE(caps->max_group_counts[i], 65535);
     // Groups that use them have a multiple of 64 items.
     CHECK_GE(caps->subgroup_size, 1);
     if (caps->subgroup_size) CHECK_EQ(64 % caps->subgroup_size, 0);
-    if (caps->bits & KEEL_CAP_EXECUTES) CHECK_GE(caps->max_local_memory, 16384);
-    CHECK_GE(caps->max_groups, 65535);
     CHECK_GE(caps->max_buffer_size, 1 << 28);
     CHECK_GE(caps->buffer_alignment, 16);
     CHECK_EQ(caps->buffer_alignment & (caps->buffer_alignment - 1), 0);

@@ -56,6 +56,28 @@ TEST(dispatch, many_groups, RUNS)
     CHECK_EQ(buffer_u32(word, 0), count);
 }
 
+static keel_groups_t groups_along(int dimension, uint32_t count)
+{
+    return keel_groups(dimension == 0 ? count : 1, dimension == 1 ? count : 1,
+                       dimension == 2 ? count : 1);
+}
+
+// Kernels of keel cc may have all of their groups in any dimension.
+TEST(dispatch, many_groups_in_each_dimension, RUNS)
+{
+    const uint32_t count = careful() ? 1000 : 70000;
+    keel_buffer_t *word = new_buffer(4);
+    for (int i = 0; i < 3; i++) {
+        row("dimension %d", i);
+        keel_op_t op = dispatch("tally", 1, KEEL_BIND(word));
+        op.as.dispatch.groups = groups_along(i, count);
+        reach(submit(keel_op_fill(keel_whole(word), 0, 4)));
+        reach(submit(op));
+        reach(submit(keel_op_execute(RECORD(0, op), KEEL_NO_BINDINGS)));
+        CHECK_EQ(buffer_u32(word, 0), 2 * count);
+    }
+}
+
 // A grid with a zero in it does nothing, and ends.
 TEST(dispatch, no_groups, RUNS)
 {
@@ -445,6 +467,72 @@ TEST(dispatch, raw_arguments_refused, RAW)
     large.as.dispatch.constants = scratch(the_caps()->max_arguments + 1);
     large.as.dispatch.constant_size = the_caps()->max_arguments + 1;
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "constant_size", attempt(large));
+}
+
+static keel_op_t raw_tally(keel_buffer_t *word, keel_groups_t groups)
+{
+    keel_patch_t *patch = scratch(sizeof *patch);
+    *patch = (keel_patch_t){0, keel_whole(word)};
+    keel_op_t op = op_kernel("raw_tally", 1, scratch(8), 8, KEEL_NO_BINDINGS);
+    op.as.dispatch.groups = groups;
+    op.as.dispatch.raw = true;
+    op.as.dispatch.patches = patch;
+    op.as.dispatch.patch_count = 1;
+    return op;
+}
+
+// Up to what the caps say.
+TEST(dispatch, raw_groups_in_each_dimension, RAW)
+{
+    keel_buffer_t *word = new_buffer(4);
+    for (int i = 0; i < 3; i++) {
+        row("dimension %d", i);
+        uint32_t count = the_caps()->max_group_counts[i], few = careful() ? 1000 : 70000;
+        if (count > few) count = few;
+        keel_op_t op = raw_tally(word, groups_along(i, count));
+        reach(submit(keel_op_fill(keel_whole(word), 0, 4)));
+        reach(submit(op));
+        reach(submit(keel_op_execute(RECORD(0, op), KEEL_NO_BINDINGS)));
+        CHECK_EQ(buffer_u32(word, 0), 2 * count);
+    }
+}
+
+// Where the caps have a limit there: when it is submitted, and when it is recorded.
+TEST(dispatch, too_many_raw_groups_in_a_dimension, RAW)
+{
+    keel_buffer_t *word = new_buffer(4);
+    keel_recording_t *recording = NULL;
+    TRY(keel_recording_create(the_device(), NULL, &recording));
+    OWN(recording);
+    for (int i = 0; i < 3; i++) {
+        uint32_t most = the_caps()->max_group_counts[i];
+        if (most == UINT32_MAX) continue;
+        char said[100];
+        snprintf(said, sizeof said, "groups.%c is %u; the device takes at most %u", "xyz"[i],
+                 most + 1, most);
+        keel_op_t op = raw_tally(word, groups_along(i, most + 1));
+        FAILS_SAYING(KEEL_OUT_OF_RANGE, said, attempt(op));
+        FAILS_SAYING(KEEL_OUT_OF_RANGE, said, keel_recording_add(recording, &op, 1));
+        op.as.dispatch.raw = false; // which a block without addresses need not be
+        op.as.dispatch.patch_count = 0;
+        FAILS_SAYING(KEEL_OUT_OF_RANGE, said, attempt(op));
+    }
+    CHECK_EQ(keel_recording_count(recording), 0);
+}
+
+// Nor does a zero beside a number that is too large do anything.
+TEST(dispatch, no_raw_groups, RAW)
+{
+    keel_buffer_t *word = new_buffer(4);
+    static const uint32_t rows[][3] = {
+        {0, 1, 1}, {0, UINT32_MAX, 1}, {1, 0, UINT32_MAX}, {UINT32_MAX, 1, 0}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        row("%u x %u x %u", rows[i][0], rows[i][1], rows[i][2]);
+        keel_op_t op = raw_tally(word, keel_groups(rows[i][0], rows[i][1], rows[i][2]));
+        reach(submit(op));
+        reach(submit(keel_op_execute(RECORD(0, op), KEEL_NO_BINDINGS)));
+        CHECK_EQ(buffer_u32(word, 0), 0);
+    }
 }
 
 // Who takes bindings cannot take a block, and who takes a block has no bindings, and takes all of

@@ -101,19 +101,21 @@ typedef struct keel_caps_t {
     uint32_t nodes;          // physical devices in this logical one
     uint32_t
         workers; // things that run at the same time: cores, multiprocessors; 0: the calling thread
-    uint32_t max_bindings;       // per dispatch
-    uint32_t max_slots;          // per binding table
-    uint32_t max_constants;      // bytes per dispatch
-    uint32_t max_arguments;      // bytes of raw arguments per dispatch
-    uint32_t max_group_size;     // work-items in a workgroup
-    uint32_t max_group_sizes[3]; // and in each of its dimensions
-    uint32_t subgroup_size;      // work-items that run in step (warp, wavefront): 1 on processors
-    uint32_t max_local_memory;   // bytes of workgroup memory
-    uint64_t max_groups;         // workgroups in a dispatch, all dimensions multiplied
-    uint64_t max_buffer_size;    // bytes of the device's own memory; the host's may be larger
-    uint64_t buffer_alignment;   // of every allocation; offsets of bindings need none
-    uint32_t max_commands;       // per recording
-    uint32_t max_depth;          // blocks nested in each other
+    uint32_t max_bindings;        // per dispatch
+    uint32_t max_slots;           // per binding table
+    uint32_t max_constants;       // bytes per dispatch
+    uint32_t max_arguments;       // bytes of raw arguments per dispatch
+    uint32_t max_group_size;      // work-items in a workgroup
+    uint32_t max_group_sizes[3];  // and in each of its dimensions
+    uint32_t subgroup_size;       // work-items that run in step (warp, wavefront): 1 on processors
+    uint32_t max_local_memory;    // bytes of workgroup memory
+    uint64_t max_groups;          // workgroups in a dispatch, all dimensions multiplied
+    uint32_t max_group_counts[3]; // and in each of them, for entry points that are `raw`
+                                  // (executable.h); others may have all groups in one
+    uint64_t max_buffer_size;     // bytes of the device's own memory; the host's may be larger
+    uint64_t buffer_alignment;    // of every allocation; offsets of bindings need none
+    uint32_t max_commands;        // per recording
+    uint32_t max_depth;           // blocks nested in each other
     uint32_t
         memory_types[8]; // the combinations of keel_memory_bit_t there are, best first, ended by 0
     const keel_dlpack_place_t *dlpack; // ended by type 0; NULL without KEEL_CAP_DLPACK

@@ -9,10 +9,13 @@
 #include "kit/command.h"
 
 // What a dispatch of each entry begins with, if it has nothing special: recording it is then a
-// copy.
-static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable)
+// copy. Those whose grids have limits of their own are marked as raw, so that none is plain.
+static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable,
+                                               const keel_caps_t *caps)
 {
     uint32_t count = executable->entry_count;
+    const uint32_t *most = caps->max_group_counts;
+    bool limited = (most[0] & most[1] & most[2]) != UINT32_MAX;
     keel_cmd_dispatch_t *plain = mem_zalloc_aligned(count * sizeof *plain, 16);
     for (uint32_t i = 0; plain && i < count; i++) {
         const keel_entry_info_t *info = &executable->entries[i];
@@ -23,6 +26,7 @@ static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable)
         plain[i].entry = i;
         memcpy(plain[i].group_size, info->group_size, sizeof plain[i].group_size);
         plain[i].local_memory = info->local_memory;
+        plain[i].raw = limited && info->raw;
     }
     return plain;
 }
@@ -104,7 +108,7 @@ static keel_status_t image_load(keel_device_t *device, const keel_executable_opt
     KEEL_TRY(status);
     for (uint32_t i = 0; i < e->entry_count && !status; i++)
         status = entry_check(&e->entries[i], &device->caps);
-    if (!status && !(e->plain = dispatches_prepare(e))) status = status_no_memory();
+    if (!status && !(e->plain = dispatches_prepare(e, &device->caps))) status = status_no_memory();
     if (status)
         device->ops->executable_unload(e);
     else

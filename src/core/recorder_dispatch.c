@@ -65,8 +65,23 @@ static inline bool grid_fits(keel_groups_t groups, uint64_t max)
     return (wide_t)((uint64_t)groups.x * groups.y) * groups.z <= max;
 }
 
-static keel_status_t grid_check(const keel_caps_t *caps, const keel_dispatch_t *d)
+static keel_status_t dimension_check(char name, uint32_t count, uint32_t most)
 {
+    CHECK(count <= most, KEEL_OUT_OF_RANGE,
+          "groups.%c is %u; the device takes at most %u there, of a kernel made elsewhere", name,
+          count, most);
+    return NULL;
+}
+
+static keel_status_t grid_check(const keel_caps_t *caps, const keel_dispatch_t *d,
+                                const keel_entry_info_t *info)
+{
+    if (!d->groups.x || !d->groups.y || !d->groups.z) return NULL; // does nothing
+    if (info->raw) {
+        KEEL_TRY(dimension_check('x', d->groups.x, caps->max_group_counts[0]));
+        KEEL_TRY(dimension_check('y', d->groups.y, caps->max_group_counts[1]));
+        KEEL_TRY(dimension_check('z', d->groups.z, caps->max_group_counts[2]));
+    }
     CHECK(grid_fits(d->groups, caps->max_groups), KEEL_OUT_OF_RANGE,
           "groups: %u x %u x %u; the device takes at most %llu together", d->groups.x, d->groups.y,
           d->groups.z, (unsigned long long)caps->max_groups);
@@ -209,7 +224,7 @@ dispatch_is_plain(const recorder_t *recorder, const keel_dispatch_t *d,
                   const keel_cmd_dispatch_t *plain)
 {
     bool special = (unsigned)d->counts_kind | d->group_size.x | d->group_size.y | d->group_size.z |
-                   d->local_memory | (unsigned)d->raw | d->patch_count;
+                   d->local_memory | (unsigned)d->raw | (unsigned)plain->raw | d->patch_count;
     return !special && d->constant_size == plain->constant_size &&
            d->bindings.count == plain->binding_count && (d->constants || !plain->constant_size) &&
            (d->bindings.refs || !plain->binding_count) &&
@@ -285,8 +300,9 @@ __attribute__((noinline)) static keel_status_t record_checked(recorder_t *record
 {
     const keel_caps_t *caps = &recorder->device->caps;
     KEEL_TRY(entry_check(recorder, d));
-    KEEL_TRY(arguments_check(caps, d, &d->entry.executable->entries[d->entry.index]));
-    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d));
+    const keel_entry_info_t *info = &d->entry.executable->entries[d->entry.index];
+    KEEL_TRY(arguments_check(caps, d, info));
+    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d, info));
     return record_special(recorder, d);
 }
 

@@ -59,8 +59,9 @@ static void print_caps(const keel_caps_t *caps)
            caps->max_priority);
     printf("    nodes         %u, %u workers\n", caps->nodes, caps->workers);
     printf("    dispatch      %u bindings, %u bytes of constants, %u of raw arguments, %" PRIu64
-           " groups\n",
-           caps->max_bindings, caps->max_constants, caps->max_arguments, caps->max_groups);
+           " groups (at most %u x %u x %u of kernels made elsewhere)\n",
+           caps->max_bindings, caps->max_constants, caps->max_arguments, caps->max_groups,
+           caps->max_group_counts[0], caps->max_group_counts[1], caps->max_group_counts[2]);
     printf("    workgroup     %u work-items (at most %u x %u x %u), sub-groups of %u, %u bytes of "
            "local memory\n",
            caps->max_group_size, caps->max_group_sizes[0], caps->max_group_sizes[1],

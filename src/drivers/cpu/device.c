@@ -122,6 +122,7 @@ static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
         .subgroup_size = 1, // as kernel/subgroup.h has it
         .max_local_memory = CPU_MAX_LOCAL,
         .max_groups = UINT64_C(1) << 62,
+        .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
         .max_buffer_size = total > UINT64_C(1) << 30 ? total : UINT64_C(1) << 30,
         .buffer_alignment = 64,
         .max_commands = 1u << 24,

@@ -73,6 +73,9 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &limits->max_group_sizes[0]));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &limits->max_group_sizes[1]));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &limits->max_group_sizes[2]));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &limits->max_group_counts[0]));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &limits->max_group_counts[1]));
+    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &limits->max_group_counts[2]));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_WARP_SIZE, &limits->subgroup_size));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                        &limits->max_local_memory));
@@ -86,8 +89,6 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     v->architecture = (int)(major * 10 + minor);
     snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
-    limits->max_groups[0] = INT32_MAX;
-    limits->max_groups[1] = limits->max_groups[2] = UINT16_MAX;
     limits->max_arguments = 32764; // since CUDA 12.1, on all that can run the built-in kernels
     limits->max_pending = 896;     // launching blocks at 1021 pending launches (measured)
     limits->memory = memory;

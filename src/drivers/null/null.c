@@ -132,6 +132,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
         .max_group_sizes = {1024, 1024, 1024},
         .subgroup_size = 1,
         .max_groups = UINT32_MAX,
+        .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
         .max_buffer_size = UINT64_C(1) << 32,
         .buffer_alignment = 64,
         .max_commands = 1u << 20,

@@ -67,15 +67,15 @@ typedef struct stream_limits_t {
     uint32_t max_group_sizes[3]; // per dimension
     uint32_t subgroup_size;
     uint32_t max_local_memory;
-    uint32_t max_arguments;  // bytes of a block of parameters
-    uint32_t max_groups[3];  // per dimension
-    uint32_t max_pending;    // launches that a stream takes before launching blocks
-    int32_t least, greatest; // priorities of streams, as the vendor counts them
-    uint64_t memory;         // bytes
-    uint32_t has_pools;      // not 0: stream-ordered ones
-    uint32_t has_managed;    // host and device may touch managed memory at the same time
-    uint32_t has_shared;     // memory that is exported by file descriptor
-    uint32_t has_outside;    // timeline semaphores of other APIs
+    uint32_t max_arguments;       // bytes of a block of parameters
+    uint32_t max_group_counts[3]; // of a launch, per dimension
+    uint32_t max_pending;         // launches that a stream takes before launching blocks
+    int32_t least, greatest;      // priorities of streams, as the vendor counts them
+    uint64_t memory;              // bytes
+    uint32_t has_pools;           // not 0: stream-ordered ones
+    uint32_t has_managed;         // host and device may touch managed memory at the same time
+    uint32_t has_shared;          // memory that is exported by file descriptor
+    uint32_t has_outside;         // timeline semaphores of other APIs
     device_dlpack_t dlpack;
 } stream_limits_t;
 

@@ -239,6 +239,8 @@ static void caps_fill(stream_device_t *device)
         .subgroup_size = limits->subgroup_size,
         .max_local_memory = limits->max_local_memory,
         .max_groups = UINT32_MAX,
+        .max_group_counts = {limits->max_group_counts[0], limits->max_group_counts[1],
+                             limits->max_group_counts[2]},
         .max_buffer_size = limits->memory,
         .buffer_alignment = STREAM_ALIGNMENT,
         .max_commands = 1u << 24,

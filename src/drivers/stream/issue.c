@@ -25,7 +25,7 @@ static keel_status_t launch_walk(const stream_context_t *context, const keel_cmd
 keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
                                  const uint32_t groups[3])
 {
-    const uint32_t *most = device->limits.max_groups;
+    const uint32_t *most = device->limits.max_group_counts;
     unsigned long long all = device->base.caps.max_groups;
     if (stream_dispatch_walks(c))
         return KEEL_ERROR(KEEL_OUT_OF_RANGE,
@@ -41,7 +41,6 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
                                      stream_arguments_t *arguments, stream_launch_t *launch)
 {
     const stream_kernel_t *kernel = c->kernel;
-    const stream_limits_t *limits = &context->device->limits;
     unsigned char *bytes = arguments->bytes;
     arguments->large = NULL;
     *launch = (stream_launch_t){
@@ -51,16 +50,15 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
         .local_memory = c->local_memory - kernel->local_memory,
         .arguments = bytes,
     };
-    bool large = c->groups[0] > limits->max_groups[0] || c->groups[1] > limits->max_groups[1] ||
-                 c->groups[2] > limits->max_groups[2];
     if (kernel->abi == KEEL_ABI_RAW || c->raw) {
-        if (large) return stream_grid_refuse(context->device, c, c->groups);
         launch->size = c->constant_size;
         if (launch->size > sizeof arguments->bytes)
             launch->arguments = bytes = arguments->large = mem_alloc(launch->size);
         return bytes ? bind_raw(&context->binder, c, bytes) : status_no_memory();
     }
-    if (large || c->counts_kind != KEEL_COUNTS_DIRECT)
+    const uint32_t *most = context->device->limits.max_group_counts;
+    if (c->counts_kind != KEEL_COUNTS_DIRECT || c->groups[0] > most[0] || c->groups[1] > most[1] ||
+        c->groups[2] > most[2])
         return launch_walk(context, c, bytes, launch);
     return bind_block(&context->binder, c, bytes, &launch->size);
 }
@@ -87,9 +85,9 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     *arguments = (stream_counts_args_t){
         .counts = counts.address,
         .most = context->device->base.caps.max_groups,
-        .most_x = walks ? UINT32_MAX : limits->max_groups[0],
-        .most_y = walks ? UINT32_MAX : limits->max_groups[1],
-        .most_z = walks ? UINT32_MAX : limits->max_groups[2],
+        .most_x = walks ? UINT32_MAX : limits->max_group_counts[0],
+        .most_y = walks ? UINT32_MAX : limits->max_group_counts[1],
+        .most_z = walks ? UINT32_MAX : limits->max_group_counts[2],
     };
     return NULL;
 }

@@ -37,6 +37,9 @@ static CUresult attribute_get(int *value, CUdevice_attribute attribute, CUdevice
 {
     CUresult result = real.cuDeviceGetAttribute(value, attribute, device);
     if (attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE) *value = 16;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) *value = 7001;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) *value = 7002;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) *value = 7003;
     return result;
 }
 
@@ -124,6 +127,7 @@ static void test_limits(void **state)
 {
     const keel_caps_t *caps = keel_device_caps(*state);
     assert_int_equal(caps->subgroup_size, 16);
+    for (int i = 0; i < 3; i++) assert_int_equal(caps->max_group_counts[i], 7001 + i);
 }
 
 // With lazy loading the first launch of a kernel may wait for all that runs.
