@@ -285,10 +285,8 @@ KEEL_HOT static keel_status_t record_execute(recorder_t *recorder, const keel_op
 
 void recorder_undo_executes(const keel_commands_t *commands)
 {
-    const keel_command_t *end = keel_commands_end(commands);
     if (!(commands->kinds & 1u << KEEL_CMD_EXECUTE)) return;
-    for (const keel_command_t *c = keel_commands_first(commands); c != end;
-         c = keel_command_next(c)) {
+    KEEL_EACH_COMMAND (c, commands) {
         if (c->kind != KEEL_CMD_EXECUTE) continue;
         keel_recording_t *recording = ((const keel_cmd_execute_t *)(const void *)c)->recording;
         if (recording->options.one_shot) atomic_fetch_sub(&recording->executed, 1);

@@ -92,10 +92,7 @@ static void command_release(const keel_command_t *command)
 
 void commands_finish(keel_commands_t *commands)
 {
-    const keel_command_t *end = keel_commands_end(commands);
-    for (const keel_command_t *c = keel_commands_first(commands); c != end;
-         c = keel_command_next(c))
-        command_release(c);
+    KEEL_EACH_COMMAND (c, commands) command_release(c);
     if (commands->data != commands->fixed) mem_free(commands->data);
     *commands = (keel_commands_t){0};
 }
@@ -251,9 +248,29 @@ static void ref_note_late(void *user, const keel_ref_t *ref)
 uint32_t commands_late(const keel_commands_t *commands, keel_buffer_t **buffers)
 {
     late_t late = {buffers, 0};
-    const keel_command_t *end = keel_commands_end(commands);
-    for (const keel_command_t *c = keel_commands_first(commands); c != end;
-         c = keel_command_next(c))
-        command_refs(c, ref_note_late, &late);
+    KEEL_EACH_COMMAND (c, commands) command_refs(c, ref_note_late, &late);
     return late.count;
+}
+
+static void ref_reach(void *user, const keel_ref_t *ref)
+{
+    command_reach_t *reach = user;
+    reach->moves |= !ref->buffer || ref->buffer->root->pool;
+    if (ref->length < reach->length) reach->length = ref->length;
+}
+
+command_reach_t command_reach(const keel_command_t *command)
+{
+    command_reach_t reach = {false, KEEL_WHOLE};
+    command_refs(command, ref_reach, &reach);
+    return reach;
+}
+
+void commands_updates(const keel_commands_t *commands, unsigned char *data)
+{
+    KEEL_EACH_COMMAND (c, commands) {
+        const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
+        if (c->kind == KEEL_CMD_UPDATE)
+            memcpy(data + update->place, update->data, update->target.length);
+    }
 }

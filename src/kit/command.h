@@ -81,6 +81,16 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
 // `late`, unless that is NULL, and returns how many.
 uint32_t commands_late(const keel_commands_t *commands, keel_buffer_t **late);
 
+// What a command works on, all in all.
+typedef struct command_reach_t {
+    bool moves;      // some may lie elsewhere every time: slots, and buffers of pools
+    uint64_t length; // of the shortest reference; KEEL_WHOLE: all are as long as their slots
+} command_reach_t;
+command_reach_t command_reach(const keel_command_t *command);
+
+// Puts the bytes of all updates to their places in `data`.
+void commands_updates(const keel_commands_t *commands, unsigned char *data);
+
 // Names a command for a person: "group 'decode' > command 3 (dispatch 'saxpy')". Appends to `text`.
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);

@@ -3,8 +3,7 @@
 // records of different sizes, checked, with everything they point to copied in and every object
 // retained, that each driver walks:
 //
-//     const keel_command_t *c = keel_commands_first(s), *end = keel_commands_end(s);
-//     for (; c != end; c = keel_command_next(c)) ...
+//     KEEL_EACH_COMMAND (c, s) ...
 //
 // Blocks are resolved into jumps: offsets from the start of the stream. A walker stops until
 // everything before has ended at KEEL_CMD_BARRIER and at every command from KEEL_CMD_EVENT_WAIT on.
@@ -203,6 +202,10 @@ static inline const keel_command_t *keel_command_next(const keel_command_t *comm
 {
     return (const keel_command_t *)(const void *)((const unsigned char *)command + command->size);
 }
+
+#define KEEL_EACH_COMMAND(c, commands)                                                             \
+    for (const keel_command_t *c = keel_commands_first(commands);                                  \
+         c != keel_commands_end(commands); c = keel_command_next(c))
 
 // What a recording demands of the buffer bound to a slot.
 typedef struct keel_slot_need_t {

@@ -427,10 +427,8 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 
 void stream_deallocas_end(stream_run_t *run)
 {
-    const keel_command_t *end = keel_commands_end(&run->base.commands);
     run->deallocates = false;
-    for (const keel_command_t *c = keel_commands_first(&run->base.commands); c != end;
-         c = keel_command_next(c)) {
+    KEEL_EACH_COMMAND (c, &run->base.commands) {
         keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
         if (c->kind == KEEL_CMD_DEALLOCA && dealloca->piece.open)
             pool_dealloca_end(dealloca->buffer, &dealloca->piece);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/command.h"
+
+#include <keel/keel.h>
+
+#include <string.h>
+
+#include "kit/object.h"
+#include "unit.h"
+
+static keel_device_t *device;
+static keel_buffer_t *plain, *late; // the latter of a pool
+
+static int setup(void **state)
+{
+    (void)state;
+    keel_pool_t *pool = NULL;
+    keel_buffer_options_t options = {.size = 64};
+    assert_null(keel_device_open("cpu://inline", NULL, &device));
+    assert_null(keel_pool_create(device, NULL, &pool));
+    assert_null(keel_buffer_create(device, &options, &plain));
+    assert_null(keel_buffer_reserve(pool, &options, &late));
+    keel_pool_release(pool);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    keel_buffer_release(late);
+    keel_buffer_release(plain);
+    keel_device_release(device);
+    return 0;
+}
+
+static keel_recording_t *record(const keel_op_t *ops, size_t count)
+{
+    keel_recording_options_t options = {.slots = 2};
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, &options, &recording));
+    assert_null(keel_recording_add(recording, ops, count));
+    assert_null(keel_recording_end(recording));
+    return recording;
+}
+
+static void test_reach(void **state)
+{
+    (void)state;
+    const struct {
+        keel_op_t op;
+        bool moves;
+        uint64_t length;
+    } rows[] = {
+        {keel_op_fill(keel_whole(plain), 0, 1), false, 64},
+        {keel_op_fill(keel_whole(late), 0, 1), true, 64},
+        {keel_op_fill(keel_slot(0, 0, 12), 0, 1), true, 12},
+        {keel_op_fill(keel_slot(0, 8, KEEL_WHOLE), 0, 1), true, KEEL_WHOLE},
+        {keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_slot(1, 0, KEEL_WHOLE)), true, KEEL_WHOLE},
+        {keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_span(plain, 8, 4)), true, 4},
+        {keel_op_copy(keel_span(plain, 0, 8), keel_span(plain, 8, 8)), false, 8},
+        {keel_op_update(plain, 0, "four", 4), false, 4},
+        {keel_op_barrier(), false, KEEL_WHOLE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        keel_recording_t *recording = record(&rows[i].op, 1);
+        KEEL_EACH_COMMAND (c, recording->commands) {
+            command_reach_t reach = command_reach(c);
+            assert_int_equal(reach.moves, rows[i].moves);
+            assert_int_equal(reach.length, rows[i].length);
+        }
+        keel_recording_release(recording);
+    }
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    keel_op_t ops[] = {keel_op_fill(keel_whole(plain), 0, 1),
+                       keel_op_copy(keel_span(late, 0, 8), keel_span(late, 8, 8)),
+                       keel_op_fill(keel_slot(0, 0, 4), 0, 1)};
+    keel_recording_t *recording = record(ops, 3);
+    keel_buffer_t *found[2] = {0};
+    assert_int_equal(commands_late(recording->commands, NULL), 2);
+    assert_int_equal(commands_late(recording->commands, found), 2);
+    assert_ptr_equal(found[0], late);
+    assert_ptr_equal(found[1], late);
+    keel_recording_release(recording);
+}
+
+static void test_updates(void **state)
+{
+    (void)state;
+    keel_op_t ops[] = {keel_op_update(plain, 0, "first", 5), keel_op_fill(keel_whole(plain), 0, 1),
+                       keel_op_update(plain, 8, "second", 6)};
+    keel_recording_t *recording = record(ops, 3);
+    unsigned char data[256];
+    assert_in_range(recording->commands->updates, 11, sizeof data);
+    memset(data, 0, sizeof data);
+    commands_updates(recording->commands, data);
+    KEEL_EACH_COMMAND (c, recording->commands) {
+        const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
+        if (c->kind == KEEL_CMD_UPDATE)
+            assert_memory_equal(data + update->place, update->data, update->target.length);
+    }
+    keel_recording_release(recording);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reach),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_updates),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
