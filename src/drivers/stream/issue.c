@@ -94,21 +94,21 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
 
 enum {
     GROUP = 256,
-    UNITS = 16, // that each of its threads is to do
-    SMALL = GROUP * UNITS * 16,
+    SMALL = 1 << 16,
 };
 
-// Launches so many groups as `length` bytes, in units of 16 if all `bits` allow that, need.
+// Launches so many groups as `length` bytes need. Returns what a thread does at a time: 16 bytes if
+// all `bits` allow that.
 static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
                               stream_launch_t *launch)
 {
-    uint32_t unit = (length | bits) % 16 ? 1 : 16;
-    uint64_t share = (uint64_t)GROUP * UNITS * unit, groups = (length + share - 1) / share;
-    if (groups > device->limits.processors * 8u) groups = device->limits.processors * 8u;
+    uint64_t groups = (length + GROUP * 16 - 1) / (GROUP * 16),
+             most = device->limits.processors * 8;
     // All that is small has one form, which comes again (launch.c), and each thread little to do.
-    launch->groups[0] = length <= SMALL ? UNITS : (uint32_t)groups;
+    if (length <= SMALL) groups = most = SMALL / (GROUP * 16);
+    launch->groups[0] = (uint32_t)(groups < most ? groups : most);
     launch->group_size[0] = GROUP;
-    return unit;
+    return (length | bits) % 16 ? 1 : 16;
 }
 
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
