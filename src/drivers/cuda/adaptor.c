@@ -242,6 +242,7 @@ static const char *const builtin_names[STREAM_BUILTINS] = {
     [STREAM_TIMESTAMP] = "keel_timestamp", [STREAM_FILL] = "keel_fill",
     [STREAM_COUNTS] = "keel_counts",       [STREAM_GRID] = "keel_grid",
     [STREAM_BRANCH] = "keel_branch",       [STREAM_COPY] = "keel_copy",
+    [STREAM_REBIND] = "keel_rebind",
 };
 
 void cuda_fill_device(stream_api_t *api)

@@ -104,6 +104,7 @@ typedef enum stream_builtin_t {
     STREAM_GRID,      // stream_grid_args_t
     STREAM_BRANCH,    // stream_branch_args_t
     STREAM_COPY,      // stream_copy_args_t
+    STREAM_REBIND,    // stream_rebind_args_t
     STREAM_BUILTINS,
 } stream_builtin_t;
 
@@ -142,6 +143,16 @@ typedef struct stream_grid_args_t {
     stream_counts_args_t counts;
     uint64_t node; // as graph_updatable gave it
 } stream_grid_args_t;
+
+// Gives launches of a graph new arguments, with a thread for each, in any number of groups.
+typedef struct stream_rebind_args_t {
+    uint64_t table, count; // of stream_rebind_t
+} stream_rebind_args_t;
+
+typedef struct stream_rebind_t {
+    uint64_t node; // as graph_updatable gave it
+    uint64_t arguments, size;
+} stream_rebind_t;
 
 // Reads a value and sets a condition to whether it is `match`, or with `differs` whether it is not.
 // For a loop `rounds` counts how often; when `most` is passed, the condition is 0 and `number` is
@@ -257,7 +268,8 @@ typedef struct stream_api_t {
     keel_status_t (*graph_branch)(stream_vendor_t *v, const stream_place_t *place,
                                   stream_condition_t kind, uint64_t condition, stream_node_h *node,
                                   stream_graph_h *body);
-    // Lets the device change the grid of a launch.
+    // Lets the device change the grid and the arguments of a launch. The graph is to be uploaded
+    // before it runs first, and after each change by the host; none of that launch while it runs.
     keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_h node, uint64_t *handle);
     keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_h graph,
                                        stream_exec_h *exec);

@@ -17,11 +17,10 @@ struct stream_prepared_t {
 bool stream_graph_is_needed(const keel_recording_t *recording)
 {
     const keel_commands_t *commands = recording->commands;
-    const keel_command_t *end = keel_commands_end(commands);
     if (!(commands->kinds >> KEEL_CMD_DISPATCH & 1)) return false;
-    const keel_command_t *c = keel_commands_first(commands);
-    while (c != end && !graph_is_updatable(c)) c = keel_command_next(c);
-    return c != end;
+    KEEL_EACH_COMMAND (c, commands)
+        if (graph_is_updatable(c)) return true;
+    return false;
 }
 
 static void instance_destroy(graph_instance_t *instance)
@@ -138,7 +137,6 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
     if (!instance) return status_no_memory();
     instance->recording = recording;
     instance->device = stream_device(recording->device);
-    instance->updatable = stream_graph_is_needed(recording);
     atomic_store(&instance->queue, queue);
     const stream_api_t *api = instance->device->api;
     keel_status_t status = instance_note_refs(instance);
@@ -232,6 +230,7 @@ static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
     for (uint32_t i = 0; !status && i < instance->piece_count; i++)
         status = device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side);
     if (!status) status = stream_device_drain(device, device->side);
+    instance->fresh = false;
     if (status)
         instance_destroy(instance);
     else
@@ -282,6 +281,7 @@ static keel_status_t node_change(graph_instance_t *instance, const graph_node_t 
     *refused = work->kind != node->kind;
     if (*refused) return NULL;
     keel_status_t status = graph_work_set(instance, node, work);
+    instance->fresh |= instance->updatable;
     if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
     keel_status_release(status);
     *refused = true;
@@ -289,42 +289,43 @@ static keel_status_t node_change(graph_instance_t *instance, const graph_node_t 
 }
 
 // *refused: some could not be changed, and the graph is to be made anew.
-static keel_status_t nodes_change(graph_instance_t *instance, const stream_context_t *context,
-                                  bool *refused)
+static keel_status_t nodes_change(stream_run_t *run, graph_instance_t *instance,
+                                  const stream_context_t *context, bool *refused)
 {
     graph_work_t work;
+    graph_rebinder_t rebinder;
     *refused = false;
+    instance->culprit = NULL;
+    KEEL_TRY(graph_rebind_begin(run, instance, &rebinder));
     for (uint32_t i = 0; i < instance->node_count; i++) {
         const graph_node_t *node = &instance->nodes[i];
         if (!node_is_touched(instance, node)) continue;
-        instance->culprit = node->command;
-        bool this_one;
+        bool this_one = false;
         keel_status_t status = graph_work_make(instance, context, node, &work);
-        if (!status) status = node_change(instance, node, &work, &this_one);
+        if (!status && node->handle)
+            graph_rebind_add(&rebinder, node, &work.launch);
+        else if (!status)
+            status = node_change(instance, node, &work, &this_one);
         if (work.arguments.large) mem_free(work.arguments.large);
+        if (status) instance->culprit = node->command;
         KEEL_TRY(status);
         *refused |= this_one;
         uint8_t *refusals = &instance->refusals[node->number - 1];
         // What was only guessed says nothing about what is to come.
         if (this_one && !instance->guessed && *refusals < GRAPH_STUBBORN) ++*refusals;
     }
-    return NULL;
+    return *refused ? NULL : graph_rebind_end(run, instance, &rebinder);
 }
 
 // Changes it to what the context says, unless that is put off. Most runs come without this, and
 // without its large frame.
 __attribute__((noinline)) static keel_status_t
-instance_adapt(graph_instance_t *instance, stream_queue_t *queue, const stream_context_t *context)
+instance_adapt(stream_run_t *run, graph_instance_t *instance, const stream_context_t *context)
 {
+    stream_queue_t *queue = stream_queue(run->base.queue);
     if (instance_compare(instance, context)) return NULL;
     bool refused = !instance->piece_count; // it could not be made the last time
-    instance->stale |= instance->updatable && stream_queue_puts_off(queue);
-    if (!queue->most) return NULL;
-    // The device may be about to change a launch of an earlier run: not at the same time.
-    keel_status_t status =
-        instance->updatable ? stream_device_drain(instance->device, queue->stream) : NULL;
-    instance->fresh = instance->updatable;
-    if (!status && !refused) status = nodes_change(instance, context, &refused);
+    keel_status_t status = refused ? NULL : nodes_change(run, instance, context, &refused);
     if (!status && refused) {
         graph_unbuild(instance);
         instance->stale |= stream_queue_puts_off(queue);
@@ -394,7 +395,7 @@ KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execut
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
     if (!status && instance && (instance->moves || instance->stale)) {
-        status = instance_adapt(instance, queue, &context);
+        status = instance_adapt(run, instance, &context);
         if (status) culprit = instance->culprit;
     }
     *more = !queue->most;

@@ -5,12 +5,13 @@
 // a row for a very long recording, with a node for each command that works; commands between
 // barriers lie side by side. What a node works on may change from one execution to the next, by the
 // binding table or by late allocations: the nodes that it touches are changed then, and if the
-// vendor refuses that, the graphs are made anew. A copy or fill that is refused a second time, as
-// one between memory of the host and of the device in turns is, becomes a kernel, whose parameters
-// can always be changed.
+// vendor refuses that, the graphs are made anew. Where many dispatches may change, the device
+// itself gives them their arguments, in front of the run, and the host only writes these down. A
+// copy or fill that is refused a second time, as one between memory of the host and of the device
+// in turns is, becomes a kernel, whose parameters can always be changed.
 //
 // graph.c keeps instances and runs them, graph_build.c makes their graphs, graph_work.c knows what
-// each node does.
+// each node does, graph_rebind.c has the device change them.
 #ifndef KEEL_SRC_DRIVERS_STREAM_GRAPH_H_
 #define KEEL_SRC_DRIVERS_STREAM_GRAPH_H_
 
@@ -45,9 +46,10 @@ typedef struct graph_node_t {
     bool changes;    // works on slots or late allocations
     uint16_t piece;
     stream_node_h node;
+    uint64_t handle; // by which the device changes it; 0: the host does
     union {
         graph_branch_t branch;
-        uint64_t updatable; // GRAPH_GRID: the launch
+        uint64_t updatable; // GRAPH_GRID: the handle of the launch
         uint64_t staging;   // updates: where the bytes are
     } extra;
 } graph_node_t;
@@ -75,12 +77,14 @@ typedef struct graph_instance_t {
     bool all_changed;  // and so does all that slots hold
     bool stale;        // all nodes are to be changed
     bool guessed;      // they work on what is not theirs
-    bool updatable;    // has launches that the device changes
+    bool updatable;    // has launches that the device changes: grids, arguments or both
     bool fresh;        // and is to be uploaded first
     bool reports;      // has nodes that may find something out
     // Up to here is what every run looks at.
     graph_node_t *nodes;
     uint32_t node_count, node_capacity, late_count;
+    uint32_t rebound;              // nodes that the device gives their arguments
+    uint64_t arguments;            // bytes of these, in all
     graph_slot_t *slots;           // [slots] what the nodes work on now
     uint8_t *refusals;             // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
     uint64_t *late;                // [late_count] and where the late allocations were
@@ -134,5 +138,25 @@ keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_
                              const graph_work_t *work);
 // Whether a dispatch takes its grid from memory and cannot read it by itself.
 bool graph_is_updatable(const keel_command_t *command);
+
+// graph_rebind.c: launches that the device gives their arguments.
+// Whether it is worth it for a recording.
+bool graph_rebind_pays(const keel_commands_t *commands);
+// Has the device change the node from now on, if it can; if not, the host does.
+keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
+                                 const graph_work_t *work);
+// New arguments: as many as are added, all at once in front of the next run.
+typedef struct graph_rebinder_t {
+    stream_rebind_t *table; // in the run's staging
+    uint64_t address;       // of it, for the device
+    uint64_t end;           // bytes of it, and of the arguments behind it
+    uint32_t count;
+} graph_rebinder_t;
+keel_status_t graph_rebind_begin(stream_run_t *run, const graph_instance_t *instance,
+                                 graph_rebinder_t *rebinder);
+void graph_rebind_add(graph_rebinder_t *rebinder, const graph_node_t *node,
+                      const stream_launch_t *launch);
+keel_status_t graph_rebind_end(stream_run_t *run, graph_instance_t *instance,
+                               const graph_rebinder_t *rebinder);
 
 #endif

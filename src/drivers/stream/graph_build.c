@@ -107,21 +107,16 @@ static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph
     return node;
 }
 
-static void ref_note_change(void *user, const keel_ref_t *ref)
-{
-    graph_node_t *node = user;
-    node->changes |= !ref->buffer || ref->buffer->root->pool;
-}
-
 // Adds the node behind the gate.
 static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
     graph_work_t work;
-    command_refs(node->command, ref_note_change, node);
+    node->changes = command_reach(node->command).moves;
     keel_status_t status = graph_work_make(b->instance, b->context, node, &work);
     stream_place_t place = place_behind_gate(b);
     node->kind = (uint8_t)work.kind;
     if (!status) status = graph_work_add(b->instance, &place, &work, &node->node);
+    if (!status) status = graph_rebind_offer(b->instance, node, &work);
     if (work.arguments.large) mem_free(work.arguments.large);
     return status;
 }
@@ -131,12 +126,12 @@ static keel_status_t node_add(builder_t *b, graph_node_t *node)
 static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
 {
     const stream_device_t *device = b->instance->device;
-    uint64_t handle;
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
     if (!node) return status_no_memory();
     KEEL_TRY(node_add(b, node));
     stream_node_h launch = node->node;
-    KEEL_TRY(device->api->graph_updatable(device->vendor, launch, &handle));
+    uint64_t handle = node->handle;
+    if (!handle) KEEL_TRY(device->api->graph_updatable(device->vendor, launch, &handle));
     graph_node_t *setter = node_new(b, c, GRAPH_GRID);
     if (!setter) return status_no_memory();
     setter->extra.updatable = handle;
@@ -416,13 +411,7 @@ static keel_status_t updates_stage(graph_instance_t *instance)
     const keel_commands_t *commands = instance->recording->commands;
     if (!(commands->kinds >> KEEL_CMD_UPDATE & 1) || instance->updates) return NULL;
     KEEL_TRY(stream_block_acquire(instance->device, commands->updates, &instance->updates));
-    const keel_command_t *end = keel_commands_end(commands);
-    for (const keel_command_t *c = keel_commands_first(commands); c != end;
-         c = keel_command_next(c)) {
-        if (c->kind != KEEL_CMD_UPDATE) continue;
-        const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
-        memcpy(instance->updates->data + update->place, update->data, update->target.length);
-    }
+    commands_updates(commands, instance->updates->data);
     return NULL;
 }
 
@@ -432,6 +421,8 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
     const keel_commands_t *commands = instance->recording->commands;
     builder_t b = {.instance = instance, .context = context, .commands = commands, .number = 1};
     instance->culprit = NULL;
+    instance->updatable =
+        stream_graph_is_needed(instance->recording) || graph_rebind_pays(commands);
     keel_status_t status = updates_stage(instance);
     if (!status) status = piece_begin(&b);
     if (!status)
@@ -446,10 +437,12 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
 void graph_unbuild(graph_instance_t *instance)
 {
     stream_device_t *device = instance->device;
+    bool waits = instance->updatable;
     for (uint32_t i = 0; i < instance->piece_count; i++) {
         const graph_piece_t *piece = &instance->pieces[i];
-        stream_free(device, instance->updatable, device->api->exec_destroy, piece->exec);
-        stream_free(device, instance->updatable, device->api->graph_destroy, piece->graph);
+        stream_free(device, waits, device->api->exec_destroy, piece->exec);
+        stream_free(device, waits, device->api->graph_destroy, piece->graph);
     }
     instance->piece_count = instance->node_count = 0;
+    instance->rebound = instance->arguments = 0;
 }

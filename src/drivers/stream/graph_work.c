@@ -64,7 +64,8 @@ static keel_status_t dispatch_make(const stream_context_t *context, const keel_c
     return NULL;
 }
 
-// A graph with launches that the device changes is not made anew, so nothing in it may be refused.
+// A graph with launches that the device changes is dear, and not made anew: nothing in it may be
+// refused.
 static bool is_stubborn(const graph_instance_t *instance, const graph_node_t *node)
 {
     return (instance->updatable && node->changes) ||

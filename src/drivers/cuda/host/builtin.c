@@ -75,6 +75,17 @@ typedef struct branch_t {
     uint32_t match, differs, most, number, first, reserved;
 } branch_t;
 
+typedef struct rebind_t {
+    void *node;
+    const void *arguments;
+    uint64_t size;
+} rebind_t;
+
+typedef struct rebinds_t {
+    const rebind_t *table;
+    uint64_t count;
+} rebinds_t;
+
 static int timestamp(const void *params, const block_t *block)
 {
     uint64_t *target = *(uint64_t *const *)params;
@@ -160,6 +171,18 @@ static int branch(const void *params, const block_t *block)
     return 0;
 }
 
+static int rebind(const void *params, const block_t *block)
+{
+    const rebinds_t *r = params;
+    uint64_t first = (uint64_t)block->block[0] * block->threads[0];
+    int error = 0;
+    for (uint64_t i = first; i < first + block->threads[0] && i < r->count && !error; i++) {
+        const rebind_t *at = &r->table[i];
+        error = cuda_host_services->node_set_param(at->node, 0, at->arguments, at->size);
+    }
+    return error;
+}
+
 static const param_t sizes[] = {
     {0, 8},
     {0, sizeof(fill_t)},
@@ -167,6 +190,7 @@ static const param_t sizes[] = {
     {0, sizeof(grid_t)},
     {0, sizeof(branch_t)},
     {0, sizeof(copy_t)},
+    {0, sizeof(rebinds_t)},
 };
 
 #define ENTRY(name_, kernel_, type, i)                                                             \
@@ -181,6 +205,7 @@ static const entry_t entries[] = {
     ENTRY("keel_timestamp", timestamp, uint64_t, 0), ENTRY("keel_fill", fill, fill_t, 1),
     ENTRY("keel_counts", counts, counts_t, 2),       ENTRY("keel_grid", grid, grid_t, 3),
     ENTRY("keel_branch", branch, branch_t, 4),       ENTRY("keel_copy", copy, copy_t, 5),
+    ENTRY("keel_rebind", rebind, rebinds_t, 6),
 };
 
 EXPORT extern const image_t cuda_host_image;

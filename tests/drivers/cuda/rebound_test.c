@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches that the device gives their arguments, on the CUDA driver in software: which ones are,
+// what the host does then, and what if CUDA will not have it.
+#include <string.h>
+
+#include "drivers/cuda/device.h"
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+enum { LEAST = 128, MOST = 8192, LARGE = 1 << 20, ROUNDS = 6 };
+
+static cuda_symbols_t *symbols;
+static cuda_symbols_t real;
+// By any thread: nodes made updatable, changes by the host, uploads.
+static _Atomic uint32_t updatable, changes, uploads;
+static bool unable; // to have updatable nodes
+static keel_device_t *device;
+static keel_executable_t *kernels;
+
+static CUresult attribute_set(CUgraphNode node, CUlaunchAttributeID attribute,
+                              const CUlaunchAttributeValue *value)
+{
+    if (unable) return CUDA_ERROR_NOT_SUPPORTED;
+    updatable++;
+    return real.cuGraphKernelNodeSetAttribute(node, attribute, value);
+}
+
+static CUresult node_set(CUgraphExec exec, CUgraphNode at, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    changes++;
+    return real.cuGraphExecKernelNodeSetParams(exec, at, params);
+}
+
+static CUresult upload(CUgraphExec exec, CUstream stream)
+{
+    uploads++;
+    return real.cuGraphUpload(exec, stream);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    keel_executable_options_t options = {.data = keel_embed_conformance_kernels,
+                                         .size = keel_embed_conformance_kernels_size};
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuGraphKernelNodeSetAttribute = attribute_set;
+    symbols->cuGraphExecKernelNodeSetParams = node_set;
+    symbols->cuGraphUpload = upload;
+    device = device_open("");
+    assert_null(keel_executable_load(device, &options, &kernels));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    keel_executable_release(kernels);
+    keel_device_release(device);
+    *symbols = real;
+    return 0;
+}
+
+// Each adds one to the word of the slot, or of the buffer if there is one.
+static keel_recording_t *record(uint32_t count, keel_buffer_t *buffer, bool ends)
+{
+    keel_recording_options_t options = {.slots = 1};
+    keel_recording_t *recording;
+    keel_entry_t entry;
+    assert_null(keel_executable_entry(kernels, "tally", &entry));
+    assert_null(keel_recording_create(device, &options, &recording));
+    keel_ref_t word = buffer ? keel_whole(buffer) : keel_slot(0, 0, 4);
+    keel_op_t op = keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(word));
+    for (uint32_t i = 0; i < count; i++) assert_null(keel_recording_add(recording, &op, 1));
+    if (ends) assert_null(keel_recording_end(recording));
+    updatable = changes = uploads = 0;
+    return recording;
+}
+
+// Executes on a word of its own each time, all under way at once.
+static void execute(keel_recording_t *recording, uint32_t count)
+{
+    keel_buffer_t *words = buffer_create(device, ROUNDS * 16, KEEL_MEMORY_HOST_VISIBLE);
+    uint32_t found[ROUNDS * 4] = {0};
+    keel_point_t last;
+    assert_null(keel_buffer_write(words, 0, found, sizeof found));
+    for (uint32_t i = 0; i < ROUNDS; i++)
+        assert_null(keel_queue_execute(keel_device_queue(device, 0),
+                                       i ? KEEL_AFTER(last) : KEEL_NO_WAITS, recording,
+                                       KEEL_BIND(keel_span(words, i * 16, 4)), &last));
+    ok(last);
+    assert_null(keel_buffer_read(words, 0, found, sizeof found));
+    for (uint32_t i = 0; i < ROUNDS; i++) assert_int_equal(found[i * 4], count);
+    keel_buffer_release(words);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    execute(recording, LEAST);
+    assert_int_equal(updatable, LEAST);
+    assert_int_equal(uploads, 1);
+    assert_int_equal(changes, 0);
+    execute(recording, LEAST);
+    assert_int_equal(uploads, 1);
+    keel_recording_release(recording);
+}
+
+static void test_prepared(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    assert_int_equal(uploads, 1);
+    execute(recording, LEAST);
+    assert_int_equal(uploads, 1); // the upload takes long, and was done
+    assert_int_equal(updatable, LEAST);
+    keel_recording_release(recording);
+}
+
+static void test_few(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST - 1, NULL, true);
+    execute(recording, LEAST - 1);
+    assert_int_equal(updatable, 0);
+    assert_int_equal(changes, (LEAST - 1) * (ROUNDS - 1));
+    keel_recording_release(recording);
+}
+
+static void test_too_many(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(MOST + 1, NULL, true);
+    execute(recording, MOST + 1);
+    assert_int_equal(updatable, 0);
+    keel_recording_release(recording);
+    recording = record(MOST, NULL, true);
+    execute(recording, MOST);
+    assert_int_equal(updatable, MOST);
+    keel_recording_release(recording);
+}
+
+static void test_nothing_changes(void **state)
+{
+    (void)state;
+    keel_point_t done;
+    keel_buffer_t *word = buffer_create(device, 4, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_recording_t *recording = record(LEAST, word, true);
+    assert_null(keel_queue_execute(keel_device_queue(device, 0), KEEL_NO_WAITS, recording,
+                                   KEEL_BIND(keel_span(NULL, 0, 0)), &done));
+    ok(done);
+    assert_int_equal(updatable, 0);
+    assert_int_equal(uploads, 0);
+    keel_recording_release(recording);
+    keel_buffer_release(word);
+}
+
+// A transfer that changes as well, of so many bytes. Returns how many nodes were made updatable.
+static uint32_t with_transfer(uint64_t length)
+{
+    keel_recording_t *recording = record(LEAST, NULL, false);
+    keel_op_t ops[] = {keel_op_barrier(), keel_op_fill(keel_slot(0, 4, length), 9, 4)};
+    keel_buffer_t *words[2];
+    keel_point_t last;
+    uint32_t found[2];
+    assert_null(keel_recording_add(recording, ops, 2));
+    assert_null(keel_recording_end(recording));
+    for (int i = 0; i < 2; i++)
+        words[i] = buffer_create(device, 2 * LARGE, KEEL_MEMORY_HOST_VISIBLE);
+    for (int i = 0; i < 4; i++)
+        assert_null(keel_queue_execute(keel_device_queue(device, 0),
+                                       i ? KEEL_AFTER(last) : KEEL_NO_WAITS, recording,
+                                       KEEL_BIND(keel_whole(words[i % 2])), &last));
+    ok(last);
+    for (int i = 0; i < 2; i++) {
+        assert_null(keel_buffer_read(words[i], 4, found, sizeof found));
+        assert_int_equal(found[0], 9);
+        assert_null(
+            keel_buffer_read(words[i], length == KEEL_WHOLE ? 2 * LARGE - 4 : length, found, 4));
+        assert_int_equal(found[0], 9);
+        keel_buffer_release(words[i]);
+    }
+    keel_recording_release(recording);
+    return updatable;
+}
+
+static void test_transfers(void **state)
+{
+    (void)state;
+    assert_int_equal(with_transfer(64), LEAST + 1);
+    assert_int_equal(changes, 0);
+    assert_int_equal(uploads, 1);
+    assert_int_equal(with_transfer(LARGE), LEAST + 1);
+    assert_int_equal(with_transfer(LARGE + 4), 0);
+    assert_int_equal(with_transfer(KEEL_WHOLE), 0);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    unable = true;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    execute(recording, LEAST);
+    unable = false;
+    assert_int_equal(changes, LEAST * (ROUNDS - 1));
+    keel_recording_release(recording);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_many),      cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_few),       cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_transfers),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
