@@ -140,11 +140,12 @@ static bool allowed_in_body(CUgraphNodeType type)
 static bool device_reset(step_t *step)
 {
     const kernel_work_t *kernel = &step->work.kernel;
-    void *params = realloc(step->device->params, kernel->size + 1);
+    size_t size = kernel->function->entry->param_size; // a launch may give more, a device not
+    void *params = realloc(step->device->params, size + 1);
     if (!params) return false;
-    memcpy(params, kernel->params, kernel->size);
+    memcpy(params, kernel->params, size);
     step->device->params = params;
-    step->device->size = kernel->size;
+    step->device->size = size;
     step->device->has_grid = step->device->has_enabled = false;
     return true;
 }

@@ -261,9 +261,7 @@ static bool device_apply(visit_t *visit)
     if (!work_clone(&visit->changed, &visit->step->work)) abort();
     kernel_work_t *kernel = &visit->changed.kernel;
     if (device->has_grid) memcpy(kernel->grid, device->grid, sizeof kernel->grid);
-    if (device->params && device->size == kernel->size) {
-        memcpy(kernel->params, device->params, kernel->size);
-    }
+    if (device->params) memcpy(kernel->params, device->params, device->size);
     return true;
 }
 
@@ -355,7 +353,7 @@ static int node_set_enabled(void *node, int enabled)
 
 static int node_set_param(void *node, size_t offset, const void *value, size_t size)
 {
-    char bytes[4096];
+    char bytes[LIMIT_PARAMS];
     CUgraphDeviceNode device = node;
     if (!IS(device, MAGIC_DEVICE_NODE) || size > sizeof bytes) return CUDA_ERROR_INVALID_VALUE;
     memcpy(bytes, value, size);

@@ -27,10 +27,17 @@ bool graph_rebind_pays(const keel_commands_t *commands)
     return count >= LEAST && count <= MOST;
 }
 
-// In the table.
-static uint32_t arguments_size(const stream_launch_t *launch)
+// What the kernel takes of them: it cannot be given more, as a launch can.
+static uint32_t arguments_size(const graph_node_t *node, const stream_launch_t *launch)
 {
-    return (launch->size + 7) & ~7u;
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)node->command;
+    bool raw = node->role == GRAPH_COMMAND && c->head.kind == KEEL_CMD_DISPATCH && c->raw;
+    return raw ? c->executable->entries[c->entry].constants : launch->size;
+}
+
+static uint32_t arguments_space(uint32_t size)
+{
+    return (size + 7) & ~7u;
 }
 
 keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
@@ -48,7 +55,7 @@ keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
     if (!node->handle) return NULL;
     instance->fresh = true;
     instance->rebound++;
-    instance->arguments += arguments_size(&work->launch);
+    instance->arguments += arguments_space(arguments_size(node, &work->launch));
     return NULL;
 }
 
@@ -68,10 +75,11 @@ keel_status_t graph_rebind_begin(stream_run_t *run, const graph_instance_t *inst
 void graph_rebind_add(graph_rebinder_t *rebinder, const graph_node_t *node,
                       const stream_launch_t *launch)
 {
+    uint32_t size = arguments_size(node, launch);
     rebinder->table[rebinder->count++] =
-        (stream_rebind_t){node->handle, rebinder->address + rebinder->end, launch->size};
-    memcpy((char *)rebinder->table + rebinder->end, launch->arguments, launch->size);
-    rebinder->end += arguments_size(launch);
+        (stream_rebind_t){node->handle, rebinder->address + rebinder->end, size};
+    memcpy((char *)rebinder->table + rebinder->end, launch->arguments, size);
+    rebinder->end += arguments_space(size);
 }
 
 keel_status_t graph_rebind_end(stream_run_t *run, graph_instance_t *instance,

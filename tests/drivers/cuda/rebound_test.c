@@ -143,6 +143,31 @@ static void test_too_many(void **state)
     keel_recording_release(recording);
 }
 
+// A block of arguments that is as large as any, of which the kernel takes the first eight bytes.
+static void test_large_blocks(void **state)
+{
+    (void)state;
+    static unsigned char block[32764];
+    keel_recording_options_t options = {.slots = 1};
+    keel_recording_t *recording;
+    keel_patch_t patch = {0, keel_slot(0, 0, 4)};
+    keel_op_t op = {.kind = KEEL_OP_DISPATCH,
+                    .as.dispatch = {.groups = {1, 1, 1},
+                                    .raw = true,
+                                    .constants = block,
+                                    .constant_size = sizeof block,
+                                    .patches = &patch,
+                                    .patch_count = 1}};
+    assert_null(keel_executable_entry(kernels, "raw_tally", &op.as.dispatch.entry));
+    assert_null(keel_recording_create(device, &options, &recording));
+    for (uint32_t i = 0; i < LEAST; i++) assert_null(keel_recording_add(recording, &op, 1));
+    assert_null(keel_recording_end(recording));
+    updatable = 0;
+    execute(recording, LEAST);
+    assert_int_equal(updatable, LEAST);
+    keel_recording_release(recording);
+}
+
 static void test_nothing_changes(void **state)
 {
     (void)state;
@@ -212,9 +237,13 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),      cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_few),       cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_large_blocks),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_changes),
         cmocka_unit_test(test_transfers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
