@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings of many dispatches that work on something else with every execution. So many that a
 // driver may change them in another way than few.
+#include <string.h>
+
 #include "suite/fixture.h"
 #include "suite/run.h"
 
@@ -153,6 +155,31 @@ TEST(rebind, transfers_among_them, RUNS)
             check_words(y[i % 2], i * PAIR, first);
             check_words(y[i % 2], i * PAIR + BYTES, second);
         }
+    }
+}
+
+// Long ones, prepared when nobody knows what they will work on.
+TEST(rebind, long_transfers_prepared, RUNS)
+{
+    enum { LONG = 300 << 10, PAIR = 2 * LONG };
+    uint8_t *expected = scratch(PAIR), *bytes = numbered(LONG);
+    keel_buffer_t *x = new_buffer(2 * PAIR), *y = new_buffer(2 * PAIR), *z = new_buffer(BYTES);
+    keel_recording_t *recording = begin();
+    keel_op_t update = keel_op_update(NULL, 0, bytes, LONG);
+    update.as.update.target = keel_slot(0, LONG, LONG);
+    memset(expected, 5, LONG);
+    memcpy(expected + LONG, bytes, LONG);
+    add(recording, keel_op_fill(keel_slot(0, 0, LONG), 5, 1));
+    add(recording, update);
+    add(recording, keel_op_barrier());
+    add(recording, keel_op_copy(keel_slot(0, 0, PAIR), keel_slot(1, 0, PAIR)));
+    add_chain(recording, MANY, keel_slot(2, 0, BYTES));
+    TRY(keel_recording_end(recording));
+    TRY(keel_recording_prepare(recording, the_queue()));
+    for (uint64_t i = 0; i < 2; i++) {
+        table_t table = {keel_span(x, i * PAIR, PAIR), keel_span(y, i * PAIR, PAIR), keel_whole(z)};
+        reach(submit(keel_op_execute(recording, keel_refs(table, SLOTS))));
+        check_bytes(y, i * PAIR, expected, PAIR);
     }
 }
 

@@ -437,11 +437,10 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
 void graph_unbuild(graph_instance_t *instance)
 {
     stream_device_t *device = instance->device;
-    bool waits = instance->updatable;
     for (uint32_t i = 0; i < instance->piece_count; i++) {
         const graph_piece_t *piece = &instance->pieces[i];
-        stream_free(device, waits, device->api->exec_destroy, piece->exec);
-        stream_free(device, waits, device->api->graph_destroy, piece->graph);
+        stream_free(device, instance->updatable, device->api->exec_destroy, piece->exec);
+        stream_free(device, instance->updatable, device->api->graph_destroy, piece->graph);
     }
     instance->piece_count = instance->node_count = 0;
     instance->rebound = instance->arguments = 0;

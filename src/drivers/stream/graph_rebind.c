@@ -11,8 +11,7 @@
 enum {
     LEAST = 128, // dispatches that change, for which it pays
     MOST = 8192,
-    LARGE = 1 << 20, // bytes that a node of the vendor's copies faster than the kernel that can be
-                     // changed for sure
+    LARGE = 1 << 20, // bytes that a node of the vendor's copies faster than a kernel
 };
 
 bool graph_rebind_pays(const keel_commands_t *commands)
@@ -50,7 +49,6 @@ keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
     if (!instance->updatable || !node->changes || !node->node || !constant) return NULL;
     keel_status_t status = device->api->graph_updatable(device->vendor, node->node, &node->handle);
     if (keel_status_code(status) == KEEL_DEVICE_LOST) return status;
-    if (status) node->handle = 0;
     keel_status_release(status);
     if (!node->handle) return NULL;
     instance->fresh = true;

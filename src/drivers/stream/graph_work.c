@@ -72,6 +72,14 @@ static bool is_stubborn(const graph_instance_t *instance, const graph_node_t *no
            instance->refusals[node->number - 1] >= GRAPH_STUBBORN;
 }
 
+// The length that its grid is made for. A guessed one may be shorter than what comes, and the
+// device gives a kernel new arguments, but no new grid.
+static uint64_t length_of(const stream_context_t *context, const graph_node_t *node, uint64_t bound)
+{
+    uint64_t length = context->binder.anywhere ? command_reach(node->command).length : KEEL_WHOLE;
+    return length == KEEL_WHOLE ? bound : length;
+}
+
 static keel_status_t fill_make(const graph_instance_t *instance, const stream_context_t *context,
                                const graph_node_t *node, graph_work_t *work)
 {
@@ -80,6 +88,8 @@ static keel_status_t fill_make(const graph_instance_t *instance, const stream_co
                        &work->fill, &plain));
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
     if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
+    work->fill.count =
+        length_of(context, node, work->fill.count * work->fill.size) / work->fill.size;
     stream_fill_launch(instance->device, &work->fill, &work->own.fill, &work->launch);
     work->kind = GRAPH_LAUNCH;
     return NULL;
@@ -107,6 +117,7 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
     }
     work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
     if (!is_stubborn(instance, node)) return NULL;
+    work->copy.size = length_of(context, node, work->copy.size);
     stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);
     work->kind = GRAPH_LAUNCH;
     return NULL;

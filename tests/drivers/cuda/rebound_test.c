@@ -183,8 +183,8 @@ static void test_nothing_changes(void **state)
     keel_buffer_release(word);
 }
 
-// A transfer that changes as well, of so many bytes. Returns how many nodes were made updatable.
-static uint32_t with_transfer(uint64_t length)
+// A fill that changes as well, of so many bytes. Returns how many nodes were made updatable.
+static uint32_t with_transfer(uint64_t length, bool prepared)
 {
     keel_recording_t *recording = record(LEAST, NULL, false);
     keel_op_t ops[] = {keel_op_barrier(), keel_op_fill(keel_slot(0, 4, length), 9, 4)};
@@ -193,6 +193,7 @@ static uint32_t with_transfer(uint64_t length)
     uint32_t found[2];
     assert_null(keel_recording_add(recording, ops, 2));
     assert_null(keel_recording_end(recording));
+    if (prepared) assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
     for (int i = 0; i < 2; i++)
         words[i] = buffer_create(device, 2 * LARGE, KEEL_MEMORY_HOST_VISIBLE);
     for (int i = 0; i < 4; i++)
@@ -215,12 +216,15 @@ static uint32_t with_transfer(uint64_t length)
 static void test_transfers(void **state)
 {
     (void)state;
-    assert_int_equal(with_transfer(64), LEAST + 1);
+    assert_int_equal(with_transfer(64, false), LEAST + 1);
     assert_int_equal(changes, 0);
     assert_int_equal(uploads, 1);
-    assert_int_equal(with_transfer(LARGE), LEAST + 1);
-    assert_int_equal(with_transfer(LARGE + 4), 0);
-    assert_int_equal(with_transfer(KEEL_WHOLE), 0);
+    assert_int_equal(with_transfer(LARGE, false), LEAST + 1);
+    // The grid is that of the fill, whatever length was guessed ahead of time.
+    assert_int_equal(with_transfer(LARGE, true), LEAST + 1);
+    assert_int_equal(changes, 0);
+    assert_int_equal(with_transfer(LARGE + 4, false), 0);
+    assert_int_equal(with_transfer(KEEL_WHOLE, false), 0);
 }
 
 static void test_refused(void **state)
