@@ -156,15 +156,16 @@ typedef struct constant_t {
     keel_buffer_t *buffer;
 } constant_t;
 
-// A file that is mapped for reading, as weights are, imported but for its first value.
-static constant_t import_constant(void)
+// A file that is mapped for reading, as weights are, imported but for its first value. `flags`:
+// MAP_SHARED, as devices that page-lock memory need it, or MAP_PRIVATE.
+static keel_status_t try_constant(int flags, constant_t *out)
 {
     constant_t c = {.size = 3 * (uint64_t)sysconf(_SC_PAGESIZE)};
     int fd = memfd_create("weights", MFD_CLOEXEC);
     own_descriptor(fd);
     CHECK(ftruncate(fd, (off_t)c.size) == 0);
     for (int32_t i = 0; i < 1024; i++) CHECK_EQ(pwrite(fd, &(int32_t){-i}, 4, 4 * i), 4);
-    c.memory = mmap(NULL, c.size, PROT_READ, MAP_PRIVATE, fd, 0);
+    c.memory = mmap(NULL, c.size, PROT_READ, flags, fd, 0);
     CHECK(c.memory != MAP_FAILED);
     keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
                                 .handle.host = c.memory + 1,
@@ -174,13 +175,21 @@ static constant_t import_constant(void)
     keel_buffer_options_t options = {.access = KEEL_ACCESS_READ, .name = "weights"};
     atomic_store(&released, 0);
     keel_status_t status = keel_buffer_import(the_device(), &external, &options, &c.buffer);
+    if (!status) OWN(c.buffer);
+    *out = c;
+    return status;
+}
+
+static constant_t import_constant(void)
+{
+    constant_t c;
+    keel_status_t status = try_constant(MAP_SHARED, &c);
     if (keel_status_code(status) == KEEL_UNSUPPORTED) {
         keel_status_release(status);
         munmap(c.memory, c.size);
         skip("READ_ONLY_HOST", "the device takes no memory that cannot be written");
     }
     TRY(status);
-    OWN(c.buffer);
     return c;
 }
 
@@ -205,6 +214,24 @@ TEST(external, import_host_read_only, HOST RUNS_)
     TRY(keel_buffer_read(c.buffer, 8, &seen, 4));
     CHECK_EQ(seen, -3);
     drop(x);
+    drop_constant(c);
+}
+
+// It is as good as a shared one, or refused by an error that says what is.
+TEST(external, import_host_private_file, HOST RUNS_)
+{
+    constant_t c;
+    keel_status_t status = try_constant(MAP_PRIVATE, &c);
+    if (keel_status_code(status) == KEEL_UNSUPPORTED) {
+        FAILS_SAYING(KEEL_UNSUPPORTED, "MAP_SHARED", status);
+        CHECK_EQ(atomic_load(&released), 0);
+        munmap(c.memory, c.size);
+        return;
+    }
+    TRY(status);
+    keel_buffer_t *y = new_buffer(c.size - 4);
+    reach(submit(keel_op_copy(keel_whole(c.buffer), keel_whole(y))));
+    for (uint32_t i = 0; i < 1023; i += 31) CHECK_EQ(buffer_u32(y, i), -(i + 1));
     drop_constant(c);
 }
 

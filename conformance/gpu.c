@@ -309,6 +309,9 @@ TEST(gpu, import_of_nothing, GPU)
     keel_buffer_t *buffer = NULL;
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, where,
                  keel_buffer_import(device, &external, NULL, &buffer));
+    keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, where,
+                 keel_buffer_import(device, &external, &options, &buffer));
 }
 
 static uint64_t memory_left(void)

@@ -141,7 +141,7 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // KEEL_MEMORY_HOST_VISIBLE are asked for. On GPUs an address must be of memory that the vendor's
 // library gave, and `size` stay within that allocation; memory of the host's that the process may
 // not write, as a file mapped for reading, comes with KEEL_ACCESS_READ alone (KEEL_UNSUPPORTED
-// where the device cannot).
+// where the device cannot, and for files that are mapped with MAP_PRIVATE: take MAP_SHARED).
 KEEL_API keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *external,
                                           const keel_buffer_options_t *options,
                                           keel_buffer_t **buffer) KEEL_MUST_USE;

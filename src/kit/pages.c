@@ -9,6 +9,7 @@
 #include "base/spans.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "kit/mapping.h"
 
 typedef struct span_t {
     uintptr_t start, end;
@@ -159,6 +160,31 @@ static keel_status_t piece_try(piece_t *piece, span_t bytes, bool written)
     return status;
 }
 
+// Whether to lock for reading alone what cannot be locked because of `status`, which is consumed.
+// Of private mappings of files a vendor may make no end; what is wrong with others he has said.
+static keel_status_t constant_check(const piece_t *piece, span_t bytes, keel_status_t status)
+{
+    const void *data = (const void *)bytes.start;
+    unsigned long long size = bytes.end - bytes.start;
+    mapping_t mapping = MAPPING_NONE;
+    keel_status_t unknown =
+        mapping_of((const void *)piece->span.start, piece->span.end - piece->span.start, &mapping);
+    if (!unknown && mapping == MAPPING_NONE) return status;
+    keel_status_release(status);
+    if (unknown)
+        return keel_status_wrap(unknown,
+                                "external->handle.host is %p: the %llu bytes there cannot be "
+                                "page-locked for writing, and for reading only if they are no "
+                                "private mapping of a file, which cannot be told",
+                                data, size);
+    if (mapping == MAPPING_PLAIN) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "external->handle.host is %p: of the %llu bytes there, which cannot be "
+                      "page-locked for writing, some are a private mapping of a file, and to lock "
+                      "those for reading might never end; map the file with MAP_SHARED",
+                      data, size);
+}
+
 // What is only to be read is locked like all else if it can be, for whoever comes next.
 static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
 {
@@ -166,7 +192,7 @@ static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
     keel_code_t code = keel_status_code(status);
     if (!status || written || code == KEEL_RESOURCE_EXHAUSTED || code == KEEL_DEVICE_LOST)
         return status;
-    keel_status_release(status);
+    KEEL_TRY(constant_check(piece, bytes, status));
     status = piece_try(piece, bytes, false);
     if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
     return keel_status_wrap(status, "external->handle.host: the memory cannot be written, and the "

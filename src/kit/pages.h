@@ -8,7 +8,8 @@
 // a part of its pages, that part is what can be imported; one that others build on stays until they
 // are gone; and so does the vendor's device that it belongs to.
 //
-// Memory that the process cannot write is locked for reading alone, if nobody wants more of it.
+// Memory that the process cannot write is locked for reading alone, if nobody wants more of it;
+// private mappings of files are not: CUDA may never return from that.
 //
 // Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
 // it is done.
@@ -43,7 +44,8 @@ struct pages_user_t {
 
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
 // it. Blocks as long as the vendor takes, or somebody else who is at the same pages. `written`: by
-// devices, so it has to be memory that can be.
+// devices, so it has to be memory that can be. KEEL_IO if it cannot be, and nobody knows what it
+// is.
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address);
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size);

@@ -5,12 +5,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "unit.h"
 
 enum { PAGES = 1 << 15 };
-static const uintptr_t FIRST = 0x10000000, PAGE = 0x10000; // of any system's size
+static const uintptr_t PAGE = 0x10000; // of any system's size
+static uintptr_t FIRST;
 
 // Vendors' devices, which lock pages once for all of them.
 static int locks[PAGES], closed[2];
@@ -52,6 +57,15 @@ static void fake_unlock(const pages_user_t *user, void *data)
 static void fake_close(const pages_user_t *user)
 {
     closed[(int *)user->vendor - closed]++;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    uint64_t size = (PAGES + 1) * PAGE; // nobody touches them
+    char *all = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    FIRST = ((uintptr_t)all + PAGE - 1) & ~(PAGE - 1);
+    return all == MAP_FAILED;
 }
 
 static const pages_ops_t fake_ops = {fake_lock, fake_address, fake_unlock, fake_close};
@@ -261,12 +275,71 @@ static void test_constant_unsupported(void **state)
     pages_close(&user);
 }
 
+static void says(keel_status_t status, keel_code_t code, uintptr_t page, const char *words)
+{
+    char text[1024], where[64];
+    snprintf(where, sizeof where, "%p", (void *)(FIRST + page * PAGE));
+    keel_status_format(status, text, sizeof text);
+    if (!strstr(text, words) || !strstr(text, where)) fail_msg("not '%s': %s", words, text);
+    refused(status, code);
+}
+
+// Nobody tries to lock it for reading, whatever else is imported with it; but for writing.
+static void test_private_file(void **state)
+{
+    (void)state;
+    pages_user_t user = user_make(0);
+    char path[] = "/tmp/keel-pages-XXXXXX";
+    int fd = mkstemp(path);
+    void *start = (void *)(FIRST + 6 * PAGE);
+    assert_true(fd >= 0 && unlink(path) == 0 && ftruncate(fd, 2 * (off_t)PAGE) == 0);
+    assert_ptr_equal(mmap(start, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), start);
+    for (int i = 4; i < 8; i++) constant[i] = true;
+    says(attempt(&user, 6, 2, false), KEEL_UNSUPPORTED, 6, "map the file with MAP_SHARED");
+    says(attempt(&user, 4, 3, false), KEEL_UNSUPPORTED, 4, "of the 196608 bytes");
+    assert_int_equal(locked(), 0);
+    assert_null(attempt(&user, 4, 2, false));
+    says(attempt(&user, 5, 2, false), KEEL_UNSUPPORTED, 5, "private mapping");
+    assert_int_equal(locked(), 2);
+    unlock(&user, 4, 2);
+    assert_ptr_equal(mmap(start, 2 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), start);
+    assert_null(attempt(&user, 4, 4, false));
+    unlock(&user, 4, 4);
+    assert_int_equal(munmap(start, 2 * PAGE), 0);
+    says(attempt(&user, 4, 4, false), KEEL_INVALID_ARGUMENT, 4, "it is constant");
+    assert_ptr_equal(mmap(start, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), start);
+    for (int i = 4; i < 8; i++) constant[i] = false;
+    assert_null(attempt(&user, 4, 4, false)); // it can be written now
+    unlock(&user, 4, 4);
+    assert_int_equal(locked(), 0);
+    close(fd);
+    pages_close(&user);
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    pages_user_t user = user_make(0);
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    constant[3] = true;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    keel_status_t status = attempt(&user, 3, 1, false);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    says(status, KEEL_IO, 3, "/proc/self/maps");
+    assert_int_equal(locked(), 0);
+    constant[3] = false;
+    pages_close(&user);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices_share_pages),   cmocka_unit_test(test_one_among_many),
         cmocka_unit_test(test_failing_beside_others), cmocka_unit_test(test_constant),
         cmocka_unit_test(test_read_before_written),   cmocka_unit_test(test_constant_unsupported),
+        cmocka_unit_test(test_private_file),          cmocka_unit_test(test_unknown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }

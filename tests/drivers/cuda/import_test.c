@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "drivers/cuda/device.h"
 
 static cuda_symbols_t real, *table;
-static CUresult answer; // of whoever is asked to import something
+static CUresult answer;   // of whoever is asked to import something
+static uint32_t readings; // memory that was to be page-locked for reading alone
 
 static CUresult import_memory(CUmemGenericAllocationHandle *handle, void *shareable,
                               CUmemAllocationHandleType type)
@@ -27,6 +29,12 @@ static CUresult import_semaphore(CUexternalSemaphore *semaphore,
     return answer;
 }
 
+static CUresult host_register(void *data, size_t size, unsigned int flags)
+{
+    readings += flags & CU_MEMHOSTREGISTER_READ_ONLY ? 1 : 0;
+    return real.cuMemHostRegister(data, size, flags);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -35,6 +43,7 @@ static int setup(void **state)
     if (!table) return 1;
     table->cuMemImportFromShareableHandle = import_memory;
     table->cuImportExternalSemaphore = import_semaphore;
+    table->cuMemHostRegister = host_register;
     return 0;
 }
 
@@ -190,12 +199,59 @@ static void test_reservation(void **state)
     keel_device_release(device);
 }
 
+enum { FILE_SIZE = 3 << 20 }; // less than 2 MiB would not hang a card
+
+static keel_status_t import_constant(keel_device_t *device, void *memory, uint64_t size,
+                                     keel_buffer_t **buffer)
+{
+    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
+    readings = 0;
+    return keel_buffer_import(device, &external, &options, buffer);
+}
+
+// A card never returns from page-locking a private mapping of a file for reading, so that is not
+// tried; for writing it is, and for a shared one, which can be copied from.
+static void test_constant_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/keel-import-XXXXXX", where[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && unlink(path) == 0 && ftruncate(fd, FILE_SIZE) == 0);
+    assert_int_equal(pwrite(fd, "weights", 7, FILE_SIZE - 7), 7);
+    keel_device_t *device = device_open("");
+    keel_buffer_t *x = NULL, *y = buffer_create(device, FILE_SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    void *memory = mmap(NULL, FILE_SIZE, PROT_READ, MAP_PRIVATE, fd, 0);
+    snprintf(where, sizeof where, "external->handle.host is %p: of the 3145728 bytes", memory);
+    refused(import_constant(device, memory, FILE_SIZE, &x), KEEL_UNSUPPORTED, where);
+    refused(import_constant(device, memory, 1, &x), KEEL_UNSUPPORTED, "MAP_SHARED");
+    assert_int_equal(readings, 0);
+    assert_int_equal(mprotect(memory, FILE_SIZE, PROT_READ | PROT_WRITE), 0);
+    assert_null(import_constant(device, memory, FILE_SIZE, &x));
+    keel_buffer_release(x);
+    assert_int_equal(readings, 0);
+    assert_ptr_equal(mmap(memory, FILE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), memory);
+    assert_null(import_constant(device, memory, FILE_SIZE, &x));
+    assert_int_equal(readings, 1);
+    keel_point_t done;
+    char seen[8] = "";
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(x),
+                                keel_whole(y), &done));
+    ok(done);
+    assert_null(keel_buffer_read(y, FILE_SIZE - 7, seen, 7));
+    assert_string_equal(seen, "weights");
+    keel_buffer_release(x), keel_buffer_release(y);
+    keel_device_release(device);
+    munmap(memory, FILE_SIZE);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuda_is_quoted), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_allocations),    cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_reservation),
+        cmocka_unit_test(test_reservation),    cmocka_unit_test(test_constant_file),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
