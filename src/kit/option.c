@@ -3,23 +3,24 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 
-keel_status_t option_choice(const char *key, const char *value, const char *words[2], int *choice)
+static keel_status_t path_read(const option_t *option, const char *value, const char **path)
 {
-    *choice = strcmp(value, words[1]) == 0;
-    if (*choice || strcmp(value, words[0]) == 0) return NULL;
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be %s or %s", key, value,
-                      words[0], words[1]);
+    if (!*value)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is ''; it is a path", option->key);
+    *path = value;
+    return NULL;
 }
 
-keel_status_t option_handles(const char *key, const char *value, void **handles, size_t most)
+static keel_status_t handles_read(const option_t *option, const char *value, void **handles)
 {
     const char *next = value;
-    for (size_t i = 0; i < most && !strchr(value, '-'); i++) {
+    for (size_t i = 0; i < option->most && !strchr(value, '-'); i++) {
         char *end;
         errno = 0;
         unsigned long long number = strtoull(next, &end, 0);
@@ -29,10 +30,56 @@ keel_status_t option_handles(const char *key, const char *value, void **handles,
         if (*end != ',') break;
         next = end + 1;
     }
-    if (most == 1)
+    if (option->most == 1)
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
-                          key, value);
+                          option->key, value);
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                      "option %s is '%s'; it must be 1 to %zu handles, as 0x...,0x...", key, value,
-                      most);
+                      "option %s is '%s'; it must be 1 to %zu handles, as 0x...,0x...", option->key,
+                      value, option->most);
+}
+
+static keel_status_t word_read(const option_t *option, const char *value, uint8_t *word)
+{
+    const char *const *words = option->words;
+    bool first = words[0];
+    for (uint8_t i = 0; i < 3; i++) {
+        *word = i;
+        if (words[i] && strcmp(words[i], value) == 0) return NULL;
+    }
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be %s or %s", option->key,
+                      value, words[first ? 0 : 1], words[first ? 1 : 2]);
+}
+
+static keel_status_t option_read(const option_t *option, const char *value, void *options)
+{
+    void *at = (char *)options + option->offset;
+    switch (option->kind) {
+    case OPTION_PATH: return path_read(option, value, at);
+    case OPTION_HANDLES: return handles_read(option, value, at);
+    case OPTION_WORD: return word_read(option, value, at);
+    }
+    return NULL;
+}
+
+static keel_status_t unknown(const char *key, const option_t *table, size_t count)
+{
+    char list[256] = "";
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(list);
+        snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", table[i].key);
+    }
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "such a device has no option '%s'; it has: %s", key,
+                      list);
+}
+
+keel_status_t options_read(const keel_uri_t *uri, const option_t *table, size_t count,
+                           void *options)
+{
+    for (size_t i = 0; i < uri->option_count; i++) {
+        size_t k = 0;
+        while (k < count && strcmp(table[k].key, uri->options[i].key) != 0) k++;
+        if (k == count) return unknown(uri->options[i].key, table, count);
+        KEEL_TRY(option_read(&table[k], uri->options[i].value, options));
+    }
+    return NULL;
 }

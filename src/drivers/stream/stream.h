@@ -56,9 +56,9 @@ typedef struct stream_options_t {
     const char *library; // the vendor's, borrowed from the URI; NULL: the system's, or it is open
     void *context;       // of the vendor's, the caller's; NULL: the device's own
     stream_h adopted[STREAM_ADOPTED]; // of the caller's, for queues as they come; NULL: none
-    stream_commands_t commands;
-    bool serial;     // wait after each operation: errors name the one
-    bool alloc_sync; // pools of the host's instead of the vendor's
+    uint8_t commands;                 // stream_commands_t
+    uint8_t serial;                   // 1: wait after each operation: errors name the one
+    uint8_t alloc_sync;               // 1: pools of the host's instead of the vendor's
 } stream_options_t;
 
 struct stream_event_t {
