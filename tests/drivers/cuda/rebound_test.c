@@ -3,6 +3,8 @@
 // what the host does then, and what if CUDA will not have it.
 #include <string.h>
 
+#include <keel/driver/driver.h>
+
 #include "drivers/cuda/device.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
@@ -143,10 +145,9 @@ static void test_too_many(void **state)
     keel_recording_release(recording);
 }
 
-// A block of arguments that is as large as any, of which the kernel takes the first eight bytes.
-static void test_large_blocks(void **state)
+// Each has a block of so many bytes, of which the kernel takes the first eight.
+static void execute_blocks(uint32_t size)
 {
-    (void)state;
     static unsigned char block[32764];
     keel_recording_options_t options = {.slots = 1};
     keel_recording_t *recording;
@@ -155,7 +156,7 @@ static void test_large_blocks(void **state)
                     .as.dispatch = {.groups = {1, 1, 1},
                                     .raw = true,
                                     .constants = block,
-                                    .constant_size = sizeof block,
+                                    .constant_size = size,
                                     .patches = &patch,
                                     .patch_count = 1}};
     assert_null(keel_executable_entry(kernels, "raw_tally", &op.as.dispatch.entry));
@@ -166,6 +167,25 @@ static void test_large_blocks(void **state)
     execute(recording, LEAST);
     assert_int_equal(updatable, LEAST);
     keel_recording_release(recording);
+}
+
+static void test_large_blocks(void **state)
+{
+    (void)state;
+    execute_blocks(32764); // as large as any
+}
+
+// Nobody knows how much the kernel takes, but whoever dispatches it.
+static void test_unknown_blocks(void **state)
+{
+    (void)state;
+    keel_entry_t entry;
+    assert_null(keel_executable_entry(kernels, "raw_tally", &entry));
+    keel_entry_info_t *info = (keel_entry_info_t *)(uintptr_t)&kernels->entries[entry.index];
+    uint32_t size = info->constants;
+    info->constants = 0;
+    execute_blocks(size);
+    info->constants = size;
 }
 
 static void test_nothing_changes(void **state)
@@ -241,13 +261,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_large_blocks),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_many),         cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_few),          cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_large_blocks), cmocka_unit_test(test_unknown_blocks),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_nothing_changes),
         cmocka_unit_test(test_transfers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
