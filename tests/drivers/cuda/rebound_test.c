@@ -145,6 +145,23 @@ static void test_too_many(void **state)
     keel_recording_release(recording);
 }
 
+// A dispatch without groups is no node, and nothing is to be uploaded again for it.
+static void test_no_groups(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, false);
+    keel_entry_t entry;
+    assert_null(keel_executable_entry(kernels, "tally", &entry));
+    keel_op_t op =
+        keel_op_dispatch(entry, keel_groups(0, 1, 1), NULL, 0, KEEL_BIND(keel_slot(0, 0, 4)));
+    assert_null(keel_recording_add(recording, &op, 1));
+    assert_null(keel_recording_end(recording));
+    execute(recording, LEAST);
+    assert_int_equal(updatable, LEAST);
+    assert_int_equal(uploads, 1);
+    keel_recording_release(recording);
+}
+
 // Each has a block of so many bytes, of which the kernel takes the first eight.
 static void execute_blocks(uint32_t size)
 {
@@ -261,10 +278,15 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),         cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_few),          cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_large_blocks), cmocka_unit_test(test_unknown_blocks),
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_no_groups),
+        cmocka_unit_test(test_large_blocks),
+        cmocka_unit_test(test_unknown_blocks),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_changes),
         cmocka_unit_test(test_transfers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
