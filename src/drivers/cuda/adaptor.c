@@ -222,6 +222,19 @@ static keel_status_t module_function(stream_vendor_t *v, stream_module_h module,
     return NULL;
 }
 
+static keel_status_t function_arguments(stream_vendor_t *v, stream_function_h function,
+                                        uint32_t *size)
+{
+    *size = 0;
+    for (size_t i = 0;; i++) {
+        size_t offset = 0, bytes = 0;
+        CUresult result = CUDA_RESULT(v->symbols, cuFuncGetParamInfo, function, i, &offset, &bytes);
+        if (result == CUDA_ERROR_INVALID_VALUE) return NULL; // that was the last
+        KEEL_TRY(cuda_status(v->symbols, result, "cuFuncGetParamInfo"));
+        *size = (uint32_t)(offset + bytes);
+    }
+}
+
 static keel_status_t module_global(stream_vendor_t *v, stream_module_h module, const char *name,
                                    uint64_t *address, uint64_t *size)
 {
@@ -274,6 +287,7 @@ void cuda_fill_device(stream_api_t *api)
     api->module_function = module_function;
     api->module_global = module_global;
     api->function_allow = function_allow;
+    api->function_arguments = function_arguments;
     api->builtin_image = builtin_image;
     api->builtin_names = builtin_names;
 }

@@ -246,6 +246,9 @@ typedef struct stream_api_t {
                                    uint64_t *address, uint64_t *size);
     keel_status_t (*function_allow)(stream_vendor_t *v, stream_function_h function,
                                     uint32_t local_memory); // dynamic, that much at most
+    // Bytes of its block of parameters.
+    keel_status_t (*function_arguments)(stream_vendor_t *v, stream_function_h function,
+                                        uint32_t *size);
     // The image with the built-in kernels, and how each is called in there.
     const void *(*builtin_image)(stream_vendor_t *v);
     const char *const *builtin_names;

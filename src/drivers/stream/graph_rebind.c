@@ -31,8 +31,8 @@ static uint32_t arguments_size(const graph_node_t *node, const stream_launch_t *
 {
     const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)node->command;
     bool raw = node->role == GRAPH_COMMAND && c->head.kind == KEEL_CMD_DISPATCH && c->raw;
-    uint32_t known = raw ? c->executable->entries[c->entry].constants : 0;
-    return known ? known : launch->size;
+    uint32_t most = raw ? ((const stream_kernel_t *)c->kernel)->arguments : launch->size;
+    return most < launch->size ? most : launch->size;
 }
 
 static uint32_t arguments_space(uint32_t size)
