@@ -279,23 +279,29 @@ TEST(rebind, grids_in_slots, RUNS)
     for (uint32_t i = 0; i < IN_FLIGHT; i++) CHECK_EQ(buffer_u32(x, i * 4), i * MANY);
 }
 
-// Grids in memory of the table for kernels that cannot read them, in front of a block and in it.
-TEST(rebind, foreign_grids, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_BRANCHES)
+// Each counts the groups of a grid in slot 1 in slot 0, and cannot read that grid.
+static void add_tallies(keel_recording_t *recording, uint32_t count)
 {
-    table_t tables[IN_FLIGHT] = {0};
-    uint32_t words[IN_FLIGHT * 8] = {0}; // a grid, and from 16 on whether to enter the block
     uint64_t block = 0;
     keel_patch_t patch = {0, keel_slot(0, 0, 4)};
-    keel_recording_t *recording = begin();
     keel_op_t op = keel_op_dispatch(kernel("raw_tally"), keel_groups(1, 1, 1), &block, sizeof block,
                                     KEEL_NO_BINDINGS);
     op.as.dispatch.raw = true;
     op.as.dispatch.patches = &patch;
     op.as.dispatch.patch_count = 1;
     op = keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_slot(1, 0, 12));
-    for (int i = 0; i < 4; i++) add(recording, op);
+    while (count--) add(recording, op);
+}
+
+// Grids in memory of the table for kernels that cannot read them, in front of a block and in it.
+TEST(rebind, foreign_grids, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_BRANCHES)
+{
+    table_t tables[IN_FLIGHT] = {0};
+    uint32_t words[IN_FLIGHT * 8] = {0}; // a grid, and from 16 on whether to enter the block
+    keel_recording_t *recording = begin();
+    add_tallies(recording, 4);
     add(recording, keel_op_if(keel_slot(1, 16, 4)));
-    for (int i = 0; i < 4; i++) add(recording, op);
+    add_tallies(recording, 4);
     add(recording, keel_op_end());
     TRY(keel_recording_end(recording));
     for (uint32_t i = 0; i < IN_FLIGHT; i++) {
@@ -309,6 +315,53 @@ TEST(rebind, foreign_grids, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_RAW_ARGUMENTS 
     }
     execute_all(recording, tables);
     for (uint32_t i = 0; i < IN_FLIGHT; i++) CHECK_EQ(buffer_u32(x, i * 4), i * 4 * (1 + i % 2));
+}
+
+// Beside such grids, transfers of as much as their slots hold, which is little and much in turns.
+TEST(rebind, whole_slots, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_RAW_ARGUMENTS)
+{
+    enum { LARGE = 600 << 10 };
+    uint32_t grid[] = {3, 1, 1, 0};
+    uint8_t *expected = scratch(LARGE);
+    keel_buffer_t *words = new_buffer(16), *counts = new_buffer_of(grid, sizeof grid);
+    keel_recording_t *recording = begin();
+    memset(expected, 6, LARGE);
+    add_tallies(recording, 1);
+    add(recording, keel_op_fill(keel_slot(2, 0, KEEL_WHOLE), 6, 1));
+    TRY(keel_recording_end(recording));
+    for (uint32_t i = 0; i < 6; i++) {
+        uint64_t size = i % 2 ? LARGE : 64;
+        keel_buffer_t *x = new_buffer(LARGE + 64);
+        table_t table = {keel_whole(words), keel_whole(counts), keel_span(x, 0, size)};
+        reach(submit(keel_op_execute(recording, keel_refs(table, SLOTS))));
+        row("execution %u", i);
+        check_bytes(x, 0, expected, size);
+        CHECK_EQ(buffer_u32(x, size / 4), 0);
+        CHECK_EQ(buffer_u32(words, 0), 3 * (i + 1));
+    }
+}
+
+// On a queue, and when that is gone on another, with the same table first.
+TEST(rebind, another_queue, RUNS)
+{
+    keel_buffer_t *x = new_buffer(3 * BYTES);
+    keel_recording_t *recording = begin();
+    uint32_t value = add_chain(recording, MANY, keel_slot(0, 0, BYTES)), twice = value;
+    for (uint32_t i = 0; i < MANY; i++) twice = 3 * twice + i;
+    TRY(keel_recording_end(recording));
+    for (uint32_t i = 0; i < 4; i++) {
+        keel_queue_t *queue = new_queue(0);
+        keel_point_t last;
+        for (uint32_t k = 0; k < 2 && i + k < 4; k++) {
+            table_t table = {keel_span(x, (i + k) % 3 * BYTES, BYTES)};
+            TRY(keel_queue_execute(queue, KEEL_NO_WAITS, recording, keel_refs(table, SLOTS),
+                                   &last));
+            reach(last);
+        }
+        drop(queue);
+    }
+    check_words(x, BYTES, twice);
+    check_words(x, 2 * BYTES, twice);
 }
 
 // Each queue with tables of its own, at the same time.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatches that the device gives their arguments, on the CUDA driver in software: which ones are,
-// what the host does then, and what if CUDA will not have it.
+// Dispatches that the device gives their arguments, on the CUDA driver in
+// software: which ones are, what the host does then, and what if CUDA will not
+// have it.
+#include <stdlib.h>
 #include <string.h>
 
 #include <keel/driver/driver.h>
@@ -17,6 +19,10 @@ static cuda_symbols_t real;
 // By any thread: nodes made updatable, changes by the host, uploads.
 static _Atomic uint32_t updatable, changes, uploads;
 static bool unable; // to have updatable nodes
+// Refuses the next of these calls, whoever makes it.
+static _Atomic bool refuse_upload, refuse_run;
+static _Atomic bool held;  // the stream gets no further than the next graph
+static _Atomic bool holds; // it is to be held
 static keel_device_t *device;
 static keel_executable_t *kernels;
 
@@ -37,7 +43,15 @@ static CUresult node_set(CUgraphExec exec, CUgraphNode at, const CUDA_KERNEL_NOD
 static CUresult upload(CUgraphExec exec, CUstream stream)
 {
     uploads++;
+    if (atomic_exchange(&refuse_upload, false)) return CUDA_ERROR_OUT_OF_MEMORY;
     return real.cuGraphUpload(exec, stream);
+}
+
+static CUresult run(CUgraphExec exec, CUstream stream)
+{
+    if (atomic_exchange(&refuse_run, false)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (atomic_exchange(&holds, false)) real.cuLaunchHostFunc(stream, held_call, &held);
+    return real.cuGraphLaunch(exec, stream);
 }
 
 static int setup(void **state)
@@ -45,11 +59,14 @@ static int setup(void **state)
     (void)state;
     keel_executable_options_t options = {.data = keel_embed_conformance_kernels,
                                          .size = keel_embed_conformance_kernels_size};
+    setenv("KEEL_SIM_CUDA", "fail=cuLaunchKernel:1:2",
+           1); // graphs are launched otherwise
     symbols = symbols_open(&real);
     if (!symbols) return 1;
     symbols->cuGraphKernelNodeSetAttribute = attribute_set;
     symbols->cuGraphExecKernelNodeSetParams = node_set;
     symbols->cuGraphUpload = upload;
+    symbols->cuGraphLaunch = run;
     device = device_open("");
     assert_null(keel_executable_load(device, &options, &kernels));
     return 0;
@@ -64,17 +81,22 @@ static int teardown(void **state)
     return 0;
 }
 
-// Each adds one to the word of the slot, or of the buffer if there is one.
+// Each adds one to the word.
+static void add(keel_recording_t *recording, uint32_t count, keel_ref_t word)
+{
+    keel_entry_t entry;
+    assert_null(keel_executable_entry(kernels, "tally", &entry));
+    keel_op_t op = keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(word));
+    for (uint32_t i = 0; i < count; i++) assert_null(keel_recording_add(recording, &op, 1));
+}
+
+// So many of them on the word of the slot, or of the buffer if there is one.
 static keel_recording_t *record(uint32_t count, keel_buffer_t *buffer, bool ends)
 {
     keel_recording_options_t options = {.slots = 1};
     keel_recording_t *recording;
-    keel_entry_t entry;
-    assert_null(keel_executable_entry(kernels, "tally", &entry));
     assert_null(keel_recording_create(device, &options, &recording));
-    keel_ref_t word = buffer ? keel_whole(buffer) : keel_slot(0, 0, 4);
-    keel_op_t op = keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(word));
-    for (uint32_t i = 0; i < count; i++) assert_null(keel_recording_add(recording, &op, 1));
+    add(recording, count, buffer ? keel_whole(buffer) : keel_slot(0, 0, 4));
     if (ends) assert_null(keel_recording_end(recording));
     updatable = changes = uploads = 0;
     return recording;
@@ -90,7 +112,7 @@ static void execute(keel_recording_t *recording, uint32_t count)
     for (uint32_t i = 0; i < ROUNDS; i++)
         assert_null(keel_queue_execute(keel_device_queue(device, 0),
                                        i ? KEEL_AFTER(last) : KEEL_NO_WAITS, recording,
-                                       KEEL_BIND(keel_span(words, i * 16, 4)), &last));
+                                       KEEL_BIND(keel_span(words, i * 16, 8)), &last));
     ok(last);
     assert_null(keel_buffer_read(words, 0, found, sizeof found));
     for (uint32_t i = 0; i < ROUNDS; i++) assert_int_equal(found[i * 4], count);
@@ -145,7 +167,40 @@ static void test_too_many(void **state)
     keel_recording_release(recording);
 }
 
-// A dispatch without groups is no node, and nothing is to be uploaded again for it.
+// Only what may change counts, and is made changeable: not what others work on,
+// nor transfers.
+static void test_some(void **state)
+{
+    (void)state;
+    keel_buffer_t *word = buffer_create(device, 4, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_op_t fill = keel_op_fill(keel_slot(0, 4, 4), 9, 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        keel_recording_t *recording = record(LEAST - 1 + i, NULL, false);
+        add(recording, LEAST, keel_whole(word));
+        assert_null(keel_recording_add(recording, &fill, 1));
+        assert_null(keel_recording_end(recording));
+        execute(recording, LEAST - 1 + i);
+        assert_int_equal(updatable, i ? LEAST + 1 : 0);
+        keel_recording_release(recording);
+    }
+    keel_buffer_release(word);
+}
+
+// The grid of a dispatch is the same, however much its slots hold.
+static void test_whole_slots(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(0, NULL, false);
+    add(recording, LEAST, keel_slot(0, 0, KEEL_WHOLE));
+    assert_null(keel_recording_end(recording));
+    execute(recording, LEAST);
+    assert_int_equal(updatable, LEAST);
+    assert_int_equal(changes, 0);
+    keel_recording_release(recording);
+}
+
+// A dispatch without groups is no node, and nothing is to be uploaded again for
+// it.
 static void test_no_groups(void **state)
 {
     (void)state;
@@ -220,7 +275,8 @@ static void test_nothing_changes(void **state)
     keel_buffer_release(word);
 }
 
-// A fill that changes as well, of so many bytes. Returns how many nodes were made updatable.
+// A fill that changes as well, of so many bytes. Returns how many nodes were
+// made updatable.
 static uint32_t with_transfer(uint64_t length, bool prepared)
 {
     keel_recording_t *recording = record(LEAST, NULL, false);
@@ -275,19 +331,119 @@ static void test_refused(void **state)
     keel_recording_release(recording);
 }
 
+// Executes once, on a word of several, and returns whether that failed.
+static bool execute_at(keel_recording_t *recording, keel_buffer_t *words, uint32_t at)
+{
+    keel_point_t done;
+    assert_null(keel_queue_execute(keel_device_queue(device, 0), KEEL_NO_WAITS, recording,
+                                   KEEL_BIND(keel_span(words, at * 16, 4)), &done));
+    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_release(status);
+    return status;
+}
+
+// Whatever is refused on the way, the next run finds its own arguments. The
+// first run is refused once, and if it had to be uploaded the second, too, in
+// front of the changes.
+static void refused(keel_recording_t *recording, _Atomic bool *refuse, uint32_t count)
+{
+    keel_buffer_t *words = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
+    uint32_t found[16] = {0};
+    assert_null(keel_buffer_write(words, 0, found, sizeof found));
+    for (uint32_t i = 0; i < (refuse == &refuse_upload ? 2 : 1); i++) {
+        if (refuse) atomic_store(refuse, true);
+        assert_true(execute_at(recording, words, i));
+        if (refuse) assert_false(atomic_load(refuse));
+    }
+    for (uint32_t i = 0; i < 4; i++) assert_false(execute_at(recording, words, i % 3));
+    assert_null(keel_buffer_read(words, 0, found, sizeof found));
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(found[i * 4], i ? count : 2 * count);
+    keel_recording_release(recording);
+    keel_buffer_release(words);
+}
+
+// The first of all launches is refused.
+static void test_launch_refused(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    refused(recording, NULL, LEAST);
+}
+
+static void test_run_refused(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    refused(recording, &refuse_run, LEAST);
+}
+
+// Of a recording that is two graphs.
+static void test_upload_refused(void **state)
+{
+    (void)state;
+    keel_buffer_t *word = buffer_create(device, 4, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_op_t barrier = keel_op_barrier();
+    keel_recording_t *recording = record(LEAST, NULL, false);
+    add(recording, MOST, keel_whole(word));
+    assert_null(keel_recording_add(recording, &barrier, 1));
+    add(recording, LEAST, keel_slot(0, 0, 4));
+    assert_null(keel_recording_end(recording));
+    refused(recording, &refuse_upload, 2 * LEAST);
+    assert_int_equal(uploads, 4); // two refused
+    keel_buffer_release(word);
+}
+
+// More than a stream has room for; `before` more pieces are in front.
+static void fill_stream(uint32_t before)
+{
+    enum { RUNS = 600 };
+    keel_buffer_t *words = buffer_create(device, RUNS * 16, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *filled = buffer_create(device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_op_t fill = keel_op_fill(keel_whole(filled), 1, 4);
+    keel_point_t last;
+    static uint32_t found[RUNS * 4];
+    memset(found, 0, sizeof found);
+    assert_null(keel_buffer_write(words, 0, found, sizeof found));
+    assert_null(keel_recording_prepare(recording, queue));
+    held = holds = true;
+    for (uint32_t i = 0; i < RUNS; i++) {
+        if (i == 1 && before)
+            assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, &fill, 1, KEEL_NO_SIGNALS, NULL));
+        assert_null(keel_queue_execute(queue, KEEL_NO_WAITS, recording,
+                                       KEEL_BIND(keel_span(words, i * 16, 4)), &last));
+    }
+    held = false;
+    ok(last);
+    assert_null(keel_buffer_read(words, 0, found, sizeof found));
+    for (uint32_t i = 0; i < RUNS; i++) assert_int_equal(found[i * 4], LEAST);
+    keel_recording_release(recording);
+    keel_buffer_release(filled);
+    keel_buffer_release(words);
+}
+
+// Put off in front of the changes, and between them and the run.
+static void test_full_stream(void **state)
+{
+    (void)state;
+    fill_stream(0);
+    fill_stream(1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_no_groups),
-        cmocka_unit_test(test_large_blocks),
-        cmocka_unit_test(test_unknown_blocks),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_nothing_changes),
-        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_launch_refused), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prepared),       cmocka_unit_test(test_few),
+        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_no_groups),
+        cmocka_unit_test(test_large_blocks),   cmocka_unit_test(test_unknown_blocks),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_run_refused),
+        cmocka_unit_test(test_upload_refused), cmocka_unit_test(test_some),
+        cmocka_unit_test(test_whole_slots),    cmocka_unit_test(test_full_stream),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
