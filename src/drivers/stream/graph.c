@@ -281,7 +281,6 @@ static keel_status_t node_change(graph_instance_t *instance, const graph_node_t 
     *refused = work->kind != node->kind;
     if (*refused) return NULL;
     keel_status_t status = graph_work_set(instance, node, work);
-    instance->fresh |= instance->updatable && node->node;
     if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
     keel_status_release(status);
     *refused = true;

@@ -199,22 +199,35 @@ static void test_whole_slots(void **state)
     keel_recording_release(recording);
 }
 
-// A dispatch without groups is no node, and nothing is to be uploaded again for
-// it.
-static void test_no_groups(void **state)
+// What the host changes beside the device's nodes, or finds without groups, is not uploaded again.
+static void test_others_change(void **state)
 {
     (void)state;
-    keel_recording_t *recording = record(LEAST, NULL, false);
-    keel_entry_t entry;
-    assert_null(keel_executable_entry(kernels, "tally", &entry));
-    keel_op_t op =
-        keel_op_dispatch(entry, keel_groups(0, 1, 1), NULL, 0, KEEL_BIND(keel_slot(0, 0, 4)));
-    assert_null(keel_recording_add(recording, &op, 1));
+    uint32_t grid[] = {3, 1, 1};
+    uint64_t block = 0;
+    keel_buffer_t *counts = buffer_create(device, sizeof grid, KEEL_MEMORY_HOST_VISIBLE);
+    keel_patch_t patch = {0, keel_slot(0, 0, 4)};
+    keel_recording_t *recording = record(0, NULL, false);
+    keel_entry_t foreign, own;
+    assert_null(keel_executable_entry(kernels, "raw_tally", &foreign));
+    assert_null(keel_executable_entry(kernels, "tally", &own));
+    keel_op_t ops[] = {
+        keel_op_dispatch(foreign, keel_groups(1, 1, 1), &block, sizeof block, KEEL_NO_BINDINGS),
+        keel_op_dispatch(own, keel_groups(0, 1, 1), NULL, 0, KEEL_BIND(keel_slot(0, 0, 4))),
+        keel_op_fill(keel_slot(0, 4, KEEL_WHOLE), 9, 4)};
+    ops[0].as.dispatch.raw = true;
+    ops[0].as.dispatch.patches = &patch;
+    ops[0].as.dispatch.patch_count = 1;
+    ops[0] = keel_op_indirect(ops[0], KEEL_COUNTS_STATIC, keel_whole(counts));
+    assert_null(keel_buffer_write(counts, 0, grid, sizeof grid));
+    assert_null(keel_recording_add(recording, ops, 3));
     assert_null(keel_recording_end(recording));
-    execute(recording, LEAST);
-    assert_int_equal(updatable, LEAST);
+    execute(recording, grid[0]);
+    assert_int_equal(updatable, 2); // the dispatch, and what gives it its grid
+    assert_int_equal(changes, ROUNDS - 1);
     assert_int_equal(uploads, 1);
     keel_recording_release(recording);
+    keel_buffer_release(counts);
 }
 
 // Each has a block of so many bytes, of which the kernel takes the first eight.
@@ -438,7 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launch_refused), cmocka_unit_test(test_many),
         cmocka_unit_test(test_prepared),       cmocka_unit_test(test_few),
-        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_no_groups),
+        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_others_change),
         cmocka_unit_test(test_large_blocks),   cmocka_unit_test(test_unknown_blocks),
         cmocka_unit_test(test_refused),        cmocka_unit_test(test_nothing_changes),
         cmocka_unit_test(test_transfers),      cmocka_unit_test(test_run_refused),
