@@ -201,6 +201,57 @@ TEST(rebind, blocks_among_them, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_BRANCHES)
     check_chain(recording, keel_whole(flags), 9 * value + 5000);
 }
 
+// A loop whose value, and what it works on, is of the table; bounded, so that it counts its rounds.
+TEST(rebind, loops_among_them, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_BRANCHES)
+{
+    table_t tables[IN_FLIGHT] = {0};
+    uint32_t words[IN_FLIGHT * 4] = {0};
+    keel_op_t loop = keel_op_while(keel_slot(1, 0, 4));
+    keel_recording_t *recording = begin();
+    uint32_t value = add_chain(recording, MANY, keel_slot(0, 0, BYTES));
+    loop.as.branch.max_iterations = IN_FLIGHT;
+    add(recording, loop);
+    add(recording, op_kernel("count_down", 1, NULL, 0, KEEL_BIND(keel_slot(1, 0, 8))));
+    add(recording, keel_op_end());
+    TRY(keel_recording_end(recording));
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) words[i * 4] = i;
+    keel_buffer_t *x = new_buffer(IN_FLIGHT * BYTES), *y = new_buffer_of(words, sizeof words);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+        tables[i][0] = keel_span(x, i * BYTES, BYTES);
+        tables[i][1] = keel_span(y, i * 16, 8);
+    }
+    execute_all(recording, tables);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+        check_words(x, i * BYTES, value);
+        CHECK_EQ(buffer_u32(y, i * 4), 0);
+        CHECK_EQ(buffer_u32(y, i * 4 + 1), i);
+    }
+}
+
+// Timestamps into the table, each later than that of the execution before.
+TEST(rebind, timestamps_among_them, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_TIMESTAMPS)
+{
+    table_t tables[IN_FLIGHT] = {0};
+    uint64_t before = 1;
+    keel_op_t stamp = keel_op_timestamp(NULL, 0);
+    keel_recording_t *recording = begin();
+    stamp.as.timestamp.target = keel_slot(1, 0, 8);
+    add_chain(recording, MANY, keel_slot(0, 0, BYTES));
+    add(recording, stamp);
+    TRY(keel_recording_end(recording));
+    keel_buffer_t *x = new_buffer(IN_FLIGHT * BYTES), *y = new_buffer(IN_FLIGHT * 8);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+        tables[i][0] = keel_span(x, i * BYTES, BYTES);
+        tables[i][1] = keel_span(y, i * 8, 8);
+    }
+    execute_all(recording, tables);
+    for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+        uint64_t now = buffer_u64(y, i);
+        CHECK(now >= before);
+        before = now;
+    }
+}
+
 // On memory that lies elsewhere every time: another allocation gets where it was.
 TEST(rebind, late_allocations, RUNS)
 {
