@@ -53,7 +53,9 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     // vendor alone knows what is.
     if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
     e->foreign |= kernel->abi == KEEL_ABI_RAW;
-    KEEL_TRY(api->function_arguments(vendor, kernel->function, &kernel->arguments));
+    kernel->arguments = entry->constants;
+    if (kernel->abi == KEEL_ABI_RAW && !kernel->arguments) // or the image does not say
+        KEEL_TRY(api->function_arguments(vendor, kernel->function, &kernel->arguments));
     kernel->local_memory = local < entry->local_memory ? local : entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;
     if (local < most) {
