@@ -308,7 +308,10 @@ static CUresult instantiate(call_t *call, CUgraphExec *out, CUgraph graph,
     exec->magic = MAGIC_EXEC;
     exec->context = call->context;
     exec->flags = params->flags;
-    exec->uploaded = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    if (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) {
+        CUstream stream = stream_of(call->context, params->hUploadStream);
+        exec->uploaded = stream ? stream->id : 0;
+    }
     if (single) {
         exec->plan->graph = graph;
         graph->references++;
@@ -403,7 +406,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    exec->uploaded = true;
+    exec->uploaded = stream->id;
     work_t work = {.kind = WORK_NONE}; // which takes room on the stream, as on an H200
     return stream_work(stream, &work);
 }
@@ -415,10 +418,13 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
     if (!IS(exec, MAGIC_EXEC)) return CUDA_ERROR_INVALID_VALUE;
     CUstream stream = stream_of(call.context, handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-    if (!exec->uploaded && plan_has_updatable(exec->plan)) {
-        complain("%s: a graph with device-updatable nodes must be uploaded before it is launched, "
-                 "and again after changes from the host",
-                 call_name());
+    // On another stream than that of the upload a card lost what a kernel changed before the first
+    // launch.
+    if (exec->uploaded != stream->id && plan_has_updatable(exec->plan)) {
+        complain(
+            "%s: a graph with device-updatable nodes must be uploaded to the stream that it is "
+            "launched on, and again after changes from the host",
+            call_name());
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (!plan_events_exist(exec->plan)) return CUDA_ERROR_INVALID_VALUE;
@@ -501,7 +507,7 @@ static CUresult step_change(CUgraphExec exec, step_t *step, work_t *work)
     work_finish(&step->work);
     step->work = *work;
     if (!step->device) return CUDA_SUCCESS;
-    exec->uploaded = false;
+    exec->uploaded = 0;
     return device_reset(step) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -622,7 +628,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
     step->enabled = enabled != 0;
     if (step->device) {
         step->device->has_enabled = false;
-        exec->uploaded = false;
+        exec->uploaded = 0;
     }
     return CUDA_SUCCESS;
 }

@@ -100,10 +100,10 @@ struct CUgraphExec_st {
     CUcontext context;
     cuuint64_t flags;
     plan_t *plan;
-    mark_t *last; // of the latest launch
-    bool uploaded;
-    size_t updatable; // nodes that the device may change
-    size_t places;    // in the context's slabs
+    mark_t *last;      // of the latest launch
+    uint64_t uploaded; // to the stream with this id; 0: to none
+    size_t updatable;  // nodes that the device may change
+    size_t places;     // in the context's slabs
     kin_t kin;
 };
 

@@ -272,7 +272,7 @@ typedef struct stream_api_t {
                                   stream_condition_t kind, uint64_t condition, stream_node_h *node,
                                   stream_graph_h *body);
     // Lets the device change the grid and the arguments of a launch, and the host no more. The
-    // graph is to be uploaded before it runs first.
+    // graph is to be uploaded to the stream it runs on, before it does.
     keel_status_t (*graph_updatable)(stream_vendor_t *v, stream_node_h node, uint64_t *handle);
     keel_status_t (*graph_instantiate)(stream_vendor_t *v, stream_graph_h graph,
                                        stream_exec_h *exec);

@@ -98,7 +98,8 @@ static graph_instance_t *instance_of(stream_prepared_t *prepared, const stream_q
 static graph_instance_t *instance_adopt(stream_prepared_t *prepared, const stream_queue_t *queue)
 {
     graph_instance_t *instance = instance_of(prepared, queue);
-    if (!instance) instance = instance_of(prepared, NULL);
+    if (!instance && (instance = instance_of(prepared, NULL)))
+        instance->fresh = instance->updatable; // for it was uploaded to another stream
     // release: pairs with instance_of.
     if (instance) atomic_store_explicit(&instance->queue, queue, memory_order_release);
     return instance;
@@ -230,7 +231,6 @@ static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
     for (uint32_t i = 0; !status && i < instance->piece_count; i++)
         status = device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side);
     if (!status) status = stream_device_drain(device, device->side);
-    instance->fresh = false;
     if (status)
         instance_destroy(instance);
     else

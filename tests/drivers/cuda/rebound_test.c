@@ -103,20 +103,24 @@ static keel_recording_t *record(uint32_t count, keel_buffer_t *buffer, bool ends
 }
 
 // Executes on a word of its own each time, all under way at once.
-static void execute(keel_recording_t *recording, uint32_t count)
+static void execute_on(keel_queue_t *queue, keel_recording_t *recording, uint32_t count)
 {
     keel_buffer_t *words = buffer_create(device, ROUNDS * 16, KEEL_MEMORY_HOST_VISIBLE);
     uint32_t found[ROUNDS * 4] = {0};
     keel_point_t last;
     assert_null(keel_buffer_write(words, 0, found, sizeof found));
     for (uint32_t i = 0; i < ROUNDS; i++)
-        assert_null(keel_queue_execute(keel_device_queue(device, 0),
-                                       i ? KEEL_AFTER(last) : KEEL_NO_WAITS, recording,
+        assert_null(keel_queue_execute(queue, i ? KEEL_AFTER(last) : KEEL_NO_WAITS, recording,
                                        KEEL_BIND(keel_span(words, i * 16, 8)), &last));
     ok(last);
     assert_null(keel_buffer_read(words, 0, found, sizeof found));
     for (uint32_t i = 0; i < ROUNDS; i++) assert_int_equal(found[i * 4], count);
     keel_buffer_release(words);
+}
+
+static void execute(keel_recording_t *recording, uint32_t count)
+{
+    execute_on(keel_device_queue(device, 0), recording, count);
 }
 
 static void test_many(void **state)
@@ -139,8 +143,26 @@ static void test_prepared(void **state)
     assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
     assert_int_equal(uploads, 1);
     execute(recording, LEAST);
-    assert_int_equal(uploads, 1); // the upload takes long, and was done
+    assert_int_equal(uploads, 2); // to the stream that it runs on, once
+    execute(recording, LEAST);
+    assert_int_equal(uploads, 2);
     assert_int_equal(updatable, LEAST);
+    keel_recording_release(recording);
+}
+
+// A queue that takes over the graph of one that has gone has another stream.
+static void test_taken_over(void **state)
+{
+    (void)state;
+    keel_recording_t *recording = record(LEAST, NULL, true);
+    for (uint32_t i = 1; i <= 3; i++) {
+        keel_queue_t *queue = NULL;
+        assert_null(keel_queue_create(device, NULL, &queue));
+        execute_on(queue, recording, LEAST);
+        assert_int_equal(updatable, LEAST); // of one graph
+        assert_int_equal(uploads, i);
+        keel_queue_release(queue);
+    }
     keel_recording_release(recording);
 }
 
@@ -449,14 +471,23 @@ static void test_full_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_refused), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_prepared),       cmocka_unit_test(test_few),
-        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_others_change),
-        cmocka_unit_test(test_large_blocks),   cmocka_unit_test(test_unknown_blocks),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_nothing_changes),
-        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_run_refused),
-        cmocka_unit_test(test_upload_refused), cmocka_unit_test(test_some),
-        cmocka_unit_test(test_whole_slots),    cmocka_unit_test(test_full_stream),
+        cmocka_unit_test(test_launch_refused),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_few),
+        cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_others_change),
+        cmocka_unit_test(test_large_blocks),
+        cmocka_unit_test(test_unknown_blocks),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_run_refused),
+        cmocka_unit_test(test_upload_refused),
+        cmocka_unit_test(test_some),
+        cmocka_unit_test(test_whole_slots),
+        cmocka_unit_test(test_full_stream),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

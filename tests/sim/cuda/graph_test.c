@@ -479,7 +479,12 @@ static void test_device_updates(void)
     CUgraphExec exec = ready(graph), second;
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiateWithFlags(&second, graph, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream));
-    CHECK(rig_said("must be uploaded before it is launched"));
+    CHECK(rig_said("must be uploaded to the stream that it is launched on"));
+    CUstream other;
+    CU(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CU(cuGraphUpload(exec, other));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphLaunch(exec, stream));
+    CU(cuStreamDestroy_v2(other));
     CU(cuGraphUpload(exec, stream));
     run(exec);
     CHECK(list[0] == 5);
