@@ -415,6 +415,28 @@ TEST(rebind, another_queue, RUNS)
     check_words(x, 2 * BYTES, twice);
 }
 
+// An execution finds no memory, and says where; the next is none the worse for it.
+TEST(rebind, names_the_command, RUNS)
+{
+    keel_pool_t *pool = new_pool(0, 0);
+    keel_buffer_t *x = new_buffer(BYTES), *y = new_buffer(BYTES), *none = new_reserved(pool, BYTES);
+    table_t tables[] = {{keel_whole(x), keel_whole(y)},
+                        {keel_whole(y), keel_whole(none)},
+                        {keel_whole(y), keel_whole(x)}};
+    keel_recording_t *recording = begin();
+    add(recording, keel_op_fill(keel_slot(0, 0, BYTES), 0, 4));
+    add(recording, keel_op_barrier());
+    uint32_t value = add_chain(recording, MANY, keel_slot(0, 0, BYTES));
+    add(recording, keel_op_fill(keel_slot(1, 0, BYTES), 7, 4));
+    TRY(keel_recording_end(recording));
+    reach(submit(keel_op_execute(recording, keel_refs(tables[0], SLOTS))));
+    reach_failure_saying(submit(keel_op_execute(recording, keel_refs(tables[1], SLOTS))),
+                         KEEL_FAILED_PRECONDITION, "(execute) > command 322 (fill)");
+    reach(submit(keel_op_execute(recording, keel_refs(tables[2], SLOTS))));
+    check_words(x, 0, 7);
+    check_words(y, 0, value);
+}
+
 // Each queue with tables of its own, at the same time.
 TEST(rebind, two_queues, RUNS)
 {

@@ -16,8 +16,8 @@ enum { LEAST = 128, MOST = 8192, LARGE = 1 << 20, ROUNDS = 6 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-// By any thread: nodes made updatable, changes by the host, uploads.
-static _Atomic uint32_t updatable, changes, uploads;
+// By any thread: nodes made updatable, changes by the host, uploads, ends.
+static _Atomic uint32_t updatable, changes, uploads, destroyed;
 static bool unable; // to have updatable nodes
 // Refuses the next of these calls, whoever makes it.
 static _Atomic bool refuse_upload, refuse_run;
@@ -54,6 +54,12 @@ static CUresult run(CUgraphExec exec, CUstream stream)
     return real.cuGraphLaunch(exec, stream);
 }
 
+static CUresult destroy(CUgraphExec exec)
+{
+    destroyed++;
+    return real.cuGraphExecDestroy(exec);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -66,6 +72,7 @@ static int setup(void **state)
     symbols->cuGraphKernelNodeSetAttribute = attribute_set;
     symbols->cuGraphExecKernelNodeSetParams = node_set;
     symbols->cuGraphUpload = upload;
+    symbols->cuGraphExecDestroy = destroy;
     symbols->cuGraphLaunch = run;
     device = device_open("");
     assert_null(keel_executable_load(device, &options, &kernels));
@@ -430,6 +437,29 @@ static void test_upload_refused(void **state)
     keel_buffer_release(word);
 }
 
+// To destroy its graphs CUDA waits for all that the device runs; they go when that is nothing.
+static void test_release(void **state)
+{
+    (void)state;
+    keel_buffer_t *words = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
+    keel_recording_t *over = record(LEAST, NULL, true), *runs = record(LEAST, NULL, true);
+    keel_point_t done;
+    assert_false(execute_at(over, words, 0));
+    held = holds = true;
+    assert_null(keel_queue_execute(keel_device_queue(device, 0), KEEL_NO_WAITS, runs,
+                                   KEEL_BIND(keel_span(words, 16, 4)), &done));
+    await(!holds);
+    destroyed = 0;
+    keel_recording_release(over);
+    nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL);
+    assert_int_equal(destroyed, 0);
+    held = false;
+    ok(done);
+    await(destroyed); // and what earlier ones left
+    keel_recording_release(runs);
+    keel_buffer_release(words);
+}
+
 // More than a stream has room for; `before` more pieces are in front.
 static void fill_stream(uint32_t before)
 {
@@ -487,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_upload_refused),
         cmocka_unit_test(test_some),
         cmocka_unit_test(test_whole_slots),
+        cmocka_unit_test(test_release),
         cmocka_unit_test(test_full_stream),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
