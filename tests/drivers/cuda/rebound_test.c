@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatches that the device gives their arguments, on the CUDA driver in
-// software: which ones are, what the host does then, and what if CUDA will not
-// have it.
+// Dispatches that the device gives their arguments, on the CUDA driver in software: which ones are,
+// what the host does then, and what if CUDA will not have it.
 #include <stdlib.h>
 #include <string.h>
-
-#include <keel/driver/driver.h>
 
 #include "drivers/cuda/device.h"
 
@@ -196,8 +193,7 @@ static void test_too_many(void **state)
     keel_recording_release(recording);
 }
 
-// Only what may change counts, and is made changeable: not what others work on,
-// nor transfers.
+// Only dispatches that may change count, and all that may change is made changeable.
 static void test_some(void **state)
 {
     (void)state;
@@ -283,23 +279,11 @@ static void execute_blocks(uint32_t size)
     keel_recording_release(recording);
 }
 
-static void test_large_blocks(void **state)
+static void test_blocks(void **state)
 {
     (void)state;
+    execute_blocks(8);
     execute_blocks(32764); // as large as any
-}
-
-// Nobody knows how much the kernel takes, but whoever dispatches it.
-static void test_unknown_blocks(void **state)
-{
-    (void)state;
-    keel_entry_t entry;
-    assert_null(keel_executable_entry(kernels, "raw_tally", &entry));
-    keel_entry_info_t *info = (keel_entry_info_t *)(uintptr_t)&kernels->entries[entry.index];
-    uint32_t size = info->constants;
-    info->constants = 0;
-    execute_blocks(size);
-    info->constants = size;
 }
 
 static void test_nothing_changes(void **state)
@@ -317,8 +301,7 @@ static void test_nothing_changes(void **state)
     keel_buffer_release(word);
 }
 
-// A fill that changes as well, of so many bytes. Returns how many nodes were
-// made updatable.
+// A fill that changes as well, of so many bytes. Returns how many nodes were made updatable.
 static uint32_t with_transfer(uint64_t length, bool prepared)
 {
     keel_recording_t *recording = record(LEAST, NULL, false);
@@ -384,9 +367,8 @@ static bool execute_at(keel_recording_t *recording, keel_buffer_t *words, uint32
     return status;
 }
 
-// Whatever is refused on the way, the next run finds its own arguments. The
-// first run is refused once, and if it had to be uploaded the second, too, in
-// front of the changes.
+// Whatever is refused on the way, the next run finds its own arguments. The first run is refused
+// once, and if that was its upload the second, too, in front of the changes.
 static void refused(keel_recording_t *recording, _Atomic bool *refuse, uint32_t count)
 {
     keel_buffer_t *words = buffer_create(device, 64, KEEL_MEMORY_HOST_VISIBLE);
@@ -501,23 +483,14 @@ static void test_full_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launch_refused),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_taken_over),
-        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_others_change),
-        cmocka_unit_test(test_large_blocks),
-        cmocka_unit_test(test_unknown_blocks),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_nothing_changes),
-        cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_run_refused),
-        cmocka_unit_test(test_upload_refused),
-        cmocka_unit_test(test_some),
-        cmocka_unit_test(test_whole_slots),
-        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_launch_refused), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_prepared),       cmocka_unit_test(test_few),
+        cmocka_unit_test(test_taken_over),     cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_others_change),  cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_nothing_changes),
+        cmocka_unit_test(test_transfers),      cmocka_unit_test(test_run_refused),
+        cmocka_unit_test(test_upload_refused), cmocka_unit_test(test_some),
+        cmocka_unit_test(test_whole_slots),    cmocka_unit_test(test_release),
         cmocka_unit_test(test_full_stream),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
