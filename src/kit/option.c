@@ -26,6 +26,10 @@ static keel_status_t handles_read(const option_t *option, const char *value, voi
         unsigned long long number = strtoull(next, &end, 0);
         handles[i] = (void *)(uintptr_t)number;
         if (errno || end == next || !number) break;
+        for (size_t k = 0; k < i; k++)
+            if (handles[k] == handles[i])
+                return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s', which has %#llx twice",
+                                  option->key, value, number);
         if (!*end) return NULL;
         if (*end != ',') break;
         next = end + 1;

@@ -7,7 +7,7 @@
 
 typedef enum option_kind_t {
     OPTION_PATH,    // const char *, borrowed from the URI; not empty
-    OPTION_HANDLES, // void *[most]: a vendor's, as numbers that are not 0, with commas between them
+    OPTION_HANDLES, // void *[most]: a vendor's, different numbers that are not 0, between commas
     OPTION_WORD,    // uint8_t: which of the words
 } option_kind_t;
 

@@ -68,6 +68,7 @@ static void test_bad(void **state)
         {"one", "1,2", "option one is '1,2'; it must be a handle"},
         {"one", "0x10000000000000000", "it must be a handle"},
         {"several", "1,2,3", "it must be 1 to 2 handles, as 0x...,0x..."},
+        {"several", "17,0x11", "option several is '17,0x11', which has 0x11 twice"},
         {"several", "1,", "option several is '1,'"},
         {"several", "1;2", "option several is '1;2'"},
         {"word", "maybe", "option word is 'maybe'; it must be no or yes"},
