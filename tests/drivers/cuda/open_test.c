@@ -93,7 +93,8 @@ static void test_what_is_not_there(void **state)
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=1,");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=,1");
     refuses(KEEL_INVALID_ARGUMENT, "handle", "0", "&stream=1;1");
-    refuses(KEEL_INVALID_ARGUMENT, "8 handles", "0", "&stream=1,1,1,1,1,1,1,1,1");
+    refuses(KEEL_INVALID_ARGUMENT, "8 handles", "0", "&stream=1,3,4,5,6,7,8,9,10");
+    refuses(KEEL_INVALID_ARGUMENT, "0x7 twice", "0", "&stream=7,0x7");
     refuses_library(KEEL_NOT_FOUND, "no NVIDIA driver", "/nowhere/libcuda.so");
     refuses_library(KEEL_INVALID_ARGUMENT, "option lib", "");
     refuses_library(KEEL_UNSUPPORTED, "no libcuda", "libm.so.6");
