@@ -54,7 +54,7 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
     e->foreign |= kernel->abi == KEEL_ABI_RAW;
     kernel->arguments = entry->constants;
-    if (kernel->abi == KEEL_ABI_RAW && !kernel->arguments) // or the image does not say
+    if (kernel->abi == KEEL_ABI_RAW && !kernel->arguments) // none, or the image does not say
         KEEL_TRY(api->function_arguments(vendor, kernel->function, &kernel->arguments));
     kernel->local_memory = local < entry->local_memory ? local : entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;

@@ -247,7 +247,7 @@ typedef struct stream_kernel_t {
     stream_function_h walk; // takes its grid from memory; NULL: there is none
     uint32_t abi;           // keel_abi_t
     uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
-    uint32_t arguments;     // bytes that the function takes; a launch may have more
+    uint32_t arguments;     // KEEL_ABI_RAW: bytes that it takes; a launch may have more
 } stream_kernel_t;
 
 static inline stream_device_t *stream_device(const keel_device_t *device)
