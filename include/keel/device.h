@@ -23,6 +23,8 @@
 //                      such a stream has Keel's work in it, and loses the device
 //     null://          completes all work and does none
 //
+// Other drivers come with the program, or are loaded by it (keel_driver_load).
+//
 // Lifetime. keel_device_release of the last reference closes the device: work not yet started fails
 // with KEEL_CANCELLED, running work finishes, and the call returns when the device is quiet (except
 // inside a host call of the device, where it does not wait; deferred calls must be completed
@@ -56,6 +58,19 @@ typedef struct keel_device_info_t {
 KEEL_EXTERN_C_BEGIN
 KEEL_API keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices,
                                         size_t capacity, size_t *count) KEEL_MUST_USE;
+KEEL_EXTERN_C_END
+
+// Adds the driver that is in the shared object at `path`, which has a slash in it: no folders are
+// searched, and no variable of the environment is read. A program should load only what it trusts:
+// the object runs with all of the program's rights. It stays loaded until the process ends. Loading
+// it again does nothing. Any thread; returns when the object's own constructors have run.
+//
+// The object calls the Keel of this program, so the program is linked with libkeel.so, or exports
+// its functions (-rdynamic). KEEL_NOT_FOUND if there is no such file; KEEL_UNSUPPORTED if the
+// system cannot load it, it is no driver, it uses another copy of Keel, or it was built for another
+// version; else as keel_driver_register (<keel/driver/driver.h>).
+KEEL_EXTERN_C_BEGIN
+KEEL_API keel_status_t keel_driver_load(const char *path) KEEL_MUST_USE;
 KEEL_EXTERN_C_END
 
 typedef struct keel_device_options_t {

@@ -57,9 +57,10 @@ keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices, 
         KEEL_TRY(registry_find(driver, &found));
         return found->list(devices, capacity, count);
     }
-    for (const keel_driver_t *const *d = keel_drivers; *d; d++) {
+    const keel_driver_t *d;
+    for (size_t i = 0; (d = registry_at(i)); i++) {
         size_t more = 0, room = capacity > *count ? capacity - *count : 0;
-        KEEL_TRY((*d)->list(room ? devices + *count : NULL, room, &more));
+        KEEL_TRY(d->list(room ? devices + *count : NULL, room, &more));
         *count += more;
     }
     return NULL;
@@ -88,10 +89,17 @@ static keel_status_t device_furnish(keel_device_t *device)
 static keel_status_t device_init(keel_device_t *device, const char *uri,
                                  const keel_device_options_t *options)
 {
-    KEEL_TRY(registry_check_ops(device));
     KEEL_TRY(copy_name(uri, &device->uri));
     KEEL_TRY(copy_name(options && options->name ? options->name : uri, &device->name));
     return device_furnish(device);
+}
+
+// Takes back what a driver has opened that is not whole.
+static void device_refuse(keel_device_t *device)
+{
+    const keel_device_ops_t *ops = device ? device->ops : NULL;
+    if (ops && ops->device_close) ops->device_close(device);
+    if (ops && ops->device_destroy) ops->device_destroy(device);
 }
 
 keel_status_t keel_device_open(const char *uri, const keel_device_options_t *options,
@@ -107,11 +115,16 @@ keel_status_t keel_device_open(const char *uri, const keel_device_options_t *opt
 
     keel_device_t *d = NULL;
     KEEL_TRY(driver->open(&parsed.parts, &d));
+    keel_status_t status = registry_check_device(driver, d);
+    if (status) {
+        device_refuse(d);
+        return status;
+    }
     fork_generation();
     object_init(&d->object);
     atomic_init(&d->users, 1);
     live_add(LIVE_DEVICE, 1);
-    keel_status_t status = device_init(d, uri, options);
+    status = device_init(d, uri, options);
     if (status) {
         keel_device_release(d);
         return status;

@@ -4,6 +4,7 @@
 #include "conformance/graphs/command.h"
 #include "tools/commands.h"
 
+#include <keel/device.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,15 +33,32 @@ static const struct command_t {
 
 static void print_help(FILE *file)
 {
-    fprintf(file, "usage: keel COMMAND [options]\n");
+    fprintf(file, "usage: keel [--driver=PATH]... COMMAND [options]\n");
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         fprintf(file, "  %-12s %s\n", commands[i].name, commands[i].summary);
     }
     fprintf(file, "  %-12s %s\n", "help", "print this");
+    fprintf(file,
+            "--driver=PATH adds a driver in a shared object, for all commands with devices\n");
+}
+
+static bool load_driver(const char *path)
+{
+    keel_status_t status = keel_driver_load(path);
+    if (!status) return true;
+    keel_status_print(status, stderr);
+    keel_status_release(status);
+    return false;
 }
 
 int main(int argc, char **argv)
 {
+    static const char driver[] = "--driver=";
+    while (argc > 1 && strncmp(argv[1], driver, sizeof driver - 1) == 0) {
+        if (!load_driver(argv[1] + sizeof driver - 1)) return 2;
+        argc--;
+        argv++;
+    }
     const char *name = argc > 1 ? argv[1] : "help";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);

@@ -2,10 +2,11 @@
 // For people who write a driver: docs/new-driver.md walks through this with the null driver at
 // hand.
 //
-// A driver is one keel_driver_t, listed in src/drivers/register.c; a device is a struct that begins
-// with keel_device_t and an ops table. Arguments are checked before an op is called, so drivers
-// assume good ones. No op is called with a lock of the library held, and all may be called from any
-// thread at any time, unless the slot says otherwise.
+// A driver is one keel_driver_t, which the program registers or loads (keel_driver_load); the
+// library's own stand in src/drivers/register.c. A device is a struct that begins with
+// keel_device_t and an ops table. Arguments are checked before an op is called, so drivers assume
+// good ones. No op is called with a lock of the library held, and all may be called from any thread
+// at any time, unless the slot says otherwise.
 //
 // Errors: an op that returns a status leaves nothing behind when it fails. Work reports by
 // keel_submission_t (kit/submission.h).
@@ -26,16 +27,62 @@ typedef struct keel_uri_t {
     size_t option_count;
 } keel_uri_t;
 
+// The version of what the headers of include/keel/driver say. A driver is taken only by a library
+// of the same version: they share structs. KEEL_DRIVER_LAYOUT tells builds apart that have the same
+// version and other structs, as between two commits.
+#define KEEL_DRIVER_VERSION 1
+#define KEEL_DRIVER_LAYOUT                                                                         \
+    ((uint32_t)(((((sizeof(keel_device_t) * 31 + sizeof(keel_queue_t)) * 31 +                      \
+                   sizeof(keel_buffer_t)) *                                                        \
+                      31 +                                                                         \
+                  sizeof(keel_executable_t)) *                                                     \
+                     31 +                                                                          \
+                 sizeof(keel_recording_t)) *                                                       \
+                    31 +                                                                           \
+                sizeof(keel_device_ops_t)))
+// Begins the initialiser of every keel_driver_t.
+#define KEEL_DRIVER_HEAD .version = KEEL_DRIVER_VERSION, .layout = KEEL_DRIVER_LAYOUT
+
 typedef struct keel_driver_t {
-    const char *name; // the scheme of its URIs
+    uint32_t version; // KEEL_DRIVER_VERSION; stays the first field in every version
+    uint32_t layout;  // KEEL_DRIVER_LAYOUT
+    // The scheme of its URIs: a lower-case letter, then at most 30 letters, digits, + . or -
+    const char *name;
     // Adds its devices. Finding none is no error.
     keel_status_t (*list)(keel_device_info_t *devices, size_t capacity, size_t *count);
     // Makes a device: allocates its struct zeroed (mem_zalloc), sets ops and caps. `object`, `uri`,
     // `name`, queues and pools are filled in by the library afterwards. Unknown options are errors.
+    // The library then checks that ops and caps agree; if they do not, it calls device_close and
+    // device_destroy and keel_device_open fails with KEEL_INTERNAL.
     keel_status_t (*open)(const keel_uri_t *uri, keel_device_t **device);
 } keel_driver_t;
 
-extern const keel_driver_t *const keel_drivers[]; // ended by NULL; src/drivers/register.c
+// Adds a driver that is linked into the program. From then on keel_device_open and keel_device_list
+// know it. The driver is borrowed for as long as the process lives: there is no way to take it out
+// again. Any thread, at any time; does not block. Registering the same driver again does nothing.
+//
+// KEEL_UNSUPPORTED if it was built for another version of these headers. KEEL_INVALID_ARGUMENT if
+// the name is no scheme, or `list` or `open` is empty. KEEL_FAILED_PRECONDITION if another driver
+// has the name. KEEL_RESOURCE_EXHAUSTED beyond KEEL_MAX_DRIVERS. A driver that is refused leaves
+// nothing behind.
+KEEL_EXTERN_C_BEGIN
+KEEL_API keel_status_t keel_driver_register(const keel_driver_t *driver) KEEL_MUST_USE;
+KEEL_EXTERN_C_END
+
+// So many can be registered besides the library's own.
+#define KEEL_MAX_DRIVERS 64
+
+// Makes a shared object one that keel_driver_load (<keel/device.h>) takes: stands once in it,
+// outside of all functions, with the keel_driver_t. The object calls the Keel of the program that
+// loads it. It may be linked with libkeel.so, and need not be.
+#define KEEL_DRIVER_ENTRY(driver)                                                                  \
+    KEEL_EXTERN_C_BEGIN                                                                            \
+    KEEL_API const keel_driver_t *keel_driver_entry(void);                                         \
+    const keel_driver_t *keel_driver_entry(void)                                                   \
+    {                                                                                              \
+        return &(driver);                                                                          \
+    }                                                                                              \
+    KEEL_EXTERN_C_END
 
 // The ops table. "(optional)" slots may be NULL, which their capability bit must then say; the text
 // names what happens.

@@ -22,4 +22,5 @@ static keel_status_t cpu_list(keel_device_info_t *devices, size_t capacity, size
     return cpu_hardware(devices[0].name, sizeof devices[0].name);
 }
 
-const keel_driver_t cpu_driver = {.name = "cpu", .list = cpu_list, .open = cpu_open};
+const keel_driver_t cpu_driver = {KEEL_DRIVER_HEAD, .name = "cpu", .list = cpu_list,
+                                  .open = cpu_open};

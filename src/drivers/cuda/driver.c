@@ -177,4 +177,5 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
     return NULL;
 }
 
-const keel_driver_t cuda_driver = {.name = "cuda", .list = cuda_list, .open = cuda_open};
+const keel_driver_t cuda_driver = {KEEL_DRIVER_HEAD, .name = "cuda", .list = cuda_list,
+                                   .open = cuda_open};

@@ -145,4 +145,5 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
     return NULL;
 }
 
-const keel_driver_t null_driver = {.name = "null", .list = null_list, .open = null_open};
+const keel_driver_t null_driver = {KEEL_DRIVER_HEAD, .name = "null", .list = null_list,
+                                   .open = null_open};
