@@ -478,8 +478,7 @@ TEST(gpu, serial_names_the_command_in_a_block, GPU, .loses = true)
         keel_op_end(),
         fill,
     };
-    // Switch and its cases are commands; `else` and `end` are jumps.
-    serial_names(device, ops, COUNT(ops), "(execute 'step') > command 7 (dispatch 'wild')");
+    serial_names(device, ops, COUNT(ops), "(execute 'step') > command 6 (dispatch 'wild')");
 }
 
 // A dispatch over counts in memory that the kernel cannot read makes a recording a graph.

@@ -338,7 +338,7 @@ static const handler_t handlers[] = {
 static bool recorder_is_in_case(const recorder_t *recorder, keel_op_kind_t next)
 {
     const block_t *block = &recorder->blocks[recorder->depth - 1];
-    bool outside = block->kind == KEEL_OP_SWITCH && !block->last;
+    bool outside = block->kind == KEEL_OP_SWITCH && block->last == block->begin;
     return !outside || next == KEEL_OP_CASE || next == KEEL_OP_END;
 }
 

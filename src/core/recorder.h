@@ -21,9 +21,8 @@ enum { MAX_DEPTH = 16 };
 // An open if, while or switch.
 typedef struct block_t {
     keel_op_kind_t kind;
-    uint32_t start;  // offset of its first command
-    uint32_t last;   // offset of its newest else's jump, or of its newest case; 0: none
-    uint32_t to_end; // newest jump that leads to the end, the others chained by target; 0: none
+    uint32_t begin; // offset of its first record
+    uint32_t last;  // offset of its newest record: that one, an else or a case
     uint32_t group_depth;
     uint32_t serial; // which block it is, to tell where events belong
 } block_t;

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow: blocks become jumps.
-//
-//     if v A end            IF v ->1, A, 1: BARRIER
-//     if v A else B end     IF v ->1, A, JUMP ->2, 1: B, 2: BARRIER
-//     while v A end         0: WHILE v ->1, A, JUMP ->0, 1:
-//     switch v case a A case b B end
-//                           SWITCH v ->2, CASE a ->1, A, JUMP ->2, 1: CASE b ->2, B, 2: BARRIER
+// Control flow: events and blocks. The records of a block are chained as they come; its end tells
+// all of them where it is.
 #include <string.h>
 
 #include "base/memory.h"
@@ -57,9 +52,27 @@ keel_status_t record_event(recorder_t *recorder, const keel_op_t *op)
     return NULL;
 }
 
-static keel_cmd_branch_t *branch_at(const recorder_t *recorder, uint32_t offset)
+static keel_cmd_block_t *block_at(const recorder_t *recorder, uint32_t offset)
 {
-    return (keel_cmd_branch_t *)(void *)(recorder->commands->data + offset);
+    return (keel_cmd_block_t *)(void *)(recorder->commands->data + offset);
+}
+
+// Adds the next record of the innermost block, behind the one that was newest.
+static keel_status_t block_add(recorder_t *recorder, keel_cmd_t kind, keel_cmd_block_t **added)
+{
+    block_t *block = &recorder->blocks[recorder->depth - 1];
+    uint32_t at = recorder->commands->size, index = recorder->commands->count;
+    keel_cmd_block_t *c = commands_add(recorder->commands, kind, sizeof *c);
+    if (!c) return status_no_memory();
+    c->begin = block->begin;
+    c->next = at;
+    c->index = index;
+    c->depth = recorder->depth - 1;
+    block_at(recorder, block->last)->next = at;
+    block->last = at;
+    block->serial = ++recorder->serial; // events belong to one way through a block
+    if (added) *added = c;
+    return NULL;
 }
 
 keel_status_t record_block(recorder_t *recorder, const keel_op_t *op)
@@ -81,19 +94,22 @@ keel_status_t record_block(recorder_t *recorder, const keel_op_t *op)
     keel_cmd_t kind = op->kind == KEEL_OP_IF      ? KEEL_CMD_IF
                       : op->kind == KEEL_OP_WHILE ? KEEL_CMD_WHILE
                                                   : KEEL_CMD_SWITCH;
-    uint32_t start = recorder->commands->size;
-    keel_cmd_branch_t *c = commands_add(recorder->commands, kind, sizeof *c);
-    if (!c) return status_no_memory();
-    c->value = branch.value;
-    c->max_iterations = branch.max_iterations;
-    c->depth = recorder->depth;
-    ref_retain(&c->value);
+    uint32_t begin = recorder->commands->size;
     recorder->blocks[recorder->depth++] = (block_t){
         .kind = op->kind,
-        .start = start,
+        .begin = begin,
+        .last = begin,
         .group_depth = recorder->group_depth,
-        .serial = ++recorder->serial,
     };
+    keel_cmd_block_t *c;
+    keel_status_t status = block_add(recorder, kind, &c);
+    if (status) {
+        recorder->depth--;
+        return status;
+    }
+    c->value = branch.value;
+    c->max_iterations = branch.max_iterations;
+    ref_retain(&c->value);
     return NULL;
 }
 
@@ -108,38 +124,22 @@ static keel_status_t block_find(recorder_t *recorder, keel_op_kind_t kind, const
     return NULL;
 }
 
-// Adds a jump to the end of the block, wherever that will be.
-static keel_status_t block_leave(recorder_t *recorder, block_t *block)
-{
-    uint32_t at = recorder->commands->size;
-    keel_cmd_branch_t *jump = commands_add(recorder->commands, KEEL_CMD_JUMP, sizeof *jump);
-    if (!jump) return status_no_memory();
-    jump->target = block->to_end;
-    block->to_end = at;
-    return NULL;
-}
-
 keel_status_t record_else(recorder_t *recorder, const keel_op_t *op)
 {
     (void)op;
     block_t *block;
     KEEL_TRY(block_find(recorder, KEEL_OP_IF, "if", &block));
-    CHECK(!block->last, KEEL_FAILED_PRECONDITION, "the if has an else already");
-    KEEL_TRY(block_leave(recorder, block));
-    block->last = block->to_end;
-    block->serial = ++recorder->serial; // a block of its own, for events
-    branch_at(recorder, block->start)->target = recorder->commands->size;
-    return NULL;
+    CHECK(block->last == block->begin, KEEL_FAILED_PRECONDITION, "the if has an else already");
+    return block_add(recorder, KEEL_CMD_ELSE, NULL);
 }
 
-// That the switch has no such case yet. Its first one follows it at once, and leads to the next.
+// That the switch has no such case yet.
 static keel_status_t case_check(const recorder_t *recorder, const block_t *block, uint32_t match)
 {
-    uint32_t at = block->last ? block->start + branch_at(recorder, block->start)->head.size : 0;
-    while (at) {
-        const keel_cmd_branch_t *c = branch_at(recorder, at);
-        CHECK(c->match != match, KEEL_INVALID_ARGUMENT, "the switch has a case %u already", match);
-        at = at == block->last ? 0 : c->target;
+    for (uint32_t at = block->begin; at != block->last;) {
+        at = block_at(recorder, at)->next;
+        CHECK(block_at(recorder, at)->match != match, KEEL_INVALID_ARGUMENT,
+              "the switch has a case %u already", match);
     }
     return NULL;
 }
@@ -147,43 +147,11 @@ static keel_status_t case_check(const recorder_t *recorder, const block_t *block
 keel_status_t record_case(recorder_t *recorder, const keel_op_t *op)
 {
     block_t *block;
+    keel_cmd_block_t *c;
     KEEL_TRY(block_find(recorder, KEEL_OP_SWITCH, "switch", &block));
     KEEL_TRY(case_check(recorder, block, op->as.branch.match));
-    if (block->last) KEEL_TRY(block_leave(recorder, block));
-    uint32_t at = recorder->commands->size;
-    keel_cmd_branch_t *c = commands_add(recorder->commands, KEEL_CMD_CASE, sizeof *c);
-    if (!c) return status_no_memory();
+    KEEL_TRY(block_add(recorder, KEEL_CMD_CASE, &c));
     c->match = op->as.branch.match;
-    if (block->last) branch_at(recorder, block->last)->target = at;
-    block->last = at;
-    block->serial = ++recorder->serial;
-    return NULL;
-}
-
-static keel_status_t while_end(recorder_t *recorder, const block_t *block)
-{
-    keel_cmd_branch_t *jump = commands_add(recorder->commands, KEEL_CMD_JUMP, sizeof *jump);
-    if (!jump) return status_no_memory();
-    jump->target = block->start;
-    branch_at(recorder, block->start)->target = recorder->commands->size;
-    return NULL;
-}
-
-// Ends an if or a switch: all ways out meet at a barrier.
-static keel_status_t ways_end(recorder_t *recorder, const block_t *block)
-{
-    uint32_t end = recorder->commands->size;
-    if (!commands_add(recorder->commands, KEEL_CMD_BARRIER, sizeof(keel_command_t)))
-        return status_no_memory();
-    for (uint32_t jump = block->to_end; jump;) {
-        uint32_t earlier = branch_at(recorder, jump)->target;
-        branch_at(recorder, jump)->target = end;
-        jump = earlier;
-    }
-    if (block->kind == KEEL_OP_SWITCH || !block->last)
-        branch_at(recorder, block->start)->target = end;
-    if (block->kind == KEEL_OP_SWITCH && block->last)
-        branch_at(recorder, block->last)->target = end;
     return NULL;
 }
 
@@ -193,7 +161,10 @@ keel_status_t record_end(recorder_t *recorder, const keel_op_t *op)
     CHECK(recorder->depth, KEEL_FAILED_PRECONDITION, "no block is open here");
     block_t *block;
     KEEL_TRY(block_find(recorder, recorder->blocks[recorder->depth - 1].kind, "block", &block));
-    KEEL_TRY(block->kind == KEEL_OP_WHILE ? while_end(recorder, block) : ways_end(recorder, block));
+    KEEL_TRY(block_add(recorder, KEEL_CMD_END, NULL));
+    uint32_t at = block->begin, end = block->last;
+    for (; at != end; at = block_at(recorder, at)->next) block_at(recorder, at)->end = end;
+    block_at(recorder, end)->end = end;
     recorder->depth--;
     return NULL;
 }

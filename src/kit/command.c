@@ -78,15 +78,16 @@ static void command_release(const keel_command_t *command)
         break;
     case KEEL_CMD_IF:
     case KEEL_CMD_WHILE:
-    case KEEL_CMD_SWITCH: refs_release(&((const keel_cmd_branch_t *)c)->value, 1); break;
+    case KEEL_CMD_SWITCH: refs_release(&((const keel_cmd_block_t *)c)->value, 1); break;
     case KEEL_CMD_BARRIER:
     case KEEL_CMD_GROUP_BEGIN:
     case KEEL_CMD_GROUP_END:
     case KEEL_CMD_HOST_CALL:
     case KEEL_CMD_EVENT_SET:
     case KEEL_CMD_EVENT_WAIT:
-    case KEEL_CMD_JUMP:
-    case KEEL_CMD_CASE: break;
+    case KEEL_CMD_ELSE:
+    case KEEL_CMD_CASE:
+    case KEEL_CMD_END: break;
     }
 }
 
@@ -100,9 +101,10 @@ void commands_finish(keel_commands_t *commands)
 static const char *command_name(uint32_t kind)
 {
     static const char *const names[] = {
-        "barrier",   "fill",       "update",   "copy", "dispatch", "timestamp", "group",
-        "group end", "alloca",     "dealloca", "read", "write",    "execute",   "host call",
-        "event set", "event wait", "if",       "jump", "while",    "switch",    "case",
+        "barrier", "fill",      "update",    "copy",       "dispatch", "timestamp",
+        "group",   "group end", "alloca",    "dealloca",   "read",     "write",
+        "execute", "host call", "event set", "event wait", "if",       "while",
+        "switch",  "else",      "case",      "end",
     };
     return kind < sizeof names / sizeof names[0] ? names[kind] : "command";
 }
@@ -156,7 +158,7 @@ keel_status_t recording_blame(const keel_recording_t *recording, const keel_comm
     return status_at(status, path);
 }
 
-static keel_status_t while_count(const keel_cmd_branch_t *c, uint32_t value, uint32_t *loops)
+static keel_status_t while_count(const keel_cmd_block_t *c, uint32_t value, uint32_t *loops)
 {
     uint32_t *rounds = &loops[c->depth];
     if (value && c->max_iterations && *rounds >= c->max_iterations)
@@ -167,29 +169,35 @@ static keel_status_t while_count(const keel_cmd_branch_t *c, uint32_t value, uin
     return NULL;
 }
 
-static const keel_command_t *case_find(const keel_commands_t *commands, uint32_t value,
-                                       const keel_command_t *next)
+// The record of the block behind which it goes on: of the way that is taken, or the end.
+static const keel_cmd_block_t *way_find(const keel_commands_t *commands,
+                                        const keel_cmd_block_t *block, uint32_t value)
 {
-    while (next->kind == KEEL_CMD_CASE) {
-        const keel_cmd_branch_t *one = (const keel_cmd_branch_t *)(const void *)next;
-        if (one->match == value) return keel_command_next(next);
-        next = keel_commands_at(commands, one->target);
-    }
-    return next;
+    if (block->head.kind != KEEL_CMD_SWITCH)
+        return value ? block : keel_block_at(commands, block->next);
+    KEEL_EACH_WAY(way, commands, block)
+    if (way->match == value) return way;
+    return keel_block_at(commands, block->end);
 }
 
 keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
                            const keel_command_t **at)
 {
-    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)*at;
-    const keel_command_t *next = keel_command_next(*at);
+    const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)*at;
     uint32_t kind = (*at)->kind;
     if (kind == KEEL_CMD_WHILE) KEEL_TRY(while_count(c, value, loops));
-    if (kind == KEEL_CMD_SWITCH)
-        next = case_find(commands, value, next);
-    else if (kind == KEEL_CMD_JUMP || (command_has_value(kind) && !value))
-        next = keel_commands_at(commands, c->target);
-    *at = next;
+    if (command_has_value(kind)) {
+        *at = &way_find(commands, c, value)->head;
+    } else if (kind == KEEL_CMD_ELSE || kind == KEEL_CMD_CASE) { // the way before it is over
+        *at = keel_commands_at(commands, c->end);
+    } else if (kind == KEEL_CMD_END) {
+        const keel_command_t *begin = keel_commands_at(commands, c->begin);
+        if (begin->kind == KEEL_CMD_WHILE) { // which looks at its value again
+            *at = begin;
+            return NULL;
+        }
+    }
+    *at = keel_command_next(*at);
     return NULL;
 }
 
@@ -227,7 +235,7 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
         break;
     case KEEL_CMD_IF:
     case KEEL_CMD_WHILE:
-    case KEEL_CMD_SWITCH: fn(user, &((const keel_cmd_branch_t *)c)->value); break;
+    case KEEL_CMD_SWITCH: fn(user, &((const keel_cmd_block_t *)c)->value); break;
     default: break;
     }
 }

@@ -99,16 +99,16 @@ void commands_describe(const keel_commands_t *commands, const keel_command_t *co
 keel_status_t recording_blame(const keel_recording_t *recording, const keel_command_t *command,
                               keel_status_t status);
 
-// Goes on from a command that is a branch, or nothing to do: *at becomes the one that is next if
-// its value, where it has one, is `value`. `loops` has the rounds so far of the loops of each
-// depth. KEEL_RESOURCE_EXHAUSTED, and nothing changes, if a loop has run as often as it may.
+// Goes on from any command: *at becomes the one that is next. For a block's beginning that depends
+// on its value, which is `value`. `loops` has the rounds so far of the loops of each depth.
+// KEEL_RESOURCE_EXHAUSTED, and nothing changes, if a loop has run as often as it may.
 keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
                            const keel_command_t **at);
 
 // How a transfer ended, for which base/aio.h has a number.
 keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error);
 
-// Whether it is a branch that depends on a value in memory.
+// Whether it begins a block, and so has a value in memory to look at.
 static inline bool command_has_value(uint32_t kind)
 {
     return kind == KEEL_CMD_IF || kind == KEEL_CMD_WHILE || kind == KEEL_CMD_SWITCH;

@@ -105,12 +105,103 @@ static void test_updates(void **state)
     keel_recording_release(recording);
 }
 
+// Walks as a driver does that takes one command after the other, with these values where they are
+// looked at. Notes the index of each command it comes by, and -1 for a failure.
+static void walk(const keel_recording_t *recording, const uint32_t *values, int32_t *path)
+{
+    const keel_commands_t *commands = recording->commands;
+    const keel_command_t *at = keel_commands_first(commands);
+    uint32_t loops[16] = {0}, count = 0;
+    while (at != keel_commands_end(commands)) {
+        uint32_t value = command_has_value(at->kind) ? *values++ : 0;
+        int32_t index = 0;
+        for (const keel_command_t *c = keel_commands_first(commands); c != at; index++)
+            c = keel_command_next(c);
+        assert_true(count < 32);
+        path[count++] = index;
+        keel_status_t status = command_jump(commands, value, loops, &at);
+        if (!status) continue;
+        assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+        keel_status_release(status);
+        path[count++] = -1;
+        break;
+    }
+}
+
+static void test_jump(void **state)
+{
+    (void)state;
+    keel_ref_t value = keel_span(plain, 0, 4);
+    keel_op_t work = keel_op_fill(keel_span(plain, 8, 4), 0, 1);
+    keel_op_t thrice = keel_op_while(value);
+    thrice.as.branch.max_iterations = 3;
+    const struct {
+        size_t count;
+        keel_op_t ops[12];
+        uint32_t values[8];
+        int32_t path[32];
+    } rows[] = {
+        // an if, taken or not, also one with nothing in it
+        {3, {keel_op_if(value), work, keel_op_end()}, {7}, {0, 1, 2}},
+        {3, {keel_op_if(value), work, keel_op_end()}, {0}, {0}},
+        {3, {keel_op_if(value), keel_op_end(), work}, {0}, {0, 2}},
+        {3, {keel_op_if(value), keel_op_end(), work}, {1}, {0, 1, 2}},
+        // and one with an else
+        {6,
+         {keel_op_if(value), work, keel_op_else(), work, keel_op_end(), work},
+         {1},
+         {0, 1, 2, 5}},
+        {6,
+         {keel_op_if(value), work, keel_op_else(), work, keel_op_end(), work},
+         {0},
+         {0, 3, 4, 5}},
+        {4, {keel_op_if(value), keel_op_else(), keel_op_end(), work}, {1}, {0, 1, 3}},
+        // loops
+        {4, {keel_op_while(value), work, keel_op_end(), work}, {0}, {0, 3}},
+        {4, {keel_op_while(value), work, keel_op_end(), work}, {5, 5, 0}, {0, 1, 2, 0, 1, 2, 0, 3}},
+        {3, {thrice, work, keel_op_end()}, {1, 1, 1, 1}, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, -1}},
+        // the rounds of a loop inside another begin anew
+        {4,
+         {keel_op_while(value), thrice, keel_op_end(), keel_op_end()},
+         {1, 1, 1, 0, 1, 1, 0, 0},
+         {0, 1, 2, 1, 2, 1, 3, 0, 1, 2, 1, 3, 0}},
+        // a switch
+        {2, {keel_op_switch(value), keel_op_end()}, {0}, {0}},
+        {6,
+         {keel_op_switch(value), keel_op_case(3), work, keel_op_case(0), work, keel_op_end()},
+         {3},
+         {0, 2, 3}},
+        {6,
+         {keel_op_switch(value), keel_op_case(3), work, keel_op_case(0), work, keel_op_end()},
+         {0},
+         {0, 4, 5}},
+        {6,
+         {keel_op_switch(value), keel_op_case(3), work, keel_op_case(0), work, keel_op_end()},
+         {9},
+         {0}},
+        // the end of a block inside a way, and then of the way
+        {7,
+         {keel_op_if(value), keel_op_if(value), work, keel_op_end(), keel_op_else(), work,
+          keel_op_end()},
+         {1, 1},
+         {0, 1, 2, 3, 4}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        keel_recording_t *recording = record(rows[i].ops, rows[i].count);
+        int32_t path[32] = {0};
+        walk(recording, rows[i].values, path);
+        for (int k = 0; k < 32; k++) assert_int_equal(path[k], rows[i].path[k]);
+        keel_recording_release(recording);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reach),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_jump),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -5,8 +5,23 @@
 //
 //     KEEL_EACH_COMMAND (c, s) ...
 //
-// Blocks are resolved into jumps: offsets from the start of the stream. A walker stops until
-// everything before has ended at KEEL_CMD_BARRIER and at every command from KEEL_CMD_EVENT_WAIT on.
+// A walker stops until everything before has ended at KEEL_CMD_BARRIER and at every command from
+// KEEL_CMD_EVENT_WAIT on.
+//
+// Blocks stay as they were recorded: a record begins each, one ends it, and an else or a case each
+// has its own between them. Each of them knows where the others are (keel_cmd_block_t).
+//
+//     if v A end                        IF v, A, END
+//     if v A else B end                 IF v, A, ELSE, B, END
+//     while v A end                     WHILE v, A, END
+//     switch v case 3 A case 7 B end    SWITCH v, CASE 3, A, CASE 7, B, END
+//
+// A driver that nests makes one body of each way through a block, and goes on behind its end:
+//
+//     KEEL_EACH_WAY (w, s, block)
+//         body(keel_command_next(&w->head), keel_commands_at(s, w->next));
+//
+// A driver that takes one command after the other jumps: see command_jump() in kit/command.h.
 #ifndef KEEL_DRIVER_COMMAND_H_
 #define KEEL_DRIVER_COMMAND_H_
 
@@ -29,11 +44,12 @@ typedef enum keel_cmd_t {
     KEEL_CMD_HOST_CALL,
     KEEL_CMD_EVENT_SET,
     KEEL_CMD_EVENT_WAIT,
-    KEEL_CMD_IF,     // value is 0: go to `target`
-    KEEL_CMD_JUMP,   // go to `target`
-    KEEL_CMD_WHILE,  // value is 0: go to `target`; else on with iteration + 1 of loop `depth`
-    KEEL_CMD_SWITCH, // go behind the case that matches, or to `target`, the end
-    KEEL_CMD_CASE,   // `target`: the next case, or the end; `match`
+    KEEL_CMD_IF,
+    KEEL_CMD_WHILE,
+    KEEL_CMD_SWITCH, // a case follows it, or the end
+    KEEL_CMD_ELSE,
+    KEEL_CMD_CASE,
+    KEEL_CMD_END,
 } keel_cmd_t;
 
 // 16-aligned, as is every field that a device may read.
@@ -162,14 +178,19 @@ typedef struct keel_cmd_event_t {
     uint32_t event;
 } keel_cmd_event_t;
 
-typedef struct keel_cmd_branch_t {
+// A record of a block: its beginning (if, while, switch), an else, a case or its end. `begin`,
+// `next` and `end` are offsets from the start of the stream.
+typedef struct keel_cmd_block_t {
     keel_command_t head;
-    uint32_t target;
-    uint32_t match;
-    uint32_t depth; // of the loop: below keel_caps_t.max_depth
-    uint32_t max_iterations;
-    keel_ref_t value;
-} keel_cmd_branch_t;
+    uint32_t begin;          // the block's first record
+    uint32_t next;           // its record after this one; the end's: the end itself
+    uint32_t end;            // its last record
+    uint32_t index;          // how many commands of the list come before this one
+    uint32_t depth;          // how many blocks are around this one: below keel_caps_t.max_depth
+    uint32_t match;          // case: the value it is for; others: 0
+    uint32_t max_iterations; // while: fail with KEEL_RESOURCE_EXHAUSTED beyond; 0: none
+    keel_ref_t value;        // if, while, switch: the uint32_t to look at; others: none
+} keel_cmd_block_t;
 
 typedef struct keel_commands_t {
     unsigned char *data;  // owned, unless it is `fixed`
@@ -206,6 +227,25 @@ static inline const keel_command_t *keel_command_next(const keel_command_t *comm
 #define KEEL_EACH_COMMAND(c, commands)                                                             \
     for (const keel_command_t *c = keel_commands_first(commands);                                  \
          c != keel_commands_end(commands); c = keel_command_next(c))
+
+static inline const keel_cmd_block_t *keel_block_at(const keel_commands_t *commands,
+                                                    uint32_t offset)
+{
+    return (const keel_cmd_block_t *)(const void *)keel_commands_at(commands, offset);
+}
+
+// The first way through a block: an if and a while begin one themselves, a switch does not.
+static inline const keel_cmd_block_t *keel_block_ways(const keel_commands_t *commands,
+                                                      const keel_cmd_block_t *block)
+{
+    return block->head.kind == KEEL_CMD_SWITCH ? keel_block_at(commands, block->next) : block;
+}
+
+// The ways through a block that begins at `block`: the if, the while, the else, each case. A way
+// goes from behind its record to the record at `next`. A switch without cases has none.
+#define KEEL_EACH_WAY(w, commands, block)                                                          \
+    for (const keel_cmd_block_t *w = keel_block_ways(commands, block);                             \
+         w->head.kind != KEEL_CMD_END; w = keel_block_at(commands, w->next))
 
 // What a recording demands of the buffer bound to a slot.
 typedef struct keel_slot_need_t {

@@ -53,7 +53,7 @@ static keel_status_t ref_missing(const keel_ref_t *ref, const keel_ref_t *table)
         if (!ref_resolve((ref), (table), (span))) return ref_missing((ref), (table));              \
     } while (0)
 
-keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *branch,
+keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
                                uint32_t *value)
 {
     span_t span;

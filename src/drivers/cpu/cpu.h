@@ -205,7 +205,7 @@ keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *comm
 uint32_t cpu_command_cost(const keel_command_t *command);
 void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);
 // The value that a branch looks at.
-keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_branch_t *branch,
+keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
                                uint32_t *value);
 // The error, said to have happened at the chunk.
 keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status);

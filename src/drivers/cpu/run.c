@@ -84,7 +84,7 @@ static void run_branch(cpu_run_t *run)
         run->at = keel_command_next(run->at);
         return;
     }
-    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)run->at;
+    const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)run->at;
     uint32_t value = 1;
     keel_status_t status = NULL;
     if (command_has_value(run->at->kind)) status = cpu_branch_value(run, c, &value);

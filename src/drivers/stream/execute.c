@@ -30,7 +30,7 @@ static keel_status_t value_read(stream_run_t *run, const keel_cmd_execute_t *exe
     stream_device_t *device = stream_device(queue->base.device);
     binder_t binder = {.table = execute->bindings};
     bound_t span;
-    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)branch;
+    const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)branch;
     KEEL_TRY(bind_ref(&binder, &c->value, &span));
     bound_copy_t copy = {to, span.address, sizeof(uint32_t)};
     keel_status_t status = device->api->copy(device->vendor, stream_queue_onto(queue), &copy);
@@ -39,8 +39,8 @@ static keel_status_t value_read(stream_run_t *run, const keel_cmd_execute_t *exe
 }
 
 // With `serial`: command by command, each waited for, so that what fails is the one that was issued
-// last. The host looks at the values and takes the jumps itself: within a graph nobody could tell
-// one command from the next.
+// last. The host looks at the values and takes the ways through blocks itself: within a graph no
+// command could be told from the next.
 static keel_status_t execute_serially(stream_run_t *run, const keel_cmd_execute_t *c)
 {
     const keel_commands_t *commands = c->recording->commands;

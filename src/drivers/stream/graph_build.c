@@ -197,7 +197,7 @@ static keel_status_t add_setter(builder_t *b, const keel_command_t *c, graph_bra
     if (!node) return status_no_memory();
     node->extra.branch = branch;
     KEEL_TRY(node_add(b, node));
-    const keel_cmd_branch_t *command = (const keel_cmd_branch_t *)(const void *)c;
+    const keel_cmd_block_t *command = (const keel_cmd_block_t *)(const void *)c;
     b->instance->reports |= branch.loop && command->max_iterations;
     return nodes_add(setters, node->node);
 }
@@ -205,9 +205,20 @@ static keel_status_t add_setter(builder_t *b, const keel_command_t *c, graph_bra
 // One way through a block.
 typedef struct way_t {
     graph_branch_t branch;
-    const keel_command_t *from, *to;
-    uint32_t number; // of the first command
+    const keel_cmd_block_t *record; // which it begins behind
 } way_t;
+
+static way_t way_of(const keel_cmd_block_t *record)
+{
+    bool loop = record->head.kind == KEEL_CMD_WHILE;
+    return (way_t){
+        .branch = {.match = record->match,
+                   .differs = loop || record->head.kind == KEEL_CMD_IF,
+                   .first = loop,
+                   .loop = loop},
+        .record = record,
+    };
+}
 
 static keel_status_t body_build(builder_t *b, const keel_command_t *c, const way_t *way,
                                 stream_graph_h body)
@@ -217,10 +228,11 @@ static keel_status_t body_build(builder_t *b, const keel_command_t *c, const way
         .context = b->context,
         .commands = b->commands,
         .graph = body,
-        .number = way->number,
+        .number = way->record->index + 2,
         .nested = true,
     };
-    keel_status_t status = build_range(&inner, way->from, way->to);
+    keel_status_t status = build_range(&inner, keel_command_next(&way->record->head),
+                                       keel_commands_at(b->commands, way->record->next));
     if (!status) status = barrier(&inner);
     if (!status && way->branch.loop) { // and once more?
         nodes_t setters = {0};
@@ -265,85 +277,25 @@ static keel_status_t add_ways(builder_t *b, const keel_command_t *c, way_t *ways
     return status;
 }
 
-static const keel_command_t *target_of(const builder_t *b, const keel_command_t *c)
+// Adds a block, of which `last` becomes the end.
+static keel_status_t add_block(builder_t *b, const keel_cmd_block_t *block,
+                               const keel_command_t **last)
 {
-    return keel_commands_at(b->commands, ((const keel_cmd_branch_t *)(const void *)c)->target);
-}
-
-// The command right before `to`, at or behind `from`, and the number of `to`.
-static const keel_command_t *before(const keel_command_t *from, const keel_command_t *to,
-                                    uint32_t *number)
-{
-    const keel_command_t *last = NULL;
-    for (; from != to; from = keel_command_next(from), ++*number) last = from;
-    return last;
-}
-
-// Whether the command leaves the block that ends at `end`, which jumps forwards do.
-static bool leaves(const builder_t *b, const keel_command_t *c)
-{
-    return c && c->kind == KEEL_CMD_JUMP && target_of(b, c) > c;
-}
-
-static keel_status_t add_if(builder_t *b, const keel_command_t *c, const keel_command_t **next)
-{
-    const keel_command_t *body = keel_command_next(c), *target = target_of(b, c);
-    uint32_t number = b->number + 1;
-    const keel_command_t *last = before(body, target, &number);
-    way_t ways[2] = {
-        {.branch = {.differs = true}, .from = body, .to = target, .number = b->number + 1},
-        {.branch = {.differs = false}, .from = target, .to = target, .number = number},
-    };
-    *next = target;
-    if (!leaves(b, last)) return add_ways(b, c, ways, 1);
-    ways[0].to = last;
-    ways[1].to = *next = target_of(b, last);
-    return add_ways(b, c, ways, 2);
-}
-
-static keel_status_t add_while(builder_t *b, const keel_command_t *c, const keel_command_t **next)
-{
-    const keel_command_t *body = keel_command_next(c);
-    uint32_t number = b->number + 1;
-    *next = target_of(b, c);
-    way_t way = {
-        .branch = {.differs = true, .loop = true, .first = true},
-        .from = body,
-        .to = before(body, *next, &number), // the jump back
-        .number = b->number + 1,
-    };
-    return add_ways(b, c, &way, 1);
-}
-
-static keel_status_t add_switch(builder_t *b, const keel_command_t *c, const keel_command_t **next)
-{
-    const keel_command_t *end = target_of(b, c), *at = keel_command_next(c);
-    uint32_t number = b->number + 1, count = 0;
-    for (const keel_command_t *k = at; k != end && k->kind == KEEL_CMD_CASE; k = target_of(b, k))
-        count++;
-    *next = end;
-    if (!count) return NULL;
-    way_t *ways = mem_zalloc(count * sizeof *ways);
-    if (!ways) return status_no_memory();
-    for (uint32_t i = 0; i < count; i++) {
-        const keel_command_t *then = target_of(b, at);
-        ways[i].branch.match = ((const keel_cmd_branch_t *)(const void *)at)->match;
-        ways[i].from = keel_command_next(at);
-        ways[i].number = number + 1;
-        const keel_command_t *last = before(at, then, &number);
-        ways[i].to = last != at && then != end && leaves(b, last) ? last : then;
-        at = then;
-    }
-    keel_status_t status = add_ways(b, c, ways, count);
-    mem_free(ways);
-    return status;
-}
-
-static keel_status_t add_block(builder_t *b, const keel_command_t *c, const keel_command_t **next)
-{
+    const keel_cmd_block_t *end = keel_block_at(b->commands, block->end);
+    uint32_t count = 0;
     KEEL_TRY(barrier(b));
-    if (c->kind == KEEL_CMD_IF) return add_if(b, c, next);
-    return c->kind == KEEL_CMD_WHILE ? add_while(b, c, next) : add_switch(b, c, next);
+    KEEL_EACH_WAY(w, b->commands, block) count++;
+    if (count) {
+        way_t *ways = mem_zalloc(count * sizeof *ways), *way = ways;
+        if (!ways) return status_no_memory();
+        KEEL_EACH_WAY(w, b->commands, block) *way++ = way_of(w);
+        keel_status_t status = add_ways(b, &block->head, ways, count);
+        mem_free(ways);
+        if (status) return status;
+    }
+    b->number = end->index + 1;
+    *last = &end->head;
+    return NULL;
 }
 
 static keel_status_t piece_begin(builder_t *b)
@@ -371,7 +323,8 @@ static keel_status_t piece_maybe_end(builder_t *b, uint32_t *first)
     return piece_begin(b);
 }
 
-static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel_command_t **next)
+// Builds a command, or the block that it begins: then `last` becomes the block's end.
+static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel_command_t **last)
 {
     const keel_cmd_event_t *event = (const keel_cmd_event_t *)(const void *)c;
     switch ((keel_cmd_t)c->kind) {
@@ -380,7 +333,7 @@ static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel
     case KEEL_CMD_EVENT_WAIT: event_wait(b, event->event); return NULL;
     case KEEL_CMD_IF:
     case KEEL_CMD_WHILE:
-    case KEEL_CMD_SWITCH: return add_block(b, c, next);
+    case KEEL_CMD_SWITCH: return add_block(b, (const keel_cmd_block_t *)(const void *)c, last);
     case KEEL_CMD_FILL:
     case KEEL_CMD_UPDATE:
     case KEEL_CMD_COPY:
@@ -393,15 +346,16 @@ static keel_status_t build_one(builder_t *b, const keel_command_t *c, const keel
 static keel_status_t build_range(builder_t *b, const keel_command_t *from, const keel_command_t *to)
 {
     uint32_t first = b->instance->node_count;
-    for (const keel_command_t *c = from; c != to;) {
-        const keel_command_t *next = keel_command_next(c);
-        keel_status_t status = build_one(b, c, &next);
+    for (const keel_command_t *c = from; c != to; c = keel_command_next(c), b->number++) {
+        const keel_command_t *last = c;
+        keel_status_t status = build_one(b, c, &last);
         if (status) {
             if (!b->instance->culprit) b->instance->culprit = c; // not the block around it
             return status;
         }
-        if (c->kind == KEEL_CMD_BARRIER) KEEL_TRY(piece_maybe_end(b, &first));
-        for (; c != next; c = keel_command_next(c)) b->number++;
+        c = last;
+        if (c->kind == KEEL_CMD_BARRIER || c->kind == KEEL_CMD_END)
+            KEEL_TRY(piece_maybe_end(b, &first));
     }
     return NULL;
 }

@@ -29,7 +29,7 @@ static keel_status_t counts_make(const graph_instance_t *instance, const stream_
 static keel_status_t branch_make(const graph_instance_t *instance, const stream_context_t *context,
                                  const graph_node_t *node, graph_work_t *work)
 {
-    const keel_cmd_branch_t *c = (const keel_cmd_branch_t *)(const void *)node->command;
+    const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)node->command;
     const graph_branch_t *branch = &node->extra.branch;
     bound_t span;
     KEEL_TRY(bind_ref(&context->binder, &c->value, &span));
