@@ -18,17 +18,18 @@
 //
 //     keel cc saxpy.c -o saxpy.keel --target=host,nvptx:sm_70,gfx90a
 //
-// A kernel's body runs once for each workgroup. What stands in KEEL_ITEMS runs for each work-item:
-// a loop that is vectorised on a processor, the thread itself on a GPU. What stands outside is the
-// group's own: the same for all items, with no effect on memory. `continue` ends the region for one
-// item; `return`, `break` and `goto` do not leave a region.
+// The body of a kernel runs once for each workgroup. A region, the block after KEEL_ITEMS, runs for
+// each work-item: on a processor it is a loop that the compiler vectorises, on a GPU the code of a
+// thread. Code outside regions runs for the group: it is the same for all items and must not write
+// memory. In a region `continue` ends it for one item; `return`, `break` and `goto` must not leave
+// it.
 //
-// Within a region items run at the same time: they meet only by atomics. Between regions,
-// KEEL_BARRIER() makes what all items of the group wrote visible to all of them. It stands where
-// all items pass: outside regions, under conditions that are the same for the group.
+// Items run a region at the same time and communicate only by atomics. Between regions
+// KEEL_BARRIER() makes what all items of the group wrote visible to all of them. It stands outside
+// regions, and only under conditions that are the same for all items of the group.
 //
-// a * b + c may be computed with one rounding where the machine can; -ffp-contract=off forbids it,
-// and then + - * / and square roots give the same bits everywhere.
+// The compiler may compute a * b + c with one rounding. -ffp-contract=off forbids that; then + - *
+// / and square roots give the same bits on every target.
 #ifndef KEEL_KERNEL_H_
 #define KEEL_KERNEL_H_
 
@@ -37,8 +38,8 @@
 
 #include <keel/kernel/map.h>
 
-// What is being compiled for: exactly one of the first three is 1. KEEL_CUDA_HOST comes with
-// KEEL_HOST: code of the host for implementations of CUDA that run there (nvptx:sm_0).
+// The target: exactly one of the first three is 1. KEEL_CUDA_HOST comes with KEEL_HOST: code of the
+// host for implementations of CUDA that run there (nvptx:sm_0).
 #define KEEL_NVPTX  0
 #define KEEL_AMDGCN 0
 #define KEEL_HOST   0
@@ -66,8 +67,8 @@
 //   KEEL_CONSTANTS(type, name) what dispatches give by value:     const type name; at most one
 //   KEEL_LOCAL(type, name, n)  workgroup memory for n elements:   type *name; undefined at first
 //
-// Bindings are numbered in the order they stand in. What is written through one binding is not
-// touched through another.
+// Bindings are numbered in their order. Memory that is written through one binding must not be read
+// or written through another.
 #define KEEL_GROUP(...)               KEEL_GROUP_(__VA_ARGS__, 1, 1, 1)
 #define KEEL_IN(type, name)           (IN, type, name)
 #define KEEL_OUT(type, name)          (OUT, type, name)
@@ -76,20 +77,21 @@
 #define KEEL_LOCAL(type, name, n)     (LOCAL, type, name, n)
 #define KEEL_KERNEL(name, group, ...) KEEL_KERNEL_(name, KEEL_STRIP_ group, __VA_ARGS__)
 
-// KEEL_RAW_KERNEL(name, KEEL_GROUP(...), type, arguments): a kernel that takes its whole block of
-// arguments as it is, as kernels of other tools do: const type arguments. It has no bindings.
+// KEEL_RAW_KERNEL(name, KEEL_GROUP(...), type, arguments): a kernel that takes one block of
+// arguments, as kernels of other tools do: const type arguments. It has no bindings.
 #define KEEL_RAW_KERNEL(name, group, type, arguments)                                              \
     KEEL_RAW_KERNEL_(name, KEEL_STRIP_ group, type, arguments)
 
-// KEEL_GLOBAL(type, name, n) = {...}: n elements of device memory that live as long as the
-// executable; keel_executable_global finds them.
+// KEEL_GLOBAL(type, name, n) = {...}: a variable of n elements in device memory that lives as long
+// as the executable. keel_executable_global finds it.
 #define KEEL_GLOBAL(type, name, n) KEEL_GLOBAL_(type, name, n)
 
-// KEEL_EXECUTABLE_CONSTANT(type, name) = value: read by its name and written by nobody. Whoever
-// loads the executable may give it another value (keel_executable_options_t.constants).
+// KEEL_EXECUTABLE_CONSTANT(type, name) = value: a constant that kernels read by its name and do not
+// write. The application may give it another value when it loads the executable
+// (keel_executable_options_t.constants).
 #define KEEL_EXECUTABLE_CONSTANT(type, name) KEEL_EXECUTABLE_CONSTANT_(type, name)
 
-// Pointers that helper functions take into a binding and into workgroup memory:
+// For pointers that helper functions take into a binding or into workgroup memory:
 //     static float sum(const KEEL_AT_DEVICE float *x, const KEEL_AT_LOCAL float *tile);
 #define KEEL_AT_DEVICE
 #define KEEL_AT_LOCAL KEEL_AT_LOCAL_
@@ -109,16 +111,16 @@
 #define keel_global_id(d)                                                                          \
     ((uint64_t)keel_group_id(d) * keel_group_size(d) + keel_local_id(d)) // uint64_t
 
-// KEEL_ITEMS { } for each item; KEEL_ITEMS_BELOW(limit) { } for those whose keel_global_id(0) is
-// less: the end of an array, without a condition in the loop that would keep it from being
-// vectorised; KEEL_ONCE { } for one of them.
+// KEEL_ITEMS { } runs for each item. KEEL_ITEMS_BELOW(limit) { } runs for those whose
+// keel_global_id(0) is below the limit: it bounds an array without a condition in the loop, which
+// would hinder the vectoriser. KEEL_ONCE { } runs for one item.
 #define KEEL_ITEMS              KEEL_ITEMS_
 #define KEEL_ITEMS_BELOW(limit) KEEL_ITEMS_BELOW_(limit)
 #define KEEL_ONCE               KEEL_ONCE_
 #define KEEL_BARRIER()          keel_barrier_here()
 
-// KEEL_PRIVATE(type, name); outside regions: a variable of each item that outlives a region, which
-// regions call keel_mine(name).
+// KEEL_PRIVATE(type, name); outside regions: a variable that each item has and that keeps its value
+// from one region to the next. In regions it is keel_mine(name).
 #define KEEL_PRIVATE(type, name) KEEL_PRIVATE_(type, name)
 #define keel_mine(name)          KEEL_MINE_(name)
 

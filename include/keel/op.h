@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations are data: plain records that are submitted to a queue (queue.h) or kept in a recording
-// (recording.h).
+// (recording.h). The functions keel_op_... below make them; their comments are the contract.
 //
-// Operations of one list may run in any order and at the same time, until a barrier: what follows a
-// keel_op_barrier starts when all before it has ended and sees what that wrote. All pointers in a
-// record are borrowed for the call it is passed to: constants, update data, bindings and names are
-// copied, objects retained.
+// Order. Operations of one list may run in any order and at the same time, up to a barrier. What
+// follows a keel_op_barrier starts when all before it has ended, and sees what that wrote.
 //
-// Where each may be used:
+// Ownership. The pointers in a record are borrowed until the call that takes the record returns
+// (keel_queue_submit, keel_recording_add). That call copies constants, update data, lists and
+// names, and retains objects.
+//
+// Checks. That call also checks the record. What can be known then is an error of that call; what
+// shows only when the work runs fails the submission. Unless an operation says otherwise,
+//     KEEL_INVALID_ARGUMENT   a buffer is NULL, or an object belongs to another device
+//     KEEL_OUT_OF_RANGE       a range does not lie within its buffer
+//     KEEL_PERMISSION_DENIED  a buffer lacks the usage or the access that the operation needs
+// and, when the work runs,
+//     KEEL_FAILED_PRECONDITION  a buffer has no memory: its alloca has not run, or its dealloca has
+//
+// Where each operation may be used; elsewhere it is KEEL_INVALID_ARGUMENT:
 //     submissions and recordings   fill update copy dispatch timestamp barrier group
 //     submissions                  alloca dealloca read write execute host_call
 //     recordings                   event_set event_wait if else while switch case end
+// A transfer queue takes neither dispatch nor execute (KEEL_UNSUPPORTED).
+//
+// The functions of this header only fill in records: any thread may call them, they never fail and
+// allocate nothing.
+//
+//     keel_op_t ops[] = {
+//         keel_op_update(x, 0, host_x, n * 4), // these two may run at the same time
+//         keel_op_fill(keel_whole(y), 0, 4),
+//         keel_op_barrier(),
+//         keel_op_dispatch(saxpy, keel_groups(n / 64, 1, 1), &k, sizeof k, KEEL_BIND(x, y)),
+//         keel_op_barrier(),
+//         keel_op_copy(keel_whole(y), keel_whole(host_y)),
+//     };
+//     KEEL_TRY(keel_queue_submit(queue, KEEL_AFTER(ready), ops, 6, KEEL_NO_SIGNALS, &done));
 #ifndef KEEL_OP_H_
 #define KEEL_OP_H_
 
@@ -21,162 +45,191 @@
 typedef struct keel_recording_t keel_recording_t;
 typedef struct keel_host_call_t keel_host_call_t;
 
-// A range of a buffer. In a recording, `buffer` may be NULL; then it is the buffer in slot `slot`
-// of the binding table that the recording is executed with, and `offset` counts from where the
-// table's entry begins.
+// A range of a buffer, which is borrowed. In a recording `buffer` may be NULL. Then the range is
+// one of the buffer in slot `slot` of the binding table that the recording is executed with, and
+// `offset` counts from where the table's entry begins.
 typedef struct keel_ref_t {
-    keel_buffer_t *buffer;
-    uint64_t offset;
-    uint64_t length; // KEEL_WHOLE: all that follows offset
-    uint32_t slot;
+    keel_buffer_t *buffer; // NULL: a slot
+    uint64_t offset;       // bytes
+    uint64_t length;       // bytes; KEEL_WHOLE: everything from `offset` to the end
+    uint32_t slot;         // counts if `buffer` is NULL
 } keel_ref_t;
 
+// A list of ranges: the bindings of a dispatch, or the binding table of an execution. Borrowed
+// until the call that takes the record returns.
 typedef struct keel_refs_t {
-    const keel_ref_t *refs;
+    const keel_ref_t *refs; // may be NULL if count is 0
     size_t count;
 } keel_refs_t;
 
-// Numbers of workgroups, or of work-items in one.
+// A number of workgroups in each dimension, or of work-items in a workgroup.
 typedef struct keel_groups_t {
     uint32_t x, y, z;
 } keel_groups_t;
 
+// Which operation a record is, and so which member of keel_op_t.as counts.
 typedef enum keel_op_kind_t {
-    KEEL_OP_BARRIER,
-    KEEL_OP_FILL,
-    KEEL_OP_UPDATE,
-    KEEL_OP_COPY,
-    KEEL_OP_DISPATCH,
-    KEEL_OP_TIMESTAMP,
-    KEEL_OP_GROUP_BEGIN,
-    KEEL_OP_GROUP_END,
-    KEEL_OP_ALLOCA,
-    KEEL_OP_DEALLOCA,
-    KEEL_OP_READ,
-    KEEL_OP_WRITE,
-    KEEL_OP_EXECUTE,
-    KEEL_OP_HOST_CALL,
-    KEEL_OP_EVENT_SET,
-    KEEL_OP_EVENT_WAIT,
-    KEEL_OP_IF,
-    KEEL_OP_ELSE,
-    KEEL_OP_WHILE,
-    KEEL_OP_SWITCH,
-    KEEL_OP_CASE,
-    KEEL_OP_END,
+    KEEL_OP_BARRIER,     // none
+    KEEL_OP_FILL,        // fill
+    KEEL_OP_UPDATE,      // update
+    KEEL_OP_COPY,        // copy
+    KEEL_OP_DISPATCH,    // dispatch
+    KEEL_OP_TIMESTAMP,   // timestamp
+    KEEL_OP_GROUP_BEGIN, // group
+    KEEL_OP_GROUP_END,   // none
+    KEEL_OP_ALLOCA,      // alloca_
+    KEEL_OP_DEALLOCA,    // alloca_
+    KEEL_OP_READ,        // transfer
+    KEEL_OP_WRITE,       // transfer
+    KEEL_OP_EXECUTE,     // execute
+    KEEL_OP_HOST_CALL,   // call
+    KEEL_OP_EVENT_SET,   // event
+    KEEL_OP_EVENT_WAIT,  // event
+    KEEL_OP_IF,          // branch
+    KEEL_OP_ELSE,        // none
+    KEEL_OP_WHILE,       // branch
+    KEEL_OP_SWITCH,      // branch
+    KEEL_OP_CASE,        // branch
+    KEEL_OP_END,         // none
 } keel_op_kind_t;
 
-// Writes a pattern of 1, 2 or 4 bytes (the low ones of `pattern`) over the target. The length must
-// be a multiple of the pattern's size; the offset may be anything.
+// The record of keel_op_fill.
 typedef struct keel_fill_t {
     keel_ref_t target;
-    uint32_t pattern;
-    uint32_t pattern_size;
+    uint32_t pattern;      // the low pattern_size bytes count
+    uint32_t pattern_size; // 1, 2 or 4
 } keel_fill_t;
 
-// Writes `data`, taken when the record is submitted or recorded, over the target.
+// The record of keel_op_update.
 typedef struct keel_update_t {
-    keel_ref_t target;
-    const void *data;
+    keel_ref_t target; // may be a slot, with its length given
+    const void *data;  // as many bytes as the target has
 } keel_update_t;
 
-// Ranges of equal length that do not overlap.
+// The record of keel_op_copy.
 typedef struct keel_copy_t {
     keel_ref_t source;
     keel_ref_t target;
 } keel_copy_t;
 
+// Where the number of workgroups of a dispatch comes from.
 typedef enum keel_counts_t {
-    KEEL_COUNTS_DIRECT,  // `groups`
-    KEEL_COUNTS_STATIC,  // three uint32_t at `counts`, final once the submission's waits are
-                         // satisfied
-    KEEL_COUNTS_DYNAMIC, // the same, written by earlier commands of the same list, before a barrier
+    KEEL_COUNTS_DIRECT,  // from keel_dispatch_t.groups
+    KEEL_COUNTS_STATIC,  // from memory: final once the waits of the submission are satisfied
+    KEEL_COUNTS_DYNAMIC, // from memory: earlier operations of the same list, before a barrier, may
+                         // write them; needs KEEL_CAP_DYNAMIC_COUNTS
 } keel_counts_t;
 
-// Into a raw argument block: the device address of `ref`, 8 bytes at `offset`.
+// A device address that is written into a raw argument block before the kernel starts.
 typedef struct keel_patch_t {
-    uint32_t offset;
-    keel_ref_t ref;
+    uint32_t offset; // where the 8 bytes go in the block
+    keel_ref_t ref;  // whose address; needs KEEL_USAGE_DISPATCH
 } keel_patch_t;
 
-// Runs an entry point over a grid of workgroups; a grid with a zero in it does nothing.
+// The record of keel_op_dispatch. The function sets entry, groups, constants and bindings. The
+// other fields have defaults, which the application may change.
 //
-// Arguments are constants and bindings, as many bytes and as many bindings as the entry point
-// declares. Kernels made elsewhere take `raw` instead (keel_entry_info_t says so): the `constants`
-// are the whole argument block, and `patches` say where addresses go.
+// Kernels made elsewhere (keel_entry_info_t.raw) take `raw` arguments: `constants` is the whole
+// argument block, `patches` say where addresses go, and there are no bindings. For a kernel
+// f(float *x, int n):
+//     struct { uint64_t x; int32_t n; } block = {0, n};
+//     keel_patch_t patch = {offsetof(__typeof__(block), x), keel_whole(x)};
+//     keel_op_t op = keel_op_dispatch(f, grid, &block, sizeof block, KEEL_NO_BINDINGS);
+//     op.as.dispatch.raw = true;
+//     op.as.dispatch.patches = &patch;
+//     op.as.dispatch.patch_count = 1;
 typedef struct keel_dispatch_t {
     keel_entry_t entry;
-    keel_groups_t groups;
-    keel_counts_t counts_kind;
-    keel_ref_t counts;
-    keel_groups_t group_size; // 0: the entry point's own (else KEEL_CAP_GROUP_SIZE)
-    uint32_t local_memory;    // bytes of workgroup memory on top of the entry point's
-    const void *constants;
-    uint32_t constant_size;
-    bool raw;
-    keel_refs_t bindings;
-    const keel_patch_t *patches;
-    size_t patch_count;
+    keel_groups_t groups;        // for KEEL_COUNTS_DIRECT
+    keel_counts_t counts_kind;   // where the counts come from
+    keel_ref_t counts;           // else: three uint32_t at a multiple of 4
+    keel_groups_t group_size;    // 0: the entry point's own; else needs KEEL_CAP_GROUP_SIZE
+    uint32_t local_memory;       // bytes of workgroup memory on top of the entry point's
+    const void *constants;       // constants, or the raw argument block
+    uint32_t constant_size;      // bytes
+    bool raw;                    // needs KEEL_CAP_RAW_ARGUMENTS
+    keel_refs_t bindings;        // one per binding of the entry point
+    const keel_patch_t *patches; // only with `raw`
+    size_t patch_count;          // at most keel_caps_t.max_bindings
 } keel_dispatch_t;
 
-// Writes the device's clock (uint64_t, ns) once all before the last barrier has ended.
+// The record of keel_op_timestamp. The target may be a slot.
 typedef struct keel_timestamp_t {
-    keel_ref_t target; // 8 bytes, aligned to 8
+    keel_ref_t target; // 8 bytes at a multiple of 8
 } keel_timestamp_t;
 
-// Gives memory to a reserved buffer, or takes it.
+// The record of keel_op_alloca and keel_op_dealloca.
 typedef struct keel_alloca_t {
-    keel_buffer_t *buffer;
+    keel_buffer_t *buffer; // from keel_buffer_reserve
 } keel_alloca_t;
 
-// Between a file and a buffer. Reading beyond the end of a file fails.
+// The record of keel_op_read and keel_op_write.
 typedef struct keel_transfer_t {
     keel_file_t *file;
-    uint64_t file_offset;
-    keel_ref_t ref;
+    uint64_t file_offset; // bytes
+    keel_ref_t ref;       // where to read to, or to write from
 } keel_transfer_t;
 
-// Runs a recording. `bindings` is its binding table.
+// The record of keel_op_execute.
 typedef struct keel_execute_t {
     keel_recording_t *recording;
-    keel_refs_t bindings;
+    keel_refs_t bindings; // the binding table, one entry per slot
 } keel_execute_t;
 
-// Calls into the application from a thread of the library. The operation ends when `fn` returns,
-// and fails if it returns an error; unless `fn` called keel_call_defer, which puts the end off
-// until keel_call_complete. It may use all of Keel but must not block for long: it holds a worker,
-// or the other calls of its queue, so it must not wait for these.
+// A function of the application that a queue calls (keel_op_host_call). `call` names this call for
+// keel_call_defer; in a detached call it is NULL. It returns NULL, or an error that fails the
+// operation (one reference, which Keel takes).
+//
+// A thread of the library calls it, on cpu://inline the thread that runs the work. It may use all
+// of Keel. It must not block for long: meanwhile a worker, or the other host calls of its queue,
+// cannot run. It must not wait for work that needs these; use keel_call_defer instead:
+//     static keel_status_t ask(void *user, keel_host_call_t *call)
+//     {
+//         keel_call_defer(call);
+//         server_ask(user, call); // a thread of the server calls keel_call_complete later
+//         return NULL;
+//     }
 typedef keel_status_t (*keel_host_fn)(void *user, keel_host_call_t *call);
 
+// The record of keel_op_host_call.
 typedef struct keel_call_t {
     keel_host_fn fn;
-    void *user;
-    bool detached; // the operation does not wait for `fn`, which gets NULL for its call; an error
-                   // is only logged
+    void *user;    // first argument of `fn`; borrowed until the call has ended
+    bool detached; // the operation does not wait for `fn`; an error of `fn` is only logged
 } keel_call_t;
 
-// Names what follows, up to the matching end, in errors and traces. Groups nest and do not order.
+// The record of keel_op_group_begin.
 typedef struct keel_group_t {
     const char *name;
 } keel_group_t;
 
-// A split barrier: what follows the wait of an event starts after all that came before its set.
-// Each event is set once and before it is waited for; both lie in the same block.
+// The record of keel_op_event_set and keel_op_event_wait.
 typedef struct keel_event_t {
-    uint32_t event;
+    uint32_t event; // below 65536
 } keel_event_t;
 
-// Control flow on a uint32_t in a buffer, read when the device gets there. Blocks nest, and their
-// beginning, their end and each else and case are barriers.
+// The record of keel_op_if, keel_op_while, keel_op_switch and keel_op_case.
+//
+// Blocks are control flow on a uint32_t in a buffer, which the device reads when it gets there:
 //     if value ... [else ...] end
 //     while value ... end
 //     switch value case 0 ... case 1 ... end
+// Blocks nest. The beginning and the end of a block, else and case are barriers. A loop that runs
+// `step` until the device has set the first number of `more` to 0, at most 1000 times:
+//     keel_op_t ops[] = {
+//         keel_op_while(keel_span(more, 0, 4)),
+//         keel_op_dispatch(step, grid, NULL, 0, KEEL_BIND(x, more)),
+//         keel_op_end(),
+//     };
+//     ops[0].as.branch.max_iterations = 1000;
+//     KEEL_TRY(keel_recording_add(recording, ops, 3));
 typedef struct keel_branch_t {
-    keel_ref_t value;        // 4 bytes, aligned to 4
+    keel_ref_t value;        // 4 bytes at a multiple of 4; needs KEEL_USAGE_COUNTS
     uint32_t match;          // case: the value it is for
-    uint32_t max_iterations; // while: fail with KEEL_RESOURCE_EXHAUSTED beyond; 0: none
+    uint32_t max_iterations; // while: one more fails with KEEL_RESOURCE_EXHAUSTED; 0: no limit
 } keel_branch_t;
 
+// An operation. Make it with the functions below; fields may be changed afterwards.
 typedef struct keel_op_t {
     keel_op_kind_t kind;
     union {
@@ -185,69 +238,86 @@ typedef struct keel_op_t {
         keel_copy_t copy;
         keel_dispatch_t dispatch;
         keel_timestamp_t timestamp;
-        keel_alloca_t alloca_;
-        keel_transfer_t transfer;
+        keel_alloca_t alloca_;    // alloca, dealloca
+        keel_transfer_t transfer; // read, write
         keel_execute_t execute;
-        keel_call_t call;
-        keel_group_t group;
-        keel_event_t event;
-        keel_branch_t branch;
+        keel_call_t call;     // host call
+        keel_group_t group;   // group begin
+        keel_event_t event;   // event set, event wait
+        keel_branch_t branch; // if, while, switch, case
     } as;
 } keel_op_t;
 
 KEEL_EXTERN_C_BEGIN
 
-// In a host call: the operation ends later, by keel_call_complete. Call at most once, before `fn`
-// returns; `fn` then returns NULL.
+// Inside a host call: its operation ends later, when keel_call_complete is called, not when the
+// function returns. Call it at most once, on the thread of the host call, before the function
+// returns. The function then returns NULL; an error would be logged and lost. Never fails.
 KEEL_API void keel_call_defer(keel_host_call_t *call);
-// Ends a deferred call, from any thread: exactly once. `status` is consumed; an error fails the
-// operation.
+
+// Ends a deferred host call. Call it exactly once, from any thread, also before the function has
+// returned. An error fails the operation; the reference to `status` is consumed. `call` is invalid
+// afterwards. May start work that waited for the operation on the calling thread. Never fails.
 KEEL_API void keel_call_complete(keel_host_call_t *call, keel_status_t status);
 
 KEEL_EXTERN_C_END
 
+// Returns the range of `length` bytes from `offset` on. `length` may be KEEL_WHOLE.
 static inline keel_ref_t keel_span(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
 {
     keel_ref_t ref = {buffer, offset, length, 0};
     return ref;
 }
 
+// Returns the range that is all of `buffer`. In a binding table it stands for the whole buffer, so
+// that offsets of slots count from the buffer's beginning.
 static inline keel_ref_t keel_whole(keel_buffer_t *buffer)
 {
     return keel_span(buffer, 0, KEEL_WHOLE);
 }
 
+// Returns a range of slot `slot` of the binding table: `length` bytes from `offset` on, counted
+// within the entry of the table. For recordings only. Each execution checks that the entry is as
+// long as the operations of the recording need. `length` may be KEEL_WHOLE: the rest of the entry,
+// however long it is.
 static inline keel_ref_t keel_slot(uint32_t slot, uint64_t offset, uint64_t length)
 {
     keel_ref_t ref = {NULL, offset, length, slot};
     return ref;
 }
 
+// Returns a list of the `count` ranges at `refs`, which must live as long as the list is used.
 static inline keel_refs_t keel_refs(const keel_ref_t *refs, size_t count)
 {
     keel_refs_t list = {refs, count};
     return list;
 }
 
+// Returns the size of a grid or of a workgroup. Write 1 for dimensions that are not used: a 0 makes
+// the grid empty.
+//     keel_groups((n + 63) / 64, 1, 1) // for n work-items in workgroups of 64
 static inline keel_groups_t keel_groups(uint32_t x, uint32_t y, uint32_t z)
 {
     keel_groups_t groups = {x, y, z};
     return groups;
 }
 
+// For a dispatch without bindings, or a recording without slots.
 #define KEEL_NO_BINDINGS keel_refs(NULL, 0)
 
 #ifndef __cplusplus
+// Returns `ref`. KEEL_REF needs it.
 static inline keel_ref_t keel_ref_same(keel_ref_t ref)
 {
     return ref;
 }
 
-// A buffer or a range as a range.
+// Turns a buffer into the range that is all of it, and leaves a range as it is. C only.
 #define KEEL_REF(x) _Generic((x), keel_buffer_t *: keel_whole, keel_ref_t: keel_ref_same)(x)
 
-// Up to eight bindings written in place, buffers and ranges mixed: KEEL_BIND(x, keel_span(y, 0,
-// 64), keel_slot(1, 0, KEEL_WHOLE)).
+// One to eight bindings written in place, buffers and ranges mixed:
+//     KEEL_BIND(x, keel_span(y, 0, 64), keel_slot(1, 0, KEEL_WHOLE))
+// The list lives until the end of the enclosing block. C only; for more, use keel_refs.
 #define KEEL_BIND(...)                                                                             \
     keel_refs(                                                                                     \
         (const keel_ref_t[]){KEEL_BIND_N_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)},      \
@@ -265,8 +335,8 @@ static inline keel_ref_t keel_ref_same(keel_ref_t ref)
 #define KEEL_BIND_8_(a, ...)                         KEEL_REF(a), KEEL_BIND_7_(__VA_ARGS__)
 #endif
 
-// Leaves all but the kind to the caller, who writes only what belongs to it: records are large, and
-// most of their fields are another kind's.
+// Internal: a record with only its kind set. Each function below writes the fields of its kind and
+// no others, because records are large and most of their fields belong to other kinds.
 static inline keel_op_t keel_op_(keel_op_kind_t kind)
 {
     keel_op_t op;
@@ -274,11 +344,20 @@ static inline keel_op_t keel_op_(keel_op_kind_t kind)
     return op;
 }
 
+// Barrier: everything after it starts when everything before it in the list has ended, and sees
+// what that wrote. The beginning and the end of a submission are barriers by themselves. A barrier
+// orders the operations of its own list only; points order submissions.
 static inline keel_op_t keel_op_barrier(void)
 {
     return keel_op_(KEEL_OP_BARRIER);
 }
 
+// Fill: repeats the low `pattern_size` bytes of `pattern` over `target`. They are stored in the
+// byte order of the host. The offset needs no alignment.
+//
+// Needs KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_INVALID_ARGUMENT if `pattern_size` is not
+// 1, 2 or 4, or the length is no multiple of it. The latter fails the submission if the length is
+// KEEL_WHOLE of a slot.
 static inline keel_op_t keel_op_fill(keel_ref_t target, uint32_t pattern, uint32_t pattern_size)
 {
     keel_op_t op = keel_op_(KEEL_OP_FILL);
@@ -288,6 +367,12 @@ static inline keel_op_t keel_op_fill(keel_ref_t target, uint32_t pattern, uint32
     return op;
 }
 
+// Update: writes `length` bytes at `data` to `target`, from `offset` on. The call that takes the
+// record copies the data. Use it for small data: a copy from a host visible buffer is better for
+// megabytes.
+//
+// Needs KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_OUT_OF_RANGE for 2^31 - 1 bytes or more. To
+// update through a slot, set op.as.update.target afterwards, with its length given.
 static inline keel_op_t keel_op_update(keel_buffer_t *target, uint64_t offset, const void *data,
                                        uint64_t length)
 {
@@ -297,6 +382,12 @@ static inline keel_op_t keel_op_update(keel_buffer_t *target, uint64_t offset, c
     return op;
 }
 
+// Copy: copies `source` to `target`. Both have the same length and do not overlap. Offsets need no
+// alignment. If one of them is KEEL_WHOLE of a slot, it takes the other's length.
+//
+// Needs KEEL_USAGE_TRANSFER on both, KEEL_ACCESS_READ on the source and KEEL_ACCESS_WRITE on the
+// target. KEEL_INVALID_ARGUMENT if the lengths differ or the ranges overlap. For slots that fails
+// the submission.
 static inline keel_op_t keel_op_copy(keel_ref_t source, keel_ref_t target)
 {
     keel_op_t op = keel_op_(KEEL_OP_COPY);
@@ -305,6 +396,17 @@ static inline keel_op_t keel_op_copy(keel_ref_t source, keel_ref_t target)
     return op;
 }
 
+// Dispatch: runs a kernel over a grid of workgroups. A grid with a zero in it does nothing. The
+// kernel gets `constant_size` bytes of constants and the ranges `bindings`, exactly as many of both
+// as the entry point declares (keel_entry_info_t). For a group size, counts in memory or raw
+// arguments, change the fields of op.as.dispatch.
+//
+// Bindings need KEEL_USAGE_DISPATCH and the access that the kernel declares for them; offsets need
+// no alignment. KEEL_INVALID_ARGUMENT if the constants or the bindings do not fit the entry point.
+// KEEL_OUT_OF_RANGE for more workgroups than keel_caps_t.max_groups (for raw entry points also
+// max_group_counts), or too much workgroup memory. KEEL_UNSUPPORTED if the device lacks a
+// capability that the record needs, or the entry point has a fixed size and the record another.
+// KEEL_ABORTED fails the submission if a kernel of host_kernel.h returns a number other than 0.
 static inline keel_op_t keel_op_dispatch(keel_entry_t entry, keel_groups_t groups,
                                          const void *constants, size_t constant_size,
                                          keel_refs_t bindings)
@@ -327,7 +429,15 @@ static inline keel_op_t keel_op_dispatch(keel_entry_t entry, keel_groups_t group
     return op;
 }
 
-// As above, the grid's size being read from `counts`.
+// Indirect dispatch: returns `dispatch` changed so that the device reads the number of workgroups
+// from `counts`, three uint32_t at a multiple of 4. `kind` is KEEL_COUNTS_STATIC or
+// KEEL_COUNTS_DYNAMIC.
+//     keel_op_indirect(keel_op_dispatch(f, keel_groups(0, 0, 0), &k, sizeof k, KEEL_BIND(x)),
+//                      KEEL_COUNTS_STATIC, keel_span(counts, 0, 12))
+//
+// Needs KEEL_USAGE_COUNTS and KEEL_ACCESS_READ. KEEL_OUT_OF_RANGE for less than 12 bytes;
+// KEEL_INVALID_ARGUMENT for another alignment. Too many workgroups fail the submission with
+// KEEL_OUT_OF_RANGE.
 static inline keel_op_t keel_op_indirect(keel_op_t dispatch, keel_counts_t kind, keel_ref_t counts)
 {
     dispatch.as.dispatch.counts_kind = kind;
@@ -335,6 +445,12 @@ static inline keel_op_t keel_op_indirect(keel_op_t dispatch, keel_counts_t kind,
     return dispatch;
 }
 
+// Timestamp: writes the device's clock, a uint64_t of nanoseconds, to `target` at `offset`, once
+// everything before the last barrier has ended. keel_device_clock relates it to the host's clock.
+// To measure an operation, put a barrier and a timestamp on both sides of it.
+//
+// Needs KEEL_CAP_TIMESTAMPS, KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_INVALID_ARGUMENT if
+// `offset` is no multiple of 8.
 static inline keel_op_t keel_op_timestamp(keel_buffer_t *target, uint64_t offset)
 {
     keel_op_t op = keel_op_(KEEL_OP_TIMESTAMP);
@@ -342,6 +458,11 @@ static inline keel_op_t keel_op_timestamp(keel_buffer_t *target, uint64_t offset
     return op;
 }
 
+// Group: names the operations up to the matching keel_op_group_end, for error paths and traces.
+// Groups nest, order nothing and cost nothing on the device. The name is copied.
+//
+// KEEL_OUT_OF_RANGE for a name of 4096 characters or more. KEEL_FAILED_PRECONDITION, from
+// keel_recording_end or keel_queue_submit, if a group is not ended in its list.
 static inline keel_op_t keel_op_group_begin(const char *name)
 {
     keel_op_t op = keel_op_(KEEL_OP_GROUP_BEGIN);
@@ -349,11 +470,22 @@ static inline keel_op_t keel_op_group_begin(const char *name)
     return op;
 }
 
+// Group end: ends the innermost group. A group ends in the block in which it began: groups and
+// blocks do not overlap.
+//
+// KEEL_FAILED_PRECONDITION if no group is open in this block.
 static inline keel_op_t keel_op_group_end(void)
 {
     return keel_op_(KEEL_OP_GROUP_END);
 }
 
+// Alloca: gives memory of its pool to a buffer of keel_buffer_reserve. If the pool is full, the
+// operation waits on the queue for deallocas that are under way; the submitting thread never waits.
+// Its contents are undefined.
+//
+// KEEL_INVALID_ARGUMENT for a subspan; KEEL_FAILED_PRECONDITION for a buffer that was not reserved.
+// The submission fails with KEEL_RESOURCE_EXHAUSTED if no dealloca can help, and with
+// KEEL_FAILED_PRECONDITION if the buffer has memory already.
 static inline keel_op_t keel_op_alloca(keel_buffer_t *buffer)
 {
     keel_op_t op = keel_op_(KEEL_OP_ALLOCA);
@@ -361,6 +493,18 @@ static inline keel_op_t keel_op_alloca(keel_buffer_t *buffer)
     return op;
 }
 
+// Dealloca: gives the memory of a reserved buffer back to its pool. The buffer stays, and may get
+// memory again. Work that uses the memory must have ended: order it by points or barriers. Scratch
+// memory of one submission:
+//     keel_op_t ops[] = {
+//         keel_op_alloca(scratch), keel_op_barrier(),
+//         keel_op_dispatch(f, grid, NULL, 0, KEEL_BIND(x, scratch)), keel_op_barrier(),
+//         keel_op_dealloca(scratch),
+//     };
+//
+// KEEL_INVALID_ARGUMENT and KEEL_FAILED_PRECONDITION as keel_op_alloca. The submission fails with
+// KEEL_FAILED_PRECONDITION if the buffer has no memory. If the submission fails before the dealloca
+// ran, the buffer keeps its memory until it is released.
 static inline keel_op_t keel_op_dealloca(keel_buffer_t *buffer)
 {
     keel_op_t op = keel_op_(KEEL_OP_DEALLOCA);
@@ -368,6 +512,13 @@ static inline keel_op_t keel_op_dealloca(keel_buffer_t *buffer)
     return op;
 }
 
+// Read: reads bytes of `file`, from `file_offset` on, into all of `target`. The length is that of
+// the target. No thread of the application waits for the disk:
+//     KEEL_TRY(keel_queue_run(q, KEEL_NO_WAITS, keel_op_read(file, 0, keel_whole(x)), &loaded));
+//
+// Needs KEEL_CAP_FILES, KEEL_USAGE_TRANSFER, KEEL_ACCESS_WRITE and KEEL_FILE_READ. The submission
+// fails with KEEL_OUT_OF_RANGE if the file ends too soon, and with KEEL_IO for an error of the
+// system, which the message names.
 static inline keel_op_t keel_op_read(keel_file_t *file, uint64_t file_offset, keel_ref_t target)
 {
     keel_op_t op = keel_op_(KEEL_OP_READ);
@@ -377,6 +528,11 @@ static inline keel_op_t keel_op_read(keel_file_t *file, uint64_t file_offset, ke
     return op;
 }
 
+// Write: writes all of `source` to `file`, from `file_offset` on. A regular file grows if need be.
+// When the operation has ended the system has the data; it may not be on the disk yet.
+//
+// Needs KEEL_CAP_FILES, KEEL_USAGE_TRANSFER, KEEL_ACCESS_READ and KEEL_FILE_WRITE. The submission
+// fails with KEEL_IO for an error of the system, a full disk for example, which the message names.
 static inline keel_op_t keel_op_write(keel_ref_t source, keel_file_t *file, uint64_t file_offset)
 {
     keel_op_t op = keel_op_read(file, file_offset, source);
@@ -384,6 +540,20 @@ static inline keel_op_t keel_op_write(keel_ref_t source, keel_file_t *file, uint
     return op;
 }
 
+// Execute: runs an ended recording. `bindings` is its binding table: one range for each slot, in
+// order. A slot that no operation uses may have a NULL buffer.
+//
+// An execution is one operation of its submission. Nothing orders it with the operations beside it
+// but barriers. The same recording may be executed several times in one list and at the same time:
+//     keel_op_t ops[] = {
+//         keel_op_execute(layer, KEEL_BIND(x, weights[0])),
+//         keel_op_barrier(),
+//         keel_op_execute(layer, KEEL_BIND(x, weights[1])),
+//     };
+//
+// KEEL_FAILED_PRECONDITION if the recording is open, or is one-shot and was executed before.
+// KEEL_INVALID_ARGUMENT for another number of bindings. KEEL_OUT_OF_RANGE for an entry that is
+// shorter than the recording needs, KEEL_PERMISSION_DENIED for one that lacks usage or access.
 static inline keel_op_t keel_op_execute(keel_recording_t *recording, keel_refs_t bindings)
 {
     keel_op_t op = keel_op_(KEEL_OP_EXECUTE);
@@ -392,6 +562,12 @@ static inline keel_op_t keel_op_execute(keel_recording_t *recording, keel_refs_t
     return op;
 }
 
+// Host call: calls `fn` with `user` from a thread of the library when the queue gets there. The
+// operation ends when `fn` returns, or, after keel_call_defer, with keel_call_complete. It fails
+// with the error that `fn` or keel_call_complete gives. keel_host_fn says what `fn` may do. Set
+// op.as.call.detached for a call that the submission does not wait for.
+//
+// Needs KEEL_CAP_HOST_CALLS. KEEL_INVALID_ARGUMENT if `fn` is NULL.
 static inline keel_op_t keel_op_host_call(keel_host_fn fn, void *user)
 {
     keel_op_t op = keel_op_(KEEL_OP_HOST_CALL);
@@ -400,6 +576,7 @@ static inline keel_op_t keel_op_host_call(keel_host_fn fn, void *user)
     return op;
 }
 
+// Internal: the record of an event operation.
 static inline keel_op_t keel_op_event_(keel_op_kind_t kind, uint32_t event)
 {
     keel_op_t op = keel_op_(kind);
@@ -407,16 +584,34 @@ static inline keel_op_t keel_op_event_(keel_op_kind_t kind, uint32_t event)
     return op;
 }
 
+// Event set: the first half of a split barrier. Operations after a keel_op_event_wait of this event
+// start when all operations before the set have ended. What stands between the two may run beside
+// both:
+//     keel_op_fill(keel_whole(x), 0, 4),
+//     keel_op_event_set(0),
+//     keel_op_dispatch(f, grid, NULL, 0, KEEL_BIND(y)), // need not wait for the fill
+//     keel_op_event_wait(0),
+//     keel_op_dispatch(g, grid, NULL, 0, KEEL_BIND(x)), // sees the fill; need not wait for f
+//
+// Needs KEEL_CAP_EVENTS. KEEL_OUT_OF_RANGE for an event of 65536 or more. KEEL_FAILED_PRECONDITION
+// if the recording has set this event before.
 static inline keel_op_t keel_op_event_set(uint32_t event)
 {
     return keel_op_event_(KEEL_OP_EVENT_SET, event);
 }
 
+// Event wait: the second half of a split barrier. Operations after it start when everything before
+// the keel_op_event_set of the event has ended, and see what that wrote. An event may be waited for
+// any number of times, or never.
+//
+// Needs KEEL_CAP_EVENTS. KEEL_FAILED_PRECONDITION if the event was not set earlier in the same
+// block.
 static inline keel_op_t keel_op_event_wait(uint32_t event)
 {
     return keel_op_event_(KEEL_OP_EVENT_WAIT, event);
 }
 
+// Internal: the record of a block operation.
 static inline keel_op_t keel_op_branch_(keel_op_kind_t kind, keel_ref_t value, uint32_t match)
 {
     keel_op_t op = keel_op_(kind);
@@ -425,31 +620,60 @@ static inline keel_op_t keel_op_branch_(keel_op_kind_t kind, keel_ref_t value, u
     return op;
 }
 
+// If: runs the operations up to the matching else or end if the uint32_t at `value` is not 0, and
+// those between else and end if it is 0.
+//
+// Needs KEEL_CAP_BRANCHES, KEEL_USAGE_COUNTS and KEEL_ACCESS_READ. KEEL_INVALID_ARGUMENT if `value`
+// has less than 4 bytes or its offset is no multiple of 4. KEEL_OUT_OF_RANGE beyond
+// keel_caps_t.max_depth blocks, or 16.
 static inline keel_op_t keel_op_if(keel_ref_t value)
 {
     return keel_op_branch_(KEEL_OP_IF, value, 0);
 }
 
+// Else: begins the second half of an if, which runs if the value was 0 when the device read it at
+// the if. Writes of the first half do not change the decision.
+//
+// KEEL_FAILED_PRECONDITION if the innermost block is no if, has an else already, or has an open
+// group.
 static inline keel_op_t keel_op_else(void)
 {
     return keel_op_(KEEL_OP_ELSE);
 }
 
+// While: runs the operations up to the matching end as long as the uint32_t at `value` is not 0. It
+// is read before each iteration. Set op.as.branch.max_iterations to bound the loop: one iteration
+// more fails the submission with KEEL_RESOURCE_EXHAUSTED.
+//
+// Needs and fails as keel_op_if.
 static inline keel_op_t keel_op_while(keel_ref_t value)
 {
     return keel_op_branch_(KEEL_OP_WHILE, value, 0);
 }
 
+// Switch: runs the case that matches the uint32_t at `value`, up to the next case or the end. There
+// is no falling through. If no case matches, nothing runs. The first operation in it is a case.
+//
+// Needs and fails as keel_op_if. KEEL_FAILED_PRECONDITION for an operation before the first case.
 static inline keel_op_t keel_op_switch(keel_ref_t value)
 {
     return keel_op_branch_(KEEL_OP_SWITCH, value, 0);
 }
 
+// Case: begins what a switch runs for the value `match`, up to the next case or the end. Cases may
+// stand in any order; each value has at most one.
+//
+// KEEL_FAILED_PRECONDITION if the innermost block is no switch or has an open group.
+// KEEL_INVALID_ARGUMENT if the switch has this case already.
 static inline keel_op_t keel_op_case(uint32_t match)
 {
     return keel_op_branch_(KEEL_OP_CASE, keel_slot(0, 0, 4), match);
 }
 
+// End: ends the innermost if, while or switch. What follows starts when the operations of the block
+// that ran have ended.
+//
+// KEEL_FAILED_PRECONDITION if no block is open, or a group is open in it.
 static inline keel_op_t keel_op_end(void)
 {
     return keel_op_(KEEL_OP_END);

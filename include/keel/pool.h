@@ -1,51 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools: where queue-ordered allocations come from.
 //
-// keel_op_alloca takes memory from the pool of its buffer when the queue gets there, and
-// keel_op_dealloca puts it back; neither ever blocks the caller. When a pool cannot serve an
-// alloca, because of its limit or because the device has no more, the alloca waits for deallocas of
-// the pool that were submitted and have not run yet. If there are none, or none of them helps, it
-// fails with KEEL_RESOURCE_EXHAUSTED and names the size asked for, the bytes in use and the limit.
+// When a queue reaches keel_op_alloca, it takes memory from the pool of the buffer. At
+// keel_op_dealloca it gives the memory back. Neither blocks the thread that submits.
 //
-// A pool keeps memory it has got for reuse, across sizes, until it is trimmed or released, or
-// beyond a threshold. All functions may be called from any thread.
+// A pool may be unable to serve an alloca, because of its limit or because the device has no more
+// memory. The alloca then waits, on its queue, for deallocas of the pool that were submitted and
+// have not run yet. If there are none, or they do not free enough, the alloca fails with
+// KEEL_RESOURCE_EXHAUSTED. The message names the size asked for, the bytes in use and the limit.
+//
+// A pool keeps memory for reuse, for buffers of any size, until keel_pool_trim or its own end. With
+// a threshold it gives memory above that back earlier.
+//
+// Any thread may call every function.
 #ifndef KEEL_POOL_H_
 #define KEEL_POOL_H_
 
 #include <keel/buffer.h>
 
+// How to make a pool.
 typedef struct keel_pool_options_t {
-    uint32_t memory; // keel_memory_bit_t; 0: as keel_buffer_options_t
-    uint32_t usage;  // keel_usage_bit_t; 0: all but export
-    uint32_t node;   //
-    uint64_t limit;  // bytes that its buffers may hold together, each until its dealloca has run;
-                     // 0: what the device has
-    uint64_t threshold; // bytes taken from the system beyond which memory that comes back goes back
-                        // to it soon; 0: none does before keel_pool_trim
-    uint64_t block_size; // 0: any size, two-level segregated fit; else blocks of this size only,
-                         // which never fragment
-    const char *name;
+    uint32_t memory;    // keel_memory_bit_t; 0: as in keel_buffer_options_t
+    uint32_t usage;     // keel_usage_bit_t; 0: all but export, which pools do not support
+    uint32_t node;      // which node of the device; below keel_caps_t.nodes
+    uint64_t limit;     // bytes that its buffers may hold together, each from its alloca until its
+                        // dealloca has run; 0: all that the device has
+    uint64_t threshold; // bytes. While the pool has more than this from the system, it soon returns
+                        // what no buffer holds; 0: it returns nothing before keel_pool_trim
+    uint64_t block_size; // bytes, a multiple of keel_caps_t.buffer_alignment: the pool has blocks
+                         // of this size only and never fragments; 0: any size (two-level segregated
+                         // fit)
+    const char *name;    // used in messages; may be NULL
 } keel_pool_options_t;
 
+// The state of a pool at one moment; all but the last two in bytes.
 typedef struct keel_pool_stats_t {
-    uint64_t limit;
-    uint64_t used;     // by buffers, rounded up as the pool does
-    uint64_t peak;     // the most that `used` has been
-    uint64_t reserved; // taken from the system, `used` included
-    uint64_t buffers;  // that hold memory
-    uint64_t waiting;  // allocas that wait for deallocas
+    uint64_t limit;    // from the options, or what the device has
+    uint64_t used;     // what buffers hold, rounded up as the pool does
+    uint64_t peak;     // the highest `used` so far
+    uint64_t reserved; // what the pool has from the system, `used` included
+    uint64_t buffers;  // how many buffers hold memory
+    uint64_t waiting;  // how many allocas wait for deallocas
 } keel_pool_stats_t;
 
 KEEL_EXTERN_C_BEGIN
 
+// Makes a pool that has no memory yet. `options` may be NULL.
+//
+// KEEL_UNSUPPORTED without KEEL_CAP_QUEUE_ALLOCA, if the device has no such memory, or with
+// KEEL_USAGE_EXPORT. KEEL_OUT_OF_RANGE for a node that does not exist. KEEL_INVALID_ARGUMENT for a
+// block size that is no multiple of the alignment, or a limit below one block.
 KEEL_API keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t *options,
                                         keel_pool_t **pool) KEEL_MUST_USE;
+
+// Adds a reference and returns `pool`. NULL is fine.
 KEEL_API keel_pool_t *keel_pool_retain(keel_pool_t *pool);
+
+// Gives up a reference. The last one returns the pool's memory to the system. Buffers of the pool
+// hold references, so it lives at least as long as they do. NULL is fine. Does not wait for work.
 KEEL_API void keel_pool_release(keel_pool_t *pool);
 
+// Writes the state of the pool to `stats`. Other threads may change it at once. In the child of a
+// fork all but the limit are 0. Never fails.
 KEEL_API void keel_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
 
-// Gives memory that no buffer holds back to the system, but keeps `keep` bytes of it.
+// Returns memory that no buffer holds to the system, but keeps at least `keep` bytes of it. Memory
+// goes back in large pieces, so more than that may stay.
+//
+// May block for a moment in the vendor's library, never for work of the application.
+// KEEL_DEVICE_LOST if the device is lost.
 KEEL_API keel_status_t keel_pool_trim(keel_pool_t *pool, uint64_t keep) KEEL_MUST_USE;
 
 KEEL_EXTERN_C_END

@@ -3,26 +3,29 @@
 //
 // A semaphore is a value below 2^63 that only grows. A point (semaphore, value) is reached once the
 // value is at least that large. Host and queues wait for points and signal them, in all four
-// directions and in either order: waiting for what nobody has promised yet is normal. A signal
-// releases all earlier writes of its operation to every waiter, the host included.
+// directions and in either order: a wait may come long before the signal is submitted. A signal
+// makes all earlier writes of its submission visible to every waiter, the host included.
 //
-// A semaphore can fail. Failure is final: every point not reached by then fails with the first
-// cause, and so does everything that waits for one, on the host or a queue, at once. An operation
-// fails its signals only when the device can no longer touch the operation's resources.
+// A semaphore can fail, and failure is final. Every point that was not reached by then fails with
+// the first cause. Everything that waits for such a point, on the host or on a queue, fails at once
+// with the same cause. A submission fails its signals only when the device no longer touches the
+// submission's resources.
 //
 // Each queue has a timeline of its own (keel_queue_timeline), on which every submission is a point.
-// It comes last: whoever sees it reached finds the submission's signals made, in the order of their
-// list; and whoever sees any of these finds reached what the submission waited for. Queues are not
-// FIFO, and these points are independent of each other: point 5 may be reached before point 4, and
-// a submission that fails, fails its point alone. keel_semaphore_value then tells up to where all
-// of them have ended. Only the queue can signal it. Of points that failed the newest 16384 are
-// remembered, or more if they have causes in common; one that failed before these counts as
-// reached for whoever asks only then.
+//   - Queues are not FIFO and these points are independent: point 5 may be reached before point 4.
+//   - A submission that fails, fails only its own point. keel_semaphore_value tells up to which
+//     point all submissions have ended.
+//   - Only the queue signals its timeline. It does so after the other signals of the submission,
+//     which it makes in the order of their list. A thread that sees one of these points reached
+//     also finds reached all points that the submission waited for.
+//   - The timeline remembers at least its newest 16384 failed points. A later query reports older
+//     ones as reached.
 //
-// A semaphore may be shared with another API, Vulkan for example: one of its timeline semaphores is
-// imported and is used like any other. See keel_semaphore_import.
+// A timeline semaphore of another API, Vulkan for example, can be imported (keel_semaphore_import)
+// and is used like any other.
 //
-// Points are plain data and borrow their semaphore. All functions may be called from any thread.
+// Points are plain data and borrow their semaphore. Any thread may call every function. Only
+// keel_wait and keel_wait_with wait.
 #ifndef KEEL_SEMAPHORE_H_
 #define KEEL_SEMAPHORE_H_
 
@@ -30,6 +33,7 @@
 
 typedef struct keel_semaphore_t keel_semaphore_t;
 
+// A value on a semaphore, which is borrowed.
 typedef struct keel_point_t {
     keel_semaphore_t *semaphore;
     uint64_t value;
@@ -37,128 +41,175 @@ typedef struct keel_point_t {
 
 // A list of points: what a submission waits for or signals. Borrowed for the call.
 typedef struct keel_points_t {
-    const keel_point_t *points;
+    const keel_point_t *points; // may be NULL if count is 0
     size_t count;
 } keel_points_t;
 
+// Returns the point `value` on `semaphore`. Checks nothing and retains nothing.
 static inline keel_point_t keel_point(keel_semaphore_t *semaphore, uint64_t value)
 {
     keel_point_t point = {semaphore, value};
     return point;
 }
 
+// Returns a list of the `count` points at `points`, which must live as long as the list is used.
 static inline keel_points_t keel_points(const keel_point_t *points, size_t count)
 {
     keel_points_t list = {points, count};
     return list;
 }
 
+// Empty lists, for submissions that wait for nothing or signal nothing but their own point.
 #define KEEL_NO_WAITS   keel_points(NULL, 0)
 #define KEEL_NO_SIGNALS keel_points(NULL, 0)
 
 #ifndef __cplusplus
-// Points written in place: KEEL_AFTER(a, b) as waits, KEEL_SIGNAL(keel_point(s, 3)) as signals.
+// Lists written in place: KEEL_AFTER(a, b) as waits, KEEL_SIGNAL(keel_point(s, 3)) as signals. Such
+// a list lives until the end of the enclosing block. C only.
 #define KEEL_AFTER(...)                                                                            \
     keel_points((const keel_point_t[]){__VA_ARGS__},                                               \
                 sizeof((const keel_point_t[]){__VA_ARGS__}) / sizeof(keel_point_t))
 #define KEEL_SIGNAL(...) KEEL_AFTER(__VA_ARGS__)
 #endif
 
+// How to make a semaphore.
 typedef struct keel_semaphore_options_t {
-    uint64_t initial; // the value to begin with
-    const char *name;
+    uint64_t initial; // the first value, below 2^63
+    const char *name; // used in messages; may be NULL
 } keel_semaphore_options_t;
 
-// A semaphore from or for outside.
+// What a semaphore of another API is known by.
 typedef enum keel_semaphore_kind_t {
-    KEEL_SEMAPHORE_TIMELINE_FD, // a file descriptor of a timeline semaphore, as Vulkan exports it
-                                // (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT); not a binary
+    KEEL_SEMAPHORE_TIMELINE_FD, // a file descriptor of a timeline semaphore (not of a binary one),
+                                // as Vulkan exports it
+                                // (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT)
 } keel_semaphore_kind_t;
 
+// A semaphore to import, or an exported one.
 typedef struct keel_external_semaphore_t {
     keel_semaphore_kind_t kind;
     union {
-        int fd;
+        int fd; // KEEL_SEMAPHORE_TIMELINE_FD
     } handle;
 } keel_external_semaphore_t;
 
+// When a wait for several points ends.
 typedef enum keel_wait_mode_t {
-    KEEL_ALL, // until all points are reached; fails at once when one fails
-    KEEL_ANY, // until one point is reached or fails
+    KEEL_ALL, // when all points are reached; with a failure as soon as one point fails
+    KEEL_ANY, // when one point is reached or fails
 } keel_wait_mode_t;
 
+// How keel_wait_with waits.
 typedef struct keel_wait_options_t {
     keel_wait_mode_t mode;
-    uint64_t deadline_ns; // on keel_now_ns; 0: none
-    uint64_t spin_ns;     // poll that long before going to sleep
-    size_t *index; // receives which point ended the wait (KEEL_ANY, or a failure); may be NULL
+    uint64_t deadline_ns; // a time on keel_now_ns; 0: none
+    uint64_t spin_ns;     // the thread polls this long before it sleeps
+    size_t *index;        // receives the point that ended the wait, for KEEL_ANY or a failure; else
+                          // it is not written; may be NULL
 } keel_wait_options_t;
 
-// Tells an epoll loop that a wait has ended.
+// A wait as a file descriptor, for an epoll loop.
 typedef struct keel_watch_t keel_watch_t;
 
 KEEL_EXTERN_C_BEGIN
 
+// Makes a semaphore. It belongs to `device`: it fails when the device is closed or lost. Queues of
+// any device may wait for it and signal it.
+//
+// KEEL_INVALID_ARGUMENT for an initial value of 2^63 or more.
 KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
                                              const keel_semaphore_options_t *options,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
-// A semaphore that another API made, for a device with KEEL_CAP_IMPORT_SEMAPHORE. The file
-// descriptor is duplicated; the caller's stays the caller's. KEEL_INVALID_ARGUMENT if the device
-// cannot use it: it is closed, no timeline semaphore, or one of another GPU. options->initial is a
-// value that it is known to have reached.
+// Makes a semaphore of one that another API made. The file descriptor is duplicated; the caller
+// still closes its own. options->initial is a value that the semaphore is known to have reached.
 //
-// Queues of any device and the host wait for its points and signal them, and so does the other
-// side. What is signalled here is seen there soon after, by a queue of the semaphore's own device
-// without the host. What the other side signals is seen here if somebody waits for it:
-// keel_semaphore_value knows no more than that, and a wait with a timeout of 0 begins to look.
-// Nobody checks the order of signals across the border: whoever signals, here or there, signals a
-// larger value than all before. What has failed here, for one reason or another, is never signalled
-// there, and the other side is not told.
+// Queues of any device, the host and the other API wait for its points and signal them.
+//   - A signal made here reaches the other side soon after. A queue of the semaphore's own device
+//     makes it without the host.
+//   - Keel observes a signal of the other side only while something here waits for it.
+//     keel_semaphore_value knows no more than these waits found out. A wait with a timeout of 0
+//     starts the observation.
+//   - Each signal must be larger than all before, on both sides together. Keel cannot check this
+//     across the border.
+//   - The other side does not learn of failures: a signal that fails here is never made there.
 //
-// The release never waits. A point that was awaited and never came stays with the device until it
-// does, or until the process ends (docs/stream.md).
+// KEEL_UNSUPPORTED without KEEL_CAP_IMPORT_SEMAPHORE. KEEL_INVALID_ARGUMENT if the descriptor is
+// not open, is no timeline semaphore, or belongs to another GPU. KEEL_RESOURCE_EXHAUSTED if the
+// process has no descriptor left.
 KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
                                              const keel_external_semaphore_t *external,
                                              const keel_semaphore_options_t *options,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
-// The other way: a new file descriptor, the caller's to close, of a semaphore that was imported.
-// KEEL_UNSUPPORTED for one that was made here: no device can give these away (CUDA has no such
-// call), so the other side has to make it. `external->kind` says what is wanted.
+// Writes a new file descriptor of an imported semaphore to `external`; the caller closes it.
+// `external->kind` says what is wanted.
+//
+// KEEL_UNSUPPORTED for a semaphore that keel_semaphore_create made: no device can export these
+// (CUDA has no such call). Let the other API make the semaphore and import it.
+// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left.
 KEEL_API keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
                                              keel_external_semaphore_t *external) KEEL_MUST_USE;
 
+// Adds a reference and returns `semaphore`. NULL is fine.
 KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
+
+// Gives up a reference. Submissions and watches hold references of their own. NULL is fine. Never
+// waits. If something waited for a point of an imported semaphore that has not come, the device
+// keeps observing it until the point comes or the process ends.
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
 
-// The value reached so far, written also when the semaphore has failed; then returns the cause.
+// Writes the value reached so far to `value`. If the semaphore has failed, the call still writes
+// the last value, and returns the cause. Of a queue's timeline it is the value up to which all
+// submissions have ended, and there is never a failure.
+//
+// May ask the device how far it is; does not wait.
 KEEL_API keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore,
                                             uint64_t *value) KEEL_MUST_USE;
 
-// Moves the value forward from the host and wakes whoever waits. KEEL_FAILED_PRECONDITION if
-// `value` is not larger than the present one, the cause if the semaphore has failed. A queue whose
-// signal comes to a larger value fails the semaphore: two signals were not ordered.
+// Sets the value to `value`, which must be larger than the present one, and wakes all waiters up to
+// it. The calling thread may start work that waited for this (docs/threads.md, [T4]): hold no lock
+// that a host call of cpu://inline takes.
+//
+// KEEL_FAILED_PRECONDITION if `value` is not larger, or if the semaphore is a queue's timeline. The
+// cause if the semaphore has failed. KEEL_INVALID_ARGUMENT for 2^63 or more. A queue that is to
+// signal a value that is not larger fails the semaphore instead: two signals were not ordered.
 KEEL_API keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore,
                                              uint64_t value) KEEL_MUST_USE;
 
-// Fails the semaphore with `cause` (consumed, not NULL). The first failure stays.
+// Fails the semaphore with `cause`, and so all its points that are not reached and all work that
+// waits for these. Consumes the reference to `cause`, which must not be NULL. Of several failures
+// the first is kept. On a queue's timeline, and in the child of a fork, it only releases `cause`.
 KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause);
 
-// Blocks until the points are reached: NULL. KEEL_DEADLINE_EXCEEDED when time is up, the cause when
-// a point failed. No points: returns at once. The wait ends in any case when the device of a
-// semaphore is closed or lost.
+// Blocks the calling thread until the points are reached, as `mode` says, or until `timeout_ns` has
+// passed. With no points it returns at once. A timeout of 0 polls. Up to 8 points need no memory.
+// The wait also ends, with the cause, when the device of a semaphore is closed or lost.
+//
+// NULL if the points are reached. The cause if a point failed. KEEL_DEADLINE_EXCEEDED when the time
+// is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, and for
+// 2^30 - 1 points or more.
 KEEL_API keel_status_t keel_wait(const keel_point_t *points, size_t count, keel_wait_mode_t mode,
                                  uint64_t timeout_ns) KEEL_MUST_USE;
+
+// As keel_wait, with a deadline, a time to poll before sleeping, and the index of the point that
+// ended the wait. `options` may be NULL: all points, without a deadline.
 KEEL_API keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
                                       const keel_wait_options_t *options) KEEL_MUST_USE;
 
-// Makes a file descriptor that becomes readable when the wait ends, for whatever reason; keel_wait
-// with a timeout of 0 then says which. The descriptor belongs to the watch: poll it, do not read or
-// close it. The points' semaphores are retained until the release, which may come at any time.
+// Makes a file descriptor that becomes readable when the wait for `points` ends, well or not. Then
+// keel_wait with a timeout of 0 tells how. With no points it is readable at once. The watch retains
+// the semaphores until its release.
+//
+// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left; else as keel_wait.
 KEEL_API keel_status_t keel_watch_create(const keel_point_t *points, size_t count,
                                          keel_wait_mode_t mode, keel_watch_t **watch) KEEL_MUST_USE;
+
+// Returns the descriptor of the watch. Borrowed until the release: poll it, do not read or close
+// it.
 KEEL_API int keel_watch_fd(const keel_watch_t *watch);
+
+// Ends the watch and closes its descriptor, whether the wait has ended or not. NULL is fine.
 KEEL_API void keel_watch_release(keel_watch_t *watch);
 
 KEEL_EXTERN_C_END
