@@ -17,6 +17,28 @@ static keel_status_t path_read(const option_t *option, const char *value, const 
     return NULL;
 }
 
+static keel_status_t number_read(const option_t *option, const char *value, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(value, &end, 10);
+    bool digits = value[0] >= '0' && value[0] <= '9' && !*end; // no sign, no space
+    if (errno || !digits || *number < option->least || *number > option->most)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                          "option %s is '%s'; it must be a number from %llu to %llu", option->key,
+                          value, (unsigned long long)option->least,
+                          (unsigned long long)option->most);
+    return NULL;
+}
+
+static keel_status_t u32_read(const option_t *option, const char *value, uint32_t *number)
+{
+    uint64_t wide;
+    KEEL_TRY(number_read(option, value, &wide));
+    *number = (uint32_t)wide;
+    return NULL;
+}
+
 static keel_status_t handles_read(const option_t *option, const char *value, void **handles)
 {
     const char *next = value;
@@ -38,8 +60,8 @@ static keel_status_t handles_read(const option_t *option, const char *value, voi
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is '%s'; it must be a handle, as 0x...",
                           option->key, value);
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                      "option %s is '%s'; it must be 1 to %zu handles, as 0x...,0x...", option->key,
-                      value, option->most);
+                      "option %s is '%s'; it must be 1 to %llu handles, as 0x...,0x...",
+                      option->key, value, (unsigned long long)option->most);
 }
 
 static keel_status_t word_read(const option_t *option, const char *value, uint8_t *word)
@@ -57,7 +79,11 @@ static keel_status_t word_read(const option_t *option, const char *value, uint8_
 static keel_status_t option_read(const option_t *option, const char *value, void *options)
 {
     void *at = (char *)options + option->offset;
+    if (option->given) *(bool *)((char *)options + option->given) = true;
     switch (option->kind) {
+    case OPTION_TEXT: *(const char **)at = value; return NULL;
+    case OPTION_U32: return u32_read(option, value, at);
+    case OPTION_U64: return number_read(option, value, at);
     case OPTION_PATH: return path_read(option, value, at);
     case OPTION_HANDLES: return handles_read(option, value, at);
     case OPTION_WORD: return word_read(option, value, at);
@@ -65,15 +91,16 @@ static keel_status_t option_read(const option_t *option, const char *value, void
     return NULL;
 }
 
-static keel_status_t unknown(const char *key, const option_t *table, size_t count)
+static keel_status_t unknown(const keel_uri_t *uri, const char *key, const option_t *table,
+                             size_t count)
 {
     char list[256] = "";
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(list);
         snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", table[i].key);
     }
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "such a device has no option '%s'; it has: %s", key,
-                      list);
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%.*s has no option '%s'; it has: %s",
+                      (int)strcspn(uri->text, "?"), uri->text, key, list);
 }
 
 keel_status_t options_read(const keel_uri_t *uri, const option_t *table, size_t count,
@@ -82,7 +109,7 @@ keel_status_t options_read(const keel_uri_t *uri, const option_t *table, size_t 
     for (size_t i = 0; i < uri->option_count; i++) {
         size_t k = 0;
         while (k < count && strcmp(table[k].key, uri->options[i].key) != 0) k++;
-        if (k == count) return unknown(uri->options[i].key, table, count);
+        if (k == count) return unknown(uri, uri->options[i].key, table, count);
         KEEL_TRY(option_read(&table[k], uri->options[i].value, options));
     }
     return NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/option.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,20 +14,28 @@ typedef struct options_t {
     const char *path;
     void *one, *several[MOST];
     uint8_t word, said;
+    const char *text;
+    uint32_t few;
+    uint64_t many;
+    bool given;
 } options_t;
 
 static const option_t table[] = {
-    {"path", OPTION_PATH, offsetof(options_t, path), 0, {0}},
-    {"one", OPTION_HANDLES, offsetof(options_t, one), 1, {0}},
-    {"several", OPTION_HANDLES, offsetof(options_t, several), MOST, {0}},
-    {"word", OPTION_WORD, offsetof(options_t, word), 0, {"no", "yes"}},
-    {"said", OPTION_WORD, offsetof(options_t, said), 0, {NULL, "first", "second"}},
+    {"path", OPTION_PATH, .offset = offsetof(options_t, path)},
+    {"one", OPTION_HANDLES, .offset = offsetof(options_t, one), .most = 1},
+    {"several", OPTION_HANDLES, .offset = offsetof(options_t, several), .most = MOST},
+    {"word", OPTION_WORD, .offset = offsetof(options_t, word), .words = {"no", "yes"}},
+    {"said", OPTION_WORD, .offset = offsetof(options_t, said), .words = {NULL, "first", "second"}},
+    {"text", OPTION_TEXT, .offset = offsetof(options_t, text)},
+    {"few", OPTION_U32, .offset = offsetof(options_t, few), .least = 2, .most = 9},
+    {"many", OPTION_U64, .offset = offsetof(options_t, many), .most = UINT64_MAX,
+     .given = offsetof(options_t, given)},
 };
 
 static keel_status_t read_one(const char *key, const char *value, options_t *options)
 {
     struct keel_uri_option_t option = {key, value};
-    keel_uri_t uri = {.options = &option, .option_count = 1};
+    keel_uri_t uri = {.text = "some://2?x", .which = "2", .options = &option, .option_count = 1};
     *options = (options_t){0};
     return options_read(&uri, table, sizeof table / sizeof *table, options);
 }
@@ -53,6 +62,35 @@ static void test_good(void **state)
     assert_int_equal(o.said, 1);
     assert_null(read_one("said", "second", &o));
     assert_int_equal(o.said, 2);
+    assert_null(read_one("text", "", &o));
+    assert_string_equal(o.text, "");
+    assert_null(read_one("few", "2", &o));
+    assert_int_equal(o.few, 2);
+    assert_false(o.given);
+    assert_null(read_one("few", "009", &o));
+    assert_int_equal(o.few, 9);
+    assert_null(read_one("many", "18446744073709551615", &o));
+    assert_true(o.many == UINT64_MAX && o.given);
+    assert_null(read_one("many", "0", &o));
+    assert_true(o.many == 0 && o.given);
+}
+
+// What is not given keeps its value, and a device may have only a part of the table.
+static void test_part(void **state)
+{
+    (void)state;
+    struct keel_uri_option_t option = {"many", "7"};
+    keel_uri_t uri = {.text = "some://", .which = "", .options = &option, .option_count = 1};
+    options_t o = {.few = 5, .many = 6};
+    size_t count = sizeof table / sizeof *table;
+    assert_null(options_read(&uri, table + count - 2, 2, &o));
+    assert_int_equal(o.few, 5);
+    assert_int_equal(o.many, 7);
+    option.key = "text";
+    keel_status_t status = options_read(&uri, table + count - 2, 2, &o);
+    assert_string_equal(keel_status_message(status),
+                        "some:// has no option 'text'; it has: few, many");
+    keel_status_release(status);
 }
 
 static void test_bad(void **state)
@@ -74,7 +112,17 @@ static void test_bad(void **state)
         {"word", "maybe", "option word is 'maybe'; it must be no or yes"},
         {"word", "", "option word is ''"},
         {"said", "third", "option said is 'third'; it must be first or second"},
-        {"other", "1", "no option 'other'; it has: path, one, several, word, said"},
+        {"few", "1", "option few is '1'; it must be a number from 2 to 9"},
+        {"few", "10", "option few is '10'; it must be a number from 2 to 9"},
+        {"few", "4294967298", "it must be a number from 2 to 9"}, // which is 2 in 32 bits
+        {"few", "", "option few is ''; it must be a number"},
+        {"few", "3x", "option few is '3x'; it must be a number"},
+        {"few", " 3", "option few is ' 3'; it must be a number"},
+        {"few", "+3", "option few is '+3'; it must be a number"},
+        {"many", "-1", "it must be a number from 0 to 18446744073709551615"},
+        {"many", " -1", "it must be a number from 0 to 18446744073709551615"},
+        {"many", "18446744073709551616", "it must be a number from 0 to"},
+        {"other", "1", "some://2 has no option 'other'; it has: path, one, several, word, said, "},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         options_t o;
@@ -88,6 +136,7 @@ static void test_bad(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_part),
+                                       cmocka_unit_test(test_bad)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

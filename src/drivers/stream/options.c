@@ -10,12 +10,12 @@
 keel_status_t stream_options_parse(const keel_uri_t *uri, stream_options_t *options)
 {
     static const option_t table[] = {
-        {"lib", OPTION_PATH, AT(library), 0, {0}},
-        {"context", OPTION_HANDLES, AT(context), 1, {0}},
-        {"stream", OPTION_HANDLES, AT(adopted), STREAM_ADOPTED, {0}},
-        {"commands", OPTION_WORD, AT(commands), 0, {NULL, "graph", "stream"}},
-        {"alloc", OPTION_WORD, AT(alloc_sync), 0, {"async", "sync"}},
-        {"serial", OPTION_WORD, AT(serial), 0, {"0", "1"}},
+        {"lib", OPTION_PATH, .offset = AT(library)},
+        {"context", OPTION_HANDLES, .offset = AT(context), .most = 1},
+        {"stream", OPTION_HANDLES, .offset = AT(adopted), .most = STREAM_ADOPTED},
+        {"commands", OPTION_WORD, .offset = AT(commands), .words = {NULL, "graph", "stream"}},
+        {"alloc", OPTION_WORD, .offset = AT(alloc_sync), .words = {"async", "sync"}},
+        {"serial", OPTION_WORD, .offset = AT(serial), .words = {"0", "1"}},
     };
     *options = (stream_options_t){0};
     return options_read(uri, table, sizeof table / sizeof *table, options);
