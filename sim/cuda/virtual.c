@@ -4,6 +4,7 @@
 #include "cuda/call.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -116,6 +117,15 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     return call.late;
 }
 
+// The file behind a descriptor once more. What is exported is a path (O_PATH), which names the
+// memory but cannot be mapped or read: neither can a card's descriptors.
+static int file_reopen(int fd, int how)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, how | O_CLOEXEC);
+}
+
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags)
 {
@@ -125,7 +135,7 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || memory->shareable != type) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    int fd = fcntl(memory->fd, F_DUPFD_CLOEXEC, 0);
+    int fd = file_reopen(memory->fd, O_PATH);
     if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
     *(int *)out = fd;
     return CUDA_SUCCESS;
@@ -141,8 +151,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     if (fstat(fd, &info) != 0 || info.st_size <= 0 || info.st_size % GRANULARITY) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    CUresult error = memory_add(out, (uint64_t)info.st_size, call.context->device, copy);
+    int own = file_reopen(fd, O_RDWR);
+    CUresult error = memory_add(out, (uint64_t)info.st_size, call.context->device, own);
     if (error == CUDA_SUCCESS) memory_of(*out)->shareable = type;
     return error;
 }
@@ -222,7 +232,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset,
         return CUDA_ERROR_INVALID_VALUE;
     }
     const reservation_t *reservation = reservation_of(address, size);
-    if (size > memory->size || !reservation) return CUDA_ERROR_INVALID_VALUE;
+    if (!reservation) return CUDA_ERROR_INVALID_VALUE;
+    if (size > memory->size) return CUDA_ERROR_NOT_SUPPORTED; // as seen on an H200
     for (mapping_t *other = mappings; other; other = other->next) {
         if (other->address - address < size || address - other->address < other->size) {
             return CUDA_ERROR_INVALID_VALUE;
