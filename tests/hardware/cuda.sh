@@ -4,6 +4,7 @@
 # runs on cuda://0 what the parts name, all of them if none is named:
 #   conformance  the suite, and pieces of it with options of the device
 #   examples     each of them
+#   facts        what Keel relies on in NVIDIA's library: facts/
 #   card         what card.c shows: contexts, streams, memory and kernels of other programs
 #   tensors      PyTorch and Triton beside Keel
 #   graphs       random graphs, on the card alone and mixed with the processor
@@ -16,8 +17,8 @@
 # Installs nothing; its status is 0 if nothing failed. Ends before ten minutes are over: what is not
 # begun by then is left out, and the table says so: the parts can be shared out among several calls.
 set -u
-parts='build conformance examples card tensors graphs bench sanitizer'
-usage() { sed -n '3,18s/^# //p' "$0"; exit 2; }
+parts='build conformance examples facts card tensors graphs bench sanitizer'
+usage() { sed -n '3,19s/^# //p' "$0"; exit 2; }
 kernels='' folder=''
 while getopts k:o: option; do
     case $option in
@@ -106,6 +107,8 @@ foreign() {
 programs() {
     local options=(-std=gnu17 -O1 -Iinclude -L"$build" -Wl,-rpath,"$build")
     cc "${options[@]}" -o "$build/card" tests/hardware/card.c -lkeel -ldl &&
+        cc -std=gnu17 -O1 -I. -Isim -o "$build/facts" tests/hardware/facts/{,cuda/}*.c \
+            -lpthread -ldl &&
         cc "${options[@]}" -shared -fPIC -o "$build/tensors.so" tests/hardware/tensors.c -lkeel
 }
 
@@ -182,6 +185,10 @@ fi
 
 if part conformance; then conformance_run; fi
 if part examples; then step examples 120 bash -c examples; fi
+if part facts; then
+    step facts 300 "$build/facts" --lib=libcuda.so.1 \
+        --kernels=tests/hardware/facts/cuda/kernels/card.ptx
+fi
 if part card; then step card 60 "$build/card" libcuda.so.1 "${images[@]}"; fi
 if part tensors; then step tensors 100 python3 tests/hardware/tensors.py "$build/tensors.so"; fi
 if part graphs; then
