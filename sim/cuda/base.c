@@ -2,6 +2,7 @@
 #include "cuda/base.h"
 
 #include "cuda/limits.h"
+#include "cuda/variant.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -132,6 +133,8 @@ static bool read_option(const char *name, char *value, settings_t *out)
     uint64_t number = 0;
     if (!strcmp(name, "fail")) return read_fail(value, out);
     if (!strcmp(name, "lose")) return read_lose(value, out);
+    if (!strcmp(name, "without")) return without_read(value, &out->without);
+    if (!strcmp(name, "quirk")) return quirk_read(value, &out->quirks);
     if (!read_number(value, &number)) return false;
     if (!strcmp(name, "devices")) {
         out->devices = (unsigned)number;
@@ -185,7 +188,9 @@ static void settings_read(void)
         if (equals && read_option(word, equals + 1, &current)) continue;
         complain(
             "KEEL_SIM_CUDA: '%s' is no option, or not with that value; options are devices, "
-            "version, memory, seed, depth, poison, slow, fail, lose, leaks, calls and counters",
+            "version, memory, seed, depth, poison, slow, fail, lose, leaks, calls, counters, "
+            "without (graphs, conditional, updatable, upload, pools, managed, shared, outside, "
+            "arguments, with + between them) and quirk (roomy, prompt, rigid)",
             word);
         current.valid = false;
     }

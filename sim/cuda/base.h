@@ -42,6 +42,8 @@ typedef struct settings_t {
     unsigned slow_us; // that every copy takes at least
     int poison;       // the byte that fresh memory is filled with; -1: it is zero
     unsigned leaks;   // 1: say what a context still has when it ends; 2: and abort
+    unsigned without; // features that are taken away; see variant.h
+    unsigned quirks;  // bits of quirk_t
     bool log_calls;   // one line per call
     bool valid;       // false: something in it is not known
     rule_t lose;      // the call at which all devices are lost; number 0: none

@@ -4,6 +4,7 @@
 #include "cuda/fault.h"
 #include "cuda/limits.h"
 #include "cuda/pool.h"
+#include "cuda/variant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -202,5 +203,6 @@ CUresult cuDeviceGetAttribute(int *out, CUdevice_attribute attribute, CUdevice o
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
         if (attributes[i].attribute == attribute) *out = attributes[i].value;
     }
+    if (attribute_is_missing(attribute)) *out = 0;
     return CUDA_SUCCESS;
 }

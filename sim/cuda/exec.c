@@ -5,6 +5,7 @@
 #include "cuda/engine.h"
 #include "cuda/graph.h"
 #include "cuda/module.h"
+#include "cuda/variant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,7 @@ static void make_room(CUgraphExec exec)
 {
     enum { FIRST = 4, MORE = 43, NODES = 80 };
     CUcontext context = exec->context;
+    if (has_quirk(QUIRK_ROOMY)) return;
     exec->places = 1 + exec->updatable / NODES;
     context->places += exec->places;
     if (!context->room) context->room = FIRST;
@@ -513,6 +515,7 @@ static CUresult step_change(CUgraphExec exec, step_t *step, work_t *work)
 
 static CUresult step_set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *params)
 {
+    if (has_quirk(QUIRK_RIGID)) return CUDA_ERROR_NOT_SUPPORTED;
     step_t *step;
     work_t work;
     CUresult error = step_open(exec, node, params->type, &step);

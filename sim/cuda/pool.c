@@ -4,6 +4,7 @@
 #include "cuda/arena.h"
 #include "cuda/call.h"
 #include "cuda/engine.h"
+#include "cuda/variant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +66,16 @@ static void credit_drop(credit_t **link)
     free(credit);
 }
 
+static bool credit_is_free(const credit_t *credit)
+{
+    return credit->settled || (has_quirk(QUIRK_PROMPT) && credit->freed->done);
+}
+
 // Gives reserves that are known to be free back to the device until `keep` bytes are left.
 static void pool_trim(CUmemoryPool pool, uint64_t keep)
 {
     for (credit_t **link = &pool->credits; *link && pool->reserved > keep;) {
-        if (!(*link)->settled) {
+        if (!credit_is_free(*link)) {
             link = &(*link)->next;
             continue;
         }

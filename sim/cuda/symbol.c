@@ -2,6 +2,7 @@
 // cuGetProcAddress, and the names of errors.
 #include "cuda/call.h"
 #include "cuda/limits.h"
+#include "cuda/variant.h"
 
 #include <string.h>
 
@@ -25,6 +26,7 @@ static CUresult symbol_find(const char *name, void **out, int version, cuuint64_
     // There is one default stream per context that calls without a stream mean: the legacy one.
     if (flags & ~(cuuint64_t)CU_GET_PROC_ADDRESS_LEGACY_STREAM) return CUDA_ERROR_INVALID_VALUE;
     *out = NULL;
+    if (symbol_is_missing(name)) version = 0;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         if (strcmp(symbols[i].name, name) != 0) continue;
         if (symbols[i].version <= version) {
