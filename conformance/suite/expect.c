@@ -16,22 +16,23 @@ static bool is_need(const char *name)
     return false;
 }
 
-static bool parse(expectations_t *all, char *text, int number)
+static bool file_read(expectations_t *all, const char *path, int depth);
+
+static bool add(expectations_t *all, const char *path, char *text, int number)
 {
     expectation_t line = {.line = number};
     int end = 0;
-    text[strcspn(text, "#\n")] = 0;
-    if (text[strspn(text, " ")] == 0) return true;
+    snprintf(line.path, sizeof line.path, "%s", path);
     line.without = sscanf(text, " without %63s %n", line.option, &end) == 1;
     if (line.without || sscanf(text, " with %63s %n", line.option, &end) == 1) text += end;
     if (sscanf(text, " unsupported %63s %31s %199[^\n]", line.glob, line.need, line.reason) != 3) {
         fprintf(stderr,
                 "%s:%d: not of the form: [with|without OPTION] unsupported GLOB NEED reason\n",
-                all->path, number);
+                path, number);
         return false;
     }
     if (!*line.need || !is_need(line.need)) {
-        fprintf(stderr, "%s:%d: %s is no capability\n", all->path, number, line.need);
+        fprintf(stderr, "%s:%d: %s is no capability\n", path, number, line.need);
         return false;
     }
     expectation_t *list = realloc(all->list, (all->count + 1) * sizeof *list);
@@ -41,19 +42,37 @@ static bool parse(expectations_t *all, char *text, int number)
     return true;
 }
 
-bool expect_read(expectations_t *all, const char *path, const char *uri)
+static bool parse(expectations_t *all, const char *path, char *text, int number, int depth)
 {
-    FILE *file = fopen(path, "r");
+    char name[64], other[256];
+    text[strcspn(text, "#\n")] = 0;
+    if (text[strspn(text, " ")] == 0) return true;
+    if (sscanf(text, " include %63s", name) != 1) return add(all, path, text, number);
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    snprintf(other, sizeof other, "%.*s%s", folder, path, name);
+    return file_read(all, other, depth + 1);
+}
+
+static bool file_read(expectations_t *all, const char *path, int depth)
+{
+    FILE *file = depth < 4 ? fopen(path, "r") : NULL;
     if (!file) {
-        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        fprintf(stderr, "%s: %s\n", path, depth < 4 ? strerror(errno) : "it includes itself");
         return false;
     }
-    *all = (expectations_t){.path = path, .uri = uri};
     char text[300];
     bool good = true;
-    for (int number = 1; fgets(text, sizeof text, file); number++) good &= parse(all, text, number);
+    for (int number = 1; fgets(text, sizeof text, file); number++)
+        good &= parse(all, path, text, number, depth);
     fclose(file);
     return good;
+}
+
+bool expect_read(expectations_t *all, const char *path, const char *uri)
+{
+    *all = (expectations_t){.path = path, .uri = uri};
+    return file_read(all, path, 0);
 }
 
 void expect_finish(expectations_t *all)
@@ -98,8 +117,8 @@ bool expect_all_used(const expectations_t *all)
         size_t t = 0;
         while (t < count && !speaks_of(&all->list[i], tests[t])) t++;
         if (t < count) continue;
-        fprintf(stderr, "%s:%d: no test is called %s and needs %s\n", all->path, all->list[i].line,
-                all->list[i].glob, all->list[i].need);
+        fprintf(stderr, "%s:%d: no test is called %s and needs %s\n", all->list[i].path,
+                all->list[i].line, all->list[i].glob, all->list[i].need);
         good = false;
     }
     return good;

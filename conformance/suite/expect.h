@@ -2,7 +2,8 @@
 // What a device is known not to do: expect/<driver>.txt, lines `unsupported GLOB NEED reason`. Such
 // a line says that the tests called GLOB that need NEED are skipped; one that is not is as wrong as
 // a skip that no line speaks of. `with OPTION unsupported ...` says so only of devices whose URI
-// has that option, `without OPTION ...` of the others. A # begins a comment.
+// has that option, `without OPTION ...` of the others. `include FILE` adds the lines of another
+// file of the same folder. A # begins a comment.
 #ifndef SUITE_EXPECT_H_
 #define SUITE_EXPECT_H_
 
@@ -14,6 +15,7 @@ typedef struct expectation_t {
     char glob[64];
     char need[32];
     char reason[200];
+    char path[256]; // where it stands
     int line;
 } expectation_t;
 

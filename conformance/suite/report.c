@@ -116,8 +116,8 @@ static void report_pass(report_t *report, record_t *record, const result_t *resu
     test_name(record->test, name, sizeof name);
     if (line && record->outcome != OUTCOME_FAILED) {
         fail(report, record, "passed, which nobody expected");
-        fprintf(words(report), "FAILED  %s: passed, but %s:%d says it cannot\n", name,
-                report->expected.path, line->line);
+        fprintf(words(report), "FAILED  %s: passed, but %s:%d says it cannot\n", name, line->path,
+                line->line);
         return;
     }
     if (record->outcome == OUTCOME_CRASHED) record->outcome = OUTCOME_PASSED;
