@@ -62,6 +62,44 @@ static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name
     return CUDA_CALL(v->symbols, cuDeviceGetAttribute, (int *)value, name, v->device);
 }
 
+// What the library has, and the device as well.
+static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
+{
+    static const struct {
+        CUdevice_attribute attribute;
+        uint32_t feature;
+    } asked[] = {
+        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, STREAM_MANAGED},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, STREAM_POOLS},
+        {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, STREAM_SHARED},
+        {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, STREAM_OUTSIDE},
+    };
+    *features =
+        STREAM_GRAPHS | STREAM_CONDITIONS | STREAM_UPDATABLE | STREAM_UPLOAD | STREAM_ARGUMENTS;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        uint32_t has = 0;
+        KEEL_TRY(attribute(v, asked[i].attribute, &has));
+        if (has) *features |= asked[i].feature;
+    }
+    *features &= ~v->symbols->missing;
+    if (!(*features & STREAM_UPLOAD)) *features &= ~(uint32_t)STREAM_UPDATABLE;
+    if (!(*features & STREAM_GRAPHS))
+        *features &= ~(uint32_t)(STREAM_CONDITIONS | STREAM_UPDATABLE | STREAM_UPLOAD);
+    return NULL;
+}
+
+// Measured on an H200 with driver 580.159.04; docs/hardware.md has the figures.
+static const stream_quirks_t quirks = {
+    .pending = 896,            // of 1021, after which a launch blocks
+    .launch_graphs = 32,       // a graph of one kernel takes half the time of a launch
+    .graph_room = 32,          // of the 33 that CUDA has room for at first
+    .small_transfer = 1 << 16, // 2 us instead of 4
+    .rebind_least = 128,       // below that the host is as fast
+    .graph_waits = true,
+    .free_waits = true,
+    .pool_lags = true,
+};
+
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
     uint32_t major, minor;
@@ -79,21 +117,16 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_WARP_SIZE, &limits->subgroup_size));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                        &limits->max_local_memory));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, &limits->has_managed));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, &limits->has_pools));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-                       &limits->has_shared));
-    KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
-                       &limits->has_outside));
+    KEEL_TRY(features_read(v, &limits->features));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     v->architecture = (int)(major * 10 + minor);
     snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
     limits->max_arguments = 32764; // since CUDA 12.1, on all that can run the built-in kernels
-    limits->max_pending = 896;     // launching blocks at 1021 pending launches (measured)
     limits->memory = memory;
+    limits->quirks = quirks;
     // kDLCUDA, kDLCUDAHost, kDLCUDAManaged
-    limits->dlpack = (device_dlpack_t){v->device, 2, 3, limits->has_managed ? 13 : 0};
+    limits->dlpack = (device_dlpack_t){v->device, 2, 3, limits->features & STREAM_MANAGED ? 13 : 0};
     return NULL;
 }
 

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "drivers/stream/api.h"
 #include "kit/library.h"
 
-enum { LEAST_VERSION = 12040 }; // CUDA 12.4: graphs with conditions and updatable nodes
+enum { LEAST_VERSION = 12040 }; // CUDA 12.4: what the built-in kernels are written for
 
 typedef CUresult (*get_address_fn)(const char *name, void **address, int version, uint64_t flags,
                                    int *found);
@@ -68,7 +69,7 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no libcuda, or older than CUDA 12, and has no "
                                             "cuGetProcAddress_v2: update the NVIDIA driver");
     memcpy(&get_address, &found, sizeof found);
-#define SYMBOL(name, version_, needs_, parameters)                                                 \
+#define SYMBOL(name, version_, needs_, feature_, parameters)                                       \
     {                                                                                              \
         void *address = NULL;                                                                      \
         CUresult result =                                                                          \
@@ -86,9 +87,10 @@ static keel_status_t symbols_fill(void *library, cuda_symbols_t *symbols)
             KEEL_UNSUPPORTED,
             "the NVIDIA driver is for CUDA %d.%d; %d.%d or newer is needed: update it",
             version / 1000, version % 1000 / 10, LEAST_VERSION / 1000, LEAST_VERSION % 1000 / 10);
-#define SYMBOL(name, version_, needs_, parameters)                                                 \
-    if (!symbols->name)                                                                            \
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no " #name " of version " #version_);
+#define SYMBOL(name, version_, needs_, feature_, parameters)                                       \
+    if (!symbols->name && STREAM_##feature_ == STREAM_REQUIRED)                                    \
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda has no " #name " of version " #version_);     \
+    if (!symbols->name) symbols->missing |= STREAM_##feature_;
 #include "drivers/cuda/symbols.def"
 #undef SYMBOL
     return NULL;

@@ -267,8 +267,9 @@ typedef struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS {
 typedef CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS;
 
 typedef struct cuda_symbols_t {
-    int version; // of the driver: 13000 is CUDA 13.0
-#define SYMBOL(name, version_, needs_, parameters) CUresult(*name) parameters;
+    int version;      // of the driver: 13000 is CUDA 13.0
+    uint32_t missing; // bits of stream_feature_t: features that lack a function
+#define SYMBOL(name, version_, needs_, feature_, parameters) CUresult(*name) parameters;
 #include "drivers/cuda/symbols.def"
 #undef SYMBOL
 } cuda_symbols_t;
@@ -289,7 +290,7 @@ typedef enum cuda_needs_t {
     CUDA_CURRENT, // that, and the device's context as the current one
 } cuda_needs_t;
 enum {
-#define SYMBOL(name, version_, needs_, parameters) CUDA_NEEDS_##name = CUDA_##needs_,
+#define SYMBOL(name, version_, needs_, feature_, parameters) CUDA_NEEDS_##name = CUDA_##needs_,
 #include "drivers/cuda/symbols.def"
 #undef SYMBOL
 };

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stream machine asks of a vendor: devices with streams, events that are recorded on them
-// and waited for, graphs, and memory. A driver fills in the table; differences between vendors are
-// data and functions here, never questions in the machine.
+// What the stream core asks of a vendor: devices with streams, events that are recorded on them
+// and waited for, graphs, and memory. A driver fills in the table. Differences between vendors are
+// data here, and the core never asks which vendor it is:
+//
+// - A slot is required, or belongs to a feature (stream_feature_t). A device without a feature may
+//   leave its slots NULL, and the core does without; docs/stream.md says how, slot by slot.
+// - A quirk (stream_quirks_t) is a number or a flag: something that was measured and that the core
+//   works around or makes use of. Zero stands for a vendor that has no such quirk.
 //
 // Every function but `enter` and `leave` is called between these two on the same thread. Errors
 // come back as statuses made once, by the driver; KEEL_DEVICE_LOST is one after which nothing will
@@ -58,6 +63,44 @@ typedef struct stream_shared_t {
     uint64_t handle;
 } stream_shared_t;
 
+// What a device may have beyond what each must. The slots that belong to a feature are listed in
+// features.c, which refuses a device that has a feature and lacks one of its slots.
+typedef enum stream_feature_t {
+    STREAM_REQUIRED = 0,        // of a slot: no feature, every device has it
+    STREAM_GRAPHS = 1 << 0,     // recordings become graphs, and each graph is launched by one call
+    STREAM_CONDITIONS = 1 << 1, // graphs whose nodes run by a value that the device computes
+    STREAM_UPDATABLE = 1 << 2,  // launches in graphs that the device gives a grid or arguments
+    STREAM_UPLOAD = 1 << 3,     // graphs can be brought to the device before their first run
+    STREAM_POOLS = 1 << 4,      // memory that is allocated and freed in the order of a stream
+    STREAM_MANAGED = 1 << 5,    // memory that host and device may touch at the same time
+    STREAM_SHARED = 1 << 6,     // memory that is exported as a file descriptor
+    STREAM_OUTSIDE = 1 << 7,    // timeline semaphores of other APIs can be imported
+    STREAM_ARGUMENTS = 1 << 8,  // the vendor says how large a kernel's block of arguments is
+} stream_feature_t;
+
+// What was measured of a vendor and matters to the core. Each driver says where its values come
+// from; zero is the well-behaved vendor.
+typedef struct stream_quirks_t {
+    // A launch blocks when a stream has this many launches pending that have not ended: the core
+    // stops before that, and the queue's own thread goes on. 0: a launch never blocks.
+    uint32_t pending;
+    // A launch as a graph of one kernel is cheaper than a plain launch: the device keeps so many
+    // graphs for that. 0: it is not.
+    uint32_t launch_graphs;
+    // The vendor keeps room on the device for graphs, and waits for the device when it needs more:
+    // so many graphs are made and destroyed when the device is opened. 0: it never waits for that.
+    uint32_t graph_room;
+    // A kernel of the core's fills or copies up to this many bytes sooner than the vendor's own
+    // call. 0: never.
+    uint32_t small_transfer;
+    // From this many dispatches with changed arguments on, one kernel that changes them on the
+    // device is faster than the host (STREAM_UPDATABLE). 0: the host always changes them.
+    uint32_t rebind_least;
+    bool graph_waits; // to make a graph, the vendor may wait for the device
+    bool free_waits;  // to free memory or unload code, the vendor waits for the device
+    bool pool_lags;   // a freed piece of a pool is free only behind a wait for something after it
+} stream_quirks_t;
+
 // What the device is like.
 typedef struct stream_limits_t {
     char name[128];
@@ -69,13 +112,10 @@ typedef struct stream_limits_t {
     uint32_t max_local_memory;
     uint32_t max_arguments;       // bytes of a block of parameters
     uint32_t max_group_counts[3]; // of a launch, per dimension
-    uint32_t max_pending;         // launches that a stream takes before launching blocks
     int32_t least, greatest;      // priorities of streams, as the vendor counts them
     uint64_t memory;              // bytes
-    uint32_t has_pools;           // not 0: stream-ordered ones
-    uint32_t has_managed;         // host and device may touch managed memory at the same time
-    uint32_t has_shared;          // memory that is exported by file descriptor
-    uint32_t has_outside;         // timeline semaphores of other APIs
+    uint32_t features;            // bits of stream_feature_t
+    stream_quirks_t quirks;
     device_dlpack_t dlpack;
 } stream_limits_t;
 
@@ -96,15 +136,15 @@ typedef enum stream_condition_t {
     STREAM_WHILE, // the body runs while it is
 } stream_condition_t;
 
-// The kernels that the machine needs itself, each with one block of parameters as its struct says.
+// The kernels that the core needs itself, each with one block of parameters as its struct says.
 typedef enum stream_builtin_t {
     STREAM_TIMESTAMP, // stream_timestamp_args_t
     STREAM_FILL,      // stream_fill_args_t
     STREAM_COUNTS,    // stream_counts_args_t
-    STREAM_GRID,      // stream_grid_args_t
-    STREAM_BRANCH,    // stream_branch_args_t
+    STREAM_GRID,      // stream_grid_args_t; STREAM_UPDATABLE
+    STREAM_BRANCH,    // stream_branch_args_t; STREAM_CONDITIONS
     STREAM_COPY,      // stream_copy_args_t
-    STREAM_REBIND,    // stream_rebind_args_t
+    STREAM_REBIND,    // stream_rebind_args_t; STREAM_UPDATABLE
     STREAM_BUILTINS,
 } stream_builtin_t;
 
@@ -287,5 +327,9 @@ typedef struct stream_api_t {
     keel_status_t (*exec_set_fill)(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const bound_fill_t *fill);
 } stream_api_t;
+
+// KEEL_INTERNAL if a slot is NULL that is required, or that belongs to one of the features, or if a
+// feature lacks another one that it needs (updatable launches: uploads).
+keel_status_t stream_api_check(const stream_api_t *api, uint32_t features);
 
 #endif

@@ -8,8 +8,14 @@ keel_status_t stream_builtins_load(stream_device_t *device)
     stream_builtins_t *builtins = &device->builtins;
     KEEL_TRY(
         api->module_load(device->vendor, api->builtin_image(device->vendor), &builtins->module));
+    static const uint32_t needs[STREAM_BUILTINS] = {
+        [STREAM_GRID] = STREAM_UPDATABLE,
+        [STREAM_BRANCH] = STREAM_CONDITIONS,
+        [STREAM_REBIND] = STREAM_UPDATABLE,
+    };
     for (int i = 0; i < STREAM_BUILTINS; i++) {
         uint32_t local_memory;
+        if (needs[i] & ~device->limits.features) continue;
         KEEL_TRY(api->module_function(device->vendor, builtins->module, api->builtin_names[i],
                                       &builtins->functions[i], &local_memory));
     }

@@ -201,12 +201,23 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
         .recording_prepare = stream_recording_prepare,
         .recording_discard = stream_recording_discard,
     };
-    if (device->limits.has_shared) ops.buffer_export = stream_buffer_export;
-    if (device->limits.has_outside) {
+    if (stream_device_has(device, STREAM_SHARED)) ops.buffer_export = stream_buffer_export;
+    if (stream_device_has(device, STREAM_OUTSIDE)) {
         ops.semaphore_import = stream_semaphore_import;
         ops.semaphore_forget = stream_semaphore_forget;
     }
     return ops;
+}
+
+// What the host does in place of the device: files and calls always, the rest where the vendor
+// lacks a feature.
+static uint32_t caps_emulated(const stream_device_t *device)
+{
+    uint32_t bits = KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS;
+    if (!stream_device_has(device, STREAM_POOLS)) bits |= KEEL_CAP_QUEUE_ALLOCA;
+    if (!stream_device_has(device, STREAM_CONDITIONS)) bits |= KEEL_CAP_BRANCHES;
+    if (!stream_device_has(device, STREAM_UPDATABLE)) bits |= KEEL_CAP_DYNAMIC_COUNTS;
+    return bits;
 }
 
 static void caps_fill(stream_device_t *device)
@@ -246,19 +257,17 @@ static void caps_fill(stream_device_t *device)
         .max_commands = 1u << 24,
         .max_depth = STREAM_MAX_DEPTH,
         .memory_types = {local, KEEL_MEMORY_DEVICE_VISIBLE | host,
-                         limits->has_managed ? local | host : 0},
+                         stream_device_has(device, STREAM_MANAGED) ? local | host : 0},
         .dlpack = device->dlpack,
     };
-    if (limits->has_shared) caps->bits |= KEEL_CAP_EXPORT_FD;
-    if (limits->has_outside) caps->bits |= KEEL_CAP_IMPORT_SEMAPHORE;
-    // Files and calls are done by the host in any case; pools by the vendor, if it has them.
-    caps->native = caps->bits & ~(uint32_t)(KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS);
-    if (!limits->has_pools || device->options.alloc_sync)
-        caps->native &= ~(uint32_t)KEEL_CAP_QUEUE_ALLOCA;
+    if (stream_device_has(device, STREAM_SHARED)) caps->bits |= KEEL_CAP_EXPORT_FD;
+    if (stream_device_has(device, STREAM_OUTSIDE)) caps->bits |= KEEL_CAP_IMPORT_SEMAPHORE;
+    caps->native = caps->bits & ~caps_emulated(device);
 }
 
 static keel_status_t device_init(stream_device_t *device)
 {
+    KEEL_TRY(stream_api_check(device->api, device->limits.features));
     device->ops = ops_of(device);
     device->base.ops = &device->ops;
     snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
@@ -272,11 +281,18 @@ static keel_status_t device_init(stream_device_t *device)
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = stream_builtins_load(device);
-    const stream_options_t *options = &device->options;
-    device->blanks.used = !options->serial && options->commands != STREAM_COMMANDS_STREAM;
-    if (!status) stream_blanks_make(device, STREAM_BLANKS);
+    if (!status) stream_blanks_make(device, device->limits.quirks.launch_graphs);
     stream_leave(&entered);
     return status;
+}
+
+// Options may turn features off.
+static uint32_t features_used(uint32_t features, const stream_options_t *options)
+{
+    if (options->alloc_sync) features &= ~(uint32_t)STREAM_POOLS;
+    // Within a graph no error names a command.
+    if (options->serial) features &= ~(uint32_t)STREAM_CONDITIONS;
+    return features;
 }
 
 keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *vendor,
@@ -291,7 +307,10 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     d->api = api;
     d->vendor = vendor;
     d->limits = *limits;
+    d->limits.features = features_used(limits->features, options);
     d->options = *options;
+    d->peeks = !stream_device_has(d, STREAM_CONDITIONS) || !stream_device_has(d, STREAM_UPDATABLE);
+    d->most_pending = limits->quirks.pending ? limits->quirks.pending : UINT64_MAX - 1;
     d->options.library = NULL; // the URI's, which goes
     d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost};
     d->blocks = (blocks_t){.ops = &stream_blocks_ops, .owner = d};

@@ -54,8 +54,11 @@ static keel_status_t kernel_load(stream_executable_t *e, uint32_t index)
     if (kernel->abi == KEEL_ABI_RAW) entry->local_memory = local;
     e->foreign |= kernel->abi == KEEL_ABI_RAW;
     kernel->arguments = entry->constants;
-    if (kernel->abi == KEEL_ABI_RAW && !kernel->arguments) // none, or the image does not say
-        KEEL_TRY(api->function_arguments(vendor, kernel->function, &kernel->arguments));
+    if (kernel->abi == KEEL_ABI_RAW && !kernel->arguments) { // none, or the image does not say
+        kernel->arguments = e->device->limits.max_arguments;
+        if (stream_device_has(e->device, STREAM_ARGUMENTS))
+            KEEL_TRY(api->function_arguments(vendor, kernel->function, &kernel->arguments));
+    }
     kernel->local_memory = local < entry->local_memory ? local : entry->local_memory;
     uint32_t most = e->device->limits.max_local_memory;
     if (local < most) {
@@ -106,7 +109,8 @@ static keel_status_t executable_init(stream_executable_t *e, const keel_image_t 
     KEEL_TRY(cache_load(&e->device->modules, image, &e->loaded));
     e->module = ((const module_t *)e->loaded)->handle;
     for (uint32_t i = 0; i < count; i++) KEEL_TRY(kernel_load(e, i));
-    if (e->foreign) keel_status_release(stream_onces_reserve(e->device)); // may be needed, or not
+    if (e->foreign && stream_device_has(e->device, STREAM_UPDATABLE))
+        keel_status_release(stream_onces_reserve(e->device)); // may be needed, or not
     return NULL;
 }
 

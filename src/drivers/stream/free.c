@@ -88,6 +88,7 @@ bool stream_may_free(void *owner, uint64_t waited)
 void stream_chore_add(stream_device_t *device, chore_t *chore)
 {
     atomic_fetch_add(&device->frees, 1); // an alloca that finds no memory waits for this one
+    chore->timed &= device->limits.quirks.free_waits;
     chores_add(&device->chores, chore);
 }
 

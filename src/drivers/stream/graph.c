@@ -19,7 +19,7 @@ bool stream_graph_is_needed(const keel_recording_t *recording)
     const keel_commands_t *commands = recording->commands;
     if (!(commands->kinds >> KEEL_CMD_DISPATCH & 1)) return false;
     KEEL_EACH_COMMAND (c, commands)
-        if (graph_is_updatable(c)) return true;
+        if (stream_dispatch_is_foreign(c)) return true;
     return false;
 }
 
@@ -216,6 +216,15 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
     return NULL;
 }
 
+// Work of other streams does not come after the upload by itself: so it is waited for.
+static keel_status_t instance_upload(const graph_instance_t *instance)
+{
+    stream_device_t *device = instance->device;
+    for (uint32_t i = 0; i < instance->piece_count; i++)
+        KEEL_TRY(device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side));
+    return stream_device_drain(device, device->side);
+}
+
 static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
 {
     stream_device_t *device = stream_device(queue->base.device);
@@ -227,10 +236,7 @@ static keel_status_t prepare(keel_recording_t *recording, stream_queue_t *queue)
     if (instance_find(prepared, queue)) return NULL;
     keel_status_t status = instance_make(recording, queue, &context, &instance, &culprit);
     if (status) return culprit ? recording_blame(recording, culprit, status) : status;
-    // Work of other streams does not come after the upload by itself.
-    for (uint32_t i = 0; !status && i < instance->piece_count; i++)
-        status = device->api->exec_upload(device->vendor, instance->pieces[i].exec, device->side);
-    if (!status) status = stream_device_drain(device, device->side);
+    if (stream_device_has(device, STREAM_UPLOAD)) status = instance_upload(instance);
     if (status)
         instance_destroy(instance);
     else
@@ -322,12 +328,13 @@ __attribute__((noinline)) static keel_status_t
 instance_adapt(stream_run_t *run, graph_instance_t *instance, const stream_context_t *context)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
+    const stream_device_t *device = instance->device;
     if (instance_compare(instance, context)) return NULL;
     bool refused = !instance->piece_count; // it could not be made the last time
     keel_status_t status = refused ? NULL : nodes_change(run, instance, context, &refused);
     if (!status && refused) {
         graph_unbuild(instance);
-        instance->stale |= stream_queue_puts_off(queue);
+        instance->stale |= device->limits.quirks.graph_waits && stream_queue_puts_off(queue);
         if (!queue->most) return NULL;
         status = graph_build(instance, context);
         if (status) graph_unbuild(instance);
@@ -346,9 +353,8 @@ static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c
                                        stream_queue_onto(stream_queue(run->base.queue)), &copy);
 }
 
-// *more: as stream_execute.
 static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c,
-                                  graph_instance_t *instance, bool *more)
+                                  graph_instance_t *instance, stream_step_t *step)
 {
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_queue(run->base.queue);
@@ -359,8 +365,8 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
         KEEL_TRY(device->api->fill(device->vendor, stream_queue_onto(queue), &fill));
     }
     for (; run->piece < instance->piece_count; run->piece++) {
-        *more = stream_queue_is_full(queue);
-        if (*more) return NULL;
+        if (stream_queue_is_full(queue)) *step = STREAM_STEP_AGAIN;
+        if (*step == STREAM_STEP_AGAIN) return NULL;
         stream_exec_h exec = instance->pieces[run->piece].exec;
         if (__builtin_expect(instance->fresh, 0))
             KEEL_TRY(device->api->exec_upload(device->vendor, exec, stream_queue_onto(queue)));
@@ -379,13 +385,15 @@ static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *q
     stream_prepared_t *prepared;
     KEEL_TRY(prepared_of(recording, &prepared));
     *got = instance_find(prepared, queue);
-    if (*got || stream_queue_puts_off(queue)) return NULL; // the vendor may wait for the device
+    bool waits = stream_device(queue->base.device)->limits.quirks.graph_waits;
+    if (*got || (waits && stream_queue_puts_off(queue))) return NULL;
     KEEL_TRY(instance_make(recording, queue, context, got, culprit));
     *got = instance_publish(prepared, *got);
     return NULL;
 }
 
-KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more)
+KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c,
+                                        stream_step_t *step)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);
@@ -397,8 +405,8 @@ KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execut
         status = instance_adapt(run, instance, &context);
         if (status) culprit = instance->culprit;
     }
-    *more = !queue->most;
-    if (!status && !*more) status = instance_run(run, c, instance, more);
+    if (!queue->most) *step = STREAM_STEP_AGAIN; // to make the graph is put off
+    if (!status && *step == STREAM_STEP_DONE) status = instance_run(run, c, instance, step);
     if (!status) return NULL;
     status = stream_device_note(device, status);
     return culprit ? submission_blame(&run->base, c, culprit, status)

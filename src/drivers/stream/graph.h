@@ -106,7 +106,7 @@ enum { GRAPH_STUBBORN = 2 }; // refusals after which a kernel does it
 
 // graph.c
 bool stream_graph_is_needed(const keel_recording_t *recording); // a stream cannot do it
-keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
+keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, stream_step_t *step);
 keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *queue);
 
 // graph_build.c
@@ -136,12 +136,10 @@ keel_status_t graph_work_add(const graph_instance_t *instance, const stream_plac
                              const graph_work_t *work, stream_node_h *node);
 keel_status_t graph_work_set(const graph_instance_t *instance, const graph_node_t *node,
                              const graph_work_t *work);
-// Whether a dispatch takes its grid from memory and cannot read it by itself.
-bool graph_is_updatable(const keel_command_t *command);
 
 // graph_rebind.c: launches that the device gives their arguments.
 // Whether it is worth it for a recording.
-bool graph_rebind_pays(const keel_commands_t *commands);
+bool graph_rebind_pays(const stream_device_t *device, const keel_commands_t *commands);
 // Has the device change the node from now on, if it can; if not, the host does.
 keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
                                  const graph_work_t *work);

@@ -154,7 +154,7 @@ static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
 static keel_status_t add_command(builder_t *b, const keel_command_t *c)
 {
     const keel_cmd_dispatch_t *dispatch = (const keel_cmd_dispatch_t *)(const void *)c;
-    if (graph_is_updatable(c)) return add_updatable(b, c);
+    if (stream_dispatch_is_foreign(c)) return add_updatable(b, c);
     if (c->kind == KEEL_CMD_DISPATCH && dispatch->counts_kind != KEEL_COUNTS_DIRECT)
         KEEL_TRY(add_counts(b, c));
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
@@ -375,8 +375,8 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
     const keel_commands_t *commands = instance->recording->commands;
     builder_t b = {.instance = instance, .context = context, .commands = commands, .number = 1};
     instance->culprit = NULL;
-    instance->updatable =
-        stream_graph_is_needed(instance->recording) || graph_rebind_pays(commands);
+    instance->updatable = stream_graph_is_needed(instance->recording) ||
+                          graph_rebind_pays(instance->device, commands);
     keel_status_t status = updates_stage(instance);
     if (!status) status = piece_begin(&b);
     if (!status)

@@ -9,21 +9,21 @@
 #include "drivers/stream/graph.h"
 
 enum {
-    LEAST = 128, // dispatches that change, for which it pays
-    MOST = 8192,
+    MOST = 8192,     // dispatches that change
     LARGE = 1 << 20, // bytes that a node of the vendor's copies faster than a kernel
 };
 
-bool graph_rebind_pays(const keel_commands_t *commands)
+bool graph_rebind_pays(const stream_device_t *device, const keel_commands_t *commands)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, least = device->limits.quirks.rebind_least;
+    if (!stream_device_has(device, STREAM_UPDATABLE) || !least) return false;
     KEEL_EACH_COMMAND (c, commands) {
         command_reach_t reach = command_reach(c);
         bool dispatch = c->kind == KEEL_CMD_DISPATCH;
         if (reach.moves && !dispatch && reach.length > LARGE) return false;
         count += reach.moves && dispatch;
     }
-    return count >= LEAST && count <= MOST;
+    return count >= least && count <= MOST;
 }
 
 // What the kernel takes of them: it cannot be given more, as a launch can.

@@ -2,13 +2,6 @@
 // What each node of a graph does: for making it, and for changing it.
 #include "drivers/stream/graph.h"
 
-bool graph_is_updatable(const keel_command_t *command)
-{
-    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return command->kind == KEEL_CMD_DISPATCH && c->counts_kind != KEEL_COUNTS_DIRECT &&
-           !stream_dispatch_walks(c);
-}
-
 static void work_builtin(const graph_instance_t *instance, graph_work_t *work,
                          stream_builtin_t builtin, uint32_t size)
 {
@@ -55,7 +48,7 @@ static keel_status_t dispatch_make(const stream_context_t *context, const keel_c
 {
     KEEL_TRY(stream_dispatch_launch(context, c, &work->arguments, &work->launch));
     work->kind = GRAPH_LAUNCH;
-    if (graph_is_updatable(&c->head)) { // until the device says otherwise
+    if (stream_dispatch_is_foreign(&c->head)) { // until the device says otherwise
         work->launch.groups[0] = work->launch.groups[1] = work->launch.groups[2] = 1;
         return NULL;
     }

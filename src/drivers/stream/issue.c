@@ -92,10 +92,7 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     return NULL;
 }
 
-enum {
-    GROUP = 256,
-    SMALL = 1 << 16,
-};
+enum { GROUP = 256 };
 
 // Launches so many groups as `length` bytes need. Returns what a thread does at a time: 16 bytes if
 // all `bits` allow that.
@@ -105,7 +102,8 @@ static uint32_t launch_spread(const stream_device_t *device, uint64_t length, ui
     uint64_t groups = (length + GROUP * 16 - 1) / (GROUP * 16),
              most = device->limits.processors * 8;
     // All that is small has one form, which comes again (launch.c), and each thread little to do.
-    if (length <= SMALL) groups = most = SMALL / (GROUP * 16);
+    uint64_t small = device->limits.quirks.small_transfer;
+    if (length <= small) groups = most = small / (GROUP * 16);
     launch->groups[0] = (uint32_t)(groups < most ? groups : most);
     launch->group_size[0] = GROUP;
     return (length | bits) % 16 ? 1 : 16;
@@ -149,31 +147,61 @@ static keel_status_t issue_builtin(stream_run_t *run, stream_builtin_t builtin,
     return stream_launch(stream_queue(run->base.queue), &launch);
 }
 
+// Whether the device runs such a grid of a kernel made elsewhere.
+static bool grid_fits(const stream_device_t *device, const uint32_t groups[3])
+{
+    const uint32_t *most = device->limits.max_group_counts;
+    uint64_t plane = (uint64_t)groups[0] * groups[1];
+    bool few = !groups[2] || plane <= device->base.caps.max_groups / groups[2];
+    return groups[0] <= most[0] && groups[1] <= most[1] && groups[2] <= most[2] && few;
+}
+
+// The host reads the grid, and launches with that.
+static keel_status_t issue_peeked(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                  const keel_cmd_dispatch_t *c, stream_launch_t *launch,
+                                  stream_step_t *step)
+{
+    const stream_device_t *device = stream_device(run->base.queue->device);
+    KEEL_TRY(stream_peek(run, execute, &c->counts, step));
+    if (*step != STREAM_STEP_DONE) return NULL;
+    for (int i = 0; i < 3; i++) launch->groups[i] = run->peek->words[i];
+    if (!grid_fits(device, launch->groups)) return stream_grid_refuse(device, c, launch->groups);
+    if (!launch->groups[0] || !launch->groups[1] || !launch->groups[2]) return NULL;
+    return stream_launch(stream_queue(run->base.queue), launch);
+}
+
 static keel_status_t issue_launch(stream_run_t *run, const keel_cmd_execute_t *execute,
                                   const stream_context_t *context, const keel_cmd_dispatch_t *c,
-                                  const stream_launch_t *launch)
+                                  stream_launch_t *launch, stream_step_t *step)
 {
+    if (stream_command_peeks(context->device, &c->head))
+        return issue_peeked(run, execute, c, launch, step);
     if (c->counts_kind != KEEL_COUNTS_DIRECT) {
         stream_counts_args_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
         counts.number = stream_command_place(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
-        if (!stream_dispatch_walks(c)) return stream_once_run(run, launch, &counts);
+        if (!stream_dispatch_walks(c)) {
+            KEEL_TRY(stream_once_run(run, launch, &counts));
+            if (!stream_queue(run->base.queue)->most) *step = STREAM_STEP_AGAIN; // it is put off
+            return NULL;
+        }
         KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
     return stream_launch(stream_queue(run->base.queue), launch);
 }
 
 static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t *execute,
-                                    const stream_context_t *context, const keel_cmd_dispatch_t *c)
+                                    const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                    stream_step_t *step)
 {
     stream_arguments_t arguments;
     stream_launch_t launch;
     bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
     if (c->counts_kind == KEEL_COUNTS_DIRECT && none) return NULL;
     keel_status_t status = stream_dispatch_launch(context, c, &arguments, &launch);
-    if (!status) status = issue_launch(run, execute, context, c, &launch);
+    if (!status) status = issue_launch(run, execute, context, c, &launch, step);
     if (arguments.large) mem_free(arguments.large);
     return status;
 }
@@ -185,7 +213,8 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
 // else's.
 static bool is_sooner(const stream_queue_t *queue, uint64_t length, uint32_t unit)
 {
-    return stream_device(queue->base.device)->blanks.used && length <= SMALL && unit == 16 &&
+    const stream_device_t *device = stream_device(queue->base.device);
+    return device->blanks.used && length <= device->limits.quirks.small_transfer && unit == 16 &&
            queue->base.options.family != KEEL_QUEUE_TRANSFER;
 }
 
@@ -252,13 +281,13 @@ static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *
 }
 
 static keel_status_t issue_one(stream_run_t *run, const keel_cmd_execute_t *execute,
-                               const keel_command_t *command)
+                               const keel_command_t *command, stream_step_t *step)
 {
     stream_context_t context = {.device = stream_device(run->base.queue->device),
                                 .binder.table = execute ? execute->bindings : NULL};
     const void *c = command;
     switch ((keel_cmd_t)command->kind) {
-    case KEEL_CMD_DISPATCH: return issue_dispatch(run, execute, &context, c);
+    case KEEL_CMD_DISPATCH: return issue_dispatch(run, execute, &context, c, step);
     case KEEL_CMD_FILL: return issue_fill(run, &context, c);
     case KEEL_CMD_UPDATE: return issue_update(run, &context, c);
     case KEEL_CMD_COPY: return issue_copy_between(run, &context, c);
@@ -268,12 +297,13 @@ static keel_status_t issue_one(stream_run_t *run, const keel_cmd_execute_t *exec
 }
 
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
-                           const keel_command_t *command)
+                           const keel_command_t *command, stream_step_t *step)
 {
-    stream_device_t *device = stream_device(run->base.queue->device);
+    stream_queue_t *queue = stream_queue(run->base.queue);
+    stream_device_t *device = stream_device(queue->base.device);
     run->issued = true;
-    keel_status_t status = issue_one(run, execute, command);
-    if (!status && device->options.serial)
-        status = device->api->stream_drain(device->vendor, stream_queue(run->base.queue)->stream);
+    keel_status_t status = issue_one(run, execute, command, step);
+    if (!status && device->options.serial && *step == STREAM_STEP_DONE)
+        status = device->api->stream_drain(device->vendor, queue->stream);
     return status ? stream_device_note(device, status) : NULL;
 }

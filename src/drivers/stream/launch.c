@@ -49,7 +49,13 @@ static void blank_destroy(const stream_device_t *device, stream_blank_t *blank)
 void stream_blanks_make(stream_device_t *device, uint32_t kept)
 {
     stream_blank_t list[STREAM_BLANKS + STREAM_ROOM] = {0};
-    uint32_t count = 0, most = device->blanks.used ? kept + STREAM_ROOM : 0;
+    uint32_t room = device->limits.quirks.graph_room, count = 0;
+    bool graphs = stream_device_has(device, STREAM_GRAPHS) && !device->options.serial &&
+                  device->options.commands != STREAM_COMMANDS_STREAM;
+    if (kept > STREAM_BLANKS) kept = STREAM_BLANKS;
+    if (room > STREAM_ROOM) room = STREAM_ROOM;
+    uint32_t most = graphs ? kept + room : 0;
+    device->blanks.used |= graphs && kept;
     keel_status_t status = NULL;
     while (count < most && !(status = blank_make(device, &list[count]))) count++;
     if (status) blank_destroy(device, &list[count]);

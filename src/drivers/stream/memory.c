@@ -223,7 +223,7 @@ static keel_status_t import_address(stream_device_t *device, keel_buffer_t *buff
     KEEL_TRY(address_check(device, &buffer->external));
     uint64_t address = buffer->external.handle.device;
     if (!address) address = STREAM_ALIGNMENT; // nothing at all has one
-    bool managed = device->limits.has_managed && kind_of(buffer) == KIND_MANAGED;
+    bool managed = stream_device_has(device, STREAM_MANAGED) && kind_of(buffer) == KIND_MANAGED;
     buffer->memory = device->base.caps.memory_types[managed ? KIND_MANAGED : KIND_DEVICE];
     buffer_attach(buffer, managed ? (void *)(uintptr_t)address : NULL, address);
     return NULL;
@@ -233,7 +233,7 @@ keel_status_t stream_buffer_import(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     keel_external_kind_t kind = buffer->external.kind;
-    if (kind == KEEL_EXTERNAL_FD && !device->limits.has_shared)
+    if (kind == KEEL_EXTERNAL_FD && !stream_device_has(device, STREAM_SHARED))
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the device imports no file descriptors");
     stream_entered_t entered;
     KEEL_TRY(lent_create(buffer));

@@ -82,8 +82,8 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
                                  keel_pool_t **pool)
 {
     stream_device_t *device = stream_device(base);
-    bool vendor = device->limits.has_pools && !device->options.alloc_sync &&
-                  !(options->memory & KEEL_MEMORY_HOST_VISIBLE);
+    bool vendor =
+        stream_device_has(device, STREAM_POOLS) && !(options->memory & KEEL_MEMORY_HOST_VISIBLE);
     stream_pool_t *own = mem_zalloc(sizeof *own);
     if (!own) return status_no_memory();
     own->device = device;

@@ -154,7 +154,7 @@ KEEL_HOT static bool queue_drain(stream_queue_t *q, stream_run_t *run, bool pati
     stream_device_t *device = stream_device(q->base.device);
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered), enough = false, held = false;
-    q->most = patient || device->options.serial ? UINT64_MAX : device->limits.max_pending;
+    q->most = patient || device->options.serial ? UINT64_MAX : device->most_pending;
     for (uint32_t i = 0; !enough && (run || (run = (stream_run_t *)(void *)inbox_take(&q->inbox)));
          i++, run = NULL) {
         held = atomic_load(&device->holding); // seq_cst: pairs with stream_may_free
@@ -248,6 +248,8 @@ KEEL_HOT void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submis
     run->at = keel_commands_first(&submission->commands);
     const keel_command_t *end = keel_commands_end(&submission->commands);
     run->phased = __builtin_expect((submission->commands.kinds & STREAM_HOST_KINDS) != 0, 0);
+    const stream_device_t *device = stream_device(queue->device);
+    if (device->peeks) run->phased |= stream_submission_peeks(device, submission);
     // A run that begins on the host begins when its points are reached, not when they are promised.
     if (run->phased && run->at != end && stream_host_is(run->at->kind))
         submission_wait(submission, stream_run_start);

@@ -151,7 +151,9 @@ KEEL_HOT static void frees_mark(stream_run_t *run)
 {
     stream_device_t *device = device_of(run);
     if (kept_handle(&queue_of(run)->kept)) stream_kept_free(queue_of(run));
-    if (!atomic_load_explicit(&queue_of(run)->loose, memory_order_relaxed)) return;
+    if (!atomic_load_explicit(&queue_of(run)->loose, memory_order_relaxed) ||
+        !device->limits.quirks.pool_lags)
+        return;
     run->issued = true; // or the queue might go before that event
     atomic_fetch_add(&device->frees, 1);
     keel_status_t status = stream_queue_record(queue_of(run), NULL, STREAM_SETTLES);
@@ -252,12 +254,6 @@ KEEL_HOT static bool stage_is_done(stream_run_t *run)
     return false;
 }
 
-typedef enum step_t {
-    STEP_DONE,   // on to the next command
-    STEP_AGAIN,  // the same one
-    STEP_PARKED, // the run is somebody else's now, who comes back to the same command
-} step_t;
-
 // It waits for memory no more.
 static void run_feed(stream_run_t *run)
 {
@@ -265,7 +261,7 @@ static void run_feed(stream_run_t *run)
     run->hungry = false;
 }
 
-__attribute__((noinline)) static step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
+__attribute__((noinline)) static stream_step_t alloca_step(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     bool waits = false;
     pending_add(&run->pending);
@@ -273,47 +269,48 @@ __attribute__((noinline)) static step_t alloca_step(stream_run_t *run, keel_cmd_
     if (!waits) {
         pending_drop(&run->pending);
         if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
-        return STEP_DONE;
+        return STREAM_STEP_DONE;
     }
     run->hungry = true;
     atomic_fetch_add(&device_of(run)->hungry, 1);
     stream_frees_watch(device_of(run));
-    if (!pending_is_over(&run->pending)) return STEP_PARKED;
+    if (!pending_is_over(&run->pending)) return STREAM_STEP_PARKED;
     run_feed(run);
-    return STEP_AGAIN;
+    return STREAM_STEP_AGAIN;
 }
 
-static step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
+static stream_step_t execute_step(stream_run_t *run, const keel_cmd_execute_t *c)
 {
-    bool more = false;
-    stream_run_fail(run, stream_execute(run, c, &more)); // what fails in there names itself
-    return more ? STEP_AGAIN : STEP_DONE;
+    stream_step_t step = STREAM_STEP_DONE;
+    stream_run_fail(run, stream_execute(run, c, &step)); // what fails in there names itself
+    return step;
 }
 
-static step_t run_step(stream_run_t *run, keel_command_t *c)
+static stream_step_t run_step(stream_run_t *run, keel_command_t *c)
 {
     keel_status_t status = NULL;
+    stream_step_t step = STREAM_STEP_DONE;
     // Most often a recording is all there is.
     if (__builtin_expect(c->kind == KEEL_CMD_EXECUTE, 1))
         return execute_step(run, (const keel_cmd_execute_t *)(void *)c);
     switch ((keel_cmd_t)c->kind) {
-    case KEEL_CMD_BARRIER: return stage_is_done(run) ? STEP_DONE : STEP_PARKED;
+    case KEEL_CMD_BARRIER: return stage_is_done(run) ? STREAM_STEP_DONE : STREAM_STEP_PARKED;
     case KEEL_CMD_READ:
     case KEEL_CMD_HOST_CALL:
         if (run->issued || run->placed) {
             stream_run_park(run);
-            return STEP_PARKED;
+            return STREAM_STEP_PARKED;
         }
         pending_add(&run->pending);
         stream_host_begin(run, c);
-        return STEP_DONE;
+        return STREAM_STEP_DONE;
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
     case KEEL_CMD_ALLOCA: return alloca_step(run, (keel_cmd_alloca_t *)(void *)c);
     case KEEL_CMD_DEALLOCA: status = stream_dealloca(run, (keel_cmd_alloca_t *)(void *)c); break;
-    default: status = stream_issue(run, NULL, c); break;
+    default: status = stream_issue(run, NULL, c, &step); break;
     }
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, c, status));
-    return queue_of(run)->most ? STEP_DONE : STEP_AGAIN; // it was put off
+    return step;
 }
 
 // Begins, or goes on with what was put back. On a lost device nothing may be issued.
@@ -347,9 +344,9 @@ KEEL_HOT bool stream_run_go(stream_run_t *run)
     run_feed(run);
     while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {
         if (stream_queue_is_full(queue)) return false;
-        step_t step = run_step(run, (keel_command_t *)(uintptr_t)run->at);
-        if (step == STEP_PARKED) return true;
-        if (step == STEP_DONE) run->at = keel_command_next(run->at);
+        stream_step_t step = run_step(run, (keel_command_t *)(uintptr_t)run->at);
+        if (step == STREAM_STEP_PARKED) return true;
+        if (step == STREAM_STEP_DONE) run->at = keel_command_next(run->at);
     }
     if (run->at != end && run->at->kind == KEEL_CMD_ALLOCA)
         stream_alloca_drop((keel_cmd_alloca_t *)(uintptr_t)run->at);

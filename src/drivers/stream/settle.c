@@ -25,7 +25,8 @@ static keel_status_t mark_settle(stream_device_t *device, stream_event_h mark, u
         if (over || keel_now_ns() >= deadline) break;
         if (pause) clock_sleep(pause);
     }
-    return over ? device->api->event_sync(device->vendor, mark) : NULL;
+    bool waits = over && device->limits.quirks.pool_lags;
+    return waits ? device->api->event_sync(device->vendor, mark) : NULL;
 }
 
 // The last event that has come and has frees before it, retained; or with `soon` what has yet to

@@ -82,6 +82,21 @@ typedef struct stream_report_t {
     volatile uint32_t words[4];        // place of the command that failed; and why
 } stream_report_t;
 
+// Words of the device's memory that the host reads to go on with a command (peek.c). In staging.
+typedef struct stream_peek_t {
+    volatile uint32_t words[3];
+    uint64_t address;                 // of `words`, as the device sees it
+    uint32_t loops[STREAM_MAX_DEPTH]; // rounds so far, of the recording that is executed
+    bool copied; // when the run goes on, `words` has what its command asked for
+} stream_peek_t;
+
+// How far a command got.
+typedef enum stream_step_t {
+    STREAM_STEP_DONE,   // on to the next command
+    STREAM_STEP_AGAIN,  // the same one, when the stream has room or by the queue's own thread
+    STREAM_STEP_PARKED, // the run has changed hands, and comes back to the same command
+} stream_step_t;
+
 struct stream_run_t {
     keel_submission_t base;
     stream_run_t *next;                  // on an event's list
@@ -94,11 +109,12 @@ struct stream_run_t {
     block_t *blocks;          // owned: staging of its own
     uint64_t ring_end;        // what it took of the ring ends here; 0: nothing
     stream_report_t *reports; // in staging: what the device finds out
+    stream_peek_t *peek;      // in staging: what the host has to know; NULL: nothing yet
     stream_once_t *onces;     // on the stream, to go back to the device's
     bool begun;               // its waits are on the stream
     bool issued;              // work of its own, or waits, may not be over
     bool placed;              // what the stream had before it may not be over
-    bool phased;              // has operations of the host
+    bool phased;              // has operations of the host, or peeks
     bool ending;              // the last event is behind it
     bool deallocates;         // has deallocas that the pool has yet to be told of
     uint32_t frees;           // deallocas on the stream that may not be over
@@ -199,6 +215,8 @@ struct stream_device_t {
     stream_vendor_t *vendor;          // owned
     struct keel_status *_Atomic lost; // owned: why nothing works any more
     uint32_t generation;              // of fork
+    uint64_t most_pending;            // launches of a queue before its own thread goes on
+    bool peeks;                       // the host reads what the device cannot act on; see peek.c
     _Atomic uint32_t active;          // work was issued since the keeper looked
     _Atomic uint32_t hungry;          // runs that wait for memory
     _Atomic bool held_up;             // a queue waits for another to be told; see flight.c
@@ -272,6 +290,11 @@ bool stream_device_is_ours(const stream_device_t *device); // of this process
 // Notes that the device is lost, for the first time, and ends all work and every wait with that
 // (device_end). Consumes.
 void stream_device_lose(stream_device_t *device, keel_status_t cause) KEEL_COLD;
+// Whether the device has the feature, and may use it.
+static inline bool stream_device_has(const stream_device_t *device, stream_feature_t feature)
+{
+    return device->limits.features & feature;
+}
 static inline bool stream_device_is_lost(const stream_device_t *device)
 {
     return __builtin_expect(atomic_load(&device->lost) != NULL, 0);
@@ -445,6 +468,13 @@ static inline bool stream_dispatch_walks(const keel_cmd_dispatch_t *c)
 {
     return !c->raw && ((const stream_kernel_t *)c->kernel)->walk;
 }
+// Whether it is a dispatch that takes its grid from memory and cannot look there by itself.
+static inline bool stream_dispatch_is_foreign(const keel_command_t *command)
+{
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    return command->kind == KEEL_CMD_DISPATCH && c->counts_kind != KEEL_COUNTS_DIRECT &&
+           !stream_dispatch_walks(c);
+}
 keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                      stream_arguments_t *arguments, stream_launch_t *launch);
 keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
@@ -457,9 +487,20 @@ void stream_builtin_launch(const stream_device_t *device, stream_builtin_t built
                            const void *arguments, uint32_t size, stream_launch_t *launch);
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  stream_counts_args_t *arguments);
-// Issues a command of the submission, or of the recording that `execute` runs; or puts it off.
+// Issues a command of the submission, or of the recording that `execute` runs.
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
-                           const keel_command_t *command);
+                           const keel_command_t *command, stream_step_t *step);
+
+// peek.c
+// Whether the host must read memory before the command can be issued; whether it must for one of
+// the recording's, or the submission's.
+bool stream_command_peeks(const stream_device_t *device, const keel_command_t *command);
+bool stream_recording_peeks(const stream_device_t *device, const keel_recording_t *recording);
+bool stream_submission_peeks(const stream_device_t *device, const keel_submission_t *submission);
+// Reads what `ref` names, up to three words. STREAM_STEP_DONE: it is in run->peek->words. Else the
+// run is parked until it is. The issuer's.
+keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,
+                          const keel_ref_t *ref, stream_step_t *step);
 
 // launch.c
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch); // the issuer's
@@ -471,9 +512,9 @@ void stream_blanks_make(stream_device_t *device, uint32_t kept);
 void stream_blanks_destroy(stream_device_t *device);
 
 // execute.c
-// Issues a recording, as a graph or command by command. *more: the stream is full, or the rest is
-// put off, and issued by the next call. Errors name the command.
-keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, bool *more);
+// Issues a recording, as a graph or command by command. Unless *step says that it is done, the next
+// call goes on with it. Errors name the command.
+keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c, stream_step_t *step);
 keel_status_t stream_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void stream_recording_discard(keel_recording_t *recording);
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone

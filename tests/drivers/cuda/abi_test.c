@@ -7,7 +7,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#define SYMBOL(name, version, needs, parameters)                                                   \
+#define SYMBOL(name, version, needs, feature, parameters)                                          \
     _Static_assert(__builtin_types_compatible_p(PFN_##name##_v##version, CUresult(*) parameters),  \
                    #name);
 #include "drivers/cuda/symbols.def"
