@@ -40,19 +40,10 @@ static void queue_unlink(keel_queue_t *queue)
 
 static keel_status_t timeline_create(keel_device_t *device, keel_semaphore_t **timeline)
 {
-    keel_semaphore_t *s = mem_zalloc_aligned(sizeof *s, _Alignof(keel_semaphore_t));
-    if (!s) return status_no_memory();
-    object_init(&s->object);
-    s->device = device;
+    KEEL_TRY(ledger_create(timeline));
+    (*timeline)->device = device;
     device_hold(device);
-    keel_status_t status = ledger_create(s);
-    if (status) {
-        ledger_destroy(s);
-        device_drop(device);
-        mem_free_aligned(s);
-        return status;
-    }
-    *timeline = s;
+    object_init(&(*timeline)->object);
     return NULL;
 }
 
@@ -187,8 +178,8 @@ static keel_status_t waits_check(keel_points_t waits)
         keel_point_t point = waits.points[i];
         CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "waits[%zu].semaphore is NULL", i);
         KEEL_TRY(point_check_fork(point, "waits", i));
-        CHECK(!point.semaphore->ledger || point.value <= ledger_last(point.semaphore),
-              KEEL_INVALID_ARGUMENT, "waits[%zu]: the queue has no submission %llu yet", i,
+        CHECK(point_exists(point), KEEL_INVALID_ARGUMENT,
+              "waits[%zu]: the queue has no submission %llu yet", i,
               (unsigned long long)point.value);
     }
     return NULL;
@@ -202,9 +193,9 @@ static keel_status_t signals_check(keel_points_t signals)
         keel_point_t point = signals.points[i];
         CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "signals[%zu].semaphore is NULL", i);
         KEEL_TRY(point_check_fork(point, "signals", i));
-        CHECK(!point.semaphore->ledger, KEEL_INVALID_ARGUMENT,
+        CHECK(point.semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
               "signals[%zu]: the timeline of a queue is signalled by the queue alone", i);
-        CHECK(point.value && point.value < TIMELINE_FAILED, KEEL_INVALID_ARGUMENT,
+        CHECK(point.value && point.value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
               "signals[%zu].value is %llu; it must be between 1 and 2^63 - 1", i,
               (unsigned long long)point.value);
     }

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/notify.h"
 #include "core/check.h"
-#include "kit/ledger.h"
 
 enum { FEW = 8 }; // points that a wait takes without an allocation
 
@@ -22,8 +21,8 @@ static keel_status_t points_check(const keel_point_t *points, size_t count)
         CHECK(object_is_ours(&points[i].semaphore->object), KEEL_DEVICE_LOST,
               "points[%zu]: the semaphore was made before fork and stayed with the parent process",
               i);
-        CHECK(!points[i].semaphore->ledger || points[i].value <= ledger_last(points[i].semaphore),
-              KEEL_INVALID_ARGUMENT, "points[%zu]: the queue has no submission %llu yet", i,
+        CHECK(point_exists(points[i]), KEEL_INVALID_ARGUMENT,
+              "points[%zu]: the queue has no submission %llu yet", i,
               (unsigned long long)points[i].value);
     }
     return NULL;

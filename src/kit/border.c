@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "kit/timeline.h"
 
 enum {
     LOOK_NS = 100000000,    // while something is parked: whether the lanes are still there
@@ -83,8 +84,9 @@ static bool carrier_work(carrier_t *carrier, bool *parked)
     if (semaphore && !carrier->failed)
         carrier_fail(carrier, semaphore, border->ops->lost(border->place));
     if (semaphore || released) signals_send(carrier, semaphore);
-    *parked |= lookout_tell(carrier->lookout, semaphore) && !released;
-    uint64_t awaited = semaphore && !carrier->failed ? outside_awaited(semaphore) : UINT64_MAX;
+    *parked |= lookout_tell(carrier->lookout, &carrier->base, semaphore) && !released;
+    uint64_t awaited = UINT64_MAX;
+    if (semaphore && !carrier->failed) awaited = outside_awaited(&carrier->base, semaphore);
     if (awaited != UINT64_MAX) {
         carrier_fail(carrier, semaphore, lookout_watch(border, carrier->lookout, awaited));
         *parked = true;
@@ -127,34 +129,40 @@ static void carrier_wake(outside_t *outside)
     helper_wake(&carrier_of(outside)->border->helper);
 }
 
-keel_status_t border_import(border_t *border, keel_semaphore_t *semaphore, void *ours, void *theirs)
+// In the child of a fork only memory is freed.
+static void carrier_forget(outside_t *outside, bool in_child)
 {
-    carrier_t *carrier = mem_zalloc(sizeof *carrier);
-    lookout_t *lookout = carrier ? lookout_create(theirs) : NULL;
-    if (!lookout) {
-        mem_free(carrier);
-        border->ops->ours_close(border->place, ours);
-        border->ops->theirs_close(border->place, theirs);
-        return status_no_memory();
-    }
-    carrier->border = border;
-    carrier->ours = ours;
-    carrier->lookout = lookout;
-    outside_init(&carrier->base, semaphore, carrier_wake);
-    carrier->next = atomic_load(&border->fresh);
-    while (!atomic_compare_exchange_weak(&border->fresh, &carrier->next, carrier)) {
-    }
-    return NULL;
-}
-
-void border_forget(keel_semaphore_t *semaphore, bool in_child)
-{
-    carrier_t *carrier = carrier_of(semaphore->outside);
+    carrier_t *carrier = carrier_of(outside);
     border_t *border = carrier->border;
     if (in_child || outside_detach(&carrier->base))
         carrier_free(carrier);
     else
         helper_wake(&border->helper);
+}
+
+static const outside_ops_t carrier_ops = {carrier_wake, carrier_forget};
+
+keel_status_t border_import(border_t *border, const border_sides_t *sides, uint64_t initial, int fd,
+                            keel_semaphore_t **semaphore)
+{
+    carrier_t *carrier = mem_zalloc(sizeof *carrier);
+    lookout_t *lookout = carrier ? lookout_create(sides->theirs) : NULL;
+    keel_status_t status = status_no_memory();
+    if (lookout) status = outside_create(&carrier->base, &carrier_ops, initial, fd, semaphore);
+    if (status) {
+        if (lookout) lookout_free(lookout);
+        mem_free(carrier);
+        border->ops->ours_close(border->place, sides->ours);
+        border->ops->theirs_close(border->place, sides->theirs);
+        return status;
+    }
+    carrier->border = border;
+    carrier->ours = sides->ours;
+    carrier->lookout = lookout;
+    carrier->next = atomic_load(&border->fresh);
+    while (!atomic_compare_exchange_weak(&border->fresh, &carrier->next, carrier)) {
+    }
+    return NULL;
 }
 
 void border_wake(border_t *border)

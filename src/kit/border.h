@@ -62,11 +62,15 @@ void border_close(border_t *border);
 void border_destroy(border_t *border);
 void border_wake(border_t *border); // the device is lost
 
-// Makes a semaphore one of the border; takes the two over, also when it fails.
-keel_status_t border_import(border_t *border, keel_semaphore_t *semaphore, void *ours,
-                            void *theirs);
-// Its last reference is gone. In the child of a fork only memory is freed.
-void border_forget(keel_semaphore_t *semaphore, bool in_child);
+// What the driver has of a semaphore: for sending, and for looking out.
+typedef struct border_sides_t {
+    void *ours, *theirs;
+} border_sides_t;
+
+// Makes a semaphore of the border, as outside_create does. Takes the two sides over, also when it
+// fails.
+keel_status_t border_import(border_t *border, const border_sides_t *sides, uint64_t initial, int fd,
+                            keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
 // lookout.c: the eyes of one semaphore.
 lookout_t *lookout_create(void *theirs); // NULL: no memory
@@ -74,8 +78,8 @@ lookout_t *lookout_create(void *theirs); // NULL: no memory
 void lookout_destroy(border_t *border, lookout_t *lookout);
 void lookout_free(lookout_t *lookout); // its memory
 keel_status_t lookout_watch(border_t *border, lookout_t *lookout, uint64_t value);
-// Tells the semaphore (NULL: nobody) what has come. True if something is parked.
-bool lookout_tell(lookout_t *lookout, keel_semaphore_t *semaphore);
+// Tells the semaphore of `outside` (NULL: it is gone) what has come. True if something is parked.
+bool lookout_tell(lookout_t *lookout, outside_t *outside, keel_semaphore_t *semaphore);
 // Gives back what is over by now. False if something is not.
 bool lookouts_sweep(border_t *border);
 

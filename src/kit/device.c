@@ -37,7 +37,7 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
         submission_cancel_all(q, cause);
     settle(device);
     for (keel_semaphore_t *s = next_semaphore(device, NULL); s; s = next_semaphore(device, s))
-        timeline_fail(s, keel_status_retain(cause));
+        s->ops->fail(s, keel_status_retain(cause));
     keel_status_release(cause);
 }
 

@@ -12,31 +12,19 @@ enum {
     MOST_FAILED = LEDGER_FAILURES + FORGOTTEN,
 };
 
-keel_status_t ledger_create(keel_semaphore_t *semaphore)
+static void ledger_destroy(keel_semaphore_t *semaphore)
 {
-    timeline_init(semaphore, 0);
-    ledger_t *ledger = mem_zalloc(sizeof *ledger);
-    if (!ledger) return status_no_memory();
-    ledger->slots = mem_zalloc(FIRST_SLOTS * sizeof *ledger->slots);
-    ledger->mask = FIRST_SLOTS - 1;
-    semaphore->ledger = ledger;
-    return ledger->slots ? NULL : status_no_memory();
-}
-
-void ledger_destroy(keel_semaphore_t *semaphore)
-{
-    ledger_t *ledger = semaphore->ledger;
-    if (!ledger) return;
+    ledger_t *ledger = ledger_of(semaphore);
     for (size_t i = 0; i < ledger->failed_count; i++) keel_status_release(ledger->failed[i].cause);
     mem_free(ledger->failed);
     mem_free(ledger->late);
     mem_free(ledger->slots);
-    mem_free(ledger);
+    mem_free_aligned(ledger);
 }
 
 static bool slots_grow(keel_semaphore_t *semaphore)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     uint64_t mask = ledger->mask * 2 + 1;
     slot_t *slots = mem_zalloc((mask + 1) * sizeof *slots);
     if (!slots) return false;
@@ -96,7 +84,7 @@ static bool late_grow(ledger_t *ledger, size_t count)
 // not.
 static bool late_take(keel_semaphore_t *semaphore)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     uint64_t half = (ledger->mask + 1) / 2, first = ledger->base + 1, count = 0;
     for (uint64_t v = first; v < first + half; v++)
         count += ledger->slots[v & ledger->mask].owner != NULL;
@@ -136,7 +124,7 @@ static void room_update(ledger_t *ledger)
 
 ledger_result_t ledger_grow(keel_semaphore_t *semaphore)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     if (ledger->closed) return LEDGER_CLOSED;
     bool full = ledger_last(semaphore) - ledger->base > ledger->mask;
     bool grown = !full || late_take(semaphore) || slots_grow(semaphore);
@@ -147,7 +135,7 @@ ledger_result_t ledger_grow(keel_semaphore_t *semaphore)
 
 keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
 {
-    const ledger_t *ledger = semaphore->ledger;
+    const ledger_t *ledger = ledger_of(semaphore);
     keel_submission_t *owner = NULL;
     for (size_t i = late_find(ledger, *value + 1); i < ledger->late_end && !owner; i++) {
         owner = ledger->late[i].slot.owner;
@@ -162,8 +150,8 @@ keel_submission_t *ledger_next(keel_semaphore_t *semaphore, uint64_t *value)
 void ledger_close(keel_semaphore_t *semaphore)
 {
     lock_enter(&semaphore->lock);
-    semaphore->ledger->closed = true;
-    room_update(semaphore->ledger);
+    ledger_of(semaphore)->closed = true;
+    room_update(ledger_of(semaphore));
     lock_leave(&semaphore->lock);
 }
 
@@ -209,8 +197,7 @@ void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
     }
     failed_replace(ledger, i, joined, &range);
     room_update(ledger);
-    // release: pairs with the acquire in ledger_poll through `value`, which is stored afterwards.
-    atomic_store_explicit(&ledger->any_failed, true, memory_order_release);
+    ledger->any_failed = true;
 }
 
 static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
@@ -230,23 +217,15 @@ static slot_t *ledger_pending(keel_point_t point)
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
 {
     if (point.value > ledger_last(point.semaphore) || ledger_pending(point)) return POINT_PENDING;
-    keel_status_t cause = ledger_failure(point.semaphore->ledger, point.value);
+    keel_status_t cause = ledger_failure(ledger_of(point.semaphore), point.value);
     if (!cause) return POINT_REACHED;
     if (failure) *failure = keel_status_retain(cause);
     return POINT_FAILED;
 }
 
-bool ledger_is_past(keel_point_t point)
-{
-    // acquire: pairs with ledger_end.
-    uint64_t all = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
-    return point.value <= all &&
-           !atomic_load_explicit(&point.semaphore->ledger->any_failed, memory_order_acquire);
-}
-
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
 {
-    if (ledger_is_past(point)) return POINT_REACHED;
+    if (point_is_past(point)) return POINT_REACHED;
     lock_enter(&point.semaphore->lock);
     point_state_t state = ledger_state(point, failure);
     lock_leave(&point.semaphore->lock);
@@ -279,9 +258,10 @@ static promise_t *promise_later(promise_t *one, promise_t *other)
     return other->number > one->number ? other : one;
 }
 
-promise_t *ledger_last_promised(keel_point_t point)
+// Of all that is promised up to the point the last to come true; a new reference, or NULL.
+static promise_t *ledger_last_promised(keel_point_t point)
 {
-    const ledger_t *ledger = point.semaphore->ledger;
+    const ledger_t *ledger = ledger_of(point.semaphore);
     promise_t *last = NULL;
     lock_enter(&point.semaphore->lock);
     uint64_t end = ledger_last(point.semaphore);
@@ -340,18 +320,18 @@ bool ledger_link(keel_point_t point, waiter_t *waiter)
     return true;
 }
 
-point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+static point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
 {
     promise_t *promise = NULL;
     lock_enter(&point.semaphore->lock);
     point_state_t state;
     if (waiter->for_all) {
-        state = point.value <= ledger_value(point.semaphore) ? POINT_REACHED : POINT_PENDING;
+        state = point.value <= ledger_of(point.semaphore)->ended ? POINT_REACHED : POINT_PENDING;
         waiter->hangs = false;
         if (state == POINT_PENDING) waiters_add(point.semaphore, waiter);
     } else {
         state = ledger_state(point, failure);
-        promise = state == POINT_PENDING ? ledger_promised(point) : NULL;
+        promise = state == POINT_PENDING ? ledger_promise_of(point) : NULL;
         if (promise) promise_retain(promise);
         if (promise && promise_serves(promise, waiter->early)) {
             waiter->promise = promise;
@@ -369,7 +349,7 @@ point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *
     return state;
 }
 
-bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
+static bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
 {
     lock_enter(&point.semaphore->lock);
     bool linked = waiter->linked;
@@ -379,4 +359,54 @@ bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
         slot_remove(ledger_slot(point), waiter);
     lock_leave(&point.semaphore->lock);
     return linked;
+}
+
+static promise_t *ledger_promised(keel_point_t point, bool all)
+{
+    if (all) return ledger_last_promised(point);
+    lock_enter(&point.semaphore->lock);
+    promise_t *promise = ledger_promise_of(point);
+    if (promise) promise_retain(promise);
+    lock_leave(&point.semaphore->lock);
+    return promise;
+}
+
+static uint64_t ledger_ended(keel_semaphore_t *semaphore)
+{
+    lock_enter(&semaphore->lock);
+    uint64_t ended = ledger_of(semaphore)->ended;
+    lock_leave(&semaphore->lock);
+    return ended;
+}
+
+static keel_status_t ledger_value(keel_semaphore_t *semaphore, uint64_t *value)
+{
+    semaphore_chase(semaphore, ledger_ended(semaphore));
+    *value = ledger_ended(semaphore);
+    return NULL;
+}
+
+static const semaphore_ops_t ledger_ops = {
+    .value = ledger_value,
+    .watch = ledger_watch,
+    .unwatch = ledger_unwatch,
+    .promised = ledger_promised,
+    .destroy = ledger_destroy,
+    .one_queue = true,
+};
+
+keel_status_t ledger_create(keel_semaphore_t **semaphore)
+{
+    ledger_t *ledger = mem_zalloc_aligned(sizeof *ledger, _Alignof(ledger_t));
+    if (!ledger) return status_no_memory();
+    semaphore_init(&ledger->semaphore, &ledger_ops, 0);
+    atomic_init(&ledger->semaphore.last, 0);
+    ledger->slots = mem_zalloc(FIRST_SLOTS * sizeof *ledger->slots);
+    ledger->mask = FIRST_SLOTS - 1;
+    if (!ledger->slots) {
+        mem_free_aligned(ledger);
+        return status_no_memory();
+    }
+    *semaphore = &ledger->semaphore;
+    return NULL;
 }

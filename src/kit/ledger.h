@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The timeline of a queue: one point per submission, ended in any order.
 //
-//      value                     last
+//      ended                     last
 //        |                         |
 //     ...E  p  E  p  p  E  E  p  p  p        E ended, p pending: a window of slots in a ring
 //
-// Up to `value` all have ended; semaphore->value holds it, so a finished point is usually seen
-// without the lock. A few that stay pending while thousands after them come and end are taken out
-// of the ring and listed by themselves: `late`, up to `base`, where the ring begins. Which points
-// failed is kept as ranges of values with one cause, few as failures are. A queue that goes on
-// failing keeps the LEDGER_FAILURES newest at least and forgets others: for whoever asks only then,
-// such a point was reached.
+// Up to `ended` all have ended, up to semaphore->value all well: that stands still from the first
+// failure on, and until then a finished point is seen without the lock. A few that stay pending
+// while thousands after them come and end are taken out of the ring and listed by themselves:
+// `late`, up to `base`, where the ring begins. Which points failed is kept as ranges of values with
+// one cause, few as failures are. A queue that goes on failing keeps the LEDGER_FAILURES newest at
+// least and forgets others: such a point counts as reached from then on.
 //
 // Every submission passes through here, so what it always needs is inline.
 #ifndef KEEL_SRC_KIT_LEDGER_H_
@@ -36,35 +36,36 @@ typedef struct failed_range_t {
     keel_status_t cause; // owned
 } failed_range_t;
 
-struct ledger_t {  // guarded by the semaphore's lock
-    slot_t *slots; // owned; of value v: slots[v & mask], for base < v <= last
+// Guarded by the semaphore's lock.
+typedef struct ledger_t {
+    keel_semaphore_t semaphore; // `last` is the newest point, written under the lock
+    slot_t *slots;              // owned; of value v: slots[v & mask], for base < v <= last
     uint64_t mask;
-    uint64_t base;         // at least `value`; up to here all have ended or are late
-    uint64_t room;         // so many may be pending; with one more ledger_grow is due
-    _Atomic uint64_t last; // written under the lock
-    bool closed;           // takes no more
-    late_t *late;          // owned; sorted; of these the first is pending, if there is any
+    uint64_t base;   // at least `ended`; up to here all have ended or are late
+    uint64_t room;   // so many may be pending; with one more ledger_grow is due
+    uint64_t ended;  // up to here all have, well or not
+    bool any_failed; // ever
+    bool closed;     // takes no more
+    late_t *late;    // owned; sorted; of these the first is pending, if there is any
     size_t late_first, late_end;
     uint32_t late_capacity;
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
-    _Atomic bool any_failed;
-};
+} ledger_t;
 
-keel_status_t ledger_create(keel_semaphore_t *semaphore);
-void ledger_destroy(keel_semaphore_t *semaphore);
+// A new one, without object and device. The functions below take the semaphore of one.
+keel_status_t ledger_create(keel_semaphore_t **semaphore) KEEL_MUST_USE;
+
+static inline ledger_t *ledger_of(keel_semaphore_t *semaphore)
+{
+    return (ledger_t *)(void *)semaphore;
+}
 
 // The newest point.
 static inline uint64_t ledger_last(keel_semaphore_t *semaphore)
 {
-    // relaxed: whoever has a value got it from somebody who knew that it was there.
-    return atomic_load_explicit(&semaphore->ledger->last, memory_order_relaxed);
-}
-
-// Up to here all have ended, under the lock.
-static inline uint64_t ledger_value(keel_semaphore_t *semaphore)
-{
-    return atomic_load_explicit(&semaphore->value, memory_order_relaxed);
+    // relaxed: as in point_exists.
+    return atomic_load_explicit(&semaphore->last, memory_order_relaxed);
 }
 
 // Of a late one, under the lock; NULL: it is none.
@@ -73,7 +74,7 @@ slot_t *ledger_late(const ledger_t *ledger, uint64_t value);
 // Of one up to `last`, under the lock; NULL, or without an owner: it has ended.
 static inline slot_t *ledger_slot(keel_point_t point)
 {
-    const ledger_t *ledger = point.semaphore->ledger;
+    const ledger_t *ledger = ledger_of(point.semaphore);
     if (__builtin_expect(point.value <= ledger->base, 0)) return ledger_late(ledger, point.value);
     return &ledger->slots[point.value & ledger->mask];
 }
@@ -91,7 +92,7 @@ ledger_result_t ledger_grow(keel_semaphore_t *semaphore);
 static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_submission_t *owner,
                                           uint64_t *value)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     uint64_t last = ledger_last(semaphore), pending = last - ledger->base;
     if (__builtin_expect(pending >= ledger->room, 0)) {
         ledger_result_t grown = ledger_grow(semaphore);
@@ -99,7 +100,7 @@ static inline ledger_result_t ledger_open(keel_semaphore_t *semaphore, keel_subm
     }
     *value = last + 1;
     ledger->slots[(last + 1) & ledger->mask] = (slot_t){.owner = owner};
-    atomic_store_explicit(&ledger->last, last + 1, memory_order_relaxed);
+    atomic_store_explicit(&semaphore->last, last + 1, memory_order_relaxed);
     return LEDGER_OPENED;
 }
 
@@ -112,7 +113,7 @@ void ledger_close(keel_semaphore_t *semaphore);
 // Moves the base to where the first point in the ring is pending, and returns it.
 static inline uint64_t ledger_advance(keel_semaphore_t *semaphore)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     uint64_t base = ledger->base, last = ledger_last(semaphore);
     while (base < last && !ledger->slots[(base + 1) & ledger->mask].owner) base++;
     return ledger->base = base;
@@ -131,7 +132,7 @@ typedef struct ledger_ended_t {
 static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value,
                                         keel_status_t failure)
 {
-    ledger_t *ledger = semaphore->ledger;
+    ledger_t *ledger = ledger_of(semaphore);
     slot_t *slot = ledger_slot((keel_point_t){semaphore, value});
     ledger_ended_t ended = {.waiters = slot->waiters};
     for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
@@ -139,15 +140,17 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
     if (__builtin_expect(failure != NULL, 0)) ledger_note_failure(ledger, value, failure);
     uint64_t all = ledger_advance(semaphore);
     if (__builtin_expect(ledger->late_end != 0, 0)) all = ledger_late_value(ledger);
-    // release: pairs with the acquire in ledger_poll; the submission's writes come before.
-    atomic_store_explicit(&semaphore->value, all, memory_order_release);
+    ledger->ended = all;
+    // release: pairs with the acquire in point_is_past; the submission's writes come before.
+    if (__builtin_expect(!ledger->any_failed, 1))
+        atomic_store_explicit(&semaphore->value, all, memory_order_release);
     if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
         ended.for_all = waiters_take(semaphore, all);
     return ended;
 }
 
 // What the point hangs on, under the lock; borrowed, or NULL.
-static inline promise_t *ledger_promised(keel_point_t point)
+static inline promise_t *ledger_promise_of(keel_point_t point)
 {
     if (point.value > ledger_last(point.semaphore)) return NULL;
     const slot_t *slot = ledger_slot(point);
@@ -156,13 +159,10 @@ static inline promise_t *ledger_promised(keel_point_t point)
 
 // The point hangs on a promise, which the caller keeps until it ends the point.
 void ledger_promise(keel_point_t point, promise_t *promise);
-// Of all that is promised up to the point the last to come true; a new reference, or NULL.
-promise_t *ledger_last_promised(keel_point_t point);
-bool ledger_is_past(keel_point_t point);
+// Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the
+// cause.
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
 // Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.
 bool ledger_link(keel_point_t point, waiter_t *waiter);
-point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
-bool ledger_unwatch(keel_point_t point, waiter_t *waiter);
 
 #endif

@@ -112,13 +112,13 @@ keel_status_t lookout_watch(border_t *border, lookout_t *lookout, uint64_t value
     return NULL;
 }
 
-bool lookout_tell(lookout_t *lookout, keel_semaphore_t *semaphore)
+bool lookout_tell(lookout_t *lookout, outside_t *outside, keel_semaphore_t *semaphore)
 {
     bool parked = false;
     for (lane_t *lane = lookout->lanes; lane; lane = lane->next) {
         watch_t *watch;
         while ((watch = lane->first) && atomic_load(&watch->state) != WATCH_PARKED) {
-            if (semaphore) outside_reach(semaphore, watch->value);
+            if (semaphore) outside_reach(outside, semaphore, watch->value);
             while (atomic_load(&watch->state) != WATCH_LEFT) sched_yield();
             lane->first = watch->next;
             if (!lane->first) lane->last = &lane->first;
@@ -142,7 +142,7 @@ bool lookouts_sweep(border_t *border)
 {
     const border_ops_t *ops = border->ops;
     for (lookout_t **link = &border->stranded, *lookout; (lookout = *link);) {
-        bool parked = lookout_tell(lookout, NULL);
+        bool parked = lookout_tell(lookout, NULL, NULL);
         if (parked && !border_is_dead(border)) {
             link = &lookout->next;
             continue;

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Semaphores on the host: the state behind keel_semaphore_t, and waiters on its points.
+// Semaphores: what all kinds have in common, and waiters on their points.
 //
-// There are two kinds. A timeline (timeline.c) is one value, and a point is reached when the value
-// is. A ledger (ledger.h) belongs to a queue: each of its points is a submission that ends by
-// itself, in any order, well or not.
+//     kind       its value is kept                        made by
+//     timeline   in the host's memory (timeline.h)        keel_semaphore_create
+//     ledger     by a queue, a point per submission       keel_queue_create
+//                (ledger.h)
+//     outside    by another API as well (outside.h)       keel_semaphore_import
+//
+// Each kind has a table, semaphore_ops_t, and a struct that begins with keel_semaphore_t. No other
+// file asks which kind a semaphore is of.
+//
+// One rule holds for all kinds and needs no table: a point up to `value` has been reached. The word
+// may lag behind, so a point beyond it says nothing; the table knows.
 //
 // A waiter is a record of the caller's that is told once when its point is reached or fails. It is
 // told without locks held, by the thread that signals.
 //
-// A point that is not reached yet may be promised (promise.h): it will be when something happens on
-// a device. A waiter for work of that same device is told of the promise at once.
+// A point that is not reached yet may hang on a promise (promise.h): something on a device that
+// queues of that device can wait for without the host, and that the host can poll. A waiter for
+// work of that same device is told of the promise at once.
 #ifndef KEEL_SRC_KIT_SEMAPHORE_H_
 #define KEEL_SRC_KIT_SEMAPHORE_H_
 
@@ -28,49 +37,22 @@ typedef void (*waiter_fn)(waiter_t *waiter, keel_status_t failure);
 struct waiter_t {
     heap_node_t node; // key: the value; `next` also links waiters that are about to be told
     waiter_fn fire;
-    bool linked; // guarded by the semaphore's lock
-    bool hangs;  // on a timeline: on a promise that will not do, and is in keel_semaphore_t.hanging
+    bool linked;  // guarded by the semaphore's lock
+    bool hangs;   // on a timeline: on a promise that will not do; it is in `hanging` then
     bool for_all; // on a ledger: wait for the value (all up to here), not for the point
-    bool asks;    // nobody polls for it: whoever promises the point must see to its end
+    bool asks;    // its thread does not poll: what promises the point must see to its end
     const keel_device_t *early; // a promise of this device will do; NULL: none will
     promise_t *promise;         // told early: what the point hangs on; retained
 };
 
-// A signal to come, on its semaphore's list while it is promised.
+// A signal of a submission, until that has ended.
 typedef struct signal_t {
     keel_point_t point;
-    promise_t *promise; // of whoever signals, who keeps it; NULL: not promised
+    promise_t *promise; // of the driver, who keeps it; NULL: not promised
     struct signal_t *next, *previous;
-    bool listed;
-    bool overtaken; // somebody has signalled a larger value, who was not ordered
+    bool listed;    // in the list of what the semaphore is promised
+    bool overtaken; // a signal of a larger value came that was not ordered
 } signal_t;
-
-typedef struct ledger_t ledger_t;
-
-struct keel_semaphore_t {
-    keel_object_t object;
-    keel_device_t *device;     // retained, by ledgers borrowed
-    char *name;                // owned
-    ledger_t *ledger;          // owned; NULL in timelines
-    struct outside_t *outside; // imported: the driver's (outside.h); else NULL
-    struct {
-        keel_semaphore_t *next, *previous; // in keel_device_t.all_semaphores
-    } link;
-
-    _Alignas(64) _Atomic uint64_t value; // and TIMELINE_FAILED
-    _Atomic uint64_t next_wait;          // the smallest value awaited or promised; UINT64_MAX: none
-    struct keel_status *_Atomic failure; // owned, set once
-    lock_t lock;                         // for the waiters and the promises
-    heap_t waiters;
-    heap_t hanging; // waiters up to the last promise, which need not look at the next
-    signal_t *promised, *promised_last; // values that grow; timelines only
-    // Of one that has failed: up to here it was promised before, and goes on.
-    _Atomic uint64_t granted;
-};
-
-// Set in the value of a timeline that has failed: from then on the value stands still, but for what
-// was promised before.
-#define TIMELINE_FAILED (UINT64_C(1) << 63)
 
 typedef enum point_state_t {
     POINT_PENDING,
@@ -79,61 +61,133 @@ typedef enum point_state_t {
     POINT_PROMISED, // to a waiter that takes a promise for it: waiter->promise
 } point_state_t;
 
-// Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the
-// cause.
-point_state_t point_poll(keel_point_t point, keel_status_t *failure);
+// What a kind of semaphore does. Any thread, no lock held; none blocks. A failed semaphore stays
+// failed, with its first cause.
+typedef struct semaphore_ops_t {
+    // How far it is by now, in *value; the cause (a new reference) if it has failed.
+    keel_status_t (*value)(keel_semaphore_t *semaphore, uint64_t *value);
+    // Moves the value up. An error if it is not larger, or the semaphore has failed. NULL: it has
+    // one owner, who signals and fails it in his own way; then so are `fail`, `promise`, `settle`.
+    keel_status_t (*signal)(keel_semaphore_t *semaphore, uint64_t value);
+    // Fails all points not reached. Consumes `cause`; only the first one is kept.
+    void (*fail)(keel_semaphore_t *semaphore, keel_status_t cause);
 
-// Whether it is known without taking the lock that the point was reached; false says nothing.
-bool point_is_past(keel_point_t point);
+    // Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING.
+    // Else it is not linked; if the point failed, *failure is a new reference to the cause.
+    point_state_t (*watch)(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
+    // Unlinks it. False if it is not linked: it was told, or is being told by another thread.
+    bool (*unwatch)(keel_point_t point, waiter_t *waiter);
+    // What a pending point hangs on, or with `all` the last of what all up to the point do: a new
+    // reference, NULL if nothing. Hosts poll it, or ask after it before they sleep; queues of its
+    // device wait for it without the host.
+    promise_t *(*promised)(keel_point_t point, bool all);
 
-// Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING. Else
-// it is not linked and the result is as of point_poll.
-point_state_t point_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
+    // A signal will come when signal->promise does.
+    void (*promise)(signal_t *signal);
+    // Its submission has ended, well or with `failure` (borrowed): makes the signal, or fails the
+    // semaphore. It also fails if the signal is out of order.
+    void (*settle)(signal_t *signal, keel_status_t failure);
 
-// What a pending point hangs on: a new reference, or NULL.
-promise_t *point_promise(keel_point_t point);
+    // As keel_semaphore_export, for a kind that is checked. NULL: it cannot be exported.
+    keel_status_t (*export)(keel_semaphore_t *semaphore, keel_external_semaphore_t *external);
+    // The last reference is gone: frees the struct. May be called after the device's end, and in
+    // the child of a fork, where it neither locks nor calls a vendor.
+    void (*destroy)(keel_semaphore_t *semaphore);
 
-// Looks whether the next value of the semaphore is there, if it is promised.
-void point_chase(keel_semaphore_t *semaphore);
+    bool one_queue; // all promises of its points are of one queue, so their numbers compare
+} semaphore_ops_t;
 
-// From now on nobody polls for the waiter (asks). Returns what is to be asked for it, a new
+struct keel_semaphore_t {
+    keel_object_t object;
+    const semaphore_ops_t *ops;
+    keel_device_t *device; // retained, by ledgers borrowed
+    char *name;            // owned
+    struct {
+        keel_semaphore_t *next, *previous; // in keel_device_t.all_semaphores
+    } link;
+    _Atomic uint64_t last;    // points beyond cannot be waited for; UINT64_MAX but in ledgers
+    _Atomic uint64_t granted; // of one that has failed: up to here it was promised before the
+                              // failure, and goes on
+
+    // All points up to here were reached; and SEMAPHORE_FAILED. Written with release, after what
+    // the points stand for; pairs with the acquire in point_is_past.
+    _Alignas(64) _Atomic uint64_t value;
+    _Atomic uint64_t next_wait;          // the smallest value awaited or promised; UINT64_MAX: none
+    struct keel_status *_Atomic failure; // owned, set once; read when SEMAPHORE_FAILED is seen
+    lock_t lock;                         // for what follows
+    bool listed;                         // in all_semaphores; the device's lock guards it
+    heap_t waiters;
+    heap_t hanging; // waiters up to the last promise, which need not look at the next
+    signal_t *promised, *promised_last; // values that grow; none in ledgers
+};
+
+// Set in the value of a timeline that has failed: from then on the value stands still, but for what
+// was promised before.
+#define SEMAPHORE_FAILED (UINT64_C(1) << 63)
+
+// Whether it is known without taking a lock that the point was reached; false says nothing.
+static inline bool point_is_past(keel_point_t point)
+{
+    // acquire: pairs with the release of what raises the value; what was written before the signal
+    // is seen after this.
+    uint64_t value = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
+    return (value & ~SEMAPHORE_FAILED) >= point.value;
+}
+
+// Whether the point can be waited for: it can, unless its queue has no such submission yet.
+static inline bool point_exists(keel_point_t point)
+{
+    // relaxed: a caller that has the value got it from a thread that knew the point was there.
+    return point.value <= atomic_load_explicit(&point.semaphore->last, memory_order_relaxed);
+}
+
+// As semaphore_ops_t.watch, .unwatch and .promised.
+static inline point_state_t point_watch(keel_point_t point, waiter_t *waiter,
+                                        keel_status_t *failure)
+{
+    waiter->node.key = point.value;
+    return point.semaphore->ops->watch(point, waiter, failure);
+}
+
+static inline bool point_unwatch(keel_point_t point, waiter_t *waiter)
+{
+    return point.semaphore->ops->unwatch(point, waiter);
+}
+
+static inline promise_t *point_promise(keel_point_t point)
+{
+    return point.semaphore->ops->promised(point, false);
+}
+
+// From now on the waiter's thread does not poll (asks). Returns what is to be asked for it, a new
 // reference; NULL: nothing yet, and what is promised later is asked by itself.
 promise_t *point_ask(keel_point_t point, waiter_t *waiter);
 
-// Unlinks it. False if it is not linked: it was told, or is being told right now by another thread.
-bool point_unwatch(keel_point_t point, waiter_t *waiter);
+// For kinds. Makes the common part ready, of memory that is zero and aligned to 64.
+void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uint64_t initial);
+// Looks whether the next value is there, if it is promised.
+void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value);
 
-// Timelines.
-void timeline_init(keel_semaphore_t *semaphore, uint64_t initial);
-// Moves the value up. An error (new reference) if it is not larger, or the semaphore has failed.
-keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value);
-// Why it cannot be signalled so: a new reference; NULL: it can, as far as is known without the
-// lock.
-keel_status_t timeline_refusal(keel_semaphore_t *semaphore, uint64_t value);
-// Lists a signal whose promise is set, if its value is above all reached and promised so far.
-// Signals that are ordered are promised in their order, so one that is not was not ordered.
-void timeline_promise(signal_t *signal);
-// The signal has come. One that was listed may come after a larger one that was, too: the host
-// learns of the two in any order. Any other is as timeline_signal.
-keel_status_t timeline_keep(signal_t *signal);
-// It never will.
-void timeline_break(signal_t *signal);
-// Fails all points not reached. Consumes `cause`; only the first one is kept.
-void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause);
-point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
-
-// Shared by both, under semaphore->lock: takes all waiters up to `value` out of the heaps, linked
-// by node.next in the order of values.
+// For kinds, under semaphore->lock. Takes all waiters up to `value` out of the heaps, linked by
+// node.next in the order of values.
 waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value);
 void waiters_add(keel_semaphore_t *semaphore, waiter_t *waiter);
 bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);
+// The smallest value awaited; UINT64_MAX: none.
+uint64_t waiters_first(const keel_semaphore_t *semaphore);
+// Brings next_wait up to date after a change of `promised`.
+void waiters_update(keel_semaphore_t *semaphore);
 // Puts one that was taken out on the list of those to be told, if the promise will do for it, which
-// it then has. Else false, and sets *asks if nobody polls for it.
+// it then has. Else false, and sets *asks if its thread does not poll.
 bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks);
+static inline waiter_t *waiter_of(heap_node_t *node)
+{
+    return (waiter_t *)(void *)node; // of which it is the first field
+}
 // Without the lock: tells a list of waiters.
 void waiters_fire(waiter_t *list, keel_status_t failure);
-// How many the calling thread has told so far, if it is just at it: one who only signals is not to
-// do all the work that waited for it.
+// How many the calling thread has told so far, if it is just at it: a thread that only signals is
+// not to do all the work that waited for it.
 uint32_t waiters_fired(void);
 
 #endif

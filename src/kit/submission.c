@@ -304,7 +304,7 @@ static void chain_link(keel_submission_t *submission)
     keel_queue_t *queue = submission->queue;
     if (submission->wait_count != 1 || wait->point.semaphore != queue->timeline) return;
     if (queue->early) {
-        const promise_t *promise = ledger_promised(wait->point);
+        const promise_t *promise = ledger_promise_of(wait->point);
         submission->follows = promise && promise_serves(promise, queue->device);
         return;
     }
@@ -358,8 +358,9 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
 KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promise)
 {
     for (uint32_t i = 0; promise->device && i < submission->signal_count; i++) {
-        submission->signals[i].promise = promise;
-        timeline_promise(&submission->signals[i]);
+        signal_t *signal = &submission->signals[i];
+        signal->promise = promise;
+        signal->point.semaphore->ops->promise(signal);
     }
     ledger_promise((keel_point_t){submission->queue->timeline, submission->id}, promise);
 }
@@ -379,9 +380,7 @@ static void submission_signal_others(keel_submission_t *submission, keel_status_
 {
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
-        if (status) timeline_break(signal);
-        keel_status_t failure = status ? keel_status_retain(status) : timeline_keep(signal);
-        if (failure) timeline_fail(signal->point.semaphore, failure);
+        signal->point.semaphore->ops->settle(signal, status);
     }
 }
 

@@ -159,7 +159,7 @@ static void wait_ask(wait_t *wait)
         }
         promise_release(last);
         last = promise;
-        bool all = wait->mode == KEEL_ALL && entry->point.semaphore->ledger;
+        bool all = wait->mode == KEEL_ALL && entry->point.semaphore->ops->one_queue;
         queue = all ? entry->point.semaphore : NULL;
     }
     promise_ask(last);

@@ -50,21 +50,21 @@ static point_state_t watch(keel_semaphore_t *s, uint64_t value, told_t *told, bo
 
 static point_state_t poll(keel_semaphore_t *s, uint64_t value)
 {
-    return point_poll((keel_point_t){s, value}, NULL);
+    return ledger_poll((keel_point_t){s, value}, NULL);
 }
 
 static int setup(void **state)
 {
-    keel_semaphore_t *s = aligned_alloc(64, sizeof *s);
-    memset(s, 0, sizeof *s);
+    keel_semaphore_t *s = NULL;
+    keel_status_t status = ledger_create(&s);
     *state = s;
-    return ledger_create(s) != NULL;
+    return status != NULL;
 }
 
 static int teardown(void **state)
 {
-    ledger_destroy(*state);
-    free(*state);
+    keel_semaphore_t *s = *state;
+    s->ops->destroy(s);
     return 0;
 }
 
@@ -75,11 +75,11 @@ static void test_points_end_in_any_order(void **state)
     end_one(s, 3, NULL);
     assert_int_equal(poll(s, 3), POINT_REACHED);
     assert_int_equal(poll(s, 1), POINT_PENDING);
-    assert_int_equal(atomic_load(&s->value), 0);
+    assert_int_equal(ledger_of(s)->ended, 0);
     end_one(s, 1, NULL);
-    assert_int_equal(atomic_load(&s->value), 1);
+    assert_int_equal(ledger_of(s)->ended, 1);
     end_one(s, 2, NULL);
-    assert_int_equal(atomic_load(&s->value), 3);
+    assert_int_equal(ledger_of(s)->ended, 3);
     assert_int_equal(poll(s, 4), POINT_PENDING);
     end_one(s, 4, NULL);
 }
@@ -95,7 +95,7 @@ static void test_failure_is_of_one_point(void **state)
     assert_int_equal(poll(s, 1), POINT_REACHED);
     assert_int_equal(poll(s, 3), POINT_REACHED);
     keel_status_t seen = NULL;
-    assert_int_equal(point_poll((keel_point_t){s, 2}, &seen), POINT_FAILED);
+    assert_int_equal(ledger_poll((keel_point_t){s, 2}, &seen), POINT_FAILED);
     assert_ptr_equal(seen, cause);
     keel_status_release(seen);
     keel_status_release(cause);
@@ -134,7 +134,7 @@ static void test_window_grows(void **state)
     for (int i = 0; i < COUNT; i++) open_one(s);
     keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "third");
     for (uint64_t v = COUNT; v; v--) end_one(s, v, v % 3 ? NULL : cause);
-    assert_int_equal(atomic_load(&s->value), COUNT);
+    assert_int_equal(ledger_of(s)->ended, COUNT);
     for (uint64_t v = 1; v <= COUNT; v++)
         assert_int_equal(poll(s, v), v % 3 ? POINT_REACHED : POINT_FAILED);
     keel_status_release(cause);
@@ -153,10 +153,10 @@ static void test_one_cause_takes_one_range(void **state)
     end_one(s, 500, other);
     for (uint64_t v = 502; v <= 600; v += 2) end_one(s, v, cause);
     for (uint64_t v = 501; v <= 599; v += 2) end_one(s, v, cause);
-    assert_int_equal(s->ledger->failed_count, 3);
+    assert_int_equal(ledger_of(s)->failed_count, 3);
     for (uint64_t v = 1; v <= COUNT; v++) {
         keel_status_t seen = NULL;
-        assert_int_equal(point_poll((keel_point_t){s, v}, &seen), POINT_FAILED);
+        assert_int_equal(ledger_poll((keel_point_t){s, v}, &seen), POINT_FAILED);
         assert_ptr_equal(seen, v == 500 ? other : cause);
         keel_status_release(seen);
     }
@@ -174,8 +174,8 @@ static void test_old_failures_are_forgotten(void **state)
         end_one(s, open_one(s), cause);
         keel_status_release(cause);
     }
-    assert_true(s->ledger->failed_capacity < 2 * LEDGER_FAILURES);
-    assert_true(s->ledger->failed_count <= s->ledger->failed_capacity);
+    assert_true(ledger_of(s)->failed_capacity < 2 * LEDGER_FAILURES);
+    assert_true(ledger_of(s)->failed_count <= ledger_of(s)->failed_capacity);
     assert_int_equal(poll(s, 2), POINT_REACHED);
     for (uint64_t v = 2 * COUNT - 2 * LEDGER_FAILURES + 1; v <= 2 * COUNT; v++)
         assert_int_equal(poll(s, v), v % 2 ? POINT_REACHED : POINT_FAILED);
@@ -192,14 +192,14 @@ static void test_one_that_waits_holds_up_nothing(void **state)
     assert_int_equal(watch(s, first, &point, false), POINT_PENDING);
     assert_int_equal(watch(s, first, &all, true), POINT_PENDING);
     for (int i = 0; i < COUNT / 2; i++) end_one(s, open_one(s), NULL);
-    assert_true(s->ledger->mask < 1024);
-    assert_true(s->ledger->failed_capacity < 1024);
-    assert_true(s->ledger->late_capacity < 1024);
-    assert_int_equal(atomic_load(&s->value), 0);
+    assert_true(ledger_of(s)->mask < 1024);
+    assert_true(ledger_of(s)->failed_capacity < 1024);
+    assert_true(ledger_of(s)->late_capacity < 1024);
+    assert_int_equal(ledger_of(s)->ended, 0);
     assert_int_equal(poll(s, first), POINT_PENDING);
     assert_int_equal(poll(s, COUNT / 2), POINT_REACHED);
     end_one(s, first, NULL);
-    assert_int_equal(atomic_load(&s->value), COUNT + 1);
+    assert_int_equal(ledger_of(s)->ended, COUNT + 1);
     assert_int_equal(poll(s, first), POINT_REACHED);
     assert_int_equal(point.count, 1);
     assert_int_equal(all.count, 1);
@@ -231,7 +231,7 @@ static void model_check(const model_t *m, keel_semaphore_t *s)
 {
     uint64_t first = 1, at = 0, seen = 0;
     while (first <= m->last && !m->pending[first]) first++;
-    assert_int_equal(atomic_load(&s->value), first - 1);
+    assert_int_equal(ledger_of(s)->ended, first - 1);
     for (uint64_t v = 1; v <= m->last; v++)
         assert_int_equal(poll(s, v), m->pending[v]  ? POINT_PENDING
                                      : m->failed[v] ? POINT_FAILED
@@ -263,7 +263,7 @@ static void test_ledger_against_model(void **state)
     for (uint64_t v = 1; v <= MODEL; v++)
         if (m->pending[v]) model_end(m, s, v, NULL);
     model_check(m, s);
-    assert_int_equal(atomic_load(&s->value), MODEL);
+    assert_int_equal(ledger_of(s)->ended, MODEL);
     free(m);
     keel_status_release(cause);
 }
@@ -287,7 +287,7 @@ static void test_next_and_closed(void **state)
     lock_leave(&s->lock);
     end_one(s, three, NULL);
     end_one(s, one, NULL);
-    assert_int_equal(atomic_load(&s->value), three);
+    assert_int_equal(ledger_of(s)->ended, three);
 }
 
 static void test_link(void **state)

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "kit/ledger.h"
+#include "kit/timeline.h"
 #include "kit/wait.h"
 #include "unit.h"
 
@@ -256,7 +257,7 @@ static void test_broken_promises_leave_the_point_pending(void **state)
     promise_value(&fake, &signal, 1);
     timeline_break(&signal);
     assert_null(point_promise(at(1)));
-    assert_int_equal(point_poll(at(1), NULL), POINT_PENDING);
+    assert_int_equal(timeline_poll(at(1), NULL), POINT_PENDING);
 }
 
 // A lost device breaks its promises; what another has promised still comes, and shows at once.
@@ -380,33 +381,34 @@ static void test_a_wait_that_nobody_tells_ends(void **state)
 static void test_points_of_a_queue(void **state)
 {
     (void)state;
-    assert_null(ledger_create(&semaphore));
+    keel_semaphore_t *ledger = NULL;
+    assert_null(ledger_create(&ledger));
     fake_t fake = fake_make();
     uint64_t value = 0;
-    lock_enter(&semaphore.lock);
-    assert_int_equal(ledger_open(&semaphore, (keel_submission_t *)(void *)&value, &value),
+    lock_enter(&ledger->lock);
+    assert_int_equal(ledger_open(ledger, (keel_submission_t *)(void *)&value, &value),
                      LEDGER_OPENED);
-    lock_leave(&semaphore.lock);
+    lock_leave(&ledger->lock);
+    keel_point_t point = {ledger, value};
     waiter_t early = {.fire = count_told, .early = &here}, late = early;
     waiter_t all = {.fire = count_told, .for_all = true};
     told = 0;
-    assert_int_equal(point_watch(at(value), &early, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(at(value), &all, NULL), POINT_PENDING);
-    ledger_promise(at(value), &fake.base);
+    assert_int_equal(point_watch(point, &early, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(point, &all, NULL), POINT_PENDING);
+    ledger_promise(point, &fake.base);
     assert_int_equal(told, 1);
     assert_int_equal(fake.asks, 1); // for the one that waits for all
-    assert_int_equal(point_watch(at(value), &late, NULL), POINT_PROMISED);
-    promise_t *last = point_ask(at(value), &all);
+    assert_int_equal(point_watch(point, &late, NULL), POINT_PROMISED);
+    promise_t *last = point_ask(point, &all);
     assert_ptr_equal(last, &fake.base);
     promise_release(last);
-    lock_enter(&semaphore.lock);
-    ledger_ended_t ended = ledger_end(&semaphore, value, NULL);
-    lock_leave(&semaphore.lock);
+    lock_enter(&ledger->lock);
+    ledger_ended_t ended = ledger_end(ledger, value, NULL);
+    lock_leave(&ledger->lock);
     waiters_fire(ended.for_all, NULL);
     assert_int_equal(told, 2);
-    assert_null(point_promise(at(value)));
-    ledger_destroy(&semaphore);
-    semaphore.ledger = NULL;
+    assert_null(point_promise(point));
+    ledger->ops->destroy(ledger);
 }
 
 int main(void)

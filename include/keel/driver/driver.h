@@ -108,14 +108,12 @@ struct keel_device_ops_t {
     // there. Must not block.
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
-    // Takes a semaphore of another API: makes the driver's struct around outside_t (kit/outside.h)
-    // and sets semaphore->outside. KEEL_CAP_IMPORT_SEMAPHORE, both or none. (optional) default:
-    // there are none.
-    keel_status_t (*semaphore_import)(keel_semaphore_t *semaphore,
-                                      const keel_external_semaphore_t *external);
-    // The last reference is gone: frees the struct, now or when the other side has been told. May
-    // be called after device_close, and in the child of a fork: no vendor call then.
-    void (*semaphore_forget)(keel_semaphore_t *semaphore);
+    // Takes a semaphore of another API: makes one by outside_create (kit/outside.h) that is at
+    // `initial` at least. The descriptor in `external` is the semaphore's from then on, unless this
+    // fails. KEEL_CAP_IMPORT_SEMAPHORE. (optional) default: there are none.
+    keel_status_t (*semaphore_import)(keel_device_t *device,
+                                      const keel_external_semaphore_t *external, uint64_t initial,
+                                      keel_semaphore_t **semaphore);
 
     // Gives memory to a root buffer whose size, memory, usage and alignment are set: fills data,
     // address, handle and capacity, and may add bits to memory and usage.

@@ -204,7 +204,6 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
     if (stream_device_has(device, STREAM_SHARED)) ops.buffer_export = stream_buffer_export;
     if (stream_device_has(device, STREAM_OUTSIDE)) {
         ops.semaphore_import = stream_semaphore_import;
-        ops.semaphore_forget = stream_semaphore_forget;
     }
     return ops;
 }

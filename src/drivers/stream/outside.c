@@ -188,7 +188,8 @@ static keel_status_t outside_open(const stream_api_t *api, stream_vendor_t *vend
 }
 
 // Entered.
-static keel_status_t outside_import(stream_device_t *device, keel_semaphore_t *semaphore, int fd)
+static keel_status_t outside_import(stream_device_t *device, int fd, uint64_t initial,
+                                    keel_semaphore_t **semaphore)
 {
     border_t *border;
     stream_before_t before;
@@ -205,23 +206,20 @@ static keel_status_t outside_import(stream_device_t *device, keel_semaphore_t *s
         status = outside_open(b->api, b->vendor, fd, &theirs);
         b->api->leave(&before);
     }
-    if (!status) return border_import(border, semaphore, ours, theirs);
+    if (!status)
+        return border_import(border, &(border_sides_t){ours, theirs}, initial, fd, semaphore);
     beside_ours_close(border->place, ours);
     return status;
 }
 
-keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
-                                      const keel_external_semaphore_t *external)
+keel_status_t stream_semaphore_import(keel_device_t *base,
+                                      const keel_external_semaphore_t *external, uint64_t initial,
+                                      keel_semaphore_t **semaphore)
 {
-    stream_device_t *device = stream_device(semaphore->device);
+    stream_device_t *device = stream_device(base);
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    keel_status_t status = outside_import(device, semaphore, external->handle.fd);
+    keel_status_t status = outside_import(device, external->handle.fd, initial, semaphore);
     stream_leave(&entered);
     return stream_device_note(device, status);
-}
-
-void stream_semaphore_forget(keel_semaphore_t *semaphore)
-{
-    border_forget(semaphore, !stream_device_is_ours(stream_device(semaphore->device)));
 }

@@ -568,9 +568,9 @@ void stream_chore_end(stream_device_t *device, bool more);
 bool stream_may_free(void *device, uint64_t waited); // see chores.h
 
 // outside.c
-keel_status_t stream_semaphore_import(keel_semaphore_t *semaphore,
-                                      const keel_external_semaphore_t *external);
-void stream_semaphore_forget(keel_semaphore_t *semaphore);
+keel_status_t stream_semaphore_import(keel_device_t *base,
+                                      const keel_external_semaphore_t *external, uint64_t initial,
+                                      keel_semaphore_t **semaphore);
 
 // memory.c, pool.c, executable.c, builtin.c: ops and what belongs to them.
 extern const pages_ops_t stream_pages_ops;
