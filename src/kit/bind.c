@@ -14,32 +14,21 @@ static void bound_guess(const binder_t *binder, const keel_ref_t *ref, bound_t *
     bound->length = ref->length < BIND_ANYWHERE ? ref->length : BIND_ANYWHERE;
 }
 
-keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound)
+keel_status_t bind_missing(const keel_ref_t *table, const keel_ref_t *ref)
 {
-    const keel_buffer_t *buffer = ref->buffer;
-    uint64_t offset = ref->offset;
-    bound->length = ref->length;
-    if (!buffer) {
-        if (!binder->table) {
-            bound_guess(binder, ref, bound);
-            return NULL;
-        }
-        const keel_ref_t *entry = &binder->table[ref->slot];
-        if (ref->length == KEEL_WHOLE) bound->length = entry->length - ref->offset;
-        buffer = entry->buffer;
-        offset += entry->offset;
-    }
-    // relaxed: the alloca that wrote it was issued before us.
-    uint64_t address = atomic_load_explicit(&buffer->root->address, memory_order_relaxed);
-    bound->address = address + buffer->offset + offset;
-    if (__builtin_expect(address != 0, 1)) return NULL;
-    if (binder->anywhere) {
-        bound_guess(binder, ref, bound);
-        return NULL;
-    }
+    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
     return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
                       "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
                       buffer->name ? buffer->name : "");
+}
+
+keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound)
+{
+    bool known = ref->buffer || binder->table;
+    if (known && bind_find(binder->table, ref, bound)) return NULL;
+    if (known && !binder->anywhere) return bind_missing(binder->table, ref);
+    bound_guess(binder, ref, bound);
+    return NULL;
 }
 
 bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
@@ -108,20 +97,29 @@ keel_status_t bind_walk(const binder_t *binder, const keel_cmd_dispatch_t *c, un
     return block_fill(binder, c, bytes, 32, size);
 }
 
+keel_status_t bind_copy_refuse(bound_t source, bound_t target)
+{
+    if (source.length != target.length)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source has %llu bytes and target %llu",
+                          (unsigned long long)source.length, (unsigned long long)target.length);
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source and target overlap");
+}
+
+keel_status_t bind_fill_refuse(bound_t target, uint32_t pattern_size)
+{
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%llu bytes are filled with a pattern of %u",
+                      (unsigned long long)target.length, pattern_size);
+}
+
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy)
 {
     bound_t source, target;
     KEEL_TRY(bind_ref(binder, &c->source, &source));
     KEEL_TRY(bind_ref(binder, &c->target, &target));
-    if (binder->anywhere) { // what is guessed may be the shorter
-        if (target.length < source.length) source.length = target.length;
-    } else if (source.length != target.length) {
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source has %llu bytes and target %llu",
-                          (unsigned long long)source.length, (unsigned long long)target.length);
-    } else if (source.address < target.address + target.length &&
-               target.address < source.address + source.length) {
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source and target overlap");
-    }
+    if (!binder->anywhere)
+        KEEL_TRY(bind_copy_check(source, target));
+    else if (target.length < source.length) // what is guessed may be the shorter
+        source.length = target.length;
     *copy = (bound_copy_t){target.address, source.address, source.length};
     return NULL;
 }
@@ -131,9 +129,7 @@ keel_status_t bind_fill(const binder_t *binder, const keel_cmd_fill_t *c, bound_
 {
     bound_t target;
     KEEL_TRY(bind_ref(binder, &c->target, &target));
-    if (target.length % c->pattern_size && !binder->anywhere)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%llu bytes are filled with a pattern of %u",
-                          (unsigned long long)target.length, c->pattern_size);
+    if (!binder->anywhere) KEEL_TRY(bind_fill_check(target, c->pattern_size));
     // The widest word that fits: wider is faster, and a pattern of equal bytes fits anywhere.
     bool even = (c->pattern & 0xff) * 0x01010101u == c->pattern;
     uint64_t both = target.address | target.length;

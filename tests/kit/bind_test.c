@@ -16,12 +16,23 @@ static keel_buffer_t part = {.root = &whole, .offset = PART};
 static char late_name[] = "late";
 static keel_buffer_t nowhere = {.root = &nowhere, .name = late_name};
 
-static void check(const binder_t *binder, keel_ref_t ref, uint64_t address, uint64_t length)
+static void check_ref(const binder_t *binder, keel_ref_t ref, uint64_t address, uint64_t length)
 {
     bound_t bound;
     assert_null(bind_ref(binder, &ref, &bound));
     assert_int_equal(bound.address, address);
     assert_int_equal(bound.length, length);
+}
+
+// By both ways: what is known can be bound at once.
+static void check(const binder_t *binder, keel_ref_t ref, uint64_t address, uint64_t length)
+{
+    bound_t bound;
+    check_ref(binder, ref, address, length);
+    assert_null(bind_now(binder->table, &ref, &bound));
+    assert_int_equal(bound.address, address);
+    assert_int_equal(bound.length, length);
+    assert_int_equal(bind_length(binder->table, &ref), length);
 }
 
 static void test_references(void **state)
@@ -63,8 +74,18 @@ static void test_nowhere(void **state)
     assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
     assert_non_null(strstr(keel_status_message(status), "buffer 'late' has no memory"));
     keel_status_release(status);
-    check(&guess, late, 0x5000, 12);
-    check(&guess, slot, 0x5000, BIND_ANYWHERE);
+    check_ref(&guess, late, 0x5000, 12);
+    check_ref(&guess, slot, 0x5000, BIND_ANYWHERE);
+    // At once, it is an error in any case, also behind a slot.
+    const keel_ref_t table[] = {{.buffer = &whole, .length = 8}, {.buffer = &nowhere, .length = 8}};
+    keel_ref_t second = {.slot = 1, .length = KEEL_WHOLE};
+    for (int i = 0; i < 2; i++) {
+        status = bind_now(table, i ? &second : &late, &bound);
+        assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
+        assert_non_null(strstr(keel_status_message(status), "buffer 'late' has no memory"));
+        keel_status_release(status);
+    }
+    assert_int_equal(bind_length(table, &second), 8);
 }
 
 static void test_copies(void **state)

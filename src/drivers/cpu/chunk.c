@@ -8,68 +8,36 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
+#include "kit/bind.h"
 #include "kit/call.h"
 #include "kit/pool.h"
 
-// A range as the processor sees it.
-typedef struct span_t {
-    unsigned char *data;
-    uint64_t length;
-} span_t;
+// What the processor finds at an address.
+static inline unsigned char *memory_at(uint64_t address)
+{
+    return (unsigned char *)(uintptr_t)address;
+}
 
 static const keel_ref_t *table_of(const keel_cmd_execute_t *execute)
 {
     return execute ? execute->bindings : NULL;
 }
 
-static inline bool ref_resolve(const keel_ref_t *ref, const keel_ref_t *table, span_t *span)
-{
-    const keel_buffer_t *buffer = ref->buffer;
-    uint64_t offset = ref->offset;
-    span->length = ref->length;
-    if (!buffer) {
-        const keel_ref_t *bound = &table[ref->slot];
-        if (ref->length == KEEL_WHOLE) span->length = bound->length - ref->offset;
-        buffer = bound->buffer;
-        offset += bound->offset;
-    }
-    // relaxed: the alloca that wrote it is ordered before us by a point or a barrier.
-    unsigned char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
-    // By numbers, for data may be NULL, and a branch would cost.
-    span->data = (unsigned char *)((uintptr_t)data + buffer->offset + offset);
-    return __builtin_expect(data != NULL, 1);
-}
-
-static keel_status_t ref_missing(const keel_ref_t *ref, const keel_ref_t *table)
-{
-    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                      "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
-                      buffer->name ? buffer->name : "");
-}
-
-#define TRY_RESOLVE(ref, table, span)                                                              \
-    do {                                                                                           \
-        if (!ref_resolve((ref), (table), (span))) return ref_missing((ref), (table));              \
-    } while (0)
-
 keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
                                uint32_t *value)
 {
-    span_t span;
-    TRY_RESOLVE(&branch->value, table_of(run->execute), &span);
-    memcpy(value, span.data, sizeof *value);
+    bound_t span;
+    KEEL_TRY(bind_now(table_of(run->execute), &branch->value, &span));
+    memcpy(value, memory_at(span.address), sizeof *value);
     return NULL;
 }
 
-static keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
-                                     uint32_t counts[3])
+static keel_status_t counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+                                 uint32_t counts[3])
 {
-    memcpy(counts, c->groups, sizeof c->groups);
-    if (c->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
-    span_t span;
-    TRY_RESOLVE(&c->counts, table, &span);
-    memcpy(counts, span.data, 12);
+    bound_t span;
+    KEEL_TRY(bind_now(table, &c->counts, &span));
+    memcpy(counts, memory_at(span.address), 12);
     uint64_t xy = (uint64_t)counts[0] * counts[1], max = c->executable->device->caps.max_groups;
     if (xy && counts[2] && xy > max / counts[2])
         return KEEL_ERROR(KEEL_OUT_OF_RANGE,
@@ -78,11 +46,16 @@ static keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_re
     return NULL;
 }
 
+static inline keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+                                            uint32_t counts[3])
+{
+    memcpy(counts, c->groups, sizeof c->groups);
+    return c->counts_kind == KEEL_COUNTS_DIRECT ? NULL : counts_read(c, table, counts);
+}
+
 static uint64_t transfer_units(const keel_ref_t *ref, const keel_ref_t *table)
 {
-    uint64_t length = ref->length;
-    if (length == KEEL_WHOLE) length = table[ref->slot].length - ref->offset;
-    return (length + CPU_UNIT_BYTES - 1) / CPU_UNIT_BYTES;
+    return (bind_length(table, ref) + CPU_UNIT_BYTES - 1) / CPU_UNIT_BYTES;
 }
 
 keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
@@ -210,22 +183,6 @@ static keel_status_t groups_run(const keel_cmd_dispatch_t *c, const keel_host_di
     return NULL;
 }
 
-// Raw arguments with the addresses put in.
-static keel_status_t arguments_patch(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
-                                     unsigned char *block)
-{
-    const keel_patch_t *patches =
-        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
-    memcpy(block, (const char *)c + c->constants, c->constant_size);
-    for (uint16_t i = 0; i < c->patch_count; i++) {
-        span_t span;
-        TRY_RESOLVE(&patches[i].ref, table, &span);
-        uint64_t address = (uint64_t)(uintptr_t)span.data;
-        memcpy(block + patches[i].offset, &address, sizeof address);
-    }
-    return NULL;
-}
-
 static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
                                     const keel_host_dispatch_t *partial, cpu_worker_t *worker,
                                     const cpu_chunk_t *chunk)
@@ -234,9 +191,9 @@ static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
     void *bindings[CPU_MAX_BINDINGS];
     uint64_t lengths[CPU_MAX_BINDINGS];
     for (uint16_t i = 0; i < c->binding_count; i++) {
-        span_t span;
-        TRY_RESOLVE(&c->bindings[i], table, &span);
-        bindings[i] = span.data;
+        bound_t span;
+        KEEL_TRY(bind_now(table, &c->bindings[i], &span));
+        bindings[i] = memory_at(span.address);
         lengths[i] = span.length;
     }
     keel_host_dispatch_t dispatch = *partial;
@@ -250,7 +207,8 @@ static keel_status_t raw_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t 
                              cpu_worker_t *worker, const cpu_chunk_t *chunk)
 {
     _Alignas(16) unsigned char block[CPU_MAX_CONSTANTS];
-    KEEL_TRY(arguments_patch(c, table_of(chunk->execute), block));
+    binder_t binder = {.table = table_of(chunk->execute)};
+    KEEL_TRY(bind_raw(&binder, c, block));
     partial->constants = block;
     return dispatch_bound(c, partial, worker, chunk);
 }
@@ -271,67 +229,62 @@ static keel_status_t dispatch_run(cpu_worker_t *worker, const cpu_chunk_t *chunk
 }
 
 // The part of a range that the chunk is for.
-static span_t span_of_chunk(span_t whole, const cpu_chunk_t *chunk)
+static bound_t span_of_chunk(bound_t whole, const cpu_chunk_t *chunk)
 {
     uint64_t start = chunk->first * CPU_UNIT_BYTES, length = chunk->count * CPU_UNIT_BYTES;
     if (length > whole.length - start) length = whole.length - start;
-    return (span_t){whole.data + start, length};
+    return (bound_t){whole.address + start, length};
 }
 
 static keel_status_t fill_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)chunk->command;
-    span_t span;
-    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
-    if (span.length % c->pattern_size)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%llu bytes are filled with a pattern of %u",
-                          (unsigned long long)span.length, c->pattern_size);
+    bound_t span;
+    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
+    KEEL_TRY(bind_fill_check(span, c->pattern_size));
     span = span_of_chunk(span, chunk);
+    unsigned char *data = memory_at(span.address);
     if ((c->pattern & 0xff) * 0x01010101u == c->pattern) {
-        memset(span.data, (int)(c->pattern & 0xff), span.length);
+        memset(data, (int)(c->pattern & 0xff), span.length);
         return NULL;
     }
     // Units are multiples of 4, so each begins where the pattern does.
     uint64_t i = 0;
-    for (; i + 4 <= span.length; i += 4) memcpy(span.data + i, &c->pattern, 4);
-    memcpy(span.data + i, &c->pattern, span.length - i);
+    for (; i + 4 <= span.length; i += 4) memcpy(data + i, &c->pattern, 4);
+    memcpy(data + i, &c->pattern, span.length - i);
     return NULL;
 }
 
 static keel_status_t update_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_update_t *c = (const keel_cmd_update_t *)(const void *)chunk->command;
-    span_t span;
-    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
+    bound_t span;
+    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
     span = span_of_chunk(span, chunk);
-    memcpy(span.data, c->data + chunk->first * CPU_UNIT_BYTES, span.length);
+    memcpy(memory_at(span.address), c->data + chunk->first * CPU_UNIT_BYTES, span.length);
     return NULL;
 }
 
 static keel_status_t copy_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)chunk->command;
-    span_t source, target;
-    TRY_RESOLVE(&c->source, table_of(chunk->execute), &source);
-    TRY_RESOLVE(&c->target, table_of(chunk->execute), &target);
-    if (source.length != target.length)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source has %llu bytes and target %llu",
-                          (unsigned long long)source.length, (unsigned long long)target.length);
-    if (source.data < target.data + target.length && target.data < source.data + source.length)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "source and target overlap");
+    bound_t source, target;
+    KEEL_TRY(bind_now(table_of(chunk->execute), &c->source, &source));
+    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &target));
+    KEEL_TRY(bind_copy_check(source, target));
     source = span_of_chunk(source, chunk);
     target = span_of_chunk(target, chunk);
-    memcpy(target.data, source.data, source.length);
+    memcpy(memory_at(target.address), memory_at(source.address), source.length);
     return NULL;
 }
 
 static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_timestamp_t *c = (const keel_cmd_timestamp_t *)(const void *)chunk->command;
-    span_t span;
-    TRY_RESOLVE(&c->target, table_of(chunk->execute), &span);
+    bound_t span;
+    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
     uint64_t now = keel_now_ns();
-    memcpy(span.data, &now, sizeof now);
+    memcpy(memory_at(span.address), &now, sizeof now);
     return NULL;
 }
 
@@ -378,16 +331,14 @@ static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cp
                                   keel_status_t *status)
 {
     keel_cmd_transfer_t *c = (keel_cmd_transfer_t *)(uintptr_t)chunk->command;
-    span_t span;
-    if (!ref_resolve(&c->ref, table_of(chunk->execute), &span)) {
-        *status = ref_missing(&c->ref, table_of(chunk->execute));
-        return CPU_ENDED;
-    }
+    bound_t span;
+    *status = bind_now(table_of(chunk->execute), &c->ref, &span);
+    if (*status) return CPU_ENDED;
     aio_request_t *request = (aio_request_t *)(void *)c->request;
     *request = (aio_request_t){
         .fd = c->file->fd,
         .write = chunk->command->kind == KEEL_CMD_WRITE,
-        .data = span.data,
+        .data = memory_at(span.address),
         .size = span.length,
         .offset = c->file_offset,
         .done = transfer_done,
