@@ -293,6 +293,13 @@ static bool shared_intact(const run_t *run)
     return true;
 }
 
+static int block_run(CUfunction function, const void *params, const cuda_host_block_t *block)
+{
+    const ptx_module_t *ptx = function->module->ptx;
+    if (ptx) return ptx_run(&ptx->kernels[function - function->module->functions], params, block);
+    return function->entry->kernel(params, block);
+}
+
 // Blocks come in the order of their numbers, or with a seed in another one that visits each once.
 static void run_blocks(void *user)
 {
@@ -309,7 +316,7 @@ static void run_blocks(void *user)
         if (settings()->poison >= 0) {
             memset(run->shared, settings()->poison, run->block.shared_size);
         }
-        run->trap = run->kernel->function->entry->kernel(run->kernel->params, &run->block);
+        run->trap = block_run(run->kernel->function, run->kernel->params, &run->block);
         run->overrun = !shared_intact(run);
         if (run->trap || run->overrun) return;
         if (__atomic_load_n(&run->context->error, __ATOMIC_RELAXED)) return;

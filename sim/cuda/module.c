@@ -40,13 +40,13 @@ __attribute__((format(printf, 2, 3))) static void report(report_t *out, const ch
     va_end(arguments);
 }
 
-// The size of an image of which only the beginning is known; 0 with a report when it is none.
+// The size of an object of which only the beginning is known; 0 with a report when it is none.
 static size_t image_size(const void *image, report_t *out)
 {
     const Elf64_Ehdr *header = image;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
-        report(out, "the image is no ELF file; this device (compute capability 0.0) runs shared "
-                    "objects for the processor of its host, neither PTX nor fat binaries");
+        report(out, "the image is neither an ELF file nor PTX; this device (compute capability "
+                    "0.0) runs shared objects for the processor of its host");
         return 0;
     }
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != HOST_MACHINE) {
@@ -89,8 +89,13 @@ static void *image_open(const void *image, size_t size, report_t *out)
     return library;
 }
 
-static CUresult module_fill(CUmodule module, report_t *out)
+// Code for the processor of the host, which says itself what is in it.
+static CUresult object_open(CUmodule module, const void *bytes, report_t *out)
 {
+    size_t size = image_size(bytes, out);
+    if (size == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    module->library = image_open(bytes, size, out);
+    if (!module->library) return CUDA_ERROR_INVALID_IMAGE;
     const cuda_host_image_t *image = module->image = dlsym(module->library, CUDA_HOST_IMAGE);
     if (!image || image->abi != CUDA_HOST_ABI) {
         report(out,
@@ -99,6 +104,22 @@ static CUresult module_fill(CUmodule module, report_t *out)
                image ? image->abi : 0, CUDA_HOST_ABI);
         return CUDA_ERROR_INVALID_IMAGE;
     }
+    const cuda_host_services_t **slot = dlsym(module->library, CUDA_HOST_SERVICES);
+    if (slot) *slot = &services;
+    return CUDA_SUCCESS;
+}
+
+static CUresult text_open(CUmodule module, const char *text, report_t *out)
+{
+    module->ptx = ptx_load(text, out->text, sizeof out->text);
+    if (!module->ptx) return CUDA_ERROR_INVALID_PTX;
+    module->image = &module->ptx->image;
+    return CUDA_SUCCESS;
+}
+
+static CUresult module_fill(CUmodule module)
+{
+    const cuda_host_image_t *image = module->image;
     module->functions = calloc(image->entry_count + 1, sizeof *module->functions);
     if (!module->functions) return CUDA_ERROR_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < image->entry_count; i++) {
@@ -113,8 +134,6 @@ static CUresult module_fill(CUmodule module, report_t *out)
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
     }
-    const cuda_host_services_t **slot = dlsym(module->library, CUDA_HOST_SERVICES);
-    if (slot) *slot = &services;
     return CUDA_SUCCESS;
 }
 
@@ -128,7 +147,9 @@ static void module_close(CUmodule module)
         module->functions[i].magic = 0;
     }
     if (module->library) dlclose(module->library);
+    ptx_unload(module->ptx);
     module->library = NULL;
+    module->ptx = NULL;
     module->image = NULL;
     module->magic = 0;
 }
@@ -136,8 +157,6 @@ static void module_close(CUmodule module)
 static CUresult module_load(CUcontext context, CUmodule *out, const void *image, report_t *log)
 {
     if (!out || !image) return CUDA_ERROR_INVALID_VALUE;
-    size_t size = image_size(image, log);
-    if (size == 0) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     context_settle(context);
     CUmodule module = calloc(1, sizeof *module);
     if (!module) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -145,8 +164,9 @@ static CUresult module_load(CUcontext context, CUmodule *out, const void *image,
     module->context = context;
     module->next = modules;
     modules = module;
-    module->library = image_open(image, size, log);
-    CUresult error = module->library ? module_fill(module, log) : CUDA_ERROR_INVALID_IMAGE;
+    CUresult error =
+        ptx_is(image) ? text_open(module, image, log) : object_open(module, image, log);
+    if (!error) error = module_fill(module);
     if (error) {
         module_close(module);
         return error;
@@ -221,22 +241,35 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
     return module_load(call.context, out, image, &log);
 }
 
+// The bytes of a file and a 0; NULL if it cannot be read, or is too short to be an image.
+static char *file_read(int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size < (off_t)sizeof(Elf64_Ehdr)) return NULL;
+    size_t size = (size_t)info.st_size, have = 0;
+    char *bytes = calloc(1, size + 1);
+    while (bytes && have < size) {
+        ssize_t count = read(fd, bytes + have, size - have);
+        if (count <= 0) break;
+        have += (size_t)count;
+    }
+    if (have == size) return bytes;
+    free(bytes);
+    return NULL;
+}
+
 CUresult cuModuleLoad(CUmodule *out, const char *path)
 {
     CALL(CALL_CONTEXT);
-    struct stat info;
     report_t log = {""};
     if (!path) return CUDA_ERROR_INVALID_VALUE;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return CUDA_ERROR_FILE_NOT_FOUND;
-    void *bytes = MAP_FAILED;
-    if (fstat(fd, &info) == 0 && info.st_size >= (off_t)sizeof(Elf64_Ehdr)) {
-        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
+    char *bytes = file_read(fd);
     close(fd);
-    if (bytes == MAP_FAILED) return CUDA_ERROR_INVALID_IMAGE;
+    if (!bytes) return CUDA_ERROR_INVALID_IMAGE;
     CUresult error = module_load(call.context, out, bytes, &log);
-    munmap(bytes, (size_t)info.st_size);
+    free(bytes);
     return error;
 }
 

@@ -4,6 +4,7 @@
 #define SIM_CUDA_MODULE_H_
 
 #include "cuda/image.h"
+#include "cuda/ptx.h"
 #include "cuda/state.h"
 
 struct CUfunc_st {
@@ -19,7 +20,8 @@ struct CUmod_st {
     unsigned magic;
     CUmodule next;
     CUcontext context;
-    void *library;
+    void *library;     // a shared object, or
+    ptx_module_t *ptx; // a text
     const cuda_host_image_t *image;
     CUfunction functions;
     unsigned running; // kernels
