@@ -3,11 +3,12 @@
 
 set(KEEL_EMBED_TEMPLATE ${CMAKE_CURRENT_LIST_DIR}/embed.c.in)
 
-# keel_add_kernels(NAME SOURCE [TARGETS TARGET...] [OPTIONS OPTION...] [OUTPUT FILE]): compiles a
-# source of kernels (<keel/kernel.h>) by `keel cc` into a container, NAME.keel in the build folder,
-# as part of the target NAME. Its path is the property KEEL_CONTAINER of that target.
+# keel_add_kernels(NAME SOURCE [TARGETS TARGET...] [OPTIONS OPTION...] [IMAGES KIND:TARGET=FILE...]
+# [OUTPUT FILE]): compiles a source of kernels (<keel/kernel.h>) by `keel cc` into a container,
+# NAME.keel in the build folder, as part of the target NAME. Its path is the property KEEL_CONTAINER
+# of that target. IMAGES were made elsewhere, maybe by the build; TARGETS may then be NONE.
 function(keel_add_kernels name source)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "" OUTPUT "TARGETS;OPTIONS")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" OUTPUT "TARGETS;OPTIONS;IMAGES")
     if(NOT arg_TARGETS)
         set(arg_TARGETS host)
     endif()
@@ -16,6 +17,12 @@ function(keel_add_kernels name source)
     endif()
     get_filename_component(source ${source} ABSOLUTE)
     list(JOIN arg_TARGETS , targets)
+    list(TRANSFORM targets PREPEND --target=)
+    if(targets STREQUAL "--target=NONE")
+        set(targets)
+    endif()
+    list(TRANSFORM arg_IMAGES REPLACE "^[^=]*=" "" OUTPUT_VARIABLE images)
+    list(TRANSFORM arg_IMAGES PREPEND --image=)
     if(TARGET keel_cc) # Keel's own build, in which there is no `keel` yet
         set(tool keel_cc)
         set(command keel_cc)
@@ -24,9 +31,9 @@ function(keel_add_kernels name source)
         set(command Keel::tool cc)
     endif()
     add_custom_command(OUTPUT ${arg_OUTPUT}
-        COMMAND ${command} ${source} -o ${arg_OUTPUT} --target=${targets} ${arg_OPTIONS}
+        COMMAND ${command} ${source} -o ${arg_OUTPUT} ${targets} ${arg_OPTIONS} ${arg_IMAGES}
             -MD -MF ${arg_OUTPUT}.d -MQ ${arg_OUTPUT}
-        DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} $<TARGET_FILE:${tool}> VERBATIM
+        DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} ${images} $<TARGET_FILE:${tool}> VERBATIM
         COMMENT "Compiling kernels ${name}")
     add_custom_target(${name} ALL DEPENDS ${arg_OUTPUT})
     set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${arg_OUTPUT})

@@ -6,7 +6,7 @@
 
 #define RUNS .needs = KEEL_CAP_EXECUTES
 
-// One for the host alone, not compressed, and one for implementations of CUDA on it.
+// One for the host alone, not compressed, and one for a GPU.
 extern const unsigned char keel_embed_conformance_for_host[], keel_embed_conformance_for_cuda[];
 extern const uint64_t keel_embed_conformance_for_host_size, keel_embed_conformance_for_cuda_size;
 

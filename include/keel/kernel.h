@@ -38,8 +38,11 @@
 
 #include <keel/kernel/map.h>
 
-// The target: exactly one of the first three is 1. KEEL_CUDA_HOST comes with KEEL_HOST: code of the
-// host for implementations of CUDA that run there (nvptx:sm_0).
+// The target: exactly one of these is 1.
+//
+// Code of the host has the entry points of <keel/host_kernel.h>. If KEEL_ENTRY_HEADER is defined,
+// the header that it names makes others: for a runtime that launches code of the host as a GPU is
+// launched, with one block of arguments (docs/kernels.md).
 #define KEEL_NVPTX  0
 #define KEEL_AMDGCN 0
 #define KEEL_HOST   0
@@ -52,9 +55,6 @@
 #else
 #undef KEEL_HOST
 #define KEEL_HOST 1
-#endif
-#ifndef KEEL_CUDA_HOST
-#define KEEL_CUDA_HOST 0
 #endif
 #define KEEL_GPU (KEEL_NVPTX || KEEL_AMDGCN)
 

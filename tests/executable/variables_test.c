@@ -100,7 +100,8 @@ static void test_host(void **state)
     (void)state;
     tools_need("cc");
     compiler_try("cc -shared -fPIC -nostartfiles");
-    compiler_try("cc -shared -fPIC -nostartfiles -DKEEL_CUDA_HOST=1");
+    compiler_try("cc -shared -fPIC -nostartfiles -I" SOURCE_DIR "/sim "
+                 "'-DKEEL_ENTRY_HEADER=\"cuda/entries.h\"'");
     compiler_try("cc -shared -fPIC -nostartfiles -Wl,-z,norelro");
     assert_true(compiled_has(kernel, "cc -shared -fPIC")); // of the system's start files
 }

@@ -8,7 +8,7 @@ folder=$(realpath -m "$1")
 cd "$(dirname "$0")/../.."
 build=$PWD/build-kernels
 cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang-19 -DKEEL_TESTS=OFF -DKEEL_EXAMPLES=ON \
-    -DKEEL_KERNEL_TARGETS=x86_64-linux,nvptx:sm_70 >/dev/null
+    -DKEEL_KERNELS_FOR=x86_64-linux,nvptx:sm_70 >/dev/null
 ninja -C "$build" {conformance,bench,graph,example}_kernels conformance_{language,deep}
 mkdir -p "$folder"
 cp "$build"/kernels/*.keel "$folder"

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "executable/container.h"
 #include "executable/image.h"
+#include "sim/cuda/image.h"
 #include "unit.h"
 
 static char folder[] = "/tmp/keel-cc-test-XXXXXX";
@@ -244,17 +245,16 @@ static void makes_kernels_of_gpus(void **state)
         const char *target;
         uint32_t kind;
     } rows[] = {
-        {"nvptx:sm_70", KEEL_IMAGE_PTX},  {"gfx900", KEEL_IMAGE_HSACO},
-        {"gfx90a", KEEL_IMAGE_HSACO},     {"gfx942", KEEL_IMAGE_HSACO},
-        {"gfx1100", KEEL_IMAGE_HSACO},    {"gfx1201", KEEL_IMAGE_HSACO},
-        {"nvptx:sm_0", KEEL_IMAGE_CUBIN},
+        {"nvptx:sm_70", KEEL_IMAGE_PTX}, {"gfx900", KEEL_IMAGE_HSACO},
+        {"gfx90a", KEEL_IMAGE_HSACO},    {"gfx942", KEEL_IMAGE_HSACO},
+        {"gfx1100", KEEL_IMAGE_HSACO},   {"gfx1201", KEEL_IMAGE_HSACO},
     };
     source_t from;
     make("k.c -D FACTOR=2 -o gpu.keel "
-         "--target=nvptx:sm_70,gfx900,gfx90a,gfx942,gfx1100,gfx1201,nvptx:sm_0");
+         "--target=nvptx:sm_70,gfx900,gfx90a,gfx942,gfx1100,gfx1201");
     container_t container = contents("gpu.keel", &from);
-    assert_int_equal(container.image_count, 7);
-    for (uint32_t i = 0; i < 7; i++) {
+    assert_int_equal(container.image_count, 6);
+    for (uint32_t i = 0; i < 6; i++) {
         assert_string_equal(container.images[i].target, rows[i].target);
         assert_int_equal(container.images[i].kind, rows[i].kind);
         check_image(&container.images[i], KEEL_ABI_DIRECT);
@@ -264,6 +264,7 @@ static void makes_kernels_of_gpus(void **state)
     OK(container_image_read(&container, &from, 0, ptx));
     assert_int_equal(ptx[container.images[0].size - 1], 0);
     assert_null(strstr(ptx, "keel_record_"));
+    assert_non_null(strstr(ptx, ".version 8.0\n")); // whatever toolkit is installed
     assert_non_null(strstr(ptx, ".visible .entry saxpy("));
     assert_non_null(strstr(ptx, ".visible .entry saxpy$walk("));
     assert_non_null(strstr(ptx, ".reqntid 64, 1, 1\n{"));
@@ -327,23 +328,13 @@ static void makes_kernels_of_another_host(void **state)
     run_saxpy("hosts.keel");
 }
 
-// As <keel/kernel/cuda_host.h> has it.
-typedef struct {
-    uint32_t block[3], grid[3], threads[3], shared_size;
-    void *shared;
-} block_t;
-typedef struct {
-    const char *name;
-    int (*kernel)(const void *, const block_t *);
-    uint32_t threads[3], max_threads, shared_size, registers, param_size, param_count;
-    const uint32_t *params;
-} entry_t;
-typedef struct {
-    uint32_t abi, entry_count;
-    const entry_t *entries;
-} image_t;
+#if defined(__aarch64__)
+#define OWN_TARGET "aarch64-linux"
+#else
+#define OWN_TARGET "x86_64-linux"
+#endif
 
-static const entry_t *cuda_entry(const image_t *image, const char *name)
+static const cuda_host_entry_t *entry_of(const cuda_host_image_t *image, const char *name)
 {
     for (uint32_t i = 0; i < image->entry_count; i++)
         if (!strcmp(image->entries[i].name, name)) return &image->entries[i];
@@ -351,20 +342,15 @@ static const entry_t *cuda_entry(const image_t *image, const char *name)
     return NULL;
 }
 
-static void makes_kernels_for_cuda_on_the_host(void **state)
+// Code of the host that is launched as on a GPU, by entry points of another header.
+static void makes_kernels_with_other_entries(void **state)
 {
-    source_t from;
-    make("k.c -DFACTOR=2 -o sm_0.keel --target=nvptx:sm_0");
-    container_t container = contents("sm_0.keel", &from);
-    void *bytes = malloc(container.images[0].size);
-    OK(container_image_read(&container, &from, 0, bytes));
-    FILE *file = fopen(in_folder("sm_0.so"), "wb");
-    assert_int_equal(fwrite(bytes, 1, container.images[0].size, file), container.images[0].size);
-    fclose(file);
-    void *library = dlopen(in_folder("sm_0.so"), RTLD_NOW);
+    make("k.c -DFACTOR=2 -o other.so --target=" OWN_TARGET " --bare -I" SOURCE_DIR
+         "/sim '-DKEEL_ENTRY_HEADER=\"cuda/entries.h\"'");
+    void *library = dlopen(in_folder("other.so"), RTLD_NOW);
     if (!library) fail_msg("%s", dlerror());
-    const image_t *image = dlsym(library, "cuda_host_image");
-    assert_int_equal(image->abi, 1);
+    const cuda_host_image_t *image = dlsym(library, CUDA_HOST_IMAGE);
+    assert_int_equal(image->abi, CUDA_HOST_ABI);
     assert_int_equal(image->entry_count, 5);
 
     float x[64], y[64] = {0};
@@ -375,22 +361,47 @@ static void makes_kernels_for_cuda_on_the_host(void **state)
         float a;
         uint32_t count;
     } walk = {{1, 1, 1}, 0, 0, 0, {(uintptr_t)x, (uintptr_t)y}, {sizeof x, sizeof y}, 2.0f, 64};
-    const entry_t *entry = cuda_entry(image, "saxpy$walk");
+    const cuda_host_entry_t *entry = entry_of(image, "saxpy$walk");
     assert_int_equal(entry->threads[0], 64);
     assert_int_equal(entry->param_size, sizeof walk);
-    assert_int_equal(entry->params[1], sizeof walk);
-    block_t block = {{0, 0, 0}, {1, 1, 1}, {64, 1, 1}, 0, NULL};
+    assert_int_equal(entry->params[0].size, sizeof walk);
+    cuda_host_block_t block = {{0, 0, 0}, {1, 1, 1}, {64, 1, 1}, 0, NULL};
     assert_int_equal(entry->kernel(&walk, &block), 0);
     for (int i = 0; i < 64; i++) assert_true(y[i] == 2.0f * (float)i);
     // The second of two groups has nothing to do.
-    block = (block_t){{1, 0, 0}, {2, 1, 1}, {64, 1, 1}, 0, NULL};
+    block = (cuda_host_block_t){{1, 0, 0}, {2, 1, 1}, {64, 1, 1}, 0, NULL};
     assert_int_equal(entry->kernel(&walk, &block), 0);
     assert_true(y[1] == 2.0f);
-    assert_int_equal(cuda_entry(image, "abs")->shared_size, 128);
+    assert_int_equal(entry_of(image, "abs")->shared_size, 128);
     dlclose(library);
-    free(bytes);
+}
+
+// With what is compiled, and alone.
+static void packs_images_made_elsewhere(void **state)
+{
+    source_t from;
+    make("k.c -DFACTOR=2 -o other.so --target=" OWN_TARGET " --bare -I" SOURCE_DIR
+         "/sim '-DKEEL_ENTRY_HEADER=\"cuda/entries.h\"'");
+    make("k.c -DFACTOR=2 -o with.keel --target=" OWN_TARGET " --image=cubin:nvptx:sm_0=other.so");
+    container_t container = contents("with.keel", &from);
+    assert_int_equal(container.image_count, 2);
+    check_image(&container.images[0], KEEL_ABI_HOST);
+    check_image(&container.images[1], KEEL_ABI_DIRECT);
+    assert_int_equal(container.images[1].kind, KEEL_IMAGE_CUBIN);
+    assert_string_equal(container.images[1].target, "nvptx:sm_0");
     container_finish(&container);
     source_finish(&from);
+    make("-o alone.keel --image=cubin:nvptx:sm_0=other.so");
+    container = contents("alone.keel", &from);
+    assert_int_equal(container.image_count, 1);
+    container_finish(&container);
+    source_finish(&from);
+    expect(2, "", "-o x.keel --image=cubin:nvptx:sm_0", "is not KIND:TARGET=FILE");
+    expect(2, "", "-o x.keel --image=elf:nvptx:sm_0=other.so", "is not KIND:TARGET=FILE");
+    expect(2, "", "k.c -o x.keel --bare --target=host --image=cubin:nvptx:sm_0=other.so",
+           "--bare writes one image");
+    expect(1, "", "-o x.keel --image=cubin:nvptx:sm_0=nowhere.so", "nowhere.so: ");
+    expect(1, "", "-o x.keel --image=cubin:nvptx:sm_0=k.c", "k.c: ");
 }
 
 static void shows_mistakes_where_they_are(void **state)
@@ -625,7 +636,8 @@ int main(void)
         cmocka_unit_test(makes_kernels_of_gpus),
         cmocka_unit_test(makes_kernels_with_much_memory),
         cmocka_unit_test(makes_kernels_of_another_host),
-        cmocka_unit_test(makes_kernels_for_cuda_on_the_host),
+        cmocka_unit_test(makes_kernels_with_other_entries),
+        cmocka_unit_test(packs_images_made_elsewhere),
         cmocka_unit_test(shows_mistakes_where_they_are),
         cmocka_unit_test(shows_two_kernels_of_one_name),
         cmocka_unit_test(leaves_nothing_when_interrupted),

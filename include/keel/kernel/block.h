@@ -5,10 +5,6 @@
 #ifndef KEEL_KERNEL_BLOCK_H_
 #define KEEL_KERNEL_BLOCK_H_
 
-#if KEEL_CUDA_HOST
-#define KEEL_AT_MEMORY_
-#endif
-
 #define KEEL_ABI_               3
 #define KEEL_ARGUMENTS_(kernel) sizeof(struct keel_block_##kernel)
 
@@ -102,8 +98,8 @@ KEEL_INLINE_ uint32_t keel_walk_total(keel_place_t place)
         keel_barrier_here();                                                                       \
     }
 
-#if KEEL_CUDA_HOST
-#include <keel/kernel/cuda_host.h>
+#if KEEL_HOST
+#include KEEL_ENTRY_HEADER
 #elif defined(KEEL_DESCRIBE) // records alone, without code
 
 #define KEEL_ENTRIES_(kernel, x, y, z, ...) KEEL_BLOCKS_(kernel, __VA_ARGS__)

@@ -5,7 +5,7 @@
 //   keel_locals_NAME  workgroup memory
 //   keel_record_NAME  what `keel cc` reads from the image: keel_record_t and texts
 //   keel_body_NAME    the body, as a function that is inlined into
-//   the entry points  of the target (host.h, gpu.h)
+//   the entry points  of the target (host.h, block.h)
 #ifndef KEEL_KERNEL_ENTRY_H_
 #define KEEL_KERNEL_ENTRY_H_
 
@@ -149,7 +149,7 @@ typedef struct keel_record_t {
 #else
 #include <keel/kernel/gpu.h>
 #endif
-#if !KEEL_HOST || KEEL_CUDA_HOST
+#if !KEEL_HOST || defined(KEEL_ENTRY_HEADER)
 #include <keel/kernel/block.h>
 #endif
 

@@ -6,6 +6,7 @@
 #include <keel/host_kernel.h>
 
 #define KEEL_AT_LOCAL_
+#define KEEL_AT_MEMORY_
 
 // Inside a region keel_barrier_here is no function, so that a barrier there does not compile.
 #define KEEL_ITEMS_ KEEL_LOOP_(keel_group_size(0))
@@ -51,7 +52,7 @@ KEEL_INLINE_ void keel_barrier_here(void) {}
 // The linker gathers the entries; how many they are is known once the object is loaded.
 #define KEEL_BOUND_(name) extern name[] __attribute__((weak, visibility("hidden")))
 
-#if !KEEL_CUDA_HOST
+#ifndef KEEL_ENTRY_HEADER
 
 #define KEEL_ABI_               1
 #define KEEL_ARGUMENTS_(kernel) 0

@@ -184,11 +184,10 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
 {
     int made = 0, here = v->architecture;
     bool only = false;
-    if (kind == KEEL_IMAGE_FATBIN) return here ? KEEL_RANK_PORTABLE : 0;
+    if (kind == KEEL_IMAGE_FATBIN) return KEEL_RANK_PORTABLE;
     if (!target_parse(target, &made, &only) || made > here) return 0;
-    if (!here) return KEEL_RANK_EXACT; // code of the host's processor, whatever its form
     bool older = made < here;
-    if (!made || (older && only)) return 0;
+    if (older && only) return 0;
     if (kind == KEEL_IMAGE_PTX) return KEEL_RANK_PORTABLE + (uint32_t)made;
     if (kind != KEEL_IMAGE_CUBIN || made / 10 != here / 10) return 0;
     return (older ? KEEL_RANK_COMPATIBLE : KEEL_RANK_EXACT) + (uint32_t)made;

@@ -18,12 +18,13 @@
 static const char usage[] =
     "usage: keel cc SOURCE -o FILE [--target=LIST] [options] [options of the compiler]\n"
     "  -o FILE           the container to write\n"
-    "  --target=LIST     what for, separated by commas; host if not given\n"
+    "  --target=LIST     what for, separated by commas; host if neither it nor --image is given\n"
     "      host              this machine's kind, in all levels of its vectors\n"
     "      x86_64-linux[:v2|:v3|:v4]  aarch64-linux[:sve|:sve2]\n"
     "      nvptx:sm_70       NVIDIA's GPUs from that one on\n"
     "      gfx90a            one of AMD's GPUs\n"
-    "      nvptx:sm_0        implementations of CUDA that run on this host\n"
+    "  --image=KIND:TARGET=FILE  an image of the same kernels that was made elsewhere\n"
+    "  --bare            write the image of the one target itself, not a container\n"
     "  --clang=PROGRAM   the clang to use; the latest on PATH if not given\n"
     "  --host-cc=PROGRAM the compiler for host targets; clang, or else cc\n"
     "  --compress        compress the images\n"
@@ -33,7 +34,8 @@ static const char usage[] =
 
 typedef struct command_t {
     const char *source, *output, *targets, *clang, *host_cc;
-    bool compress, verbose;
+    bool compress, verbose, bare;
+    arguments_t images;       // KIND:TARGET=FILE
     arguments_t passed;       // to every compiler
     arguments_t dependencies; // to the first: -MD and its like
     target_list_t list;
@@ -78,6 +80,12 @@ static bool option_parse(command_t *c, char **argv, int *i)
     if (value_of(argument, "--target=", &c->targets) || value_of(argument, "--clang=", &c->clang) ||
         value_of(argument, "--host-cc=", &c->host_cc))
         return true;
+    const char *image;
+    if (value_of(argument, "--image=", &image)) {
+        arguments_add(&c->images, image);
+        return true;
+    }
+    if (!strcmp(argument, "--bare")) return c->bare = true;
     if (!strcmp(argument, "--compress")) return c->compress = true;
     if (!strcmp(argument, "--verbose")) return c->verbose = true;
     int count = passed_on(argument, next);
@@ -88,13 +96,22 @@ static bool option_parse(command_t *c, char **argv, int *i)
     return count > 0;
 }
 
+static bool targets_parse(command_t *c, bool compiles)
+{
+    if (compiles && !target_list_parse(c->targets ? c->targets : "host", &c->list)) return false;
+    for (int i = 0; i < c->images.count; i++)
+        if (!target_list_give(c->images.items[i], &c->list)) return false;
+    if (!c->bare || c->list.count == 1) return true;
+    fprintf(stderr, "keel cc: --bare writes one image, and %d are to be made\n", c->list.count);
+    return false;
+}
+
 static bool command_parse(command_t *c, int argc, char **argv)
 {
     if (argc > ARGUMENTS_MAX / 2) {
         fprintf(stderr, "keel cc: more than %d arguments\n", ARGUMENTS_MAX / 2);
         return false;
     }
-    c->targets = "host";
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') {
             if (!option_parse(c, argv, &i)) return false;
@@ -106,16 +123,17 @@ static bool command_parse(command_t *c, int argc, char **argv)
             c->source = argv[i];
         }
     }
-    if (!c->source || !c->output) {
+    bool compiles = c->targets || !c->images.count;
+    if ((!c->source && compiles) || !c->output) {
         fprintf(stderr, "keel cc: %s\n%s", c->source ? "-o FILE is missing" : "no source is given",
                 usage);
         return false;
     }
-    if (access(c->source, R_OK) != 0) {
+    if (c->source && access(c->source, R_OK) != 0) {
         fprintf(stderr, "keel cc: cannot read %s: %s\n", c->source, strerror(errno));
         return false;
     }
-    return target_list_parse(c->targets, &c->list);
+    return targets_parse(c, compiles);
 }
 
 // Installed, this program is bin/keel, and the headers lie in include beside bin.
@@ -140,9 +158,19 @@ typedef struct made_file_t {
     char with_sizes[MADE_PATH + 32]; // the option that names it; "": not yet
 } made_file_t;
 
+// The version of PTX is the same on every machine. By itself clang takes that of the toolkit that
+// is installed, which an older driver refuses, and without one a version that lacks sub-groups.
+static void ptx_version_fix(const target_t *target, arguments_t *a)
+{
+    arguments_add(a, "--cuda-path=/nonexistent");
+    if (atoi(target->text + strlen("nvptx:sm_")) > 90) return; // which needs a later one
+    static const char *const version[] = {"-Xclang", "-target-feature", "-Xclang", "+ptx80"};
+    for (int i = 0; i < 4; i++) arguments_add(a, version[i]);
+}
+
 static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
 {
-    bool on_host = target->family <= TARGET_CUDA_HOST;
+    bool on_host = target->family == TARGET_HOST;
     bool by_host = on_host && !target->foreign && c->compilers.host[0];
     bool clang = !by_host || c->compilers.host_is_clang;
     arguments_add(a, by_host ? c->compilers.host : c->compilers.clang);
@@ -174,12 +202,12 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
             arguments_add(a, "-fuse-ld=lld");
             arguments_add(a, "-ffreestanding"); // there are no headers of that system here
         }
-        if (target->family == TARGET_CUDA_HOST) arguments_add(a, "-DKEEL_CUDA_HOST=1");
         return;
     }
     arguments_add(a, "-ffreestanding");
     arguments_add(a, "-nogpulib");
     arguments_add(a, target->family == TARGET_NVPTX ? "-S" : "-mcode-object-version=4");
+    if (target->family == TARGET_NVPTX) ptx_version_fix(target, a);
 }
 
 static void job_prepare(const command_t *c, const target_t *target, job_t *job, made_file_t *file)
@@ -254,8 +282,16 @@ static int fail(keel_status_t status, const char *what)
     return 1;
 }
 
+// PTX without the 0 that containers have behind it.
+static int image_write(const command_t *c, const made_t *made)
+{
+    size_t size = made->size - (c->list.items[0].kind == KEEL_IMAGE_PTX);
+    return file_write(c->output, made->bytes, size) ? 0 : 1;
+}
+
 static int images_pack(const command_t *c, const made_t *made)
 {
+    if (c->bare) return image_write(c, made);
     container_input_t inputs[TARGETS_MAX];
     for (int i = 0; i < c->list.count; i++)
         inputs[i] =
@@ -274,10 +310,13 @@ static int images_pack(const command_t *c, const made_t *made)
 
 static int image_read(const command_t *c, int index, const made_file_t *file, made_t *made)
 {
-    made->bytes = file_read(file->path, &made->size);
-    keel_status_t status = made->bytes ? made_describe(made, c->list.items[index].kind)
-                                       : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
-    return status ? fail(status, c->source) : 0;
+    const target_t *target = &c->list.items[index];
+    made->bytes = file_read(target->given ? target->given : file->path, &made->size);
+    keel_status_t status = made->bytes ? made_describe(made, target->kind)
+                           : target->given
+                               ? KEEL_ERROR(KEEL_IO, "cannot read it")
+                               : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
+    return status ? fail(status, target->given ? target->given : c->source) : 0;
 }
 
 // The largest group of each kernel decides how many registers an item may have, and clang has no
@@ -307,7 +346,8 @@ static int sizes_write(const command_t *c, int index, made_file_t *file)
 static bool images_compile(const command_t *c, job_t *jobs, made_file_t *files)
 {
     int count = c->list.count;
-    for (int i = 0; i < count; i++) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
+    for (int i = 0; i < count; i++)
+        if (!c->list.items[i].given) job_prepare(c, &c->list.items[i], &jobs[i], &files[i]);
     jobs_run(jobs, count);
     int failed = jobs_failed(jobs, count);
     for (int i = 0; i < count && failed < 0; i++) {

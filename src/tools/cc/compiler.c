@@ -85,8 +85,8 @@ bool compilers_find(const char *clang, const char *host, const target_list_t *ta
     compilers->host_is_clang = strstr(slash ? slash : compilers->host, "clang");
     for (int i = 0; i < targets->count; i++) {
         const target_t *target = &targets->items[i];
-        bool at_home = target->family <= TARGET_CUDA_HOST && !target->foreign;
-        if (found || (at_home && compilers->host[0])) continue;
+        bool at_home = target->family == TARGET_HOST && !target->foreign;
+        if (found || target->family == TARGET_GIVEN || (at_home && compilers->host[0])) continue;
         fprintf(stderr,
                 "keel cc: the target %s needs clang %d or later, with lld for gfx targets%s, and "
                 "none is on PATH: install clang-19 and lld-19, or name one by --clang=PROGRAM\n",

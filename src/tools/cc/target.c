@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "executable/image.h"
+
 #if defined(__APPLE__)
 #define SYSTEM "macos"
 #else
@@ -74,14 +76,6 @@ static bool hosts_add(target_list_t *list)
     return true;
 }
 
-// The code that runs on any machine of this architecture.
-static const struct host_t *host_own(void)
-{
-    size_t i = 0;
-    while (!is_own(&hosts[i])) i++;
-    return &hosts[i];
-}
-
 static bool text_is(const char *text, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -101,12 +95,7 @@ static bool target_parse(const char text[TARGET_TEXT], target_list_t *list)
         return target_add(list, &target);
     }
     memcpy(target.text, text, TARGET_TEXT);
-    if (!strcmp(text, "nvptx:sm_0")) {
-        target = host_target(host_own());
-        memcpy(target.text, text, TARGET_TEXT);
-        target.family = TARGET_CUDA_HOST;
-        target.kind = KEEL_IMAGE_CUBIN;
-    } else if (text_is(text, "nvptx:sm_")) {
+    if (text_is(text, "nvptx:sm_")) {
         snprintf(target.triple, sizeof target.triple, "nvptx64-nvidia-cuda");
         snprintf(target.machine, sizeof target.machine, "-march=%s", text + strlen("nvptx:"));
     } else if (text_is(text, "gfx")) {
@@ -146,4 +135,24 @@ bool target_list_parse(const char *text, target_list_t *list)
         text += length + (text[length] == ',');
     }
     return true;
+}
+
+bool target_list_give(const char *text, target_list_t *list)
+{
+    target_t target = {.family = TARGET_GIVEN};
+    size_t kind = strcspn(text, ":"), end = strcspn(text, "=");
+    size_t length = end > kind ? end - kind - 1 : 0;
+    for (int i = KEEL_IMAGE_HOST; i <= KEEL_IMAGE_METALLIB; i++) {
+        const char *name = image_kind_name((image_kind_t)i);
+        if (strlen(name) == kind && !strncmp(name, text, kind)) target.kind = (keel_image_kind_t)i;
+    }
+    if (!target.kind || !length || length >= TARGET_TEXT || !text[end] || !text[end + 1]) {
+        fprintf(stderr,
+                "keel cc: --image=%s is not KIND:TARGET=FILE, as in cubin:nvptx:sm_90=k.cubin\n",
+                text);
+        return false;
+    }
+    memcpy(target.text, text + kind + 1, length);
+    target.given = text + end + 1;
+    return target_add(list, &target);
 }

@@ -10,9 +10,9 @@ enum { TARGETS_MAX = 64, TARGET_TEXT = 32 };
 
 typedef enum target_family_t {
     TARGET_HOST,
-    TARGET_CUDA_HOST, // nvptx:sm_0: code of the host for implementations of CUDA that run there
     TARGET_NVPTX,
     TARGET_AMDGCN,
+    TARGET_GIVEN, // nothing is compiled: the image is there already
 } target_family_t;
 
 typedef struct target_t {
@@ -22,6 +22,7 @@ typedef struct target_t {
     bool foreign;                  // code of another kind of host than this
     char triple[TARGET_TEXT];      // clang's name of the machine
     char machine[TARGET_TEXT + 8]; // the option that names the processor: -march=sm_70
+    const char *given;             // TARGET_GIVEN: the file of the image
 } target_t;
 
 typedef struct target_list_t {
@@ -32,5 +33,8 @@ typedef struct target_list_t {
 // Reads texts separated by commas; "host" stands for all levels of this machine's architecture.
 // Prints what is wrong and returns false.
 bool target_list_parse(const char *text, target_list_t *list);
+
+// Adds an image that is given as KIND:TARGET=FILE; the same.
+bool target_list_give(const char *text, target_list_t *list);
 
 #endif

@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of <keel/kernel.h>: entry points for implementations of CUDA that run on the host, the
-// target nvptx:sm_0. The image is a shared object that exports cuda_host_image; blocks of arguments
-// are those of the GPUs.
-#ifndef KEEL_KERNEL_CUDA_HOST_H_
-#define KEEL_KERNEL_CUDA_HOST_H_
+// The entry points of kernels in the language of <keel/kernel.h>, for images of this device: the
+// KEEL_ENTRY_HEADER of their compilation. Blocks of arguments are those of GPUs.
+#ifndef SIM_CUDA_ENTRIES_H_
+#define SIM_CUDA_ENTRIES_H_
 
-typedef struct cuda_host_block_t {
-    uint32_t block[3], grid[3], threads[3];
-    uint32_t shared_size;
-    void *shared;
-} cuda_host_block_t;
-
-typedef struct cuda_host_param_t {
-    uint32_t offset, size;
-} cuda_host_param_t;
-
-typedef struct cuda_host_entry_t {
-    const char *name;
-    int (*kernel)(const void *arguments, const cuda_host_block_t *block);
-    uint32_t threads[3], max_threads;
-    uint32_t shared_size, registers;
-    uint32_t param_size, param_count;
-    const cuda_host_param_t *params;
-} cuda_host_entry_t;
-
-typedef struct cuda_host_image_t {
-    uint32_t abi, entry_count;
-    const cuda_host_entry_t *entries;
-    uint32_t global_count, reserved;
-    const keel_host_global_t *globals;
-} cuda_host_image_t;
+#include "cuda/image.h"
 
 #define KEEL_CUDA_ENTRY_(kernel, fn, text, x, y, z, local, block_)                                 \
     static const cuda_host_param_t keel_params_##fn[] = {{0, sizeof(block_)}};                     \
@@ -78,12 +53,12 @@ typedef struct cuda_host_image_t {
 
 KEEL_BOUND_(const cuda_host_entry_t __start_keel_entries);
 KEEL_BOUND_(const cuda_host_entry_t __stop_keel_entries);
-KEEL_BOUND_(const keel_host_global_t __start_keel_globals);
-KEEL_BOUND_(const keel_host_global_t __stop_keel_globals);
+KEEL_BOUND_(const cuda_host_global_t __start_keel_globals);
+KEEL_BOUND_(const cuda_host_global_t __stop_keel_globals);
 
 extern __attribute__((visibility("default"))) cuda_host_image_t cuda_host_image;
-cuda_host_image_t cuda_host_image KEEL_LIST_("keel_library", 8) = {1, 0, __start_keel_entries,
-                                                                   0, 0, __start_keel_globals};
+cuda_host_image_t cuda_host_image KEEL_LIST_("keel_library", 8) = {
+    CUDA_HOST_ABI, 0, __start_keel_entries, 0, 0, __start_keel_globals};
 
 __attribute__((constructor)) static void cuda_host_image_count(void)
 {
