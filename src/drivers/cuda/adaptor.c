@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "drivers/cuda/cuda.h"
 
-extern const unsigned char keel_embed_cuda_builtin_ptx[], keel_embed_cuda_builtin_host[];
+extern const unsigned char keel_embed_cuda_builtin[];
 
 CUDA_FORWARDS(stream_create, cuStreamCreateWithPriority, (int32_t priority, stream_h *stream),
               (CUstream *)(void *)stream, CU_STREAM_NON_BLOCKING, priority)
@@ -247,7 +247,7 @@ static keel_status_t module_global(stream_vendor_t *v, stream_module_h module, c
 
 static const void *builtin_image(stream_vendor_t *v)
 {
-    return v->architecture ? keel_embed_cuda_builtin_ptx : keel_embed_cuda_builtin_host;
+    return keel_embed_cuda_builtin;
 }
 
 static const char *const builtin_names[STREAM_BUILTINS] = {

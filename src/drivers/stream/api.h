@@ -18,6 +18,7 @@
 #include <keel/driver/image.h>
 #include <keel/status.h>
 
+#include "drivers/stream/arguments.h"
 #include "kit/bind.h"
 #include "kit/device.h"
 
@@ -138,74 +139,15 @@ typedef enum stream_condition_t {
 
 // The kernels that the core needs itself, each with one block of parameters as its struct says.
 typedef enum stream_builtin_t {
-    STREAM_TIMESTAMP, // stream_timestamp_args_t
-    STREAM_FILL,      // stream_fill_args_t
-    STREAM_COUNTS,    // stream_counts_args_t
+    STREAM_TIMESTAMP, // builtin_timestamp_t
+    STREAM_FILL,      // builtin_fill_t
+    STREAM_COUNTS,    // builtin_counts_t
     STREAM_GRID,      // stream_grid_args_t; STREAM_UPDATABLE
     STREAM_BRANCH,    // stream_branch_args_t; STREAM_CONDITIONS
-    STREAM_COPY,      // stream_copy_args_t
+    STREAM_COPY,      // builtin_copy_t
     STREAM_REBIND,    // stream_rebind_args_t; STREAM_UPDATABLE
     STREAM_BUILTINS,
 } stream_builtin_t;
-
-typedef struct stream_timestamp_args_t {
-    uint64_t target; // gets the clock in ns
-} stream_timestamp_args_t;
-
-// Any number of groups of 256 share the work. With a unit of 16 all is a multiple of that.
-typedef struct stream_fill_args_t {
-    uint64_t target, length; // bytes
-    uint32_t pattern;        // repeated to 4 bytes
-    uint32_t threads;        // in all groups
-    uint32_t unit;           // bytes that one of them writes at a time: 1 or 16
-    uint32_t reserved;
-} stream_fill_args_t;
-
-// The same.
-typedef struct stream_copy_args_t {
-    uint64_t target, source, length;
-    uint32_t threads, unit;
-} stream_copy_args_t;
-
-// Looks whether a grid in memory is too large, and if so tells: `number` is written to `failed`,
-// the grid behind it, unless something stands there already.
-typedef struct stream_counts_args_t {
-    uint64_t counts; // 3 u32
-    uint64_t failed; // 4 u32
-    uint64_t most;   // groups in all
-    uint32_t number;
-    uint32_t most_x, most_y, most_z; // in each dimension
-} stream_counts_args_t;
-
-// The same, and gives a launch of the graph that grid. One that is too large, or has a zero in it,
-// disables the launch.
-typedef struct stream_grid_args_t {
-    stream_counts_args_t counts;
-    uint64_t node; // as graph_updatable gave it
-} stream_grid_args_t;
-
-// Gives launches of a graph new arguments, with a thread for each, in any number of groups.
-typedef struct stream_rebind_args_t {
-    uint64_t table, count; // of stream_rebind_t
-} stream_rebind_args_t;
-
-typedef struct stream_rebind_t {
-    uint64_t node; // as graph_updatable gave it
-    uint64_t arguments, size;
-} stream_rebind_t;
-
-// Reads a value and sets a condition to whether it is `match`, or with `differs` whether it is not.
-// For a loop `rounds` counts how often; when `most` is passed, the condition is 0 and `number` is
-// written to `failed`.
-typedef struct stream_branch_args_t {
-    uint64_t value;     // u32
-    uint64_t condition; //
-    uint64_t rounds;    // u32, set to 0 when `first`; 0: not a loop that is counted
-    uint64_t failed;    // 4 u32
-    uint32_t match, differs;
-    uint32_t most, number;
-    uint32_t first, reserved;
-} stream_branch_args_t;
 
 typedef struct stream_api_t {
     const char *driver; // the scheme of its URIs

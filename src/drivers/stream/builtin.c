@@ -31,7 +31,7 @@ void stream_builtins_unload(stream_device_t *device)
 
 static keel_status_t clock_read(stream_device_t *device, const block_t *block)
 {
-    stream_timestamp_args_t arguments = {block->address};
+    builtin_timestamp_t arguments = {block->address};
     stream_launch_t launch;
     stream_builtin_launch(device, STREAM_TIMESTAMP, &arguments, sizeof arguments, &launch);
     KEEL_TRY(device->api->launch(device->vendor, device->side, &launch));

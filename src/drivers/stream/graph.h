@@ -121,12 +121,12 @@ typedef struct graph_work_t {
     bound_copy_t copy;
     bound_fill_t fill;
     union {
-        stream_fill_args_t fill;
-        stream_copy_args_t copy;
-        stream_counts_args_t counts;
+        builtin_fill_t fill;
+        builtin_copy_t copy;
+        builtin_counts_t counts;
         stream_grid_args_t grid;
         stream_branch_args_t branch;
-        stream_timestamp_args_t timestamp;
+        builtin_timestamp_t timestamp;
     } own;
     stream_arguments_t arguments;
 } graph_work_t;

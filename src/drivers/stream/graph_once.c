@@ -34,7 +34,7 @@ typedef struct once_work_t {
 
 // Without a launch: the target is a kernel that never goes away, and can be changed to any.
 static void work_init(const stream_device_t *device, const stream_launch_t *launch,
-                      const stream_counts_args_t *counts, once_work_t *work)
+                      const builtin_counts_t *counts, once_work_t *work)
 {
     work->grid = (stream_grid_args_t){0};
     if (counts) work->grid.counts = *counts;
@@ -175,7 +175,7 @@ static keel_status_t once_get(stream_run_t *run, once_work_t *work, stream_once_
 }
 
 keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
-                              const stream_counts_args_t *counts)
+                              const builtin_counts_t *counts)
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_device_t *device = stream_device(queue->base.device);

@@ -84,7 +84,6 @@ void graph_rebind_add(graph_rebinder_t *rebinder, const graph_node_t *node,
 keel_status_t graph_rebind_end(stream_run_t *run, graph_instance_t *instance,
                                const graph_rebinder_t *rebinder)
 {
-    enum { THREADS = 64 };
     const stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_queue(run->base.queue);
     stream_rebind_args_t arguments = {rebinder->address, rebinder->count};
@@ -95,8 +94,8 @@ keel_status_t graph_rebind_end(stream_run_t *run, graph_instance_t *instance,
                                           stream_queue_onto(queue)));
     instance->fresh = false; // not between the changes and the run
     stream_builtin_launch(device, STREAM_REBIND, &arguments, sizeof arguments, &launch);
-    launch.groups[0] = (rebinder->count + THREADS - 1) / THREADS;
-    launch.group_size[0] = THREADS;
+    launch.groups[0] = (rebinder->count + STREAM_REBIND_GROUP - 1) / STREAM_REBIND_GROUP;
+    launch.group_size[0] = STREAM_REBIND_GROUP;
     // No graph takes the place of this launch: none can be changed to a kernel that changes graphs.
     return device->api->launch(device->vendor, stream_queue_onto(queue), &launch);
 }

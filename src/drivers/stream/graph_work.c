@@ -10,7 +10,7 @@ static void work_builtin(const graph_instance_t *instance, graph_work_t *work,
 }
 
 static keel_status_t counts_make(const graph_instance_t *instance, const stream_context_t *context,
-                                 const graph_node_t *node, stream_counts_args_t *arguments)
+                                 const graph_node_t *node, builtin_counts_t *arguments)
 {
     KEEL_TRY(stream_counts_make(context, (const keel_cmd_dispatch_t *)(const void *)node->command,
                                 arguments));

@@ -76,13 +76,13 @@ void stream_builtin_launch(const stream_device_t *device, stream_builtin_t built
 }
 
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
-                                 stream_counts_args_t *arguments)
+                                 builtin_counts_t *arguments)
 {
     const stream_limits_t *limits = &context->device->limits;
     bool walks = stream_dispatch_walks(c);
     bound_t counts;
     KEEL_TRY(bind_ref(&context->binder, &c->counts, &counts));
-    *arguments = (stream_counts_args_t){
+    *arguments = (builtin_counts_t){
         .counts = counts.address,
         .most = context->device->base.caps.max_groups,
         .most_x = walks ? UINT32_MAX : limits->max_group_counts[0],
@@ -92,30 +92,28 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     return NULL;
 }
 
-enum { GROUP = 256 };
-
 // Launches so many groups as `length` bytes need. Returns what a thread does at a time: 16 bytes if
 // all `bits` allow that.
 static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
                               stream_launch_t *launch)
 {
-    uint64_t groups = (length + GROUP * 16 - 1) / (GROUP * 16),
+    uint64_t groups = (length + BUILTIN_GROUP * 16 - 1) / (BUILTIN_GROUP * 16),
              most = device->limits.processors * 8;
     // All that is small has one form, which comes again (launch.c), and each thread little to do.
     uint64_t small = device->limits.quirks.small_transfer;
-    if (length <= small) groups = most = small / (GROUP * 16);
+    if (length <= small) groups = most = small / (BUILTIN_GROUP * 16);
     launch->groups[0] = (uint32_t)(groups < most ? groups : most);
-    launch->group_size[0] = GROUP;
+    launch->group_size[0] = BUILTIN_GROUP;
     return (length | bits) % 16 ? 1 : 16;
 }
 
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
-                        stream_fill_args_t *arguments, stream_launch_t *launch)
+                        builtin_fill_t *arguments, stream_launch_t *launch)
 {
     uint64_t length = fill->count * fill->size;
     stream_builtin_launch(device, STREAM_FILL, arguments, sizeof *arguments, launch);
     uint32_t unit = launch_spread(device, length, fill->target, launch);
-    *arguments = (stream_fill_args_t){
+    *arguments = (builtin_fill_t){
         .target = fill->target,
         .length = length,
         .pattern = fill->pattern,
@@ -125,11 +123,11 @@ void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
 }
 
 void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
-                        stream_copy_args_t *arguments, stream_launch_t *launch)
+                        builtin_copy_t *arguments, stream_launch_t *launch)
 {
     stream_builtin_launch(device, STREAM_COPY, arguments, sizeof *arguments, launch);
     uint32_t unit = launch_spread(device, copy->size, copy->target | copy->source, launch);
-    *arguments = (stream_copy_args_t){
+    *arguments = (builtin_copy_t){
         .target = copy->target,
         .source = copy->source,
         .length = copy->size,
@@ -177,7 +175,7 @@ static keel_status_t issue_launch(stream_run_t *run, const keel_cmd_execute_t *e
     if (stream_command_peeks(context->device, &c->head))
         return issue_peeked(run, execute, c, launch, step);
     if (c->counts_kind != KEEL_COUNTS_DIRECT) {
-        stream_counts_args_t counts;
+        builtin_counts_t counts;
         KEEL_TRY(stream_counts_make(context, c, &counts));
         KEEL_TRY(stream_run_report(run, execute, &counts.failed));
         counts.number = stream_command_place(
@@ -226,7 +224,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, c, &fill, &plain));
     if (!fill.count) return NULL;
-    stream_fill_args_t arguments;
+    builtin_fill_t arguments;
     stream_launch_t launch;
     stream_fill_launch(context->device, &fill, &arguments, &launch);
     bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
@@ -249,7 +247,7 @@ static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_
 {
     stream_queue_t *queue = stream_queue(run->base.queue);
     bound_copy_t copy;
-    stream_copy_args_t arguments;
+    builtin_copy_t arguments;
     stream_launch_t launch;
     KEEL_TRY(bind_copy(&context->binder, c, &copy));
     stream_copy_launch(context->device, &copy, &arguments, &launch);
@@ -276,7 +274,7 @@ static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *
 {
     bound_t span;
     KEEL_TRY(bind_ref(&context->binder, &c->target, &span));
-    stream_timestamp_args_t arguments = {span.address};
+    builtin_timestamp_t arguments = {span.address};
     return issue_builtin(run, STREAM_TIMESTAMP, &arguments, sizeof arguments);
 }
 

@@ -23,7 +23,7 @@ static uint64_t launch_hash(const stream_launch_t *launch)
 // A launch that names nobody's kernel.
 static void blank_launch(const stream_device_t *device, stream_launch_t *launch)
 {
-    static const stream_timestamp_args_t nowhere;
+    static const builtin_timestamp_t nowhere;
     stream_builtin_launch(device, STREAM_TIMESTAMP, &nowhere, sizeof nowhere, launch);
 }
 

@@ -480,13 +480,13 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
 keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
                                  const uint32_t groups[3]); // it is too large
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
-                        stream_fill_args_t *arguments, stream_launch_t *launch);
+                        builtin_fill_t *arguments, stream_launch_t *launch);
 void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
-                        stream_copy_args_t *arguments, stream_launch_t *launch);
+                        builtin_copy_t *arguments, stream_launch_t *launch);
 void stream_builtin_launch(const stream_device_t *device, stream_builtin_t builtin,
                            const void *arguments, uint32_t size, stream_launch_t *launch);
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
-                                 stream_counts_args_t *arguments);
+                                 builtin_counts_t *arguments);
 // Issues a command of the submission, or of the recording that `execute` runs.
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
                            const keel_command_t *command, stream_step_t *step);
@@ -522,7 +522,7 @@ void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue);
 // graph_once.c
 // Launches a dispatch over the grid that is in memory when the device gets there; or puts it off.
 keel_status_t stream_once_run(stream_run_t *run, const stream_launch_t *launch,
-                              const stream_counts_args_t *counts);
+                              const builtin_counts_t *counts);
 void stream_onces_end(stream_run_t *run); // those on the stream are over
 // Makes ahead what such dispatches need, if that was not done: may wait for the device. Entered.
 keel_status_t stream_onces_reserve(stream_device_t *device);

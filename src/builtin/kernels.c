@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of arguments.h, in the kernel language (docs/kernels.md). A driver that needs more
+// includes this file in a source of its own: what is to be one image is one source.
+#include <keel/kernel.h>
+#include <stdbool.h>
+
+#include "builtin/arguments.h"
+
+// Memory of the device at an address of a block of arguments.
+#define AT(type, address) ((type *)(KEEL_AT_MEMORY_ type *)(address))
+
+typedef uint32_t unit_t __attribute__((vector_size(16)));
+
+static inline uint64_t clock_now(void)
+{
+#if KEEL_GPU
+    return __builtin_readsteadycounter();
+#elif defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    uint64_t now;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+#endif
+}
+
+KEEL_RAW_KERNEL(keel_timestamp, KEEL_GROUP(1), builtin_timestamp_t, a)
+{
+    KEEL_ITEMS {
+        *AT(uint64_t, a.target) = clock_now();
+    }
+}
+
+// Neighbours write neighbours, and all of them what is `threads` units further next.
+KEEL_RAW_KERNEL(keel_fill, KEEL_GROUP(BUILTIN_GROUP), builtin_fill_t, a)
+{
+    uint64_t step = (uint64_t)a.threads * a.unit;
+    if (a.unit == sizeof(unit_t)) {
+        const unit_t unit = {a.pattern, a.pattern, a.pattern, a.pattern};
+        KEEL_ITEMS {
+            for (uint64_t at = keel_global_id(0) * sizeof unit; at < a.length; at += step)
+                *AT(unit_t, a.target + at) = unit;
+        }
+    } else {
+        KEEL_ITEMS {
+            for (uint64_t at = keel_global_id(0); at < a.length; at += step)
+                *AT(uint8_t, a.target + at) = (uint8_t)(a.pattern >> at % 4 * 8);
+        }
+    }
+}
+
+KEEL_RAW_KERNEL(keel_copy, KEEL_GROUP(BUILTIN_GROUP), builtin_copy_t, a)
+{
+    uint64_t step = (uint64_t)a.threads * a.unit;
+    if (a.unit == sizeof(unit_t)) {
+        KEEL_ITEMS {
+            for (uint64_t at = keel_global_id(0) * sizeof(unit_t); at < a.length; at += step)
+                *AT(unit_t, a.target + at) = *AT(const unit_t, a.source + at);
+        }
+    } else {
+        KEEL_ITEMS {
+            for (uint64_t at = keel_global_id(0); at < a.length; at += step)
+                *AT(uint8_t, a.target + at) = *AT(const uint8_t, a.source + at);
+        }
+    }
+}
+
+// Whether the grid has groups, and not too many.
+static inline bool counts_fit(const builtin_counts_t a)
+{
+    const uint32_t *counts = AT(const uint32_t, a.counts);
+    uint32_t *failed = AT(uint32_t, a.failed);
+    uint32_t x = counts[0], y = counts[1], z = counts[2];
+    uint64_t total;
+    bool beyond = __builtin_mul_overflow((uint64_t)x * y, (uint64_t)z, &total);
+    if (!x || !y || !z) return false;
+    if (!beyond && total <= a.most && x <= a.most_x && y <= a.most_y && z <= a.most_z) return true;
+    if (keel_atomic_compare(failed, 0, a.number) != 0) return false;
+    failed[1] = x;
+    failed[2] = y;
+    failed[3] = z;
+    return false;
+}
+
+KEEL_RAW_KERNEL(keel_counts, KEEL_GROUP(1), builtin_counts_t, a)
+{
+    KEEL_ITEMS {
+        counts_fit(a);
+    }
+}
