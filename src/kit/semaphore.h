@@ -46,10 +46,10 @@ struct waiter_t {
 };
 
 // A signal of a submission, until that has ended.
-typedef struct signal_t {
+typedef struct keel_signal_t {
     keel_point_t point;
     promise_t *promise; // of the driver, who keeps it; NULL: not promised
-    struct signal_t *next, *previous;
+    struct keel_signal_t *next, *previous;
     bool listed;    // in the list of what the semaphore is promised
     bool overtaken; // a signal of a larger value came that was not ordered
 } signal_t;

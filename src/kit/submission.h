@@ -14,32 +14,16 @@
 #ifndef KEEL_SRC_KIT_SUBMISSION_H_
 #define KEEL_SRC_KIT_SUBMISSION_H_
 
+#include <keel/driver/submission.h>
+
 #include "kit/command.h"
 #include "kit/semaphore.h"
 
-typedef struct submission_wait_t {
+typedef struct keel_submission_wait_t {
     waiter_t waiter;    // first
     keel_point_t point; // semaphore retained
     keel_submission_t *submission;
 } submission_wait_t;
-
-// Begins the driver's own struct.
-struct keel_submission_t {
-    keel_submission_t *next; // in a list of whoever has it
-    keel_queue_t *queue;     // retained
-    uint64_t id;             // its value on the queue's timeline, once it is open
-    keel_commands_t commands;
-    submission_wait_t *waits;
-    uint32_t wait_count;
-    uint32_t signal_count;
-    signal_t *signals;                  // semaphores retained
-    void (*start)(keel_submission_t *); // set by submission_wait
-    void *points;                // owned: memory of waits and signals that did not fit in here
-    bool linked;                 // its only wait was linked when it was opened
-    bool follows;                // or it is promised by its own queue, whose order will do
-    _Atomic uint32_t waits_left; // and one for submission_wait itself
-    struct keel_status *_Atomic failure; // of a wait, or what it ends with; owned
-};
 
 // Room for commands and points that needs no allocation of its own.
 enum { SUBMISSION_ROOM = 1024 };

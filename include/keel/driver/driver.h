@@ -8,14 +8,22 @@
 // good ones. No op is called with a lock of the library held, and all may be called from any thread
 // at any time, unless the slot says otherwise.
 //
-// Errors: an op that returns a status leaves nothing behind when it fails. Work reports by
-// keel_submission_t (kit/submission.h).
+// Errors: an op that returns a status leaves nothing behind when it fails. Work reports by the end
+// of its submission (submission.h).
+//
+// What drivers need of the library is in the headers that this one includes: base.h (host memory,
+// the log), submission.h, bind.h and pool.h (running commands), command.h, image.h and object.h
+// (what they see).
 #ifndef KEEL_DRIVER_DRIVER_H_
 #define KEEL_DRIVER_DRIVER_H_
 
+#include <keel/driver/base.h>
+#include <keel/driver/bind.h>
 #include <keel/driver/command.h>
 #include <keel/driver/image.h>
 #include <keel/driver/object.h>
+#include <keel/driver/pool.h>
+#include <keel/driver/submission.h>
 
 // A URI taken apart. Texts are borrowed.
 typedef struct keel_uri_t {
@@ -32,14 +40,10 @@ typedef struct keel_uri_t {
 // version and other structs, as between two commits.
 #define KEEL_DRIVER_VERSION 1
 #define KEEL_DRIVER_LAYOUT                                                                         \
-    ((uint32_t)(((((sizeof(keel_device_t) * 31 + sizeof(keel_queue_t)) * 31 +                      \
-                   sizeof(keel_buffer_t)) *                                                        \
-                      31 +                                                                         \
-                  sizeof(keel_executable_t)) *                                                     \
-                     31 +                                                                          \
-                 sizeof(keel_recording_t)) *                                                       \
-                    31 +                                                                           \
-                sizeof(keel_device_ops_t)))
+    ((uint32_t)(sizeof(keel_device_t) + (sizeof(keel_queue_t) << 4) +                              \
+                (sizeof(keel_buffer_t) << 8) + (sizeof(keel_executable_t) << 12) +                 \
+                (sizeof(keel_recording_t) << 16) + (sizeof(keel_submission_t) << 20) +             \
+                (sizeof(keel_device_ops_t) << 23)))
 // Begins the initialiser of every keel_driver_t.
 #define KEEL_DRIVER_HEAD .version = KEEL_DRIVER_VERSION, .layout = KEEL_DRIVER_LAYOUT
 
@@ -50,10 +54,10 @@ typedef struct keel_driver_t {
     const char *name;
     // Adds its devices. Finding none is no error.
     keel_status_t (*list)(keel_device_info_t *devices, size_t capacity, size_t *count);
-    // Makes a device: allocates its struct zeroed (mem_zalloc), sets ops and caps. `object`, `uri`,
-    // `name`, queues and pools are filled in by the library afterwards. Unknown options are errors.
-    // The library then checks that ops and caps agree; if they do not, it calls device_close and
-    // device_destroy and keel_device_open fails with KEEL_INTERNAL.
+    // Makes a device: allocates its struct zeroed (keel_mem_zalloc), sets ops and caps. `object`,
+    // `uri`, `name`, queues and pools are filled in by the library afterwards. Unknown options are
+    // errors. The library then checks that ops and caps agree; if they do not, it calls
+    // device_close and device_destroy and keel_device_open fails with KEEL_INTERNAL.
     keel_status_t (*open)(const keel_uri_t *uri, keel_device_t **device);
 } keel_driver_t;
 
@@ -98,13 +102,13 @@ struct keel_device_ops_t {
     // Fills total and budget.
     void (*device_memory)(keel_device_t *device, keel_memory_stats_t *stats);
 
-    // Makes the driver's queue struct (mem_zalloc, begins with keel_queue_t) and sets
+    // Makes the driver's queue struct (keel_mem_zalloc, begins with keel_queue_t) and sets
     // submission_size.
     keel_status_t (*queue_create)(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue);
     // Called when no submission of the queue is left.
     void (*queue_destroy)(keel_queue_t *queue);
-    // Takes over a submission. It ends by submission_end, now or later; failures are reported
+    // Takes over a submission. It ends by keel_submission_end, now or later; failures are reported
     // there. Must not block.
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
@@ -135,8 +139,8 @@ struct keel_device_ops_t {
     keel_status_t (*buffer_flush)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
     keel_status_t (*buffer_invalidate)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
 
-    // Queue-ordered memory: KEEL_CAP_QUEUE_ALLOCA, all four or none. Those of kit/pool.h, over
-    // buffer_alloc, may stand here. (optional) default: there are no pools.
+    // Queue-ordered memory: KEEL_CAP_QUEUE_ALLOCA, all four or none. Those of pool.h, over
+    // buffer_alloc, stand here (KEEL_SLABS_OPS). (optional) default: there are no pools.
     keel_status_t (*pool_create)(keel_device_t *device, const keel_pool_options_t *options,
                                  keel_pool_t **pool);
     void (*pool_destroy)(keel_pool_t *pool);
@@ -146,8 +150,8 @@ struct keel_device_ops_t {
     // How well the device runs images of a kind for a target: 0 not at all, else see
     // KEEL_RANK_EXACT. Of a container, the first of the best is loaded.
     uint32_t (*executable_rank)(keel_device_t *device, keel_image_kind_t kind, const char *target);
-    // Loads an image: makes the driver's struct (mem_zalloc, begins with keel_executable_t) and
-    // fills in the entries.
+    // Loads an image: makes the driver's struct (keel_mem_zalloc, begins with keel_executable_t)
+    // and fills in the entries.
     keel_status_t (*executable_load)(keel_device_t *device, const keel_image_t *image,
                                      keel_executable_t **executable);
     void (*executable_unload)(keel_executable_t *executable);
@@ -164,5 +168,23 @@ struct keel_device_ops_t {
     keel_status_t (*recording_prepare)(keel_recording_t *recording, keel_queue_t *queue);
     void (*recording_discard)(keel_recording_t *recording);
 };
+
+KEEL_EXTERN_C_BEGIN
+
+// The device can do no more work: ends every wait with `cause` (KEEL_DEVICE_LOST), which is
+// consumed; after an earlier end, with that one's. First submissions that wait fail. Then `settle`,
+// the driver's, ends those that run, and must not return before the device can no longer touch
+// their memory. Then the device's semaphores fail. What is submitted later fails by itself, in
+// keel_submission_wait. Any thread, also several at once, with no lock held: all waiters are told
+// here.
+KEEL_API void keel_device_lose(keel_device_t *device, keel_status_t cause,
+                               void (*settle)(keel_device_t *device));
+
+// False in the child of a fork for what the parent has made: then device_destroy, buffer_free and
+// the like free host memory and do nothing else. `object` is the first field of the device, queue,
+// buffer, pool or executable. Any thread; does not block.
+KEEL_API bool keel_object_is_ours(const keel_object_t *object);
+
+KEEL_EXTERN_C_END
 
 #endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kit by the names that drivers outside of the tree call it. Drivers in the tree call what is
+// behind them, without the jump through the table of a shared library.
+#include <keel/driver/driver.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/aio.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "kit/bind.h"
+#include "kit/call.h"
+#include "kit/device.h"
+#include "kit/pool.h"
+#include "kit/submission.h"
+
+void *keel_mem_zalloc(size_t size)
+{
+    return mem_zalloc(size);
+}
+
+void *keel_mem_resize(void *old, size_t size)
+{
+    return mem_resize(old, size);
+}
+
+void keel_mem_free(void *memory)
+{
+    mem_free(memory);
+}
+
+void *keel_mem_zalloc_aligned(size_t size, size_t align)
+{
+    return mem_zalloc_aligned(size, align);
+}
+
+void keel_mem_free_aligned(void *memory)
+{
+    mem_free_aligned(memory);
+}
+
+keel_status_t keel_status_no_memory(void)
+{
+    return status_no_memory();
+}
+
+void keel_log_say(keel_log_level_t level, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    log_say(level, "%s", text);
+}
+
+void keel_submission_wait(keel_submission_t *submission, void (*start)(keel_submission_t *))
+{
+    submission_wait(submission, start);
+}
+
+void keel_submission_end(keel_submission_t *submission, keel_status_t status)
+{
+    submission_end(submission, status);
+}
+
+keel_status_t keel_submission_blame(const keel_submission_t *submission,
+                                    const keel_cmd_execute_t *execute,
+                                    const keel_command_t *command, keel_status_t status)
+{
+    return submission_blame(submission, execute, command, status);
+}
+
+bool keel_call_run(const keel_submission_t *submission, keel_cmd_call_t *command,
+                   void (*done)(keel_host_call_t *call, keel_status_t status), void *context,
+                   keel_status_t *status)
+{
+    command->state = (keel_host_call_t){.done = done, .context = context};
+    return call_make(submission->queue->device, command, status);
+}
+
+void keel_call_run_detached(const keel_device_t *device, const keel_call_t *call)
+{
+    call_make_detached(device, call);
+}
+
+keel_status_t keel_file_transfer(const keel_cmd_transfer_t *command, void *data)
+{
+    aio_request_t request = {
+        .fd = command->file->fd,
+        .write = command->head.kind == KEEL_CMD_WRITE,
+        .data = data,
+        .size = command->ref.length,
+        .offset = command->file_offset,
+    };
+    return command_transfer_status(command, aio_perform(&request));
+}
+
+keel_status_t keel_slabs_create(keel_device_t *device, const keel_pool_options_t *options,
+                                keel_pool_t **pool)
+{
+    return pool_create(device, options, pool);
+}
+
+void keel_slabs_destroy(keel_pool_t *pool)
+{
+    pool_destroy(pool);
+}
+
+void keel_slabs_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
+{
+    pool_stats(pool, stats);
+}
+
+keel_status_t keel_slabs_trim(keel_pool_t *pool, uint64_t keep)
+{
+    return pool_trim(pool, keep);
+}
+
+bool keel_slabs_alloca(keel_cmd_alloca_t *command,
+                       void (*done)(keel_pool_request_t *request, keel_status_t status),
+                       void *context, keel_status_t *status)
+{
+    command->request.done = done;
+    command->request.context = context;
+    return pool_alloca(command->buffer, &command->request, status) == POOL_DONE;
+}
+
+keel_status_t keel_slabs_dealloca(keel_cmd_alloca_t *command)
+{
+    command->settled = true;
+    return pool_dealloca(command->buffer);
+}
+
+keel_status_t keel_bind_ref(const keel_ref_t *ref, const keel_ref_t *table, keel_bound_t *bound)
+{
+    bound_t found;
+    KEEL_TRY(bind_ref(&(binder_t){.table = table}, ref, &found));
+    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
+    // relaxed: as in bind_ref.
+    char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
+    uint64_t base = atomic_load_explicit(&buffer->root->address, memory_order_relaxed);
+    *bound = (keel_bound_t){
+        .address = found.address,
+        .data = data ? data + (found.address - base) : NULL,
+        .length = found.length,
+    };
+    return NULL;
+}
+
+keel_status_t keel_bind_copy(const keel_cmd_copy_t *command, const keel_ref_t *table,
+                             keel_bound_t *source, keel_bound_t *target)
+{
+    bound_copy_t copy;
+    KEEL_TRY(bind_copy(&(binder_t){.table = table}, command, &copy));
+    KEEL_TRY(keel_bind_ref(&command->source, table, source));
+    return keel_bind_ref(&command->target, table, target);
+}
+
+keel_status_t keel_bind_fill(const keel_cmd_fill_t *command, const keel_ref_t *table,
+                             keel_bound_t *target)
+{
+    bound_fill_t fill;
+    bool plain;
+    KEEL_TRY(bind_fill(&(binder_t){.table = table}, command, &fill, &plain));
+    return keel_bind_ref(&command->target, table, target);
+}
+
+keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
+                               uint32_t counts[3])
+{
+    memcpy(counts, command->groups, sizeof command->groups);
+    if (command->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
+    keel_bound_t bound;
+    KEEL_TRY(keel_bind_ref(&command->counts, table, &bound));
+    if (!bound.data)
+        return KEEL_ERROR(KEEL_INTERNAL, "the counts lie in memory that the host does not see");
+    memcpy(counts, bound.data, 12);
+    uint64_t xy = (uint64_t)counts[0] * counts[1];
+    uint64_t max = command->executable->device->caps.max_groups;
+    if (xy && counts[2] && xy > max / counts[2])
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                          "the counts read are %u x %u x %u; at most %llu groups are run",
+                          counts[0], counts[1], counts[2], (unsigned long long)max);
+    return NULL;
+}
+
+keel_status_t keel_bind_raw(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
+                            void *block)
+{
+    return bind_raw(&(binder_t){.table = table}, command, block);
+}
+
+void keel_device_lose(keel_device_t *device, keel_status_t cause,
+                      void (*settle)(keel_device_t *device))
+{
+    device_end(device, cause, settle);
+}
+
+bool keel_object_is_ours(const keel_object_t *object)
+{
+    return object_is_ours(object);
+}
