@@ -27,6 +27,12 @@
 
 #include <keel/driver/object.h>
 
+// C++ has no arrays of open length, but its compilers do.
+#ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#endif
+
 typedef enum keel_cmd_t {
     KEEL_CMD_BARRIER,
     KEEL_CMD_FILL,
@@ -54,8 +60,8 @@ typedef enum keel_cmd_t {
 
 // 16-aligned, as is every field that a device may read.
 typedef struct keel_command_t {
-    _Alignas(16) uint32_t size; // of the record, in bytes
-    uint32_t kind;              // keel_cmd_t
+    KEEL_ALIGNAS(16) uint32_t size; // of the record, in bytes
+    uint32_t kind;                  // keel_cmd_t
 } keel_command_t;
 
 typedef struct keel_cmd_fill_t {
@@ -69,7 +75,7 @@ typedef struct keel_cmd_update_t {
     keel_command_t head;
     keel_ref_t target;
     uint32_t place; // the data of updates before it in the list, each rounded up to 16 bytes
-    _Alignas(16) unsigned char data[];
+    KEEL_ALIGNAS(16) unsigned char data[];
 } keel_cmd_update_t;
 
 typedef struct keel_cmd_copy_t {
@@ -141,7 +147,7 @@ typedef struct keel_cmd_transfer_t {
     keel_file_t *file;
     uint64_t file_offset;
     keel_ref_t ref;
-    _Alignas(16) unsigned char request[192]; // the driver's, while it is under way
+    KEEL_ALIGNAS(16) unsigned char request[192]; // the driver's, while it is under way
 } keel_cmd_transfer_t;
 
 typedef struct keel_cmd_execute_t {
@@ -156,9 +162,9 @@ typedef struct keel_cmd_execute_t {
 struct keel_host_call_t {
     void (*done)(keel_host_call_t *call, keel_status_t status); // consumes the status
     void *context;
-    bool deferred;        // written by the calling thread only
-    _Atomic uint32_t end; // bits of keel_call_end_t
-    keel_status_t status; // of its completion
+    bool deferred;             // written by the calling thread only
+    KEEL_ATOMIC(uint32_t) end; // bits of keel_call_end_t
+    keel_status_t status;      // of its completion
 };
 
 typedef enum keel_call_end_t {
@@ -253,5 +259,9 @@ typedef struct keel_slot_need_t {
     uint32_t usage;
     uint32_t access;
 } keel_slot_need_t;
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 #endif

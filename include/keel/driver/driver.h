@@ -25,13 +25,15 @@
 #include <keel/driver/pool.h>
 #include <keel/driver/submission.h>
 
+typedef struct keel_uri_option_t {
+    const char *key, *value;
+} keel_uri_option_t;
+
 // A URI taken apart. Texts are borrowed.
 typedef struct keel_uri_t {
     const char *text;  // the whole
     const char *which; // between :// and ?
-    const struct keel_uri_option_t {
-        const char *key, *value;
-    } *options;
+    const keel_uri_option_t *options;
     size_t option_count;
 } keel_uri_t;
 

@@ -5,15 +5,24 @@
 #ifndef KEEL_DRIVER_OBJECT_H_
 #define KEEL_DRIVER_OBJECT_H_
 
-#include <stdatomic.h>
-
 #include <keel/keel.h>
+
+// A field that several threads write. A driver in C++ sees it as std::atomic, of the same layout.
+#ifdef __cplusplus
+#include <atomic>
+#define KEEL_ATOMIC(type) std::atomic<type>
+#define KEEL_ALIGNAS(n)   alignas(n)
+#else
+#include <stdatomic.h>
+#define KEEL_ATOMIC(type) _Atomic(type)
+#define KEEL_ALIGNAS(n)   _Alignas(n)
+#endif
 
 typedef struct keel_device_ops_t keel_device_ops_t;
 typedef struct keel_submission_t keel_submission_t;
 
 typedef struct keel_object_t {
-    _Atomic uint32_t refs;
+    KEEL_ATOMIC(uint32_t) refs;
     uint32_t
         generation; // of fork(2): an object of another one belongs to a process that is not ours
 } keel_object_t;
@@ -21,22 +30,22 @@ typedef struct keel_object_t {
 struct keel_device_t {
     keel_object_t
         object; // keeps the memory: one for the application's references together, one per object
-    _Atomic uint32_t users;            // references of the application; the last one closes
-    _Atomic bool closed;               // no new work is taken
-    struct keel_status *_Atomic ended; // owned: why nothing may wait any more; NULL: it may
+    KEEL_ATOMIC(uint32_t) users;             // references of the application; the last one closes
+    KEEL_ATOMIC(bool) closed;                // no new work is taken
+    KEEL_ATOMIC(struct keel_status *) ended; // owned: why nothing may wait any more; NULL: it may
     const keel_device_ops_t *ops;
-    keel_caps_t caps;                     // filled by the driver's open
-    char target[64];                      // likewise: the best target for it, as in image.h
-    char hardware[128];                   // likewise: what it is, for people
-    char *uri;                            // owned
-    char *name;                           // owned
-    keel_queue_t **queues;                // owned: the first one of each node
-    keel_pool_t **pools;                  // owned: the default one of each node
-    _Atomic uint64_t used, peak, buffers; // bytes and buffers, for keel_device_memory
-    _Atomic uint32_t numbers;             // of queues, so far
-    _Atomic uint32_t lock;                // for the lists below (base/lock.h)
-    keel_queue_t *all_queues;             // borrowed, linked by keel_queue_t.link
-    keel_semaphore_t *all_semaphores;     // borrowed, linked by keel_semaphore_t.link
+    keel_caps_t caps;                          // filled by the driver's open
+    char target[64];                           // likewise: the best target for it, as in image.h
+    char hardware[128];                        // likewise: what it is, for people
+    char *uri;                                 // owned
+    char *name;                                // owned
+    keel_queue_t **queues;                     // owned: the first one of each node
+    keel_pool_t **pools;                       // owned: the default one of each node
+    KEEL_ATOMIC(uint64_t) used, peak, buffers; // bytes and buffers, for keel_device_memory
+    KEEL_ATOMIC(uint32_t) numbers;             // of queues, so far
+    KEEL_ATOMIC(uint32_t) lock;                // for the lists below (base/lock.h)
+    keel_queue_t *all_queues;                  // borrowed, linked by keel_queue_t.link
+    keel_semaphore_t *all_semaphores;          // borrowed, linked by keel_semaphore_t.link
 };
 
 struct keel_queue_t {
@@ -49,7 +58,7 @@ struct keel_queue_t {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues
     } link;
     bool linked;
-    keel_submission_t *_Atomic ready; // a recycled one to take without the lock; owned
+    KEEL_ATOMIC(keel_submission_t *) ready; // a recycled one to take without the lock; owned
     // Guarded by the timeline's lock.
     keel_submission_t *spare; // recycled; owned
     uint32_t spare_count;
@@ -72,13 +81,13 @@ struct keel_buffer_t {
     // In roots only, written by the driver. `data` is where the host finds the memory (NULL:
     // nowhere), `address` where the device does. Queue-ordered buffers have both only between
     // alloca and dealloca.
-    void *_Atomic data;
-    _Atomic uint64_t address;
-    _Atomic uint32_t resident; // has memory
-    uint64_t handle;           // the driver's or the pool's
-    uint64_t capacity;         // bytes taken for it
-    void *slab;                // the pool's
-    uint32_t deallocas;        // submitted and not ended; the pool's
+    KEEL_ATOMIC(void *) data;
+    KEEL_ATOMIC(uint64_t) address;
+    KEEL_ATOMIC(uint32_t) resident; // has memory
+    uint64_t handle;                // the driver's or the pool's
+    uint64_t capacity;              // bytes taken for it
+    void *slab;                     // the pool's
+    uint32_t deallocas;             // submitted and not ended; the pool's
     // In imported ones.
     keel_external_t external;
     keel_executable_t *executable; // retained: whose global it is
@@ -107,9 +116,9 @@ struct keel_executable_t {
     // destroys.
     void (*destroy)(keel_executable_t *executable); // the front door's
     char before_uses[64];
-    _Atomic uint64_t uses_begun;
+    KEEL_ATOMIC(uint64_t) uses_begun;
     char between_uses[64];
-    _Atomic uint64_t uses_ended;
+    KEEL_ATOMIC(uint64_t) uses_ended;
 };
 
 struct keel_recording_t {
@@ -120,8 +129,8 @@ struct keel_recording_t {
     struct keel_commands_t *commands; // owned; see command.h
     struct keel_recorder_t *recorder; // owned; while open
     struct keel_slot_need_t *needs;   // owned: what each slot must provide
-    _Atomic uint32_t executed;        // submissions so far, counted for one-shot recordings
-    void *_Atomic prepared;           // the driver's
+    KEEL_ATOMIC(uint32_t) executed;   // submissions so far, counted for one-shot recordings
+    KEEL_ATOMIC(void *) prepared;     // the driver's
 };
 
 struct keel_file_t {

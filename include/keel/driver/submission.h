@@ -29,11 +29,11 @@ struct keel_submission_t {
     uint32_t signal_count;
     struct keel_signal_t *signals;      // semaphores retained
     void (*start)(keel_submission_t *); // set by keel_submission_wait
-    void *points;                // owned: memory of waits and signals that did not fit in here
-    bool linked;                 // its only wait was linked when it was opened
-    bool follows;                // or it is promised by its own queue, whose order will do
-    _Atomic uint32_t waits_left; // and one for the call that waits
-    struct keel_status *_Atomic failure; // of a wait, or what it ends with; owned
+    void *points;                     // owned: memory of waits and signals that did not fit in here
+    bool linked;                      // its only wait was linked when it was opened
+    bool follows;                     // or it is promised by its own queue, whose order will do
+    KEEL_ATOMIC(uint32_t) waits_left; // and one for the call that waits
+    KEEL_ATOMIC(struct keel_status *) failure; // of a wait, or what it ends with; owned
 };
 
 KEEL_EXTERN_C_BEGIN
