@@ -44,8 +44,8 @@ TEST(lifetime, close_names_the_device)
 }
 
 // What runs is finished, and the call returns when it is.
-TEST(lifetime, close_finishes_what_runs, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS,
-     .also = NEED_WORKERS)
+TEST(lifetime, close_finishes_what_runs,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST, .also = NEED_WORKERS)
 {
     keep_timeline();
     hold_t *hold = new_hold();

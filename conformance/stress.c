@@ -267,7 +267,8 @@ TEST(stress, dispatches_of_all_sizes, RUNS, .heavy = true)
     keel_buffer_t *word = new_buffer(4);
     keel_queue_t *queues[3];
     uint32_t expected = 0;
-    for (int i = 0; i < 3; i++) queues[i] = new_queue(i - 1);
+    int32_t least = the_caps()->min_priority, most = the_caps()->max_priority;
+    for (int i = 0; i < 3; i++) queues[i] = new_queue(i == 0 ? least : i == 1 ? 0 : most);
     for (size_t i = 0; i < few(3000); i++) {
         uint32_t groups = 1 + (uint32_t)random_below(i % 50 == 0 ? 5000 : 40);
         keel_op_t op =
