@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "kit/submission.h"
 
 static keel_status_t call(const keel_device_t *device, const keel_call_t *call,
@@ -73,4 +74,22 @@ keel_status_t call_post(chores_t *calls, keel_queue_t *queue, keel_cmd_call_t *c
     };
     chores_add(calls, &posted->chore);
     return NULL;
+}
+
+static void *posted_run(void *posted)
+{
+    posted_make(NULL, posted);
+    mem_free(posted);
+    return NULL;
+}
+
+keel_status_t call_post_detached(keel_queue_t *queue, const keel_call_t *detached)
+{
+    posted_t *posted = mem_zalloc(sizeof *posted);
+    if (!posted) return status_no_memory();
+    *posted = (posted_t){.queue = keel_queue_retain(queue), .call = *detached};
+    if (thread_detach("keel-call", posted_run, posted)) return NULL;
+    keel_queue_release(posted->queue);
+    mem_free(posted);
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for a detached host call");
 }

@@ -14,6 +14,9 @@ bool call_make(const keel_device_t *device, keel_cmd_call_t *c, keel_status_t *s
 // One that nobody waits for: its failure is logged.
 void call_make_detached(const keel_device_t *device, const keel_call_t *call);
 
+// The same by a thread of its own, for drivers that have none to spare.
+keel_status_t call_post_detached(keel_queue_t *queue, const keel_call_t *call);
+
 // Has a thread make it, which calls `done` at the end, unless the call is detached: then the
 // command may go at once.
 keel_status_t call_post(chores_t *calls, keel_queue_t *queue, keel_cmd_call_t *c);

@@ -78,13 +78,12 @@ bool keel_call_run(const keel_submission_t *submission, keel_cmd_call_t *command
                    void (*done)(keel_host_call_t *call, keel_status_t status), void *context,
                    keel_status_t *status)
 {
+    if (command->call.detached) {
+        *status = call_post_detached(submission->queue, &command->call);
+        return true;
+    }
     command->state = (keel_host_call_t){.done = done, .context = context};
     return call_make(submission->queue->device, command, status);
-}
-
-void keel_call_run_detached(const keel_device_t *device, const keel_call_t *call)
-{
-    call_make_detached(device, call);
 }
 
 keel_status_t keel_file_transfer(const keel_cmd_transfer_t *command, void *data)

@@ -62,18 +62,15 @@ KEEL_API keel_status_t keel_submission_blame(const keel_submission_t *submission
                                              const keel_command_t *command,
                                              keel_status_t status) KEEL_COLD KEEL_MUST_USE;
 
-// Makes a host call that is not detached, on this thread, which holds no lock and may be blocked by
-// it for any time. True: it is over, and *status, the caller's, says how. False: the application
-// has deferred its end; `done` is called then, once, with `context` in it and a status to consume,
-// on the application's thread. KEEL_CAP_HOST_CALLS.
+// Makes a host call, on this thread, which holds no lock and is blocked by it for as long as the
+// application's function takes. True: it is over, and *status, the caller's, says how. False: the
+// application has deferred its end; then the command is the application's until `done` is called,
+// once, on a thread of the application's, with `context` in it and a status to consume. A detached
+// call, which the submission does not wait for, is made by a thread of the library's: it is over at
+// once. KEEL_CAP_HOST_CALLS.
 KEEL_API bool keel_call_run(const keel_submission_t *submission, keel_cmd_call_t *command,
                             void (*done)(keel_host_call_t *call, keel_status_t status),
                             void *context, keel_status_t *status);
-
-// Makes a host call that is detached, on this thread, as above. Its failure is logged. The
-// submission must not wait for it: copy keel_cmd_call_t.call, end the submission, then call this.
-// The caller keeps the device, by a reference to a queue for example (keel_queue_retain).
-KEEL_API void keel_call_run_detached(const keel_device_t *device, const keel_call_t *call);
 
 // Reads or writes the file of a KEEL_CMD_READ or KEEL_CMD_WRITE from or to `data`, which has the
 // bytes of its reference. Blocks until the system is done: for a thread of the driver's own.
