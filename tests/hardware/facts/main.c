@@ -27,7 +27,7 @@ static int limit_ms = 60000; // for each fact
 static int words_fd = -1;    // of the child: what its line says
 static bool has_said;
 
-static void tell(const char *format, va_list list)
+__attribute__((format(printf, 1, 0))) static void tell(const char *format, va_list list)
 {
     char text[400];
     int length = vsnprintf(text, sizeof text, format, list);
