@@ -107,7 +107,7 @@ foreign() {
 programs() {
     local options=(-std=gnu17 -O1 -Iinclude -L"$build" -Wl,-rpath,"$build")
     cc "${options[@]}" -o "$build/card" tests/hardware/card.c -lkeel -ldl &&
-        cc -std=gnu17 -O1 -I. -Isim -o "$build/facts" tests/hardware/facts/{,cuda/}*.c \
+        cc -std=gnu17 -O1 -I. -Isim -o "$build/facts" tests/hardware/facts/{,cuda/,rocm/}*.c \
             -lpthread -ldl &&
         cc "${options[@]}" -shared -fPIC -o "$build/tensors.so" tests/hardware/tensors.c -lkeel
 }

@@ -37,7 +37,7 @@ typedef struct fact_vendor_t {
 } fact_vendor_t;
 
 extern const fact_vendor_t *const fact_vendors[]; // ends with NULL
-extern const fact_vendor_t fact_cuda;
+extern const fact_vendor_t fact_cuda, fact_hsa, fact_hip;
 
 // The library (dlopen) and the folder or file of kernels that the command line names, or NULL.
 extern void *fact_library;

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+// HIP: streams, events, graphs, pools, and what a release does not have.
+#include "tests/hardware/facts/facts.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIM "seen with HIP 5.2.3 on sim/amd, November 2026; on no card yet"
+
+// The part of HIP that facts use, declared here. Handles are pointers.
+typedef void (*hip_callback_fn)(void *stream, int status, void *user);
+
+typedef struct hip_kernel_node_t {
+    uint32_t block[3];
+    void **extra;
+    void *function;
+    uint32_t grid[3];
+    void **parameters;
+    uint32_t shared;
+} hip_kernel_node_t;
+
+enum {
+    HIP_SHARED_OBJECT_INIT_FAILED = 303,
+    HIP_NOT_FOUND = 500,
+    HIP_NOT_READY = 600,
+    HIP_NON_BLOCKING = 1,
+    HIP_NO_TIMES = 2,
+    HIP_DEFAULT_KIND = 4, // of a copy
+    HIP_POOLS_SUPPORTED = 88,
+};
+
+#define HIP_FUNCTIONS(F)                                                                           \
+    F(hipInit, (unsigned))                                                                         \
+    F(hipRuntimeGetVersion, (int *))                                                               \
+    F(hipGetDeviceCount, (int *))                                                                  \
+    F(hipDeviceGetAttribute, (int *, int, int))                                                    \
+    F(hipDeviceSynchronize, (void))                                                                \
+    F(hipModuleLoad, (void **, const char *))                                                      \
+    F(hipModuleGetFunction, (void **, void *, const char *))                                       \
+    F(hipModuleLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
+                              unsigned, void *, void **, void **))                                 \
+    F(hipStreamCreateWithFlags, (void **, unsigned))                                               \
+    F(hipStreamDestroy, (void *))                                                                  \
+    F(hipStreamQuery, (void *))                                                                    \
+    F(hipStreamSynchronize, (void *))                                                              \
+    F(hipStreamWaitEvent, (void *, void *, unsigned))                                              \
+    F(hipStreamAddCallback, (void *, hip_callback_fn, void *, unsigned))                           \
+    F(hipStreamBeginCapture, (void *, int))                                                        \
+    F(hipStreamEndCapture, (void *, void **))                                                      \
+    F(hipEventCreateWithFlags, (void **, unsigned))                                                \
+    F(hipEventRecord, (void *, void *))                                                            \
+    F(hipEventQuery, (void *))                                                                     \
+    F(hipEventSynchronize, (void *))                                                               \
+    F(hipMalloc, (void **, size_t))                                                                \
+    F(hipHostMalloc, (void **, size_t, unsigned))                                                  \
+    F(hipHostRegister, (void *, size_t, unsigned))                                                 \
+    F(hipHostUnregister, (void *))                                                                 \
+    F(hipHostGetDevicePointer, (void **, void *, unsigned))                                        \
+    F(hipMemcpyAsync, (void *, const void *, size_t, int, void *))                                 \
+    F(hipMemsetAsync, (void *, int, size_t, void *))                                               \
+    F(hipMallocAsync, (void **, size_t, void *))                                                   \
+    F(hipFreeAsync, (void *, void *))                                                              \
+    F(hipDeviceGetDefaultMemPool, (void **, int))                                                  \
+    F(hipMemPoolTrimTo, (void *, size_t))                                                          \
+    F(hipGraphCreate, (void **, unsigned))                                                         \
+    F(hipGraphGetNodes, (void *, void **, size_t *))                                               \
+    F(hipGraphAddKernelNode, (void **, void *, void *const *, size_t, const hip_kernel_node_t *))  \
+    F(hipGraphInstantiate, (void **, void *, void **, char *, size_t))                             \
+    F(hipGraphLaunch, (void *, void *))                                                            \
+    F(hipGraphExecKernelNodeSetParams, (void *, void *, const hip_kernel_node_t *))
+
+static struct {
+#define MEMBER(name, parameters) int(*name) parameters;
+    HIP_FUNCTIONS(MEMBER)
+#undef MEMBER
+} hip;
+
+static void *module;
+
+#define HIP(call)                                                                                  \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_) fact_broken(__LINE__, "%s returned %d", #call, code_);                          \
+    } while (0)
+#define RETURNS(wanted, call)                                                                      \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_ != (wanted)) fact_untrue(__LINE__, "%s returned %d", #call, code_);              \
+    } while (0)
+
+static void hip_open(void)
+{
+#define FIND(name, parameters)                                                                     \
+    *(void **)&hip.name = dlsym(fact_library, #name);                                              \
+    if (!hip.name) fact_skip("the library has no " #name);
+    HIP_FUNCTIONS(FIND)
+#undef FIND
+}
+
+static void devices_find(void)
+{
+    int count = 0, error = hip.hipInit(0);
+    if (!error) error = hip.hipGetDeviceCount(&count);
+    if (error || !count) fact_skip("there is no GPU: HIP returned %d", error);
+}
+
+// As in hsa.c.
+static bool hip_is_sim(void)
+{
+    return access("/dev/kfd", F_OK) != 0;
+}
+
+static int version(void)
+{
+    int value = 0;
+    HIP(hip.hipRuntimeGetVersion(&value));
+    return value; // 50221153: 5.2
+}
+
+// Loads TARGET-WHAT.hsaco for the target that the GPU takes: HIP does not tell its name in a call
+// whose struct stays the same from release to release. The last error, or -1 if there is no file.
+static int load(const char *what, void **loaded)
+{
+    static const char *const targets[] = {"gfx90a", "gfx908", "gfx906", "gfx900"};
+    char path[1024];
+    int error = -1;
+    for (int i = 0; i < 4 && error; i++) {
+        snprintf(path, sizeof path, "%s/%s-%s.hsaco", fact_kernels ? fact_kernels : ".", targets[i],
+                 what);
+        if (access(path, R_OK) == 0) error = hip.hipModuleLoad(loaded, path);
+    }
+    return error;
+}
+
+static void begin(void)
+{
+    devices_find();
+    if (load("O2-queue", &module)) fact_skip("--kernels names no folder of kernels for this GPU");
+}
+
+static void *kernel(const char *name)
+{
+    void *function;
+    HIP(hip.hipModuleGetFunction(&function, module, name));
+    return function;
+}
+
+static void *stream_new(void)
+{
+    void *stream;
+    HIP(hip.hipStreamCreateWithFlags(&stream, HIP_NON_BLOCKING));
+    return stream;
+}
+
+static void *event_new(void)
+{
+    void *event;
+    HIP(hip.hipEventCreateWithFlags(&event, HIP_NO_TIMES));
+    return event;
+}
+
+static uint32_t *words_new(void)
+{
+    void *memory;
+    HIP(hip.hipHostMalloc(&memory, 4096, 0));
+    return memset(memory, 0, 4096);
+}
+
+static void append(void *stream, uint32_t *log, uint32_t value)
+{
+    void *arguments[] = {&log, &value};
+    HIP(hip.hipModuleLaunchKernel(kernel("append"), 1, 1, 1, 64, 1, 1, 0, stream, arguments, NULL));
+}
+
+// A kernel that stands in a stream until its first word is 1.
+static uint32_t *gate_close(void *stream)
+{
+    uint32_t *word = words_new(), *out = word + 64, value = 1;
+    void *arguments[] = {&word, &value, &out};
+    HIP(hip.hipModuleLaunchKernel(kernel("wait_for"), 1, 1, 1, 64, 1, 1, 0, stream, arguments,
+                                  NULL));
+    return word;
+}
+
+static void gate_open(uint32_t *word)
+{
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+static void no_host_functions(void)
+{
+    if (version() >= 50700000) fact_skip("this release has them");
+    REQUIRE(!dlsym(fact_library, "hipLaunchHostFunc"));
+    REQUIRE(!dlsym(fact_library, "hipGraphUpload") &&
+            !dlsym(fact_library, "hipGraphNodeSetEnabled"));
+}
+
+static void no_conditions(void)
+{
+    REQUIRE(!dlsym(fact_library, "hipGraphConditionalHandleCreate"));
+    REQUIRE(!dlsym(fact_library, "hipLaunchKernelEx"));
+}
+
+static void stream_query(void)
+{
+    begin();
+    void *stream = stream_new();
+    RETURNS(0, hip.hipStreamQuery(stream));
+    uint32_t *gate = gate_close(stream);
+    RETURNS(HIP_NOT_READY, hip.hipStreamQuery(stream));
+    gate_open(gate);
+    RETURNS(0, hip.hipStreamSynchronize(stream));
+    RETURNS(0, hip.hipStreamQuery(stream));
+}
+
+static void streams_overlap(void)
+{
+    begin();
+    void *first = stream_new(), *second = stream_new();
+    uint32_t *gate = gate_close(first), value = 1;
+    void *arguments[] = {&gate, &value};
+    HIP(hip.hipModuleLaunchKernel(kernel("set_word"), 1, 1, 1, 64, 1, 1, 0, second, arguments,
+                                  NULL));
+    RETURNS(0, hip.hipStreamSynchronize(first));
+}
+
+static void events_order(void)
+{
+    begin();
+    void *first = stream_new(), *second = stream_new(), *event = event_new();
+    uint32_t *log = words_new(), *gate = gate_close(first);
+    append(first, log, 1);
+    HIP(hip.hipEventRecord(event, first));
+    HIP(hip.hipStreamWaitEvent(second, event, 0));
+    append(second, log, 2);
+    RETURNS(HIP_NOT_READY, hip.hipEventQuery(event));
+    gate_open(gate);
+    HIP(hip.hipStreamSynchronize(second));
+    RETURNS(0, hip.hipEventQuery(event));
+    REQUIRE(log[0] == 2 && log[1] == 1 && log[2] == 2);
+}
+
+static void never_recorded(void)
+{
+    begin();
+    void *stream = stream_new(), *event = event_new();
+    RETURNS(0, hip.hipEventQuery(event));
+    RETURNS(0, hip.hipEventSynchronize(event));
+    RETURNS(0, hip.hipStreamWaitEvent(stream, event, 0));
+    RETURNS(0, hip.hipStreamSynchronize(stream));
+}
+
+static void arguments_are_copied(void)
+{
+    begin();
+    void *stream = stream_new();
+    uint32_t *log = words_new(), *gate = gate_close(stream);
+    for (uint32_t i = 0; i < 20; i++) append(stream, log, i);
+    gate_open(gate);
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(log[0] == 20);
+    for (uint32_t i = 0; i < 20; i++) REQUIRE(log[1 + i] == i);
+}
+
+static void nothing_is_copied(void)
+{
+    begin();
+    void *stream = stream_new(), *memory;
+    uint32_t *words = words_new();
+    HIP(hip.hipMalloc(&memory, 64));
+    RETURNS(0, hip.hipMemcpyAsync(memory, words, 0, HIP_DEFAULT_KIND, stream));
+    RETURNS(0, hip.hipMemsetAsync(memory, 1, 0, stream));
+    RETURNS(0, hip.hipStreamSynchronize(stream));
+}
+
+static uint32_t called;
+
+static void callback(void *stream, int status, void *user)
+{
+    const uint32_t *log = user;
+    __atomic_store_n(&called, 1 + log[0] + (status ? 100 : 0), __ATOMIC_RELEASE);
+}
+
+static void callbacks(void)
+{
+    begin();
+    void *stream = stream_new();
+    uint32_t *log = words_new(), *gate = gate_close(stream);
+    append(stream, log, 1);
+    HIP(hip.hipStreamAddCallback(stream, callback, log, 0));
+    append(stream, log, 2);
+    gate_open(gate);
+    REQUIRE(fact_await(&called, 1));
+    HIP(hip.hipStreamSynchronize(stream));
+    fact_say("%u before it", called - 1);
+    REQUIRE(called == 2 && log[0] == 2); // what comes behind it waits for it
+}
+
+static hip_kernel_node_t append_node(void **arguments)
+{
+    return (hip_kernel_node_t){.block = {64, 1, 1},
+                               .grid = {1, 1, 1},
+                               .function = kernel("append"),
+                               .parameters = arguments};
+}
+
+static void graph_changes(void)
+{
+    begin();
+    void *stream = stream_new(), *graph, *node, *exec;
+    uint32_t *log = words_new(), value = 1;
+    void *arguments[] = {&log, &value};
+    hip_kernel_node_t params = append_node(arguments);
+    HIP(hip.hipGraphCreate(&graph, 0));
+    HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    HIP(hip.hipGraphLaunch(exec, stream));
+    HIP(hip.hipStreamSynchronize(stream));
+    value = 2;
+    HIP(hip.hipGraphExecKernelNodeSetParams(exec, node, &params));
+    HIP(hip.hipGraphLaunch(exec, stream));
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(log[0] == 2 && log[1] == 1 && log[2] == 2);
+}
+
+static void graph_changes_are_for_later(void)
+{
+    begin();
+    void *stream = stream_new(), *graph, *node, *exec;
+    uint32_t *log = words_new(), value = 0;
+    void *arguments[] = {&log, &value};
+    hip_kernel_node_t params = append_node(arguments);
+    HIP(hip.hipGraphCreate(&graph, 0));
+    HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    uint32_t *gate = gate_close(stream);
+    for (; value < 10; value++) {
+        HIP(hip.hipGraphExecKernelNodeSetParams(exec, node, &params));
+        HIP(hip.hipGraphLaunch(exec, stream));
+    }
+    gate_open(gate);
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(log[0] == 10);
+    for (uint32_t i = 0; i < 10; i++) REQUIRE(log[1 + i] == i);
+}
+
+static void graphs_overtake(void)
+{
+    begin();
+    void *stream = stream_new(), *other = stream_new(), *graph, *node, *exec;
+    uint32_t *log = words_new(), value = 1;
+    void *arguments[] = {&log, &value};
+    hip_kernel_node_t params = append_node(arguments);
+    HIP(hip.hipGraphCreate(&graph, 0));
+    HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    uint32_t *gate = gate_close(stream);
+    HIP(hip.hipGraphLaunch(exec, stream));
+    HIP(hip.hipGraphLaunch(exec, other));
+    HIP(hip.hipStreamSynchronize(other)); // returns, or nobody opens the gate
+    REQUIRE(__atomic_load_n(&log[0], __ATOMIC_ACQUIRE) == 1);
+    gate_open(gate);
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(log[0] == 2);
+}
+
+static void launches_not_captured(void)
+{
+    begin();
+    if (version() >= 50700000) fact_skip("this release captures them");
+    void *stream = stream_new(), *graph = NULL;
+    uint32_t *log = words_new();
+    size_t count = 7;
+    HIP(hip.hipStreamBeginCapture(stream, 0));
+    append(stream, log, 1);
+    HIP(hip.hipStreamEndCapture(stream, &graph));
+    HIP(hip.hipGraphGetNodes(graph, NULL, &count));
+    fact_say("%zu nodes", count);
+    REQUIRE(count == 0);
+}
+
+static void pools_unsaid(void)
+{
+    begin();
+    int supported = -1;
+    void *stream = stream_new(), *memory = NULL, *pool;
+    HIP(hip.hipDeviceGetAttribute(&supported, HIP_POOLS_SUPPORTED, 0));
+    if (version() >= 60000000) fact_skip("this release says that it has pools");
+    REQUIRE(supported == 0);
+    RETURNS(0, hip.hipMallocAsync(&memory, 4096, stream));
+    RETURNS(0, hip.hipMemsetAsync(memory, 1, 4096, stream));
+    RETURNS(0, hip.hipFreeAsync(memory, stream));
+    RETURNS(0, hip.hipStreamSynchronize(stream));
+    RETURNS(0, hip.hipDeviceGetDefaultMemPool(&pool, 0));
+    RETURNS(0, hip.hipMemPoolTrimTo(pool, 0));
+    RETURNS(0, hip.hipStreamDestroy(stream)); // which spins for ever if the pool is not trimmed
+}
+
+static void destroyed_untrimmed(void)
+{
+    begin();
+    void *stream = stream_new(), *memory = NULL;
+    HIP(hip.hipMallocAsync(&memory, 4096, stream));
+    HIP(hip.hipFreeAsync(memory, stream));
+    HIP(hip.hipStreamSynchronize(stream));
+    RETURNS(0, hip.hipStreamDestroy(stream));
+}
+
+static void registered(void)
+{
+    begin();
+    static uint32_t own[1024];
+    void *stream = stream_new(), *address = NULL;
+    HIP(hip.hipHostRegister(own, sizeof own, 0));
+    HIP(hip.hipHostGetDevicePointer(&address, own, 0));
+    REQUIRE(address && address != own);
+    append(stream, address, 5);
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(own[0] == 1 && own[1] == 5);
+    RETURNS(0, hip.hipHostUnregister(own));
+}
+
+static void names(void)
+{
+    begin();
+    void *function;
+    RETURNS(HIP_NOT_FOUND, hip.hipModuleGetFunction(&function, module, "nobody"));
+}
+
+static void launches_refused(void)
+{
+    begin();
+    uint32_t *log = words_new(), value = 1;
+    void *arguments[] = {&log, &value}, *append_it = kernel("append");
+    REQUIRE(hip.hipModuleLaunchKernel(append_it, 1, 1, 1, 2048, 1, 1, 0, NULL, arguments, NULL));
+    REQUIRE(hip.hipModuleLaunchKernel(append_it, 0, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL));
+    RETURNS(0, hip.hipDeviceSynchronize());
+    REQUIRE(log[0] == 0);
+}
+
+static void code_object_5(void)
+{
+    void *loaded;
+    begin();
+    if (version() >= 50700000) fact_skip("this release takes them");
+    int error = load("v5", &loaded);
+    if (error < 0) fact_skip("--kernels names no folder with such an object");
+    REQUIRE(error == HIP_SHARED_OBJECT_INIT_FAILED);
+}
+
+// HIP tells nobody of a wild store: it ends the process.
+static void faults_end_the_process(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    NEED(child >= 0);
+    if (child == 0) {
+        begin();
+        void *stream = stream_new();
+        append(stream, (uint32_t *)(uintptr_t)0xdead0000, 1);
+        hip.hipStreamSynchronize(stream);
+        _exit(0);
+    }
+    NEED(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+static const fact_t hip_facts[] = {
+    {"hip.no_host_functions", "HIP 5.2 exports no hipLaunchHostFunc, though its header declares it",
+     SIM, no_host_functions, HOLDS, HOLDS, NULL},
+    {"hip.no_conditions", "there are neither conditional nodes nor launches with attributes", SIM,
+     no_conditions, HOLDS, HOLDS, NULL},
+    {"stream.query", "a stream's query says whether all of its work is over",
+     "HIP runtime API, hipStreamQuery", stream_query, HOLDS, HOLDS, NULL},
+    {"stream.overlap", "a kernel may wait for one of another stream", SIM, streams_overlap, HOLDS,
+     HOLDS, NULL},
+    {"stream.arguments_are_copied", "arguments are copied by the call that launches",
+     "HIP runtime API, hipModuleLaunchKernel", arguments_are_copied, HOLDS, HOLDS, NULL},
+    {"stream.nothing_is_copied", "copies and fills of no bytes succeed", SIM, nothing_is_copied,
+     HOLDS, HOLDS, NULL},
+    {"stream.callbacks", "a callback comes between the work around it",
+     "HIP runtime API, hipStreamAddCallback", callbacks, HOLDS, HOLDS, NULL},
+    {"event.order", "a stream waits for an event of another", "HIP runtime API, hipStreamWaitEvent",
+     events_order, HOLDS, HOLDS, NULL},
+    {"event.never_recorded", "an event that was never recorded is over", SIM, never_recorded, HOLDS,
+     HOLDS, NULL},
+    {"graph.changes", "a changed argument is that of the next launch", SIM, graph_changes, HOLDS,
+     HOLDS, NULL},
+    {"graph.changes_are_for_later", "launches under way keep theirs", SIM,
+     graph_changes_are_for_later, HOLDS, HOLDS, NULL},
+    {"graph.overtake", "launches of one executable graph on two streams do not wait for each other",
+     SIM, graphs_overtake, HOLDS, HOLDS, NULL},
+    {"graph.launches_not_captured", "HIP 5.2 captures no launch of a module's kernel", SIM,
+     launches_not_captured, HOLDS, HOLDS, NULL},
+    {"pool.unsaid", "HIP 5 says that it has no pools, and has; trimmed, their streams go", SIM,
+     pools_unsaid, HOLDS, HOLDS, NULL},
+    {"pool.destroyed_untrimmed", "a stream goes with freed blocks left in the pool", SIM,
+     destroyed_untrimmed, NOT_RUN, NOT_RUN,
+     "hipStreamDestroy of 5.2 spins for ever: Heap::RemoveStream does not step on"},
+    {"memory.registered", "memory of the host that is registered has another address for the GPU",
+     SIM, registered, HOLDS, HOLDS, NULL},
+    {"module.names", "names that a module does not have are not found", SIM, names, HOLDS, HOLDS,
+     NULL},
+    {"module.launches_refused", "workgroups that are too large, and no workgroups, are refused",
+     SIM, launches_refused, HOLDS, HOLDS, NULL},
+    {"module.code_object_5", "HIP 5.2 refuses code objects of version 5", SIM, code_object_5, HOLDS,
+     HOLDS, NULL},
+    {"error.faults_end_the_process", "HIP 5 ends the process when a kernel stores where nothing is",
+     SIM, faults_end_the_process, HOLDS, HOLDS, NULL},
+    {0},
+};
+
+static const fact_t *const areas[] = {hip_facts, NULL};
+const fact_vendor_t fact_hip = {"hipInit", hip_is_sim, hip_open, areas};
