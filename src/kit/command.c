@@ -133,8 +133,8 @@ void commands_describe(const keel_commands_t *commands, const keel_command_t *co
     enum { MAX_GROUPS = 16 };
     const char *groups[MAX_GROUPS];
     size_t depth = 0, index = 0;
-    for (const keel_command_t *c = keel_commands_first(commands); c != command;
-         c = keel_command_next(c)) {
+    KEEL_EACH_COMMAND (c, commands) {
+        if (c == command) break;
         index++;
         if (c->kind == KEEL_CMD_GROUP_BEGIN && depth++ < MAX_GROUPS)
             groups[depth - 1] = ((const keel_cmd_group_t *)(const void *)c)->name;
@@ -158,13 +158,17 @@ keel_status_t recording_blame(const keel_recording_t *recording, const keel_comm
     return status_at(status, path);
 }
 
+keel_status_t command_loop_refuse(const keel_cmd_block_t *loop)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                      "the loop has run %u times, which is its max_iterations",
+                      loop->max_iterations);
+}
+
 static keel_status_t while_count(const keel_cmd_block_t *c, uint32_t value, uint32_t *loops)
 {
     uint32_t *rounds = &loops[c->depth];
-    if (value && c->max_iterations && *rounds >= c->max_iterations)
-        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                          "the loop has run %u times, which is its max_iterations",
-                          c->max_iterations);
+    if (value && c->max_iterations && *rounds >= c->max_iterations) return command_loop_refuse(c);
     *rounds = value ? *rounds + 1 : 0;
     return NULL;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing, releasing and naming commands (<keel/driver/command.h>).
+// Writing, releasing, naming and walking commands (<keel/driver/command.h>). There are three ways
+// to walk: KEEL_EACH_COMMAND takes them as they lie, KEEL_EACH_WAY the bodies of a block, as a
+// tree, and command_jump() goes from one to the next as they are executed.
 #ifndef KEEL_SRC_KIT_COMMAND_H_
 #define KEEL_SRC_KIT_COMMAND_H_
 
@@ -104,6 +106,9 @@ keel_status_t recording_blame(const keel_recording_t *recording, const keel_comm
 // KEEL_RESOURCE_EXHAUSTED, and nothing changes, if a loop has run as often as it may.
 keel_status_t command_jump(const keel_commands_t *commands, uint32_t value, uint32_t *loops,
                            const keel_command_t **at);
+
+// The error of a loop that has run as often as it may.
+keel_status_t command_loop_refuse(const keel_cmd_block_t *loop) KEEL_COLD;
 
 // How a transfer ended, for which base/aio.h has a number.
 keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error);

@@ -86,12 +86,9 @@ static keel_status_t run_reported(const stream_run_t *run)
     const keel_command_t *c = keel_commands_at(
         execute ? execute->recording->commands : &run->base.commands, report->words[0] - 1);
     uint32_t groups[3] = {report->words[1], report->words[2], report->words[3]};
-    keel_status_t status;
-    if (c->kind == KEEL_CMD_DISPATCH)
-        status = stream_grid_refuse(device_of(run), (const void *)c, groups);
-    else
-        status = KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                            "the loop has run %u times, which is its max_iterations", groups[0]);
+    keel_status_t status = c->kind == KEEL_CMD_DISPATCH
+                               ? stream_grid_refuse(device_of(run), (const void *)c, groups)
+                               : command_loop_refuse((const void *)c);
     return submission_blame(&run->base, execute, c, status);
 }
 
