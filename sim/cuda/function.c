@@ -344,6 +344,9 @@ static CUresult run_judge(const run_t *run, bool good, uint64_t address, const c
         snprintf(text, sizeof text, "wrote past its %u bytes of shared memory",
                  run->block.shared_size);
         error = CUDA_ERROR_ILLEGAL_ADDRESS;
+    } else if (run->trap == PTX_MISALIGNED) {
+        snprintf(text, sizeof text, "touched an address that is no multiple of what it took there");
+        error = CUDA_ERROR_MISALIGNED_ADDRESS;
     } else if (run->trap) {
         snprintf(text, sizeof text, "trapped with %d", run->trap);
         error = CUDA_ERROR_LAUNCH_FAILED;

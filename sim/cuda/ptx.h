@@ -117,7 +117,11 @@ bool ptx_is(const char *text);
 ptx_module_t *ptx_load(const char *text, char *why, size_t size);
 void ptx_unload(ptx_module_t *module);
 
-// Runs all threads of one block, as cuda_host_kernel_fn.
+// Why a kernel ends.
+enum { PTX_TRAPPED = 1, PTX_MISALIGNED = 716 };
+
+// Runs all threads of one block, as cuda_host_kernel_fn. A misaligned access is an error, as on a
+// card.
 int ptx_run(const ptx_kernel_t *kernel, const void *params, const cuda_host_block_t *block);
 
 #endif

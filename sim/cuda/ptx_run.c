@@ -58,28 +58,53 @@ static void store(thread_t *thread, const ptx_step_t *step, int number, uint64_t
     thread->registers[step->operands[number].index] = bits & mask(type);
 }
 
-static void memory_load(thread_t *thread, const ptx_step_t *step)
+// Device code may go anywhere, and a fault is a result. So no sanitizer looks at where it goes.
+#define AT_WILL __attribute__((no_sanitize("address"), no_sanitize("undefined"), noinline))
+
+AT_WILL static uint64_t memory_get(uint64_t address, size_t size)
 {
-    size_t size = step->type.bits / 8;
-    const char *at = (const char *)(uintptr_t)value(thread, &step->operands[step->vector]);
-    for (int i = 0; i < step->vector; i++) {
-        uint64_t bits = 0;
-        memcpy(&bits, at + (size_t)i * size, size);
-        thread->registers[step->operands[i].index] = widened(bits, step->type);
+    const void *at = (const void *)(uintptr_t)address;
+    switch (size) {
+    case 1: return *(const volatile uint8_t *)at;
+    case 2: return *(const volatile uint16_t *)at;
+    case 4: return *(const volatile uint32_t *)at;
+    default: return *(const volatile uint64_t *)at;
     }
 }
 
-static void memory_store(const thread_t *thread, const ptx_step_t *step)
+AT_WILL static void memory_set(uint64_t address, size_t size, uint64_t bits)
 {
-    size_t size = step->type.bits / 8;
-    char *at = (char *)(uintptr_t)value(thread, &step->operands[0]);
-    for (int i = 0; i < step->vector; i++) {
-        uint64_t bits = value(thread, &step->operands[1 + i]);
-        memcpy(at + (size_t)i * size, &bits, size);
+    void *at = (void *)(uintptr_t)address;
+    switch (size) {
+    case 1: *(volatile uint8_t *)at = (uint8_t)bits; break;
+    case 2: *(volatile uint16_t *)at = (uint16_t)bits; break;
+    case 4: *(volatile uint32_t *)at = (uint32_t)bits; break;
+    default: *(volatile uint64_t *)at = bits; break;
     }
 }
 
-static uint64_t swap(const thread_t *thread, const ptx_step_t *step)
+static int memory_load(thread_t *thread, const ptx_step_t *step)
+{
+    size_t size = step->type.bits / 8;
+    uint64_t address = value(thread, &step->operands[step->vector]);
+    if (address % (size * step->vector)) return PTX_MISALIGNED;
+    for (uint32_t i = 0; i < step->vector; i++)
+        thread->registers[step->operands[i].index] =
+            widened(memory_get(address + i * size, size), step->type);
+    return 0;
+}
+
+static int memory_store(const thread_t *thread, const ptx_step_t *step)
+{
+    size_t size = step->type.bits / 8;
+    uint64_t address = value(thread, &step->operands[0]);
+    if (address % (size * step->vector)) return PTX_MISALIGNED;
+    for (uint32_t i = 0; i < step->vector; i++)
+        memory_set(address + i * size, size, value(thread, &step->operands[1 + i]));
+    return 0;
+}
+
+AT_WILL static uint64_t swap(const thread_t *thread, const ptx_step_t *step)
 {
     uint64_t address = value(thread, &step->operands[1]);
     uint64_t old = source(thread, step, 2), new = source(thread, step, 3);
@@ -204,23 +229,24 @@ static ptx_type_t result_type(const ptx_step_t *step)
     return type;
 }
 
-// Not 0: it trapped.
 static int thread_run(thread_t *thread, const ptx_kernel_t *kernel)
 {
-    for (uint32_t at = 0;; at++) {
+    int trap = 0;
+    for (uint32_t at = 0; !trap; at++) {
         const ptx_step_t *step = &kernel->steps[at];
         if (step->guarded && (thread->registers[step->guard] & 1) != step->wanted) continue;
         switch ((ptx_op_t)step->op) {
         case PTX_RETURN: return 0;
-        case PTX_TRAP: return 1;
+        case PTX_TRAP: return PTX_TRAPPED;
         case PTX_BRANCH: at = step->target - 1; break;
         case PTX_CALL: call(thread, step); break;
-        case PTX_LOAD: memory_load(thread, step); break;
-        case PTX_STORE: memory_store(thread, step); break;
+        case PTX_LOAD: trap = memory_load(thread, step); break;
+        case PTX_STORE: trap = memory_store(thread, step); break;
         case PTX_FENCE: __atomic_thread_fence(__ATOMIC_SEQ_CST); break;
         default: store(thread, step, 0, compute(thread, step), result_type(step)); break;
         }
     }
+    return trap;
 }
 
 int ptx_run(const ptx_kernel_t *kernel, const void *params, const cuda_host_block_t *block)

@@ -198,6 +198,12 @@ static void test_fault(void)
     end_badly("", CUDA_ERROR_ILLEGAL_ADDRESS, "kernel k, block (0, 0, 0): touched 0");
 }
 
+static void test_misaligned(void)
+{
+    end_badly("ld.param.v2.u32 {%r3, %r4}, [a+4];", CUDA_ERROR_MISALIGNED_ADDRESS,
+              "no multiple of what it took there");
+}
+
 int main(void)
 {
     RUN("", test_instructions);
@@ -205,5 +211,6 @@ int main(void)
     RUN("", test_threads);
     RUN("", test_trap);
     RUN("", test_fault);
+    RUN("", test_misaligned);
     return rig_result();
 }
