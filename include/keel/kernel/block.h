@@ -98,6 +98,8 @@ KEEL_INLINE_ uint32_t keel_walk_total(keel_place_t place)
         keel_barrier_here();                                                                       \
     }
 
+// Host code of another runtime: its header defines KEEL_ENTRIES_ and KEEL_RAW_ENTRY_ as below, of
+// what stands above.
 #if KEEL_HOST
 #include KEEL_ENTRY_HEADER
 #elif defined(KEEL_DESCRIBE) // records alone, without code
