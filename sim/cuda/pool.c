@@ -322,7 +322,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
     CALL(CALL_PLAIN);
     if (!IS(pool, MAGIC_POOL)) return CUDA_ERROR_INVALID_VALUE;
-    pool_trim(pool, keep);
+    pool_trim(pool, keep == SIZE_MAX ? 0 : keep); // as an H200 does
     return CUDA_SUCCESS;
 }
 

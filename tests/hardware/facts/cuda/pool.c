@@ -274,6 +274,28 @@ static void threshold(void)
     REQUIRE(reserved(pool) >= SIZE);
 }
 
+static void trim_to_most(void)
+{
+    cuda_begin();
+    CUstream stream = cuda_stream();
+    CUmemoryPool pool = freed(stream, cuda_event());
+    CU(cu.cuStreamSynchronize(stream));
+    REQUIRE(reserved(pool) >= SIZE);
+    CU(cu.cuMemPoolTrimTo(pool, SIZE_MAX));
+    REQUIRE(reserved(pool) == 0);
+}
+
+// Keel leaves as much when it trims a pool to a size.
+static void pieces(void)
+{
+    cuda_begin();
+    CUmemoryPool pool = pool_strict();
+    CUdeviceptr memory;
+    CU(cu.cuMemAllocFromPoolAsync(&memory, 1000, pool, cuda_stream()));
+    fact_say("%llu KiB", (unsigned long long)reserved(pool) >> 10);
+    REQUIRE(reserved(pool) >= 1000 && reserved(pool) <= 32 << 20);
+}
+
 static void in_use_stays(void)
 {
     cuda_begin();
@@ -329,6 +351,10 @@ const fact_t cuda_pool_facts[] = {
      HOLDS, NULL},
     {"pool.threshold", "a synchronise gives back what is beyond the threshold",
      "CUDA driver API, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD", threshold, HOLDS, HOLDS, NULL},
+    {"pool.trim_to_most", "to trim a pool to the largest number of bytes is to trim all of it",
+     H200, trim_to_most, HOLDS, HOLDS, NULL},
+    {"pool.pieces", "a pool gets no more than 32 MiB for a small allocation",
+     "src/drivers/stream/pool.c", pieces, HOLDS, HOLDS, NULL},
     {"pool.in_use_stays", "memory in use is not trimmed", "CUDA driver API, cuMemPoolTrimTo",
      in_use_stays, HOLDS, HOLDS, NULL},
     {"pool.destroyed_in_use", "memory of a destroyed pool lives until it is freed",
