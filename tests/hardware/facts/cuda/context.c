@@ -70,11 +70,6 @@ static void context_needed(void)
     RETURNS(CUDA_SUCCESS, cu.cuMemAlloc_v2(&memory, 64));
 }
 
-static void primary_is_not_destroyed(void)
-{
-    RETURNS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(cuda_begin()));
-}
-
 // A stream of a context of its own, that a kernel stands in, holds up no other context's calls.
 static void contexts_wait_apart(void)
 {
@@ -163,8 +158,6 @@ const fact_t cuda_context_facts[] = {
      "CUDA driver API, context management", current_is_the_threads, HOLDS, HOLDS, NULL},
     {"context.needed", "memory, events and streams are made in the current context", H200,
      context_needed, HOLDS, HOLDS, NULL},
-    {"context.primary_is_not_destroyed", "cuCtxDestroy refuses the primary context",
-     "CUDA driver API, cuCtxDestroy", primary_is_not_destroyed, HOLDS, HOLDS, NULL},
     {"context.wait_apart", "what waits for all of a context does not wait for another context",
      "docs/stream.md, Semaphores of other APIs; not seen on a card before", contexts_wait_apart,
      HOLDS, HOLDS, NULL},

@@ -155,7 +155,7 @@ static void many_in_flight(void)
 
 const fact_t cuda_event_facts[] = {
     {"event.never_recorded", "an event that was never recorded is over, for a stream as well",
-     "CUDA driver API, cuEventQuery and cuStreamWaitEvent", never_recorded, HOLDS, HOLDS, NULL},
+     "CUDA driver API, cuEventRecord", never_recorded, HOLDS, HOLDS, NULL},
     {"event.query_is_not_ready", "an event's query says whether it has come",
      "CUDA driver API, cuEventQuery", query_is_not_ready, HOLDS, HOLDS, NULL},
     {"event.comes_in_time", "an event comes while a kernel behind it runs",

@@ -177,6 +177,63 @@ static void blocks_are_copied(void)
     REQUIRE(list[0] == 1 && list[1] == 3);
 }
 
+static void longer_blocks(void)
+{
+    cuda_begin();
+    CUstream stream = cuda_stream();
+    uint32_t *list = cuda_words();
+    uint64_t block[32] = {cuda_at(list), 4};
+    size_t size = sizeof block;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, block, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    RETURNS(CUDA_SUCCESS,
+            cu.cuLaunchKernel(cuda_kernel("append"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    CU(cu.cuStreamSynchronize(stream));
+    REQUIRE(list[0] == 1 && list[1] == 4);
+}
+
+// 16 streams of the least priority wait for an event that does not come.
+static gate_t waiters(void)
+{
+    CUstream behind = cuda_stream();
+    CUevent event = cuda_event();
+    gate_t gate = gate_close(behind);
+    CU(cu.cuEventRecord(event, behind));
+    for (int i = 0; i < 16; i++) {
+        CUstream stream = cuda_stream();
+        CU(cu.cuStreamWaitEvent(stream, event, 0));
+        LAUNCH("empty", stream, 0);
+    }
+    return gate;
+}
+
+static void few_channels(void)
+{
+    cuda_begin();
+    CUstream stream = cuda_stream();
+    uint32_t *word = cuda_words();
+    gate_t gate = waiters();
+    LAUNCH("poke", stream, cuda_at(word), 1);
+    fact_nap(FACT_SHORT_MS); // nothing can be seen of what does not happen
+    bool held = __atomic_load_n(word, __ATOMIC_ACQUIRE) == 0;
+    gate_open(&gate);
+    CU(cu.cuStreamSynchronize(stream));
+    REQUIRE(held);
+}
+
+static void other_priority(void)
+{
+    cuda_begin();
+    CUstream stream;
+    uint32_t *word = cuda_words();
+    CU(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -1));
+    gate_t gate = waiters();
+    LAUNCH("poke", stream, cuda_at(word), 1);
+    REQUIRE(fact_await(word, 1)); // while the gate is closed
+    gate_open(&gate);
+    CU(cu.cuCtxSynchronize());
+}
+
 static void kernels_overlap(void)
 {
     cuda_begin();
@@ -318,6 +375,14 @@ const fact_t cuda_stream_facts[] = {
      "CUDA driver API, cuLaunchKernel; " H200, arguments_are_copied, HOLDS, HOLDS, NULL},
     {"stream.blocks_are_copied", "so is a block of arguments", "CUDA driver API, cuLaunchKernel",
      blocks_are_copied, HOLDS, HOLDS, NULL},
+    {"stream.longer_blocks", "a block of arguments may be longer than what the kernel takes", H200,
+     longer_blocks, HOLDS, HOLDS, NULL},
+    {"stream.few_channels",
+     "16 streams that wait for an event hold up a 17th stream of the same priority", H200,
+     few_channels, DIFFERS, HOLDS, "streams of sim/cuda share no channels"},
+    {"stream.other_priority", "and do not hold up one of another priority",
+     "docs/stream.md, Points: watchers' streams have a priority of their own", other_priority,
+     HOLDS, HOLDS, NULL},
     {"stream.kernels_overlap", "a kernel may wait for one of another stream",
      H200 " (gpu.queues_overlap)", kernels_overlap, HOLDS, HOLDS, NULL},
     {"stream.copies_overlap", "a kernel may wait for a copy of another stream",
