@@ -49,7 +49,9 @@ keel_status_t graph_rebind_offer(graph_instance_t *instance, graph_node_t *node,
                     command_reach(node->command).length != KEEL_WHOLE;
     if (!instance->updatable || !node->changes || !node->node || !constant) return NULL;
     keel_status_t status = device->api->graph_updatable(device->vendor, node->node, &node->handle);
-    if (keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+    // A launch to which the device gives its grid is not the host's to change.
+    bool needed = node->role == GRAPH_COMMAND && stream_dispatch_is_foreign(node->command);
+    if (status && (needed || keel_status_code(status) == KEEL_DEVICE_LOST)) return status;
     keel_status_release(status);
     if (!node->handle) return NULL;
     instance->fresh = true;
