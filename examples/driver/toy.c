@@ -11,7 +11,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static toy_device_t *device_of(keel_device_t *device)
@@ -107,8 +106,13 @@ static keel_status_t command_run(toy_device_t *device, const keel_command_t *com
 static keel_status_t recording_run(toy_run_t *run, const keel_cmd_execute_t *execute)
 {
     toy_device_t *device = device_of(run->base.queue->device);
-    KEEL_EACH_COMMAND (c, execute->recording->commands) {
+    const keel_commands_t *commands = execute->recording->commands;
+    const keel_command_t *at = keel_commands_first(commands), *end = keel_commands_end(commands);
+    uint32_t loops[TOY_MAX_DEPTH] = {0};
+    while (at != end) {
+        const keel_command_t *c = at;
         keel_status_t status = command_run(device, c, execute->bindings);
+        if (!status) status = keel_command_step(commands, execute->bindings, loops, &at);
         if (status) return keel_submission_blame(&run->base, execute, c, status);
     }
     return NULL;
@@ -282,10 +286,10 @@ static const keel_device_ops_t toy_ops = {
 };
 
 static const keel_caps_t toy_caps = {
-    .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_EVENTS |
+    .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS |
             KEEL_CAP_TIMESTAMPS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS |
             KEEL_CAP_IMPORT_HOST | KEEL_CAP_GROUP_SIZE | KEEL_CAP_EXECUTES,
-    .native = KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
+    .native = KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
               KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_GROUP_SIZE |
               KEEL_CAP_EXECUTES,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
@@ -304,7 +308,7 @@ static const keel_caps_t toy_caps = {
     .max_buffer_size = UINT64_C(1) << 32,
     .buffer_alignment = 64,
     .max_commands = 1u << 20,
-    .max_depth = 16,
+    .max_depth = TOY_MAX_DEPTH,
     .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE |
                      KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT |
                      KEEL_MEMORY_HOST_CACHED},
@@ -314,23 +318,6 @@ static keel_status_t list(keel_device_info_t *devices, size_t capacity, size_t *
 {
     *count = 1;
     if (capacity) devices[0] = (keel_device_info_t){.uri = "toy://", .name = "a thread"};
-    return NULL;
-}
-
-static keel_status_t options_read(const keel_uri_t *uri, uint64_t *lose)
-{
-    if (uri->which[0])
-        return KEEL_ERROR(KEEL_NOT_FOUND, "there is no toy://%s; there is one toy://", uri->which);
-    for (size_t i = 0; i < uri->option_count; i++) {
-        char *end;
-        if (strcmp(uri->options[i].key, "lose") != 0)
-            return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "toy:// has no option '%s'; it has: lose",
-                              uri->options[i].key);
-        *lose = strtoull(uri->options[i].value, &end, 10);
-        if (*end || !*lose)
-            return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option lose is '%s'; it must be 1 or more",
-                              uri->options[i].value);
-    }
     return NULL;
 }
 
@@ -349,8 +336,13 @@ static keel_status_t thread_start(toy_device_t *device)
 
 static keel_status_t open_toy(const keel_uri_t *uri, keel_device_t **device)
 {
+    static const keel_option_t table[] = {
+        {"lose", KEEL_OPTION_U64, .least = 1, .most = UINT64_MAX}, // all that there is
+    };
     uint64_t lose = 0;
-    KEEL_TRY(options_read(uri, &lose));
+    if (uri->which[0])
+        return KEEL_ERROR(KEEL_NOT_FOUND, "there is no toy://%s; there is one toy://", uri->which);
+    KEEL_TRY(keel_options_read(uri, table, 1, &lose));
     toy_device_t *d = keel_mem_zalloc(sizeof *d);
     if (!d) return keel_status_no_memory();
     d->base.ops = &toy_ops;

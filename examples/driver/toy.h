@@ -7,7 +7,12 @@
 
 #include <pthread.h>
 
-enum { TOY_MAX_BINDINGS = 64, TOY_MAX_CONSTANTS = 4096, TOY_MAX_LOCAL = 1 << 20 };
+enum {
+    TOY_MAX_BINDINGS = 64,
+    TOY_MAX_CONSTANTS = 4096,
+    TOY_MAX_LOCAL = 1 << 20,
+    TOY_MAX_DEPTH = 16
+};
 
 typedef struct toy_device_t {
     keel_device_t base;

@@ -119,10 +119,4 @@ static inline bool command_has_value(uint32_t kind)
     return kind == KEEL_CMD_IF || kind == KEEL_CMD_WHILE || kind == KEEL_CMD_SWITCH;
 }
 
-// Whether everything before such a command must have ended before it is looked at.
-static inline bool command_is_barrier(uint32_t kind)
-{
-    return kind == KEEL_CMD_BARRIER || kind >= KEEL_CMD_EVENT_WAIT;
-}
-
 #endif

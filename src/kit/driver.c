@@ -14,6 +14,7 @@
 #include "kit/bind.h"
 #include "kit/call.h"
 #include "kit/device.h"
+#include "kit/option.h"
 #include "kit/pool.h"
 #include "kit/submission.h"
 
@@ -134,38 +135,65 @@ keel_status_t keel_slabs_dealloca(keel_cmd_alloca_t *command)
     return pool_dealloca(command->buffer);
 }
 
+keel_status_t keel_options_read(const keel_uri_t *uri, const keel_option_t *table, size_t count,
+                                void *options)
+{
+    return options_read(uri, table, count, options);
+}
+
+// With what the host sees of it.
+static keel_bound_t bound_with_data(const keel_ref_t *ref, const keel_ref_t *table, bound_t bound)
+{
+    const keel_buffer_t *root = (ref->buffer ? ref->buffer : table[ref->slot].buffer)->root;
+    // relaxed: as in bind_find.
+    char *data = atomic_load_explicit(&root->data, memory_order_relaxed);
+    uint64_t base = atomic_load_explicit(&root->address, memory_order_relaxed);
+    return (keel_bound_t){bound.address, data ? data + (bound.address - base) : NULL, bound.length};
+}
+
 keel_status_t keel_bind_ref(const keel_ref_t *ref, const keel_ref_t *table, keel_bound_t *bound)
 {
     bound_t found;
-    KEEL_TRY(bind_ref(&(binder_t){.table = table}, ref, &found));
-    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
-    // relaxed: as in bind_ref.
-    char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
-    uint64_t base = atomic_load_explicit(&buffer->root->address, memory_order_relaxed);
-    *bound = (keel_bound_t){
-        .address = found.address,
-        .data = data ? data + (found.address - base) : NULL,
-        .length = found.length,
-    };
+    KEEL_TRY(bind_now(table, ref, &found));
+    *bound = bound_with_data(ref, table, found);
     return NULL;
 }
 
 keel_status_t keel_bind_copy(const keel_cmd_copy_t *command, const keel_ref_t *table,
                              keel_bound_t *source, keel_bound_t *target)
 {
-    bound_copy_t copy;
-    KEEL_TRY(bind_copy(&(binder_t){.table = table}, command, &copy));
-    KEEL_TRY(keel_bind_ref(&command->source, table, source));
-    return keel_bind_ref(&command->target, table, target);
+    bound_t from, to;
+    KEEL_TRY(bind_now(table, &command->source, &from));
+    KEEL_TRY(bind_now(table, &command->target, &to));
+    KEEL_TRY(bind_copy_check(from, to));
+    *source = bound_with_data(&command->source, table, from);
+    *target = bound_with_data(&command->target, table, to);
+    return NULL;
 }
 
 keel_status_t keel_bind_fill(const keel_cmd_fill_t *command, const keel_ref_t *table,
                              keel_bound_t *target)
 {
-    bound_fill_t fill;
-    bool plain;
-    KEEL_TRY(bind_fill(&(binder_t){.table = table}, command, &fill, &plain));
-    return keel_bind_ref(&command->target, table, target);
+    bound_t to;
+    KEEL_TRY(bind_now(table, &command->target, &to));
+    KEEL_TRY(bind_fill_check(to, command->pattern_size));
+    *target = bound_with_data(&command->target, table, to);
+    return NULL;
+}
+
+// Reads what a command needs now.
+static keel_status_t words_read(const keel_ref_t *ref, const keel_ref_t *table, uint32_t *words,
+                                size_t count)
+{
+    keel_bound_t bound;
+    KEEL_TRY(keel_bind_ref(ref, table, &bound));
+    if (!bound.data)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "the host reads the words at device address %#llx, "
+                          "and does not see that memory",
+                          (unsigned long long)bound.address);
+    memcpy(words, bound.data, count * sizeof *words);
+    return NULL;
 }
 
 keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
@@ -173,11 +201,7 @@ keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, const keel_re
 {
     memcpy(counts, command->groups, sizeof command->groups);
     if (command->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
-    keel_bound_t bound;
-    KEEL_TRY(keel_bind_ref(&command->counts, table, &bound));
-    if (!bound.data)
-        return KEEL_ERROR(KEEL_INTERNAL, "the counts lie in memory that the host does not see");
-    memcpy(counts, bound.data, 12);
+    KEEL_TRY(words_read(&command->counts, table, counts, 3));
     uint64_t xy = (uint64_t)counts[0] * counts[1];
     uint64_t max = command->executable->device->caps.max_groups;
     if (xy && counts[2] && xy > max / counts[2])
@@ -191,6 +215,16 @@ keel_status_t keel_bind_raw(const keel_cmd_dispatch_t *command, const keel_ref_t
                             void *block)
 {
     return bind_raw(&(binder_t){.table = table}, command, block);
+}
+
+keel_status_t keel_command_step(const keel_commands_t *commands, const keel_ref_t *table,
+                                uint32_t *loops, const keel_command_t **at)
+{
+    uint32_t value = 0;
+    if (command_has_value((*at)->kind))
+        KEEL_TRY(
+            words_read(&((const keel_cmd_block_t *)(const void *)*at)->value, table, &value, 1));
+    return command_jump(commands, value, loops, at);
 }
 
 void keel_device_lose(keel_device_t *device, keel_status_t cause,

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-static keel_status_t path_read(const option_t *option, const char *value, const char **path)
+static keel_status_t path_read(const keel_option_t *option, const char *value, const char **path)
 {
     if (!*value)
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "option %s is ''; it is a path", option->key);
@@ -17,7 +17,7 @@ static keel_status_t path_read(const option_t *option, const char *value, const 
     return NULL;
 }
 
-static keel_status_t number_read(const option_t *option, const char *value, uint64_t *number)
+static keel_status_t number_read(const keel_option_t *option, const char *value, uint64_t *number)
 {
     char *end;
     errno = 0;
@@ -31,7 +31,7 @@ static keel_status_t number_read(const option_t *option, const char *value, uint
     return NULL;
 }
 
-static keel_status_t u32_read(const option_t *option, const char *value, uint32_t *number)
+static keel_status_t u32_read(const keel_option_t *option, const char *value, uint32_t *number)
 {
     uint64_t wide;
     KEEL_TRY(number_read(option, value, &wide));
@@ -39,7 +39,7 @@ static keel_status_t u32_read(const option_t *option, const char *value, uint32_
     return NULL;
 }
 
-static keel_status_t handles_read(const option_t *option, const char *value, void **handles)
+static keel_status_t handles_read(const keel_option_t *option, const char *value, void **handles)
 {
     const char *next = value;
     for (size_t i = 0; i < option->most && !strchr(value, '-'); i++) {
@@ -64,7 +64,7 @@ static keel_status_t handles_read(const option_t *option, const char *value, voi
                       option->key, value, (unsigned long long)option->most);
 }
 
-static keel_status_t word_read(const option_t *option, const char *value, uint8_t *word)
+static keel_status_t word_read(const keel_option_t *option, const char *value, uint8_t *word)
 {
     const char *const *words = option->words;
     bool first = words[0];
@@ -76,34 +76,34 @@ static keel_status_t word_read(const option_t *option, const char *value, uint8_
                       value, words[first ? 0 : 1], words[first ? 1 : 2]);
 }
 
-static keel_status_t option_read(const option_t *option, const char *value, void *options)
+static keel_status_t option_read(const keel_option_t *option, const char *value, void *options)
 {
     void *at = (char *)options + option->offset;
     if (option->given) *(bool *)((char *)options + option->given) = true;
     switch (option->kind) {
-    case OPTION_TEXT: *(const char **)at = value; return NULL;
-    case OPTION_U32: return u32_read(option, value, at);
-    case OPTION_U64: return number_read(option, value, at);
-    case OPTION_PATH: return path_read(option, value, at);
-    case OPTION_HANDLES: return handles_read(option, value, at);
-    case OPTION_WORD: return word_read(option, value, at);
+    case KEEL_OPTION_TEXT: *(const char **)at = value; return NULL;
+    case KEEL_OPTION_U32: return u32_read(option, value, at);
+    case KEEL_OPTION_U64: return number_read(option, value, at);
+    case KEEL_OPTION_PATH: return path_read(option, value, at);
+    case KEEL_OPTION_HANDLES: return handles_read(option, value, at);
+    case KEEL_OPTION_WORD: return word_read(option, value, at);
     }
     return NULL;
 }
 
-static keel_status_t unknown(const keel_uri_t *uri, const char *key, const option_t *table,
+static keel_status_t unknown(const keel_uri_t *uri, const char *key, const keel_option_t *table,
                              size_t count)
 {
-    char list[256] = "";
+    char list[256] = "none";
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(list);
+        size_t length = i ? strlen(list) : 0;
         snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", table[i].key);
     }
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%.*s has no option '%s'; it has: %s",
                       (int)strcspn(uri->text, "?"), uri->text, key, list);
 }
 
-keel_status_t options_read(const keel_uri_t *uri, const option_t *table, size_t count,
+keel_status_t options_read(const keel_uri_t *uri, const keel_option_t *table, size_t count,
                            void *options)
 {
     for (size_t i = 0; i < uri->option_count; i++) {

@@ -20,15 +20,16 @@ typedef struct options_t {
     bool given;
 } options_t;
 
-static const option_t table[] = {
-    {"path", OPTION_PATH, .offset = offsetof(options_t, path)},
-    {"one", OPTION_HANDLES, .offset = offsetof(options_t, one), .most = 1},
-    {"several", OPTION_HANDLES, .offset = offsetof(options_t, several), .most = MOST},
-    {"word", OPTION_WORD, .offset = offsetof(options_t, word), .words = {"no", "yes"}},
-    {"said", OPTION_WORD, .offset = offsetof(options_t, said), .words = {NULL, "first", "second"}},
-    {"text", OPTION_TEXT, .offset = offsetof(options_t, text)},
-    {"few", OPTION_U32, .offset = offsetof(options_t, few), .least = 2, .most = 9},
-    {"many", OPTION_U64, .offset = offsetof(options_t, many), .most = UINT64_MAX,
+static const keel_option_t table[] = {
+    {"path", KEEL_OPTION_PATH, .offset = offsetof(options_t, path)},
+    {"one", KEEL_OPTION_HANDLES, .offset = offsetof(options_t, one), .most = 1},
+    {"several", KEEL_OPTION_HANDLES, .offset = offsetof(options_t, several), .most = MOST},
+    {"word", KEEL_OPTION_WORD, .offset = offsetof(options_t, word), .words = {"no", "yes"}},
+    {"said", KEEL_OPTION_WORD, .offset = offsetof(options_t, said),
+     .words = {NULL, "first", "second"}},
+    {"text", KEEL_OPTION_TEXT, .offset = offsetof(options_t, text)},
+    {"few", KEEL_OPTION_U32, .offset = offsetof(options_t, few), .least = 2, .most = 9},
+    {"many", KEEL_OPTION_U64, .offset = offsetof(options_t, many), .most = UINT64_MAX,
      .given = offsetof(options_t, given)},
 };
 

@@ -40,6 +40,15 @@ KEEL_API keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, cons
 KEEL_API keel_status_t keel_bind_raw(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
                                      void *block) KEEL_MUST_USE;
 
+// Goes on from any command of a recording: *at becomes the one that is next, by way of its blocks;
+// at the end, keel_commands_end. Values that blocks depend on are read now, from memory that the
+// host sees. `loops` counts the rounds of the loops of each depth: keel_caps_t.max_depth numbers of
+// the caller's, zero at first. Fails, and *at stays, as keel_bind_ref, or with
+// KEEL_RESOURCE_EXHAUSTED if a loop has run as often as it may. KEEL_CAP_BRANCHES; a driver without
+// has no blocks to walk and may use KEEL_EACH_COMMAND.
+KEEL_API keel_status_t keel_command_step(const keel_commands_t *commands, const keel_ref_t *table,
+                                         uint32_t *loops, const keel_command_t **at) KEEL_MUST_USE;
+
 KEEL_EXTERN_C_END
 
 #endif

@@ -5,8 +5,8 @@
 //
 //     KEEL_EACH_COMMAND (c, s) ...
 //
-// A walker stops until everything before has ended at KEEL_CMD_BARRIER and at every command from
-// KEEL_CMD_EVENT_WAIT on.
+// Commands may run in any order and at the same time, but for barriers: a walker stops until
+// everything before has ended at each command that keel_command_is_barrier() says.
 //
 // Blocks stay as they were recorded: a record begins each, one ends it, and an else or a case each
 // has its own between them. Each of them knows where the others are (keel_cmd_block_t).
@@ -21,7 +21,7 @@
 //     KEEL_EACH_WAY (w, s, block)
 //         body(keel_command_next(&w->head), keel_commands_at(s, w->next));
 //
-// A driver that takes one command after the other jumps: see command_jump() in kit/command.h.
+// A driver that takes one command after the other jumps: keel_command_step() of bind.h.
 #ifndef KEEL_DRIVER_COMMAND_H_
 #define KEEL_DRIVER_COMMAND_H_
 
@@ -113,7 +113,7 @@ typedef struct keel_cmd_group_t {
     char name[];
 } keel_cmd_group_t;
 
-// An alloca that waits for memory; see kit/pool.h.
+// An alloca that waits for memory; see pool.h.
 typedef struct keel_pool_request_t {
     struct keel_pool_request_t *next;
     keel_buffer_t *buffer;                                                   // borrowed
@@ -230,6 +230,13 @@ static inline const keel_command_t *keel_command_next(const keel_command_t *comm
     return (const keel_command_t *)(const void *)((const unsigned char *)command + command->size);
 }
 
+// Whether everything before such a command must have ended before it is looked at.
+static inline bool keel_command_is_barrier(uint32_t kind)
+{
+    return kind == KEEL_CMD_BARRIER || kind >= KEEL_CMD_EVENT_WAIT;
+}
+
+// All commands in the order of the list, whatever blocks they are in.
 #define KEEL_EACH_COMMAND(c, commands)                                                             \
     for (const keel_command_t *c = keel_commands_first(commands);                                  \
          c != keel_commands_end(commands); c = keel_command_next(c))

@@ -12,8 +12,8 @@
 // of its submission (submission.h).
 //
 // What drivers need of the library is in the headers that this one includes: base.h (host memory,
-// the log), submission.h, bind.h and pool.h (running commands), command.h, image.h and object.h
-// (what they see).
+// the log), uri.h (options), submission.h, bind.h and pool.h (running commands), command.h, image.h
+// and object.h (what they see).
 #ifndef KEEL_DRIVER_DRIVER_H_
 #define KEEL_DRIVER_DRIVER_H_
 
@@ -24,18 +24,7 @@
 #include <keel/driver/object.h>
 #include <keel/driver/pool.h>
 #include <keel/driver/submission.h>
-
-typedef struct keel_uri_option_t {
-    const char *key, *value;
-} keel_uri_option_t;
-
-// A URI taken apart. Texts are borrowed.
-typedef struct keel_uri_t {
-    const char *text;  // the whole
-    const char *which; // between :// and ?
-    const keel_uri_option_t *options;
-    size_t option_count;
-} keel_uri_t;
+#include <keel/driver/uri.h>
 
 // The version of what the headers of include/keel/driver say. A driver is taken only by a library
 // of the same version: they share structs. KEEL_DRIVER_LAYOUT tells builds apart that have the same

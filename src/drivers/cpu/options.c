@@ -10,13 +10,13 @@
 
 enum { OPTIONS = 5, INLINE_OPTIONS = 2 }; // the latter are the last ones
 
-static const option_t table[OPTIONS] = {
-    {"threads", OPTION_U32, .offset = AT(threads), .least = 1, .most = 1024},
-    {"cpus", OPTION_TEXT, .offset = AT(cpus)},
-    {"spin_us", OPTION_U64, .offset = AT(spin_us), .most = 1000000},
+static const keel_option_t table[OPTIONS] = {
+    {"threads", KEEL_OPTION_U32, .offset = AT(threads), .least = 1, .most = 1024},
+    {"cpus", KEEL_OPTION_TEXT, .offset = AT(cpus)},
+    {"spin_us", KEEL_OPTION_U64, .offset = AT(spin_us), .most = 1000000},
     // Without threads, too:
-    {"nodes", OPTION_U32, .offset = AT(nodes), .least = 1, .most = 8},
-    {"shuffle", OPTION_U64, .offset = AT(seed), .most = UINT64_MAX, .given = AT(shuffle)},
+    {"nodes", KEEL_OPTION_U32, .offset = AT(nodes), .least = 1, .most = 8},
+    {"shuffle", KEEL_OPTION_U64, .offset = AT(seed), .most = UINT64_MAX, .given = AT(shuffle)},
 };
 
 keel_status_t cpu_options_parse(const keel_uri_t *uri, cpu_options_t *options)

@@ -99,7 +99,7 @@ static void stage_rotate(cpu_run_t *run)
     const keel_command_t *end = run->at;
     uint64_t count = 0;
     for (; end != keel_commands_end(run->commands); end = keel_command_next(end), count++)
-        if (command_is_barrier(end->kind) || end->kind == KEEL_CMD_EXECUTE) break;
+        if (keel_command_is_barrier(end->kind) || end->kind == KEEL_CMD_EXECUTE) break;
     run->rotation.first = run->at;
     run->rotation.end = end;
     run->random = run->random * 6364136223846793005u + 1442695040888963407u;
@@ -167,7 +167,7 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
             run_device(run)->shuffle && !run->rotation.pivot && run->at != run->rotation.end;
         if (__builtin_expect(rotate, 0)) stage_rotate(run);
         uint32_t kind = run->at->kind;
-        if (command_is_barrier(kind)) {
+        if (keel_command_is_barrier(kind)) {
             if (run->in_flight) return STEP_WAIT;
             if (!alone) return STEP_ALONE;
             run_branch(run);
@@ -213,7 +213,7 @@ bool cpu_run_has_more(const cpu_run_t *run)
 {
     if (run->failure) return false;
     if (run->units) return true;
-    return run->at != keel_commands_end(run->commands) && !command_is_barrier(run->at->kind);
+    return run->at != keel_commands_end(run->commands) && !keel_command_is_barrier(run->at->kind);
 }
 
 // Remembers what a unit takes. Getting at the chunk is not counted: with many workers it is most of

@@ -111,9 +111,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
     if (uri->which[0])
         return KEEL_ERROR(KEEL_NOT_FOUND, "there is no null://%s; there is one null://",
                           uri->which);
-    if (uri->option_count)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "null:// has no option '%s'; it has none",
-                          uri->options[0].key);
+    KEEL_TRY(keel_options_read(uri, NULL, 0, NULL)); // it has none
     keel_device_t *d = keel_mem_zalloc(sizeof *d);
     if (!d) return keel_status_no_memory();
     d->ops = &null_ops;
