@@ -103,9 +103,10 @@ struct keel_device_ops_t {
     // there. Must not block.
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
-    // Takes a semaphore of another API: makes one by outside_create (kit/outside.h) that is at
-    // `initial` at least. The descriptor in `external` is the semaphore's from then on, unless this
-    // fails. KEEL_CAP_IMPORT_SEMAPHORE. (optional) default: there are none.
+    // Takes a semaphore of another API: makes one that is at `initial` at least (in the tree, by
+    // outside_create of kit/outside.h; other drivers leave this empty as yet). The descriptor in
+    // `external` is the semaphore's from then on, unless this fails. KEEL_CAP_IMPORT_SEMAPHORE.
+    // (optional) default: there are none.
     keel_status_t (*semaphore_import)(keel_device_t *device,
                                       const keel_external_semaphore_t *external, uint64_t initial,
                                       keel_semaphore_t **semaphore);
