@@ -31,7 +31,7 @@ if(NOT KEEL_ASSERTS)
     add_compile_definitions(NDEBUG)
 endif()
 
-# Statuses name files of this tree (__FILE__), not where somebody keeps it.
+# Statuses name files of this tree (__FILE__), not the folder that it lies in.
 add_compile_options(-g -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
     -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings -Wformat=2
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wimplicit-fallthrough

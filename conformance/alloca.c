@@ -63,7 +63,7 @@ TEST(alloca, metadata, POOLS)
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_address(x, &address));
 }
 
-// Nothing happens, and nobody is held up, before the waits are satisfied.
+// Nothing happens, and no thread is held up, before the waits are satisfied.
 TEST(alloca, waits_for_points, POOLS)
 {
     keel_semaphore_t *gate = new_semaphore(0);

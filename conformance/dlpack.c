@@ -218,7 +218,7 @@ TEST(dlpack, out_without_memory, .needs = KEEL_CAP_DLPACK | KEEL_CAP_QUEUE_ALLOC
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_to_dlpack(x, &tensor, &m));
 }
 
-// A tensor of somebody else's.
+// A tensor of another library.
 typedef struct foreign_t {
     DLManagedTensorVersioned tensor;
     DLManagedTensor legacy;
@@ -292,7 +292,7 @@ TEST(dlpack, in, .needs = KEEL_CAP_DLPACK | KEEL_CAP_EXECUTES)
     come_to(&foreign->deleted, 1);
 }
 
-// Memory of the host's that nobody has shown to the device comes in as it is.
+// Host memory that the device does not know yet is imported as it is.
 TEST(dlpack, in_from_the_host, .needs = KEEL_CAP_DLPACK | KEEL_CAP_IMPORT_HOST)
 {
     foreign_t *foreign = new_foreign(4, 8);

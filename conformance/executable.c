@@ -174,7 +174,7 @@ static void load_flipped(const void *data, size_t size)
         refused += status != NULL;
         keel_status_release(status);
     }
-    CHECK_GE(refused, 8); // whoever reads no header finds nothing wrong with it
+    CHECK_GE(refused, 8); // a driver that reads no header finds nothing wrong
 }
 
 TEST(executable, flipped_bytes, RUNS, .heavy = true)
@@ -532,7 +532,7 @@ TEST(executable, constants_refused, RUNS)
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constant_count", load_with(NULL, 1, &executable));
 }
 
-// Arguments are checked also where there is nobody to read constants.
+// Arguments are checked also where no kernel reads constants.
 TEST(executable, constants_checked)
 {
     uint32_t word = 1;

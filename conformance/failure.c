@@ -282,7 +282,7 @@ TEST(failure, fan_out)
     }
 }
 
-// A cause is good for as long as somebody holds it.
+// A cause is valid as long as a reference is held.
 TEST(failure, cause_outlives_everything, RUNS)
 {
     keel_point_t done = submit(failing(77));

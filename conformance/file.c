@@ -319,7 +319,7 @@ TEST(file, open_what_is_not_there, FILES)
     FAILS(KEEL_INVALID_ARGUMENT, keel_file_open(the_device(), folder->path, KEEL_FILE_READ, &file));
 }
 
-// Where a link could lead is for whoever made the link to say.
+// The maker of a link decides where it leads.
 TEST(file, create_does_not_follow_links, FILES)
 {
     folder_t *folder = new_folder();

@@ -124,8 +124,8 @@ static keel_op_t recorded_loop(keel_ref_t value, keel_op_t op)
     return keel_op_execute(RECORD(0, loop, op, keel_op_end()), KEEL_NO_BINDINGS);
 }
 
-// A stream takes so much work and then holds up whoever comes with more. Not our caller: he is done
-// before the first of it is. Every second one is `turn`.
+// A stream takes so much work and then blocks the next call. Keel's caller is not held up: it is
+// done before the first of it is. Every second one is `turn`.
 static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *counter, size_t count)
 {
     keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
@@ -138,7 +138,7 @@ static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *cou
     for (size_t i = 0; i < count; i++)
         TRY(keel_queue_run(queue, waits, i % 2 ? turn : piece->op, &done[i]));
     bool held = ended(first);
-    if (!starved()) CHECK(!held); // without memory for an event somebody has to wait
+    if (!starved()) CHECK(!held); // without memory for an event a thread has to wait
     reach(run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4))));
     reach(first);
     TRY(keel_queue_wait_idle(queue, patience()));
@@ -378,7 +378,7 @@ static void wait_for_ever(void *user)
     FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(user, 1, KEEL_ALL, KEEL_FOREVER));
 }
 
-// Points that nobody will ever signal: whoever waits for one, here or elsewhere, learns why.
+// Points that are never signalled: each waiter, here or elsewhere, learns why.
 TEST(gpu, loss_ends_every_wait, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS, .driver = "cuda",
      .loses = true)
 {

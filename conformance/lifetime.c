@@ -311,7 +311,7 @@ TEST(lifetime, semaphores_released_in_flight)
     TRY(keel_device_wait_idle(the_device(), patience()));
 }
 
-// A point that nobody will signal: the submission that waits for it must go with the device.
+// A point that is never signalled: the submission that waits for it must end with the device.
 TEST(lifetime, never_signalled)
 {
     for (int i = 0; i < 10; i++) {

@@ -188,7 +188,7 @@ TEST(outside, values_jump, SHARED)
     seen_there(semaphore, fd, 11);
 }
 
-// A value that nobody brings holds up no smaller one, whoever asked first.
+// A value that never comes holds up no smaller one, in whichever order they were asked for.
 TEST(outside, awaited_in_falling_order, SHARED)
 {
     int fd;
@@ -305,7 +305,7 @@ TEST(outside, back_and_forth, SHARED)
     thread_join(other);
 }
 
-// Whoever sees the answer finds reached what it answers, however it came here.
+// A thread that sees the answer finds reached what it answers, however it came here.
 TEST(outside, what_led_to_it_is_reached, RUNS)
 {
     int fd;
@@ -340,7 +340,7 @@ TEST(outside, failure_stays_here, SHARED)
     CHECK_EQ(value_there(fd), 1);
 }
 
-// What was signalled arrives also when nobody here has the semaphore any more.
+// What was signalled arrives also when the semaphore was released here.
 TEST(outside, released_at_once, SHARED)
 {
     int fd = side()->create(0);
@@ -368,8 +368,8 @@ TEST(outside, signalled_before_the_device_closes, SHARED)
     if (!starved()) CHECK_EQ(value_there(fd), 2);
 }
 
-// A value that does not come keeps nobody. What waited for it is gone when it comes after all,
-// which the suite sees by threads and memory.
+// A value that does not come keeps nothing waiting. What waited for it is gone when it comes after
+// all, which the suite sees by threads and memory.
 TEST(outside, released_while_awaited, SHARED)
 {
     int fds[3];
@@ -408,7 +408,7 @@ TEST(outside, closing_ends_waits, SHARED)
     keel_status_release(status);
 }
 
-// Code is loaded while somebody waits for the other side.
+// Code is loaded while a thread waits for the other side.
 TEST(outside, others_go_on_while_it_is_awaited, RUNS)
 {
     int fd;

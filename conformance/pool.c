@@ -260,7 +260,7 @@ TEST(pool, threshold_gives_memory_back, POOLS)
     check_returned(pool, 1);
 }
 
-// A buffer that goes away with its memory leaves it to nobody, either.
+// Nor does the memory of a buffer that is released with it stay beyond the threshold.
 TEST(pool, threshold_holds_without_deallocas, POOLS)
 {
     keel_pool_t *pool = new_threshold_pool(1);

@@ -158,7 +158,7 @@ TEST(rebind, transfers_among_them, RUNS)
     }
 }
 
-// Long ones, prepared when nobody knows what they will work on.
+// Long ones, prepared before their bindings are known.
 TEST(rebind, long_transfers_prepared, RUNS)
 {
     enum { LONG = 300 << 10, PAIR = 2 * LONG };

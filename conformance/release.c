@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is released while the device is busy: nobody waits for the device, and all of it goes back.
+// What is released while the device is busy: no thread waits for the device, and all of it goes
+// back.
 #include "suite/suite.h"
 
 #define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
@@ -194,7 +195,7 @@ TEST(release, new_memory_waits_for_old, GPU, .also = NEED_OVERLAP, .alone = true
     reach(busy->done);
 }
 
-// The same in a queue's order: nobody waits but the alloca.
+// The same in a queue's order: only the alloca waits.
 TEST(release, allocas_wait_for_old_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA,
      .driver = "cuda", .also = NEED_OVERLAP, .alone = true)
 {

@@ -190,7 +190,7 @@ TEST(stress, long_life, .heavy = true, .seconds = 60)
     reach(point);
     TRY(keel_device_wait_idle(the_device(), patience()));
     uint64_t start = keel_now_ns();
-    do keel_live_objects(&last); // whoever told of the last ones counts them a moment later
+    do keel_live_objects(&last); // the thread that ended the last ones counts them a moment later
     while (last.submissions > first.submissions && keel_now_ns() - start < patience());
     CHECK_LE(last.submissions, first.submissions);
     CHECK_EQ(last.semaphores, first.semaphores);

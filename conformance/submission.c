@@ -39,7 +39,7 @@ TEST(submission, point_comes_after_its_signals, .needs = KEEL_CAP_EXECUTES)
     }
 }
 
-// Looks at what comes next on some queues for a while, as somebody else's waits would.
+// Polls what comes next on some queues for a while, as the waits of another thread would.
 static void look_on(void *user)
 {
     keel_queue_t **queues = user;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of transfers, for whoever runs them: submitted or recorded.
+// Tables of transfers, for tests that submit or record them.
 #ifndef CONFORMANCE_TRANSFER_H_
 #define CONFORMANCE_TRANSFER_H_
 

@@ -204,7 +204,7 @@ static void host_generate(generator_t *generator)
         draft_noise(generator, 4);
         if (generator->draft.wait_count) draft_place(generator);
     } else if (dice < 85) {
-        // A signal needs to know of the last; one nobody needs is put off until a wait needs it.
+        // A signal needs to know of the last; one that no wait needs is put off until a wait does.
         draft_begin(generator, ACTION_SIGNAL);
         generator->graph->actions[graph->action_count] = generator->draft;
         order_append(graph, &generator->order, graph->action_count);

@@ -12,7 +12,7 @@ typedef struct model_t {
     // as unknown to it.
     const order_t *order;
     uint8_t bytes[MAX_SPACES][SPACE_SIZE];
-    bool unknown[MAX_SPACES][SPACE_SIZE]; // nobody can say what is there
+    bool unknown[MAX_SPACES][SPACE_SIZE]; // what is there is not defined
     uint8_t writers[MAX_SPACES][SPACE_SIZE];
     bool resident[MAX_SPACES];
     uint8_t residence[MAX_SPACES]; // which action said so

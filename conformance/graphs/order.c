@@ -76,7 +76,7 @@ static bool learn_wait(const graph_t *graph, order_t *order, size_t index, const
     if (point->own) return learn_end(graph, order, index, point->id, reached);
     const event_t *event = order_event(graph, order, point, &missing);
     if (!event) return false;
-    // If the semaphore failed instead, nobody will move it any more: as good as knowing the value.
+    // If the semaphore failed instead, nothing moves it any more: as good as knowing the value.
     changed |= known_raise(&order->known[index][point->id], event->value);
     if (reached && event->inside) changed |= learn_past(order, index, event->action);
     if (reached && !event->inside) changed |= learn_end(graph, order, index, event->action, true);

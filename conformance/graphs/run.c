@@ -101,7 +101,7 @@ static bool points_observe(run_t *run)
     return ended;
 }
 
-// Waits for the last value that somebody signals.
+// Waits for the last value that any action signals.
 static bool semaphore_observe(run_t *run, size_t index)
 {
     order_t order;

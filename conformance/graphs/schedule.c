@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order threads begin the actions of a graph: any in which nobody is blocked for ever.
+// In which order threads begin the actions of a graph: any in which no thread is blocked for ever.
 #include "graphs/generator.h"
 
 typedef struct needs_t {

@@ -67,7 +67,7 @@ keel_device_t *open_device(const char *uri);
 // The device under test if it has several nodes, or one of its kind that has; else the test is
 // skipped.
 keel_device_t *open_nodes(void);
-// The test is skipped if the device gave the buffer these uses, which nobody asked for. For tests
+// The test is skipped if the device gave the buffer these uses without being asked. For tests
 // that need EXACT_USAGE.
 void need_no_usage(keel_buffer_t *buffer, uint32_t usage);
 // The URI under test with a further option, if it has not got it yet: with_option("threads=1").
@@ -155,7 +155,7 @@ void thread_join(thread_t *thread);
 void in_child(void (*fn)(void *user), void *user);
 
 // Something to wait for that is not Keel's. Opened by the runner when the test has failed, so that
-// nobody stays behind one.
+// no thread stays behind one.
 typedef struct gate_t gate_t;
 gate_t *new_gate(void);
 void gate_open(gate_t *gate);

@@ -90,7 +90,7 @@ static void slot_start(pool_t *pool, slot_t *slot)
         fprintf(stderr, "keel conformance: fork: %s\n", strerror(errno));
         exit(2);
     }
-    setpgid(slot->pid, slot->pid); // the child does the same; whoever comes first
+    setpgid(slot->pid, slot->pid); // the child does the same; the first of the two counts
     pool->busy++;
 }
 

@@ -13,7 +13,7 @@ typedef enum run_mode_t { MODE_PLAIN, MODE_TORTURE, MODE_SHUFFLE, MODE_FAULT } r
 // What becomes of a call of the vendor's library.
 typedef enum fault_t {
     FAULT_REFUSED, // it lacks something, and the device goes on
-    FAULT_FAILED,  // nobody knows why
+    FAULT_FAILED,  // for unknown reasons
     FAULT_LOST,    // the device is lost with it, and all later calls fail
     FAULT_COUNT
 } fault_t;
@@ -43,7 +43,7 @@ typedef struct job_t {
     uint64_t seed;
     uint64_t fail_at;   // the allocation or call that fails; 0: none
     const char *symbol; // counted are calls of this function; NULL: of all
-    size_t index;       // of the test, for whoever made the job
+    size_t index;       // of the test, for the maker of the job
     fault_t fault;
 } job_t;
 

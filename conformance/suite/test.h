@@ -26,7 +26,7 @@ enum {
     NEED_MANAGED = 1 << 6,              // memory of the device that the host can map
     NEED_BOUNDED_RECORDINGS = 1 << 7,   // a recording that is full fits into memory
     NEED_EXACT_USAGE = 1 << 8,          // buffers serve for no more than they were made for
-    NEED_OVERLAP = 1 << 9,              // work runs beside other work, and nobody waits for each
+    NEED_OVERLAP = 1 << 9,              // work runs beside other work, and no call waits for each
     NEED_PARALLEL_RECORDINGS = 1 << 10, // so does, in a recording, what no barrier orders
     NEED_OTHER_SIDE = 1 << 11 // an API is at hand that makes semaphores to import (other.h)
 };

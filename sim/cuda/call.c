@@ -52,7 +52,7 @@ static bool strikes(const rule_t *rule, const call_site_t *site, uint64_t own, u
     return number == rule->number || (rule->onwards && number > rule->number);
 }
 
-// After these a context is of no more use; nor is it when nobody knows what happened.
+// After these a context is of no more use; nor is it after an unknown error.
 static bool is_final(CUresult code)
 {
     switch (code) {

@@ -70,9 +70,9 @@ void kin_remove(kin_t *kin)
 }
 
 // A context is never given back to the heap, so that a thread that still has it as its current one
-// finds that it is destroyed. Nor are events and graphs that it had to the end: whoever uses them
-// is told. That they are still listed tells LeakSanitizer that this is nobody's leak, for in CUDA
-// they go with it; who should have destroyed them is found by `leaks`.
+// finds that it is destroyed. Nor are events and graphs that it had to the end: calls that use
+// them fail. They stay listed, so that LeakSanitizer does not report them, for in
+// CUDA they go with the context; `leaks` finds those that the program should have destroyed.
 bool context_begin(CUcontext context, unsigned flags)
 {
     static const size_t limits[] = {1024, 1 << 20, 8 << 20};
@@ -109,8 +109,8 @@ CUcontext context_create(device_t *device, unsigned flags)
     return context;
 }
 
-// Whoever knows of an error may give away what was copied from or to: by then no copy is under way.
-// A kernel may be, until its block ends, which may never be.
+// A caller that knows of an error may free what was copied from or to: by then no copy is under
+// way. A kernel may be, until its block ends, which may never be.
 CUresult context_report(CUcontext context)
 {
     while (context->error && context->transfers) state_wait();

@@ -13,7 +13,7 @@ void mark_reach(mark_t *mark);
 // False: it is reached already. Otherwise `waiter` is woken once, when it is.
 bool mark_watch(mark_t *mark, waiter_t *waiter);
 void mark_forget(mark_t *mark, waiter_t *waiter);
-// Whether whoever has waited for it has waited for that command, too: of its stream, or of one that
+// Whether a wait for the mark includes that command: of its stream, or of one that
 // its stream had waited for.
 bool mark_covers(const mark_t *mark, uint64_t stream, uint64_t number);
 

@@ -263,11 +263,11 @@ CUresult plan_create(CUgraph graph, bool in_body, plan_t **out, CUDA_GRAPH_INSTA
 }
 
 // Graphs lie in slabs of device memory, as seen on a card: the first has room for some, each that
-// follows for more, and what was got stays. A new one waits for all that the context has, and
-// nobody can enqueue anything meanwhile. The first had room for 23 to 33 in a program without other
-// graphs, and for fewer than 9 in one with some: here it has for few. A graph takes one place,
-// and more for nodes that the device may change: where there was room for 44 with one such node, it
-// was enough for 37 with 100, 15 with 250 and 3 with 1000.
+// follows for more, and what was got stays. A new one waits for all that the
+// context has, and no thread can enqueue anything meanwhile. The first had room for 23 to 33 in a
+// program without other graphs, and for fewer than 9 in one with some: here it has for few. A graph
+// takes one place, and more for nodes that the device may change: where there was room for 44 with
+// one such node, it was enough for 37 with 100, 15 with 250 and 3 with 1000.
 static void make_room(CUgraphExec exec)
 {
     enum { FIRST = 4, MORE = 43, NODES = 80 };

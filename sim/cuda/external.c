@@ -105,7 +105,7 @@ void external_run(const semaphore_work_t *work, CUcontext context)
         external_signal(work, context);
         return;
     }
-    // Whoever signals may be another process, so there is nothing to sleep on.
+    // The signalling side may be another process, so there is nothing to sleep on.
     for (unsigned us = 1; payload_value(work->semaphore->payload) < work->value;
          us = us < 100 ? us * 2 : us) {
         if (__atomic_load_n(&context->error, __ATOMIC_ACQUIRE)) return;

@@ -26,7 +26,7 @@ static void on_fault(int number, siginfo_t *info, void *frame)
         complain("the host touched memory of a device at %#llx: %s", (unsigned long long)address,
                  text);
     }
-    // The instruction faults once more, and whoever was there before us decides.
+    // The instruction faults once more, and the handler that was there before decides.
     sigaction(number, number == SIGBUS ? &before_bus : &before_segv, NULL);
 }
 

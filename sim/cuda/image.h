@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cuModuleLoadData takes: a shared object for the processor of the host that exports
-// `cuda_host_image`. These structs are its binary interface; whoever makes images declares them
-// anew.
+// `cuda_host_image`. These structs are its binary interface;
+// a maker of images declares them anew.
 #ifndef SIM_CUDA_IMAGE_H_
 #define SIM_CUDA_IMAGE_H_
 

@@ -99,7 +99,7 @@ void launch_destroy(launch_t *launch)
 {
     if (!launch) return;
     for (size_t i = 0; i < launch->meeting_count; i++) {
-        // A launch that was dropped leaves nobody waiting.
+        // A launch that was dropped leaves no waiter behind.
         if (launch->meetings[i].step->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
             mark_reach(launch->meetings[i].mark);
         }
@@ -265,7 +265,7 @@ static bool device_apply(visit_t *visit)
     return true;
 }
 
-// True: it goes on until somebody ends it. False: it is over.
+// True: it goes on until another step ends it. False: it is over.
 static bool visit_begin(visit_t *visit)
 {
     const step_t *step = visit->step;

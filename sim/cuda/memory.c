@@ -39,8 +39,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *out_pitch, size_t width, s
     return error;
 }
 
-// CUDA says that it may wait for what uses memory that is freed, and a card does; nobody may count
-// on that.
+// CUDA says that it may wait for work that uses freed
+// memory, and a card does; a program may not rely on that.
 static bool is_busy(uint64_t address)
 {
     const range_t *range = arena_find_base(address);
@@ -201,7 +201,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *out_base, size_t *out_size, CUdevi
     return CUDA_SUCCESS;
 }
 
-// Where managed memory lies is nobody's business here; what is asked must still make sense.
+// Where managed memory lies does not matter here; what is asked must still make sense.
 static CUresult managed_check(CUdeviceptr address, size_t size)
 {
     const range_t *range = arena_find(address);

@@ -51,7 +51,7 @@ typedef struct seen_t {
     uint64_t stream, number;
 } seen_t;
 
-// One completion that somebody may wait for: what a record of an event, or the end of a stream,
+// One completion that can be waited for: what a record of an event, or the end of a stream,
 // leaves behind. Counted by references.
 typedef struct mark_t {
     unsigned references;
@@ -154,7 +154,7 @@ struct CUctx_st {
     pthread_t workers[64];
     unsigned worker_count, idle;
     unsigned transfers; // copies and fills that are under way
-    unsigned settling;  // calls that wait for all of its work, and let nobody enqueue or make more
+    unsigned settling;  // calls that wait for all of its work; no thread can enqueue or make more
     bool starting;      // a worker that has not come to its first task
     bool stopping;
     task_list_t ready[PRIORITY_LEAST - PRIORITY_GREATEST + 1]; // the most urgent first

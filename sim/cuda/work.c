@@ -59,7 +59,7 @@ static void transfer_body(void *user)
         fill_run(&work->fill);
 }
 
-// Memory may even go in the middle of it, when somebody unmaps it.
+// The memory may even go in the middle of it, when a thread unmaps it.
 static void transfer_run(const work_t *work, CUcontext context)
 {
     uint64_t address = 0;

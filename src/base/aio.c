@@ -35,7 +35,7 @@ aio_request_t *aio_take(aio_t *aio)
 bool aio_doze(aio_t *aio)
 {
     aio_request_t *empty = NULL;
-    // release: whoever replaces the mark sees how to call.
+    // release: the thread that replaces the mark sees how to call.
     return atomic_compare_exchange_strong_explicit(&aio->inbox, &empty, &aio->asleep,
                                                    memory_order_release, memory_order_relaxed);
 }

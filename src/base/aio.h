@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes of files that nobody waits for.
+// Asynchronous reads and writes of files: no thread waits for them.
 //
 // An aio_t has one service thread, started by the first request. Where the library was built with
 // liburing and the kernel lets that thread use io_uring (containers often forbid it), the kernel

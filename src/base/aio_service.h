@@ -3,9 +3,9 @@
 //
 // Requests arrive in the inbox, a stack without locks. Two marks stand in it in place of requests:
 // `absent` as long as there is no service thread, and `asleep` while that thread waits for a call.
-// Whoever replaces a mark by a request owes what it stands for, to start the thread or to call it.
-// Until then the service does not look into the inbox; afterwards the debtor touches the aio_t no
-// more, for its request may have ended, and the aio_t with it.
+// The thread that replaces a mark by a request must do what it stands for: start the service
+// thread, or call it. Until then the service does not look into the inbox; afterwards the debtor
+// touches the aio_t no more, for its request may have ended, and the aio_t with it.
 #ifndef KEEL_SRC_BASE_AIO_SERVICE_H_
 #define KEEL_SRC_BASE_AIO_SERVICE_H_
 

@@ -15,7 +15,7 @@
 // One entry is for the call, the others are for requests: so there is always one to be had.
 enum { ENTRIES = 64, REQUESTS = ENTRIES - 1 };
 
-// All of it belongs to the service thread: nobody else enters the ring.
+// All of it belongs to the service thread: no other thread enters the ring.
 typedef struct ring_t {
     aio_t *aio;
     struct io_uring uring;

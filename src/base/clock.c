@@ -29,7 +29,7 @@ static uint64_t clock_measure(void)
 uint64_t clock_ticks_of_ns(uint64_t ns)
 {
     static _Atomic uint64_t rate;
-    // relaxed: whoever measures gets the same number, nothing else hangs on it.
+    // relaxed: each thread that measures gets the same number, and nothing else depends on it.
     uint64_t known = atomic_load_explicit(&rate, memory_order_relaxed);
     if (!known) {
         known = clock_measure();

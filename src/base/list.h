@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of things that have `next` and `previous`, by their first one; nobody's order but the
-// newest first. Whoever changes one holds its lock.
+// Doubly linked lists of structs with `next` and `previous`, held by a pointer
+// to the first; the newest is first. The caller holds the list's lock.
 #ifndef KEEL_SRC_BASE_LIST_H_
 #define KEEL_SRC_BASE_LIST_H_
 

@@ -72,7 +72,7 @@ static bool counts_list(counts_t *counts)
 
 static void counts_add(counts_t *counts, live_type_t type, int change)
 {
-    // relaxed: a statistic; whoever compares it with zero has joined the threads that count.
+    // relaxed: a statistic; a test that compares it with zero has joined the threads that count.
     int64_t count = atomic_load_explicit(&counts->of[type], memory_order_relaxed);
     atomic_store_explicit(&counts->of[type], count + change, memory_order_relaxed);
 }

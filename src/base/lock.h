@@ -9,7 +9,7 @@
 #include "base/futex.h"
 
 typedef struct lock_t {
-    _Atomic uint32_t state; // 0 free, 1 held, 2 held and somebody may sleep
+    _Atomic uint32_t state; // 0 free, 1 held, 2 held and a thread may sleep
 } lock_t;
 
 void lock_enter_slow(lock_t *lock);
@@ -30,8 +30,8 @@ static inline void lock_enter(lock_t *lock)
 static inline void lock_leave(lock_t *lock)
 {
     uint32_t state = atomic_load_explicit(&lock->state, memory_order_relaxed);
-    // release: what was done under the lock is seen by whoever takes it next. The last access: who
-    // takes it may free it, and waking needs the address alone.
+    // release: the next thread that takes the lock sees what was done under it. This
+    // is the last access: that thread may free the lock, and waking needs the address alone.
     atomic_store_explicit(&lock->state, 0, memory_order_release);
     if (__builtin_expect(state == 2, 0)) futex_wake(&lock->state, 1);
 }

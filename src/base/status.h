@@ -16,7 +16,7 @@ keel_status_t status_timed_out(void);
 // left out.
 keel_status_t status_at(keel_status_t status, const char *path);
 
-// Gives one that nobody else has yet another code than its cause has. Returns it.
+// Changes the code of a status to which the caller has the only reference. Returns it.
 keel_status_t status_as(keel_status_t status, keel_code_t code);
 
 // An error made from errno, for a call into the system.

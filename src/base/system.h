@@ -9,7 +9,7 @@
 // Bytes of memory there are, and bytes that can be taken without making the system swap.
 void system_memory(uint64_t *total, uint64_t *available);
 
-// The processor's name, or "CPU" if nobody knows.
+// The processor's name, or "CPU" if the system does not tell.
 void system_cpu_name(char *name, size_t size);
 
 #endif

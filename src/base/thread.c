@@ -19,7 +19,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void 
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
-                    &before); // a thread begins with the mask of whoever starts it
+                    &before); // a thread begins with the mask of its creator
     int error = pthread_create(thread, NULL, fn, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error && name) thread_set_name(*thread, name);

@@ -9,7 +9,7 @@
 // threads, and debuggers show its name (15 characters at most; NULL: none). Returns an errno, or 0.
 int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument);
 
-// The same, and nobody joins it. False if there is none to be had.
+// The same; the thread is detached and never joined. False if the system gives no thread.
 bool thread_detach(const char *name, void *(*fn)(void *), void *argument);
 
 // An address that no other thread has.

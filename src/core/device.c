@@ -36,7 +36,7 @@ void device_drop(keel_device_t *device)
 {
     if (!device || !object_release(&device->object)) return;
     char *uri = device->uri, *name = device->name;
-    keel_status_release(atomic_exchange(&device->ended, NULL)); // nobody waits any more
+    keel_status_release(atomic_exchange(&device->ended, NULL)); // no wait is left
     mem_free(device->queues);
     mem_free(device->pools);
     device->ops->device_destroy(device); // which may have to name it in an error

@@ -31,8 +31,8 @@ static keel_cmd_dispatch_t *dispatches_prepare(keel_executable_t *executable,
     return plain;
 }
 
-// That the device has what an entry point wants, whoever said so: the driver's own look at the
-// image, or a container.
+// That the device has what an entry point needs, as
+// the driver read it from the image or a container says.
 static keel_status_t entry_check(const keel_entry_info_t *entry, const keel_caps_t *caps)
 {
     CHECK(entry->bindings <= caps->max_bindings, KEEL_UNSUPPORTED,
@@ -170,7 +170,7 @@ keel_executable_t *keel_executable_retain(keel_executable_t *executable)
 void keel_executable_release(keel_executable_t *executable)
 {
     if (!executable || !object_release(&executable->object)) return;
-    // Nobody can begin a use any more; acq_rel: all uses come before the end.
+    // No thread can begin a use any more; acq_rel: all uses come before the end.
     uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
     if (atomic_fetch_sub_explicit(&executable->uses_ended, begun, memory_order_acq_rel) == begun)
         executable_destroy(executable);

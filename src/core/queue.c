@@ -140,7 +140,8 @@ void keel_queue_release(keel_queue_t *queue)
     if (!queue || !queue_let_go(queue)) return;
     keel_device_t *device = queue->device;
     if (object_is_ours(&queue->object)) {
-        lock_enter(&queue->timeline->lock); // which whoever let go before us may just be leaving
+        // The thread that released before us may just be leaving this lock.
+        lock_enter(&queue->timeline->lock);
         lock_leave(&queue->timeline->lock);
         if (queue->linked) queue_unlink(queue);
     }

@@ -81,8 +81,8 @@ keel_status_t keel_driver_register(const keel_driver_t *driver)
     size_t own = built_in_count();
     for (size_t i = 0; i < own + KEEL_MAX_DRIVERS; i++) {
         const keel_driver_t *there = i < own ? drivers_built_in[i] : NULL;
-        // release: pairs with registry_at. Whoever loses the place looks at who has it, so two of
-        // one name cannot both get in.
+        // release: pairs with registry_at. The loser of the exchange looks at the winner's name,
+        // so two drivers of one name cannot both get in.
         if (i >= own && atomic_compare_exchange_strong(&registered[i - own], &there, driver))
             return NULL;
         if (there == driver) return NULL;

@@ -21,7 +21,7 @@ void cache_unload(cache_item_t *item)
 {
     if (!item) return;
     cache_t *cache = item->cache;
-    // In the child of a fork nobody loads any more, and the lock may be held for ever.
+    // In the child of a fork no thread loads any more, and the lock may be held for ever.
     bool ours = fork_is_ours(item->generation);
     if (ours) lock_enter(&cache->lock);
     bool last = atomic_fetch_sub(&item->users, 1) == 1;
@@ -32,8 +32,8 @@ void cache_unload(cache_item_t *item)
     mem_free(item);
 }
 
-// Finds who has loaded this image or is loading it, and counts the caller among the users; if there
-// is nobody, it is `item` that others find.
+// Finds the item of this image, loaded or being loaded, and counts the
+// caller among its users. If there is none, adds `item` for others to find.
 static cache_item_t *item_join(cache_t *cache, cache_item_t *item)
 {
     lock_enter(&cache->lock);
@@ -53,7 +53,7 @@ static keel_status_t item_load(cache_item_t *item, const keel_image_t *image)
     cache_t *cache = item->cache;
     keel_status_t status = cache->class->load(item, image);
     lock_enter(&cache->lock);
-    if (status) item_remove(cache, item); // nobody finds it any more
+    if (status) item_remove(cache, item); // no thread finds it any more
     // release: who sees it loaded sees all of it.
     atomic_store_explicit(&item->state, status ? FAILED : LOADED, memory_order_release);
     lock_leave(&cache->lock);

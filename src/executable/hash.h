@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BLAKE2b with 32 bytes of result (RFC 7693), what `b2sum -l 256` prints: names contents, so that
-// nobody can make two that are taken for each other.
+// BLAKE2b with 32 bytes of result (RFC 7693), what `b2sum -l 256` prints: names contents: two
+// different ones with the same hash cannot be made.
 #ifndef KEEL_SRC_EXECUTABLE_HASH_H_
 #define KEEL_SRC_EXECUTABLE_HASH_H_
 

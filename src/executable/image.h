@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image holds, whoever made it: one description that the reader of every format fills in.
+// What an image holds: one description, which the reader of every format fills in.
 //
 //     image_info_t info;
 //     KEEL_TRY(image_read(bytes, size, &info));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that nobody vouches for, of a file or in memory, read by offset. A file may change or
+// Untrusted bytes, in a file or in memory, read by offset. A file may change or
 // shrink under the reader: it is read, never mapped, so what was checked stays what it was, and a
 // file that ends too early is an error and no signal. A source may be read from any thread.
 #ifndef KEEL_SRC_EXECUTABLE_SOURCE_H_

@@ -220,7 +220,7 @@ static void test_import(void **state)
     unlink(path);
 }
 
-// A block device that is nobody's disk, if there is one and it can be opened.
+// A block device that is not a disk in use, if there is one and it can be opened.
 static void test_block_device(void **state)
 {
     static const char *const names[] = {"ram0", "loop0", "loop1"};

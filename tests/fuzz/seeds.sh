@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # seeds.sh KEEL: makes the seeds of the corpora, corpus/*/seed-*, anew with clang's, LLVM's,
-# Khronos's and FlatBuffers' tools and with `keel cc`. They are kept so that nobody needs these to
-# replay or to fuzz.
+# Khronos's and FlatBuffers' tools and with `keel cc`. They are kept so that
+# replaying and fuzzing do not need these tools.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 keel=$(realpath "${1:-$here/../../build/keel}")

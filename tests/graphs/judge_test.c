@@ -142,7 +142,7 @@ static void test_failures(void **state)
     (void)state;
     const graph_t *graph = failure_make();
     assert_true(graph_judge(graph, &outcome, &judgement));
-    // What the failing action wrote is nobody's business; what the next one would have written is.
+    // What the failing action wrote is not judged; what the next one would have written is.
     outcome.memory[0][0]++;
     assert_true(graph_judge(graph, &outcome, &judgement));
     outcome.memory[1][0]++;

@@ -54,7 +54,7 @@ summary() {
 }
 
 # step NAME SECONDS COMMAND...: runs it with a time limit. Logs are packed each time, so that they
-# are there even if somebody ends this script.
+# are there even if this script is ended.
 step() {
     local name=$1 limit=$2 start=$SECONDS status left=$((until - SECONDS))
     shift 2

@@ -58,7 +58,7 @@ static void test_local(void **state)
     assert_false(bind_is_local(&none, &(keel_ref_t){.buffer = &seen}));
     assert_true(bind_is_local(&slots, &(keel_ref_t){.slot = 0}));
     assert_false(bind_is_local(&slots, &(keel_ref_t){.slot = 1}));
-    assert_false(bind_is_local(&none, &(keel_ref_t){.slot = 1})); // nobody knows
+    assert_false(bind_is_local(&none, &(keel_ref_t){.slot = 1})); // not known
     seen = (keel_buffer_t){.root = &seen, .external.size = 1};
     assert_false(bind_is_local(&none, &(keel_ref_t){.buffer = &seen})); // another device's, perhaps
 }

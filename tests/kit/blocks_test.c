@@ -13,7 +13,7 @@ typedef struct place_t {
     bool refuses;
 } place_t;
 
-// Nobody looks into them.
+// No code looks into them.
 static keel_status_t make(void *owner, uint64_t size, void **data, uint64_t *address)
 {
     place_t *place = owner;
@@ -138,7 +138,7 @@ static void test_no_size_is_without_end(void **state)
     place_close(&place);
 }
 
-// What is beyond the 64 MiB stays as long as somebody needs it now and then.
+// What is beyond the 64 MiB stays as long as it is needed now and then.
 static void test_what_nobody_needs_is_trimmed(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_what_nobody_needs_is_trimmed(void **state)
     assert_int_equal(place.destroyed, 0);
     assert_false(blocks_return(&place.blocks, acquire(&place, 64 * MIB), true));
     assert_true(blocks_trim(&place.blocks));
-    assert_int_equal(place.destroyed, 1); // of 128 MiB that nobody took; the other was needed
+    assert_int_equal(place.destroyed, 1); // of 128 MiB that were not taken; the other was needed
     assert_int_equal(place.blocks.size, 128 * MIB);
     assert_false(blocks_trim(&place.blocks)); // now it was not
     assert_int_equal(place.destroyed, 2);

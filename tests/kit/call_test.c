@@ -114,7 +114,7 @@ static void test_posted(void **state)
     assert_int_equal(place.calls, 1);
     assert_int_equal(place.ends, 1);
     assert_ptr_equal(place.ended, place.returned);
-    // One that nobody waits for ends nothing, and its failure is logged.
+    // A detached one ends nothing, and its failure is logged.
     keel_cmd_call_t detached = {.call = place.detached};
     assert_null(call_post(&chores, queue, &detached));
     chores_stop(&chores);

@@ -43,7 +43,7 @@ static void note(void *owner, chore_t *chore)
 {
     place_t *place = owner;
     const note_t *own = (const note_t *)chore;
-    if (own->name == 'w') chores_wait(&place->chores); // which has nobody to wait for
+    if (own->name == 'w') chores_wait(&place->chores); // which has nothing to wait for
     place->done[atomic_load(&place->done_count)] = own->name;
     atomic_fetch_add(&place->done_count, 1);
 }
@@ -117,7 +117,7 @@ static void test_marks(void **state)
 static void *allow_when_wanted(void *user)
 {
     place_t *place = user;
-    until(&place->wanted, 1); // somebody waits, and whoever decides can see it
+    until(&place->wanted, 1); // a thread waits, and the deciding thread can see it
     atomic_store(&place->may, true);
     return NULL;
 }

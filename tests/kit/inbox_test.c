@@ -9,7 +9,8 @@ enum { THREADS = 4, ROUNDS = 40, EACH = 10000 };
 
 typedef struct place_t {
     inbox_t inbox;
-    uint64_t last[THREADS]; // of each thread, what was taken last; of whoever is at it
+    uint64_t last[THREADS]; // of each thread, what was taken last; written by the thread that works
+                            // the inbox off
     uint64_t taken;
     _Atomic uint32_t at_it; // threads
     pthread_barrier_t start;
@@ -23,7 +24,7 @@ typedef struct sender_t {
 
 static sender_t senders[THREADS];
 
-// Nobody is at it but the first who comes, who finds the others in their order.
+// Only the first thread works the inbox off, and finds the others in their order.
 static void test_order(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void fake_close(const pages_user_t *user)
 static int setup(void **state)
 {
     (void)state;
-    uint64_t size = (PAGES + 1) * PAGE; // nobody touches them
+    uint64_t size = (PAGES + 1) * PAGE; // not touched
     char *all = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     FIRST = ((uintptr_t)all + PAGE - 1) & ~(PAGE - 1);
     return all == MAP_FAILED;
@@ -190,7 +190,7 @@ static void *starve(void *user)
     return NULL;
 }
 
-// Whoever cannot import lets go of nothing that others import meanwhile.
+// An import that fails unlocks nothing that others import meanwhile.
 static void test_failing_beside_others(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void refused(keel_status_t status, keel_code_t code)
     keel_status_release(status);
 }
 
-// What cannot be written is locked for reading, and for nobody to write while it is.
+// What cannot be written is locked for reading only, and no import for writing joins it.
 static void test_constant(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void says(keel_status_t status, keel_code_t code, uintptr_t page, const c
     refused(status, code);
 }
 
-// Nobody tries to lock it for reading, whatever else is imported with it; but for writing.
+// It is never locked for reading, whatever else is imported with it; but for writing.
 static void test_private_file(void **state)
 {
     (void)state;

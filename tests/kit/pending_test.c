@@ -37,18 +37,18 @@ static void test_shares(void **state)
     assert_true(pending_end(&pending));
     pending_begin(&pending);
     assert_true(pending_is_over(&pending));
-    // It is handed on to somebody whose end is its own.
+    // It is passed to an operation whose end is its own.
     assert_true(pending_end(&pending));
 }
 
-// A walk that begins an operation on each thread, which then ends; whoever goes on finds all of
-// them done.
+// A walk that begins an operation on each thread, which then ends; the thread that goes on finds
+// all of them done.
 typedef struct place_t {
     pending_t pending;
     _Atomic uint32_t begun[THREADS]; // rounds
     uint32_t done[THREADS];          // by the threads; plain, for tools to look at
     _Atomic uint32_t over;
-    _Atomic bool early; // somebody went on too early
+    _Atomic bool early; // a thread went on too early
 } place_t;
 
 typedef struct worker_t {

@@ -136,7 +136,8 @@ static void give(keel_buffer_t *buffer)
     assert_null(pool_dealloca(buffer));
 }
 
-// Whoever fits is served, wherever it stands among those that wait; the others stay, in order.
+// A request that fits is served, wherever it stands among those that wait; the others stay, in
+// order.
 static void test_those_that_fit_are_served(void **state)
 {
     (void)state;

@@ -184,14 +184,14 @@ static void test_only_new_waiters_look_at_a_promise(void **state)
     for (uint64_t i = 2; i < LATER; i++) assert_null(timeline_keep(&others[i]));
     assert_int_equal(told, 2);
     timeline_break(&others[0]);
-    promise_value(&later, &others[0], LATER + 1); // somebody else will
+    promise_value(&later, &others[0], LATER + 1); // another promise will
     assert_int_equal(later.asks, 2);
     assert_null(timeline_signal(&semaphore, LATER));
     assert_int_equal(told, 3);
     timeline_break(&others[0]);
 }
 
-// Whoever chains work by a semaphore waits for the newest value, whatever is in flight.
+// Work that is chained by a semaphore waits for the newest value, whatever is in flight.
 static void test_the_newest_is_found_at_once(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_the_newest_is_found_at_once(void **state)
     assert_in_range(many, 0, few * 20);
 }
 
-// Somebody signals a larger value while a smaller one is promised: the two were not ordered.
+// A larger value is signalled while a smaller one is promised: the two were not ordered.
 static void test_overtaken_signals_are_told(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void test_asking_for_any_polls_all(void **state)
     wait_for_any(1, 0); // long ago
 }
 
-// When somebody has asked, and has had time to fall asleep.
+// When a thread has asked, and has had time to fall asleep.
 static void *come_true_late(void *argument)
 {
     fake_t *fake = argument;
@@ -359,7 +359,7 @@ static void *come_true_late(void *argument)
     return NULL;
 }
 
-// Who asks may find nobody to tell him.
+// A thread that asks may find no thread to tell it.
 static void test_a_wait_that_nobody_tells_ends(void **state)
 {
     (void)state;

@@ -103,7 +103,7 @@ void module_unload(module_t *module)
 
 void *device_alloc(size_t size)
 {
-    // With a page behind it that is nobody's: who goes over the end does not meet another.
+    // With an unused page behind it: an access beyond the end does not hit another allocation.
     size_t room = ((size + 4095) & ~(size_t)4095) + 4096;
     uint8_t *memory = aligned_alloc(4096, room);
     check(memory != NULL, "memory is short", "device_alloc");

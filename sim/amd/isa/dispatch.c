@@ -174,7 +174,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
 {
     wave_t *w = &room->waves[index];
     const dispatch_t *dispatch = isa->dispatch;
-    // What a kernel has not written, nobody should rely on.
+    // No code should rely on registers that the kernel has not written.
     memset(w->s, 0xcd, sizeof w->s);
     unsigned granule = isa->gfx == GFX90A ? 8 : 4;
     memset(w->v, 0xcd, sizeof w->v[0] * granule * ((kernel->resource1 & 63) + 1));

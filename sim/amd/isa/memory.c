@@ -311,7 +311,7 @@ static bool misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t addre
     return true;
 }
 
-// In a lane's own memory the words of a pair lie apart; nobody else sees them, so a copy will do.
+// In a lane's own memory the words of a pair lie apart. No other lane sees them, so a copy will do.
 static uint8_t *pair_take(uint64_t *copy, place_t at)
 {
     *copy = peek32(at.p) | (uint64_t)peek32(at.p + at.stride) << 32;

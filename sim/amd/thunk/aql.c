@@ -51,7 +51,7 @@ static uint8_t *packet_at(const queue_t *queue, uint64_t id)
     return queue->ring + id % (queue->size / PACKET_SIZE) * PACKET_SIZE;
 }
 
-// Acquire: pairs with the release of whoever wrote the packet.
+// Acquire: pairs with the release of the packet's writer.
 static uint16_t header_at(const queue_t *queue, uint64_t id)
 {
     return __atomic_load_n((uint16_t *)packet_at(queue, id), __ATOMIC_ACQUIRE);
@@ -61,7 +61,7 @@ static uint16_t header_at(const queue_t *queue, uint64_t id)
 static uint64_t announced(processor_t *p)
 {
     const queue_t *queue = p->queue;
-    // Acquire, both: pairs with the releases of whoever writes packets.
+    // Acquire, both: pairs with the releases of the writers of packets.
     uint64_t doorbell = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
     p->awake = p->awake || doorbell != p->rung;
     p->rung = doorbell;
@@ -129,7 +129,7 @@ static void mark_launched(processor_t *p, uint64_t id)
     atomic_store(&p->queue->waiting_since, 0);
 }
 
-// Release: whoever sees the index may write the packets anew.
+// Release: a writer that sees the index may overwrite the packets.
 static void retire(processor_t *p)
 {
     queue_t *queue = p->queue;

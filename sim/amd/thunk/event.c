@@ -10,15 +10,15 @@
 
 #include "amd/thunk/thunk.h"
 
-// Nobody sleeps longer at a time. An event that is set before anybody waits is taken by the first
-// who comes, as in the kernel driver, and the runtime has two threads that wait for the errors of
-// queues: the second would sleep for ever. It looks at its signals again whenever a wait ends, for
-// whatever reason.
+// No thread sleeps longer at a time. An event that is set before a thread
+// waits is taken by the first that does, as in the kernel driver, and the runtime has two threads
+// that wait for the errors of queues: the second would sleep for ever. It looks at its signals
+// again whenever a wait ends, for whatever reason.
 enum { EVENT_MAX = 4096, SLEEP_MAX_MS = 20 };
 
-// To set an event activates everybody who waits for it at that moment. It only stays set, for the
-// next one, when nobody does, or until it is reset by hand: the runtime relies on two threads that
-// wait for the same event both waking up.
+// Setting an event wakes every thread that waits for it at that moment. It stays
+// set, for the next thread, only if none waits, or until it is reset by hand: the runtime relies on
+// two threads that wait for the same event both waking up.
 typedef struct {
     HsaEvent event;
     bool used, manual, set;

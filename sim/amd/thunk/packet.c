@@ -17,7 +17,7 @@ static amd_signal_t *signal_of(const queue_t *queue, hsa_signal_t signal)
 static outcome_t fail(queue_t *queue, const void *packet, uint64_t error)
 {
     char text[320];
-    // Acquire: pairs with the release of whoever wrote the packet.
+    // Acquire: pairs with the release of the packet's writer.
     uint16_t header = __atomic_load_n((const uint16_t *)packet, __ATOMIC_ACQUIRE);
     packet_text(queue, packet, header, text, sizeof text);
     queue_fail(queue, text, error);
@@ -96,7 +96,8 @@ outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64
     return fail(queue, packet, error_of(fault->kind));
 }
 
-// Acquire: pairs with the release of whoever changes the signal; its writes are then to be seen.
+// Acquire: pairs with the release of the thread that changes the signal; its writes are then
+// visible.
 static int64_t signal_value(const amd_signal_t *signal)
 {
     return __atomic_load_n(&signal->value, __ATOMIC_ACQUIRE);
@@ -192,7 +193,7 @@ outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
     // Who waits may free the signal as soon as it has counted down.
     uint64_t mailbox = signal->event_mailbox_ptr;
     uint32_t event = signal->event_id;
-    // Release: pairs with the acquire of whoever waits for the packet.
+    // Release: pairs with the acquire of the thread that waits for the packet.
     __atomic_fetch_sub(&signal->value, 1, __ATOMIC_ACQ_REL);
     if (mailbox) {
         uint64_t *box = map_bytes(mailbox, sizeof *box, queue->node);

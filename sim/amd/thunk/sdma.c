@@ -116,7 +116,7 @@ static words_t poll(queue_t *queue, const uint32_t *packet)
     if (!memory) return POLL_WORDS; // a register: nothing to wait for
     const uint32_t *word = map_bytes(address, sizeof *word, queue->node);
     if (!word) return fault(queue, address);
-    // Acquire: pairs with whoever signals.
+    // Acquire: pairs with the signalling side.
     while (!holds(packet[0] >> 28 & 7, __atomic_load_n(word, __ATOMIC_ACQUIRE) & packet[4],
                   packet[3])) {
         if (queue_idle(queue, &idle)) return 0;
@@ -213,7 +213,7 @@ void sdma_run(queue_t *queue)
         atomic_store(&queue->waiting_since, 0);
         if (!words) return;
         read += 4ull * words;
-        // Release: whoever sees the index may write the packets anew.
+        // Release: a writer that sees the index may overwrite the packets.
         __atomic_store_n(queue->read_index, read, __ATOMIC_RELEASE);
     }
 }

@@ -26,7 +26,7 @@ image_kind_t node_kind(const node_t *node);
 // Its target as its owner says, who may know it better, or its bytes; "" if neither does.
 const char *node_target(const node_t *node);
 
-// Which devices can load an image, in words; "" where its members say, or nobody knows.
+// Which devices can load an image, in words; "" where its members say, or it is not known.
 void node_devices(const node_t *node, char *text, size_t size);
 
 void text_print(FILE *file, const char *name, const node_t *root);

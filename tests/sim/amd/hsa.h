@@ -65,7 +65,7 @@ bool log_wait(const char *text);
 // Puts a packet of 64 bytes, with this header, into the queue and rings.
 void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header);
 
-// The same packet, to be pushed by somebody else.
+// The same packet, to be pushed by another queue.
 hsa_kernel_dispatch_packet_t dispatch_make(const kernel_t *kernel, uint32_t groups,
                                            const void *arguments, size_t size, hsa_signal_t done);
 enum {

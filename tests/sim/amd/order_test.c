@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     for (unsigned k = 0; k < GROUPS; k++) in_order = in_order && plain[k] == k;
     bool repeats = !memcmp(one, again, sizeof one);
     bool differs = memcmp(one, plain, sizeof one) && memcmp(one, other, sizeof one);
-    // On several threads too, whose order nobody knows.
+    // On several threads too, whose order is not known.
     all = all && isa_threads(isa, 4) && run(0, other) && run(3, other);
     printf("every group once %d, in order %d, repeats %d, differs %d\n", all, in_order, repeats,
            differs);

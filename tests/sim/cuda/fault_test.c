@@ -300,7 +300,7 @@ static void test_lose(void)
     CU(cuEventCreate(&event, 0));
     CU(cuMemHostAlloc(&word, 8, 0));
     *(uint64_t *)word = 0;
-    CU(cuStreamWaitValue64_v2(stream, (uintptr_t)word, 1, 0)); // that nobody ends
+    CU(cuStreamWaitValue64_v2(stream, (uintptr_t)word, 1, 0)); // that nothing ends
     CU(cuEventRecord(event, stream));
     FAILS(46, cuEventSynchronize(event));
     FAILS(46, cuStreamSynchronize(stream));

@@ -623,7 +623,8 @@ static CUgraph any_graph(int number)
 }
 
 // As seen on a card: when there is no room for a graph, its instantiation waits for all that the
-// device does, and lets nobody do more; and so does not the next. What has been there once stays.
+// device does, and no thread can do more meanwhile; the next one does not wait. What has been there
+// once stays.
 static void test_room(void)
 {
     static maker_t maker, other;
@@ -656,7 +657,7 @@ static void test_room(void)
     rig_gate_open(gate);
 }
 
-// To destroy one waits, too, but holds up nobody.
+// Destroying one waits, too, but holds up no other thread.
 static void test_destruction_waits(void)
 {
     static maker_t maker;
@@ -709,7 +710,7 @@ static void test_two_threads_in_one_graph(void)
     CU(cuGraphExecDestroy(exec));
 }
 
-// A node is its graph's: whoever changes an executable graph by it is in a call on both.
+// A node is its graph's: a thread that changes an executable graph by it is in a call on both.
 static void test_two_threads_at_one_node(void)
 {
     static maker_t maker;
@@ -736,7 +737,7 @@ static void test_two_threads_at_one_node(void)
     CU(cuGraphExecKernelNodeSetParams_v2(exec, node, &k.params));
 }
 
-// A kernel that fails ends its launch and the context, and nobody hangs.
+// A kernel that fails ends its launch and the context, and no call hangs.
 static void test_faults(void)
 {
     CUgraph graph = begin();

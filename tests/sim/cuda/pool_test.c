@@ -120,7 +120,7 @@ static void test_reserves(void)
     CHECK(reserved(pool) == 2 << 20);
     CU(cuMemGetInfo_v2(&after, &total));
     CHECK(before - after == 2 << 20);
-    CU(cuMemPoolTrimTo(pool, 0)); // nobody has synchronised
+    CU(cuMemPoolTrimTo(pool, 0)); // without a synchronise
     CHECK(reserved(pool) == 2 << 20);
     uint64_t threshold = 1 << 20;
     CU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
@@ -239,7 +239,7 @@ static void test_reuse(void)
     CHECK(reserved(follows) == 8192);
     rig_gate_open(gate);
 
-    // What has run may be had, though nobody has waited for it.
+    // What has run may be had, though no call has waited for it.
     CUmemoryPool opportunistic = pool_new(0);
     CU(cuMemAllocFromPoolAsync(&x, 4096, opportunistic, a));
     CU(cuMemFreeAsync(x, a));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be called while somebody captures a stream in the mode that forbids most.
+// What may be called while a thread captures a stream in the mode that forbids most.
 #include "cuda.h"
 
 static CUstream captured;

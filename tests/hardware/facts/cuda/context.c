@@ -86,7 +86,7 @@ static void contexts_wait_apart(void)
     CU(cu.cuFuncLoad(gate));
     CU(cu.cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, stream, pointers, NULL));
     CU(cu.cuCtxSetCurrent(context));
-    CU(cu.cuMemFree_v2(memory)); // returns, or nobody opens the gate
+    CU(cu.cuMemFree_v2(memory)); // returns, or the gate stays closed
     CU(cu.cuCtxSynchronize());
     CU(cu.cuCtxSetCurrent(other));
     RETURNS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));

@@ -70,7 +70,7 @@ static void destroyed_in_flight(void)
     CU(cu.cuEventRecord(event, first));
     CU(cu.cuStreamWaitEvent(second, event, 0));
     LAUNCH("append", second, cuda_at(list), 2);
-    CU(cu.cuEventDestroy_v2(event)); // returns, or nobody opens the gate
+    CU(cu.cuEventDestroy_v2(event)); // returns, or the gate stays closed
     RETURNS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(second));
     gate_open(&gate);
     CU(cu.cuStreamSynchronize(second));

@@ -232,7 +232,7 @@ static void destroyed_in_flight(void)
     CUgraphExec exec = cuda_exec(graph);
     gate_t gate = gate_close(stream);
     CU(cu.cuGraphLaunch(exec, stream));
-    CU(cu.cuGraphExecDestroy(exec)); // returns, or nobody opens the gate
+    CU(cu.cuGraphExecDestroy(exec)); // returns, or the gate stays closed
     gate_open(&gate);
     CU(cu.cuStreamSynchronize(stream));
     REQUIRE(list[0] == 1 && list[1] == 4);

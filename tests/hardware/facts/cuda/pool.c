@@ -155,7 +155,7 @@ static void opportunistic(void)
     REQUIRE(reserved(pool) == before);
 }
 
-// Where a pool may, an allocation makes its stream wait for another, which nobody asked for.
+// Where a pool may, an allocation makes its stream wait for another without being asked.
 static void hidden_wait(void)
 {
     cuda_begin();

@@ -272,7 +272,7 @@ static void destroyed_goes_on(void)
     uint32_t *list = cuda_words();
     gate_t gate = gate_close(stream);
     LAUNCH("append", stream, cuda_at(list), 7);
-    CU(cu.cuStreamDestroy_v2(stream)); // returns, or nobody opens the gate
+    CU(cu.cuStreamDestroy_v2(stream)); // returns, or the gate stays closed
     gate_open(&gate);
     REQUIRE(fact_await(&list[0], 1) && fact_await(&list[1], 7));
 }

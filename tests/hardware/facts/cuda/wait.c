@@ -221,7 +221,7 @@ static void free_holds_up_others(void)
     pthread_t thread;
     gate_t gate = gate_close(stream);
     NEED(pthread_create(&thread, NULL, free_with_context, both) == 0);
-    // 400 events with a nap behind each are made in 0.5 s, if nobody is held up.
+    // 400 events with a nap behind each are made in 0.5 s, if no thread is held up.
     REQUIRE(fact_waits(&(fact_try_t){probe_call, context, gate_open, &gate}, 2000));
     NEED(pthread_join(thread, NULL) == 0);
 }

@@ -19,7 +19,7 @@ KERNEL void append_group(uint32_t *log)
     if (lane_in_group() == 0) log[1 + __atomic_fetch_add(log, 1, __ATOMIC_RELAXED)] = group_id();
 }
 
-// Stores through a pointer that nobody gave it, from one lane only.
+// Stores through a pointer that it was not given, from one lane only.
 KERNEL void stray(uint32_t *data)
 {
     if (lane_in_group() == 7) *(volatile uint32_t *)0xdead0000 = 1;
