@@ -22,9 +22,11 @@ KEEL_API void *keel_mem_resize(void *old, size_t size);
 // Takes back what the two above gave; NULL is fine.
 KEEL_API void keel_mem_free(void *memory);
 
-// Zeroed memory at a multiple of `align`, a power of two; NULL if there is none. Goes back by
-// keel_mem_free_aligned only, which takes NULL.
+// Zeroed memory at a multiple of `align`, a power of two; NULL if there is none. Only
+// keel_mem_free_aligned takes it back.
 KEEL_API void *keel_mem_zalloc_aligned(size_t size, size_t align);
+
+// Takes back memory of keel_mem_zalloc_aligned. NULL is fine.
 KEEL_API void keel_mem_free_aligned(void *memory);
 
 // The status for NULL from the functions above: KEEL_OUT_OF_MEMORY. Needs no memory itself. Other

@@ -126,7 +126,7 @@ typedef struct keel_pool_request_t {
 // Memory that a dealloca gives back later.
 typedef struct keel_pool_piece_t {
     struct keel_pool_piece_t *next, **link; // among those that are to be had in their order
-    const void *order;                      // of that; NULL: to be had by nobody yet
+    const void *order;                      // of that; NULL: no alloca may have it yet
     void *slab;                             // NULL: none
     uint64_t handle, capacity;
     bool open; // begun, and not ended
@@ -209,22 +209,27 @@ typedef struct keel_commands_t {
     keel_executable_t *kept; // that the newest keeping dispatch retains
 } keel_commands_t;
 
+// Returns the command at `offset` bytes into the stream. keel_cmd_block_t gives such offsets. If
+// `offset` is the size of the stream, that is its end, which must not be read.
 static inline const keel_command_t *keel_commands_at(const keel_commands_t *commands,
                                                      uint32_t offset)
 {
     return (const keel_command_t *)((uintptr_t)commands->data + offset); // data may be NULL
 }
 
+// Returns the first command; of an empty stream its end.
 static inline const keel_command_t *keel_commands_first(const keel_commands_t *commands)
 {
     return keel_commands_at(commands, 0);
 }
 
+// Returns where the stream ends, behind its last command: a walk stops there.
 static inline const keel_command_t *keel_commands_end(const keel_commands_t *commands)
 {
     return keel_commands_at(commands, commands->size);
 }
 
+// Returns the command that follows in the stream, or its end. It follows no jumps.
 static inline const keel_command_t *keel_command_next(const keel_command_t *command)
 {
     return (const keel_command_t *)(const void *)((const unsigned char *)command + command->size);
@@ -241,6 +246,7 @@ static inline bool keel_command_is_barrier(uint32_t kind)
     for (const keel_command_t *c = keel_commands_first(commands);                                  \
          c != keel_commands_end(commands); c = keel_command_next(c))
 
+// As keel_commands_at, for an offset at which a record of a block stands.
 static inline const keel_cmd_block_t *keel_block_at(const keel_commands_t *commands,
                                                     uint32_t offset)
 {

@@ -52,6 +52,8 @@ typedef struct keel_driver_t {
     keel_status_t (*open)(const keel_uri_t *uri, keel_device_t **device);
 } keel_driver_t;
 
+KEEL_EXTERN_C_BEGIN
+
 // Adds a driver that is linked into the program. From then on keel_device_open and keel_device_list
 // know it. The driver is borrowed for as long as the process lives: there is no way to take it out
 // again. Any thread, at any time; does not block. Registering the same driver again does nothing.
@@ -60,8 +62,8 @@ typedef struct keel_driver_t {
 // the name is no scheme, or `list` or `open` is empty. KEEL_FAILED_PRECONDITION if another driver
 // has the name. KEEL_RESOURCE_EXHAUSTED beyond KEEL_MAX_DRIVERS. A driver that is refused leaves
 // nothing behind.
-KEEL_EXTERN_C_BEGIN
 KEEL_API keel_status_t keel_driver_register(const keel_driver_t *driver) KEEL_MUST_USE;
+
 KEEL_EXTERN_C_END
 
 // So many can be registered besides the library's own.

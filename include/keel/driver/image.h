@@ -43,7 +43,7 @@ typedef struct keel_image_entry_t {
 typedef struct keel_image_t {
     keel_image_kind_t kind;            // KEEL_IMAGE_UNKNOWN: it came alone, and its bytes tell
     const char *target;                // as the container says; "" if it came alone
-    const void *data;                  // in memory that nobody else writes to
+    const void *data;                  // in memory that no other thread writes
     size_t size;                       //
     const void *hash;                  // of these, 32 bytes, as checked; NULL if it came alone
     const keel_image_entry_t *entries; // as the container says; NULL if it came alone

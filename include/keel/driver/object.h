@@ -110,10 +110,10 @@ struct keel_executable_t {
     void *const *kernels;                       // [entry_count] what the driver calls them
     struct keel_cmd_dispatch_t
         *plain; // owned, [entry_count]: what dispatches of an entry begin with
-    // Commands keep it by uses, which whoever submits begins and whoever runs ends: on one count
-    // two processors would wait for each other, so there are two, on lines of their own. With the
-    // last reference those begun are taken from those ended; whoever then ends the last one
-    // destroys.
+    // Commands keep the executable by uses: the submitting thread begins them, the thread that runs
+    // the work ends them. With one count two processors would wait for each other, so there are
+    // two, on cache lines of their own. The last release subtracts the uses begun from those ended.
+    // The thread that then ends the last use destroys the executable.
     void (*destroy)(keel_executable_t *executable); // the front door's
     char before_uses[64];
     KEEL_ATOMIC(uint64_t) uses_begun;

@@ -17,11 +17,17 @@
 
 KEEL_EXTERN_C_BEGIN
 
-// For the slots alone; the library calls them, as keel_device_ops_t says.
+// For pool_create of the ops table, which has the contract. The library calls it, no driver does.
 KEEL_API keel_status_t keel_slabs_create(keel_device_t *device, const keel_pool_options_t *options,
                                          keel_pool_t **pool) KEEL_MUST_USE;
+
+// For pool_destroy of the ops table.
 KEEL_API void keel_slabs_destroy(keel_pool_t *pool);
+
+// For pool_stats of the ops table.
 KEEL_API void keel_slabs_stats(keel_pool_t *pool, keel_pool_stats_t *stats);
+
+// For pool_trim of the ops table.
 KEEL_API keel_status_t keel_slabs_trim(keel_pool_t *pool, uint64_t keep) KEEL_MUST_USE;
 
 // Runs a KEEL_CMD_ALLOCA, when everything before the last barrier has ended. True: it is over; the

@@ -361,7 +361,7 @@ static void graphs_overtake(void)
     uint32_t *gate = gate_close(stream);
     HIP(hip.hipGraphLaunch(exec, stream));
     HIP(hip.hipGraphLaunch(exec, other));
-    HIP(hip.hipStreamSynchronize(other)); // returns, or nobody opens the gate
+    HIP(hip.hipStreamSynchronize(other)); // returns, or the gate stays closed
     REQUIRE(__atomic_load_n(&log[0], __ATOMIC_ACQUIRE) == 1);
     gate_open(gate);
     HIP(hip.hipStreamSynchronize(stream));
@@ -452,7 +452,7 @@ static void code_object_5(void)
     REQUIRE(error == HIP_SHARED_OBJECT_INIT_FAILED);
 }
 
-// HIP tells nobody of a wild store: it ends the process.
+// HIP does not report a wild store: it ends the process.
 static void faults_end_the_process(void)
 {
     int status = 0;
