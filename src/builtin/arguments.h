@@ -20,11 +20,10 @@ typedef struct builtin_timestamp_t {
 } builtin_timestamp_t;
 
 typedef struct builtin_fill_t {
-    uint64_t target, length; // bytes
+    uint64_t target, length; // bytes; with a unit of 16 both are multiples of that
     uint32_t pattern;        // repeated to 4 bytes
     uint32_t threads;        // in all groups
-    uint32_t unit;           // bytes that one of them writes at a time: 1, or 16 if both are
-                             // multiples of that
+    uint32_t unit;           // bytes that one of them writes at a time: 1 or 16
     uint32_t reserved;
 } builtin_fill_t;
 

@@ -13,15 +13,19 @@ typedef uint32_t unit_t __attribute__((vector_size(16)));
 
 static inline uint64_t clock_now(void)
 {
-#if KEEL_GPU
-    return __builtin_readsteadycounter();
-#elif defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
     uint64_t now;
+#if KEEL_NVPTX
+    __asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+#elif KEEL_AMDGCN && __has_builtin(__builtin_readsteadycounter) // from clang 19 on
+    now = __builtin_readsteadycounter();
+#elif KEEL_AMDGCN
+    now = __builtin_amdgcn_s_memrealtime();
+#elif defined(__x86_64__)
+    now = __builtin_ia32_rdtsc();
+#else
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
-    return now;
 #endif
+    return now;
 }
 
 KEEL_RAW_KERNEL(keel_timestamp, KEEL_GROUP(1), builtin_timestamp_t, a)
