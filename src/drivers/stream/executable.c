@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 #include "executable/entries.h"
 
 typedef struct module_t {
@@ -110,7 +110,8 @@ static keel_status_t executable_init(stream_executable_t *e, const keel_image_t 
     e->module = ((const module_t *)e->loaded)->handle;
     for (uint32_t i = 0; i < count; i++) KEEL_TRY(kernel_load(e, i));
     if (e->foreign && stream_device_has(e->device, STREAM_UPDATABLE))
-        keel_status_release(stream_onces_reserve(e->device)); // may be needed, or not
+        keel_status_release(
+            stream_indirects_reserve(e->device, UINT32_MAX)); // may be needed, or not
     return NULL;
 }
 
@@ -136,7 +137,7 @@ keel_status_t stream_executable_load(keel_device_t *base, const keel_image_t *im
 void stream_executable_unload(keel_executable_t *executable)
 {
     stream_executable_t *e = (stream_executable_t *)(void *)executable;
-    if (e->foreign) stream_onces_forget(e->device);
+    if (e->foreign) stream_indirects_forget(e->device);
     cache_unload(e->loaded);
     entries_finish(&e->entries);
     mem_free(e->kernels);

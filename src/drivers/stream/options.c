@@ -2,7 +2,7 @@
 // The options of URIs.
 #include <stddef.h>
 
-#include "drivers/stream/stream.h"
+#include "drivers/stream/options.h"
 #include "kit/option.h"
 
 #define AT(field) offsetof(stream_options_t, field)

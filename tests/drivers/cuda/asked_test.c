@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SLOW_NS = 300 * MS, LEAST = 0, GREATEST = -5, NONE = 99 };
 

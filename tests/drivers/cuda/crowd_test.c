@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many queues of a CUDA device that wait for one signal, on the CUDA driver in software.
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { QUEUES = 150, RUNS = 100 };
 

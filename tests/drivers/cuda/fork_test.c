@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 #include "kit/device.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
@@ -57,7 +57,7 @@ static void heirloom_release(const heirloom_t *h)
     keel_device_release(h->device);
 }
 
-enum { LOCKS = 13 };
+enum { LOCKS = 14 };
 
 static void locks_of(const heirloom_t *h, lock_t *locks[LOCKS])
 {
@@ -70,7 +70,7 @@ static void locks_of(const heirloom_t *h, lock_t *locks[LOCKS])
         &device->keeper.lock, &device->issuer.lock,
         &queue->lock,         &queue->base.timeline->lock,
         &queue->issuer.lock,  &queue->watchers[0].helper.lock,
-        &h->semaphore->lock,
+        &h->semaphore->lock,  &device->reclaim.lock,
     };
     for (int i = 0; i < LOCKS; i++) locks[i] = all[i];
 }
@@ -83,18 +83,18 @@ static void test_locks_are_held(void **state)
     int result = -1;
     heirloom_make(&h);
     stream_device_t *device = stream_device(h.device);
-    keel_pool_request_t request = {.context = NULL}; // an alloca that waits for memory
-    await(!atomic_load(&device->active));            // or the keeper would wait with a lock of ours
+    reclaim_waiter_t waiter = {0};        // an alloca that waits for memory
+    await(!atomic_load(&device->active)); // or the keeper would wait with a lock of ours
     locks_of(&h, locks);
     for (int i = 0; i < LOCKS; i++) lock_enter(locks[i]);
-    atomic_store(&device->starved, &request);
+    atomic_store(&device->reclaim.waiters, &waiter);
     pid_t child = fork();
     if (!child) {
         alarm((unsigned)(PATIENCE_NS / SECOND_NS));
         heirloom_release(&h);
         _exit(0);
     }
-    atomic_store(&device->starved, NULL);
+    atomic_store(&device->reclaim.waiters, NULL);
     for (int i = 0; i < LOCKS; i++) lock_leave(locks[i]);
     assert_int_equal(waitpid(child, &result, 0), child);
     assert_int_equal(result, 0);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = 64 };
 enum { QUEUES = 4, BURST = 800, KEPT = 1024, BELLS = 32 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = 1 << 20, LARGE = (4 << 20) + 1 };
 

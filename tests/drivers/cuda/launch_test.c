@@ -2,7 +2,8 @@
 // Launches that come again are graphs, on the CUDA driver in software: which ones, how many, and
 // what becomes of the graphs.
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
+#include "drivers/stream/run/launch.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
 extern const uint64_t keel_embed_conformance_kernels_size;
@@ -136,9 +137,16 @@ static void tally(place_t *place, keel_queue_t *queue, uint32_t groups, uint32_t
     assert_int_equal(count, place->count);
 }
 
-static uint32_t blanks(const place_t *place)
+static stream_function_h timestamp_of(const place_t *place)
 {
-    return stream_device(place->device)->blanks.count;
+    stream_launch_t launch;
+    stream_builtin_launch(stream_device(place->device), STREAM_TIMESTAMP, NULL, 0, &launch);
+    return launch.function;
+}
+
+static uint32_t graphs_left(const place_t *place)
+{
+    return stream_device(place->device)->launches->count;
 }
 
 // The first time it is launched, then it has a graph; nothing is made for that.
@@ -146,12 +154,12 @@ static void test_again(void **state)
 {
     (void)state;
     place_t place = place_open("");
-    assert_int_equal(blanks(&place), STREAM_BLANKS);
+    assert_int_equal(graphs_left(&place), LAUNCH_GRAPHS);
     tally(&place, keel_device_queue(place.device, 0), 3, 10);
     assert_int_equal(dispatches - graphs, 1);
     assert_int_equal(graphs, 9);
     assert_int_equal(made, 0);
-    assert_int_equal(blanks(&place), STREAM_BLANKS - 1);
+    assert_int_equal(graphs_left(&place), LAUNCH_GRAPHS - 1);
     place_close(&place);
 }
 
@@ -161,7 +169,7 @@ static void check_plain(const char *options)
     tally(&place, keel_device_queue(place.device, 0), 3, 10);
     assert_int_equal(dispatches - graphs, 10);
     assert_int_equal(graphs, 0);
-    assert_false(stream_device(place.device)->blanks.used);
+    assert_false(stream_launches_are_graphs(stream_device(place.device)));
     place_close(&place);
 }
 
@@ -177,16 +185,16 @@ static void test_plain(void **state)
 static void test_in_turns(void **state)
 {
     (void)state;
-    enum { GRIDS = STREAM_SHAPES + 1, ROUNDS = 4 };
+    enum { GRIDS = LAUNCH_SLOTS + 1, ROUNDS = 4 };
     place_t place = place_open("");
     keel_queue_t *queue = keel_device_queue(place.device, 0);
     for (int i = 0; i < ROUNDS; i++)
         for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queue, g, 1);
-    uint32_t steady = graphs, left = blanks(&place);
+    uint32_t steady = graphs, left = graphs_left(&place);
     assert_in_range(dispatches - graphs, GRIDS + 2 * (ROUNDS - 1), GRIDS * ROUNDS);
     for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queue, g, 1);
     assert_int_equal((graphs - steady) * (ROUNDS - 1), steady);
-    assert_int_equal(blanks(&place), left);
+    assert_int_equal(graphs_left(&place), left);
     place_close(&place);
 }
 
@@ -194,25 +202,25 @@ static void test_in_turns(void **state)
 static void test_shared(void **state)
 {
     (void)state;
-    enum { QUEUES = 1 + STREAM_BLANKS / STREAM_SHAPES, GRIDS = 200 };
+    enum { QUEUES = 1 + LAUNCH_GRAPHS / LAUNCH_SLOTS, GRIDS = 200 };
     place_t place = place_open("");
     keel_queue_t *queues[QUEUES];
     for (int i = 0; i < QUEUES; i++) {
         assert_null(keel_queue_create(place.device, NULL, &queues[i]));
         for (uint32_t g = 1; g <= GRIDS; g++) tally(&place, queues[i], g, 2);
     }
-    assert_int_equal(blanks(&place), 0);
+    assert_int_equal(graphs_left(&place), 0);
     assert_int_equal(graphs, (QUEUES - 1) * GRIDS); // for the last there were none
     keel_queue_release(queues[0]);
-    await(blanks(&place) == STREAM_SHAPES);
+    await(graphs_left(&place) == LAUNCH_SLOTS);
     tally(&place, queues[QUEUES - 1], GRIDS, 2); // which has its place: now there is one
     assert_int_equal(graphs, (QUEUES - 1) * GRIDS + 2);
-    assert_int_equal(blanks(&place), STREAM_SHAPES - 1);
+    assert_int_equal(graphs_left(&place), LAUNCH_SLOTS - 1);
     for (int i = 1; i < QUEUES; i++) keel_queue_release(queues[i]);
-    await(blanks(&place) == STREAM_BLANKS);
+    await(graphs_left(&place) == LAUNCH_GRAPHS);
     assert_int_equal(made, 0);
     // None names a kernel any more that may go.
-    assert_ptr_equal(after, stream_device(place.device)->builtins.functions[STREAM_TIMESTAMP]);
+    assert_ptr_equal(after, timestamp_of(&place));
     place_close(&place);
 }
 
@@ -244,7 +252,7 @@ static void test_none(void **state)
     alive = 0;
     place_t place = place_open("");
     unable = false;
-    assert_int_equal(blanks(&place), 0);
+    assert_int_equal(graphs_left(&place), 0);
     await(alive == 0);
     tally(&place, keel_device_queue(place.device, 0), 3, 10);
     assert_int_equal(dispatches - graphs, 10);
@@ -271,7 +279,7 @@ static void test_refused(void **state)
     tally(&place, queue, 3, 3); // CUDA has nothing against it any more
     assert_int_equal(graphs, 2);
     keel_queue_release(queue);
-    await(blanks(&place) == STREAM_BLANKS);
+    await(graphs_left(&place) == LAUNCH_GRAPHS);
     place_close(&place);
 }
 
@@ -289,7 +297,7 @@ static void test_not_cleared(void **state)
     assert_int_equal(refusals, 0);
     assert_int_equal(destroyed, 1);
     assert_int_equal(graphs, 2); // another one
-    assert_int_equal(blanks(&place), STREAM_BLANKS - 2);
+    assert_int_equal(graphs_left(&place), LAUNCH_GRAPHS - 2);
     place_close(&place);
 }
 
@@ -304,9 +312,9 @@ static void test_unloaded(void **state)
     unload(&place);
     load(&place);
     tally(&place, queue, 3, 1);
-    assert_int_equal(blanks(&place), STREAM_BLANKS - 1); // it may be on its way on this queue
+    assert_int_equal(graphs_left(&place), LAUNCH_GRAPHS - 1); // it may be on its way on this queue
     assert_ptr_equal(before, first);
-    assert_ptr_equal(after, stream_device(place.device)->builtins.functions[STREAM_TIMESTAMP]);
+    assert_ptr_equal(after, timestamp_of(&place));
     tally(&place, queue, 3, 4);
     assert_int_equal(dispatches - graphs, 1);
     assert_int_equal(graphs, 4);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = 4096, HOLDS = 0x401d, HALF = 5 << 20 }; // of all memory, and a little more
 
@@ -37,8 +37,8 @@ static CUresult query(CUevent event)
 {
     stream_device_t *own = atomic_load(&patient);
     if (own && helper_here() == &own->chores.helper) {
-        own->patience_ns = UINT64_MAX;
-        if (atomic_load(&own->holding)) atomic_fetch_add(&holds, 1);
+        own->hold.patience_ns = UINT64_MAX;
+        if (atomic_load(&own->hold.on)) atomic_fetch_add(&holds, 1);
     }
     return atomic_load(&deaf) ? CUDA_ERROR_NOT_READY : real.cuEventQuery(event);
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = 1 << 20 };
 

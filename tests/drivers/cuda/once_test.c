@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 extern const unsigned char keel_embed_conformance_kernels[];
 extern const uint64_t keel_embed_conformance_kernels_size;
@@ -264,7 +264,7 @@ static void test_shared(void **state)
         for (int k = 0; k < EACH; k++)
             assert_null(keel_queue_run(queues[i], KEEL_NO_WAITS, op, &done[i]));
     }
-    assert_int_equal(atomic_load(&stream_queue(queues[0])->onces), SHARE);
+    assert_int_equal(atomic_load(&stream_queue(queues[0])->indirects), SHARE);
     assert_null(keel_queue_create(place->device, NULL, &free_one));
     assert_null(keel_queue_run(free_one, KEEL_NO_WAITS, op, &last));
     keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS / 2);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 static const cuda_symbols_t *symbols;
 

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
+#include "drivers/stream/run/launch.h"
 
 enum { SIZE = 4096, ROUNDS = 12 };
 
@@ -16,7 +17,7 @@ static int setup(void **state)
     (void)state;
     char faults[128];
     // Of each kind some are made with the device, for launches.
-    const int own = STREAM_BLANKS + STREAM_ROOM;
+    const int own = LAUNCH_GRAPHS + LAUNCH_ROOM;
     snprintf(faults, sizeof faults,
              "leaks=2,fail=cuGraphInstantiateWithFlags:%d:2,fail=cuGraphCreate:%d:2", own + 4,
              own + 6);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = 1 << 20, LARGE = 40 << 20, MARKS = 256 };
 
@@ -151,7 +151,7 @@ static void pool_trim(const place_t *place)
     for (int i = 0; i < 3; i++) { // events that were waited for are still their queues'
         stream_queue_t *queue = stream_queue(place->queues[i]);
         lock_enter(&queue->lock);
-        assert_true(!queue->freed || atomic_load(&queue->freed->promise.refs));
+        assert_true(!queue->returns.last || atomic_load(&queue->returns.last->promise.refs));
         lock_leave(&queue->lock);
     }
 }

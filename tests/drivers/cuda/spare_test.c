@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { QUEUES = 20, LARGE = 1 << 20 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/stream.h"
+#include "drivers/stream/driver.h"
 
 enum { SIZE = FILLED, LAST = 0x1a57 };
 
@@ -18,7 +18,7 @@ static _Atomic(stream_device_t *) holds; // its queues up, with the fill of LAST
 static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
     stream_device_t *own = atomic_load(&holds);
-    if (value == LAST && own) atomic_store(&own->holding, true);
+    if (value == LAST && own) atomic_store(&own->hold.on, true);
     if (value == LAST) {
         atomic_store(&reached, true);
         held_wait(&held);
@@ -30,7 +30,7 @@ static _Thread_local stream_device_t *lets_go; // its queues, when this thread l
 
 static CUresult exchange(CUstreamCaptureMode *mode)
 {
-    if (lets_go) atomic_store(&lets_go->holding, false);
+    if (lets_go) atomic_store(&lets_go->hold.on, false);
     return real.cuThreadExchangeStreamCaptureMode(mode);
 }
 
@@ -155,11 +155,11 @@ static void test_let_go_just_then(void **state)
     assert_int_equal(pthread_create(&thread, NULL, pair_submit, &pair), 0);
     await(atomic_load(&reached));
     assert_null(keel_queue_fill(pair.queue, KEEL_NO_WAITS, keel_whole(pair.last), 1, 4, &done));
-    atomic_store(&stream_device(device)->holding, true);
+    atomic_store(&stream_device(device)->hold.on, true);
     atomic_store(&held, false);
     pthread_join(thread, NULL);
     assert_null(keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS));
-    assert_false(atomic_load(&stream_device(device)->holding));
+    assert_false(atomic_load(&stream_device(device)->hold.on));
     keel_buffer_release(pair.memory), keel_buffer_release(pair.last);
     keel_device_release(device);
 }
@@ -249,10 +249,10 @@ static void test_what_is_half_issued_is_on_the_device(void **state)
     for (int i = 0; i < MORE; i++) ops[i] = keel_op_fill(keel_whole(buffer), LAST, 4);
     atomic_store(&holds, stream_device(device));
     assert_null(keel_queue_submit(&queue->base, KEEL_NO_WAITS, ops, MORE, KEEL_NO_SIGNALS, &done));
-    await(atomic_load(&queue->parked));
+    await(atomic_load(&queue->turn) == STREAM_TURN_HELD);
     stream_device_lose(stream_device(device), KEEL_ERROR(KEEL_DEVICE_LOST, "it fell"));
     atomic_store(&holds, NULL);
-    atomic_store(&stream_device(device)->holding, false);
+    atomic_store(&stream_device(device)->hold.on, false);
     stream_queue_go_on(queue);
     keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
