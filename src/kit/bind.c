@@ -111,6 +111,16 @@ keel_status_t bind_fill_refuse(bound_t target, uint32_t pattern_size)
                       (unsigned long long)target.length, pattern_size);
 }
 
+keel_status_t bind_counts_check(const keel_cmd_dispatch_t *c, const uint32_t counts[3])
+{
+    uint64_t xy = (uint64_t)counts[0] * counts[1], max = c->executable->device->caps.max_groups;
+    if (xy && counts[2] && xy > max / counts[2])
+        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                          "the counts read are %u x %u x %u; at most %llu groups are run",
+                          counts[0], counts[1], counts[2], (unsigned long long)max);
+    return NULL;
+}
+
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy)
 {
     bound_t source, target;

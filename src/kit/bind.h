@@ -79,6 +79,9 @@ static inline keel_status_t bind_fill_check(bound_t target, uint32_t pattern_siz
     return __builtin_expect(good, 1) ? NULL : bind_fill_refuse(target, pattern_size);
 }
 
+// That counts read from memory make no more groups than the device runs.
+keel_status_t bind_counts_check(const keel_cmd_dispatch_t *c, const uint32_t counts[3]);
+
 // What is bound where.
 enum { BIND_ANYWHERE = 256 };
 typedef struct binder_t {

@@ -202,13 +202,7 @@ keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, const keel_re
     memcpy(counts, command->groups, sizeof command->groups);
     if (command->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
     KEEL_TRY(words_read(&command->counts, table, counts, 3));
-    uint64_t xy = (uint64_t)counts[0] * counts[1];
-    uint64_t max = command->executable->device->caps.max_groups;
-    if (xy && counts[2] && xy > max / counts[2])
-        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
-                          "the counts read are %u x %u x %u; at most %llu groups are run",
-                          counts[0], counts[1], counts[2], (unsigned long long)max);
-    return NULL;
+    return bind_counts_check(command, counts);
 }
 
 keel_status_t keel_bind_raw(const keel_cmd_dispatch_t *command, const keel_ref_t *table,

@@ -38,12 +38,7 @@ static keel_status_t counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t 
     bound_t span;
     KEEL_TRY(bind_now(table, &c->counts, &span));
     memcpy(counts, memory_at(span.address), 12);
-    uint64_t xy = (uint64_t)counts[0] * counts[1], max = c->executable->device->caps.max_groups;
-    if (xy && counts[2] && xy > max / counts[2])
-        return KEEL_ERROR(KEEL_OUT_OF_RANGE,
-                          "the counts read are %u x %u x %u; at most %llu groups are run",
-                          counts[0], counts[1], counts[2], (unsigned long long)max);
-    return NULL;
+    return bind_counts_check(c, counts);
 }
 
 static inline keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
