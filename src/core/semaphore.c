@@ -71,7 +71,9 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
     char *name = NULL;
     keel_semaphore_t *s = NULL;
     KEEL_TRY(options_read(options, &initial, &name));
-    keel_status_t status = timeline_create(initial, &s);
+    keel_status_t status = device->ops->semaphore_create
+                               ? device->ops->semaphore_create(device, initial, &s)
+                               : timeline_create(initial, &s);
     if (!status) return semaphore_publish(device, name, s, semaphore);
     mem_free(name);
     return status;

@@ -35,6 +35,8 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
     keel_status_retain(cause); // the last of those who are told may release the device
     for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         submission_cancel_all(q, cause);
+    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
+        if (device->ops->queue_cancel) device->ops->queue_cancel(q, cause);
     settle(device);
     for (keel_semaphore_t *s = next_semaphore(device, NULL); s; s = next_semaphore(device, s))
         s->ops->fail(s, keel_status_retain(cause));

@@ -6,6 +6,8 @@
 //     ledger     by a queue, a point per submission       keel_queue_create
 //                (ledger.h)
 //     outside    by another API as well (outside.h)       keel_semaphore_import
+//     remote     where a device reads and writes it       keel_semaphore_create, where the driver
+//                (remote.h)                               has semaphore_create
 //
 // Each kind has a table, semaphore_ops_t, and a struct that begins with keel_semaphore_t. No other
 // file asks which kind a semaphore is of.
@@ -52,6 +54,7 @@ typedef struct keel_signal_t {
     struct keel_signal_t *next, *previous;
     bool listed;    // in the list of what the semaphore is promised
     bool overtaken; // a signal of a larger value came that was not ordered
+    bool native;    // the device makes it or fails it by itself (remote.h)
 } signal_t;
 
 typedef enum point_state_t {

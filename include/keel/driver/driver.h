@@ -105,6 +105,17 @@ struct keel_device_ops_t {
     // there. Must not block.
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
+    // The device has ended (`cause`, borrowed): fails what waits for points by itself, with no help
+    // of the host, and has not begun (kit/remote.h of the tree). A submission that comes to such a
+    // wait later finds device->ended set: the driver lists it, then looks, both seq_cst. Does not
+    // block. (optional) default: nothing waits so.
+    void (*queue_cancel)(keel_queue_t *queue, keel_status_t cause);
+
+    // Makes a semaphore whose value and failure are kept where the device reads and writes them (in
+    // the tree, by remote_init of kit/remote.h; other drivers leave this empty as yet). The front
+    // door fills in object, device and name. (optional) default: the host keeps them.
+    keel_status_t (*semaphore_create)(keel_device_t *device, uint64_t initial,
+                                      keel_semaphore_t **semaphore);
     // Takes a semaphore of another API: makes one that is at `initial` at least (in the tree, by
     // outside_create of kit/outside.h; other drivers leave this empty as yet). The descriptor in
     // `external` is the semaphore's from then on, unless this fails. KEEL_CAP_IMPORT_SEMAPHORE.

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's side of a value that a device keeps.
+//
+// No notification is lost: a waiter is linked, then `watch` is called, then the host looks. What
+// the device did before `watch` is found by that look; what it does later is notified. When a look
+// finds news and waiters for more are left, the two steps are made again for these.
+#include "kit/remote.h"
+
+#include <stddef.h>
+
+#include "base/status.h"
+#include "kit/timeline.h"
+
+enum { POLL_NS = 50000 }; // a host that waits longer had better sleep
+
+static remote_t *remote_of(keel_semaphore_t *semaphore)
+{
+    return (remote_t *)(void *)semaphore;
+}
+
+// What the host knows, and SEMAPHORE_FAILED.
+static uint64_t remote_known(remote_t *remote)
+{
+    // acquire: pairs with timeline_raise and timeline_fail.
+    return atomic_load_explicit(&remote->semaphore.value, memory_order_acquire);
+}
+
+// The device has come that far, and failed if `failure` (consumed) is given. True: there was news,
+// and threads sleep for more.
+static bool remote_reach(remote_t *remote, uint64_t value, keel_status_t failure)
+{
+    keel_semaphore_t *semaphore = &remote->semaphore;
+    lock_enter(&semaphore->lock);
+    bool news = value > remote_known(remote);
+    waiter_t *list = timeline_raise(semaphore, value);
+    remote->asked &= waiters_first(semaphore) != UINT64_MAX;
+    bool more = news && !failure && remote->asked;
+    lock_leave(&semaphore->lock);
+    waiters_fire(list, NULL);
+    if (failure) timeline_fail(semaphore, failure);
+    return more;
+}
+
+void remote_look(remote_t *remote)
+{
+    for (uint64_t known; !((known = remote_known(remote)) & SEMAPHORE_FAILED);) {
+        uint64_t value = known;
+        keel_status_t failure = remote->ops->load(remote, &value);
+        if (!failure && value <= known) return;
+        if (!remote_reach(remote, value, failure)) return;
+        remote->ops->watch(remote);
+    }
+}
+
+point_state_t remote_poll(keel_point_t point, keel_status_t *failure)
+{
+    if (!point_is_past(point)) remote_look(remote_of(point.semaphore));
+    return timeline_poll(point, failure);
+}
+
+uint64_t remote_awaited(remote_t *remote)
+{
+    lock_enter(&remote->semaphore.lock);
+    uint64_t value = waiters_first(&remote->semaphore);
+    lock_leave(&remote->semaphore.lock);
+    return value;
+}
+
+keel_status_t remote_refusal(remote_t *remote, uint64_t value)
+{
+    remote_look(remote);
+    keel_status_t status = timeline_refusal(&remote->semaphore, value);
+    if (status) return status;
+    return KEEL_ERROR(KEEL_INTERNAL, "the device refuses to signal semaphore '%s' to %llu",
+                      remote->semaphore.name ? remote->semaphore.name : "",
+                      (unsigned long long)value);
+}
+
+static keel_status_t remote_value(keel_semaphore_t *semaphore, uint64_t *value)
+{
+    remote_look(remote_of(semaphore));
+    uint64_t now = remote_known(remote_of(semaphore));
+    *value = now & ~SEMAPHORE_FAILED;
+    return now & SEMAPHORE_FAILED ? keel_status_retain(atomic_load(&semaphore->failure)) : NULL;
+}
+
+static keel_status_t remote_signal(keel_semaphore_t *semaphore, uint64_t value)
+{
+    remote_t *remote = remote_of(semaphore);
+    KEEL_TRY(timeline_refusal(semaphore, value));
+    KEEL_TRY(remote->ops->signal(remote, value));
+    if (remote_reach(remote, value, NULL)) {
+        remote->ops->watch(remote);
+        remote_look(remote);
+    }
+    return NULL;
+}
+
+// The cause is noted first, so that a look that finds the device failed meanwhile takes this one.
+static void remote_fail(keel_semaphore_t *semaphore, keel_status_t cause)
+{
+    remote_t *remote = remote_of(semaphore);
+    keel_status_t none = NULL;
+    if (remote_known(remote) & SEMAPHORE_FAILED) {
+        keel_status_release(cause);
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&semaphore->failure, &none, cause)) {
+        keel_status_release(cause);
+        cause = none;
+    }
+    keel_status_retain(cause);
+    remote->ops->fail(remote, cause);
+    remote_look(remote); // where it stands still
+    timeline_fail(semaphore, cause);
+}
+
+static void remote_ask(remote_t *remote)
+{
+    remote->ops->watch(remote);
+    remote_look(remote);
+}
+
+static point_state_t remote_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+{
+    remote_t *remote = remote_of(point.semaphore);
+    bool asks = false;
+    lock_enter(&point.semaphore->lock);
+    point_state_t state = timeline_poll(point, failure);
+    if (state == POINT_PENDING && promise_serves(&remote->promise, waiter->early)) {
+        waiter->promise = promise_retain(&remote->promise);
+        state = POINT_PROMISED;
+    } else if (state == POINT_PENDING) {
+        waiter->hangs = false;
+        waiters_add(point.semaphore, waiter);
+        asks = waiter->asks;
+        remote->asked |= asks;
+    }
+    lock_leave(&point.semaphore->lock);
+    if (asks) remote_ask(remote);
+    return state;
+}
+
+static promise_t *remote_promised(keel_point_t point, bool all)
+{
+    (void)all;
+    remote_t *remote = remote_of(point.semaphore);
+    return remote_known(remote) & SEMAPHORE_FAILED ? NULL : promise_retain(&remote->promise);
+}
+
+static void remote_promise(signal_t *signal)
+{
+    (void)signal; // queues of the device wait for the semaphore itself
+}
+
+// The device has made or failed it, unless it was lost.
+static void native_settle(const signal_t *signal, keel_status_t failure)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    keel_status_t known = NULL;
+    if (remote_poll(signal->point, &known) == POINT_PENDING)
+        remote_fail(semaphore,
+                    failure ? keel_status_retain(failure)
+                            : KEEL_ERROR(KEEL_INTERNAL,
+                                         "the device has not signalled semaphore '%s' to %llu",
+                                         semaphore->name ? semaphore->name : "",
+                                         (unsigned long long)signal->point.value));
+    keel_status_release(known);
+}
+
+static void remote_settle(signal_t *signal, keel_status_t failure)
+{
+    keel_semaphore_t *semaphore = signal->point.semaphore;
+    if (signal->native) {
+        native_settle(signal, failure);
+        return;
+    }
+    keel_status_t cause =
+        failure ? keel_status_retain(failure) : remote_signal(semaphore, signal->point.value);
+    if (cause) remote_fail(semaphore, cause);
+}
+
+static void remote_destroy(keel_semaphore_t *semaphore)
+{
+    remote_of(semaphore)->ops->destroy(remote_of(semaphore));
+}
+
+static const semaphore_ops_t remote_semaphore_ops = {
+    .value = remote_value,
+    .signal = remote_signal,
+    .fail = remote_fail,
+    .watch = remote_watch,
+    .unwatch = timeline_unwatch,
+    .promised = remote_promised,
+    .promise = remote_promise,
+    .settle = remote_settle,
+    .destroy = remote_destroy,
+};
+
+static remote_t *promise_remote(promise_t *promise)
+{
+    return (remote_t *)(void *)((char *)promise - offsetof(remote_t, promise));
+}
+
+static void promise_end(promise_t *promise)
+{
+    (void)promise; // the semaphore has the last reference
+}
+
+static void promise_poll(promise_t *promise)
+{
+    remote_look(promise_remote(promise));
+}
+
+static void promise_ask(promise_t *promise)
+{
+    remote_t *remote = promise_remote(promise);
+    lock_enter(&remote->semaphore.lock);
+    remote->asked = true;
+    lock_leave(&remote->semaphore.lock);
+    remote_ask(remote);
+}
+
+static const promise_ops_t remote_promise_ops = {promise_end, promise_poll, promise_ask, POLL_NS};
+
+void remote_init(remote_t *remote, const remote_ops_t *ops, const keel_device_t *device,
+                 uint64_t initial)
+{
+    semaphore_init(&remote->semaphore, &remote_semaphore_ops, initial);
+    remote->ops = ops;
+    remote->promise = (promise_t){.refs = 1, .device = device, .ops = &remote_promise_ops};
+}
+
+remote_t *remote_here(keel_semaphore_t *semaphore, const keel_device_t *device)
+{
+    if (semaphore->ops != &remote_semaphore_ops) return NULL;
+    remote_t *remote = remote_of(semaphore);
+    return promise_serves(&remote->promise, device) ? remote : NULL;
+}
