@@ -160,7 +160,7 @@ typedef struct stream_api_t {
     // The same device with a context of its own, whose streams may be parked: what has to wait for
     // all streams of a context does not wait for those of another.
     keel_status_t (*beside)(stream_vendor_t *v, stream_vendor_t **beside);
-    uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: nobody knows
+    uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: unknown
 
     keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_h *stream);
     void (*stream_destroy)(stream_vendor_t *v, stream_h stream);

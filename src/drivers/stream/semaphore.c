@@ -95,7 +95,7 @@ static keel_status_t beside_lane_wait(void *place, void *lane, void *theirs, uin
     stream_before_t before;
     b->api->enter(b->vendor, &before);
     keel_status_t status = b->api->outside_wait(b->vendor, theirs, value, lane), deaf = NULL;
-    // Once it is parked somebody has to learn of the end.
+    // Once the lane is parked, a thread has to learn that the value has come.
     if (!status) STREAM_TWICE(deaf, b->api->stream_call(b->vendor, lane, came, user));
     b->api->leave(&before);
     if (deaf) stream_device_lose(b->device, deaf);

@@ -141,7 +141,7 @@ static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
     return nodes_add(&b->open, launch);
 }
 
-// Beside a dispatch that reads its grid by itself: somebody has to say if that is too large.
+// Beside a dispatch that reads its grid by itself: a node that reports a grid that is too large.
 static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
 {
     graph_node_t *node = node_new(b, c, GRAPH_COUNTS);

@@ -59,7 +59,7 @@ void stream_recording_discard(keel_recording_t *recording)
 
 KEEL_HOT static keel_status_t prepared_of(keel_recording_t *recording, stream_prepared_t **prepared)
 {
-    // acquire: pairs with the store of whoever made it.
+    // acquire: pairs with the store of the thread that made it.
     *prepared = atomic_load_explicit(&recording->prepared, memory_order_acquire);
     if (*prepared) return NULL;
     stream_device_t *device = stream_device(recording->device);

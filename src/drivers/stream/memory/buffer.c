@@ -109,7 +109,7 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     keel_status_t status = alloc_any(device, buffer);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
-        // A slab of a pool's is nobody's, and whoever issues work does not wait for the device.
+        // A slab has no references. It is made for work being issued, which must not wait.
         if (atomic_load(&buffer->object.refs)) chores_wait(&device->chores);
         stream_pools_empty(device);
         status = alloc_any(device, buffer);

@@ -62,7 +62,7 @@ struct stream_run_t {
     stream_indirect_t *indirects; // graphs on the stream, to go back to the device's
     stream_tail_t tail;
     uint32_t frees;   // deallocas on the stream that may not be over
-    bool deallocates; // has deallocas that the pool has yet to be told of
+    bool deallocates; // has deallocas that the pool does not know of yet
     bool begun;       // its waits are on the stream
     bool hosted;      // has operations of the host, or peeks
     bool hungry;      // it is parked for want of memory
@@ -153,7 +153,7 @@ void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  builtin_counts_t *arguments);
 
-// launch.c: launches, as such or as graphs of one kernel.
+// launch.c: launches, plain or as graphs of one kernel.
 
 keel_status_t stream_launch(stream_queue_t *queue, const stream_launch_t *launch); // the issuer's
 // Whether launches that differ in their arguments alone become graphs.
