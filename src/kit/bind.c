@@ -37,7 +37,7 @@ bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
     if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
     if (!buffer || buffer->root->memory & KEEL_MEMORY_HOST_VISIBLE) return false;
     const keel_external_t *external = &buffer->root->external;
-    return !external->size && !external->release; // else it is somebody's, who may be elsewhere
+    return !external->size && !external->release; // else another owner has it, maybe elsewhere
 }
 
 keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes)

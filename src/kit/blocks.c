@@ -157,7 +157,7 @@ bool ring_take(ring_t *ring, uint64_t size, uint64_t *offset)
     uint64_t head = piece_align(ring->head);
     if (size > PIECE_MOST) return false;
     if (head % RING_SIZE + size > RING_SIZE) head += RING_SIZE - head % RING_SIZE; // in one piece
-    // acquire: pairs with ring_return; nobody looks at the bytes any more.
+    // acquire: pairs with ring_return; the bytes are no longer read.
     if (head + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > RING_SIZE)
         return false;
     ring->head = head + size;

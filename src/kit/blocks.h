@@ -42,7 +42,7 @@ keel_status_t blocks_acquire(blocks_t *blocks, uint64_t size, block_t **block);
 // they are destroyed. True if there are now more than are kept for long, and blocks_trim is due
 // when that suits; not said again until then.
 bool blocks_return(blocks_t *blocks, block_t *list, bool keep);
-// Destroys those beyond what is kept for long that nobody has needed since the last trim. True if
+// Destroys those beyond what is kept for long that were not needed since the last trim. True if
 // it is due again.
 bool blocks_trim(blocks_t *blocks);
 // Destroys all that are kept.
@@ -56,7 +56,7 @@ enum { RING_SIZE = 1 << 20 };
 
 typedef struct ring_t {
     block_t *owned;        // of RING_SIZE bytes; the user's to make and to give back
-    uint64_t head;         // bytes given out so far; of whoever takes, one thread at a time
+    uint64_t head;         // bytes given out so far; written by the taking thread, one at a time
     _Atomic uint64_t tail; // bytes that came back
 } ring_t;
 

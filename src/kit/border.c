@@ -29,7 +29,7 @@ static carrier_t *carrier_of(outside_t *outside)
     return (carrier_t *)(void *)outside;
 }
 
-// Nothing more can be carried: whoever waits here learns why. Consumes.
+// Nothing more can be carried: all waiters here learn why. Consumes.
 static void carrier_fail(carrier_t *carrier, keel_semaphore_t *semaphore, keel_status_t status)
 {
     const border_t *border = carrier->border;
@@ -57,8 +57,8 @@ static void signals_send(carrier_t *carrier, keel_semaphore_t *semaphore)
     }
 }
 
-// Gives back what the vendor has of it. Nobody has the semaphore any more, or the device is closed:
-// whatever signals it has ended.
+// Gives back what the vendor has of it. No reference to the semaphore is left, or the
+// device is closed: all work that signals it has ended.
 static void carrier_clear(carrier_t *carrier)
 {
     border_t *border = carrier->border;

@@ -5,7 +5,7 @@
 // Out: signals go to a queue of the semaphore's own, so they are made in the order of values.
 //
 // In: whatever waits for the other side may wait for ever, so it waits where nothing else is done,
-// in lanes, and nobody waits for these: behind each wait the vendor calls us, which wakes the
+// in lanes, and no thread waits for these: behind each wait the vendor calls us, which wakes the
 // thread. Values on a lane grow, so that one does not wait for a later one; a value below all
 // lanes' last gets a lane of its own. Nothing takes a wait back: what never comes keeps its lane,
 // and the place where lanes are, which may outlive the device.
@@ -49,7 +49,7 @@ typedef struct border_t {
     helper_t helper;
     _Atomic(carrier_t *) fresh; // imported since the thread looked
     carrier_t *carriers;        // the thread's
-    lookout_t *stranded;        // owned: waits for values that nobody wants any more
+    lookout_t *stranded;        // owned: waits for values that are no longer wanted
     bool dead;                  // the place has failed: nothing is freed that it may still touch
 } border_t;
 

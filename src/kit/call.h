@@ -11,7 +11,7 @@
 // is over, and *status says how. False: it is deferred, `done` is called at its end, and the
 // command may be gone.
 bool call_make(const keel_device_t *device, keel_cmd_call_t *c, keel_status_t *status);
-// One that nobody waits for: its failure is logged.
+// A detached one: its failure is logged.
 void call_make_detached(const keel_device_t *device, const keel_call_t *call);
 
 // The same by a thread of its own, for drivers that have none to spare.

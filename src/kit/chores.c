@@ -81,7 +81,7 @@ void chores_add(chores_t *chores, chore_t *chore)
     lock_enter(&chores->lock);
     *list->last = chore;
     list->last = &chore->next;
-    atomic_fetch_add(&list->added, 1); // whoever sees that there is one finds it
+    atomic_fetch_add(&list->added, 1); // a thread that sees that there is one finds it
     lock_leave(&chores->lock);
     if (!helper_wake(&chores->helper)) chores_do_all(chores);
 }
@@ -96,7 +96,7 @@ static void list_wait(chores_list_t *list, uint32_t all)
 void chores_wait(chores_t *chores)
 {
     uint32_t any = atomic_load(&chores->any.added), timed = atomic_load(&chores->timed.added);
-    if (helper_here() == &chores->helper) return; // nobody else does them
+    if (helper_here() == &chores->helper) return; // no other thread does them
     atomic_fetch_add(&chores->wanted, 1);
     list_wait(&chores->any, any);
     list_wait(&chores->timed, timed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Things to be done by a thread of their own, because they may take long and nobody is to wait for
-// them. Some can be done at any time, and are done first; the others only when it is time for them.
-// Each kind is done in the order in which it came.
+// Things to be done by a thread of their own, because they may take long and
+// no caller is to wait for them. Some can be done at any time, and are done first; the others only
+// when it is time for them. Each kind is done in the order in which it came.
 #ifndef KEEL_SRC_KIT_CHORES_H_
 #define KEEL_SRC_KIT_CHORES_H_
 

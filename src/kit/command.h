@@ -14,8 +14,9 @@
 // Makes room for `end` bytes in all. False without memory.
 bool commands_grow(keel_commands_t *commands, size_t end);
 
-// Appends a record of `size` bytes, a multiple of 16, for whoever writes all of it, the head too;
-// NULL without memory. The pointer is good until the next one.
+// Appends a record of `size` bytes, a multiple of 16. The
+// caller writes all of it, the head too. NULL without memory. The pointer is good until the next
+// one.
 static inline void *commands_append(keel_commands_t *commands, keel_cmd_t kind, size_t size)
 {
     size_t start = commands->size, end = start + size;

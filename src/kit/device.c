@@ -27,7 +27,7 @@ static keel_semaphore_t *next_semaphore(keel_device_t *device, keel_semaphore_t 
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device))
 {
     keel_status_t earlier = NULL;
-    // seq_cst: pairs with waits_link, and with whoever has just listed a semaphore.
+    // seq_cst: pairs with waits_link, and with the thread that has just listed a semaphore.
     if (!atomic_compare_exchange_strong(&device->ended, &earlier, cause)) {
         keel_status_release(cause);
         cause = earlier;

@@ -24,7 +24,7 @@ keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after);
 // Ends every wait with `cause`, which is consumed; after an earlier end, with that one's.
 // Submissions that wait fail, on the host and on the device (queue_cancel); then `settle` sees to
 // the end of those that run; then the device's semaphores fail. Nothing waits from the call on: not
-// what is submitted later, either. Whoever is told is told here, so no lock may be held.
+// what is submitted later, either. Waiters are called here, so no lock may be held.
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device));
 
 // DLPack's numbers for memory of the device of that ordinal, of the host's that it can reach, and

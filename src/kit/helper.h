@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread that works when it is woken. Drivers keep one for what nobody's call should wait for.
+// A thread that works when it is woken. Drivers keep one for work that no call should wait for.
 #ifndef KEEL_SRC_KIT_HELPER_H_
 #define KEEL_SRC_KIT_HELPER_H_
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submissions that come from many threads and are issued in their order, by one thread at a time:
-// whoever puts one in and finds nobody at it. He goes on until nothing is left; others leave theirs
-// to him, and nobody waits.
+// Submissions that come from many threads and are issued in their order, by one thread at
+// a time, the issuer: a thread that puts one in and finds no issuer becomes it.
+// It goes on until nothing is left. Other threads leave theirs to it, and no thread waits.
 #ifndef KEEL_SRC_KIT_INBOX_H_
 #define KEEL_SRC_KIT_INBOX_H_
 
 #include "base/thread.h"
 #include "kit/submission.h"
 
-// All zero: empty, and nobody at it.
+// All zero: empty, and no issuer.
 typedef struct inbox_t {
-    // NULL: nobody is at it. Else what came meanwhile, newest first, and the inbox itself in place
-    // of one before the oldest.
+    // NULL: there is no issuer. Else what came meanwhile, newest first, and the inbox itself in
+    // place of one before the oldest.
     _Atomic(keel_submission_t *) newest;
-    keel_submission_t *taken;  // oldest first: of whoever is at it
-    _Atomic(const void *) who; // is at it now, as he says; NULL: nobody does
+    keel_submission_t *taken;  // oldest first; the issuer's
+    _Atomic(const void *) who; // what the issuer calls itself; NULL: it does not, or there is none
 } inbox_t;
 
 static inline keel_submission_t *inbox_end(inbox_t *inbox)
@@ -22,7 +22,7 @@ static inline keel_submission_t *inbox_end(inbox_t *inbox)
     return (keel_submission_t *)(void *)inbox; // only its address is used
 }
 
-// True if nobody is at it: then the caller is, and has the submission, which is not in there.
+// True if there was no issuer: then the caller is, and has the submission, which is not in there.
 static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
 {
     keel_submission_t *before = atomic_load_explicit(&inbox->newest, memory_order_relaxed);
@@ -30,7 +30,7 @@ static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
     do {
         submission->next = before;
         after = __builtin_expect(!before, 1) ? inbox_end(inbox) : submission;
-        // acq_rel: what belongs to whoever is at it goes from one to the next, and so do
+        // acq_rel: what belongs to the issuer goes from one to the next, and so do
         // submissions. seq_cst: for those who then look at something else, while others change
         // that and look whether anybody is at it (inbox_is_taken).
     } while (!atomic_compare_exchange_weak_explicit(&inbox->newest, &before, after,
@@ -38,7 +38,7 @@ static inline bool inbox_put(inbox_t *inbox, keel_submission_t *submission)
     return __builtin_expect(!before, 1);
 }
 
-// The next one, for whoever is at it. NULL: there is none, and nobody is at it any more.
+// The next one, for the issuer. NULL: there is none, and the caller is the issuer no more.
 static inline keel_submission_t *inbox_take(inbox_t *inbox)
 {
     if (!inbox->taken) {
@@ -60,14 +60,14 @@ static inline keel_submission_t *inbox_take(inbox_t *inbox)
     return submission;
 }
 
-// Has it taken before all others; for whoever is at it.
+// Has it taken before all others; for the issuer.
 static inline void inbox_put_back(inbox_t *inbox, keel_submission_t *submission)
 {
     submission->next = inbox->taken;
     inbox->taken = submission;
 }
 
-// Makes the caller be at it, if nobody is.
+// Makes the caller the issuer, if there is none.
 static inline bool inbox_claim(inbox_t *inbox)
 {
     keel_submission_t *nobody = NULL;
@@ -83,7 +83,7 @@ static inline bool inbox_unclaim(inbox_t *inbox)
     return !came;
 }
 
-// Whoever is at it says so, while what he does may call others: that they are called by him.
+// The issuer names itself while it may call other code, so that this code knows its caller.
 static inline void inbox_set_ours(inbox_t *inbox, bool ours)
 {
     atomic_store_explicit(&inbox->who, ours ? thread_mark() : NULL, memory_order_relaxed);

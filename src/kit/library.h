@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of vendors, opened when somebody asks for them. They keep threads and state of the
+// Libraries of vendors, opened when they are first asked for. They keep threads and state of the
 // process, so they stay, and each is opened once.
 #ifndef KEEL_SRC_KIT_LIBRARY_H_
 #define KEEL_SRC_KIT_LIBRARY_H_

@@ -20,7 +20,7 @@ static inline void object_retain(keel_object_t *object)
     atomic_fetch_add_explicit(&object->refs, 1, memory_order_relaxed);
 }
 
-// For whoever found it on a list and has no reference: false if there is none left to share.
+// For a thread that found it on a list and has no reference: false if there is none left to share.
 static inline bool object_hold(keel_object_t *object)
 {
     uint32_t refs = atomic_load(&object->refs);
@@ -36,10 +36,10 @@ static inline bool object_release(keel_object_t *object)
     return atomic_fetch_sub_explicit(&object->refs, 1, memory_order_acq_rel) == 1;
 }
 
-// The same for what nobody finds on a list: the only reference needs no read-modify-write to go.
+// The same for objects that are on no list: the only reference needs no read-modify-write to go.
 static inline bool object_release_unlisted(keel_object_t *object)
 {
-    // acquire: as above. Nobody else has one to retain it by.
+    // acquire: as above. No other thread has one to retain it by.
     return atomic_load_explicit(&object->refs, memory_order_acquire) == 1 || object_release(object);
 }
 

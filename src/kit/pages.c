@@ -23,7 +23,7 @@ typedef struct piece_t {
     uint64_t offset;      // device address less host address
     uint32_t users;
     bool busy;     // it is being locked or unlocked
-    bool borrowed; // somebody else has locked it, or nobody yet: not to be unlocked
+    bool borrowed; // another library has locked it, or nothing yet: not to be unlocked
     bool constant; // it could not be written, and is locked for reading alone
     bool lost;     // the device was, when it went
 } piece_t;
@@ -48,7 +48,7 @@ static bool pages_are_busy(span_t span)
     return piece;
 }
 
-// Takes the lock when nobody is at these pages.
+// Takes the lock when no thread locks or unlocks these pages.
 static void pages_enter(span_t span)
 {
     lock_enter(&pages_guard);
@@ -185,7 +185,7 @@ static keel_status_t constant_check(const piece_t *piece, span_t bytes, keel_sta
                       data, size);
 }
 
-// What is only to be read is locked like all else if it can be, for whoever comes next.
+// What is only to be read is locked like all else if it can be, for the next import.
 static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
 {
     keel_status_t status = piece_try(piece, bytes, true);
@@ -229,7 +229,7 @@ static bool piece_is_lost(const piece_t *piece)
     return piece->user ? atomic_load(piece->own.lost) != NULL : piece->lost;
 }
 
-// Whether nobody needs it. One of a lost device cannot be unlocked, and goes with the device.
+// Whether it is not needed. One of a lost device cannot be unlocked, and goes with the device.
 static bool piece_is_idle(const piece_t *piece)
 {
     if (piece->users || piece->busy || (piece->user && piece_is_lost(piece))) return false;
@@ -248,7 +248,7 @@ static bool vendor_is_left(const piece_t *removed)
     return !other;
 }
 
-// Removes what nobody needs any more, in the span and in what was built on that. Under the lock,
+// Removes what is not needed any more, in the span and in what was built on that. Under the lock,
 // which is left meanwhile.
 static void pieces_clean(span_t span)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the application is page-locked while somebody imports it.
+// Memory of the application is page-locked while a buffer imports it.
 //
 // The vendor locks a page once in a process, for all devices, and for as long as the context of the
 // device that asked for it lives. Imports may share pages, on one device or several, and other
@@ -8,11 +8,11 @@
 // a part of its pages, that part is what can be imported; one that others build on stays until they
 // are gone; and so does the vendor's device that it belongs to.
 //
-// Memory that the process cannot write is locked for reading alone, if nobody wants more of it;
+// Memory that the process cannot write is locked for reading alone, if no import wants more of it;
 // private mappings of files are not: CUDA may never return from that.
 //
-// Locking takes long, so it is done outside of the lock. Whoever wants the same pages sleeps until
-// it is done.
+// Locking takes long, so it is done outside of the lock. A thread that wants the same
+// pages sleeps until it is done.
 #ifndef KEEL_SRC_KIT_PAGES_H_
 #define KEEL_SRC_KIT_PAGES_H_
 
@@ -21,14 +21,14 @@
 
 typedef struct pages_user_t pages_user_t;
 
-// The driver's. `lock` and `address` are called by whoever calls pages_lock.
+// The driver's. The thread that calls pages_lock calls `lock` and `address`.
 typedef struct pages_ops_t {
     // For devices that read it, and write it if that is said; KEEL_UNSUPPORTED where the one is not
-    // without the other. *already: somebody else has locked all or a part of it, and nothing was
-    // done.
+    // without the other. *already: another library has locked all or
+    // a part of it, and nothing was done.
     keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool written,
                           bool *already);
-    // Fails for memory that nobody has locked.
+    // Fails for memory that is not locked.
     keel_status_t (*address)(const pages_user_t *user, void *data, uint64_t *address);
     void (*unlock)(const pages_user_t *user, void *data);
     void (*close)(const pages_user_t *user); // the vendor's device
@@ -43,9 +43,9 @@ struct pages_user_t {
 };
 
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
-// it. Blocks as long as the vendor takes, or somebody else who is at the same pages. `written`: by
-// devices, so it has to be memory that can be. KEEL_IO if it cannot be, and nobody knows what it
-// is.
+// it. Blocks as long as the vendor takes, or another thread that locks or unlocks
+// the same pages. `written`: by devices, so it has to be memory that can
+// be. KEEL_IO if it cannot be, and the system does not say what it is.
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address);
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size);

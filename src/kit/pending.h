@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a submission waits for on the host: a count of operations under way, and of one share for
-// whoever walks over its commands, one thread at a time. Who gives up the last share goes on with
-// the walk. While the walk has the only one nobody else changes the count, so most of the time no
-// atomic operation is needed.
+// the walk over its commands, which one thread does at a time. The thread that gives up the last
+// share goes on with the walk. While the walk has the only one no other thread changes the count,
+// so most of the time no atomic operation is needed.
 #ifndef KEEL_SRC_KIT_PENDING_H_
 #define KEEL_SRC_KIT_PENDING_H_
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Zero: nobody walks.
+// Zero: there is no walk.
 typedef struct pending_t {
     _Atomic uint32_t count;
 } pending_t;
@@ -25,7 +25,8 @@ static inline void pending_begin(pending_t *pending)
 // Counts an operation in, and out if it was not begun after all. The caller has the walk's share.
 static inline void pending_add(pending_t *pending)
 {
-    // acquire: the store hides what has ended from whoever goes on, who sees it by way of us.
+    // acquire: the store hides what has ended from the thread that goes on, which sees it by way of
+    // us.
     if (atomic_load_explicit(&pending->count, memory_order_acquire) == 1)
         atomic_store_explicit(&pending->count, 2, memory_order_relaxed);
     else
@@ -45,7 +46,7 @@ static inline void pending_drop(pending_t *pending)
 // the caller goes on with the walk; if not, the submission may be gone.
 static inline bool pending_end(pending_t *pending)
 {
-    // acq_rel: what the operations did is seen by whoever goes on.
+    // acq_rel: the thread that goes on sees what the operations did.
     return atomic_fetch_sub_explicit(&pending->count, 1, memory_order_acq_rel) == 1;
 }
 
@@ -56,7 +57,7 @@ static inline bool pending_has_any(const pending_t *pending)
 }
 
 // For the walk, which can go no further with operations under way: whether there are none. If not,
-// its share has gone, and the submission with it to whoever is last.
+// its share has gone, and the submission with it to the thread that is last.
 static inline bool pending_is_over(pending_t *pending)
 {
     // acquire: as in pending_end.

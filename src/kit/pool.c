@@ -32,7 +32,7 @@ typedef struct kit_pool_t {
     keel_pool_piece_t *pieces; // on their way, and to be had in their order, newest first
     keel_pool_request_t *requests, **requests_last; // allocas that wait, oldest first
     uint64_t requests_least;                        // what the smallest of them wants, or less
-    keel_status_t broken;                           // owned: why nobody needs to wait any more
+    keel_status_t broken;                           // owned: why no request waits any more
 } kit_pool_t;
 
 enum {
@@ -221,7 +221,7 @@ static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint
     uint64_t address = atomic_load(&slab->memory.address) + offset;
     atomic_store_explicit(&buffer->data, data ? data + offset : NULL, memory_order_relaxed);
     atomic_store_explicit(&buffer->address, address, memory_order_relaxed);
-    // release: pairs with the acquire of whoever finds the buffer resident.
+    // release: pairs with the acquire of a thread that finds the buffer resident.
     atomic_store_explicit(&buffer->resident, 1, memory_order_release);
     slab->used += size;
     pool_count(pool, buffer, size);
@@ -490,8 +490,8 @@ static slab_t *pool_excess(kit_pool_t *pool)
     return slabs;
 }
 
-// Leaves the lock when memory may have come back: serves whoever waited for that, and gives the
-// device what is too much.
+// Leaves the lock when memory may have come back: serves the requests that waited for that, and
+// gives the device what is too much.
 static void pool_leave(kit_pool_t *pool)
 {
     keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
@@ -501,8 +501,8 @@ static void pool_leave(kit_pool_t *pool)
     if (told) pool_tell(told);
 }
 
-// Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves whoever waited for
-// that. False if there was nothing to put.
+// Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves the requests that
+// waited for that. False if there was nothing to put.
 static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
 {
     lock_enter(&pool->lock);
@@ -595,7 +595,7 @@ bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
     pool_detach(pool, buffer, &piece);
     pool_put(pool, &piece);
     bool waits = pool->deallocas;
-    if (waits) // and nobody else is tried: there is no more memory than before
+    if (waits) // and no other request is tried: there is no more memory than before
         request_wait(pool, buffer, request);
     else if (pool->requests)
         told = pool_retry(pool);
@@ -612,8 +612,8 @@ void pool_dealloca_dropped(keel_buffer_t *buffer)
 void pool_reclaim(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    if (!buffer->capacity) return; // nobody else has the buffer any more
-    // acquire: pairs with whoever gave it memory. What was granted may never have come.
+    if (!buffer->capacity) return; // no other reference to the buffer is left
+    // acquire: pairs with the thread that gave it memory. What was granted may never have come.
     bool resident = atomic_load_explicit(&buffer->resident, memory_order_acquire);
     if (pool->reclaim && resident) pool->reclaim(buffer);
     pool_end(pool, buffer, 0, true);

@@ -21,7 +21,7 @@ keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *dr
                                 keel_pool_t **pool);
 void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
 
-// The device is lost: from now on nobody waits for memory of the pool. Those that do are put in
+// The device is lost: from now on no request waits for memory of the pool. Those that do are put in
 // front of the list `ended`, which is returned; pool_tell, with no lock held, tells them the cause.
 keel_pool_request_t *pool_break(keel_pool_t *pool, keel_status_t cause, keel_pool_request_t *ended);
 void pool_tell(keel_pool_request_t *ended);

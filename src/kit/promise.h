@@ -16,7 +16,7 @@ typedef struct promise_t promise_t;
 typedef struct promise_ops_t {
     void (*destroy)(promise_t *promise); // the last reference is gone
     void (*poll)(promise_t *promise);    // looks, and ends what has come to its end; never blocks
-    void (*ask)(promise_t *promise);     // somebody sleeps: when it comes true, it must show
+    void (*ask)(promise_t *promise);     // a thread sleeps: it must be woken when this comes true
     uint64_t poll_ns;                    // how long polling is better than sleeping
 } promise_ops_t;
 
@@ -27,7 +27,7 @@ struct promise_t {
     uint64_t number; // those of one queue come true in this order
 };
 
-// Whether somebody who takes promises of the device `early`, or of none, takes this one.
+// Whether a waiter that takes promises of the device `early`, or of none, takes this one.
 static inline bool promise_serves(const promise_t *promise, const keel_device_t *early)
 {
     return early && promise->device == early;

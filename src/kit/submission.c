@@ -123,9 +123,9 @@ static bool submission_return(keel_submission_t *submission)
     keel_queue_t *queue = submission->queue;
     if (!spare_put(queue, submission)) mem_free_aligned(submission);
     if (--queue->in_use) return false;
-    spare_ready(queue); // nobody else is there to do it
-    // Without work it is kept for the next, as long as somebody may submit it. Whoever lets go of
-    // it then looks after us, under the lock (keel_queue_release).
+    spare_ready(queue); // no other thread is there to do it
+    // Without work it is kept for the next, as long as a reference to submit by is left. The thread
+    // that releases the last one then looks after us, under the lock (keel_queue_release).
     queue->kept = atomic_load_explicit(&queue->object.refs, memory_order_relaxed) != 1;
     return !queue->kept;
 }
@@ -153,8 +153,8 @@ void submission_discard(keel_submission_t *submission)
     live_add(LIVE_SUBMISSION, -1);
 }
 
-// What this thread does, and has still to do. `later.running` is set while somebody up the stack
-// works on it, who was inside `later.nest` then.
+// What this thread does, and has still to do. `later.running` is set while a call up the
+// stack works on it, which was inside `later.nest` then.
 typedef struct later_t {
     keel_submission_t *first, **last;
     const nest_t *nest;
@@ -402,8 +402,8 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
     ended_fire(ended, status);
 }
 
-// Ends the first few before `rest` at once, up to one that somebody waits for. Returns what is
-// next.
+// Ends the first few before `rest` at once, up
+// to one that has waiters. Returns what is next.
 static keel_submission_t *submissions_end(keel_submission_t *first, const keel_submission_t *rest)
 {
     keel_queue_t *queue = first->queue;

@@ -34,7 +34,7 @@ static void wait_fire(waiter_t *waiter, keel_status_t failure)
     _Atomic uint32_t *word = &wait->word;
     uint32_t old = atomic_load_explicit(word, memory_order_relaxed);
     // The descriptor is written before the count goes down, for afterwards the wait may be gone;
-    // and again if others have counted down meanwhile, since whoever is last must have written it.
+    // and again if others have counted down meanwhile, since the last one must have written it.
     // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at
     // zero.
     do {
@@ -59,7 +59,7 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
         entries[i].wait = wait;
         entries[i].waiter.fire = wait_fire;
         entries[i].waiter.linked = false;
-        entries[i].waiter.asks = fd >= 0; // nobody stays here to poll
+        entries[i].waiter.asks = fd >= 0; // no thread stays here to poll
     }
     uint32_t over = 1; // ourselves, and entries that are not linked
     for (size_t i = 0; i < count; i++) {
@@ -140,7 +140,7 @@ static void promise_ask(promise_t *promise)
     promise_release(promise);
 }
 
-// Has somebody tell. If all points of a queue must come, it is enough to ask for the last.
+// Asks for a wake-up. If all points of a queue must come, it is enough to ask for the last.
 static void wait_ask(wait_t *wait)
 {
     const keel_semaphore_t *queue = NULL; // whose promise is the last
@@ -165,8 +165,8 @@ static void wait_ask(wait_t *wait)
     promise_ask(last);
 }
 
-// Sleeps until it is woken. In case nobody can tell, since there is no thread to be had, it looks
-// by itself now and then, ever more seldom.
+// Sleeps until it is woken. If the system gives no thread to wake it,
+// it polls by itself now and then, ever more rarely.
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
     if (!wait_decided(wait)) wait_spin(wait, deadline_ns, spin_ns);

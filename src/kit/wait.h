@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wait of the host: for all or any of some points, by a sleeping thread or a file descriptor.
 //
-// The waiting thread owns the memory, and whoever signals must not touch it once the thread may
-// have gone on. So the last thing a signaller does to it is one atomic subtraction; the wake-up
-// after it needs the address alone. A waiter never has to spin until a preempted signaller is done
-// with it.
+// The waiting thread owns the memory, and a signalling thread must
+// not touch it once the waiting thread may have gone on. So the last thing a signaller does to it
+// is one atomic subtraction; the wake-up after it needs the address alone. A waiter never has to
+// spin until a preempted signaller is done with it.
 #ifndef KEEL_SRC_KIT_WAIT_H_
 #define KEEL_SRC_KIT_WAIT_H_
 

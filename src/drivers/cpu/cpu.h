@@ -5,8 +5,8 @@
 // submission being executed: a walk over its commands that any worker can go on with. A worker
 // begins a run alone, with no lock and no atomic operation per command; when a stage (what lies
 // between two barriers) turns out to take long, it opens the run, and others join and claim chunks
-// of it (chunk.c does the work of one) under the run's lock. Whoever ends the last chunk before a
-// barrier goes on alone.
+// of it (chunk.c does the work of one) under the run's lock. The worker that ends the last
+// chunk before a barrier goes on alone.
 #ifndef KEEL_SRC_DRIVERS_CPU_CPU_H_
 #define KEEL_SRC_DRIVERS_CPU_CPU_H_
 
@@ -124,9 +124,9 @@ struct cpu_node_t {
     } levels[CPU_LEVELS];
     cpu_run_t *open_runs;
     _Alignas(64) _Atomic uint32_t ready_mask; // levels that have ready runs
-    cpu_run_t *_Atomic handed;                // a ready run, for whoever polls; past the lists
-    _Atomic uint32_t open_count;              // runs in open_runs
-    _Atomic uint32_t spinning;                // workers that poll, at most one
+    cpu_run_t *_Atomic handed;   // a ready run, for the worker that polls; past the lists
+    _Atomic uint32_t open_count; // runs in open_runs
+    _Atomic uint32_t spinning;   // workers that poll, at most one
     _Atomic uint32_t sleeping;
     _Atomic uint32_t epoch; // what sleepers sleep on
     _Atomic uint32_t stopping;
@@ -152,7 +152,7 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
 // Lets others join, if there is anything to claim. From then on the run's lock is needed.
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
-void cpu_node_rouse(cpu_node_t *node); // somebody should look: a poller or a sleeper
+void cpu_node_rouse(cpu_node_t *node); // a worker should look: a poller or a sleeper
 void cpu_node_sleep(cpu_node_t *node); // until there may be something to do
 void cpu_node_stop(cpu_node_t *node);  // workers that find nothing to do end
 
@@ -201,7 +201,7 @@ cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chun
 // How many units a command has; 0 if there is nothing to do.
 keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
                                 uint64_t *units);
-// What a unit of a command takes, in ticks, by what was seen before; 0: nobody knows.
+// What a unit of a command takes, in ticks, by what was seen before; 0: not known.
 uint32_t cpu_command_cost(const keel_command_t *command);
 void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);
 // The value that a branch looks at.
@@ -217,15 +217,15 @@ bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks);
 bool cpu_deal_claim(cpu_run_t *run, uint64_t workers, cpu_chunk_t *chunk); // without the lock
 // Units have ended; true if they were the last: then one chunk less is in flight.
 bool cpu_deal_end(cpu_deal_t *deal, uint64_t count);
-// Takes back what nobody has claimed: how many units, from *next on, of *deal. They are still to be
-// ended.
+// Takes back what no worker has claimed: how many units, from *next on, of *deal. They are still to
+// be ended.
 uint64_t cpu_deal_withdraw(cpu_run_t *run, cpu_deal_t **deal, uint64_t *next);
 uint64_t cpu_deal_left(const cpu_run_t *run); // to claim
 
 // Whether there may be something to claim.
 static inline bool cpu_run_is_open(const cpu_run_t *run)
 {
-    // acquire: pairs with whoever opened it.
+    // acquire: pairs with the worker that opened it.
     return atomic_load_explicit(&run->open, memory_order_acquire) || cpu_deal_left(run);
 }
 

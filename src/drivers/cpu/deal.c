@@ -8,10 +8,10 @@
 //            | the most |                    |  or beyond the end
 //            | to claim |                    |
 //
-// Whoever finds the old `next` below the number of units has claimed some. What they are units of
-// stands in the slot, which is not reused before all of them have ended; so it is read after the
-// claim, never before. Ends are counted down in the slot, and who brings it to zero ends the deal.
-// A deal counts as one chunk in flight.
+// A worker that finds the old `next` below the number of units has claimed some. What they are
+// units of stands in the slot, which is not reused before all of them have ended; so it is read
+// after the claim, never before. Ends are counted down in the slot, and who brings it to zero ends
+// the deal. A deal counts as one chunk in flight.
 #include "drivers/cpu/cpu.h"
 
 enum {

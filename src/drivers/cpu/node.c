@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lists of a node, and how its workers sleep.
 //
-// No wake-up is lost: whoever adds work does so before it looks whether anybody polls or sleeps,
+// No wake-up is lost: a thread adds work before it looks whether a worker polls or sleeps,
 // and a worker announces that it is about to sleep before it looks for work the last time; these
 // four are sequentially consistent. A worker that polls spares others the call into the kernel;
 // when it takes something and leaves more behind, it wakes the next.
@@ -35,7 +35,7 @@ static void node_wake(cpu_node_t *node, int count)
     futex_wake(&node->epoch, count);
 }
 
-// Somebody should look: the one who polls, or a sleeper.
+// A worker should look: the one that polls, or a sleeper.
 void cpu_node_rouse(cpu_node_t *node)
 {
     if (atomic_load(&node->spinning) || !atomic_load(&node->sleeping)) return;
@@ -79,7 +79,7 @@ static void node_list(cpu_node_t *node, cpu_run_t *run, bool first)
 }
 
 // Gives a run to the worker that polls, if there is one and nothing else is ready: no lock is
-// taken, by either of them. Whoever polls no more looks here once more before it sleeps.
+// taken, by either of them. A worker that stops polling looks here once more before it sleeps.
 static bool node_hand_over(cpu_node_t *node, cpu_run_t *run)
 {
     cpu_run_t *none = NULL;
@@ -187,7 +187,7 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
     if (handed && (handed = atomic_exchange(&node->handed, NULL))) {
         run_come(handed);
         *alone = true;
-        // Whoever listed something while we polled left it to us.
+        // A thread that listed something while we polled left it to us.
         if (node_has_work(node)) cpu_node_rouse(node);
         return handed;
     }

@@ -5,12 +5,12 @@
 //     ready -------> alone (1) ----------------> shared (n) -----------------------------+
 //       ^             |  ^                          |                                    |
 //       |   yields    |  +--------------------------+                                    v
-//       +-------------+     last chunk before a barrier      parked: nobody on it, operations
+//       +-------------+     last chunk before a barrier      parked: no worker, operations
 //       |                                                    such as a read go on by themselves
 //       +------------------- the last of them ends ----------------------+
 //
-// Alone, a worker owns the run's fields. Shared, they belong to whoever holds the lock; a worker
-// that finds `open` unset under the lock must not touch them, for somebody goes on alone.
+// Alone, a worker owns the run's fields. Shared, they belong to the holder of the lock; a worker
+// that finds `open` unset under the lock must not touch them, for another goes on alone.
 #include <assert.h>
 #include <sched.h>
 #include <string.h>
@@ -24,7 +24,7 @@
 typedef enum step_t {
     STEP_CHUNK, // work was claimed
     STEP_WAIT,  // others must end first
-    STEP_ALONE, // a barrier is passed, and nobody else has work
+    STEP_ALONE, // a barrier is passed, and no other worker has work
     STEP_LEFT,  // the worker has left for something more urgent
     STEP_DONE,
 } step_t;
@@ -200,7 +200,7 @@ static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
 
 void cpu_run_deal(cpu_run_t *run)
 {
-    // Shuffling, units are claimed one by one; and a guest's run has nobody to deal to.
+    // Shuffling, units are claimed one by one; and a guest's run has no other worker to deal to.
     const cpu_device_t *device = run_device(run);
     if (device->shuffle || !run_node(run)->worker_count || run->failure) return;
     if (!run->units || !cpu_deal_publish(run, device->share_ticks) || run->unit < run->units)
@@ -247,7 +247,7 @@ static void run_leave(cpu_run_t *run)
 
 static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
 {
-    if (!run->listed_once) { // nobody else has ever known it
+    if (!run->listed_once) { // no other worker has ever known it
         worker->ending = true;
         submission_end(&run->base, run->failure);
         worker->ending = false;
@@ -269,7 +269,7 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
 {
     uint64_t start = clock_ticks(), most = worker->guest ? 0 : run_device(run)->spin_ticks;
     for (;;) {
-        // acquire: pairs with run_finish and with whoever opened it.
+        // acquire: pairs with run_finish and with the worker that opened it.
         if (cpu_run_is_open(run)) return true;
         bool over = atomic_load_explicit(&run->finished, memory_order_acquire);
         bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) >>
@@ -302,7 +302,7 @@ typedef struct drive_t {
     cpu_run_t *run;
     cpu_worker_t *worker;
     bool alone;
-    bool held;            // in_flight counts one too many, so that nobody else goes on
+    bool held;            // in_flight counts one too many, so that no other worker goes on
     bool has_ended;       // a chunk is to be counted as ended ...
     keel_status_t status; // ... with this status
     cpu_chunk_t chunk;

@@ -10,7 +10,7 @@ _Thread_local cpu_worker_t *cpu_this_worker;
 
 enum { MAX_IN_TURN = 64 }; // runs of one chain before others of the list have their turn
 
-// The run that the last one set off, unless somebody else is to be served first.
+// The run that the last one set off, unless another is to be served first.
 static cpu_run_t *worker_next(cpu_worker_t *worker)
 {
     cpu_run_t *run = worker->next;

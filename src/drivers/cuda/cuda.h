@@ -23,7 +23,8 @@ void cuda_fill_device(stream_api_t *api);
 void cuda_fill_memory(stream_api_t *api);
 void cuda_fill_graph(stream_api_t *api);
 
-// Slots that are functions of the vendor's. There is nobody to tell that giving back has failed.
+// Slots that are functions of the vendor's. A failure to give back is not reported: no caller is
+// left.
 #define CUDA_PARAMETERS(...) (stream_vendor_t * v, __VA_ARGS__)
 #define CUDA_FORWARDS(slot, symbol, parameters, ...)                                               \
     static keel_status_t slot CUDA_PARAMETERS parameters                                           \

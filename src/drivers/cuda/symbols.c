@@ -31,7 +31,7 @@ static keel_code_t code_of(CUresult result)
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
     case CUDA_ERROR_NOT_SUPPORTED: return KEEL_UNSUPPORTED;
-    case CUDA_ERROR_INVALID_HANDLE: // of what only Keel makes: somebody has reset the device
+    case CUDA_ERROR_INVALID_HANDLE: // of what only Keel makes: another library has reset the device
     case CUDA_ERROR_INVALID_CONTEXT:
     case CUDA_ERROR_DEINITIALIZED:
     case CUDA_ERROR_ECC_UNCORRECTABLE:

@@ -286,7 +286,7 @@ keel_status_t cuda_status_make(const cuda_symbols_t *symbols, CUresult result,
 // What a function needs of the thread that calls it.
 typedef enum cuda_needs_t {
     CUDA_PLAIN,   // nothing: what it is given says which context is meant
-    CUDA_RELAXED, // leave to be called while somebody captures a stream, which else is spoilt
+    CUDA_RELAXED, // leave to be called while a thread captures a stream, which else is spoilt
     CUDA_CURRENT, // that, and the device's context as the current one
 } cuda_needs_t;
 enum {
