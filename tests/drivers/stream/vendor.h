@@ -62,11 +62,13 @@ void vendor_block(int slot);
 void vendor_unblock(int slot);
 bool vendor_await_blocked(int slot); // a thread is in there
 
-// Holds the streams of all queues, those of later queues too, and lets all of them run.
+// Holds the streams of all queues, those of later queues too; lets that of one queue run, or all.
+// Queues count from 0 in the order in which they were made.
 void vendor_hold(void);
+void vendor_let(uint32_t queue);
 void vendor_go(void);
-// Runs up to n pieces of work on a held stream, with the waits and events around them. Queues count
-// from 0 in the order in which they were made. Returns how many ran.
+// Runs up to n pieces of work on a held stream, with the waits and events around them. Returns how
+// many ran.
 uint32_t vendor_run(uint32_t queue, uint32_t n);
 uint32_t vendor_pending(uint32_t queue);               // pieces of work on it
 uint32_t vendor_most_pending(uint32_t queue);          // that were there at once

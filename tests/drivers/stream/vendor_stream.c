@@ -10,9 +10,9 @@ enum { MOST_STREAMS = 256 };
 typedef struct stream_t {
     thing_t thing;
     work_t *first, **last;
-    uint32_t pending, most; // pieces of work
-    uint32_t allowed;       // of these may run, if it is held
-    bool of_queue, late;
+    uint32_t pending, most;   // pieces of work
+    uint32_t allowed;         // of these may run, if it is held
+    bool of_queue, let, late; // `let`: it is not held
 } stream_t;
 
 struct event_t {
@@ -70,7 +70,7 @@ static bool head_can_run(const stream_t *s)
     const work_t *work = s->first;
     if (!work) return false;
     if (work->kind == WORK_WAIT) return work->event->come >= work->record;
-    return !held || !s->of_queue || s->allowed || !is_piece(work);
+    return !held || !s->of_queue || s->let || s->allowed || !is_piece(work);
 }
 
 static void head_drop(stream_t *s, bool run)
@@ -243,6 +243,13 @@ void vendor_hold(void)
 {
     vendor_lock();
     held = true;
+    done(NULL);
+}
+
+void vendor_let(uint32_t queue)
+{
+    vendor_lock();
+    queues[queue]->let = true;
     done(NULL);
 }
 
