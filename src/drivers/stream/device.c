@@ -56,6 +56,8 @@ static const stream_hooks_t hooks = {
 static void device_close(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
+    aio_destroy(device->aio); // first: its thread may still be issuing to a queue, and hold it
+    device->aio = NULL;
     helper_stop(&device->keeper);
     helper_stop(&device->issuer);
     border_close(atomic_load(&device->border));
