@@ -2,7 +2,6 @@
 // The library itself, devices and contexts.
 #include "cuda.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -118,27 +117,6 @@ static void addresses_are_unified(void)
     REQUIRE(address == cuda_at(words));
 }
 
-static unsigned descriptors(void)
-{
-    unsigned count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    NEED(folder != NULL);
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
-}
-
-static void descriptors_stay(void)
-{
-    CUcontext context;
-    unsigned before = descriptors();
-    CU(cu.cuDevicePrimaryCtxRetain(&context, 0));
-    CU(cu.cuDevicePrimaryCtxRelease_v2(0));
-    unsigned after = descriptors();
-    fact_say("%d", (int)(after - before));
-    REQUIRE(after > before);
-}
-
 static void timelines(void)
 {
     cuda_begin();
@@ -165,9 +143,6 @@ const fact_t cuda_context_facts[] = {
      "CUDA driver API, cuGetProcAddress", versions, HOLDS, HOLDS, NULL},
     {"context.unified", "page-locked memory has one address for host and device",
      "CUDA driver API, unified addressing", addresses_are_unified, HOLDS, HOLDS, NULL},
-    {"context.descriptors_stay", "the library keeps descriptors after the last context is gone",
-     H200 " (13 of them)", descriptors_stay, DIFFERS, HOLDS,
-     "sim/cuda has no device files to keep open"},
     {"context.timelines", "timeline semaphores can be imported, and other descriptors cannot",
      H200 " (card.c: semaphores)", timelines, HOLDS, HOLDS, NULL},
     {0},

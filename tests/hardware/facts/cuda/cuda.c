@@ -18,15 +18,18 @@ static const struct {
 #undef SYMBOL
 };
 
+// The last row asks by the function's own name, where there are several: under cuGraphInstantiate a
+// card's library gives version 12000 a function with other parameters.
 static void *symbol_find(const char *function)
 {
+    void *found = NULL;
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        void *found = NULL;
+        void *other = NULL;
         if (strcmp(symbols[i].function, function) != 0) continue;
-        if (cu.cuGetProcAddress_v2(symbols[i].name, &found, symbols[i].version, 0, NULL)) continue;
-        return found;
+        if (cu.cuGetProcAddress_v2(symbols[i].name, &other, symbols[i].version, 0, NULL)) continue;
+        if (!found || strcmp(symbols[i].name, function) == 0) found = other;
     }
-    return NULL;
+    return found;
 }
 
 static void cuda_open(void)

@@ -169,7 +169,8 @@ const fact_t cuda_error_facts[] = {
     {"error.sleeper_learns", "a thread that sleeps in cuEventSynchronize returns with the error",
      H200, sleeper_learns, HOLDS, HOLDS, NULL},
     {"error.enqueues_go_on", "until a call has reported it, work is enqueued as if all were well",
-     H200, enqueues_go_on, HOLDS, HOLDS, NULL},
+     "docs/sim.md", enqueues_go_on, HOLDS, DIFFERS,
+     "300 ms after the fault an H200 returns it from the next enqueue"},
     {"error.nothing_comes_after", "no kernel, write or host function behind it runs", H200,
      nothing_comes_after, HOLDS, HOLDS, NULL},
     {"error.other_streams_end", "nor what waits for it on other streams", H200, other_streams_end,
@@ -177,6 +178,6 @@ const fact_t cuda_error_facts[] = {
     {"error.bad_calls_do_not_stick", "an error of a call's arguments is that call's alone",
      "CUDA driver API, CUresult", bad_calls_do_not_stick, HOLDS, HOLDS, NULL},
     {"error.context_ends", "the context can be let go, and a new primary context works",
-     "docs/sim.md; not seen on a card before", context_ends, HOLDS, HOLDS, NULL},
+     "docs/sim.md", context_ends, HOLDS, DIFFERS, "on an H200 the error stays with the process"},
     {0},
 };

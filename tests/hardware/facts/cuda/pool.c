@@ -339,7 +339,7 @@ const fact_t cuda_pool_facts[] = {
      opportunistic, HOLDS, HOLDS, NULL},
     {"pool.hidden_wait", "where the pool may, an allocation has its stream wait for the free",
      "CUDA driver API, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES", hidden_wait, HOLDS,
-     HOLDS, NULL},
+     DIFFERS, "an H200 reserved more memory instead"},
     {"pool.query_does_not_settle", "freed memory goes back after a synchronise, not after queries",
      H200, query_does_not_settle, HOLDS, HOLDS, NULL},
     {"pool.event_settles", "one of an event behind the free will do", H200, event_settles, HOLDS,
