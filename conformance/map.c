@@ -38,6 +38,16 @@ static uint8_t *map_whole(keel_buffer_t *buffer, uint32_t access)
     return pointer;
 }
 
+// How much the caller's memory holds only the caller knows.
+TEST(map, reads_and_writes_take_bytes)
+{
+    unsigned char bytes[16] = {0};
+    keel_buffer_t *x = new_host_buffer(sizeof bytes);
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "KEEL_WHOLE", keel_buffer_read(x, 0, bytes, KEEL_WHOLE));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "KEEL_WHOLE", keel_buffer_write(x, 0, bytes, KEEL_WHOLE));
+    TRY(keel_buffer_write(x, 0, bytes, sizeof bytes));
+}
+
 TEST(map, write_and_read)
 {
     keel_buffer_t *x = host_buffer(64, 0);

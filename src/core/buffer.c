@@ -319,6 +319,7 @@ keel_status_t keel_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uin
 keel_status_t keel_buffer_read(keel_buffer_t *buffer, uint64_t offset, void *target,
                                uint64_t length)
 {
+    CHECK(length != KEEL_WHOLE, KEEL_OUT_OF_RANGE, "length is KEEL_WHOLE; give bytes");
     CHECK(target || !length, KEEL_INVALID_ARGUMENT, "target is NULL, but length is %llu",
           (unsigned long long)length);
     void *memory;
@@ -332,6 +333,7 @@ keel_status_t keel_buffer_read(keel_buffer_t *buffer, uint64_t offset, void *tar
 keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset, const void *source,
                                 uint64_t length)
 {
+    CHECK(length != KEEL_WHOLE, KEEL_OUT_OF_RANGE, "length is KEEL_WHOLE; give bytes");
     CHECK(source || !length, KEEL_INVALID_ARGUMENT, "source is NULL, but length is %llu",
           (unsigned long long)length);
     void *memory;
