@@ -445,7 +445,8 @@ void submission_end_all(keel_submission_t *first)
 void submission_end(keel_submission_t *submission, keel_status_t status)
 {
     keel_queue_t *queue = submission->queue;
-    submissions_release(submission, submission->next);
+    submission->next = NULL; // it may be in a list of the driver's
+    submissions_release(submission, NULL);
     submission_signal_others(submission, status);
     submission_clear(submission);
     lock_enter(&queue->timeline->lock);
