@@ -253,7 +253,7 @@ TEST(rebind, timestamps_among_them, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_TIMEST
 }
 
 // On memory that lies elsewhere every time: another allocation gets where it was.
-TEST(rebind, late_allocations, RUNS)
+TEST(rebind, late_allocations, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
 {
     keel_pool_t *pool = new_pool(0, 0);
     keel_buffer_t *x = new_reserved(pool, BYTES), *out = new_buffer(IN_FLIGHT * BYTES);
@@ -416,7 +416,7 @@ TEST(rebind, another_queue, RUNS)
 }
 
 // An execution finds no memory, and says where; the next is none the worse for it.
-TEST(rebind, names_the_command, RUNS)
+TEST(rebind, names_the_command, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
 {
     keel_pool_t *pool = new_pool(0, 0);
     keel_buffer_t *x = new_buffer(BYTES), *y = new_buffer(BYTES), *none = new_reserved(pool, BYTES);

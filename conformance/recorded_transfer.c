@@ -175,7 +175,7 @@ TEST(recorded_transfer, some_slots_change, RUNS)
 }
 
 // What is not known yet when a recording is prepared may be longer or shorter than what is.
-TEST(recorded_transfer, prepared_copies, RUNS)
+TEST(recorded_transfer, prepared_copies, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
 {
     static const uint64_t sizes[] = {100, 1 << 20};
     enum { KNOWN, SLOT, WHOLE_SLOT, LATE, PLACES };
