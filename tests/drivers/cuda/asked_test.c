@@ -229,7 +229,7 @@ static int watcher_count(void)
     return count;
 }
 
-// Somebody sleeps for the older of two points, while the queue's watcher sleeps for the newer one.
+// A thread sleeps for the older of two points, while the queue's watcher sleeps for the newer one.
 // Both watchers go with the queue.
 static void test_older_points_are_watched_too(void **state)
 {
@@ -266,7 +266,7 @@ static void test_older_points_are_watched_too(void **state)
     keel_buffer_release(to);
 }
 
-// Whoever waits for all of a queue's work needs to be woken once.
+// A thread that waits for all of a queue's work needs to be woken once.
 static void test_one_event_serves_a_wait_for_many(void **state)
 {
     enum { COUNT = 200 };
@@ -326,7 +326,7 @@ static void test_what_may_fail_is_watched_too(void **state)
     keel_buffer_release(to);
 }
 
-// Whoever signals issues what waited for it, but not all of it if that is much.
+// A thread that signals issues what waited for it, but not all of it if that is much.
 static void test_long_lists_are_handed_on(void **state)
 {
     enum { QUEUES = 8, EACH = 50 };

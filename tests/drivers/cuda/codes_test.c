@@ -9,7 +9,7 @@ static const int lost[] = {
     214, // uncorrectable ECC error
     220, // the same of NVLink
     226, // an exception that was contained
-    400, // invalid handle: somebody has reset the device
+    400, // invalid handle: another library has reset the device
     700, // illegal address
     702, // launch timeout
     709, // the context is destroyed

@@ -28,7 +28,7 @@ static CUresult stream_create(CUstream *stream, unsigned int flags, int priority
     return real.cuStreamCreateWithPriority(stream, flags, priority);
 }
 
-// Nobody looks at their time, which would cost some.
+// No thread looks at their time, which would cost some.
 static CUresult event_create(CUevent *event, unsigned int flags)
 {
     check(flags & CU_EVENT_DISABLE_TIMING, "an event", &events);

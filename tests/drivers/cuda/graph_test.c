@@ -279,7 +279,7 @@ static void test_nothing_to_prepare(void **state)
     work_close(&work);
 }
 
-// A long one is made into graphs if somebody asks for that, and it may be any.
+// A long one is made into graphs if a thread asks for that, and it may be any.
 static void test_long(void **state)
 {
     (void)state;
@@ -302,8 +302,8 @@ static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstre
     return held_copy(&real, &held, target, source, size, stream);
 }
 
-// CUDA may wait for the device to make one, for the first time or anew. That holds up nobody who
-// submits.
+// CUDA may wait for the device to make one, for the first time or anew. That holds up no thread
+// that submits.
 static void test_made_by_others(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 #include "drivers/cuda/device.h"
 
 static cuda_symbols_t real, *table;
-static CUresult answer;   // of whoever is asked to import something
+static CUresult answer;   // of the device that is asked to import something
 static uint32_t readings; // memory that was to be page-locked for reading alone
 
 static CUresult import_memory(CUmemGenericAllocationHandle *handle, void *shareable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that ends work nobody asks after, on the CUDA driver in software. A pool with a
+// The thread that ends work no thread asks after, on the CUDA driver in software. A pool with a
 // threshold has it call the vendor once a round, which is when it is held up.
 #include <pthread.h>
 
@@ -19,7 +19,7 @@ static _Atomic uint32_t stop_at; // such a round waits for `submitted`
 static _Atomic bool stopped, submitted;
 static _Atomic uint32_t events; // there are
 static _Atomic uint32_t looks;  // of the keeper, at events
-static _Atomic bool awake;      // nobody sleeps for one
+static _Atomic bool awake;      // no watcher sleeps for one
 
 static CUresult copy(CUdeviceptr target, CUdeviceptr source, size_t size, CUstream stream)
 {
@@ -103,7 +103,7 @@ static int teardown(void **state)
     return atomic_load(&events) != 0;
 }
 
-// A copy that nobody asks after.
+// A copy that no thread asks after.
 static void copy_submit(keel_buffer_t *from, keel_buffer_t *to)
 {
     assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
@@ -189,7 +189,7 @@ static void test_forgets_no_memory(void **state)
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
-// While somebody sleeps for what comes next there is little to look after: one event, seldom.
+// While a watcher sleeps for what comes next there is little to look after: one event, seldom.
 static void test_leaves_it_to_watchers(void **state)
 {
     (void)state;

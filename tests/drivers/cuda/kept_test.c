@@ -226,7 +226,7 @@ static void test_it_is_given_back(void **state)
     place_close(&place);
 }
 
-// Whoever finds no memory has it, be it on another queue.
+// A thread that finds no memory has it, be it on another queue.
 static void test_need(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void test_need_of_the_dead(void **state)
     place_close(&place);
 }
 
-// What CUDA refuses to free may be free all the same: nobody gets it, and it is not freed again.
+// What CUDA refuses to free may be free all the same: no thread gets it, and it is not freed again.
 static void test_refusals(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void submit_meanwhile(void)
     assert_string_equal(called(), "AF"); // it is not issued here
 }
 
-// What comes while somebody else has it freed is not left behind.
+// What comes while another thread has it freed is not left behind.
 static void test_what_comes_meanwhile(void **state)
 {
     (void)state;

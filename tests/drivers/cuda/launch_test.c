@@ -173,7 +173,7 @@ static void check_plain(const char *options)
     place_close(&place);
 }
 
-// Whoever wants no graphs has none.
+// A device that wants no graphs has none.
 static void test_plain(void **state)
 {
     (void)state;

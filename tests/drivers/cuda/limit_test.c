@@ -28,7 +28,7 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
 
 static _Atomic bool deaf; // events say nothing any more
 
-// A device that gives nothing back before it rests, however long that takes, unless somebody needs
+// A device that gives nothing back before it rests, however long that takes, unless a thread needs
 // it: looks of its thread for that while it held up the queues.
 static _Atomic(stream_device_t *) patient;
 static _Atomic uint32_t holds;
@@ -43,7 +43,7 @@ static CUresult query(CUevent event)
     return atomic_load(&deaf) ? CUDA_ERROR_NOT_READY : real.cuEventQuery(event);
 }
 
-static _Atomic uint32_t sleeps; // that somebody began on an event
+static _Atomic uint32_t sleeps; // that a thread began on an event
 
 static CUresult synchronize(CUevent event)
 {
@@ -229,9 +229,9 @@ static const shortage_t shortages[] = {
     {"", {0}, HALF},
 };
 
-// An alloca waits for a dealloca behind work of another queue. No event says anything to whoever
-// looks at it now and then; but somebody sleeps until it has come. The dealloca is on the stream
-// before the alloca waits, or comes late; with work of its own, or with none.
+// An alloca waits for a dealloca behind work of another queue. No event says anything to a thread
+// that looks at it now and then; but a watcher sleeps until it has come. The dealloca is on the
+// stream before the alloca waits, or comes late; with work of its own, or with none.
 static void check_wakes(const shortage_t *shortage, bool late, bool works)
 {
     place_t opened, *place = &opened;
@@ -254,7 +254,7 @@ static void check_wakes(const shortage_t *shortage, bool late, bool works)
     atomic_store(&held, false);
     assert_null(keel_wait(&last, 1, KEEL_ALL, 3ull * SECOND_NS));
     atomic_store(&deaf, false);
-    // Nobody waits any more, and nobody sleeps for what comes back now.
+    // No alloca waits any more, and no watcher sleeps for what comes back now.
     work[2] = keel_op_dealloca(b);
     atomic_store(&sleeps, 0);
     assert_null(keel_queue_submit(place->other, KEEL_AFTER(last), work, 3, KEEL_NO_SIGNALS, &last));
@@ -314,8 +314,8 @@ static void *create_main(void *argument)
     return status;
 }
 
-// Memory was released while the device is busy. Whoever needs it, an alloca or a call that makes a
-// buffer, has queues held up for it.
+// Memory was released while the device is busy. A thread that needs it, an alloca or a call that
+// makes a buffer, has queues held up for it.
 static void check_needed(bool by_call)
 {
     place_t opened, *place = &opened;

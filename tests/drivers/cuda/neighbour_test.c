@@ -158,8 +158,8 @@ static void test_failed_queue_leaves_stream(void **state)
     assert_int_equal(symbols->cuStreamDestroy(stream), 0);
 }
 
-// What the device stands on has gone: it is lost, by the call that showed it, and whoever submits
-// is not held up.
+// What the device stands on has gone: it is lost, by the call that showed it, and the thread that
+// submits is not held up.
 static void is_lost(keel_device_t *device, keel_buffer_t *buffer)
 {
     keel_point_t done;

@@ -206,8 +206,8 @@ static void graphs_are(uint32_t most, uint32_t gone)
     assert_int_equal(atomic_load(&destroyed), gone);
 }
 
-// What goes again leaves its room. While nothing runs, loading sees to that itself, so that nobody
-// is held up for it later.
+// What goes again leaves its room. While nothing runs, loading sees to that itself, so that no
+// thread is held up for it later.
 static void test_loaded(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void test_parked(void **state)
     check_parked(*state, 0);
 }
 
-// Nor what it has done before it waits for memory, which somebody gives back who needs a graph.
+// Nor what it has done before it waits for memory, which a thread gives back that needs a graph.
 static void test_starved(void **state)
 {
     place_t *place = *state;
@@ -391,8 +391,9 @@ static void test_unloaded(void **state)
     graphs_are(97, 33);
 }
 
-// For a kernel to which none can be changed another one is made; not by whoever submits, who leaves
-// it to the queue's own thread to try again. One that cannot be changed back does not stay.
+// For a kernel to which none can be changed another one is made; not by the thread that submits,
+// which leaves it to the queue's own thread to try again. One that cannot be changed back does not
+// stay.
 static void test_refused(void **state)
 {
     place_t *place = *state;
@@ -406,7 +407,7 @@ static void test_refused(void **state)
     while (inbox_is_taken(&stream_queue(queue)->inbox))
         nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
     uint32_t before = count(place, 0);
-    atomic_store(&refusals, 2); // by whoever submits, and by the queue's own thread
+    atomic_store(&refusals, 2); // by the thread that submits, and by the queue's own thread
     for (int i = 0; i < MANY; i++) assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
     assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
     assert_int_equal(count(place, 0) - before, MANY);

@@ -15,7 +15,7 @@ static const cuda_symbols_t *symbols;
 static int setup(void **state)
 {
     (void)state;
-    setenv("KEEL_SIM_CUDA", "devices=2,leaks=2", 1); // whoever leaves something behind aborts
+    setenv("KEEL_SIM_CUDA", "devices=2,leaks=2", 1); // a test that leaves something behind aborts
     return cuda_symbols_open(CUDA_LIBRARY, &symbols) != NULL;
 }
 
@@ -128,7 +128,7 @@ static stream_h stream_under(keel_queue_t *queue)
     return stream_queue(queue)->stream;
 }
 
-// Queues have them in the order in which both come; whoever comes later has one of his own.
+// Queues have them in the order in which both come; a later one has a stream of its own.
 static void test_adopts_streams(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void *open_slowly(void *path)
     return (void *)(uintptr_t)code;
 }
 
-// A library that takes long to open holds up nobody who has another.
+// A library that takes long to open holds up no thread that opens another one.
 static void test_a_slow_library(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_a_slow_library(void **state)
     assert_null(cuda_symbols_open(CUDA_LIBRARY, &before));
     assert_non_null(mkdtemp(folder));
     snprintf(pipe, sizeof pipe, "%s/libcuda.so", folder);
-    assert_int_equal(mkfifo(pipe, 0600), 0); // opened when somebody writes to it
+    assert_int_equal(mkfifo(pipe, 0600), 0); // opened when a thread writes to it
     assert_int_equal(pthread_create(&thread, NULL, open_slowly, pipe), 0);
     int fd = -1;
     while (fd < 0) { // until it is at it

@@ -16,7 +16,7 @@ static cuda_symbols_t real;
 // By any thread: nodes made updatable, changes by the host, uploads, ends.
 static _Atomic uint32_t updatable, changes, uploads, destroyed;
 static bool unable; // to have updatable nodes
-// Refuses the next of these calls, whoever makes it.
+// Refuses the next of these calls, on any thread.
 static _Atomic bool refuse_upload, refuse_run;
 static _Atomic bool held;  // the stream gets no further than the next graph
 static _Atomic bool holds; // it is to be held

@@ -119,8 +119,8 @@ static keel_status_t nothing(void *user, keel_host_call_t *call)
     return NULL;
 }
 
-// The event behind it, and one before a call of the host's: whoever submits waits for nobody, and
-// what is submitted behind it goes its way.
+// The event behind it, and one before a call of the host's: the thread that submits waits for
+// nothing, and what is submitted behind it goes its way.
 static void test_submitting_does_not_wait(void **state)
 {
     const work_t *work = *state;

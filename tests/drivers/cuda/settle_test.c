@@ -169,7 +169,7 @@ static void test_idle_streams(void **state)
     assert_false(is_marked(place->stream));
 }
 
-// Nothing is put on a stream that works, and nobody waits for it, be it that something was freed
+// Nothing is put on a stream that works, and no thread waits for it, be it that something was freed
 // behind its work. Nor on one without frees behind its last event.
 static void test_busy_stream(void **state)
 {
@@ -226,7 +226,7 @@ static void test_late_events(void **state)
     for (uint32_t i = 0; i < mark_count; i++) assert_false(marks[i].waited_for);
 }
 
-// The stream for which memory is sought is one of them, though somebody issues to it.
+// The stream for which memory is sought is one of them, though a thread issues to it.
 static void test_own_stream(void **state)
 {
     const place_t *place = *state;
@@ -261,7 +261,8 @@ static keel_point_t copy_begin(const place_t *place, keel_queue_t *queue)
     return done;
 }
 
-// Whoever sleeps for work on the application's stream sleeps for nothing that others put there.
+// A thread that sleeps for work on the application's stream sleeps for nothing that others put
+// there.
 static void test_own_stream_has_other_work(void **state)
 {
     const place_t *place = *state;
@@ -278,7 +279,7 @@ static void test_own_stream_has_other_work(void **state)
 }
 
 // What was freed before a stream got work that lasts goes back meanwhile, and others may have it:
-// allocas, whoever trims, and buffers. With work before the frees, which has an event, and without.
+// allocas, trims, and buffers. With work before the frees, which has an event, and without.
 static void test_freed_before_work(void **state)
 {
     const place_t *place = *state;
@@ -304,8 +305,9 @@ static void come(void *user)
     atomic_store((_Atomic bool *)user, true);
 }
 
-// Whoever makes a buffer finds what was freed on a stream that came to it, though nobody looked;
-// and waits a moment for frees that have nothing else before them, if they have yet to come.
+// A thread that makes a buffer finds what was freed on a stream that came to it, though no thread
+// looked; and waits a moment for frees that have nothing else before them, if they have yet to
+// come.
 static void test_freed_just_now(void **state)
 {
     const place_t *place = *state;
@@ -331,7 +333,7 @@ static void test_freed_just_now(void **state)
             while (!atomic_load(&there)) {
             }
         }
-        late = soon ? 4 : 0; // which are those of whoever looks how far the stream is
+        late = soon ? 4 : 0; // which are those of the thread that looks how far the stream is
         keel_buffer_t *buffer = buffer_create(place->device, LARGE, 0);
         late = 0;
         atomic_store(&held, false);
@@ -349,7 +351,7 @@ static void *copy_main(void *argument)
     return NULL;
 }
 
-// The same while somebody issues to the stream, who does not come back from the vendor.
+// The same while a thread issues to the stream, which does not come back from the vendor.
 static void test_freed_while_issuing(void **state)
 {
     place_t *place = *state;
@@ -403,7 +405,7 @@ static void test_lost_behind_frees(void **state)
 }
 
 // A pool that is beyond its threshold because buffers hold so much has nothing to give back, and
-// nobody looks for it each time that something is freed.
+// no thread looks for it each time that something is freed.
 static void test_live_memory(void **state)
 {
     const place_t *place = *state;

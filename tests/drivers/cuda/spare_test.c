@@ -133,7 +133,7 @@ static void test_queues(void **state)
     keel_device_release(device);
 }
 
-// Whoever waits for each submission before the next has the same event again and again.
+// A thread that waits for each submission before the next has the same event again and again.
 static void test_event(void **state)
 {
     (void)state;
@@ -212,10 +212,10 @@ static void test_staging_is_bounded(void **state)
     keel_device_release(device);
 }
 
-// The vendor waits for the device before it frees memory, and holds up whoever launches meanwhile.
-// Work whose end lets go of a buffer is told nevertheless, and whoever submits more does not wait:
-// the vendor gets it when the memory is freed. So it is for a queue that is made meanwhile, and
-// though somebody else gives something back by himself.
+// The vendor waits for the device before it frees memory, and holds up threads that launch
+// meanwhile. Work whose end lets go of a buffer is told nevertheless, and the thread that submits
+// more does not wait: the vendor gets it when the memory is freed. So it is for a queue that is
+// made meanwhile, and though another thread gives something back by itself.
 static void test_nobody_waits_for_frees(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static struct {
     bool begun;
 } own;
 
-// Somebody submits while the first thing is freed, and each takes its time.
+// A thread submits while the first thing is freed, and each takes its time.
 static void submit_meanwhile(void)
 {
     if (!own.begun)
@@ -273,7 +273,7 @@ static void submit_meanwhile(void)
     nanosleep(&(struct timespec){.tv_nsec = 2 * MS}, NULL);
 }
 
-// Much that is to be freed, for which somebody waits, holds nobody up for long.
+// Much that is to be freed, for which a thread waits, holds no thread up for long.
 static void test_frees_have_so_much_time(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void *alloca_main(void *argument)
     return status;
 }
 
-// Nothing is freed while somebody issues, be it that he has nothing on the device yet.
+// Nothing is freed while a thread issues, be it that it has nothing on the device yet.
 static void test_frees_wait_for_issuers(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static CUresult exchange(CUstreamCaptureMode *mode)
 }
 
 static _Atomic bool mute;   // nor does it help to sleep for one
-static _Atomic bool broken; // and nobody can, for good
+static _Atomic bool broken; // and no thread can, for good
 
 static CUresult sync(CUevent event)
 {
@@ -82,9 +82,9 @@ static uint64_t value_of(keel_semaphore_t *semaphore)
 }
 
 // A copy, on another queue what waits for it, and on another device too: the thread that tells the
-// end of the copy issues that one, and is kept there. Meanwhile somebody learns that the second has
-// come. He may not tell it before the first; the other thread does, when it gets on, though nobody
-// asks again.
+// end of the copy issues that one, and is kept there. Meanwhile a thread learns that the second has
+// come. It may not retire it before the first; the other thread does, when it goes on, though no
+// thread asks again.
 static void test_who_is_held_up_is_told(void **state)
 {
     (void)state;
@@ -139,8 +139,8 @@ static void *pair_submit(void *argument)
     return NULL;
 }
 
-// Who issues finds that nobody is to, and by the time he has put aside what is left, somebody may:
-// then he does, for nobody else will.
+// The issuer finds that no thread is to issue, and by the time it has put aside what is left, one
+// may: then it does, for no other thread will.
 static void test_let_go_just_then(void **state)
 {
     (void)state;
@@ -216,7 +216,7 @@ static void test_calls_come_after_what_they_wait_for(void **state)
     keel_device_release(device), keel_device_release(other);
 }
 
-// Whoever cannot sleep for an event does not know that it has come.
+// A thread that cannot sleep for an event does not know that it has come.
 static void test_nothing_is_told_by_a_failure(void **state)
 {
     (void)state;
@@ -235,8 +235,8 @@ static void test_nothing_is_told_by_a_failure(void **state)
     keel_device_release(device);
 }
 
-// Nobody takes a submission of which a part is on the device for one that waits, though nothing is
-// recorded behind that part, and nobody at the rest.
+// No thread takes a submission of which a part is on the device for one that waits, though nothing
+// is recorded behind that part, and no thread issues the rest.
 static void test_what_is_half_issued_is_on_the_device(void **state)
 {
     (void)state;

@@ -116,7 +116,7 @@ static void test_chain_on_two_queues(void **state)
     ok(done);
 }
 
-// What puts nothing on the stream ends with what was there last; unless somebody is just telling
+// What puts nothing on the stream ends with what was there last; unless a thread is just retiring
 // the end of what was there before, so it may take more than one attempt to see.
 static void test_nothing_needs_no_event(void **state)
 {
@@ -135,8 +135,8 @@ static void test_nothing_needs_no_event(void **state)
     fail_msg("%u events for %d submissions of nothing", records, LINKS);
 }
 
-// Whoever submits looks how far the stream is, but rarely: after 64 submissions each for the event
-// that was the newest the last time.
+// A thread that submits looks how far the stream is, but rarely: after 64 submissions each for the
+// event that was the newest the last time.
 static void test_looks_back_now_and_then(void **state)
 {
     const work_t *work = *state;
