@@ -68,6 +68,11 @@ typedef struct DLManagedTensorVersioned {
     DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
+#else
+
+// The dlpack.h of DLPack 1.0 declares the struct alone.
+typedef struct DLManagedTensorVersioned DLManagedTensorVersioned;
+
 #endif
 
 // The most dimensions of a tensor that Keel takes or makes.
