@@ -154,16 +154,14 @@ KEEL_HOT void stream_queue_submit(keel_queue_t *queue, keel_submission_t *submis
         stream_queue_issue(q, &run->segment); // the caller keeps the queue
 }
 
-// Whether a queue lost its last reference and is not taken apart yet. If none has: from here on no
-// thread of a queue is left that could release one.
+// Whether no queue is about to be taken apart. Then no thread of a queue is left that could release
+// one.
 static bool queues_are_stopped(stream_device_t *device)
 {
     lock_enter(&device->lock);
-    stream_queue_t *q = device->queues;
-    while (q && atomic_load(&q->base.object.refs)) q = q->next;
-    device->stopped = !q;
+    bool stopped = device->stopped = !stream_queues_are_going(device);
     lock_leave(&device->lock);
-    return !q;
+    return stopped;
 }
 
 void stream_queues_stop(stream_device_t *device)

@@ -70,7 +70,7 @@ keel_status_t stream_device_drain(stream_device_t *device, stream_h stream)
         if (stream_device_is_lost(device)) return stream_device_lost(device); // it stays so
         keel_status_t status = device->api->stream_drain(device->vendor, stream);
         if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
-        const char *silent = "nobody can say whether work has ended";
+        const char *silent = "the vendor does not say whether work has ended";
         if (!left) return status_as(keel_status_wrap(status, "%s", silent), KEEL_DEVICE_LOST);
         keel_status_release(status);
         clock_sleep(DRAIN_NS);

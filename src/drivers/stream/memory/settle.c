@@ -60,14 +60,12 @@ static keel_status_t queue_settle(stream_queue_t *q, uint64_t deadline, stream_e
     return unmarked ? stream_mark(device, q->stream, marks) : NULL;
 }
 
-// Whether a queue lost its last reference and is not taken apart yet.
 static bool queues_are_going(stream_device_t *device)
 {
     lock_enter(&device->lock);
-    stream_queue_t *q = device->queues;
-    while (q && atomic_load(&q->base.object.refs)) q = q->next;
+    bool going = stream_queues_are_going(device);
     lock_leave(&device->lock);
-    return q;
+    return going;
 }
 
 keel_status_t stream_device_settle(stream_device_t *device, stream_queue_t *only)

@@ -120,6 +120,14 @@ static inline stream_queue_t *stream_queue_next(stream_device_t *device, stream_
     return stream_queue(device_next_queue(&device->base, after ? &after->base : NULL));
 }
 
+// Whether a queue lost its last reference and is not taken apart yet. Under the device's lock.
+static inline bool stream_queues_are_going(const stream_device_t *device)
+{
+    const stream_queue_t *q = device->queues;
+    while (q && atomic_load(&q->base.object.refs)) q = q->next;
+    return q;
+}
+
 #define STREAM_EACH_QUEUE(q, device)                                                               \
     for (stream_queue_t *q = stream_queue_next(device, NULL); q; q = stream_queue_next(device, q))
 

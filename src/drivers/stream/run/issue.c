@@ -105,7 +105,7 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
     return status;
 }
 
-// Whether a small fill or copy is done sooner by a graph of the machine's own kernel (launch.c).
+// Whether a small fill or copy is done sooner by a graph of the core's own kernel (launch.c).
 // But that writes bytes where it cannot write 16 at a time, and a thread may look at a word
 // meanwhile; and queues for transfers are there to leave the processors to others. Nor is it for
 // memory that is not local: the vendor knows best how to get to the host's, and to that of other
