@@ -12,111 +12,6 @@
 #include "kit/call.h"
 #include "kit/pool.h"
 
-// What the processor finds at an address.
-static inline unsigned char *memory_at(uint64_t address)
-{
-    return (unsigned char *)(uintptr_t)address;
-}
-
-static const keel_ref_t *table_of(const keel_cmd_execute_t *execute)
-{
-    return execute ? execute->bindings : NULL;
-}
-
-keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
-                               uint32_t *value)
-{
-    bound_t span;
-    KEEL_TRY(bind_now(table_of(run->execute), &branch->value, &span));
-    memcpy(value, memory_at(span.address), sizeof *value);
-    return NULL;
-}
-
-static keel_status_t counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
-                                 uint32_t counts[3])
-{
-    bound_t span;
-    KEEL_TRY(bind_now(table, &c->counts, &span));
-    memcpy(counts, memory_at(span.address), 12);
-    return bind_counts_check(c, counts);
-}
-
-static inline keel_status_t dispatch_counts(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
-                                            uint32_t counts[3])
-{
-    memcpy(counts, c->groups, sizeof c->groups);
-    return c->counts_kind == KEEL_COUNTS_DIRECT ? NULL : counts_read(c, table, counts);
-}
-
-static uint64_t transfer_units(const keel_ref_t *ref, const keel_ref_t *table)
-{
-    return (bind_length(table, ref) + CPU_UNIT_BYTES - 1) / CPU_UNIT_BYTES;
-}
-
-keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
-                                uint64_t *units)
-{
-    const keel_ref_t *table = table_of(run->execute);
-    const void *c = command;
-    *units = 1;
-    switch (command->kind) {
-    case KEEL_CMD_DISPATCH: {
-        uint32_t counts[3];
-        KEEL_TRY(dispatch_counts(c, table, counts));
-        *units = (uint64_t)counts[0] * counts[1] * counts[2];
-        break;
-    }
-    case KEEL_CMD_FILL:
-        *units = transfer_units(&((const keel_cmd_fill_t *)c)->target, table);
-        break;
-    case KEEL_CMD_UPDATE:
-        *units = transfer_units(&((const keel_cmd_update_t *)c)->target, table);
-        break;
-    case KEEL_CMD_COPY:
-        *units = transfer_units(&((const keel_cmd_copy_t *)c)->source, table);
-        break;
-    default: break;
-    }
-    return NULL;
-}
-
-// At some eight bytes per tick: all that matters is on which side of a microsecond it lies.
-static uint32_t transfer_cost(const keel_ref_t *ref)
-{
-    uint64_t bytes = ref->length < CPU_UNIT_BYTES ? ref->length : CPU_UNIT_BYTES;
-    return (uint32_t)(bytes / 8 + 1);
-}
-
-uint32_t cpu_command_cost(const keel_command_t *command)
-{
-    const void *c = command;
-    switch (command->kind) {
-    case KEEL_CMD_DISPATCH:
-        // relaxed: a guess.
-        return atomic_load_explicit(
-            &((cpu_kernel_t *)((const keel_cmd_dispatch_t *)c)->kernel)->cost,
-            memory_order_relaxed);
-    case KEEL_CMD_FILL: return transfer_cost(&((const keel_cmd_fill_t *)c)->target);
-    case KEEL_CMD_UPDATE: return transfer_cost(&((const keel_cmd_update_t *)c)->target);
-    case KEEL_CMD_COPY: return transfer_cost(&((const keel_cmd_copy_t *)c)->source);
-    case KEEL_CMD_HOST_CALL: return 0;
-    default: return 1; // done at once, or only begun
-    }
-}
-
-void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took)
-{
-    if (command->kind != KEEL_CMD_DISPATCH) return;
-    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    cpu_kernel_t *kernel = c->kernel;
-    uint64_t each = took / units + 1,
-             known = atomic_load_explicit(&kernel->cost, memory_order_relaxed);
-    if (each > UINT32_MAX) each = UINT32_MAX;
-    // Written only when it is news: all workers read the line.
-    if (each > 2 * known || 2 * each < known)
-        atomic_store_explicit(&kernel->cost, (uint32_t)each, memory_order_relaxed);
-}
-
 static keel_status_t local_reserve(cpu_worker_t *worker, uint32_t size)
 {
     if (size <= worker->local_size) return NULL;
@@ -182,13 +77,13 @@ static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
                                     const keel_host_dispatch_t *partial, cpu_worker_t *worker,
                                     const cpu_chunk_t *chunk)
 {
-    const keel_ref_t *table = table_of(chunk->execute);
+    const keel_ref_t *table = cpu_table(chunk->execute);
     void *bindings[CPU_MAX_BINDINGS];
     uint64_t lengths[CPU_MAX_BINDINGS];
     for (uint16_t i = 0; i < c->binding_count; i++) {
         bound_t span;
         KEEL_TRY(bind_now(table, &c->bindings[i], &span));
-        bindings[i] = memory_at(span.address);
+        bindings[i] = cpu_memory(span.address);
         lengths[i] = span.length;
     }
     keel_host_dispatch_t dispatch = *partial;
@@ -202,7 +97,7 @@ static keel_status_t raw_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t 
                              cpu_worker_t *worker, const cpu_chunk_t *chunk)
 {
     _Alignas(16) unsigned char block[CPU_MAX_CONSTANTS];
-    binder_t binder = {.table = table_of(chunk->execute)};
+    binder_t binder = {.table = cpu_table(chunk->execute)};
     KEEL_TRY(bind_raw(&binder, c, block));
     partial->constants = block;
     return dispatch_bound(c, partial, worker, chunk);
@@ -217,7 +112,7 @@ static keel_status_t dispatch_run(cpu_worker_t *worker, const cpu_chunk_t *chunk
         .constant_size = c->constant_size,
         .local_size = c->local_memory,
     };
-    KEEL_TRY(dispatch_counts(c, table_of(chunk->execute), dispatch.groups));
+    KEEL_TRY(cpu_dispatch_counts(c, cpu_table(chunk->execute), dispatch.groups));
     if (c->local_memory) KEEL_TRY(local_reserve(worker, c->local_memory));
     return c->raw ? raw_run(c, &dispatch, worker, chunk)
                   : dispatch_bound(c, &dispatch, worker, chunk);
@@ -235,10 +130,10 @@ static keel_status_t fill_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)chunk->command;
     bound_t span;
-    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
+    KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &span));
     KEEL_TRY(bind_fill_check(span, c->pattern_size));
     span = span_of_chunk(span, chunk);
-    unsigned char *data = memory_at(span.address);
+    unsigned char *data = cpu_memory(span.address);
     if ((c->pattern & 0xff) * 0x01010101u == c->pattern) {
         memset(data, (int)(c->pattern & 0xff), span.length);
         return NULL;
@@ -254,9 +149,9 @@ static keel_status_t update_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_update_t *c = (const keel_cmd_update_t *)(const void *)chunk->command;
     bound_t span;
-    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
+    KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &span));
     span = span_of_chunk(span, chunk);
-    memcpy(memory_at(span.address), c->data + chunk->first * CPU_UNIT_BYTES, span.length);
+    memcpy(cpu_memory(span.address), c->data + chunk->first * CPU_UNIT_BYTES, span.length);
     return NULL;
 }
 
@@ -264,12 +159,12 @@ static keel_status_t copy_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)chunk->command;
     bound_t source, target;
-    KEEL_TRY(bind_now(table_of(chunk->execute), &c->source, &source));
-    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &target));
+    KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->source, &source));
+    KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &target));
     KEEL_TRY(bind_copy_check(source, target));
     source = span_of_chunk(source, chunk);
     target = span_of_chunk(target, chunk);
-    memcpy(memory_at(target.address), memory_at(source.address), source.length);
+    memcpy(cpu_memory(target.address), cpu_memory(source.address), source.length);
     return NULL;
 }
 
@@ -277,17 +172,33 @@ static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_timestamp_t *c = (const keel_cmd_timestamp_t *)(const void *)chunk->command;
     bound_t span;
-    KEEL_TRY(bind_now(table_of(chunk->execute), &c->target, &span));
+    KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &span));
     uint64_t now = keel_now_ns();
-    memcpy(memory_at(span.address), &now, sizeof now);
+    memcpy(cpu_memory(span.address), &now, sizeof now);
     return NULL;
 }
 
-// An operation of the submission that went on by itself has ended.
+// An operation that went on by itself has ended, with a status to consume.
+static void run_resume(cpu_run_t *run, keel_status_t status)
+{
+    lock_enter(&run->lock);
+    if (status) cpu_walk_fail(run, status);
+    bool parked = --run->in_flight == 0 && run->workers == 0;
+    if (run->in_flight == 0 && run->workers)
+        atomic_store_explicit(&run->open, 1, memory_order_release);
+    lock_leave(&run->lock);
+    if (!parked) return;
+    cpu_node_t *node = cpu_run_node(run);
+    if (node->worker_count)
+        cpu_node_push(node, run, false);
+    else
+        submission_later(&run->base, node->go_on);
+}
+
+// The same, for a command of the submission's own.
 static void resume_at(cpu_run_t *run, const keel_command_t *command, keel_status_t status)
 {
-    cpu_chunk_t chunk = {.command = command, .commands = &run->base.commands};
-    cpu_run_resume(run, status ? cpu_chunk_blame(run, &chunk, status) : NULL);
+    run_resume(run, status ? submission_blame(&run->base, NULL, command, status) : NULL);
 }
 
 static void alloca_done(keel_pool_request_t *request, keel_status_t status)
@@ -327,13 +238,13 @@ static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cp
 {
     keel_cmd_transfer_t *c = (keel_cmd_transfer_t *)(uintptr_t)chunk->command;
     bound_t span;
-    *status = bind_now(table_of(chunk->execute), &c->ref, &span);
+    *status = bind_now(cpu_table(chunk->execute), &c->ref, &span);
     if (*status) return CPU_ENDED;
     aio_request_t *request = (aio_request_t *)(void *)c->request;
     *request = (aio_request_t){
         .fd = c->file->fd,
         .write = chunk->command->kind == KEEL_CMD_WRITE,
-        .data = memory_at(span.address),
+        .data = cpu_memory(span.address),
         .size = span.length,
         .offset = c->file_offset,
         .done = transfer_done,
@@ -402,16 +313,11 @@ static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const 
     }
 }
 
-keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status)
-{
-    return submission_blame(&run->base, chunk->execute, chunk->command, status);
-}
-
 cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
                             keel_status_t *status)
 {
     cpu_outcome_t outcome = chunk_dispatch(run, worker, chunk, status);
     if (outcome == CPU_ENDED && __builtin_expect(*status != NULL, 0))
-        *status = cpu_chunk_blame(run, chunk, *status);
+        *status = submission_blame(&run->base, chunk->execute, chunk->command, *status);
     return outcome;
 }

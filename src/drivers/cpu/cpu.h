@@ -2,15 +2,16 @@
 // The cpu driver: workgroups on threads of the host.
 //
 // A node (node.c) has workers (worker.c), which take runs from its lists. A run (run.c) is a
-// submission being executed: a walk over its commands that any worker can go on with. A worker
-// begins a run alone, with no lock and no atomic operation per command; when a stage (what lies
-// between two barriers) turns out to take long, it opens the run, and others join and claim chunks
-// of it (chunk.c does the work of one) under the run's lock. The worker that ends the last
+// submission being executed: a walk over its commands (walk.c) that any worker can go on with. A
+// worker begins a run alone, with no lock and no atomic operation per command; when a stage (what
+// lies between two barriers) turns out to take long, it opens the run, and others join and claim
+// chunks of it (chunk.c does the work of one) under the run's lock. The worker that ends the last
 // chunk before a barrier goes on alone.
 #ifndef KEEL_SRC_DRIVERS_CPU_CPU_H_
 #define KEEL_SRC_DRIVERS_CPU_CPU_H_
 
 #include <pthread.h>
+#include <string.h>
 
 #include <keel/driver/driver.h>
 #include <keel/host_kernel.h>
@@ -130,6 +131,7 @@ struct cpu_node_t {
     _Atomic uint32_t sleeping;
     _Atomic uint32_t epoch; // what sleepers sleep on
     _Atomic uint32_t stopping;
+    void (*go_on)(keel_submission_t *); // without workers: with a run whose operation has ended
 };
 
 struct cpu_device_t {
@@ -143,44 +145,28 @@ struct cpu_device_t {
     cache_t libraries;
 };
 
-// node.c: the lists, and sleeping.
-keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers);
-void cpu_node_finish(cpu_node_t *node);
-void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a worker
-// A ready run, to be run alone, or an open one, to join; NULL: nothing to do.
-cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
-// Lets others join, if there is anything to claim. From then on the run's lock is needed.
-void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
-void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
-void cpu_node_rouse(cpu_node_t *node); // a worker should look: a poller or a sleeper
-void cpu_node_sleep(cpu_node_t *node); // until there may be something to do
-void cpu_node_stop(cpu_node_t *node);  // workers that find nothing to do end
-
-// Whether something more urgent is ready.
-static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
+static inline cpu_queue_t *cpu_run_queue(const cpu_run_t *run)
 {
-    return atomic_load_explicit(&node->ready_mask, memory_order_relaxed) >> level >> 1;
+    return (cpu_queue_t *)(void *)run->base.queue;
 }
 
-// device.c: the queue that this thread is submitting to, which its caller keeps.
-extern _Thread_local const keel_queue_t *cpu_submitting;
+static inline cpu_node_t *cpu_run_node(const cpu_run_t *run)
+{
+    return cpu_run_queue(run)->node;
+}
 
-// worker.c
-extern _Thread_local cpu_worker_t *cpu_this_worker;
-keel_status_t cpu_workers_start(cpu_node_t *node);
-void cpu_workers_stop(cpu_node_t *node); // waits until they have ended
+static inline cpu_device_t *cpu_run_device(const cpu_run_t *run)
+{
+    return cpu_run_node(run)->device;
+}
 
-// run.c
-void cpu_run_start(keel_submission_t *submission); // its waits are over
-// Works on it until there is nothing to do: from the start, or joining others.
-void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone);
-void cpu_run_resume(cpu_run_t *run,
-                    keel_status_t status); // an operation that went on by itself has ended
-// Whether there is more to claim before the next barrier. Alone, or under the lock.
-bool cpu_run_has_more(const cpu_run_t *run);
-void cpu_run_deal(cpu_run_t *run); // deals out the command at hand, if it is under way and may be
+// Its priority.
+static inline uint32_t cpu_run_level(const cpu_run_t *run)
+{
+    return cpu_run_queue(run)->level;
+}
 
-// chunk.c
+// Units of a command that one worker has claimed.
 typedef struct cpu_chunk_t {
     const keel_command_t *command;
     const keel_commands_t *commands;
@@ -191,26 +177,41 @@ typedef struct cpu_chunk_t {
 
 enum { CPU_UNIT_BYTES = 256 << 10 }; // of a fill, update or copy
 
-typedef enum cpu_outcome_t {
-    CPU_ENDED,   // *status says how
-    CPU_GOES_ON, // cpu_run_resume will say
-} cpu_outcome_t;
+// The files, from the bottom up: each calls only files that stand before it here. Events that go up
+// (an operation has ended) go by the lists of the node, or by its go_on.
 
-cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
-                            keel_status_t *status);
-// How many units a command has; 0 if there is nothing to do.
-keel_status_t cpu_command_units(const cpu_run_t *run, const keel_command_t *command,
-                                uint64_t *units);
-// What a unit of a command takes, in ticks, by what was seen before; 0: not known.
-uint32_t cpu_command_cost(const keel_command_t *command);
-void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);
+// command.c
+
+// The binding table of commands that `execute` executes; NULL: none.
+static inline const keel_ref_t *cpu_table(const keel_cmd_execute_t *execute)
+{
+    return execute ? execute->bindings : NULL;
+}
+
+// What the processor finds at an address.
+static inline unsigned char *cpu_memory(uint64_t address)
+{
+    return (unsigned char *)(uintptr_t)address;
+}
+
+// The number of workgroups, if it stands in memory.
+keel_status_t cpu_counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+                              uint32_t counts[3]);
+static inline keel_status_t cpu_dispatch_counts(const keel_cmd_dispatch_t *c,
+                                                const keel_ref_t *table, uint32_t counts[3])
+{
+    memcpy(counts, c->groups, sizeof c->groups);
+    return c->counts_kind == KEEL_COUNTS_DIRECT ? NULL : cpu_counts_read(c, table, counts);
+}
 // The value that a branch looks at.
 keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
                                uint32_t *value);
-// The error, said to have happened at the chunk.
-keel_status_t cpu_chunk_blame(const cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t status);
+// What a unit of a command takes, in ticks, by what was seen before; 0: not known.
+uint32_t cpu_command_cost(const keel_command_t *command);
+void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);
 
 // deal.c
+
 // Deals out the rest of the command at hand, alone or under the lock. False if that cannot be done
 // now, or there is not enough of it.
 bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks);
@@ -229,14 +230,86 @@ static inline bool cpu_run_is_open(const cpu_run_t *run)
     return atomic_load_explicit(&run->open, memory_order_acquire) || cpu_deal_left(run);
 }
 
+// walk.c: all of it alone, or under the lock.
+
+typedef enum cpu_step_t {
+    CPU_STEP_CHUNK, // work was claimed
+    CPU_STEP_WAIT,  // others must end first
+    CPU_STEP_ALONE, // a barrier is passed, and no other worker has work
+    CPU_STEP_LEFT,  // the worker has left for something more urgent; not by cpu_walk_next
+    CPU_STEP_DONE,
+} cpu_step_t;
+
+// Goes on until there is work to claim or nothing to do.
+cpu_step_t cpu_walk_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk);
+// Deals out the command at hand, if it is under way and may be dealt out.
+void cpu_walk_deal(cpu_run_t *run);
+// Makes units that are dealt out and not claimed those of the command at hand again, if nothing has
+// been claimed behind it and nothing else is under way.
+bool cpu_walk_take_back(cpu_run_t *run);
+// Consumes `status`. The first failure counts, and what is dealt out and not claimed is not run any
+// more.
+void cpu_walk_fail(cpu_run_t *run, keel_status_t status);
+
+// Whether there is more to claim before the next barrier.
+static inline bool cpu_walk_has_more(const cpu_run_t *run)
+{
+    if (run->failure) return false;
+    if (run->units) return true;
+    return run->at != keel_commands_end(run->commands) && !keel_command_is_barrier(run->at->kind);
+}
+
+// node.c: the lists, and sleeping.
+
+extern _Thread_local cpu_worker_t *cpu_this_worker; // that this thread is; NULL: none
+// The queue that this thread is submitting to, which its caller keeps.
+extern _Thread_local const keel_queue_t *cpu_submitting;
+keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers);
+void cpu_node_finish(cpu_node_t *node);
+void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a worker
+// A ready run, to be run alone, or an open one, to join; NULL: nothing to do.
+cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
+// Lets others join, if there is anything to claim. From then on the run's lock is needed.
+void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
+void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
+void cpu_node_rouse(cpu_node_t *node); // a worker should look: a poller or a sleeper
+void cpu_node_sleep(cpu_node_t *node); // until there may be something to do
+void cpu_node_stop(cpu_node_t *node);  // workers that find nothing to do end
+
+// Whether something more urgent is ready.
+static inline bool cpu_node_is_above(const cpu_node_t *node, uint32_t level)
+{
+    return atomic_load_explicit(&node->ready_mask, memory_order_relaxed) >> level >> 1;
+}
+
+// chunk.c
+
+typedef enum cpu_outcome_t {
+    CPU_ENDED,   // *status says how
+    CPU_GOES_ON, // by itself; the run goes on when it has ended
+} cpu_outcome_t;
+
+cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                            keel_status_t *status);
+
+// run.c
+
+void cpu_run_start(keel_submission_t *submission); // its waits are over
+// Works on it until there is nothing to do: from the start, or joining others.
+void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone);
+// On a node without workers: goes on with a run that waited for an operation, on this thread.
+void cpu_run_go_on(keel_submission_t *submission);
+
+// worker.c
+
+keel_status_t cpu_workers_start(cpu_node_t *node);
+void cpu_workers_stop(cpu_node_t *node); // waits until they have ended
+
 // placement.c: where workers go.
 keel_status_t cpu_count_default(uint32_t *count);
 // The processor and its cores, for people.
 keel_status_t cpu_hardware(char *name, size_t size);
 keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus);
-
-// device.c
-keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device);
 
 // memory.c, executable.c: ops.
 keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer);
@@ -251,5 +324,8 @@ keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *ima
 void cpu_executable_unload(keel_executable_t *executable);
 keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
                                     keel_external_t *where);
+
+// device.c
+keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device);
 
 #endif

@@ -61,8 +61,6 @@ static void queue_destroy(keel_queue_t *queue)
     mem_free(queue);
 }
 
-_Thread_local const keel_queue_t *cpu_submitting;
-
 static void queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     const keel_queue_t *outer = cpu_submitting;
@@ -153,6 +151,7 @@ static keel_status_t device_init(cpu_device_t *device, const cpu_options_t *opti
     for (uint32_t i = 0; i < options->nodes; i++) {
         KEEL_TRY(cpu_node_init(&device->nodes[i], device, options->threads));
         device->nodes[i].first_worker = i * options->threads;
+        device->nodes[i].go_on = cpu_run_go_on;
     }
     if (options->is_inline) return NULL;
     KEEL_TRY(aio_create(&device->aio));

@@ -10,6 +10,9 @@
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
 
+_Thread_local cpu_worker_t *cpu_this_worker;
+_Thread_local const keel_queue_t *cpu_submitting;
+
 keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers)
 {
     node->device = device;
@@ -134,15 +137,10 @@ static cpu_run_t *level_pop(cpu_node_t *node, uint32_t level, cpu_worker_t *work
     return run;
 }
 
-static uint32_t run_level(const cpu_run_t *run)
-{
-    return ((const cpu_queue_t *)(const void *)run->base.queue)->level;
-}
-
 // Under the run's lock: whether there is work for more than those who are on it.
 static bool run_wants_workers(const cpu_run_t *run)
 {
-    uint64_t units = run->units ? run->units - run->unit : cpu_run_has_more(run);
+    uint64_t units = run->units ? run->units - run->unit : cpu_walk_has_more(run);
     return run->workers < units + cpu_deal_left(run) + run->in_flight;
 }
 
@@ -151,9 +149,9 @@ static cpu_run_t *open_join(cpu_node_t *node, int level, bool *more)
 {
     cpu_run_t *best = NULL;
     for (cpu_run_t *run = node->open_runs; run; run = run->open_link.next) {
-        if ((int)run_level(run) <= level || !cpu_run_is_open(run)) continue;
+        if ((int)cpu_run_level(run) <= level || !cpu_run_is_open(run)) continue;
         best = run;
-        level = (int)run_level(run);
+        level = (int)cpu_run_level(run);
     }
     if (!best) return NULL;
     lock_enter(&best->lock);
@@ -225,8 +223,8 @@ void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
     bool list = !run->listed; // only who has the run alone, or ends it, changes that
     if (list) lock_enter(&node->lock);
     lock_enter(&run->lock);
-    cpu_run_deal(run);
-    bool more = cpu_run_has_more(run), open = more || cpu_deal_left(run);
+    cpu_walk_deal(run);
+    bool more = cpu_walk_has_more(run), open = more || cpu_deal_left(run);
     bool wants = open && run_wants_workers(run);
     if (open && list) open_list(node, run);
     atomic_store(&run->open, more); // see the top

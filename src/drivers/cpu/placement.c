@@ -2,15 +2,27 @@
 // Which processor each worker runs on. Nodes get neighbouring cores. More workers than processors
 // are left to the system: two pinned to one core could wait for each other while another core is
 // idle.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/system.h"
 #include "base/topology.h"
 #include "drivers/cpu/cpu.h"
 
 keel_status_t cpu_count_default(uint32_t *count)
 {
     return topology_core_count(count);
+}
+
+keel_status_t cpu_hardware(char *name, size_t size)
+{
+    uint32_t cores;
+    KEEL_TRY(cpu_count_default(&cores));
+    char model[96];
+    system_cpu_name(model, sizeof model);
+    snprintf(name, size, "%s, %u core%s", model, cores, cores == 1 ? "" : "s");
+    return NULL;
 }
 
 keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over the commands of a submission.
+// Workers on a submission.
 //
 //            start              a stage takes long              nothing to claim for a while
 //     ready -------> alone (1) ----------------> shared (n) -----------------------------+
@@ -11,7 +11,6 @@
 //
 // Alone, a worker owns the run's fields. Shared, they belong to the holder of the lock; a worker
 // that finds `open` unset under the lock must not touch them, for another goes on alone.
-#include <assert.h>
 #include <sched.h>
 #include <string.h>
 
@@ -21,206 +20,11 @@
 #include "drivers/cpu/cpu.h"
 #include "kit/call.h"
 
-typedef enum step_t {
-    STEP_CHUNK, // work was claimed
-    STEP_WAIT,  // others must end first
-    STEP_ALONE, // a barrier is passed, and no other worker has work
-    STEP_LEFT,  // the worker has left for something more urgent
-    STEP_DONE,
-} step_t;
-
-static cpu_device_t *run_device(const cpu_run_t *run)
-{
-    return ((cpu_queue_t *)(void *)run->base.queue)->node->device;
-}
-
-static cpu_node_t *run_node(const cpu_run_t *run)
-{
-    return ((cpu_queue_t *)(void *)run->base.queue)->node;
-}
-
-static uint32_t run_level(const cpu_run_t *run)
-{
-    return ((cpu_queue_t *)(void *)run->base.queue)->level;
-}
-
-// The first failure counts, and what is dealt out and not claimed is not run any more.
-static void run_fail(cpu_run_t *run, keel_status_t status)
-{
-    if (run->failure) {
-        keel_status_release(status);
-        return;
-    }
-    run->failure = status;
-    cpu_deal_t *deal;
-    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
-    if (count && cpu_deal_end(deal, count)) run->in_flight--;
-}
-
-static void run_fail_at(cpu_run_t *run, keel_status_t status)
-{
-    cpu_chunk_t chunk = {.command = run->at, .commands = run->commands, .execute = run->execute};
-    run_fail(run, cpu_chunk_blame(run, &chunk, status));
-}
-
-static void run_enter(cpu_run_t *run, const keel_cmd_execute_t *execute)
-{
-    run->execute = execute;
-    run->commands = execute->recording->commands;
-    run->at = keel_commands_first(run->commands);
-}
-
-static void run_return(cpu_run_t *run)
-{
-    run->commands = &run->base.commands;
-    run->at = keel_command_next(&run->execute->head);
-    run->execute = NULL;
-}
-
-// A barrier or a branch: all before it has ended.
-static void run_branch(cpu_run_t *run)
-{
-    if (run->at->kind == KEEL_CMD_BARRIER) {
-        run->at = keel_command_next(run->at);
-        return;
-    }
-    const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)run->at;
-    uint32_t value = 1;
-    keel_status_t status = NULL;
-    if (command_has_value(run->at->kind)) status = cpu_branch_value(run, c, &value);
-    if (!status) status = command_jump(run->commands, value, run->loops, &run->at);
-    if (status) run_fail_at(run, status);
-}
-
-// Shuffling, the commands of a stage are taken from a random one on, and those before it
-// afterwards.
-static void stage_rotate(cpu_run_t *run)
-{
-    const keel_command_t *end = run->at;
-    uint64_t count = 0;
-    for (; end != keel_commands_end(run->commands); end = keel_command_next(end), count++)
-        if (keel_command_is_barrier(end->kind) || end->kind == KEEL_CMD_EXECUTE) break;
-    run->rotation.first = run->at;
-    run->rotation.end = end;
-    run->random = run->random * 6364136223846793005u + 1442695040888963407u;
-    for (uint64_t skip = count ? (run->random >> 33) % count : 0; skip; skip--)
-        run->at = keel_command_next(run->at);
-    run->rotation.pivot = count ? run->at : NULL;
-}
-
-static void run_advance(cpu_run_t *run)
-{
-    run->at = keel_command_next(run->at);
-    if (!run->rotation.pivot) return;
-    if (run->at == run->rotation.end) run->at = run->rotation.first;
-    if (run->at != run->rotation.pivot) return;
-    run->at = run->rotation.end;
-    run->rotation.pivot = NULL;
-}
-
-// Takes units of the command at hand.
-static void run_claim(cpu_run_t *run, uint64_t most, cpu_chunk_t *chunk)
-{
-    uint64_t left = run->units - run->unit;
-    uint64_t count = left < most ? left : most;
-    *chunk = (cpu_chunk_t){run->at, run->commands, run->execute, run->unit, count, NULL};
-    run->unit += count;
-    run->in_flight++;
-    if (count < left) return;
-    run->unit = run->units = 0;
-    run_advance(run);
-}
-
-// How much to claim under the lock: of commands that could not be dealt out.
-static uint64_t run_share(const cpu_run_t *run)
-{
-    uint64_t workers = run_node(run)->worker_count, left = run->units - run->unit;
-    uint64_t part = workers ? left / (2 * workers) : left;
-    if (part > run->claim) part = run->claim;
-    return part ? part : 1;
-}
-
-// How much of a command to claim at first: what should take no longer than it takes to decide to
-// share.
-static uint64_t run_first_claim(const cpu_run_t *run)
-{
-    if (!run_node(run)->worker_count) return UINT64_MAX;
-    uint32_t cost = cpu_command_cost(run->at);
-    uint64_t fit = cost ? run_device(run)->share_ticks / cost : 1;
-    return fit ? fit : 1;
-}
-
-// Goes on until there is work to claim or nothing to do. Alone, or under the lock.
-static step_t run_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
-{
-    for (;;) {
-        if (__builtin_expect(run->failure != NULL, 0))
-            return run->in_flight ? STEP_WAIT : STEP_DONE;
-        if (run->at == keel_commands_end(run->commands)) {
-            if (run->execute) {
-                run_return(run);
-                continue;
-            }
-            return run->in_flight ? STEP_WAIT : STEP_DONE;
-        }
-        bool rotate =
-            run_device(run)->shuffle && !run->rotation.pivot && run->at != run->rotation.end;
-        if (__builtin_expect(rotate, 0)) stage_rotate(run);
-        uint32_t kind = run->at->kind;
-        if (keel_command_is_barrier(kind)) {
-            if (run->in_flight) return STEP_WAIT;
-            if (!alone) return STEP_ALONE;
-            run_branch(run);
-            run->stage_start = 0;
-        } else if (kind == KEEL_CMD_EXECUTE) {
-            run_enter(run, (const keel_cmd_execute_t *)(const void *)run->at);
-        } else if (kind == KEEL_CMD_GROUP_BEGIN || kind == KEEL_CMD_GROUP_END ||
-                   kind == KEEL_CMD_EVENT_SET) {
-            run_advance(run);
-        } else {
-            if (!run->units) {
-                keel_status_t status = cpu_command_units(run, run->at, &run->units);
-                if (status) {
-                    run_fail_at(run, status);
-                    continue;
-                }
-                if (!run->units) {
-                    run_advance(run);
-                    continue;
-                }
-            }
-            if (!alone) cpu_run_deal(run);
-            if (!run->units) continue;
-            if (!run->unit) run->claim = run_first_claim(run);
-            run_claim(run, alone ? run->claim : run_share(run), chunk);
-            return STEP_CHUNK;
-        }
-    }
-}
-
-void cpu_run_deal(cpu_run_t *run)
-{
-    // Shuffling, units are claimed one by one; and a guest's run has no other worker to deal to.
-    const cpu_device_t *device = run_device(run);
-    if (device->shuffle || !run_node(run)->worker_count || run->failure) return;
-    if (!run->units || !cpu_deal_publish(run, device->share_ticks) || run->unit < run->units)
-        return;
-    run->unit = run->units = 0;
-    run_advance(run);
-}
-
-bool cpu_run_has_more(const cpu_run_t *run)
-{
-    if (run->failure) return false;
-    if (run->units) return true;
-    return run->at != keel_commands_end(run->commands) && !keel_command_is_barrier(run->at->kind);
-}
-
 // Remembers what a unit takes. Getting at the chunk is not counted: with many workers it is most of
 // a short one.
 static void run_learn(const cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
 {
-    uint64_t overhead = run_device(run)->share_ticks / 4;
+    uint64_t overhead = cpu_run_device(run)->share_ticks / 4;
     cpu_command_learn(chunk->command, chunk->count, took > overhead ? took - overhead : 0);
 }
 
@@ -228,7 +32,7 @@ static void run_learn(const cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t t
 // enough to be interrupted.
 static void run_adapt(cpu_run_t *run, const cpu_chunk_t *chunk, uint64_t took)
 {
-    uint64_t share = run_device(run)->share_ticks;
+    uint64_t share = cpu_run_device(run)->share_ticks;
     run_learn(run, chunk, took);
     if (took < share * 16 && chunk->count == run->claim && run->claim < UINT32_MAX)
         run->claim *= 4;
@@ -253,7 +57,7 @@ static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
         worker->ending = false;
         return;
     }
-    if (run->listed) cpu_node_close(run_node(run), run);
+    if (run->listed) cpu_node_close(cpu_run_node(run), run);
     // release: pollers that see it leave, and the last one recycles.
     atomic_store_explicit(&run->finished, 1, memory_order_release);
     worker->ending = true;
@@ -267,13 +71,13 @@ static void run_finish(cpu_run_t *run, cpu_worker_t *worker)
 // has left.
 static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
 {
-    uint64_t start = clock_ticks(), most = worker->guest ? 0 : run_device(run)->spin_ticks;
+    uint64_t start = clock_ticks(), most = worker->guest ? 0 : cpu_run_device(run)->spin_ticks;
     for (;;) {
         // acquire: pairs with run_finish and with the worker that opened it.
         if (cpu_run_is_open(run)) return true;
         bool over = atomic_load_explicit(&run->finished, memory_order_acquire);
-        bool other = atomic_load_explicit(&run_node(run)->ready_mask, memory_order_relaxed) >>
-                     run_level(run);
+        bool other = atomic_load_explicit(&cpu_run_node(run)->ready_mask, memory_order_relaxed) >>
+                     cpu_run_level(run);
         if (over || other || clock_ticks() - start >= most) break;
         cpu_relax();
     }
@@ -290,11 +94,11 @@ static bool run_poll(cpu_run_t *run, const cpu_worker_t *worker)
 // gives way to a more urgent one. Some who have joined it may still be polling.
 static void run_put_back(cpu_run_t *run)
 {
-    cpu_node_t *node = run_node(run);
+    cpu_node_t *node = cpu_run_node(run);
     lock_enter(&run->lock);
     run->workers--;
     lock_leave(&run->lock);
-    cpu_node_push(node, run, cpu_node_is_above(node, run_level(run)));
+    cpu_node_push(node, run, cpu_node_is_above(node, cpu_run_level(run)));
 }
 
 // A worker on a run, and the chunk it has just run while others were on it too.
@@ -313,30 +117,30 @@ typedef struct drive_t {
 // Whether others should have the worker now.
 static bool drive_should_yield(const drive_t *d, uint64_t now)
 {
-    uint32_t level = run_level(d->run);
+    uint32_t level = cpu_run_level(d->run);
     uint32_t ready =
-        atomic_load_explicit(&run_node(d->run)->ready_mask, memory_order_relaxed) >> level;
-    return ready >> 1 || (ready && now - d->since > run_device(d->run)->slice_ticks);
+        atomic_load_explicit(&cpu_run_node(d->run)->ready_mask, memory_order_relaxed) >> level;
+    return ready >> 1 || (ready && now - d->since > cpu_run_device(d->run)->slice_ticks);
 }
 
 static void drive_chunk(drive_t *d)
 {
     d->status = NULL;
-    if (run_device(d->run)->shuffle && (clock_ticks() & 3) == 0) sched_yield();
+    if (cpu_run_device(d->run)->shuffle && (clock_ticks() & 3) == 0) sched_yield();
     d->has_ended = cpu_chunk_run(d->run, d->worker, &d->chunk, &d->status) == CPU_ENDED;
 }
 
 // Ends the chunk at hand and takes the next step.
-static step_t drive_step(drive_t *d)
+static cpu_step_t drive_step(drive_t *d)
 {
     cpu_run_t *run = d->run;
     uint64_t now = clock_ticks();
     bool bound = d->has_ended || d->held; // to tell the others something
-    if (!bound && !atomic_load_explicit(&run->open, memory_order_relaxed)) return STEP_WAIT;
+    if (!bound && !atomic_load_explicit(&run->open, memory_order_relaxed)) return CPU_STEP_WAIT;
     lock_enter(&run->lock);
     if (d->has_ended) {
         run->in_flight--;
-        if (d->status) run_fail(run, d->status);
+        if (d->status) cpu_walk_fail(run, d->status);
         if (!d->chunk.deal) run_adapt(run, &d->chunk, now - d->start);
         d->has_ended = false;
     } else if (d->held) {
@@ -344,24 +148,25 @@ static step_t drive_step(drive_t *d)
         d->held = false;
     } else if (!atomic_load_explicit(&run->open, memory_order_relaxed)) {
         lock_leave(&run->lock);
-        return STEP_WAIT;
+        return CPU_STEP_WAIT;
     }
-    bool more = cpu_run_has_more(run);
+    bool more = cpu_walk_has_more(run);
     bool yield = drive_should_yield(d, now);
     if (yield && run->workers > 1 && (more || run->in_flight)) { // others go on with it
         atomic_store_explicit(&run->open, more, memory_order_release);
         run_leave(run);
-        return STEP_LEFT;
+        return CPU_STEP_LEFT;
     }
     // Alone with it, it can be put back on the list.
-    step_t step = yield && !run->in_flight ? STEP_ALONE : run_next(run, false, &d->chunk);
+    cpu_step_t step =
+        yield && !run->in_flight ? CPU_STEP_ALONE : cpu_walk_next(run, false, &d->chunk);
     d->start = now;
     // release: pairs with run_poll.
-    atomic_store_explicit(&run->open, step == STEP_CHUNK && cpu_run_has_more(run),
+    atomic_store_explicit(&run->open, step == CPU_STEP_CHUNK && cpu_walk_has_more(run),
                           memory_order_release);
-    bool dealt = step == STEP_WAIT && cpu_deal_left(run) > run->workers;
+    bool dealt = step == CPU_STEP_WAIT && cpu_deal_left(run) > run->workers;
     lock_leave(&run->lock);
-    if (dealt) cpu_node_rouse(run_node(run));
+    if (dealt) cpu_node_rouse(cpu_run_node(run));
     return step;
 }
 
@@ -373,31 +178,11 @@ static void drive_end_dealt(drive_t *d, uint64_t now)
     run_learn(run, &d->chunk, now - d->start);
     if (d->status) {
         lock_enter(&run->lock);
-        run_fail(run, d->status);
+        cpu_walk_fail(run, d->status);
         lock_leave(&run->lock);
         d->status = NULL;
     }
     d->has_ended = cpu_deal_end(d->chunk.deal, d->chunk.count);
-}
-
-// Under the lock: makes units that are dealt out and not claimed those of the command at hand
-// again, if nothing has been claimed behind it and nothing else is under way.
-static bool run_take_back(cpu_run_t *run)
-{
-    cpu_deal_t *deal = &run->deals[run->deal_slot];
-    bool same = run->execute == deal->execute && run->commands == deal->commands;
-    if (!same || run->units || run->in_flight != 1) return false;
-    if (run->at != keel_command_next(deal->command)) return false;
-    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
-    if (!count) return false;
-    bool over = cpu_deal_end(deal, count);
-    assert(over); // the only worker has nothing claimed
-    (void)over;
-    run->in_flight--;
-    run->at = deal->command;
-    run->unit = deal->first + next;
-    run->units = run->unit + count;
-    return true;
 }
 
 // Gives the worker to others although units are dealt out: those who are on the run too go on with
@@ -411,7 +196,7 @@ static bool drive_leave_dealt(drive_t *d)
         run_leave(run);
         return true;
     }
-    bool back = run_take_back(run);
+    bool back = cpu_walk_take_back(run);
     lock_leave(&run->lock);
     if (back) run_put_back(run);
     return back;
@@ -421,7 +206,7 @@ static bool drive_leave_dealt(drive_t *d)
 // run.
 static bool drive_deal(drive_t *d)
 {
-    uint64_t workers = run_node(d->run)->worker_count, now = clock_ticks();
+    uint64_t workers = cpu_run_node(d->run)->worker_count, now = clock_ticks();
     while (!d->has_ended && !d->held && cpu_deal_claim(d->run, workers, &d->chunk)) {
         d->start = now;
         drive_chunk(d);
@@ -439,11 +224,11 @@ static bool drive_shared(drive_t *d)
     for (;;) {
         if (!drive_deal(d)) return false;
         switch (drive_step(d)) {
-        case STEP_CHUNK: drive_chunk(d); break;
-        case STEP_ALONE: d->alone = true; return true;
-        case STEP_DONE: run_finish(d->run, d->worker); return false;
-        case STEP_LEFT: return false;
-        case STEP_WAIT:
+        case CPU_STEP_CHUNK: drive_chunk(d); break;
+        case CPU_STEP_ALONE: d->alone = true; return true;
+        case CPU_STEP_DONE: run_finish(d->run, d->worker); return false;
+        case CPU_STEP_LEFT: return false;
+        case CPU_STEP_WAIT:
             if (!run_poll(d->run, d->worker)) return false;
             break;
         }
@@ -457,9 +242,9 @@ static void drive_open_early(drive_t *d)
     cpu_run_t *run = d->run;
     uint64_t units = d->chunk.count + run->units - run->unit;
     uint32_t cost = cpu_command_cost(d->chunk.command);
-    if (cost && units < 4 * run_device(run)->share_ticks / cost) return;
+    if (cost && units < 4 * cpu_run_device(run)->share_ticks / cost) return;
     run->stage_start = d->start;
-    cpu_node_open(run_node(run), run);
+    cpu_node_open(cpu_run_node(run), run);
     d->start = clock_ticks(); // waking others is not the kernel's time
     d->alone = false;
 }
@@ -468,7 +253,7 @@ static void drive_open_early(drive_t *d)
 static bool drive_weigh(drive_t *d, bool more)
 {
     cpu_run_t *run = d->run;
-    const cpu_device_t *device = run_device(run);
+    const cpu_device_t *device = cpu_run_device(run);
     uint64_t now = clock_ticks();
     if (!run->stage_start) run->stage_start = d->start;
     run_adapt(run, &d->chunk, now - d->start);
@@ -478,12 +263,12 @@ static bool drive_weigh(drive_t *d, bool more)
         run_put_back(run);
         return false;
     }
-    if (run_node(run)->worker_count < 2) return true;
+    if (cpu_run_node(run)->worker_count < 2) return true;
     uint32_t cost = cpu_command_cost(run->at);
     bool nearly = run->units && run->units - run->unit < 2 * device->share_ticks / (cost + 1);
     bool worth = now - run->stage_start > device->share_ticks && !nearly;
     if (!worth && !device->shuffle) return true;
-    cpu_node_open(run_node(run), run);
+    cpu_node_open(cpu_run_node(run), run);
     d->alone = false;
     return false;
 }
@@ -493,9 +278,9 @@ static bool drive_weigh(drive_t *d, bool more)
 static bool drive_alone(drive_t *d)
 {
     cpu_run_t *run = d->run;
-    uint32_t peers = run_node(run)->worker_count;
-    while (run_next(run, true, &d->chunk) != STEP_DONE) {
-        bool more = cpu_run_has_more(run), timed = peers && (more || d->chunk.count > 1);
+    uint32_t peers = cpu_run_node(run)->worker_count;
+    while (cpu_walk_next(run, true, &d->chunk) != CPU_STEP_DONE) {
+        bool more = cpu_walk_has_more(run), timed = peers && (more || d->chunk.count > 1);
         if (timed) {
             d->start = clock_ticks();
             if (more && peers > 1) drive_open_early(d);
@@ -506,15 +291,15 @@ static bool drive_alone(drive_t *d)
         // It goes on by itself, and may have ended by now: were it not held, those who still poll
         // the run would have gone on, and opening it would come too late.
         if (!d->has_ended) {
-            if (more) cpu_node_open(run_node(run), run);
+            if (more) cpu_node_open(cpu_run_node(run), run);
             d->held = true;
             d->alone = false;
             return true;
         }
         d->has_ended = false;
         run->in_flight -= 2;
-        if (d->status) run_fail(run, d->status);
-        if (timed && !drive_weigh(d, cpu_run_has_more(run))) return !d->alone;
+        if (d->status) cpu_walk_fail(run, d->status);
+        if (timed && !drive_weigh(d, cpu_walk_has_more(run))) return !d->alone;
     }
     run_finish(run, d->worker);
     return false;
@@ -547,31 +332,16 @@ void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
 // Runs it on a thread that is no worker.
 static void run_as_guest(cpu_run_t *run)
 {
-    cpu_worker_t guest = {.node = run_node(run), .guest = true};
+    cpu_worker_t guest = {.node = cpu_run_node(run), .guest = true};
     run->workers = 1;
     cpu_run_drive(run, &guest, true);
     mem_free_aligned(guest.local);
     mem_free(guest.detached.calls);
 }
 
-static void run_as_guest_later(keel_submission_t *submission)
+void cpu_run_go_on(keel_submission_t *submission)
 {
     run_as_guest((cpu_run_t *)(void *)submission);
-}
-
-void cpu_run_resume(cpu_run_t *run, keel_status_t status)
-{
-    lock_enter(&run->lock);
-    if (status) run_fail(run, status);
-    bool parked = --run->in_flight == 0 && run->workers == 0;
-    if (run->in_flight == 0 && run->workers)
-        atomic_store_explicit(&run->open, 1, memory_order_release);
-    lock_leave(&run->lock);
-    if (!parked) return;
-    if (run_node(run)->worker_count)
-        cpu_node_push(run_node(run), run, false);
-    else
-        submission_later(&run->base, run_as_guest_later);
 }
 
 static void run_init(cpu_run_t *run)
@@ -580,12 +350,12 @@ static void run_init(cpu_run_t *run)
     run->at = keel_commands_first(run->commands);
     run->execute = NULL;
     run->unit = run->units = 0;
-    run->claim = run_node(run)->worker_count ? 1 : UINT64_MAX;
+    run->claim = cpu_run_node(run)->worker_count ? 1 : UINT64_MAX;
     run->stage_start = 0;
     run->in_flight = run->workers = 0;
     run->failure = NULL;
     run->rotation.first = run->rotation.end = run->rotation.pivot = NULL;
-    run->random = run_device(run)->seed + run->base.id;
+    run->random = cpu_run_device(run)->seed + run->base.id;
     memset(run->loops, 0, sizeof run->loops);
     run->listed = run->listed_once = false;
     run->lock = (lock_t){0};
@@ -605,7 +375,7 @@ static void run_init(cpu_run_t *run)
 void cpu_run_start(keel_submission_t *submission)
 {
     cpu_run_t *run = (cpu_run_t *)(void *)submission;
-    cpu_node_t *node = run_node(run);
+    cpu_node_t *node = cpu_run_node(run);
     if (!submission->commands.count) { // nothing but waits and signals
         submission_end(submission, NULL);
         return;

@@ -6,8 +6,6 @@
 #include "base/thread.h"
 #include "drivers/cpu/cpu.h"
 
-_Thread_local cpu_worker_t *cpu_this_worker;
-
 enum { MAX_IN_TURN = 64 }; // runs of one chain before others of the list have their turn
 
 // The run that the last one set off, unless another is to be served first.
@@ -16,7 +14,7 @@ static cpu_run_t *worker_next(cpu_worker_t *worker)
     cpu_run_t *run = worker->next;
     worker->next = NULL;
     if (!run) return NULL;
-    uint32_t level = ((cpu_queue_t *)(void *)run->base.queue)->level;
+    uint32_t level = cpu_run_level(run);
     uint32_t ready = atomic_load_explicit(&worker->node->ready_mask, memory_order_relaxed) >> level;
     if (ready >> 1 || (ready && ++worker->in_turn > MAX_IN_TURN)) {
         worker->in_turn = 0;
