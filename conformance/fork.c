@@ -134,12 +134,12 @@ TEST(fork, work_in_flight, RUNS)
 static void open_and_work(void *user)
 {
     keel_device_t *device = NULL;
-    keel_buffer_options_t size = {.size = 64};
+    keel_buffer_options_t options = {.size = 64, .memory = KEEL_MEMORY_HOST_VISIBLE};
     keel_buffer_t *x = NULL;
     keel_point_t done;
     uint8_t bytes[64];
     TRY(keel_device_open(the_uri(), NULL, &device));
-    TRY(keel_buffer_create(device, &size, &x));
+    TRY(keel_buffer_create(device, &options, &x));
     TRY(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(x), 9, 1, &done));
     TRY(keel_wait(&done, 1, KEEL_ALL, patience()));
     TRY(keel_buffer_read(x, 0, bytes, 64));

@@ -56,7 +56,8 @@ typedef struct keel_buffer_options_t {
     uint64_t size;      // bytes; may be 0
     uint32_t memory;    // keel_memory_bit_t; the first of keel_caps_t.memory_types that has all
                         // these bits is taken. 0: the first one, which on a GPU is device memory
-                        // that the host cannot map
+                        // that the host cannot map, and on cpu:// memory that it can. To find on a
+                        // processor what would fail on a GPU, open cpu://?memory=discrete
     uint32_t usage;     // keel_usage_bit_t; 0: all but export
     uint32_t access;    // keel_access_bit_t; 0: all
     uint32_t node;      // which node of the device; below keel_caps_t.nodes

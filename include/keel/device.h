@@ -10,6 +10,9 @@
 //       spin_us=N      an idle worker polls for N microseconds before it sleeps
 //       nodes=N        makes one logical device of N nodes, each with its own workers, memory and
 //                      queue
+//       memory=unified|discrete  says which memory the host can map: all (unified, the default), or
+//                      as on a GPU only what is asked for with KEEL_MEMORY_HOST_VISIBLE. A program
+//                      that runs with memory=discrete does not rely on default memory to be mapped
 //       shuffle=SEED   runs what points and barriers do not order in a random order, for tests
 //     cpu://inline     runs all work on the thread that submits it, or that resolves its last wait
 //     cuda://0         an NVIDIA GPU: by number, UUID (cuda://GPU-...) or PCI address

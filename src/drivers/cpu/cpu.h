@@ -324,6 +324,8 @@ keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *ima
 void cpu_executable_unload(keel_executable_t *executable);
 keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
                                     keel_external_t *where);
+keel_status_t cpu_executable_write(keel_executable_t *executable, const keel_external_t *where,
+                                   const void *data);
 
 // device.c
 keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device);

@@ -89,13 +89,30 @@ static const keel_device_ops_t cpu_ops = {
     .executable_load = cpu_executable_load,
     .executable_unload = cpu_executable_unload,
     .executable_global = cpu_executable_global,
+    .executable_write = cpu_executable_write,
 };
 
 // DLPack calls all memory of the process device 0 of type 1.
 static const keel_dlpack_place_t dlpack_places[] = {
     {.type = 1, .node = KEEL_EVERY_NODE, .memory = KEEL_MEMORY_HOST_VISIBLE},
+    {.type = 1, .node = KEEL_EVERY_NODE, .memory = KEEL_MEMORY_DEVICE_LOCAL}, // memory=discrete
     {.type = 0},
 };
+
+// The host reaches all memory of the device. With memory=discrete only what was asked for as such,
+// as on a card.
+static void memory_types_fill(keel_caps_t *caps, bool discrete)
+{
+    const uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
+    const uint32_t host =
+        KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
+    int count = 0;
+    if (discrete) {
+        caps->memory_types[count++] = local;
+        caps->memory_types[count++] = KEEL_MEMORY_DEVICE_VISIBLE | host;
+    }
+    caps->memory_types[count] = local | host;
+}
 
 static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
 {
@@ -125,12 +142,10 @@ static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
         .buffer_alignment = 64,
         .max_commands = 1u << 24,
         .max_depth = CPU_MAX_DEPTH,
-        .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE |
-                         KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT |
-                         KEEL_MEMORY_HOST_CACHED},
         .dlpack = dlpack_places,
     };
     caps->native = caps->bits;
+    memory_types_fill(caps, options->discrete);
 }
 
 static keel_status_t device_init(cpu_device_t *device, const cpu_options_t *options)

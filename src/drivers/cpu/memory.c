@@ -143,9 +143,24 @@ static keel_status_t import_file(keel_buffer_t *buffer)
     return NULL;
 }
 
+// With memory=discrete as on a card: memory of the host, memory of the device, and what both use if
+// that was asked for.
+static uint32_t import_type(const keel_buffer_t *buffer)
+{
+    const uint32_t *types = buffer->device->caps.memory_types;
+    const uint32_t both = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE;
+    if (!types[1]) return types[0]; // unified
+    switch (buffer->external.kind) {
+    case KEEL_EXTERNAL_HOST: return types[1];
+    case KEEL_EXTERNAL_DEVICE: return types[(buffer->memory & both) == both ? 2 : 0];
+    case KEEL_EXTERNAL_FD: break;
+    }
+    return types[0];
+}
+
 keel_status_t cpu_buffer_import(keel_buffer_t *buffer)
 {
-    buffer->memory = buffer->device->caps.memory_types[0];
+    buffer->memory = import_type(buffer);
     if (buffer->external.kind == KEEL_EXTERNAL_FD) return import_file(buffer);
     void *data = buffer->external.kind == KEEL_EXTERNAL_HOST
                      ? buffer->external.handle.host

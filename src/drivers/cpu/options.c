@@ -8,7 +8,7 @@
 
 #define AT(field) offsetof(cpu_options_t, field)
 
-enum { OPTIONS = 5, INLINE_OPTIONS = 2 }; // the latter are the last ones
+enum { OPTIONS = 6, INLINE_OPTIONS = 3 }; // the latter are the last ones
 
 static const keel_option_t table[OPTIONS] = {
     {"threads", KEEL_OPTION_U32, .offset = AT(threads), .least = 1, .most = 1024},
@@ -16,6 +16,7 @@ static const keel_option_t table[OPTIONS] = {
     {"spin_us", KEEL_OPTION_U64, .offset = AT(spin_us), .most = 1000000},
     // Without threads, too:
     {"nodes", KEEL_OPTION_U32, .offset = AT(nodes), .least = 1, .most = 8},
+    {"memory", KEEL_OPTION_WORD, .offset = AT(discrete), .words = {"unified", "discrete"}},
     {"shuffle", KEEL_OPTION_U64, .offset = AT(seed), .most = UINT64_MAX, .given = AT(shuffle)},
 };
 

@@ -11,6 +11,7 @@ typedef struct cpu_options_t {
     uint32_t nodes;
     uint64_t spin_us;
     const char *cpus; // borrowed from the URI; NULL: not given
+    uint8_t discrete; // memory types are those of a card
     bool shuffle;
     uint64_t seed;
 } cpu_options_t;
