@@ -218,6 +218,24 @@ TEST(pool, trim_gives_memory_back, POOLS)
     CHECK_EQ(after.used, before.used);
 }
 
+// What pools had counts for the peak of the device, also when it is asked only afterwards, and
+// together with the buffers of that time.
+TEST(pool, peak_of_the_device, POOLS)
+{
+    enum { SIZE = 8 << 20 };
+    keel_memory_stats_t before, after;
+    TRY(keel_device_memory(the_device(), &before));
+    keel_pool_t *trimmed = new_pool(0, 0), *dropped = new_pool(0, 0);
+    keel_buffer_t *plain = new_buffer(SIZE);
+    deallocate(allocate(trimmed, SIZE));
+    deallocate(allocate(dropped, SIZE));
+    drop(plain);
+    TRY(keel_pool_trim(trimmed, 0));
+    drop(dropped);
+    TRY(keel_device_memory(the_device(), &after));
+    if (!faulted()) CHECK_GE(after.peak, before.used + 3 * (uint64_t)SIZE);
+}
+
 enum { LARGE = 40 << 20, PIECE = 32 << 20 }; // memory comes and goes in pieces of up to that
 
 static keel_pool_t *new_threshold_pool(uint64_t threshold)

@@ -5,6 +5,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "kit/device.h"
 #include "kit/pool.h"
 
 static keel_status_t options_check(const keel_device_t *device,
@@ -87,10 +88,7 @@ static void buffer_unmake(keel_buffer_t *buffer)
 static void device_count(keel_device_t *device, uint64_t bytes)
 {
     atomic_fetch_add(&device->buffers, 1);
-    uint64_t used = atomic_fetch_add(&device->used, bytes) + bytes;
-    uint64_t peak = atomic_load(&device->peak);
-    while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used)) {
-    }
+    device_peak(device, atomic_fetch_add(&device->used, bytes) + bytes);
 }
 
 keel_status_t keel_buffer_create(keel_device_t *device, const keel_buffer_options_t *options,

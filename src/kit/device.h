@@ -27,6 +27,14 @@ keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after);
 // what is submitted later, either. Waiters are called here, so no lock may be held.
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device));
 
+// Notes that the device has so many bytes in use, for keel_memory_stats_t.peak.
+static inline void device_peak(keel_device_t *device, uint64_t used)
+{
+    uint64_t peak = atomic_load(&device->peak);
+    while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used)) {
+    }
+}
+
 // DLPack's numbers for memory of the device of that ordinal, of the host's that it can reach, and
 // of managed memory; 0: it has none.
 typedef struct device_dlpack_t {

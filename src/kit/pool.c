@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "kit/device.h"
 #include "memory/block.h"
 #include "memory/tlsf.h"
 
@@ -163,9 +164,7 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
         return status;
     }
     uint64_t used = atomic_fetch_add(&memory->device->used, memory->capacity) + memory->capacity;
-    uint64_t peak = atomic_load(&memory->device->peak);
-    while (used > peak && !atomic_compare_exchange_weak(&memory->device->peak, &peak, used)) {
-    }
+    device_peak(memory->device, used);
     status = slab_init_map(slab, options->block_size);
     if (status) {
         slab_destroy(slab);

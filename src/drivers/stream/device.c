@@ -9,6 +9,7 @@
 #include "drivers/stream/driver.h"
 #include "drivers/stream/stream.h"
 #include "kit/border.h"
+#include "kit/device.h"
 #include "kit/object.h"
 
 // What each queue was at, as far as the host knows: on the device, or else waiting for something.
@@ -91,7 +92,8 @@ static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
     stats->total = device->limits.memory; // which holds also when the device is lost
     if (!stream_enter(device, &entered)) return;
     stats->used += stream_pools_reserved(device);
-    if (stats->peak < stats->used) stats->peak = stats->used;
+    device_peak(base, stats->used);
+    stats->peak = atomic_load(&base->peak);
     stats->budget = device->api->memory(device->vendor);
     stream_leave(&entered);
 }

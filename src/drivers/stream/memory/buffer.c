@@ -125,6 +125,11 @@ void stream_buffer_free(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     kind_t kind = kind_of(buffer);
+    stream_entered_t entered;
+    if (stream_enter(device, &entered)) {
+        stream_peak_note(device, 0);
+        stream_leave(&entered);
+    }
     if (kind == KIND_SHARED)
         stream_chore_add(device, &lent_of(buffer)->chore);
     else

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/stream/memory/memory.h"
+#include "kit/device.h"
 #include "kit/object.h"
 
 enum { PIECE = 32 << 20 }; // the vendor gives back whole ones, until less than asked is left
@@ -90,6 +91,7 @@ void stream_pool_destroy(keel_pool_t *pool)
     if (own->handle && stream_enter(device, &entered)) {
         stream_queue_t *q = stream_queue_next(device, NULL);
         for (; q; q = stream_queue_next(device, q)) stream_queue_yield(q, 0);
+        stream_peak_note(device, device->api->pool_reserved(device->vendor, own->handle));
         device->api->pool_destroy(device->vendor, own->handle);
         stream_leave(&entered);
     }
@@ -134,6 +136,12 @@ uint64_t stream_pools_reserved(stream_device_t *device)
     return bytes;
 }
 
+void stream_peak_note(stream_device_t *device, uint64_t own)
+{
+    uint64_t pools = stream_pools_reserved(device) + own;
+    device_peak(&device->base, atomic_load(&device->base.used) + pools);
+}
+
 void stream_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)
 {
     const stream_pool_t *own = stream_pool_vendor(pool);
@@ -160,6 +168,7 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     uint64_t reserved = own->device->api->pool_reserved(own->device->vendor, own->handle);
     if (!reserved) reserved = own->device->limits.memory; // or it could not be asked
     bool more = keep < reserved && least + keep <= reserved;
+    if (more) stream_peak_note(own->device, 0);
     keel_status_t status = more ? stream_device_settle(own->device, NULL) : NULL;
     if (more && !status)
         status = own->device->api->pool_trim(own->device->vendor, own->handle, least + keep);
@@ -171,6 +180,7 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
 static keel_status_t pools_trim(stream_device_t *device, bool all)
 {
     const stream_api_t *api = device->api;
+    stream_peak_note(device, 0);
     KEEL_TRY(stream_device_settle(device, NULL));
     keel_status_t status = NULL;
     for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
