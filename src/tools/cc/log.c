@@ -66,10 +66,27 @@ static part_t place_in(part_t message, const char *kind)
     return (part_t){message.text, 0};
 }
 
+static bool same(part_t a, part_t b)
+{
+    return a.length && a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
+}
+
+// The place of the first note about an error at `place`. gcc 14 says where a function was defined
+// before, but not where a struct was, so the note may belong to a later message.
+static part_t note_about(part_t place, const char *text)
+{
+    part_t note = {text, 0};
+    for (part_t message; *text && !note.length; text += message.length) {
+        message = message_of(text);
+        if (same(place_in(message, ": error: "), place)) note = place_in(message, ": note: ");
+    }
+    return note;
+}
+
 static void duplicate_print(part_t message, part_t place, FILE *to)
 {
     const char *name = find(message, FIRST) + strlen(FIRST);
-    part_t first = place_in(message, ": note: ");
+    part_t first = note_about(place, message.text);
     size_t length = 0;
     while (isalnum((unsigned char)name[length]) || name[length] == '_') length++;
     fprintf(to, "%.*s: error: there is a kernel '%.*s' already\n", (int)place.length, place.text,
@@ -83,9 +100,7 @@ void log_print(const char *text, FILE *to)
     for (part_t message; *text; text += message.length) {
         message = message_of(text);
         part_t place = place_in(message, ": error: ");
-        bool more_of_it = place.length && place.length == duplicate.length &&
-                          memcmp(place.text, duplicate.text, place.length) == 0;
-        if (more_of_it) continue;
+        if (same(place, duplicate)) continue; // more of it
         if (place.length && find(message, "redefinition of") && find(message, FIRST)) {
             duplicate = place;
             duplicate_print(message, place, to);
