@@ -177,13 +177,12 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
     if (clang) {
         arguments_add(a, "-target");
         arguments_add(a, target->triple);
-        arguments_add(a, "-std=gnu23");
         arguments_add(a, "-fmacro-backtrace-limit=1");
         arguments_add(a, "-Wno-pass-failed");
     } else {
-        arguments_add(a, "-std=gnu2x");
         arguments_add(a, "-ftrack-macro-expansion=0");
     }
+    arguments_add(a, "-std=gnu2x"); // the name of C23 that compilers before it know, too
     arguments_add(a, target->machine);
     static const char *const common[] = {"-O3", "-fno-math-errno", "-fno-trapping-math",
                                          "-fvisibility=hidden"};
