@@ -158,14 +158,29 @@ typedef struct made_file_t {
     char with_sizes[MADE_PATH + 32]; // the option that names it; "": not yet
 } made_file_t;
 
+// The version of PTX for a GPU, "90a" for example: that of CUDA 12.0, or the first that has the
+// GPU.
+static const char *ptx_version(const char *gpu)
+{
+    static const struct {
+        const char *gpu, *version; // of several rows that fit the first counts
+    } later[] = {
+        {"100f", "+ptx88"}, {"100", "+ptx86"},  {"101f", "+ptx88"}, {"101", "+ptx86"},
+        {"103", "+ptx88"},  {"120f", "+ptx88"}, {"120", "+ptx87"},  {"121", "+ptx88"},
+    };
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (begins(gpu, later[i].gpu)) return later[i].version;
+    return atoi(gpu) <= 90 ? "+ptx80" : "+ptx90";
+}
+
 // The version of PTX is the same on every machine. By itself clang takes that of the toolkit that
 // is installed, which an older driver refuses, and without one a version that lacks sub-groups.
 static void ptx_version_fix(const target_t *target, arguments_t *a)
 {
-    arguments_add(a, "--cuda-path=/nonexistent");
-    if (atoi(target->text + strlen("nvptx:sm_")) > 90) return; // which needs a later one
-    static const char *const version[] = {"-Xclang", "-target-feature", "-Xclang", "+ptx80"};
-    for (int i = 0; i < 4; i++) arguments_add(a, version[i]);
+    const char *version = ptx_version(target->text + strlen("nvptx:sm_"));
+    const char *const options[] = {"--cuda-path=/nonexistent", "-Xclang", "-target-feature",
+                                   "-Xclang", version};
+    for (int i = 0; i < 5; i++) arguments_add(a, options[i]);
 }
 
 static void target_arguments(const command_t *c, const target_t *target, arguments_t *a)
