@@ -2,11 +2,17 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build demo test test-all check asan tsan x86 sweep fuzz bench install format clean
+.PHONY: build lib demo test test-all check asan tsan x86 sweep fuzz bench install format clean
 
 build:
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default
+
+# The libraries and the command, without tests, examples and software GPUs.
+lib:
+	@.ci/setup lib
+	@cmake --preset lib >/dev/null
+	@cmake --build --preset lib
 
 demo:
 	@.ci/setup demo
