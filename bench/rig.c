@@ -84,7 +84,7 @@ static void counted_free(void *user, void *memory)
 
 void rig_watch(void)
 {
-    keel_set_allocator(&(keel_allocator_t){.resize = counted_resize, .free = counted_free});
+    keel_allocator_set(&(keel_allocator_t){.resize = counted_resize, .free = counted_free});
 }
 
 uint64_t rig_allocations(void)

@@ -102,7 +102,7 @@ static void counting_free(void *user, void *memory)
 
 static void restore_allocator(void *user)
 {
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
 }
 
 // All of the library's own memory comes from the allocator and goes back to it.
@@ -110,7 +110,7 @@ TEST(base, allocator)
 {
     static const keel_allocator_t allocator = {counting_resize, counting_free, NULL};
     own_cleanup(restore_allocator, NULL);
-    keel_set_allocator(&allocator);
+    keel_allocator_set(&allocator);
     keel_device_t *device = open_device(the_uri());
     keel_buffer_t *buffer = new_buffer_on(device, 100);
     CHECK_GE(atomic_load(&given), 3);
@@ -126,7 +126,7 @@ TEST(base, silent)
     CHECK(file);
     fflush(NULL);
     int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
-    keel_set_log(NULL, NULL, KEEL_LOG_DEBUG);
+    keel_log_set(NULL, NULL, KEEL_LOG_DEBUG);
     dup2(fileno(file), STDOUT_FILENO);
     dup2(fileno(file), STDERR_FILENO);
     keel_device_t *device = NULL;
@@ -160,9 +160,9 @@ static void count_line(void *user, keel_log_level_t level, const char *text)
 TEST(base, log_tells_of_devices, .needs = KEEL_CAP_EXECUTES)
 {
     atomic_store(&lines, 0);
-    keel_set_log(count_line, &lines, KEEL_LOG_INFO);
+    keel_log_set(count_line, &lines, KEEL_LOG_INFO);
     drop(open_device(the_uri()));
-    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    keel_log_set(NULL, NULL, KEEL_LOG_ERROR);
     int told = atomic_load(&lines);
     if (!starved()) CHECK_GE(told, 1);
     drop(open_device(the_uri()));
@@ -172,8 +172,8 @@ TEST(base, log_tells_of_devices, .needs = KEEL_CAP_EXECUTES)
 TEST(base, log_level_filters)
 {
     atomic_store(&lines, 0);
-    keel_set_log(count_line, &lines, KEEL_LOG_ERROR);
+    keel_log_set(count_line, &lines, KEEL_LOG_ERROR);
     drop(open_device(the_uri()));
-    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    keel_log_set(NULL, NULL, KEEL_LOG_ERROR);
     if (!faulted()) CHECK_EQ(atomic_load(&lines), 0);
 }

@@ -75,7 +75,8 @@ TEST(devices, share_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_IMPORT_HOST)
 {
     keel_device_t *other = open_device(partner(1));
     uint32_t *memory = scratch(64);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
     keel_buffer_t *here = NULL, *there = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &here));
     OWN(here);

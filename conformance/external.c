@@ -22,11 +22,11 @@ static void on_release(void *user)
 
 static keel_buffer_t *import_host(void *memory, uint64_t size, uint32_t access)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = memory,
-                                .size = size,
-                                .release = on_release,
-                                .user = &released};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                       .handle.host = memory,
+                                       .size = size,
+                                       .release = on_release,
+                                       .user = &released};
     keel_buffer_options_t options = {.access = access, .name = "imported"};
     keel_buffer_t *buffer = NULL;
     TRY(keel_buffer_import(the_device(), &external, &options, &buffer));
@@ -55,7 +55,7 @@ TEST(external, import_too_large, HOST)
 {
     uint8_t *memory = scratch(64);
     keel_buffer_t *buffer = NULL;
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory};
     external.size = UINT64_MAX;
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "external->size",
                  keel_buffer_import(the_device(), &external, NULL, &buffer));
@@ -88,7 +88,8 @@ TEST(external, import_host_release, HOST)
 TEST(external, import_host_without_callback, HOST)
 {
     uint8_t *memory = scratch(64);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
     for (int i = 0; i < 3; i++) { // and again, since nothing of it stays registered
         row("round %d", i);
         keel_buffer_t *buffer = NULL;
@@ -122,7 +123,7 @@ static void import_often(void *user)
     const importer_t *importer = user;
     for (int i = 0; i < 200; i++) {
         keel_buffer_t *buffer = NULL;
-        keel_external_t external = {
+        keel_external_buffer_t external = {
             .kind = KEEL_EXTERNAL_HOST, .handle.host = importer->memory, .size = 100};
         TRY(keel_buffer_import(importer->device, &external, NULL, &buffer));
         keel_buffer_release(buffer);
@@ -169,11 +170,11 @@ static keel_status_t try_constant(int flags, constant_t *out)
     for (int32_t i = 0; i < 1024; i++) CHECK_EQ(pwrite(fd, &(int32_t){-i}, 4, 4 * i), 4);
     c.memory = mmap(NULL, c.size, PROT_READ, flags, fd, 0);
     CHECK(c.memory != MAP_FAILED);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = c.memory + 1,
-                                .size = c.size - 4,
-                                .release = on_release,
-                                .user = &released};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                       .handle.host = c.memory + 1,
+                                       .size = c.size - 4,
+                                       .release = on_release,
+                                       .user = &released};
     keel_buffer_options_t options = {.access = KEEL_ACCESS_READ, .name = "weights"};
     atomic_store(&released, 0);
     keel_status_t status = keel_buffer_import(the_device(), &external, &options, &c.buffer);
@@ -264,7 +265,8 @@ TEST(external, import_host_read_only_is_not_written, HOST RUNS_)
 
 TEST(external, import_host_usage, HOST, .also = NEED_EXACT_USAGE)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = scratch(64), .size = 64};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = scratch(64), .size = 64};
     keel_buffer_options_t options = {.usage = KEEL_USAGE_DISPATCH};
     keel_buffer_t *x = NULL;
     TRY(keel_buffer_import(the_device(), &external, &options, &x));
@@ -289,11 +291,11 @@ TEST(external, import_host_for_kernels, HOST RUNS_)
 // Memory is what it is, and `options->memory` what it has to be.
 TEST(external, import_memory, HOST)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = scratch(64),
-                                .size = 64,
-                                .release = on_release,
-                                .user = &released};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                       .handle.host = scratch(64),
+                                       .size = 64,
+                                       .release = on_release,
+                                       .user = &released};
     keel_buffer_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE};
     keel_buffer_t *x = NULL;
     keel_buffer_info_t info;
@@ -321,12 +323,12 @@ TEST(external, import_bad_arguments, HOST)
 {
     atomic_store(&released, 0);
     char memory[16];
-    keel_external_t good = {.kind = KEEL_EXTERNAL_HOST,
-                            .handle.host = memory,
-                            .size = 16,
-                            .release = on_release,
-                            .user = &released};
-    keel_external_t null = good, kind = good;
+    keel_external_buffer_t good = {.kind = KEEL_EXTERNAL_HOST,
+                                   .handle.host = memory,
+                                   .size = 16,
+                                   .release = on_release,
+                                   .user = &released};
+    keel_external_buffer_t null = good, kind = good;
     keel_buffer_options_t usage = {.usage = 1u << 30};
     keel_buffer_t *buffer = NULL;
     null.handle.host = NULL;
@@ -349,7 +351,7 @@ TEST(external, import_bad_arguments, HOST)
 TEST(external, export_host, HOST RUNS_)
 {
     keel_buffer_t *x = new_host_buffer(64), *part = new_subspan(x, 16, 16);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST};
     reach(submit(keel_op_fill(keel_whole(x), 4, 1)));
     TRY(keel_buffer_export(part, &external));
     CHECK_EQ(external.size, 16);
@@ -366,7 +368,7 @@ TEST(external, import_exported_host, HOST RUNS_)
     for (uint64_t size = 16; size <= 1 << 16; size *= 16) {
         row("%u bytes", (unsigned)size);
         keel_buffer_t *x = new_host_buffer(size), *y = NULL;
-        keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+        keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST};
         TRY(keel_buffer_export(x, &external));
         drop(import_host(external.handle.host, size, 0));
         TRY(keel_buffer_import(other, &external, NULL, &y));
@@ -383,7 +385,7 @@ TEST(external, import_exported_host, HOST RUNS_)
 TEST(external, export_device_address, HOST)
 {
     keel_buffer_t *x = new_buffer(64);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
     uint64_t address;
     TRY(keel_buffer_export(x, &external));
     TRY(keel_buffer_address(x, &address));
@@ -394,7 +396,7 @@ TEST(external, export_device_address, HOST)
 TEST(external, import_device_address, HOST RUNS_)
 {
     keel_buffer_t *x = new_buffer_filled(64, 1);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
     TRY(keel_buffer_export(x, &external));
     keel_buffer_t *y = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &y));
@@ -407,7 +409,7 @@ TEST(external, import_device_address, HOST RUNS_)
 
 TEST(external, export_bad_arguments, HOST)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST};
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer", keel_buffer_export(NULL, &external));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "external", keel_buffer_export(new_buffer(16), NULL));
     external.kind = (keel_external_kind_t)9;
@@ -417,7 +419,7 @@ TEST(external, export_bad_arguments, HOST)
 TEST(external, export_without_memory, .needs = KEEL_CAP_QUEUE_ALLOCA)
 {
     keel_buffer_t *x = new_reserved(new_pool(0, 0), 64);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
     FAILS(KEEL_FAILED_PRECONDITION, keel_buffer_export(x, &external));
 }
 
@@ -432,9 +434,9 @@ static keel_buffer_t *exportable(uint64_t size)
     return buffer;
 }
 
-static keel_external_t export_fd(keel_buffer_t *buffer)
+static keel_external_buffer_t export_fd(keel_buffer_t *buffer)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD};
     TRY(keel_buffer_export(buffer, &external));
     CHECK(external.handle.fd >= 0);
     own_descriptor(external.handle.fd);
@@ -444,7 +446,7 @@ static keel_external_t export_fd(keel_buffer_t *buffer)
 TEST(external, export_fd, FD RUNS_, .also = NEED_MAPPABLE_FD)
 {
     keel_buffer_t *x = exportable(10000);
-    keel_external_t external = export_fd(x);
+    keel_external_buffer_t external = export_fd(x);
     CHECK_EQ(external.size, 10000);
     reach(submit(keel_op_fill(keel_whole(x), 7, 1)));
     uint8_t *p = mmap(NULL, external.size, PROT_READ | PROT_WRITE, MAP_SHARED, external.handle.fd,
@@ -463,7 +465,7 @@ TEST(external, export_fd_of_a_subspan, FD)
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     keel_buffer_t *x = exportable(3 * page), *part = new_subspan(x, page, page);
     buffer_put(part, 0, "in the middle", 13);
-    keel_external_t external = export_fd(part);
+    keel_external_buffer_t external = export_fd(part);
     CHECK_EQ(external.size, page);
     keel_buffer_t *y = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &y));
@@ -483,7 +485,7 @@ TEST(external, export_fd_outlives_the_buffer, FD)
 {
     keel_buffer_t *x = exportable(4096);
     buffer_put(x, 0, "words", 5);
-    keel_external_t external = export_fd(x);
+    keel_external_buffer_t external = export_fd(x);
     drop(x);
     keel_buffer_t *y = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &y));
@@ -493,7 +495,7 @@ TEST(external, export_fd_outlives_the_buffer, FD)
 
 TEST(external, export_fd_needs_the_usage, FD)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD};
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "EXPORT", keel_buffer_export(new_buffer(64), &external));
 }
 
@@ -518,7 +520,7 @@ TEST(external, export_fd_aligned, FD)
 // Memory is exported by those who made it.
 TEST(external, import_fd_to_export, FD)
 {
-    keel_external_t external = export_fd(exportable(4096));
+    keel_external_buffer_t external = export_fd(exportable(4096));
     keel_buffer_options_t options = {.usage = KEEL_USAGE_EXPORT};
     keel_buffer_t *x = NULL;
     FAILS_SAYING(KEEL_UNSUPPORTED, "KEEL_USAGE_EXPORT",
@@ -527,7 +529,7 @@ TEST(external, import_fd_to_export, FD)
 
 TEST(external, import_fd, FD RUNS_)
 {
-    keel_external_t external = export_fd(exportable(8192));
+    keel_external_buffer_t external = export_fd(exportable(8192));
     keel_buffer_t *a = NULL, *b = NULL;
     keel_device_t *other = open_device(the_uri());
     TRY(keel_buffer_import(the_device(), &external, NULL, &a));
@@ -546,7 +548,7 @@ TEST(external, import_fd_with_offset, FD)
 {
     long page = sysconf(_SC_PAGESIZE);
     keel_buffer_t *x = exportable((uint64_t)page * 3);
-    keel_external_t external = export_fd(x);
+    keel_external_buffer_t external = export_fd(x);
     uint64_t base = external.offset;
     buffer_put(x, (uint64_t)page, "second page", 11);
     external.offset = base + (uint64_t)page;
@@ -564,7 +566,7 @@ TEST(external, import_fd_with_offset, FD)
 
 TEST(external, import_fd_beyond_its_end, FD)
 {
-    keel_external_t external = export_fd(exportable(4096));
+    keel_external_buffer_t external = export_fd(exportable(4096));
     keel_buffer_t *buffer = NULL;
     external.size = UINT64_C(1) << 30;
     FAILS(KEEL_OUT_OF_RANGE, keel_buffer_import(the_device(), &external, NULL, &buffer));
@@ -575,7 +577,7 @@ TEST(external, import_fd_beyond_its_end, FD)
 
 TEST(external, import_bad_fd, FD)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD, .handle.fd = -1, .size = 4096};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD, .handle.fd = -1, .size = 4096};
     keel_buffer_t *buffer = NULL;
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "fd",
                  keel_buffer_import(the_device(), &external, NULL, &buffer));
@@ -587,7 +589,7 @@ TEST(external, import_bad_fd, FD)
 TEST(external, shared_between_processes, FD RUNS_, .also = NEED_MAPPABLE_FD)
 {
     keel_buffer_t *x = exportable(4096);
-    keel_external_t external = export_fd(x);
+    keel_external_buffer_t external = export_fd(x);
     reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
     pid_t pid = fork();
     CHECK(pid >= 0);

@@ -226,7 +226,7 @@ TEST(fork, killed_in_the_middle, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD
     keel_buffer_options_t options = {
         .size = 1 << 16, .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_MAP | KEEL_USAGE_EXPORT};
     keel_buffer_t *shared = NULL;
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD};
     TRY(keel_buffer_create(the_device(), &options, &shared));
     OWN(shared);
     TRY(keel_buffer_export(shared, &external));

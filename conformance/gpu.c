@@ -280,7 +280,7 @@ TEST(gpu, managed_tensors, GPU, .also = NEED_MANAGED)
 TEST(gpu, managed_address, GPU, .also = NEED_MANAGED)
 {
     keel_buffer_options_t options = {.size = 16, .memory = MANAGED};
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
     keel_buffer_t *x = NULL, *y = NULL;
     TRY(keel_buffer_create(the_device(), &options, &x));
     OWN(x);
@@ -305,7 +305,8 @@ TEST(gpu, import_of_nothing, GPU)
     CHECK_EQ(munmap(memory, 1 << 16), 0);
     char where[64];
     snprintf(where, sizeof where, "external->handle.host is %p: the 100 bytes", (void *)memory);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 100};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 100};
     keel_buffer_t *buffer = NULL;
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, where,
                  keel_buffer_import(device, &external, NULL, &buffer));

@@ -304,12 +304,12 @@ TEST(hostcall, detached_failure_is_logged, CALLS)
 {
     char what[] = "spoon";
     gate_t *told = new_gate();
-    keel_set_log(keep_log, told, KEEL_LOG_ERROR);
+    keel_log_set(keep_log, told, KEEL_LOG_ERROR);
     reach(submit(detached(fail_call, what)));
     TRY(keel_device_wait_idle(the_device(), patience()));
     bool heard = gate_wait_ms(told, (unsigned)(patience() / 1000000)) || starved();
     drop(the_device());
-    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    keel_log_set(NULL, NULL, KEEL_LOG_ERROR);
     CHECK(heard);
 }
 
@@ -428,11 +428,11 @@ TEST(hostcall, release_callback_releases_the_device,
     closer_t *closer = new_closer();
     hold_t *hold = new_hold();
     keel_device_t *device = open_device(the_uri());
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST,
-                                .handle.host = scratch(64),
-                                .size = 64,
-                                .release = close_in_callback,
-                                .user = closer};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST,
+                                       .handle.host = scratch(64),
+                                       .size = 64,
+                                       .release = close_in_callback,
+                                       .user = closer};
     keel_buffer_t *x = NULL;
     keel_point_t held;
     TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op_hold(hold), &held));
@@ -467,9 +467,9 @@ TEST(hostcall, log_callback_may_call_keel, CALLS)
     char what[] = "ladle";
     gate_t *told = new_gate();
     the_device();
-    keel_set_log(look_around, told, KEEL_LOG_ERROR);
+    keel_log_set(look_around, told, KEEL_LOG_ERROR);
     reach(submit(detached(fail_call, what)));
     bool heard = gate_wait_ms(told, (unsigned)(patience() / 1000000)) || starved();
-    keel_set_log(NULL, NULL, KEEL_LOG_ERROR);
+    keel_log_set(NULL, NULL, KEEL_LOG_ERROR);
     CHECK(heard);
 }

@@ -51,7 +51,8 @@ TEST(lifetime, close_finishes_what_runs,
     hold_t *hold = new_hold();
     keel_semaphore_t *out = new_semaphore(0);
     uint32_t *memory = scratch(64);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = 64};
     keel_buffer_t *x = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &x));
     OWN(x);

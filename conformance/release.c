@@ -63,18 +63,18 @@ static void on_release(void *user)
     gate_open(user);
 }
 
-static keel_external_t memory_of(void (*release)(void *user), void *user)
+static keel_external_buffer_t memory_of(void (*release)(void *user), void *user)
 {
-    return (keel_external_t){.kind = KEEL_EXTERNAL_HOST,
-                             .handle.host = scratch(4096),
-                             .size = 4096,
-                             .release = release,
-                             .user = user};
+    return (keel_external_buffer_t){.kind = KEEL_EXTERNAL_HOST,
+                                    .handle.host = scratch(4096),
+                                    .size = 4096,
+                                    .release = release,
+                                    .user = user};
 }
 
 static keel_buffer_t *import_of(void (*release)(void *user), void *user)
 {
-    keel_external_t external = memory_of(release, user);
+    keel_external_buffer_t external = memory_of(release, user);
     keel_buffer_t *buffer = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &buffer));
     OWN(buffer);
@@ -164,7 +164,7 @@ TEST(release, lent_device_memory_goes_beside_a_kernel, GPU, .also = NEED_OVERLAP
 {
     gate_t *released = new_gate();
     keel_buffer_t *lender = new_buffer_on(the_device(), 4096), *imported = NULL;
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_DEVICE, .size = 4096, .release = on_release, .user = released};
     TRY(keel_buffer_address(lender, &external.handle.device));
     TRY(keel_buffer_import(the_device(), &external, NULL, &imported));
@@ -325,7 +325,7 @@ TEST(release, callback_closes_the_device, GPU)
 {
     closing_t *closing = scratch(sizeof *closing);
     closing->over = new_gate();
-    keel_external_t external = memory_of(on_release_close, closing);
+    keel_external_buffer_t external = memory_of(on_release_close, closing);
     keel_buffer_t *imported = NULL;
     TRY(keel_device_open(the_uri(), NULL, &closing->device));
     keel_status_t status = keel_buffer_import(closing->device, &external, NULL, &imported);

@@ -25,7 +25,7 @@ static keel_status_t partner_open(partner_t *partner, const char *uri, uint32_t 
     KEEL_TRY(keel_device_open(uri, NULL, &partner->device));
     KEEL_TRY(kernels_load(partner->device, &partner->kernels));
     // Each device sees the application's array as a buffer of its own. Nothing is copied.
-    keel_external_t array = {
+    keel_external_buffer_t array = {
         .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = COUNT * sizeof *memory};
     return keel_buffer_import(partner->device, &array, NULL, &partner->memory);
 }

@@ -18,7 +18,7 @@ static keel_status_t shared_make(run_t *run, size_t index, const uint8_t *bytes)
     if (!run->shared[index]) abort();
     memcpy(run->shared[index], bytes, space->size);
     for (size_t d = 0; d < run->env->count; d++) {
-        keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .size = space->size};
+        keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .size = space->size};
         external.handle.host = run->shared[index];
         if (keel_device_caps(run->env->devices[d].device)->bits & KEEL_CAP_IMPORT_HOST)
             KEEL_TRY(keel_buffer_import(run->env->devices[d].device, &external, &options,

@@ -231,7 +231,7 @@ void run_job(const settings_t *settings, const job_t *job, result_t *result)
     footprint_t before = footprint_now();
     // In every mode: what is outstanding at the end is a leak.
     starve_install(settings->mode == MODE_TORTURE ? job->fail_at : 0);
-    keel_set_log(show_log, NULL, KEEL_LOG_WARNING);
+    keel_log_set(show_log, NULL, KEEL_LOG_WARNING);
     keel_live_objects(&base.live);
     base.allocations = starve_outstanding();
 

@@ -30,7 +30,7 @@ void starve_install(uint64_t fail_at)
 {
     static const keel_allocator_t allocator = {starve_resize, starve_free, NULL};
     failing = fail_at;
-    keel_set_allocator(&allocator);
+    keel_allocator_set(&allocator);
 }
 
 uint64_t allocations(void)

@@ -127,14 +127,15 @@ void toy_unload(keel_executable_t *executable)
     keel_mem_free(e);
 }
 
-keel_status_t toy_global(keel_executable_t *executable, const char *name, keel_external_t *where)
+keel_status_t toy_global(keel_executable_t *executable, const char *name,
+                         keel_external_buffer_t *where)
 {
     const keel_host_library_t *table = ((toy_executable_t *)(void *)executable)->table;
     for (uint32_t i = 0; i < table->global_count; i++) {
         if (strcmp(table->globals[i].name, name) != 0) continue;
-        *where = (keel_external_t){.kind = KEEL_EXTERNAL_HOST,
-                                   .handle.host = table->globals[i].address,
-                                   .size = table->globals[i].size};
+        *where = (keel_external_buffer_t){.kind = KEEL_EXTERNAL_HOST,
+                                          .handle.host = table->globals[i].address,
+                                          .size = table->globals[i].size};
         return NULL;
     }
     return KEEL_ERROR(KEEL_NOT_FOUND, "'%s' has no global '%s'", executable->name, name);

@@ -251,7 +251,7 @@ static void buffer_free(keel_buffer_t *buffer)
 // Addresses are the same for the host and for the device.
 static keel_status_t buffer_import(keel_buffer_t *buffer)
 {
-    const keel_external_t *external = &buffer->external;
+    const keel_external_buffer_t *external = &buffer->external;
     if (external->kind == KEEL_EXTERNAL_FD)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "toy:// imports no file descriptors");
     void *data = external->kind == KEEL_EXTERNAL_HOST ? external->handle.host

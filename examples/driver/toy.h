@@ -40,7 +40,8 @@ uint32_t toy_rank(keel_device_t *device, keel_image_kind_t kind, const char *tar
 keel_status_t toy_load(keel_device_t *device, const keel_image_t *image,
                        keel_executable_t **executable);
 void toy_unload(keel_executable_t *executable);
-keel_status_t toy_global(keel_executable_t *executable, const char *name, keel_external_t *where);
+keel_status_t toy_global(keel_executable_t *executable, const char *name,
+                         keel_external_buffer_t *where);
 extern const char toy_target[];
 
 #endif

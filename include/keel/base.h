@@ -77,7 +77,7 @@ typedef struct keel_allocator_t {
 //
 // Call it before any other function of Keel, or after everything was released: memory from one
 // allocator is never passed to another. Not thread safe. Never fails.
-KEEL_API void keel_set_allocator(const keel_allocator_t *allocator);
+KEEL_API void keel_allocator_set(const keel_allocator_t *allocator);
 
 // The number of objects that are alive in this process, by type.
 typedef struct keel_live_t {

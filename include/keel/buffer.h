@@ -86,7 +86,7 @@ typedef enum keel_external_kind_t {
 } keel_external_kind_t;
 
 // Memory to import (keel_buffer_import), or exported memory (keel_buffer_export).
-typedef struct keel_external_t {
+typedef struct keel_external_buffer_t {
     keel_external_kind_t kind; // which field of `handle` counts
     union {
         void *host;      // KEEL_EXTERNAL_HOST
@@ -99,7 +99,7 @@ typedef struct keel_external_t {
     // memory, at the latest before the device is closed. docs/threads.md [T6] says on which thread.
     void (*release)(void *user);
     void *user; // argument of `release`
-} keel_external_t;
+} keel_external_buffer_t;
 
 KEEL_EXTERN_C_BEGIN
 
@@ -209,8 +209,8 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
                                          uint64_t length) KEEL_MUST_USE;
 
 // Makes a buffer over memory that belongs to the application or to another process. Nothing is
-// copied. The memory must stay until the buffer no longer uses it (keel_external_t.release). If the
-// call fails, `release` is not called.
+// copied. The memory must stay until the buffer no longer uses it (keel_external_buffer_t.release).
+// If the call fails, `release` is not called.
 //
 // `options` gives usage, access, node and name, and the memory bits that the memory must have; its
 // size and alignment are ignored. A device address counts as usable by the host as well (CUDA's
@@ -225,7 +225,8 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // KEEL_UNSUPPORTED without KEEL_CAP_IMPORT_HOST, if the memory lacks a bit that was asked for, if
 // the device cannot use such memory, or with KEEL_USAGE_EXPORT. KEEL_INVALID_ARGUMENT for a bad
 // handle or an offset that is no multiple of the page size. KEEL_OUT_OF_RANGE if it is too large.
-KEEL_API keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *external,
+KEEL_API keel_status_t keel_buffer_import(keel_device_t *device,
+                                          const keel_external_buffer_t *external,
                                           const keel_buffer_options_t *options,
                                           keel_buffer_t **buffer) KEEL_MUST_USE;
 
@@ -237,7 +238,7 @@ KEEL_API keel_status_t keel_buffer_import(keel_device_t *device, const keel_exte
 // pointer without KEEL_MEMORY_HOST_VISIBLE, or a file descriptor without KEEL_USAGE_EXPORT.
 // KEEL_INVALID_ARGUMENT for the descriptor of a subspan that begins within a page.
 KEEL_API keel_status_t keel_buffer_export(keel_buffer_t *buffer,
-                                          keel_external_t *external) KEEL_MUST_USE;
+                                          keel_external_buffer_t *external) KEEL_MUST_USE;
 
 KEEL_EXTERN_C_END
 

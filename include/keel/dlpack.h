@@ -109,8 +109,8 @@ KEEL_API keel_status_t keel_buffer_to_dlpack0(keel_buffer_t *buffer, const keel_
 
 // Makes a buffer over the memory of a tensor, from its first element to the end of its last. On
 // success the buffer owns the tensor and calls its deleter when it no longer uses the memory
-// (keel_external_t.release). On failure the tensor stays the caller's. A read only tensor becomes a
-// buffer without KEEL_ACCESS_WRITE.
+// (keel_external_buffer_t.release). On failure the tensor stays the caller's. A read only tensor
+// becomes a buffer without KEEL_ACCESS_WRITE.
 //
 // KEEL_UNSUPPORTED for another major version than 1, or without KEEL_CAP_DLPACK.
 // KEEL_INVALID_ARGUMENT for a tensor of a device that keel_caps_t.dlpack does not list, or a bad

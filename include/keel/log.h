@@ -28,7 +28,7 @@ KEEL_EXTERN_C_BEGIN
 // next call of this function.
 //
 // Call it before opening devices: it is not thread safe. Never fails.
-KEEL_API void keel_set_log(keel_log_fn fn, void *user, keel_log_level_t level);
+KEEL_API void keel_log_set(keel_log_fn fn, void *user, keel_log_level_t level);
 
 KEEL_EXTERN_C_END
 

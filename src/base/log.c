@@ -10,7 +10,7 @@ static struct {
     keel_log_level_t level;
 } sink;
 
-void keel_set_log(keel_log_fn fn, void *user, keel_log_level_t level)
+void keel_log_set(keel_log_fn fn, void *user, keel_log_level_t level)
 {
     sink.fn = fn;
     sink.user = user;

@@ -22,7 +22,7 @@ static void system_free(void *user, void *memory)
 static const keel_allocator_t system_allocator = {system_resize, system_free, NULL};
 static keel_allocator_t current = {system_resize, system_free, NULL};
 
-void keel_set_allocator(const keel_allocator_t *allocator)
+void keel_allocator_set(const keel_allocator_t *allocator)
 {
     current = allocator ? *allocator : system_allocator;
 }

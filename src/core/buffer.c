@@ -352,7 +352,7 @@ static keel_status_t page_check(const char *what, uint64_t offset)
     return NULL;
 }
 
-static keel_status_t external_check(const keel_external_t *external)
+static keel_status_t external_check(const keel_external_buffer_t *external)
 {
     switch (external->kind) {
     case KEEL_EXTERNAL_HOST:
@@ -377,7 +377,7 @@ static keel_status_t external_check(const keel_external_t *external)
                       (int)external->kind);
 }
 
-keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *external,
+keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_buffer_t *external,
                                  const keel_buffer_options_t *options, keel_buffer_t **buffer)
 {
     CHECK_NOT_NULL(buffer);
@@ -421,14 +421,14 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_t *e
     return NULL;
 }
 
-keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
+keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
 {
     CHECK_NOT_NULL(buffer);
     CHECK_NOT_NULL(external);
     KEEL_TRY(device_check(buffer->device));
     KEEL_TRY(resident_check(buffer));
     keel_external_kind_t kind = external->kind;
-    *external = (keel_external_t){.kind = kind, .size = buffer->size};
+    *external = (keel_external_buffer_t){.kind = kind, .size = buffer->size};
     switch (kind) {
     case KEEL_EXTERNAL_HOST: {
         CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,

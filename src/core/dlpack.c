@@ -128,9 +128,9 @@ static keel_status_t tensor_fill(exported_t *exported, const keel_tensor_t *tens
     keel_buffer_t *buffer = exported->buffer;
     const keel_dlpack_place_t *place = NULL;
     KEEL_TRY(place_of(buffer, &place));
-    keel_external_t memory = {.kind = place->memory & KEEL_MEMORY_HOST_VISIBLE
-                                          ? KEEL_EXTERNAL_HOST
-                                          : KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t memory = {.kind = place->memory & KEEL_MEMORY_HOST_VISIBLE
+                                                 ? KEEL_EXTERNAL_HOST
+                                                 : KEEL_EXTERNAL_DEVICE};
     KEEL_TRY(keel_buffer_export(buffer, &memory));
     uintptr_t start = memory.kind == KEEL_EXTERNAL_HOST ? (uintptr_t)memory.handle.host
                                                         : (uintptr_t)memory.handle.device;
@@ -251,7 +251,7 @@ static keel_status_t place_find(const keel_device_t *device, DLDevice wanted,
 
 // `external` says how to release the tensor.
 static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor, uint32_t access,
-                                   keel_external_t *external, keel_buffer_t **buffer)
+                                   keel_external_buffer_t *external, keel_buffer_t **buffer)
 {
     const keel_dlpack_place_t *place = NULL;
     KEEL_TRY(place_find(device, tensor->device, &place));
@@ -302,7 +302,7 @@ keel_status_t keel_buffer_from_dlpack(keel_device_t *device, DLManagedTensorVers
     CHECK(managed->version.major == 1, KEEL_UNSUPPORTED,
           "managed->version is %u.%u; tensors of version 1.x are supported", managed->version.major,
           managed->version.minor);
-    keel_external_t external = {.release = versioned_release, .user = managed};
+    keel_external_buffer_t external = {.release = versioned_release, .user = managed};
     uint32_t access = managed->flags & FLAG_READ_ONLY ? KEEL_ACCESS_READ : KEEL_ACCESS_ALL;
     return tensor_import(device, &managed->dl_tensor, access, &external, buffer);
 }
@@ -314,6 +314,6 @@ keel_status_t keel_buffer_from_dlpack0(keel_device_t *device, DLManagedTensor *m
     *buffer = NULL;
     CHECK_NOT_NULL(device);
     CHECK_NOT_NULL(managed);
-    keel_external_t external = {.release = legacy_release, .user = managed};
+    keel_external_buffer_t external = {.release = legacy_release, .user = managed};
     return tensor_import(device, &managed->dl_tensor, KEEL_ACCESS_ALL, &external, buffer);
 }

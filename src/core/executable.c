@@ -72,7 +72,7 @@ static keel_status_t constant_set(keel_executable_t *executable,
                                   const keel_executable_constant_t *constant)
 {
     const keel_device_ops_t *ops = executable->device->ops;
-    keel_external_t where = {0};
+    keel_external_buffer_t where = {0};
     CHECK(ops->executable_global, KEEL_UNSUPPORTED, "the device cannot look up constant '%s'",
           constant->name);
     keel_status_t status = ops->executable_global(executable, constant->name, &where);
@@ -247,7 +247,7 @@ keel_status_t keel_executable_global(keel_executable_t *executable, const char *
     keel_device_t *device = executable->device;
     CHECK(device->ops->executable_global, KEEL_UNSUPPORTED,
           "the device cannot look up global variables");
-    keel_external_t where = {0};
+    keel_external_buffer_t where = {0};
     KEEL_TRY(device->ops->executable_global(executable, name, &where));
     keel_buffer_options_t options = {.name = name};
     KEEL_TRY(keel_buffer_import(device, &where, &options, buffer));

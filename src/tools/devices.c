@@ -105,9 +105,9 @@ static int print_devices(const char *driver, bool verbose)
 {
     size_t count = 0, listed = 0;
     keel_device_info_t *devices = NULL;
-    if (verbose || driver) keel_set_log(print_log, NULL, KEEL_LOG_INFO); // why there are none
+    if (verbose || driver) keel_log_set(print_log, NULL, KEEL_LOG_INFO); // why there are none
     keel_status_t status = keel_device_list(driver, NULL, 0, &count);
-    keel_set_log(NULL, NULL, KEEL_LOG_INFO);
+    keel_log_set(NULL, NULL, KEEL_LOG_INFO);
     if (!status) {
         devices = calloc(count + 1, sizeof *devices);
         if (!devices) status = KEEL_ERROR(KEEL_OUT_OF_MEMORY, "%zu devices", count);

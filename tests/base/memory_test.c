@@ -25,7 +25,7 @@ static void test_arrays_grow(void **state)
 {
     (void)state;
     enum { COUNT = 1000 };
-    keel_set_allocator(&(keel_allocator_t){resize, release, NULL});
+    keel_allocator_set(&(keel_allocator_t){resize, release, NULL});
     uint32_t *items = NULL, capacity = 0;
     for (uint32_t i = 0; i < COUNT; i++) {
         items = mem_reserve(items, &capacity, i, sizeof *items);
@@ -43,7 +43,7 @@ static void test_arrays_grow(void **state)
     assert_true(100 * COUNT < capacity);
     assert_int_equal(items[COUNT - 1], COUNT - 1);
     mem_free(items);
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
 }
 
 int main(void)

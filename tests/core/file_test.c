@@ -276,9 +276,9 @@ static void test_no_memory(void **state)
         keel_file_release(file);
         keel_status_release(status);
         allocations_left = count++;
-        keel_set_allocator(&(keel_allocator_t){scarce_resize, scarce_free, NULL});
+        keel_allocator_set(&(keel_allocator_t){scarce_resize, scarce_free, NULL});
         status = keel_file_open(device, path, KEEL_FILE_WRITE | KEEL_FILE_CREATE, &file);
-        keel_set_allocator(NULL);
+        keel_allocator_set(NULL);
         if (status) assert_int_equal(keel_status_code(status), KEEL_OUT_OF_MEMORY);
         assert_int_equal(access(path, F_OK), status ? -1 : 0);
     } while (status);

@@ -442,7 +442,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     const keel_allocator_t failing = {failing_resize, counting_free, NULL};
-    keel_set_allocator(&failing);
+    keel_allocator_set(&failing);
     bool done = false;
     int round = 0;
     for (; !done && round < 100; round++) {
@@ -454,7 +454,7 @@ static void test_no_memory(void **state)
         assert_int_equal(code, done ? KEEL_OK : KEEL_OUT_OF_MEMORY);
         assert_int_equal(blocks, 0);
     }
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
     assert_in_range(round, 6, 99);
 }
 

@@ -71,7 +71,7 @@ static void test_without_memory(void **state)
     for (size_t i = 0; i < SAMPLES; i++) {
         size_t size;
         char *data = tools_read(samples[i].file, &size);
-        keel_set_allocator(&allocator);
+        keel_allocator_set(&allocator);
         bool done = false;
         for (refused_at = 1; !done; refused_at++) {
             image_info_t info;
@@ -84,7 +84,7 @@ static void test_without_memory(void **state)
             assert_int_equal(live, 0);
         }
         assert_true(refused_at > 2);
-        keel_set_allocator(NULL);
+        keel_allocator_set(NULL);
         free(data);
     }
 }

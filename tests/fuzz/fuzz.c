@@ -54,7 +54,7 @@ void fuzz_fail(const char *file, int line, const char *condition)
 void fuzz_begin(size_t limit)
 {
     static const keel_allocator_t allocator = {counted_resize, counted_free, NULL};
-    keel_set_allocator(&allocator);
+    keel_allocator_set(&allocator);
     most = limit;
     began = seconds();
 }

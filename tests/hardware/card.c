@@ -260,7 +260,7 @@ static bool names(void)
 static bool import_refused(keel_device_t *device, uint64_t address, uint64_t size, keel_code_t code)
 {
     keel_buffer_t *x = NULL;
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_DEVICE, .handle.device = address, .size = size};
     keel_status_t status = keel_buffer_import(device, &external, NULL, &x);
     printf("  %s\n", keel_status_message(status));
@@ -280,7 +280,7 @@ static bool pointers(void)
     REQUIRE(cuda.cuDevicePrimaryCtxRetain(&context, 0) == 0);
     REQUIRE(cuda.cuCtxSetCurrent(context) == 0 && cuda.cuMemAlloc_v2(&memory, 4096) == 0);
     TRY(device_open("0", "", &device));
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_DEVICE, .handle.device = memory + 256, .size = 256};
     TRY(keel_buffer_import(device, &external, NULL, &x));
     TRY(finish(keel_device_queue(device, 0), keel_op_fill(keel_whole(x), 0x01020304, 4)));
@@ -301,7 +301,8 @@ static bool pointers(void)
 static bool locked_fill(keel_device_t *device, char *memory, uint64_t size, char value)
 {
     keel_buffer_t *x = NULL;
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
     TRY(keel_buffer_import(device, &external, NULL, &x));
     TRY(finish(keel_device_queue(device, 0), keel_op_fill(keel_whole(x), (unsigned)value, 1)));
     for (uint64_t i = 0; i < size; i++) REQUIRE(memory[i] == value);
@@ -342,7 +343,8 @@ static bool constant_copy(keel_device_t *device, void *memory, uint64_t size)
     int supported = 0;
     keel_buffer_t *x = NULL, *y = NULL;
     const char *bytes = NULL;
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
     keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
     REQUIRE(cuda.cuDeviceGetAttribute(&supported, 113, 0) == 0); // READ_ONLY_HOST_REGISTER
     keel_status_t status = keel_buffer_import(device, &external, NULL, &x);
@@ -370,7 +372,8 @@ static bool constant_copy(keel_device_t *device, void *memory, uint64_t size)
 static bool constant_refused(keel_device_t *device, void *memory, uint64_t size)
 {
     keel_buffer_t *x = NULL;
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
     keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
     keel_status_t status = keel_buffer_import(device, &external, &options, &x);
     REQUIRE(keel_status_code(status) == KEEL_UNSUPPORTED);
@@ -497,7 +500,7 @@ static bool shared_child(int fd)
     char byte = 0;
     TRY(device_open("0", "", &device));
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD, .handle.fd = fd, .size = SHARED};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD, .handle.fd = fd, .size = SHARED};
     TRY(keel_buffer_import(device, &external, NULL, &x));
     TRY(buffer_new(device, SHARED, KEEL_MEMORY_HOST_VISIBLE, &y));
     TRY(finish(queue, keel_op_copy(keel_whole(x), keel_whole(y))));
@@ -532,7 +535,7 @@ static bool shared(void)
     keel_buffer_t *x = NULL, *y = NULL;
     keel_buffer_options_t options = {
         .size = SHARED, .memory = KEEL_MEMORY_DEVICE_LOCAL, .usage = 0x1f};
-    keel_external_t external = {.kind = KEEL_EXTERNAL_FD};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_FD};
     char byte = 0;
     int status = -1;
     TRY(device_open("0", "", &device));

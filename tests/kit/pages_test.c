@@ -196,7 +196,7 @@ static void test_failing_beside_others(void **state)
     (void)state;
     pages_user_t user = user_make(0);
     pthread_t thread;
-    keel_set_allocator(&(keel_allocator_t){resize, release, NULL});
+    keel_allocator_set(&(keel_allocator_t){resize, release, NULL});
     lock(&user, 2, 1); // so that there are two pieces to add
     assert_int_equal(pthread_create(&thread, NULL, starve, &user), 0);
     uint64_t end = keel_now_ns() + UINT64_C(500000000);
@@ -212,7 +212,7 @@ static void test_failing_beside_others(void **state)
     unlock(&user, 2, 1);
     assert_int_equal(locked(), 0);
     pages_close(&user);
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
 }
 
 static void refused(keel_status_t status, keel_code_t code)

@@ -125,10 +125,10 @@ static void test_no_memory(void **state)
 {
     (void)state;
     block_pool_t pool;
-    keel_set_allocator(&(keel_allocator_t){.resize = resize_never, .free = free_nothing});
+    keel_allocator_set(&(keel_allocator_t){.resize = resize_never, .free = free_nothing});
     bool made = block_pool_init(&pool, 4096, 64);
     if (!made) block_pool_finish(&pool);
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
     assert_false(made);
     assert_int_equal(block_pool_count(&pool), 0);
 }

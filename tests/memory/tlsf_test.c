@@ -425,7 +425,7 @@ static int setup_scarce(void **state)
 {
     (void)state;
     scarce = (scarce_t){0};
-    keel_set_allocator(
+    keel_allocator_set(
         &(keel_allocator_t){.resize = scarce_resize, .free = scarce_free, .user = &scarce});
     return 0;
 }
@@ -433,7 +433,7 @@ static int setup_scarce(void **state)
 static int restore_allocator(void **state)
 {
     (void)state;
-    keel_set_allocator(NULL);
+    keel_allocator_set(NULL);
     return scarce.held != 0;
 }
 

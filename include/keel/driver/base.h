@@ -10,7 +10,7 @@
 
 KEEL_EXTERN_C_BEGIN
 
-// Host memory of the library's allocator (keel_set_allocator), zeroed, aligned for any type; NULL
+// Host memory of the library's allocator (keel_allocator_set), zeroed, aligned for any type; NULL
 // if there is none. The structs that a driver hands to the library (devices, queues, executables)
 // come from here, and everything else should: then tests can make each allocation fail.
 KEEL_API void *keel_mem_zalloc(size_t size);
@@ -33,7 +33,7 @@ KEEL_API void keel_mem_free_aligned(void *memory);
 // statuses are made by KEEL_ERROR.
 KEEL_API keel_status_t keel_status_no_memory(void) KEEL_COLD KEEL_MUST_USE;
 
-// Says something to the application by its log function (keel_set_log), which may take its time:
+// Says something to the application by its log function (keel_log_set), which may take its time:
 // hold no lock. For what no status can carry, as why `list` finds no devices.
 KEEL_API void keel_log_say(keel_log_level_t level, const char *format, ...) KEEL_PRINTF(2, 3);
 

@@ -138,7 +138,7 @@ struct keel_device_ops_t {
     // vendor call.
     void (*buffer_forget)(keel_buffer_t *buffer);
     // (optional) default: host pointers and device addresses only.
-    keel_status_t (*buffer_export)(keel_buffer_t *buffer, keel_external_t *external);
+    keel_status_t (*buffer_export)(keel_buffer_t *buffer, keel_external_buffer_t *external);
     // Make host writes visible to the device, device writes to the host. (optional) default:
     // nothing; coherent memory.
     keel_status_t (*buffer_flush)(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
@@ -162,11 +162,11 @@ struct keel_device_ops_t {
     void (*executable_unload)(keel_executable_t *executable);
     // Where a global lies. (optional) default: KEEL_UNSUPPORTED.
     keel_status_t (*executable_global)(keel_executable_t *executable, const char *name,
-                                       keel_external_t *where);
+                                       keel_external_buffer_t *where);
     // Writes all of a global, before anything runs, and returns when it is there. (optional)
     // default: globals lie in memory of the host.
-    keel_status_t (*executable_write)(keel_executable_t *executable, const keel_external_t *where,
-                                      const void *data);
+    keel_status_t (*executable_write)(keel_executable_t *executable,
+                                      const keel_external_buffer_t *where, const void *data);
 
     // Translates an ended recording into what the device likes, to be kept in recording->prepared.
     // May be called several times, also at once. (optional) default: nothing to prepare.

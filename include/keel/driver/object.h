@@ -89,7 +89,7 @@ struct keel_buffer_t {
     void *slab;                     // the pool's
     uint32_t deallocas;             // submitted and not ended; the pool's
     // In imported ones.
-    keel_external_t external;
+    keel_external_buffer_t external;
     keel_executable_t *executable; // retained: whose global it is
 };
 

@@ -316,16 +316,16 @@ keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer);
 void cpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t cpu_buffer_import(keel_buffer_t *buffer);
 void cpu_buffer_forget(keel_buffer_t *buffer);
-keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
+keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
 extern const cache_class_t cpu_library_class;
 uint32_t cpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t cpu_executable_load(keel_device_t *device, const keel_image_t *image,
                                   keel_executable_t **executable);
 void cpu_executable_unload(keel_executable_t *executable);
 keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
-                                    keel_external_t *where);
-keel_status_t cpu_executable_write(keel_executable_t *executable, const keel_external_t *where,
-                                   const void *data);
+                                    keel_external_buffer_t *where);
+keel_status_t cpu_executable_write(keel_executable_t *executable,
+                                   const keel_external_buffer_t *where, const void *data);
 
 // device.c
 keel_status_t cpu_open(const keel_uri_t *uri, keel_device_t **device);

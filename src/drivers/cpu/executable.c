@@ -188,22 +188,22 @@ void cpu_executable_unload(keel_executable_t *executable)
 }
 
 keel_status_t cpu_executable_global(keel_executable_t *executable, const char *name,
-                                    keel_external_t *where)
+                                    keel_external_buffer_t *where)
 {
     const cpu_executable_t *e = (const cpu_executable_t *)(const void *)executable;
     for (uint32_t i = 0; i < e->table->global_count; i++) {
         const keel_host_global_t *global = &e->table->globals[i];
         if (strcmp(global->name, name) != 0) continue;
-        *where = (keel_external_t){.kind = KEEL_EXTERNAL_DEVICE,
-                                   .handle.device = (uint64_t)(uintptr_t)global->address,
-                                   .size = global->size};
+        *where = (keel_external_buffer_t){.kind = KEEL_EXTERNAL_DEVICE,
+                                          .handle.device = (uint64_t)(uintptr_t)global->address,
+                                          .size = global->size};
         return NULL;
     }
     return KEEL_ERROR(KEEL_NOT_FOUND, "'%s' has no global '%s'", executable->name, name);
 }
 
-keel_status_t cpu_executable_write(keel_executable_t *executable, const keel_external_t *where,
-                                   const void *data)
+keel_status_t cpu_executable_write(keel_executable_t *executable,
+                                   const keel_external_buffer_t *where, const void *data)
 {
     (void)executable;
     memcpy((void *)(uintptr_t)where->handle.device, data, where->size);

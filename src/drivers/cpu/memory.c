@@ -123,7 +123,7 @@ void cpu_buffer_free(keel_buffer_t *buffer)
 
 static keel_status_t import_file(keel_buffer_t *buffer)
 {
-    const keel_external_t *external = &buffer->external;
+    const keel_external_buffer_t *external = &buffer->external;
     struct stat info;
     if (fstat(external->handle.fd, &info) < 0)
         return status_from_errno(KEEL_INVALID_ARGUMENT, errno, "external->handle.fd");
@@ -176,7 +176,7 @@ void cpu_buffer_forget(keel_buffer_t *buffer)
     if (buffer->external.release) buffer->external.release(buffer->external.user);
 }
 
-keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
+keel_status_t cpu_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
 {
     return shared_memory_duplicate(handle_fd(buffer->root->handle), &external->handle.fd);
 }

@@ -38,9 +38,9 @@ keel_status_t stream_executable_load(keel_device_t *device, const keel_image_t *
                                      keel_executable_t **executable);
 void stream_executable_unload(keel_executable_t *executable);
 keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
-                                       keel_external_t *where);
-keel_status_t stream_executable_write(keel_executable_t *executable, const keel_external_t *where,
-                                      const void *data);
+                                       keel_external_buffer_t *where);
+keel_status_t stream_executable_write(keel_executable_t *executable,
+                                      const keel_external_buffer_t *where, const void *data);
 uint32_t stream_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 
 #endif

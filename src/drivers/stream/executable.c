@@ -146,11 +146,11 @@ void stream_executable_unload(keel_executable_t *executable)
 }
 
 keel_status_t stream_executable_global(keel_executable_t *executable, const char *name,
-                                       keel_external_t *where)
+                                       keel_external_buffer_t *where)
 {
     stream_executable_t *e = (stream_executable_t *)(void *)executable;
     stream_entered_t entered;
-    *where = (keel_external_t){.kind = KEEL_EXTERNAL_DEVICE};
+    *where = (keel_external_buffer_t){.kind = KEEL_EXTERNAL_DEVICE};
     if (!stream_enter(e->device, &entered)) return stream_device_lost(e->device);
     keel_status_t status = e->device->api->module_global(e->device->vendor, e->module, name,
                                                          &where->handle.device, &where->size);
@@ -161,7 +161,7 @@ keel_status_t stream_executable_global(keel_executable_t *executable, const char
 }
 
 // Beside the queues, whose work is none of its business.
-static keel_status_t global_write(stream_device_t *device, const keel_external_t *where,
+static keel_status_t global_write(stream_device_t *device, const keel_external_buffer_t *where,
                                   const void *data)
 {
     block_t *block = NULL;
@@ -174,8 +174,8 @@ static keel_status_t global_write(stream_device_t *device, const keel_external_t
     return status;
 }
 
-keel_status_t stream_executable_write(keel_executable_t *executable, const keel_external_t *where,
-                                      const void *data)
+keel_status_t stream_executable_write(keel_executable_t *executable,
+                                      const keel_external_buffer_t *where, const void *data)
 {
     stream_device_t *device = stream_device(executable->device);
     stream_entered_t entered;

@@ -94,7 +94,7 @@ static void test_flags(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .size = SIZE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .size = SIZE};
     external.handle.host =
         mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(external.handle.host, MAP_FAILED);

@@ -68,7 +68,7 @@ static void refuses(keel_device_t *device, CUresult result, keel_code_t code, co
     int fd = open("/dev/null", O_RDWR);
     keel_buffer_t *buffer = NULL;
     keel_semaphore_t *semaphore = NULL;
-    keel_external_t memory = {.kind = KEEL_EXTERNAL_FD, .handle.fd = fd, .size = 4096};
+    keel_external_buffer_t memory = {.kind = KEEL_EXTERNAL_FD, .handle.fd = fd, .size = 4096};
     keel_external_semaphore_t external = {.handle.fd = fd};
     answer = result;
     refused(keel_buffer_import(device, &memory, NULL, &buffer), code, words);
@@ -107,7 +107,7 @@ enum { SIZE = 1000 };
 static keel_status_t import(keel_device_t *device, uint64_t address, uint64_t size)
 {
     keel_buffer_t *buffer = NULL;
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_DEVICE, .handle.device = address, .size = size};
     keel_status_t status = keel_buffer_import(device, &external, NULL, &buffer);
     keel_buffer_release(buffer);
@@ -204,7 +204,8 @@ enum { FILE_SIZE = 3 << 20 }; // less than 2 MiB would not hang a card
 static keel_status_t import_constant(keel_device_t *device, void *memory, uint64_t size,
                                      keel_buffer_t **buffer)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = size};
     keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
     readings = 0;
     return keel_buffer_import(device, &external, &options, buffer);

@@ -372,7 +372,7 @@ static void test_fills_elsewhere(void **state)
     place_t place = place_open("");
     keel_buffer_t *own = buffer_create(place.device, FILLED, 0), *lent = NULL;
     keel_buffer_t *seen = buffer_create(place.device, FILLED, KEEL_MEMORY_HOST_VISIBLE);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
     assert_null(keel_buffer_export(own, &external));
     assert_null(keel_buffer_import(place.device, &external, NULL, &lent));
     assert_int_equal(fill_in(&place, own, 0, 16), 0);

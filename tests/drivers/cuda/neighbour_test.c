@@ -217,7 +217,8 @@ static char *map_pages(void)
 static keel_status_t import(keel_device_t *device, void *pages, uint64_t size,
                             keel_buffer_t **buffer)
 {
-    keel_external_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = pages, .size = size};
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = pages, .size = size};
     return keel_buffer_import(device, &external, NULL, buffer);
 }
 

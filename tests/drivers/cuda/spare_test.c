@@ -223,7 +223,7 @@ static void test_nobody_waits_for_frees(void **state)
     keel_queue_t *queue = keel_device_queue(device, 0), *late = NULL;
     keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = buffer_create(device, FILLED, 0);
     keel_buffer_t *z = buffer_create(device, FILLED, 0);
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_HOST, .handle.host = calloc(1, 4096), .size = 4096};
     keel_buffer_t *imported = NULL;
     assert_null(keel_buffer_import(device, &external, NULL, &imported));

@@ -173,7 +173,7 @@ static void memory_of_the_application(void **state)
 {
     (void)state;
     static _Alignas(4096) uint32_t mine[1024] = {5};
-    keel_external_t external = {
+    keel_external_buffer_t external = {
         .kind = KEEL_EXTERNAL_HOST, .handle.host = mine, .size = sizeof mine};
     keel_buffer_options_t options = {0};
     keel_buffer_t *x = NULL, *y = numbers(0, 0, 0);

@@ -148,11 +148,11 @@ static void small_things_are_given_back(void)
 {
     static _Atomic bool done;
     atomic_store(&done, false);
-    keel_external_t external = {.kind = KEEL_EXTERNAL_DEVICE,
-                                .handle.device = (uintptr_t)words_of(y),
-                                .size = 64,
-                                .release = given_back,
-                                .user = (void *)&done};
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE,
+                                       .handle.device = (uintptr_t)words_of(y),
+                                       .size = 64,
+                                       .release = given_back,
+                                       .user = (void *)&done};
     keel_buffer_options_t options = {0};
     keel_buffer_t *imported = NULL;
     ok_status(keel_buffer_import(device, &external, &options, &imported));

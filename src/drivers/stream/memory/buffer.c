@@ -23,9 +23,9 @@ static kind_t kind_of(const keel_buffer_t *buffer)
 // Memory that is not the device's alone; `handle` of the buffer.
 typedef struct lent_t {
     chore_t chore;
-    keel_external_t external; // of the buffer, when that goes
-    stream_shared_t shared;   // by descriptor; size 0: it is not
-    bool locked;              // its pages are
+    keel_external_buffer_t external; // of the buffer, when that goes
+    stream_shared_t shared;          // by descriptor; size 0: it is not
+    bool locked;                     // its pages are
 } lent_t;
 
 static lent_t *lent_of(const keel_buffer_t *buffer)
@@ -38,7 +38,7 @@ static void lent_end(void *owner, chore_t *chore)
 {
     stream_device_t *device = owner;
     lent_t *lent = (lent_t *)chore;
-    const keel_external_t *external = &lent->external;
+    const keel_external_buffer_t *external = &lent->external;
     bool ours = stream_device_is_ours(device);
     if (ours && lent->shared.size) device->api->shared_destroy(device->vendor, &lent->shared);
     if (ours && lent->locked) pages_unlock(&device->pages, external->handle.host, external->size);
@@ -186,7 +186,7 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
 
 static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
 {
-    const keel_external_t *external = &buffer->external;
+    const keel_external_buffer_t *external = &buffer->external;
     if (external->offset > device->limits.memory)
         return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external->offset is %llu; the device has %llu bytes",
                           (unsigned long long)external->offset,
@@ -200,7 +200,7 @@ static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
 }
 
 // That all of the span is memory of one allocation.
-static keel_status_t address_check(stream_device_t *device, const keel_external_t *external)
+static keel_status_t address_check(stream_device_t *device, const keel_external_buffer_t *external)
 {
     unsigned long long address = external->handle.device, size = external->size;
     uint64_t first = 0, last = 0;
@@ -270,7 +270,7 @@ void stream_buffer_forget(keel_buffer_t *buffer)
     mem_free(lent);
 }
 
-keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external)
+keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
 {
     stream_device_t *device = stream_device(buffer->device);
     const keel_buffer_t *root = buffer->root;

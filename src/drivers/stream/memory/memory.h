@@ -79,6 +79,6 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer);
 void stream_buffer_free(keel_buffer_t *buffer);
 keel_status_t stream_buffer_import(keel_buffer_t *buffer);
 void stream_buffer_forget(keel_buffer_t *buffer);
-keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_t *external);
+keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
 
 #endif
