@@ -37,8 +37,8 @@ void gpu_end(void *state)
 keel_status_t gpu_spin(keel_point_t point)
 {
     uint64_t second = 1000000000;
-    keel_wait_options_t options = {.spin_ns = second, .deadline_ns = keel_now_ns() + 10 * second};
-    return keel_wait_with(&point, 1, &options);
+    keel_wait_options_t options = {.spin_ns = second};
+    return keel_wait_with(KEEL_POINTS(point), KEEL_ALL, 10 * second, &options);
 }
 
 keel_status_t bare_begin(const setting_t *setting, void **state)

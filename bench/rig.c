@@ -66,7 +66,7 @@ void rig_close(rig_t *rig)
 
 keel_status_t rig_wait(keel_point_t point)
 {
-    return keel_wait(&point, 1, KEEL_ALL, WAIT_SECONDS * UINT64_C(1000000000));
+    return keel_wait(KEEL_POINTS(point), KEEL_ALL, WAIT_SECONDS * UINT64_C(1000000000));
 }
 
 static _Thread_local uint64_t allocations;

@@ -56,18 +56,18 @@ static keel_status_t wake_begin(const setting_t *setting, void **state)
 // Without a time limit, as the futex: a limit would set a timer each time.
 static keel_status_t wait_for(keel_point_t point)
 {
-    return keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
 }
 
 static keel_status_t self_samples(wake_t *self, uint64_t spin_ns, tally_t *tally)
 {
-    keel_wait_options_t options = {.mode = KEEL_ALL, .spin_ns = spin_ns};
+    keel_wait_options_t options = {.spin_ns = spin_ns};
     for (uint32_t i = 0; i < self->setting.job.samples; i++) {
         keel_point_t done;
         uint64_t start = keel_now_ns();
         KEEL_TRY(keel_queue_submit(self->rig.queue, KEEL_NO_WAITS, &self->op, self->op_count,
                                    KEEL_NO_SIGNALS, &done));
-        KEEL_TRY(keel_wait_with(&done, 1, &options));
+        KEEL_TRY(keel_wait_with(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER, &options));
         tally_add(tally, (double)(keel_now_ns() - start));
     }
     return NULL;

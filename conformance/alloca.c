@@ -215,7 +215,7 @@ TEST(alloca, several_wait_for_several, POOLS)
         TRY(keel_semaphore_signal(gate, i + 1));
         if (!starved()) CHECK_EQ(waiting_until(pool, N - 1 - i), N - 1 - i);
     }
-    TRY(keel_wait(ready, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(ready, N), KEEL_ALL, patience()));
 }
 
 // A dealloca that waits for a kernel has not run, and its bytes are in use.
@@ -238,7 +238,7 @@ TEST(alloca, waits_for_a_dealloca_to_run, RUNS)
     if (!ended(held)) CHECK(!early);
     reach(submit(keel_op_fill(keel_span(words, 8, 4), 1, 1)));
     reach(freed);
-    TRY(keel_wait(ready, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(ready, N), KEEL_ALL, patience()));
     keel_pool_stats_t stats;
     keel_pool_stats(pool, &stats);
     CHECK_LE(stats.peak, 4096);
@@ -345,7 +345,7 @@ TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_H
     TRY(keel_device_wait_idle(the_device(), patience()));
     // It has memory, or it can get some.
     keel_point_t again = submit(keel_op_alloca(y));
-    keel_status_t refused = keel_wait(&again, 1, KEEL_ALL, patience());
+    keel_status_t refused = keel_wait(KEEL_POINTS(again), KEEL_ALL, patience());
     OWN(refused);
     if (refused) reach(submit(keel_op_fill(keel_whole(y), 1, 1)));
     drop(y);
@@ -396,7 +396,7 @@ TEST(alloca, use_after_dealloca_fails, POOLS)
     reach_failure(submit(keel_op_fill(keel_whole(x), 1, 1)), KEEL_FAILED_PRECONDITION);
     reach_failure(submit(keel_op_copy(keel_whole(x), keel_whole(y))), KEEL_FAILED_PRECONDITION);
     reach_failure(submit(keel_op_copy(keel_whole(y), keel_whole(x))), KEEL_FAILED_PRECONDITION);
-    reach_failure(submit(keel_op_update(x, 0, "x", 1)), KEEL_FAILED_PRECONDITION);
+    reach_failure(submit(keel_op_update(keel_span(x, 0, 1), "x")), KEEL_FAILED_PRECONDITION);
 }
 
 TEST(alloca, dispatch_without_memory_fails, RUNS)
@@ -536,6 +536,6 @@ TEST(alloca, pipelined, RUNS)
         freed[i] = submit_after(KEEL_AFTER(c), keel_op_dealloca(x));
         drop(x);
     }
-    TRY(keel_wait(freed, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(freed, N), KEEL_ALL, patience()));
     for (uint32_t i = 0; i < N; i++) check_filled(out, i, 1, (uint8_t)(100 + i));
 }

@@ -51,7 +51,7 @@ TEST(base, live_objects, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA)
     keel_recording_t *recording = RECORD(0, keel_op_barrier());
     keel_watch_t *watch = NULL;
     keel_point_t point = keel_point(semaphore, 1);
-    TRY(keel_watch_create(&point, 1, KEEL_ALL, &watch));
+    TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
     keel_live_objects(&with);
     keel_watch_release(watch);
     CHECK_EQ(with.queues, before.queues + 1);

@@ -235,7 +235,7 @@ TEST(branch, several_in_flight, BRANCHES)
                                keel_op_execute(recording, KEEL_BIND(keel_span(w, 8 * i, 8))));
     }
     TRY(keel_semaphore_signal(gate, 1));
-    TRY(keel_wait(done, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, N), KEEL_ALL, patience()));
     for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_u32(w, 2 * i + 1), i);
 }
 

@@ -315,7 +315,7 @@ TEST(cpu, queues_share_workers, .driver = "cpu")
             keel_op_t ops[] = {
                 keel_op_dispatch(slow, keel_groups(1, 1, 1), &us, 4, KEEL_BIND(ran)),
                 keel_op_barrier(),
-                keel_op_timestamp(ended_at[q], i * 8),
+                keel_op_timestamp(keel_span(ended_at[q], i * 8, 8)),
             };
             TRY(keel_queue_submit(queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done[q][i]));
         }

@@ -153,7 +153,7 @@ TEST(devices, signal_after_close)
     OWN(timeline);
     keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_barrier());
     drop(the_device());
-    FAILS(KEEL_CANCELLED, keel_wait(&done, 1, KEEL_ALL, 0));
+    FAILS(KEEL_CANCELLED, keel_wait(KEEL_POINTS(done), KEEL_ALL, 0));
     TRY(keel_semaphore_signal(gate, 1));
     CHECK_EQ(value_of(gate), 1);
 }

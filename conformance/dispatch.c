@@ -222,7 +222,7 @@ TEST(dispatch, all_local_memory, RUNS)
     keel_buffer_t *out = new_buffer(20 * 4), *grid = new_buffer_of(contents, sizeof contents);
     keel_entry_info_t info;
     keel_entry_t local = kernel("local");
-    TRY(keel_executable_info(local.executable, local.index, &info));
+    TRY(keel_entry_info(local, &info));
     keel_op_t op = dispatch("local", 20, KEEL_BIND(out));
     op.as.dispatch.local_memory = the_caps()->max_local_memory - info.local_memory;
     keel_op_t indirect = keel_op_indirect(op, KEEL_COUNTS_STATIC, keel_whole(grid));
@@ -273,7 +273,7 @@ TEST(dispatch, group_size_override_works, .needs = KEEL_CAP_GROUP_SIZE | KEEL_CA
 TEST(dispatch, fixed_group_size, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_GROUP_SIZE)
 {
     keel_entry_info_t info;
-    TRY(keel_executable_info(kernels(), kernel("tally").index, &info));
+    TRY(keel_entry_info(kernel("tally"), &info));
     CHECK(info.fixed_size);
     keel_buffer_t *word = new_buffer(4);
     keel_op_t op = dispatch("tally", 3, KEEL_BIND(word));
@@ -610,8 +610,9 @@ TEST(dispatch, sees_transfers, RUNS)
     int32_t data[16];
     for (int i = 0; i < 16; i++) data[i] = i % 2 ? i : -i;
     keel_buffer_t *x = new_buffer(64), *y = new_buffer(64), *z = new_buffer(64);
-    reach(SUBMIT(KEEL_NO_WAITS, keel_op_update(x, 0, data, 64), keel_op_fill(keel_whole(y), 9, 4),
-                 keel_op_barrier(), dispatch("abs", 1, KEEL_BIND(x, y)), keel_op_barrier(),
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_update(keel_span(x, 0, 64), data),
+                 keel_op_fill(keel_whole(y), 9, 4), keel_op_barrier(),
+                 dispatch("abs", 1, KEEL_BIND(x, y)), keel_op_barrier(),
                  dispatch("add", 1, KEEL_BIND(x, y, z))));
     for (uint32_t i = 0; i < 16; i++) CHECK_EQ(buffer_u32(z, i), i % 2 ? 2 * i : 0);
 }
@@ -656,7 +657,7 @@ TEST(dispatch, again_with_local_memory, RUNS)
     keel_buffer_t *out = new_buffer(20 * 4);
     keel_entry_info_t info;
     keel_entry_t local = kernel("local");
-    TRY(keel_executable_info(local.executable, local.index, &info));
+    TRY(keel_entry_info(local, &info));
     uint32_t most = the_caps()->max_local_memory - info.local_memory;
     const uint32_t extra[] = {0, 0, 0, most, most, most, 0, most / 2, most / 2, most / 2};
     for (size_t i = 0; i < COUNT(extra); i++) {

@@ -72,7 +72,7 @@ TEST(executable, load_from_a_path, RUNS)
     keel_executable_t *executable = NULL;
     TRY(keel_executable_load(the_device(), &options, &executable));
     OWN(executable);
-    CHECK_GE(keel_executable_count(executable), 10);
+    CHECK_GE(keel_executable_entry_count(executable), 10);
     keel_entry_t entry;
     FAILS_SAYING(KEEL_NOT_FOUND, path, keel_executable_entry(executable, "missing", &entry));
 }
@@ -248,12 +248,12 @@ TEST(executable, load_bad_arguments, RUNS)
 
 TEST(executable, entries, RUNS)
 {
-    size_t count = keel_executable_count(kernels());
+    size_t count = keel_executable_entry_count(kernels());
     CHECK_EQ(count, 21);
     for (uint32_t i = 0; i < count; i++) {
         keel_entry_info_t info;
         keel_entry_t entry;
-        TRY(keel_executable_info(kernels(), i, &info));
+        TRY(keel_entry_info((keel_entry_t){kernels(), i}, &info));
         row("%s", info.name);
         TRY(keel_executable_entry(kernels(), info.name, &entry));
         CHECK(entry.executable == kernels());
@@ -264,7 +264,7 @@ TEST(executable, entries, RUNS)
 TEST(executable, entry_info, RUNS)
 {
     keel_entry_info_t info;
-    TRY(keel_executable_info(kernels(), kernel("describe").index, &info));
+    TRY(keel_entry_info(kernel("describe"), &info));
     CHECK_STR(info.name, "describe");
     CHECK_EQ(info.group_size[0], 4);
     CHECK_EQ(info.group_size[1], 3);
@@ -287,27 +287,30 @@ TEST(executable, entry_bad_arguments, RUNS)
 {
     keel_entry_t entry;
     keel_entry_info_t info;
-    uint32_t count = (uint32_t)keel_executable_count(kernels());
+    uint32_t count = (uint32_t)keel_executable_entry_count(kernels());
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable", keel_executable_entry(NULL, "x", &entry));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "name", keel_executable_entry(kernels(), NULL, &entry));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "entry", keel_executable_entry(kernels(), "add", NULL));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable", keel_executable_info(NULL, 0, &info));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "info", keel_executable_info(kernels(), 0, NULL));
-    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index", keel_executable_info(kernels(), count, &info));
-    FAILS(KEEL_OUT_OF_RANGE, keel_executable_info(kernels(), UINT32_MAX, &info));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable",
+                 keel_entry_info((keel_entry_t){NULL, 0}, &info));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "info",
+                 keel_entry_info((keel_entry_t){kernels(), 0}, NULL));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index",
+                 keel_entry_info((keel_entry_t){kernels(), count}, &info));
+    FAILS(KEEL_OUT_OF_RANGE, keel_entry_info((keel_entry_t){kernels(), UINT32_MAX}, &info));
 }
 
 TEST(executable, bindings, RUNS)
 {
     keel_binding_info_t infos[3];
     memset(infos, 0x5a, sizeof infos);
-    TRY(keel_executable_bindings(kernels(), kernel("abs").index, 2, infos));
+    TRY(keel_entry_bindings(kernel("abs"), 2, infos));
     CHECK_STR(infos[0].name, "in");
     CHECK_STR(infos[1].name, "out");
     CHECK_EQ(infos[0].access, KEEL_ACCESS_READ);
     CHECK_EQ(infos[1].access, KEEL_ACCESS_WRITE);
     CHECK_EQ(infos[2].access, 0x5a5a5a5a);
-    TRY(keel_executable_bindings(kernels(), kernel("add").index, 1, infos));
+    TRY(keel_entry_bindings(kernel("add"), 1, infos));
     CHECK_STR(infos[0].name, "a");
     CHECK_STR(infos[1].name, "out"); // beyond the capacity nothing is written
 }
@@ -316,7 +319,7 @@ TEST(executable, bindings_without_names, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_K
 {
     keel_binding_info_t info = {.name = NULL};
     keel_entry_t fail = kernel("fail");
-    TRY(keel_executable_bindings(fail.executable, fail.index, 1, &info));
+    TRY(keel_entry_bindings(fail, 1, &info));
     CHECK_STR(info.name, "");
 }
 
@@ -325,11 +328,12 @@ TEST(executable, bindings_bad_arguments, RUNS)
     keel_binding_info_t info;
     uint32_t index = kernel("abs").index;
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "executable",
-                 keel_executable_bindings(NULL, index, 1, &info));
+                 keel_entry_bindings((keel_entry_t){NULL, index}, 1, &info));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "bindings",
-                 keel_executable_bindings(kernels(), index, 1, NULL));
-    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index", keel_executable_bindings(kernels(), 1000, 1, &info));
-    TRY(keel_executable_bindings(kernels(), index, 0, NULL));
+                 keel_entry_bindings((keel_entry_t){kernels(), index}, 1, NULL));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "index",
+                 keel_entry_bindings((keel_entry_t){kernels(), 1000}, 1, &info));
+    TRY(keel_entry_bindings((keel_entry_t){kernels(), index}, 0, NULL));
 }
 
 TEST(executable, global, RUNS)
@@ -405,7 +409,7 @@ TEST(executable, retain_and_release, RUNS)
     CHECK(keel_executable_retain(executable) == executable);
     keel_executable_release(executable);
     keel_executable_release(NULL);
-    CHECK_GE(keel_executable_count(executable), 1);
+    CHECK_GE(keel_executable_entry_count(executable), 1);
 }
 
 static void load_in_a_loop(void *user)

@@ -246,7 +246,7 @@ TEST(external, import_host_read_only_is_not_written, HOST RUNS_)
     keel_queue_t *queue = the_queue();
     const keel_op_t ops[] = {
         keel_op_fill(keel_span(x, 0, 16), 1, 1),
-        keel_op_update(x, 0, "sixteen letters.", 16),
+        keel_op_update(keel_span(x, 0, 16), "sixteen letters."),
         keel_op_copy(keel_span(y, 0, 16), keel_span(x, 0, 16)),
         keel_op_dispatch(kernel("abs"), keel_groups(4, 1, 1), NULL, 0, KEEL_BIND(y, x)),
         keel_op_fill(keel_whole(part), 1, 1),

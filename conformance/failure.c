@@ -53,7 +53,7 @@ TEST(failure, path_of_a_submission, RUNS)
                        keel_op_group_end()};
     keel_point_t done;
     TRY(keel_queue_submit(queue, KEEL_NO_WAITS, ops, COUNT(ops), KEEL_NO_SIGNALS, &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
     OWN(status);
     CHECK_EQ(keel_status_code(status), KEEL_ABORTED);
     if (starved()) return;
@@ -74,7 +74,7 @@ TEST(failure, path_of_a_recording, RUNS)
     TRY(keel_recording_add(recording, ops, COUNT(ops)));
     TRY(keel_recording_end(recording));
     keel_point_t done = submit(keel_op_execute(recording, KEEL_NO_BINDINGS));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
     OWN(status);
     CHECK_EQ(keel_status_code(status), KEEL_ABORTED);
     if (starved()) return;
@@ -117,7 +117,7 @@ TEST(failure, chain_keeps_the_cause, RUNS)
         last = i % 2 ? done : keel_point(next, 1);
     }
     reach_failure_saying(last, KEEL_ABORTED, "4321");
-    keel_status_t status = keel_wait(&last, 1, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(KEEL_POINTS(last), KEEL_ALL, 0);
     OWN(status);
     bool found = starved();
     for (keel_status_t s = status; s && !found; s = keel_status_cause(s)) {
@@ -286,7 +286,7 @@ TEST(failure, fan_out)
 TEST(failure, cause_outlives_everything, RUNS)
 {
     keel_point_t done = submit(failing(77));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
     OWN(status);
     CHECK_EQ(keel_status_code(status), KEEL_ABORTED);
     drop(kernels());

@@ -200,7 +200,7 @@ TEST(file, many_at_once, RUNS)
     for (uint64_t i = 0; i < N; i++) {
         done[i] = submit(keel_op_read(file, i * SIZE, keel_span(x, i * SIZE, SIZE)));
     }
-    TRY(keel_wait(done, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, N), KEEL_ALL, patience()));
     check_bytes(x, 0, data, N * SIZE);
 }
 
@@ -416,7 +416,8 @@ TEST(file, device_closed_in_flight, RUNS)
     for (int i = 0; i < 20; i++) done[i] = submit(keel_op_read(file, 0, keel_whole(x)));
     drop(the_device());
     for (int i = 0; i < 20; i++) {
-        keel_status_t status = keel_wait(&done[i], 1, KEEL_ALL, 0); // nothing is left to wait for
+        keel_status_t status =
+            keel_wait(KEEL_POINTS(done[i]), KEEL_ALL, 0); // nothing is left to wait for
         if (keel_status_code(status) != KEEL_CANCELLED) TRY(status);
         keel_status_release(status);
     }

@@ -33,7 +33,7 @@ static heirloom_t *new_heirloom(void)
     if (the_caps()->bits & KEEL_CAP_QUEUE_ALLOCA) h->pool = new_pool(0, 0);
     h->executable = kernels();
     point = keel_point(h->semaphore, 2);
-    TRY(keel_watch_create(&point, 1, KEEL_ALL, &h->watch));
+    TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &h->watch));
     OWN(h->watch);
     return h;
 }
@@ -61,8 +61,8 @@ static void use_what_is_lost(void *user)
     FAILS(KEEL_DEVICE_LOST, keel_queue_create(the_device(), NULL, &queue));
     FAILS(KEEL_DEVICE_LOST, keel_semaphore_create(the_device(), NULL, &semaphore));
     FAILS(KEEL_DEVICE_LOST, keel_semaphore_signal(h->semaphore, 2));
-    FAILS(KEEL_DEVICE_LOST, keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
-    FAILS(KEEL_DEVICE_LOST, keel_watch_create(&point, 1, KEEL_ALL, &watch));
+    FAILS(KEEL_DEVICE_LOST, keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
+    FAILS(KEEL_DEVICE_LOST, keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
     FAILS(KEEL_DEVICE_LOST, keel_recording_create(the_device(), NULL, &recording));
     FAILS(KEEL_DEVICE_LOST, keel_recording_prepare(h->recording, h->queue));
     FAILS(KEEL_DEVICE_LOST, keel_executable_load(the_device(), &image, &executable));
@@ -141,7 +141,7 @@ static void open_and_work(void *user)
     TRY(keel_device_open(the_uri(), NULL, &device));
     TRY(keel_buffer_create(device, &options, &x));
     TRY(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(x), 9, 1, &done));
-    TRY(keel_wait(&done, 1, KEEL_ALL, patience()));
+    TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
     TRY(keel_buffer_read(x, 0, bytes, 64));
     CHECK_EQ(bytes[63], 9);
     keel_buffer_release(x);
@@ -244,7 +244,7 @@ TEST(fork, killed_in_the_middle, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD
             keel_point_t done;
             status = keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(mine),
                                      0x55, 1, &done);
-            if (!status) status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+            if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
             if (!told) (void)!write(ready[1], "", 1);
             told = true;
         }

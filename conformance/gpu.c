@@ -39,7 +39,7 @@ TEST(gpu, queues_overlap, GPU, .also = NEED_OVERLAP)
     keel_queue_t *first = new_queue(0), *second = new_queue(0);
     keel_point_t done[] = {run_on(first, op_await(words, 0, 2)),
                            run_on(second, op_await(words, 2, 0))};
-    TRY(keel_wait(done, 2, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, 2), KEEL_ALL, patience()));
     CHECK_EQ(buffer_u32(words, 1), 1);
     CHECK_EQ(buffer_u32(words, 3), 1);
 }
@@ -53,7 +53,7 @@ TEST(gpu, copies_overlap_kernels, GPU, .also = NEED_OVERLAP)
     TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
     keel_point_t done[] = {run_on(compute, op_await(words, 0, 2)),
                            run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4)))};
-    TRY(keel_wait(done, 2, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, 2), KEEL_ALL, patience()));
     CHECK_EQ(buffer_u32(words, 1), 1);
 }
 
@@ -142,7 +142,8 @@ static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *cou
     reach(run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4))));
     reach(first);
     TRY(keel_queue_wait_idle(queue, patience()));
-    TRY(keel_wait(done, count, KEEL_ALL, patience())); // one that was refused says so here
+    TRY(keel_wait(keel_points(done, count), KEEL_ALL,
+                  patience())); // one that was refused says so here
     if (!starved()) CHECK_EQ(buffer_u32(words, 1), 1);
     CHECK_EQ(buffer_u32(counter, 0) - before, piece->counts ? count : 0);
 }
@@ -165,8 +166,8 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda", .also = NEED_OVERLAP, .hea
         {"fill", false, false, keel_op_fill(low, 1, 4)},
         {"odd fill", false, false, keel_op_fill(keel_span(x, 1, 6), 0x1234, 2)},
         {"copy", false, false, keel_op_copy(low, high)},
-        {"update", false, false, keel_op_update(x, 0, contents, 4)},
-        {"timestamp", false, false, keel_op_timestamp(x, 0)},
+        {"update", false, false, keel_op_update(keel_span(x, 0, 4), contents)},
+        {"timestamp", false, false, keel_op_timestamp(keel_span(x, 0, 8))},
         {"indirect dispatch", true, false, indirect},
         {"indirect dispatch of a kernel made elsewhere", true, false, raw_tally(counter, grid)},
         {"recorded dispatch", true, false, recorded(tally)},
@@ -209,7 +210,8 @@ TEST(gpu, urgent_work_overtakes, GPU, .also = NEED_OVERLAP, .alone = true, .heav
     reach(first);
     CHECK_LE(buffer_u32(seen, 0), groups / 2); // as the device saw it: this thread may be late
     CHECK_EQ(buffer_u32(fast, 0), 1);
-    TRY(keel_wait(&last, 1, KEEL_ALL, 4 * patience())); // seconds of work where groups take turns
+    TRY(keel_wait(KEEL_POINTS(last), KEEL_ALL,
+                  4 * patience())); // seconds of work where groups take turns
     CHECK_EQ(buffer_u32(slow, 0), groups);
 }
 
@@ -362,21 +364,22 @@ TEST(gpu, loss_names_its_cause, GPU, .loses = true)
     keel_point_t done = run_on(a, op_wild(the_device(), word));
     keel_point_t behind = submit_after(KEEL_AFTER(done), fill);
     // The error, the call that told, and where each queue was.
-    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&done, 1, KEEL_ALL, patience()));
-    FAILS_LOST(" returned ", keel_wait(&done, 1, KEEL_ALL, patience()));
-    FAILS_LOST("queue 'first', submission 1", keel_wait(&done, 1, KEEL_ALL, patience()));
-    FAILS_LOST("queue 'first', submission 1", keel_wait(&behind, 1, KEEL_ALL, patience()));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
+    FAILS_LOST(" returned ", keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(KEEL_POINTS(behind), KEEL_ALL, patience()));
     FAILS_LOST("queue 'first', submission 1", keel_queue_create(the_device(), NULL, &queue));
     keel_buffer_options_t options = {.size = 64};
     FAILS_LOST("queue 'first', submission 1", keel_buffer_create(the_device(), &options, &other));
-    FAILS_LOST("queue 'first', submission 1", keel_wait(&late, 1, KEEL_ALL, patience()));
-    FAILS_LOST("waiting: queue 'second', submission 1", keel_wait(&late, 1, KEEL_ALL, patience()));
+    FAILS_LOST("queue 'first', submission 1", keel_wait(KEEL_POINTS(late), KEEL_ALL, patience()));
+    FAILS_LOST("waiting: queue 'second', submission 1",
+               keel_wait(KEEL_POINTS(late), KEEL_ALL, patience()));
     TRY(keel_device_wait_idle(the_device(), patience()));
 }
 
 static void wait_for_ever(void *user)
 {
-    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(user, 1, KEEL_ALL, KEEL_FOREVER));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(keel_points(user, 1), KEEL_ALL, KEEL_FOREVER));
 }
 
 // Points that are never signalled: each waiter, here or elsewhere, learns why.
@@ -409,7 +412,7 @@ TEST(gpu, loss_ends_every_wait, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS
     FAILS_LOST("ILLEGAL_ADDRESS", keel_semaphore_create(the_device(), NULL, &more));
     FAILS_LOST("ILLEGAL_ADDRESS", keel_semaphore_signal(never, 1));
     TRY(keel_queue_run(the_queue(), foreign, fill, &late));
-    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, KEEL_FOREVER));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(KEEL_POINTS(late), KEEL_ALL, KEEL_FOREVER));
     TRY(keel_semaphore_signal(there, 1)); // which is no concern of the others
 }
 
@@ -425,8 +428,8 @@ TEST(gpu, loss_ends_waits_for_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEU
     keel_point_t late = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(first));
     keel_point_t waiting = submit(keel_op_alloca(second));
     reach_failure(run_on(new_queue(0), op_wild(the_device(), word)), KEEL_DEVICE_LOST);
-    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&waiting, 1, KEEL_ALL, patience()));
-    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(&late, 1, KEEL_ALL, patience()));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(KEEL_POINTS(waiting), KEEL_ALL, patience()));
+    FAILS_LOST("ILLEGAL_ADDRESS", keel_wait(KEEL_POINTS(late), KEEL_ALL, patience()));
 }
 
 TEST(gpu, serial_names_the_operation, GPU, .loses = true)
@@ -438,7 +441,7 @@ TEST(gpu, serial_names_the_operation, GPU, .loses = true)
     keel_point_t done;
     TRY(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, COUNT(ops),
                           KEEL_NO_SIGNALS, &done));
-    FAILS_LOST("command 2 (dispatch 'wild')", keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST("command 2 (dispatch 'wild')", keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
 }
 
 // Executes a recording of these with something innocent behind it, and expects that path.
@@ -457,7 +460,7 @@ static void serial_names(keel_device_t *device, const keel_op_t *ops, size_t cou
     keel_op_t all[] = {keel_op_execute(recording, KEEL_NO_BINDINGS), keel_op_barrier(), fill};
     keel_point_t done;
     TRY(keel_queue_submit(queue, KEEL_NO_WAITS, all, COUNT(all), KEEL_NO_SIGNALS, &done));
-    FAILS_LOST(path, keel_wait(&done, 1, KEEL_ALL, patience()));
+    FAILS_LOST(path, keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()));
 }
 
 TEST(gpu, serial_names_the_command_in_a_block, GPU, .loses = true)
@@ -519,7 +522,7 @@ TEST(gpu, loss_tells_of_many_queues, GPU, .also = NEED_OVERLAP, .loses = true)
     for (int i = 0; i < QUEUES; i++)
         queues[i] = new_queue_of(KEEL_QUEUE_COMPUTE, 0, i == QUEUES - 1 ? NULL : name);
     for (int i = 0; i < QUEUES; i++) done[i] = run_on(queues[i], i == QUEUES - 1 ? wild : slow);
-    keel_status_t status = keel_wait(done, QUEUES, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(keel_points(done, QUEUES), KEEL_ALL, patience());
     keel_status_format(status, text, sizeof text);
     CHECK(status);
     keel_status_release(status);

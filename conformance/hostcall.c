@@ -274,7 +274,7 @@ static keel_status_t reach_call(void *user, keel_host_call_t *call)
 {
     reach_t *target = user;
     gate_wait(target->submitted);
-    keel_status_t status = keel_wait(&target->point, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(target->point), KEEL_ALL, patience());
     gate_open(target->called);
     return status;
 }
@@ -319,7 +319,7 @@ TEST(hostcall, many, CALLS)
     atomic_int *count = scratch(sizeof *count);
     keel_point_t done[N];
     for (int i = 0; i < N; i++) done[i] = submit(keel_op_host_call(count_call, count));
-    TRY(keel_wait(done, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, N), KEEL_ALL, patience()));
     CHECK_EQ(atomic_load(count), N);
 }
 
@@ -391,7 +391,7 @@ static void run_closing(closer_t *closer, keel_op_t op)
     closer->device = device;
     disown(device); // from here on it is the call's
     gate_open(hold->gate);
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
     if (status) keel_device_release(device); // there was no call
     TRY(status);
     CHECK(gate_wait_ms(closer->released, (unsigned)(patience() / 1000000)));

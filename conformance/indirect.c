@@ -36,8 +36,9 @@ TEST(indirect, static_counts_from_earlier_work, RUNS)
 {
     keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
     keel_semaphore_t *gate = new_semaphore(0);
-    keel_point_t written = submit_after(KEEL_AFTER(keel_point(gate, 1)),
-                                        keel_op_update(counts, 0, (uint32_t[]){6, 1, 1}, 12));
+    keel_point_t written =
+        submit_after(KEEL_AFTER(keel_point(gate, 1)),
+                     keel_op_update(keel_span(counts, 0, 12), (uint32_t[]){6, 1, 1}));
     keel_point_t done =
         submit_after(KEEL_AFTER(written), tally(word, KEEL_COUNTS_STATIC, keel_whole(counts)));
     TRY(keel_semaphore_signal(gate, 1));
@@ -71,7 +72,7 @@ TEST(indirect, subspan_of_counts, RUNS)
 TEST(indirect, dynamic_counts_from_update, DYNAMIC)
 {
     keel_buffer_t *word = new_buffer(4), *counts = new_counts(100, 1, 1);
-    reach(SUBMIT(KEEL_NO_WAITS, keel_op_update(counts, 0, (uint32_t[]){5, 2, 1}, 12),
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_update(keel_span(counts, 0, 12), (uint32_t[]){5, 2, 1}),
                  keel_op_barrier(), tally(word, KEEL_COUNTS_DYNAMIC, keel_whole(counts))));
     CHECK_EQ(buffer_u32(word, 0), 10);
 }
@@ -172,8 +173,9 @@ TEST(indirect, the_right_one_is_named, RUNS)
     keel_buffer_t *wrong = new_buffer_of(bad, 12);
     keel_op_t ops[OPS];
     for (int i = 0; i < OPS; i++) // of different sizes
-        ops[i] = i % 3 ? tally(word, KEEL_COUNTS_STATIC, keel_whole(i == BAD ? wrong : fine))
-                       : keel_op_update(new_buffer(64), 0, numbered(64), (uint64_t)i + 4);
+        ops[i] = i % 3
+                     ? tally(word, KEEL_COUNTS_STATIC, keel_whole(i == BAD ? wrong : fine))
+                     : keel_op_update(keel_span(new_buffer(64), 0, (uint64_t)i + 4), numbered(64));
     reach_failure_saying(submit_all(KEEL_NO_WAITS, ops, OPS), KEEL_OUT_OF_RANGE, "command 37 ");
     keel_op_t execute = keel_op_execute(new_recording(0, ops, OPS), KEEL_NO_BINDINGS);
     for (int i = 0; i < 2; i++)

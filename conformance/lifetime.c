@@ -24,9 +24,9 @@ TEST(lifetime, close_cancels_what_waits, RUNS)
     }
     drop(the_device());
     for (int i = 0; i < 5; i++) {
-        FAILS(KEEL_CANCELLED, keel_wait(&done[i], 1, KEEL_ALL, 0));
+        FAILS(KEEL_CANCELLED, keel_wait(KEEL_POINTS(done[i]), KEEL_ALL, 0));
     }
-    FAILS(KEEL_CANCELLED, keel_wait(&(keel_point_t){out, 1}, 1, KEEL_ALL, 0));
+    FAILS(KEEL_CANCELLED, keel_wait(KEEL_POINTS(keel_point(out, 1)), KEEL_ALL, 0));
 }
 
 TEST(lifetime, close_names_the_device)
@@ -40,7 +40,7 @@ TEST(lifetime, close_names_the_device)
     OWN(semaphore);
     drop(device);
     FAILS_SAYING(KEEL_CANCELLED, "my accelerator",
-                 keel_wait(&(keel_point_t){semaphore, 1}, 1, KEEL_ALL, 0));
+                 keel_wait(KEEL_POINTS(keel_point(semaphore, 1)), KEEL_ALL, 0));
 }
 
 // What runs is finished, and the call returns when it is.
@@ -64,8 +64,8 @@ TEST(lifetime, close_finishes_what_runs,
     hold_entered(hold, done);
     gate_open(hold->gate);
     drop(the_device());
-    TRY(keel_wait(&done, 1, KEEL_ALL, 0));
-    TRY(keel_wait(&(keel_point_t){out, 1}, 1, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(keel_point(out, 1)), KEEL_ALL, 0));
     CHECK_EQ(memory[0], 3);
 }
 
@@ -80,10 +80,10 @@ TEST(lifetime, close_in_the_middle_of_a_chain, .needs = KEEL_CAP_HOST_CALLS, .al
     hold_entered(hold, first);
     gate_open(hold->gate);
     drop(the_device());
-    TRY(keel_wait(&first, 1, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(first), KEEL_ALL, 0));
     keel_point_t rest[] = {second, third};
     for (int i = 0; i < 2; i++) {
-        keel_status_t status = keel_wait(&rest[i], 1, KEEL_ALL, 0);
+        keel_status_t status = keel_wait(KEEL_POINTS(rest[i]), KEEL_ALL, 0);
         if (keel_status_code(status) != KEEL_CANCELLED)
             TRY(status); // it may just have been in time
         keel_status_release(status);
@@ -123,8 +123,8 @@ TEST(lifetime, objects_after_the_device, RUNS)
     FAILS(KEEL_CANCELLED, keel_semaphore_value(semaphore, &value));
     CHECK_EQ(value, 3);
     CHECK_EQ(keel_buffer_size(buffer), 16);
-    CHECK_GE(keel_executable_count(executable), 1);
-    TRY(keel_executable_info(executable, 0, &info));
+    CHECK_GE(keel_executable_entry_count(executable), 1);
+    TRY(keel_entry_info((keel_entry_t){executable, 0}, &info));
     CHECK_EQ(keel_recording_count(closed), 1);
     CHECK_STR(keel_device_uri(keel_queue_device(queue)), the_uri());
 }
@@ -157,8 +157,8 @@ TEST(lifetime, close_with_a_waiting_alloca, .needs = KEEL_CAP_QUEUE_ALLOCA)
     keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t ready = submit(keel_op_alloca(y));
     drop(the_device());
-    FAILS(KEEL_CANCELLED, keel_wait(&freed, 1, KEEL_ALL, 0));
-    keel_status_t status = keel_wait(&ready, 1, KEEL_ALL, 0);
+    FAILS(KEEL_CANCELLED, keel_wait(KEEL_POINTS(freed), KEEL_ALL, 0));
+    keel_status_t status = keel_wait(KEEL_POINTS(ready), KEEL_ALL, 0);
     keel_code_t code = keel_status_code(status); // given up, or found to wait for nothing any more
     keel_status_release(status);
     CHECK(code == KEEL_CANCELLED || code == KEEL_RESOURCE_EXHAUSTED || code == KEEL_OUT_OF_MEMORY);
@@ -227,7 +227,7 @@ static void submit_until_refused(void *user)
             FAILS(KEEL_FAILED_PRECONDITION, status);
             return;
         }
-        status = keel_wait(&done, 1, KEEL_ALL, patience());
+        status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
         if (keel_status_code(status) != KEEL_CANCELLED) TRY(status);
         keel_status_release(status);
     }

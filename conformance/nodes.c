@@ -150,5 +150,5 @@ TEST(nodes, close_cancels_on_all, NODES)
         TRY(keel_queue_signal(queue, KEEL_AFTER(keel_point(gate, 1)), KEEL_NO_SIGNALS, &done[i]));
     }
     drop(device);
-    for (int i = 0; i < 2; i++) FAILS(KEEL_CANCELLED, keel_wait(&done[i], 1, KEEL_ALL, 0));
+    for (int i = 0; i < 2; i++) FAILS(KEEL_CANCELLED, keel_wait(KEEL_POINTS(done[i]), KEEL_ALL, 0));
 }

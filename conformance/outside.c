@@ -223,14 +223,13 @@ TEST(outside, any_of_several, SHARED)
     keel_semaphore_t *a = import(0, &first), *b = import(0, &second), *c = new_semaphore(0);
     keel_point_t points[] = {{a, 1}, {c, 1}, {b, 4}};
     size_t index = 0;
-    keel_wait_options_t options = {
-        .mode = KEEL_ANY, .deadline_ns = keel_now_ns() + patience(), .index = &index};
+    keel_wait_options_t options = {.index = &index};
     signal_there(second, 4);
-    TRY(keel_wait_with(points, COUNT(points), &options));
+    TRY(keel_wait_with(keel_points(points, COUNT(points)), KEEL_ANY, patience(), &options));
     CHECK_EQ(index, 2);
     signal_there(first, 1);
     TRY(keel_semaphore_signal(c, 1));
-    TRY(keel_wait(points, COUNT(points), KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(points, COUNT(points)), KEEL_ALL, patience()));
 }
 
 TEST(outside, descriptor_becomes_readable, SHARED)
@@ -239,7 +238,7 @@ TEST(outside, descriptor_becomes_readable, SHARED)
     keel_semaphore_t *semaphore = import(0, &fd);
     keel_point_t point = {semaphore, 2};
     keel_watch_t *watch = NULL;
-    TRY(keel_watch_create(&point, 1, KEEL_ALL, &watch));
+    TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
     OWN(watch);
     struct pollfd polled = {.fd = keel_watch_fd(watch), .events = POLLIN};
     int early = poll(&polled, 1, 5);
@@ -376,7 +375,7 @@ TEST(outside, released_while_awaited, SHARED)
     for (uint64_t i = 0; i < COUNT(fds); i++) {
         keel_semaphore_t *semaphore = import(0, &fds[i]);
         keel_point_t point = {semaphore, 1 + i};
-        FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(&point, 1, KEEL_ALL, 3000000));
+        FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(point), KEEL_ALL, 3000000));
         drop(semaphore);
     }
     reach(submit_to(the_queue(), KEEL_NO_WAITS, KEEL_NO_SIGNALS));
@@ -386,7 +385,7 @@ TEST(outside, released_while_awaited, SHARED)
 static void wait_for_ever(void *user)
 {
     keel_point_t point = {user, 1};
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, patience());
     if (!faulted()) CHECK_EQ(keel_status_code(status), KEEL_CANCELLED);
     keel_status_release(status);
 }

@@ -59,7 +59,7 @@ TEST(queue, many_queues)
     for (size_t i = 0; i < COUNT(done); i++) {
         TRY(keel_queue_run(new_queue(0), KEEL_NO_WAITS, keel_op_barrier(), &done[i]));
     }
-    TRY(keel_wait(done, COUNT(done), KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, COUNT(done)), KEEL_ALL, patience()));
 }
 
 static keel_queue_t *new_transfer_queue(void)
@@ -197,7 +197,7 @@ TEST(queue, many_waits_and_signals)
     TRY(keel_semaphore_signal(gate, N - 1));
     CHECK(pending(done));
     TRY(keel_semaphore_signal(gate, N));
-    TRY(keel_wait(signals, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(signals, N), KEEL_ALL, patience()));
     reach(done);
 }
 

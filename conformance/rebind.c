@@ -134,8 +134,7 @@ TEST(rebind, transfers_among_them, RUNS)
     keel_buffer_t *x[] = {new_buffer(IN_FLIGHT * PAIR), new_host_buffer(IN_FLIGHT * PAIR)};
     keel_buffer_t *y[] = {new_buffer(IN_FLIGHT * PAIR), new_host_buffer(IN_FLIGHT * PAIR)};
     keel_recording_t *recording = begin();
-    keel_op_t update = keel_op_update(NULL, 0, sevens, BYTES);
-    update.as.update.target = keel_slot(0, BYTES, BYTES);
+    keel_op_t update = keel_op_update(keel_slot(0, BYTES, BYTES), sevens);
     add(recording, keel_op_fill(keel_slot(0, 0, BYTES), 0, 4));
     add(recording, update);
     add(recording, keel_op_barrier());
@@ -165,8 +164,7 @@ TEST(rebind, long_transfers_prepared, RUNS)
     uint8_t *expected = scratch(PAIR), *bytes = numbered(LONG);
     keel_buffer_t *x = new_buffer(2 * PAIR), *y = new_buffer(2 * PAIR), *z = new_buffer(BYTES);
     keel_recording_t *recording = begin();
-    keel_op_t update = keel_op_update(NULL, 0, bytes, LONG);
-    update.as.update.target = keel_slot(0, LONG, LONG);
+    keel_op_t update = keel_op_update(keel_slot(0, LONG, LONG), bytes);
     memset(expected, 5, LONG);
     memcpy(expected + LONG, bytes, LONG);
     add(recording, keel_op_fill(keel_slot(0, 0, LONG), 5, 1));
@@ -233,9 +231,8 @@ TEST(rebind, timestamps_among_them, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_TIMEST
 {
     table_t tables[IN_FLIGHT] = {0};
     uint64_t before = 1;
-    keel_op_t stamp = keel_op_timestamp(NULL, 0);
+    keel_op_t stamp = keel_op_timestamp(keel_slot(1, 0, 8));
     keel_recording_t *recording = begin();
-    stamp.as.timestamp.target = keel_slot(1, 0, 8);
     add_chain(recording, MANY, keel_slot(0, 0, BYTES));
     add(recording, stamp);
     TRY(keel_recording_end(recording));

@@ -71,7 +71,7 @@ TEST(recorded_transfer, update_is_taken_when_recorded, RUNS)
 {
     keel_buffer_t *x = new_buffer(4);
     char data[] = "abc";
-    keel_recording_t *recording = RECORD(0, keel_op_update(x, 0, data, 4));
+    keel_recording_t *recording = RECORD(0, keel_op_update(keel_span(x, 0, 4), data));
     memset(data, 'z', 3);
     reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
     check_bytes(x, 0, "abc", 4);
@@ -84,7 +84,7 @@ TEST(recorded_transfer, large_updates, RUNS)
     uint8_t *data = numbered(N * SIZE);
     keel_op_t ops[N];
     for (uint32_t i = 0; i < N; i++) {
-        ops[i] = keel_op_update(x, i * SIZE, data + i * SIZE, SIZE);
+        ops[i] = keel_op_update(keel_span(x, i * SIZE, SIZE), data + i * SIZE);
     }
     run_recorded(ops, N);
     check_bytes(x, 0, data, N * SIZE);
@@ -117,8 +117,7 @@ TEST(recorded_transfer, slots_in_turns, RUNS)
         {true, 3, 4096},  {false, 64, 0},  {true, 16, 16},
     };
     keel_buffer_t *filled[ROUNDS], *copied[ROUNDS], *updated[ROUNDS];
-    keel_op_t update = keel_op_update(NULL, 0, "hello", 5);
-    update.as.update.target = keel_slot(2, 1, 5);
+    keel_op_t update = keel_op_update(keel_slot(2, 1, 5), "hello");
     keel_recording_t *recording = RECORD(
         3, keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 0xd4c3b2a1, 4), update, keel_op_barrier(),
         keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_slot(1, 0, KEEL_WHOLE)));

@@ -220,7 +220,7 @@ TEST(recording, several_in_flight, RUNS)
                                keel_op_execute(recording, KEEL_BIND(keel_span(words, i * 4, 4))));
     }
     TRY(keel_semaphore_signal(gate, 1));
-    TRY(keel_wait(done, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(done, N), KEEL_ALL, patience()));
     for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_u32(words, i), 2);
 }
 
@@ -445,7 +445,7 @@ TEST(recording, slots_are_checked_like_buffers, RUNS)
         keel_point_t done = {NULL, 0};
         keel_status_t status =
             keel_queue_execute(the_queue(), KEEL_NO_WAITS, rows[i].recording, rows[i].table, &done);
-        if (!status) status = keel_wait(&done, 1, KEEL_ALL, patience()); // or when it runs
+        if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()); // or when it runs
         FAILS(KEEL_INVALID_ARGUMENT, status);
     }
 }

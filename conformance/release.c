@@ -284,7 +284,7 @@ static void on_release_wait(void *user)
 {
     later_t *later = user;
     gate_wait(later->ready);
-    keel_status_t status = keel_wait(&later->point, 1, KEEL_ALL, patience());
+    keel_status_t status = keel_wait(KEEL_POINTS(later->point), KEEL_ALL, patience());
     later->code = keel_status_code(status);
     keel_status_release(status);
     gate_open(later->over);

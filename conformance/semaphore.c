@@ -21,7 +21,7 @@ TEST(semaphore, starts_where_told)
         CHECK_EQ(value_of(semaphore), values[i]);
         reach_value(semaphore, values[i]);
         FAILS(KEEL_DEADLINE_EXCEEDED,
-              keel_wait(&(keel_point_t){semaphore, values[i] + 1}, 1, KEEL_ALL, 0));
+              keel_wait(KEEL_POINTS(keel_point(semaphore, values[i] + 1)), KEEL_ALL, 0));
     }
 }
 

@@ -29,9 +29,9 @@ static void signal_and_wait(void *user)
         keel_point_t points[THREADS];
         for (int t = 0; t < THREADS; t++) points[t] = keel_point(storm->semaphores[t], i);
         if (i % 8) {
-            TRY(keel_wait(points, THREADS, KEEL_ALL, patience()));
+            TRY(keel_wait(keel_points(points, THREADS), KEEL_ALL, patience()));
         } else {
-            TRY(keel_wait(points, THREADS, KEEL_ANY, 0));
+            TRY(keel_wait(keel_points(points, THREADS), KEEL_ANY, 0));
         }
     }
 }
@@ -57,7 +57,7 @@ static void submit_chains(void *user)
         keel_points_t waits = i % 3 ? KEEL_AFTER(last[c]) : KEEL_AFTER(last[c], last[other]);
         TRY(keel_queue_run(queues[q], waits, op, &last[c]));
     }
-    TRY(keel_wait(last, 4, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(last, 4), KEEL_ALL, patience()));
 }
 
 TEST(stress, queues, RUNS, .heavy = true)
@@ -223,7 +223,7 @@ static void make_queues(void *user)
         keel_semaphore_t *timeline = keel_semaphore_retain(keel_queue_timeline(queue));
         keel_status_t status = keel_queue_signal(queue, KEEL_NO_WAITS, KEEL_NO_SIGNALS, &done);
         keel_queue_release(queue);
-        if (!status) status = keel_wait(&done, 1, KEEL_ALL, patience());
+        if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience());
         keel_semaphore_release(timeline);
         TRY(status);
     }

@@ -33,7 +33,7 @@ TEST(submission, point_comes_after_its_signals, .needs = KEEL_CAP_EXECUTES)
         TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, &op, 1,
                               KEEL_SIGNAL(keel_point(a, i), keel_point(b, i)), &done));
         keel_wait_options_t spin = {.spin_ns = i % 2 ? 1000000 : 0};
-        TRY(keel_wait_with(&done, 1, &spin));
+        TRY(keel_wait_with(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER, &spin));
         CHECK_EQ(value_of(a), i);
         CHECK_EQ(value_of(b), i);
     }
@@ -48,7 +48,7 @@ static void look_on(void *user)
         keel_semaphore_t *timeline = keel_queue_timeline(queues[i % 3]);
         keel_status_release(keel_semaphore_value(timeline, &value));
         keel_point_t next = {timeline, value + 1};
-        keel_status_release(keel_wait(&next, 1, KEEL_ALL, 0)); // there may be none yet
+        keel_status_release(keel_wait(KEEL_POINTS(next), KEEL_ALL, 0)); // there may be none yet
     }
 }
 
@@ -71,9 +71,10 @@ TEST(submission, whoever_is_reached_has_its_waits_reached, .needs = KEEL_CAP_EXE
         }
         keel_wait_options_t spin = {.spin_ns = turn % 2 ? 1000000 : 0};
         keel_point_t last = keel_point(signalled, value);
-        TRY(keel_wait_with(turn % 3 ? &last : &done[LINKS - 1], 1, &spin));
+        TRY(keel_wait_with(KEEL_POINTS(turn % 3 ? last : done[LINKS - 1]), KEEL_ALL, KEEL_FOREVER,
+                           &spin));
         // Of the last one its signal may be there and its point not yet.
-        TRY(keel_wait(done, LINKS - 1, KEEL_ALL, 0));
+        TRY(keel_wait(keel_points(done, LINKS - 1), KEEL_ALL, 0));
         CHECK_EQ(value_of(signalled), value);
         reach(done[LINKS - 1]);
     }
@@ -115,7 +116,7 @@ TEST(submission, queue_signal_then_host_wait)
     TRY(keel_queue_signal(the_queue(), KEEL_NO_WAITS, KEEL_SIGNAL(keel_point(s, 1)), NULL));
     TRY(keel_device_wait_idle(the_device(), patience()));
     CHECK_EQ(value_of(s), 1);
-    TRY(keel_wait(&(keel_point_t){s, 1}, 1, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(keel_point(s, 1)), KEEL_ALL, 0));
 }
 
 TEST(submission, host_wait_then_queue_signal)
@@ -319,12 +320,12 @@ TEST(submission, wait_any_device_or_host)
     keel_semaphore_t *host = new_semaphore(0), *gate = new_semaphore(0);
     keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_barrier());
     keel_point_t points[] = {keel_point(host, 1), done};
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, 2, KEEL_ANY, 0));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 2), KEEL_ANY, 0));
     TRY(keel_semaphore_signal(host, 1));
-    TRY(keel_wait(points, 2, KEEL_ANY, 0));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, 2, KEEL_ALL, 0));
+    TRY(keel_wait(keel_points(points, 2), KEEL_ANY, 0));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 2), KEEL_ALL, 0));
     TRY(keel_semaphore_signal(gate, 1));
-    TRY(keel_wait(points, 2, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(points, 2), KEEL_ALL, patience()));
 }
 
 // A long chain over many queues, submitted backwards.

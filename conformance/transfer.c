@@ -70,7 +70,7 @@ TEST(transfer, update_large, RUNS)
     const size_t size = 1000000; // more than any command buffer holds inline
     uint8_t *data = numbered(size);
     keel_buffer_t *x = new_buffer(size);
-    reach(submit(keel_op_update(x, 0, data, size)));
+    reach(submit(keel_op_update(keel_span(x, 0, size), data)));
     check_bytes(x, 0, data, size);
 }
 
@@ -81,7 +81,7 @@ TEST(transfer, update_captures_its_source, RUNS)
     keel_buffer_t *x = new_buffer(16);
     char data[] = "fifteen letters";
     keel_point_t done =
-        submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_update(x, 0, data, 16));
+        submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_update(keel_span(x, 0, 16), data));
     memset(data, 0, sizeof data);
     TRY(keel_semaphore_signal(gate, 1));
     reach(done);
@@ -93,7 +93,7 @@ TEST(transfer, of_nothing, RUNS)
     keel_buffer_t *x = new_buffer_filled(16, 1), *y = new_buffer_filled(16, 2),
                   *none = new_buffer(0);
     reach(SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_span(x, 16, 0), 9, 1),
-                 keel_op_fill(keel_span(x, 3, 0), 9, 4), keel_op_update(x, 4, NULL, 0),
+                 keel_op_fill(keel_span(x, 3, 0), 9, 4), keel_op_update(keel_span(x, 4, 0), NULL),
                  keel_op_copy(keel_span(x, 0, 0), keel_span(y, 16, 0)),
                  keel_op_fill(keel_whole(none), 9, 4)));
     check_filled(x, 0, 16, 1);
@@ -193,7 +193,8 @@ TEST(transfer, bad_ranges)
         FAILS_SAYING(
             KEEL_OUT_OF_RANGE, "source",
             keel_queue_copy(the_queue(), KEEL_NO_WAITS, refs[i], keel_span(y, 0, 65), NULL));
-        keel_op_t update = keel_op_update(refs[i].buffer, refs[i].offset, data, refs[i].length);
+        keel_op_t update =
+            keel_op_update(keel_span(refs[i].buffer, refs[i].offset, refs[i].length), data);
         FAILS_SAYING(KEEL_OUT_OF_RANGE, "target",
                      keel_queue_run(the_queue(), KEEL_NO_WAITS, update, NULL));
     }
@@ -212,7 +213,7 @@ TEST(transfer, missing_buffers_and_data)
         KEEL_INVALID_ARGUMENT, "target",
         keel_queue_copy(q, KEEL_NO_WAITS, keel_span(x, 0, 8), keel_span(NULL, 0, 8), NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "data",
-                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_update(x, 0, NULL, 8), NULL));
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_update(keel_span(x, 0, 8), NULL), NULL));
 }
 
 static keel_buffer_t *buffer_with(keel_buffer_options_t options)
@@ -233,7 +234,7 @@ TEST(transfer, access_is_respected)
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "target",
                  keel_queue_fill(q, KEEL_NO_WAITS, keel_whole(r), 0, 1, NULL));
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "target",
-                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_update(r, 0, "x", 1), NULL));
+                 keel_queue_run(q, KEEL_NO_WAITS, keel_op_update(keel_span(r, 0, 1), "x"), NULL));
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "target",
                  keel_queue_copy(q, KEEL_NO_WAITS, keel_whole(all), keel_whole(r), NULL));
     FAILS_SAYING(KEEL_PERMISSION_DENIED, "source",
@@ -270,14 +271,14 @@ TEST(transfer, burst, RUNS)
         copied[i] = submit_after(KEEL_AFTER(filled),
                                  keel_op_copy(keel_span(x, 4 * i, 4), keel_span(y, 4 * i, 4)));
     }
-    TRY(keel_wait(copied, N, KEEL_ALL, patience()));
+    TRY(keel_wait(keel_points(copied, N), KEEL_ALL, patience()));
     for (uint32_t i = 0; i < N; i++) CHECK_EQ(buffer_u32(y, i), i * 0x01010101u);
 }
 
 TEST(transfer, chain_of_points, RUNS)
 {
     keel_buffer_t *x = new_buffer(16), *y = new_buffer(16);
-    keel_point_t a = submit(keel_op_update(x, 0, "0123456789abcdef", 16));
+    keel_point_t a = submit(keel_op_update(keel_span(x, 0, 16), "0123456789abcdef"));
     keel_point_t b = submit_after(KEEL_AFTER(a), keel_op_copy(keel_whole(x), keel_whole(y)));
     keel_point_t c = submit_after(KEEL_AFTER(b), keel_op_fill(keel_span(y, 4, 4), '-', 1));
     reach(c);

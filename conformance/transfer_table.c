@@ -74,7 +74,7 @@ void transfer_update_table(transfer_run_fn run)
         row_of(r);
         uint8_t *data = numbered(r->buffer), *expected = scratch(r->buffer);
         keel_buffer_t *buffer = new_buffer_filled(r->buffer, 0xee);
-        keel_op_t op = keel_op_update(buffer, r->target, data + r->source, r->length);
+        keel_op_t op = keel_op_update(keel_span(buffer, r->target, r->length), data + r->source);
         run(&op, 1);
         memset(expected, 0xee, r->buffer);
         memcpy(expected + r->target, data + r->source, r->length);

@@ -6,29 +6,31 @@
 
 TEST(wait, for_nothing)
 {
-    TRY(keel_wait(NULL, 0, KEEL_ALL, 0));
-    TRY(keel_wait(NULL, 0, KEEL_ANY, 0));
-    TRY(keel_wait(NULL, 0, KEEL_ALL, KEEL_FOREVER));
-    TRY(keel_wait_with(NULL, 0, NULL));
+    TRY(keel_wait(KEEL_NO_WAITS, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_NO_WAITS, KEEL_ANY, 0));
+    TRY(keel_wait(KEEL_NO_WAITS, KEEL_ALL, KEEL_FOREVER));
+    TRY(keel_wait_with(KEEL_NO_WAITS, KEEL_ALL, KEEL_FOREVER, NULL));
     the_device();
 }
 
 TEST(wait, bad_arguments)
 {
     keel_point_t points[] = {{new_semaphore(1), 1}, {NULL, 1}};
-    keel_wait_options_t options = {.mode = (keel_wait_mode_t)17};
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points", keel_wait(NULL, 1, KEEL_ALL, 0));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points[1]", keel_wait(points, 2, KEEL_ALL, 0));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "mode", keel_wait(points, 1, (keel_wait_mode_t)2, 0));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "mode", keel_wait_with(points, 1, &options));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points", keel_wait(keel_points(NULL, 1), KEEL_ALL, 0));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points[1]",
+                 keel_wait(keel_points(points, 2), KEEL_ALL, 0));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "mode",
+                 keel_wait(keel_points(points, 1), (keel_wait_mode_t)2, 0));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "mode",
+                 keel_wait(keel_points(points, 1), (keel_wait_mode_t)17, 0));
 }
 
 TEST(wait, asks_without_waiting)
 {
     keel_semaphore_t *semaphore = new_semaphore(1);
-    TRY(keel_wait(&(keel_point_t){semaphore, 1}, 1, KEEL_ALL, 0));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(&(keel_point_t){semaphore, 2}, 1, KEEL_ALL, 0));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(&(keel_point_t){semaphore, 2}, 1, KEEL_ANY, 0));
+    TRY(keel_wait(KEEL_POINTS(keel_point(semaphore, 1)), KEEL_ALL, 0));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(keel_point(semaphore, 2)), KEEL_ALL, 0));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(keel_point(semaphore, 2)), KEEL_ANY, 0));
 }
 
 TEST(wait, ends_when_time_is_up)
@@ -39,21 +41,9 @@ TEST(wait, ends_when_time_is_up)
         row("%u ms", times[i]);
         uint64_t start = keel_now_ns();
         FAILS(KEEL_DEADLINE_EXCEEDED,
-              keel_wait(&(keel_point_t){semaphore, 1}, 1, KEEL_ALL, times[i] * MS));
+              keel_wait(KEEL_POINTS(keel_point(semaphore, 1)), KEEL_ALL, times[i] * MS));
         CHECK_GE(keel_now_ns() - start, times[i] * MS);
     }
-}
-
-TEST(wait, deadline)
-{
-    keel_point_t point = {new_semaphore(0), 1};
-    keel_wait_options_t options = {.deadline_ns = keel_now_ns() + 30 * MS};
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(&point, 1, &options));
-    CHECK_GE(keel_now_ns(), options.deadline_ns);
-    options.deadline_ns = 1; // long past
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(&point, 1, &options));
-    TRY(keel_semaphore_signal(point.semaphore, 1));
-    TRY(keel_wait_with(&point, 1, &options));
 }
 
 TEST(wait, very_long_timeouts_do_not_overflow)
@@ -62,7 +52,7 @@ TEST(wait, very_long_timeouts_do_not_overflow)
     static const uint64_t times[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2, INT64_MAX};
     for (size_t i = 0; i < COUNT(times); i++) {
         row("%llu", (unsigned long long)times[i]);
-        TRY(keel_wait(&point, 1, KEEL_ALL, times[i]));
+        TRY(keel_wait(KEEL_POINTS(point), KEEL_ALL, times[i]));
     }
 }
 
@@ -70,9 +60,9 @@ TEST(wait, all_needs_all)
 {
     keel_semaphore_t *a = new_semaphore(1), *b = new_semaphore(0), *c = new_semaphore(7);
     keel_point_t points[] = {{a, 1}, {b, 1}, {c, 7}};
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, 3, KEEL_ALL, 5 * MS));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 3), KEEL_ALL, 5 * MS));
     TRY(keel_semaphore_signal(b, 1));
-    TRY(keel_wait(points, 3, KEEL_ALL, 0));
+    TRY(keel_wait(keel_points(points, 3), KEEL_ALL, 0));
 }
 
 TEST(wait, any_needs_one)
@@ -80,12 +70,12 @@ TEST(wait, any_needs_one)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0), *c = new_semaphore(0);
     keel_point_t points[] = {{a, 1}, {b, 2}, {c, 1}};
     size_t index = 99;
-    keel_wait_options_t options = {.mode = KEEL_ANY, .deadline_ns = 1, .index = &index};
+    keel_wait_options_t options = {.index = &index};
     TRY(keel_semaphore_signal(b, 1));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(points, 3, &options));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(keel_points(points, 3), KEEL_ANY, 0, &options));
     TRY(keel_semaphore_signal(b, 2));
-    TRY(keel_wait(points, 3, KEEL_ANY, 0));
-    TRY(keel_wait_with(points, 3, &options));
+    TRY(keel_wait(keel_points(points, 3), KEEL_ANY, 0));
+    TRY(keel_wait_with(keel_points(points, 3), KEEL_ANY, 0, &options));
     CHECK_EQ(index, 1);
 }
 
@@ -93,11 +83,11 @@ TEST(wait, same_point_twice)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
     keel_point_t points[] = {{semaphore, 1}, {semaphore, 1}, {semaphore, 2}};
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, 2, KEEL_ALL, MS));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 2), KEEL_ALL, MS));
     TRY(keel_semaphore_signal(semaphore, 1));
-    TRY(keel_wait(points, 2, KEEL_ALL, 0));
-    TRY(keel_wait(points, 3, KEEL_ANY, 0));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, 3, KEEL_ALL, MS));
+    TRY(keel_wait(keel_points(points, 2), KEEL_ALL, 0));
+    TRY(keel_wait(keel_points(points, 3), KEEL_ANY, 0));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 3), KEEL_ALL, MS));
 }
 
 TEST(wait, many_points)
@@ -106,15 +96,15 @@ TEST(wait, many_points)
     keel_semaphore_t *semaphore = new_semaphore(0);
     keel_point_t *points = scratch(N * sizeof *points);
     for (uint64_t i = 0; i < N; i++) points[i] = keel_point(semaphore, N - i);
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, N, KEEL_ANY, MS));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, N), KEEL_ANY, MS));
     TRY(keel_semaphore_signal(semaphore, N - 1));
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(points, N, KEEL_ALL, MS));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, N), KEEL_ALL, MS));
     size_t index = 0;
-    keel_wait_options_t options = {.mode = KEEL_ANY, .index = &index};
-    TRY(keel_wait_with(points, N, &options));
+    keel_wait_options_t options = {.index = &index};
+    TRY(keel_wait_with(keel_points(points, N), KEEL_ANY, KEEL_FOREVER, &options));
     CHECK_GE(index, 1);
     TRY(keel_semaphore_signal(semaphore, N));
-    TRY(keel_wait(points, N, KEEL_ALL, 0));
+    TRY(keel_wait(keel_points(points, N), KEEL_ALL, 0));
 }
 
 TEST(wait, all_fails_at_once)
@@ -122,10 +112,10 @@ TEST(wait, all_fails_at_once)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
     keel_point_t points[] = {{a, 1}, {b, 1}};
     size_t index = 99;
-    keel_wait_options_t options = {.mode = KEEL_ALL, .index = &index};
+    keel_wait_options_t options = {.index = &index};
     keel_semaphore_fail(b, KEEL_ERROR(KEEL_ABORTED, "b broke"));
-    FAILS_SAYING(KEEL_ABORTED, "b broke", keel_wait(points, 2, KEEL_ALL, patience()));
-    FAILS(KEEL_ABORTED, keel_wait_with(points, 2, &options));
+    FAILS_SAYING(KEEL_ABORTED, "b broke", keel_wait(keel_points(points, 2), KEEL_ALL, patience()));
+    FAILS(KEEL_ABORTED, keel_wait_with(keel_points(points, 2), KEEL_ALL, KEEL_FOREVER, &options));
     CHECK_EQ(index, 1);
 }
 
@@ -134,16 +124,17 @@ TEST(wait, any_ends_with_a_failure)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
     keel_point_t points[] = {{a, 1}, {b, 1}};
     size_t index = 99;
-    keel_wait_options_t options = {.mode = KEEL_ANY, .index = &index};
+    keel_wait_options_t options = {.index = &index};
     keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "a broke"));
-    FAILS_SAYING(KEEL_IO, "a broke", keel_wait_with(points, 2, &options));
+    FAILS_SAYING(KEEL_IO, "a broke",
+                 keel_wait_with(keel_points(points, 2), KEEL_ANY, KEEL_FOREVER, &options));
     CHECK_EQ(index, 0);
 }
 
 TEST(wait, time_up_is_not_a_failure_of_the_semaphore)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(&(keel_point_t){semaphore, 1}, 1, KEEL_ALL, MS));
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(keel_point(semaphore, 1)), KEEL_ALL, MS));
     CHECK_EQ(value_of(semaphore), 0);
     TRY(keel_semaphore_signal(semaphore, 1));
 }
@@ -152,6 +143,7 @@ TEST(wait, time_up_is_not_a_failure_of_the_semaphore)
 typedef struct waiter_t {
     keel_point_t points[4];
     size_t count;
+    keel_wait_mode_t mode;
     keel_wait_options_t options;
     keel_code_t expected;
     gate_t *waiting;
@@ -164,7 +156,8 @@ static void wait_once(void *user)
     waiter_t *waiter = user;
     waiter->options.index = &waiter->index;
     gate_open(waiter->waiting);
-    keel_status_t status = keel_wait_with(waiter->points, waiter->count, &waiter->options);
+    keel_status_t status = keel_wait_with(keel_points(waiter->points, waiter->count), waiter->mode,
+                                          KEEL_FOREVER, &waiter->options);
     gate_open(waiter->ended);
     if (waiter->expected == KEEL_OK) {
         TRY(status);
@@ -180,7 +173,7 @@ static waiter_t *new_waiter(keel_code_t expected, keel_wait_mode_t mode, keel_po
     waiter->points[0] = a;
     waiter->points[1] = b;
     waiter->count = b.semaphore ? 2 : 1;
-    waiter->options.mode = mode;
+    waiter->mode = mode;
     waiter->expected = expected;
     waiter->waiting = new_gate();
     waiter->ended = new_gate();
@@ -231,8 +224,8 @@ TEST(wait, spinning_respects_the_deadline)
 {
     keel_point_t point = {new_semaphore(0), 1};
     uint64_t start = keel_now_ns();
-    keel_wait_options_t options = {.deadline_ns = start + 20 * MS, .spin_ns = 10000 * (uint64_t)MS};
-    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(&point, 1, &options));
+    keel_wait_options_t options = {.spin_ns = 10000 * (uint64_t)MS};
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(KEEL_POINTS(point), KEEL_ALL, 20 * MS, &options));
     CHECK_GE(keel_now_ns() - start, 20 * MS);
     CHECK_LE(keel_now_ns() - start, 5000 * (uint64_t)MS);
 }
@@ -370,7 +363,7 @@ static void wait_and_give_up(void *user)
     keel_semaphore_t *semaphore = user;
     for (uint64_t value = 1; value <= 300;) {
         keel_status_t status =
-            keel_wait(&(keel_point_t){semaphore, value}, 1, KEEL_ALL, random_below(50000));
+            keel_wait(KEEL_POINTS(keel_point(semaphore, value)), KEEL_ALL, random_below(50000));
         if (!status) {
             value++;
         } else {

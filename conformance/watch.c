@@ -11,7 +11,7 @@
 static keel_watch_t *new_watch(const keel_point_t *points, size_t count, keel_wait_mode_t mode)
 {
     keel_watch_t *watch = NULL;
-    TRY(keel_watch_create(points, count, mode, &watch));
+    TRY(keel_watch_create(keel_points(points, count), mode, &watch));
     OWN(watch);
     return watch;
 }
@@ -37,7 +37,7 @@ TEST(watch, readable_after_the_signal)
     TRY(keel_semaphore_signal(point.semaphore, 2));
     CHECK(readable(watch, SOON));
     CHECK(readable(watch, 0)); // and stays so
-    TRY(keel_wait(&point, 1, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(point), KEEL_ALL, 0));
 }
 
 TEST(watch, readable_at_once)
@@ -66,7 +66,7 @@ TEST(watch, readable_after_a_failure)
     keel_semaphore_fail(points[1].semaphore, KEEL_ERROR(KEEL_ABORTED, "broken"));
     CHECK(readable(all, SOON));
     CHECK(readable(any, SOON));
-    FAILS_SAYING(KEEL_ABORTED, "broken", keel_wait(points, 2, KEEL_ALL, 0));
+    FAILS_SAYING(KEEL_ABORTED, "broken", keel_wait(keel_points(points, 2), KEEL_ALL, 0));
 }
 
 TEST(watch, readable_after_work)
@@ -127,12 +127,14 @@ TEST(watch, bad_arguments)
 {
     keel_watch_t *watch = NULL;
     keel_point_t nowhere = {NULL, 1}, point = {new_semaphore(0), 1};
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points", keel_watch_create(NULL, 1, KEEL_ALL, &watch));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points",
+                 keel_watch_create(keel_points(NULL, 1), KEEL_ALL, &watch));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points[0]",
-                 keel_watch_create(&nowhere, 1, KEEL_ALL, &watch));
-    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "watch", keel_watch_create(&point, 1, KEEL_ALL, NULL));
+                 keel_watch_create(KEEL_POINTS(nowhere), KEEL_ALL, &watch));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "watch",
+                 keel_watch_create(KEEL_POINTS(point), KEEL_ALL, NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "mode",
-                 keel_watch_create(&point, 1, (keel_wait_mode_t)5, &watch));
+                 keel_watch_create(KEEL_POINTS(point), (keel_wait_mode_t)5, &watch));
     CHECK(watch == NULL);
 }
 
@@ -182,7 +184,7 @@ static void watch_in_a_loop(void *user)
     for (size_t i = 0; i < few(400); i++) {
         keel_point_t point = keel_point(semaphore, 1 + random_below(200));
         keel_watch_t *watch = NULL;
-        TRY(keel_watch_create(&point, 1, KEEL_ALL, &watch));
+        TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
         keel_watch_release(watch);
     }
 }

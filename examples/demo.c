@@ -87,12 +87,12 @@ static keel_status_t job_submit(demo_t *demo, job_t *jobs, int which)
     for (int i = 0; i < 2; i++)
         if (job->after[i] >= 0) waits[count++] = keel_point(jobs[job->after[i]].done, 1);
     keel_op_t ops[] = {
-        keel_op_timestamp(job->stamps, 0),
+        keel_op_timestamp(keel_span(job->stamps, 0, 8)),
         keel_op_barrier(),
         keel_op_dispatch(demo->work, keel_groups(job->groups, 1, 1), &job->rounds, 4,
                          KEEL_BIND(job->x)),
         keel_op_barrier(),
-        keel_op_timestamp(job->stamps, 8),
+        keel_op_timestamp(keel_span(job->stamps, 8, 8)),
     };
     return keel_queue_submit(demo->queues[job->queue], keel_points(waits, count), ops, 5,
                              keel_points(&done, 1), NULL);
@@ -150,7 +150,7 @@ static keel_status_t act_order(demo_t *demo)
         all[j] = keel_point(jobs[j].done, 1);
     }
     for (int j = JOBS - 1; j >= 0; j--) KEEL_TRY(job_submit(demo, jobs, j));
-    KEEL_TRY(keel_wait(all, JOBS, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(keel_points(all, JOBS), KEEL_ALL, KEEL_FOREVER));
     for (int j = 0; j < JOBS; j++) KEEL_TRY(job_read(&jobs[j]));
     timeline_draw(jobs);
     for (int j = 0; j < JOBS; j++) {
@@ -174,7 +174,7 @@ static void *runner_main(void *user)
 {
     runner_t *runner = user;
     keel_point_t mine = keel_point(runner->baton, 3);
-    runner->status = keel_wait(&mine, 1, KEEL_ALL, KEEL_FOREVER);
+    runner->status = keel_wait(KEEL_POINTS(mine), KEEL_ALL, KEEL_FOREVER);
     if (!runner->status) runner->status = keel_semaphore_signal(runner->baton, 4);
     return NULL;
 }
@@ -191,7 +191,7 @@ static keel_status_t relay_run(demo_t *demo, keel_semaphore_t *baton, keel_buffe
                                    NULL));
     KEEL_TRY(keel_semaphore_signal(baton, 1));
     keel_point_t home = keel_point(baton, 4);
-    return keel_wait(&home, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(home), KEEL_ALL, KEEL_FOREVER);
 }
 
 static keel_status_t act_relay(demo_t *demo)
@@ -238,7 +238,7 @@ static keel_status_t act_recording(demo_t *demo)
     for (int i = 0; i < STEPS; i++)
         KEEL_TRY(keel_queue_execute(demo->queues[i % QUEUES], KEEL_AFTER(at), demo->recording,
                                     KEEL_BIND(b[i], b[i + 1]), &at));
-    KEEL_TRY(keel_wait(&at, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(at), KEEL_ALL, KEEL_FOREVER));
     uint32_t value = 1;
     for (int i = 0; i < STEPS; i++) {
         bool yes;
@@ -288,7 +288,7 @@ static keel_status_t act_memory(demo_t *demo)
     uint64_t start = keel_now_ns();
     for (uint32_t i = 0; i < TILES; i++) KEEL_TRY(tile_submit(demo, i, result, &done[i]));
     uint64_t submitted = keel_now_ns();
-    KEEL_TRY(keel_wait(done, TILES, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(keel_points(done, TILES), KEEL_ALL, KEEL_FOREVER));
     printf("   %d tiles of %d KiB in a pool of %d KiB: submitted after %.1f ms, done after %.1f "
            "ms.\n\n",
            TILES, COUNT * 4 / 1024, COUNT * 8 / 1024, (double)(submitted - start) / 1e6,
@@ -328,7 +328,7 @@ static keel_status_t act_failure(demo_t *demo)
                                  &chain));
     KEEL_TRY(keel_queue_fill(demo->queues[1], KEEL_NO_WAITS, keel_whole(x), 8, 4, &beside));
 
-    keel_status_t cause = keel_wait(&chain, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t cause = keel_wait(KEEL_POINTS(chain), KEEL_ALL, KEEL_FOREVER);
     printf("   The last of ten submissions behind one that fails says:\n\n       %s\n"
            "       %s\n       at %s\n\n",
            keel_code_name(keel_status_code(cause)), keel_status_message(cause),
@@ -338,7 +338,7 @@ static keel_status_t act_failure(demo_t *demo)
     claim(demo, strstr(keel_status_path(cause), "group 'inspection'") != NULL,
           "the path leads to the command that failed");
     keel_status_release(cause);
-    KEEL_TRY(keel_wait(&beside, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(beside), KEEL_ALL, KEEL_FOREVER));
     bool yes;
     KEEL_TRY(is_filled(x, 8, &yes));
     claim(demo, yes, "none of the ten ran, and a submission beside them did");

@@ -67,7 +67,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
     keel_point_t filled, done;
     KEEL_TRY(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(app->y), 0, 1, &filled));
     KEEL_TRY(keel_queue_run(queue, KEEL_AFTER(filled), op, &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
 
     // Every second row of y, as strides say.
     int64_t shape[2] = {ROWS / 2, COLUMNS}, strides[2] = {2 * COLUMNS, 1};

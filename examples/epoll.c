@@ -40,7 +40,7 @@ static keel_status_t job_submit(app_t *app, uint32_t job)
     KEEL_TRY(keel_queue_submit(keel_device_queue(app->device, 0), KEEL_NO_WAITS, ops, 3,
                                KEEL_NO_SIGNALS, &app->done[job]));
 
-    KEEL_TRY(keel_watch_create(&app->done[job], 1, KEEL_ALL, &app->watches[job]));
+    KEEL_TRY(keel_watch_create(KEEL_POINTS(app->done[job]), KEEL_ALL, &app->watches[job]));
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = job};
     if (epoll_ctl(app->epoll, EPOLL_CTL_ADD, keel_watch_fd(app->watches[job]), &event) < 0)
         return KEEL_ERROR(KEEL_INTERNAL, "epoll_ctl failed");
@@ -50,7 +50,7 @@ static keel_status_t job_submit(app_t *app, uint32_t job)
 // A wait has ended: keel_wait with a timeout of 0 says how.
 static keel_status_t job_finish(app_t *app, uint32_t job)
 {
-    KEEL_TRY(keel_wait(&app->done[job], 1, KEEL_ALL, 0));
+    KEEL_TRY(keel_wait(KEEL_POINTS(app->done[job]), KEEL_ALL, 0));
     keel_watch_release(app->watches[job]); // closes the descriptor, which leaves the set with it
     app->watches[job] = NULL;
     uint32_t x[COUNT], expected = job;

@@ -65,11 +65,11 @@ static keel_status_t app_run(app_t *app)
     KEEL_TRY(keel_queue_submit(app->front, KEEL_NO_WAITS, &step, 1, KEEL_SIGNAL(ready), NULL));
     KEEL_TRY(keel_queue_fill(app->back, KEEL_NO_WAITS, keel_whole(app->x), 2, 1, &beside));
     expect(app, "work fails, and with it what waits for it, naming the cause:",
-           keel_wait(&after, 1, KEEL_ALL, KEEL_FOREVER), KEEL_FAILED_PRECONDITION,
+           keel_wait(KEEL_POINTS(after), KEEL_ALL, KEEL_FOREVER), KEEL_FAILED_PRECONDITION,
            "(execute 'step') > group 'decode'");
     expect(app, "the semaphore stays failed:", keel_semaphore_signal(app->ready, 2),
            KEEL_FAILED_PRECONDITION, "buffer 'empty' has no memory");
-    return keel_wait(&beside, 1, KEEL_ALL, KEEL_FOREVER); // nothing to do with it: reached
+    return keel_wait(KEEL_POINTS(beside), KEEL_ALL, KEEL_FOREVER); // nothing to do with it: reached
 }
 
 // Where kernels may be functions of the host's, they can say themselves that something is wrong.
@@ -83,8 +83,8 @@ static keel_status_t kernel_run(app_t *app)
     KEEL_TRY(keel_executable_entry(app->kernels, "picky", &picky));
     keel_op_t op = keel_op_dispatch(picky, keel_groups(8, 1, 1), &which, 4, KEEL_NO_BINDINGS);
     KEEL_TRY(keel_queue_run(app->front, KEEL_NO_WAITS, op, &done));
-    expect(app, "a kernel fails:", keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER), KEEL_ABORTED,
-           "returned 42 in workgroup (3, 0, 0)");
+    expect(app, "a kernel fails:", keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER),
+           KEEL_ABORTED, "returned 42 in workgroup (3, 0, 0)");
     return NULL;
 }
 

@@ -47,12 +47,12 @@ static keel_status_t app_run(app_t *app, const char *uri)
     keel_point_t written, done;
     KEEL_TRY(keel_queue_submit(queue, KEEL_NO_WAITS, write, 5, KEEL_NO_SIGNALS, &written));
     KEEL_TRY(keel_queue_run(queue, KEEL_AFTER(written), read, &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
 
     // Reading beyond the end fails the read's point, not the call that submits it.
     keel_op_t beyond = keel_op_read(app->file, SIZE - 1, keel_whole(app->out));
     KEEL_TRY(keel_queue_run(queue, KEEL_NO_WAITS, beyond, &done));
-    keel_status_t refused = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t refused = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     bool right = keel_status_code(refused) == KEEL_OUT_OF_RANGE;
     printf("beyond the end: %s\n", keel_status_message(refused));
     keel_status_release(refused);

@@ -43,7 +43,7 @@ static keel_status_t axpy_run(const app_t *app, keel_queue_t *queue, float a, ke
     keel_entry_t axpy;
     keel_entry_info_t info;
     KEEL_TRY(keel_executable_entry(app->kernels, "axpy", &axpy));
-    KEEL_TRY(keel_executable_info(app->kernels, axpy.index, &info));
+    KEEL_TRY(keel_entry_info(axpy, &info));
     keel_op_t op = {.kind = KEEL_OP_DISPATCH};
     op.as.dispatch = (keel_dispatch_t){
         .entry = axpy,
@@ -69,7 +69,7 @@ static keel_status_t app_run(app_t *app, const char *uri, const char *path)
     KEEL_TRY(keel_buffer_write(app->x, 0, x, sizeof x));
     KEEL_TRY(keel_buffer_write(app->y, 0, y, sizeof y));
     KEEL_TRY(axpy_run(app, keel_device_queue(app->device, 0), 2, &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     return keel_buffer_read(app->y, 0, y, sizeof y);
 }
 

@@ -55,7 +55,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
 
     keel_point_t done[TILES];
     for (uint32_t tile = 0; tile < TILES; tile++) KEEL_TRY(tile_submit(app, tile, &done[tile]));
-    return keel_wait(done, TILES, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(keel_points(done, TILES), KEEL_ALL, KEEL_FOREVER);
 }
 
 static keel_status_t app_check(app_t *app)

@@ -56,7 +56,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
                                 &done[1]));
     KEEL_TRY(keel_queue_execute(queue, KEEL_AFTER(filled), app->recording, KEEL_BIND(b[0], b[3]),
                                 &done[2]));
-    return keel_wait(done, 3, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(keel_points(done, 3), KEEL_ALL, KEEL_FOREVER);
 }
 
 static keel_status_t app_check(app_t *app)

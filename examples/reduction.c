@@ -33,7 +33,7 @@ static keel_status_t app_run(app_t *app, const char *uri, float *total)
     KEEL_TRY(keel_buffer_create(app->device, &readable, &app->total));
 
     keel_point_t done; // of the last step, for which the next one waits
-    keel_op_t update = keel_op_update(app->x, 0, numbers, sizeof numbers);
+    keel_op_t update = keel_op_update(keel_span(app->x, 0, sizeof numbers), numbers);
     KEEL_TRY(keel_queue_run(queue, KEEL_NO_WAITS, update, &done));
     keel_buffer_t *from = app->x, *to = app->sums;
     for (uint32_t count = COUNT; count > 1;) {
@@ -48,7 +48,7 @@ static keel_status_t app_run(app_t *app, const char *uri, float *total)
     }
     KEEL_TRY(keel_queue_copy(queue, KEEL_AFTER(done), keel_span(from, 0, sizeof *total),
                              keel_whole(app->total), &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     return keel_buffer_read(app->total, 0, total, sizeof *total);
 }
 

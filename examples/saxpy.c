@@ -35,7 +35,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
     // Operations are data. Those between two barriers may run at the same time.
     float a = 2;
     keel_op_t ops[] = {
-        keel_op_update(app->x, 0, x, sizeof x),
+        keel_op_update(keel_span(app->x, 0, sizeof x), x),
         keel_op_fill(keel_whole(app->y), 0x3f800000, 4), // 1.0f
         keel_op_barrier(),
         keel_op_dispatch(saxpy, keel_groups(COUNT / 64, 1, 1), &a, sizeof a,
@@ -44,7 +44,8 @@ static keel_status_t app_run(app_t *app, const char *uri)
         keel_op_copy(keel_whole(app->y), keel_whole(app->result)),
     };
     KEEL_TRY(keel_queue_submit(queue, keel_points(ready, 2), ops, 6, KEEL_NO_SIGNALS, &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER)); // an error says what, where and why
+    // An error says what, where and why.
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     return keel_buffer_read(app->result, 0, y, sizeof y);
 }
 

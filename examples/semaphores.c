@@ -35,7 +35,7 @@ static void *thread_main(void *user)
 {
     app_t *app = user;
     keel_point_t mine = keel_point(app->baton, 3);
-    app->thread_status = keel_wait(&mine, 1, KEEL_ALL, KEEL_FOREVER);
+    app->thread_status = keel_wait(KEEL_POINTS(mine), KEEL_ALL, KEEL_FOREVER);
     if (!app->thread_status) app->thread_status = keel_semaphore_signal(app->baton, 4);
     return NULL;
 }
@@ -61,11 +61,11 @@ static keel_status_t app_run(app_t *app)
     KEEL_TRY(leg_submit(app, app->a, 1, first));
 
     keel_point_t home = keel_point(app->baton, 4);
-    keel_status_t early = keel_wait(&home, 1, KEEL_ALL, 0); // a timeout of 0 asks
+    keel_status_t early = keel_wait(KEEL_POINTS(home), KEEL_ALL, 0); // a timeout of 0 asks
     printf("before the start: %s\n", keel_code_name(keel_status_code(early)));
     keel_status_release(early);
     KEEL_TRY(keel_semaphore_signal(app->baton, 1));
-    return keel_wait(&home, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(home), KEEL_ALL, KEEL_FOREVER);
 }
 
 int main(int argc, char **argv)

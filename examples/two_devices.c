@@ -55,7 +55,7 @@ static keel_status_t app_run(app_t *app, const char *uri)
     }
     KEEL_TRY(keel_semaphore_signal(app->turn, 1)); // go
     keel_point_t end = keel_point(app->turn, 2 * ROUNDS + 1);
-    return keel_wait(&end, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(end), KEEL_ALL, KEEL_FOREVER);
 }
 
 static keel_status_t app_check(const app_t *app)

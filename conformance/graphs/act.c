@@ -52,10 +52,10 @@ static keel_status_t submit(run_t *run, size_t index)
 static keel_status_t wait_by_watch(const keel_point_t *points, size_t count)
 {
     keel_watch_t *watch;
-    KEEL_TRY(keel_watch_create(points, count, KEEL_ALL, &watch));
+    KEEL_TRY(keel_watch_create(keel_points(points, count), KEEL_ALL, &watch));
     struct pollfd poll_fd = {.fd = keel_watch_fd(watch), .events = POLLIN};
     while (poll(&poll_fd, 1, -1) != 1) continue;
-    keel_status_t status = keel_wait(points, count, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(keel_points(points, count), KEEL_ALL, 0);
     keel_watch_release(watch);
     return status;
 }
@@ -65,10 +65,10 @@ static keel_status_t host_wait(run_t *run, size_t index)
     const action_t *action = &run->graph->actions[index];
     keel_point_t points[MAX_WAITS];
     size_t count = waits_build(run, index, points);
-    keel_wait_options_t options = {.mode = action->kind == ACTION_ANY ? KEEL_ANY : KEEL_ALL,
-                                   .spin_ns = index % 3 * 5000};
+    keel_wait_mode_t mode = action->kind == ACTION_ANY ? KEEL_ANY : KEEL_ALL;
+    keel_wait_options_t options = {.spin_ns = index % 3 * 5000};
     if (action->kind == ACTION_WATCH) return wait_by_watch(points, count);
-    return keel_wait_with(points, count, &options);
+    return keel_wait_with(keel_points(points, count), mode, KEEL_FOREVER, &options);
 }
 
 // Reads or writes through any device that has the memory.

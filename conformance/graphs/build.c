@@ -38,10 +38,8 @@ static keel_op_t kernel_build(run_t *run, size_t action, uint8_t device, const o
 
 static keel_op_t update_build(const op_t *op, built_t *built, size_t at)
 {
-    keel_op_t update = keel_op_update(NULL, 0, built->data[at], 0);
     update_data(op, built->data[at]);
-    update.as.update.target = built->refs[at][0];
-    return update;
+    return keel_op_update(built->refs[at][0], built->data[at]);
 }
 
 static keel_op_t call_build(run_t *run, size_t action, const op_t *op)

@@ -89,7 +89,7 @@ static bool points_observe(run_t *run)
         seen_t *seen = &run->outcome->actions[i];
         if (run->graph->actions[i].kind != ACTION_SUBMIT || seen->state != SEEN_BEGUN) continue;
         if (!run->points[i].semaphore) continue;
-        keel_status_t status = keel_wait(&run->points[i], 1, KEEL_ALL, time_left(run));
+        keel_status_t status = keel_wait(KEEL_POINTS(run->points[i]), KEEL_ALL, time_left(run));
         if (keel_status_code(status) == KEEL_DEADLINE_EXCEEDED) {
             keel_status_release(status);
             ended = false;
@@ -110,7 +110,7 @@ static bool semaphore_observe(run_t *run, size_t index)
     uint32_t last =
         count ? order.events[index][count - 1].value : run->graph->semaphores[index].initial;
     keel_point_t point = keel_point(run->semaphores[index], last);
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, time_left(run));
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, time_left(run));
     bool ended = keel_status_code(status) != KEEL_DEADLINE_EXCEEDED;
     keel_status_release(status);
     status = keel_semaphore_value(run->semaphores[index], &run->outcome->semaphores[index].value);

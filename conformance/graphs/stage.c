@@ -41,7 +41,7 @@ static keel_status_t stage_copy(const env_device_t *device, keel_ref_t source, k
 {
     keel_point_t done;
     KEEL_TRY(keel_queue_copy(device->stage_queue, KEEL_NO_WAITS, source, target, &done));
-    return keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
 }
 
 // Whether the host cannot reach the buffer. One without memory is refused here: a copy that fails

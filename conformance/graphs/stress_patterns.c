@@ -49,7 +49,7 @@ static keel_point_t submit(submitter_t *self, keel_queue_t *queue, keel_points_t
 static void await(submitter_t *self, keel_point_t point)
 {
     keel_wait_options_t options = {.spin_ns = random_below(&self->random, 3) * 2000};
-    need(self, keel_wait_with(&point, 1, &options));
+    need(self, keel_wait_with(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER, &options));
     step(self->stress);
 }
 
@@ -136,7 +136,7 @@ static void rest(submitter_t *self)
     if (random_chance(&self->random, 50))
         await(self, self->last);
     else
-        need(self, keel_wait(points, 2, KEEL_ALL, KEEL_FOREVER));
+        need(self, keel_wait(keel_points(points, 2), KEEL_ALL, KEEL_FOREVER));
     // Chains end in `last`, so the word is settled.
     word_check(self);
     self->unawaited = 0;
@@ -175,7 +175,7 @@ void *echo_run(void *user)
     submitter_t *self = user;
     for (uint64_t value = 1;; value++) {
         keel_point_t question = keel_point(self->question, value);
-        keel_status_t status = keel_wait(&question, 1, KEEL_ALL, KEEL_FOREVER);
+        keel_status_t status = keel_wait(KEEL_POINTS(question), KEEL_ALL, KEEL_FOREVER);
         bool stop = atomic_load(&self->stress->stop);
         if (!status && !stop && !self->stress->mute)
             status = keel_semaphore_signal(self->answer, value);

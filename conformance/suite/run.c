@@ -201,7 +201,7 @@ static void warm_up_vendor(const char *uri)
     if (!status)
         status =
             keel_queue_signal(keel_device_queue(device, 0), KEEL_NO_WAITS, KEEL_NO_SIGNALS, &done);
-    if (!status) status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     keel_status_release(status); // the test will say it again
     keel_device_release(device);
 }

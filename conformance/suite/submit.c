@@ -41,7 +41,7 @@ void reach_(const char *file, int line, keel_point_t point)
 {
     char call[64];
     snprintf(call, sizeof call, "waiting for value %llu", (unsigned long long)point.value);
-    check_ok(file, line, call, keel_wait(&point, 1, KEEL_ALL, patience()));
+    check_ok(file, line, call, keel_wait(KEEL_POINTS(point), KEEL_ALL, patience()));
 }
 
 void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t code,
@@ -49,12 +49,12 @@ void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t 
 {
     char call[64];
     snprintf(call, sizeof call, "waiting for value %llu", (unsigned long long)point.value);
-    check_error(file, line, call, keel_wait(&point, 1, KEEL_ALL, patience()), code, part);
+    check_error(file, line, call, keel_wait(KEEL_POINTS(point), KEEL_ALL, patience()), code, part);
 }
 
 bool ended(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, 0);
     bool over = keel_status_code(status) != KEEL_DEADLINE_EXCEEDED;
     keel_status_release(status);
     return over;

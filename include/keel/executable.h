@@ -20,7 +20,7 @@ typedef struct keel_executable_t keel_executable_t;
 // An entry point: a kernel that can be dispatched. Plain data that borrows the executable.
 typedef struct keel_entry_t {
     keel_executable_t *executable;
-    uint32_t index; // below keel_executable_count
+    uint32_t index; // below keel_executable_entry_count
 } keel_entry_t;
 
 // A value for a constant of the image: a KEEL_EXECUTABLE_CONSTANT of <keel/kernel.h>, a
@@ -43,7 +43,7 @@ typedef struct keel_executable_options_t {
     size_t constant_count;
 } keel_executable_options_t;
 
-// What keel_executable_info tells about an entry point.
+// What keel_entry_info tells about an entry point.
 typedef struct keel_entry_info_t {
     const char *name;       // lives as long as the executable
     uint32_t group_size[3]; // work-items in a workgroup
@@ -85,7 +85,7 @@ KEEL_API keel_executable_t *keel_executable_retain(keel_executable_t *executable
 KEEL_API void keel_executable_release(keel_executable_t *executable);
 
 // Returns the number of entry points.
-KEEL_API size_t keel_executable_count(const keel_executable_t *executable);
+KEEL_API size_t keel_executable_entry_count(const keel_executable_t *executable);
 
 // Finds the entry point called `name` and writes it to `entry`. The entry borrows the executable.
 //
@@ -93,19 +93,19 @@ KEEL_API size_t keel_executable_count(const keel_executable_t *executable);
 KEEL_API keel_status_t keel_executable_entry(keel_executable_t *executable, const char *name,
                                              keel_entry_t *entry) KEEL_MUST_USE;
 
-// Writes what entry point `index` needs to `info`. The name is borrowed from the executable.
+// Writes what `entry` needs to `info`. The name is borrowed from the executable. To go through all
+// entry points, make the entries yourself: {executable, i} for each i below
+// keel_executable_entry_count.
 //
-// KEEL_OUT_OF_RANGE if `index` is not below keel_executable_count.
-KEEL_API keel_status_t keel_executable_info(const keel_executable_t *executable, uint32_t index,
-                                            keel_entry_info_t *info) KEEL_MUST_USE;
+// KEEL_OUT_OF_RANGE if entry.index is not below keel_executable_entry_count.
+KEEL_API keel_status_t keel_entry_info(keel_entry_t entry, keel_entry_info_t *info) KEEL_MUST_USE;
 
-// Writes the bindings of entry point `index`, at most `capacity` of them.
-// keel_entry_info_t.bindings says how many there are. The names are borrowed from the executable.
+// Writes the bindings of `entry`, at most `capacity` of them. keel_entry_info_t.bindings says how
+// many there are. The names are borrowed from the executable.
 //
-// KEEL_OUT_OF_RANGE if `index` is not below keel_executable_count.
-KEEL_API keel_status_t keel_executable_bindings(const keel_executable_t *executable, uint32_t index,
-                                                size_t capacity,
-                                                keel_binding_info_t *bindings) KEEL_MUST_USE;
+// KEEL_OUT_OF_RANGE if entry.index is not below keel_executable_entry_count.
+KEEL_API keel_status_t keel_entry_bindings(keel_entry_t entry, size_t capacity,
+                                           keel_binding_info_t *bindings) KEEL_MUST_USE;
 
 // Makes a buffer over the global variable `name` of the image. The buffer retains the executable.
 //

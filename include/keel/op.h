@@ -27,7 +27,7 @@
 // allocate nothing.
 //
 //     keel_op_t ops[] = {
-//         keel_op_update(x, 0, host_x, n * 4), // these two may run at the same time
+//         keel_op_update(keel_span(x, 0, n * 4), host_x), // these two may run at the same time
 //         keel_op_fill(keel_whole(y), 0, 4),
 //         keel_op_barrier(),
 //         keel_op_dispatch(saxpy, keel_groups(n / 64, 1, 1), &k, sizeof k, KEEL_BIND(x, y)),
@@ -367,17 +367,15 @@ static inline keel_op_t keel_op_fill(keel_ref_t target, uint32_t pattern, uint32
     return op;
 }
 
-// Update: writes `length` bytes at `data` to `target`, from `offset` on. The call that takes the
-// record copies the data. Use it for small data: a copy from a host visible buffer is better for
-// megabytes.
+// Update: writes as many bytes at `data` as `target` has to it. The call that takes the record
+// copies the data. Use it for small data: a copy from a host visible buffer is better for
+// megabytes. The length of a slot must be given.
 //
-// Needs KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_OUT_OF_RANGE for 2^31 - 1 bytes or more. To
-// update through a slot, set op.as.update.target afterwards, with its length given.
-static inline keel_op_t keel_op_update(keel_buffer_t *target, uint64_t offset, const void *data,
-                                       uint64_t length)
+// Needs KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_OUT_OF_RANGE for 2^31 - 1 bytes or more.
+static inline keel_op_t keel_op_update(keel_ref_t target, const void *data)
 {
     keel_op_t op = keel_op_(KEEL_OP_UPDATE);
-    op.as.update.target = keel_span(target, offset, length);
+    op.as.update.target = target;
     op.as.update.data = data;
     return op;
 }
@@ -445,16 +443,16 @@ static inline keel_op_t keel_op_indirect(keel_op_t dispatch, keel_counts_t kind,
     return dispatch;
 }
 
-// Timestamp: writes the device's clock, a uint64_t of nanoseconds, to `target` at `offset`, once
+// Timestamp: writes the device's clock, a uint64_t of nanoseconds, to the 8 bytes `target`, once
 // everything before the last barrier has ended. keel_device_clock relates it to the host's clock.
 // To measure an operation, put a barrier and a timestamp on both sides of it.
 //
 // Needs KEEL_CAP_TIMESTAMPS, KEEL_USAGE_TRANSFER and KEEL_ACCESS_WRITE. KEEL_INVALID_ARGUMENT if
-// `offset` is no multiple of 8.
-static inline keel_op_t keel_op_timestamp(keel_buffer_t *target, uint64_t offset)
+// `target` has another length than 8, or its offset is no multiple of 8.
+static inline keel_op_t keel_op_timestamp(keel_ref_t target)
 {
     keel_op_t op = keel_op_(KEEL_OP_TIMESTAMP);
-    op.as.timestamp.target = keel_span(target, offset, 8);
+    op.as.timestamp.target = target;
     return op;
 }
 

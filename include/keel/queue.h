@@ -8,7 +8,7 @@
 //     keel_point_t filled, copied;
 //     KEEL_TRY(keel_queue_fill(q, KEEL_NO_WAITS, keel_whole(x), 0, 4, &filled));
 //     KEEL_TRY(keel_queue_copy(q, KEEL_AFTER(filled), keel_whole(x), keel_whole(y), &copied));
-//     KEEL_TRY(keel_wait(&copied, 1, KEEL_ALL, KEEL_FOREVER));
+//     KEEL_TRY(keel_wait(KEEL_POINTS(copied), KEEL_ALL, KEEL_FOREVER));
 //
 // Submitting never waits for points, memory or other work, however much is in flight. On
 // cpu://inline it runs the work, if its waits are satisfied. If it returns an error, nothing was

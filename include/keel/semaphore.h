@@ -64,12 +64,13 @@ static inline keel_points_t keel_points(const keel_point_t *points, size_t count
 #define KEEL_NO_SIGNALS keel_points(NULL, 0)
 
 #ifndef __cplusplus
-// Lists written in place: KEEL_AFTER(a, b) as waits, KEEL_SIGNAL(keel_point(s, 3)) as signals. Such
-// a list lives until the end of the enclosing block. C only.
-#define KEEL_AFTER(...)                                                                            \
+// A list written in place: KEEL_POINTS(a, keel_point(s, 3)). It lives until the end of the
+// enclosing block. KEEL_AFTER and KEEL_SIGNAL say what the list of a submission is for. C only.
+#define KEEL_POINTS(...)                                                                           \
     keel_points((const keel_point_t[]){__VA_ARGS__},                                               \
                 sizeof((const keel_point_t[]){__VA_ARGS__}) / sizeof(keel_point_t))
-#define KEEL_SIGNAL(...) KEEL_AFTER(__VA_ARGS__)
+#define KEEL_AFTER(...)  KEEL_POINTS(__VA_ARGS__)
+#define KEEL_SIGNAL(...) KEEL_POINTS(__VA_ARGS__)
 #endif
 
 // How to make a semaphore.
@@ -101,11 +102,9 @@ typedef enum keel_wait_mode_t {
 
 // How keel_wait_with waits.
 typedef struct keel_wait_options_t {
-    keel_wait_mode_t mode;
-    uint64_t deadline_ns; // a time on keel_now_ns; 0: none
-    uint64_t spin_ns;     // the thread polls this long before it sleeps
-    size_t *index;        // receives the point that ended the wait, for KEEL_ANY or a failure; else
-                          // it is not written; may be NULL
+    uint64_t spin_ns; // the thread polls this long before it sleeps
+    size_t *index;    // receives the point that ended the wait, for KEEL_ANY or a failure; else it
+                      // is not written; may be NULL
 } keel_wait_options_t;
 
 // A wait as a file descriptor, for an epoll loop.
@@ -184,17 +183,14 @@ KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cau
 
 // Blocks the calling thread until the points are reached, as `mode` says, or until `timeout_ns` has
 // passed. With no points it returns at once. A timeout of 0 polls. Up to 8 points need no memory.
-// The wait also ends, with the cause, when the device of a semaphore is closed or lost.
+// The wait also ends, with the cause, when the device of a semaphore is closed or lost. `options`
+// may be NULL: no polling, no index.
 //
 // NULL if the points are reached. The cause if a point failed. KEEL_DEADLINE_EXCEEDED when the time
 // is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, and for
 // 2^30 - 1 points or more.
-KEEL_API keel_status_t keel_wait(const keel_point_t *points, size_t count, keel_wait_mode_t mode,
-                                 uint64_t timeout_ns) KEEL_MUST_USE;
-
-// As keel_wait, with a deadline, a time to poll before sleeping, and the index of the point that
-// ended the wait. `options` may be NULL: all points, without a deadline.
-KEEL_API keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
+KEEL_API keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode,
+                                      uint64_t timeout_ns,
                                       const keel_wait_options_t *options) KEEL_MUST_USE;
 
 // Makes a file descriptor that becomes readable when the wait for `points` ends, well or not. Then
@@ -202,8 +198,8 @@ KEEL_API keel_status_t keel_wait_with(const keel_point_t *points, size_t count,
 // the semaphores until its release.
 //
 // KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left; else as keel_wait.
-KEEL_API keel_status_t keel_watch_create(const keel_point_t *points, size_t count,
-                                         keel_wait_mode_t mode, keel_watch_t **watch) KEEL_MUST_USE;
+KEEL_API keel_status_t keel_watch_create(keel_points_t points, keel_wait_mode_t mode,
+                                         keel_watch_t **watch) KEEL_MUST_USE;
 
 // Returns the descriptor of the watch. Borrowed until the release: poll it, do not read or close
 // it.
@@ -213,5 +209,13 @@ KEEL_API int keel_watch_fd(const keel_watch_t *watch);
 KEEL_API void keel_watch_release(keel_watch_t *watch);
 
 KEEL_EXTERN_C_END
+
+// As keel_wait_with, without options:
+//     KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+KEEL_MUST_USE static inline keel_status_t keel_wait(keel_points_t points, keel_wait_mode_t mode,
+                                                    uint64_t timeout_ns)
+{
+    return keel_wait_with(points, mode, timeout_ns, NULL);
+}
 
 #endif

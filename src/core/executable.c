@@ -176,7 +176,7 @@ void keel_executable_release(keel_executable_t *executable)
         executable_destroy(executable);
 }
 
-size_t keel_executable_count(const keel_executable_t *executable)
+size_t keel_executable_entry_count(const keel_executable_t *executable)
 {
     return executable->entry_count;
 }
@@ -208,32 +208,34 @@ keel_status_t keel_executable_entry(keel_executable_t *executable, const char *n
     return entry_not_found(executable, name);
 }
 
-static keel_status_t index_check(const keel_executable_t *executable, uint32_t index)
+static keel_status_t index_check(keel_entry_t entry)
 {
-    CHECK_NOT_NULL(executable);
-    CHECK(index < executable->entry_count, KEEL_OUT_OF_RANGE,
-          "index is %u; '%s' has %u entry points", index, executable->name,
+    const keel_executable_t *executable = entry.executable;
+    CHECK(executable, KEEL_INVALID_ARGUMENT, "entry.executable is NULL");
+    CHECK(entry.index < executable->entry_count, KEEL_OUT_OF_RANGE,
+          "entry.index is %u; '%s' has %u entry points", entry.index, executable->name,
           executable->entry_count);
     return NULL;
 }
 
-keel_status_t keel_executable_info(const keel_executable_t *executable, uint32_t index,
-                                   keel_entry_info_t *info)
+keel_status_t keel_entry_info(keel_entry_t entry, keel_entry_info_t *info)
 {
-    KEEL_TRY(index_check(executable, index));
+    KEEL_TRY(index_check(entry));
     CHECK_NOT_NULL(info);
-    *info = executable->entries[index];
+    *info = entry.executable->entries[entry.index];
     return NULL;
 }
 
-keel_status_t keel_executable_bindings(const keel_executable_t *executable, uint32_t index,
-                                       size_t capacity, keel_binding_info_t *bindings)
+keel_status_t keel_entry_bindings(keel_entry_t entry, size_t capacity,
+                                  keel_binding_info_t *bindings)
 {
-    KEEL_TRY(index_check(executable, index));
+    KEEL_TRY(index_check(entry));
     CHECK(bindings || !capacity, KEEL_INVALID_ARGUMENT, "bindings is NULL, but capacity is %zu",
           capacity);
-    size_t count = executable->entries[index].bindings;
-    for (size_t i = 0; i < count && i < capacity; i++) bindings[i] = executable->bindings[index][i];
+    const keel_executable_t *executable = entry.executable;
+    size_t count = executable->entries[entry.index].bindings;
+    for (size_t i = 0; i < count && i < capacity; i++)
+        bindings[i] = executable->bindings[entry.index][i];
     return NULL;
 }
 

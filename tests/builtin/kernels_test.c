@@ -48,7 +48,7 @@ static bool launch(void *user, const char *kernel, uint32_t groups, uint32_t gro
     };
     OK(keel_executable_entry(host->kernels, kernel, &op.as.dispatch.entry));
     OK(keel_queue_run(keel_device_queue(host->device, 0), KEEL_NO_WAITS, op, &done));
-    OK(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     return true;
 }
 

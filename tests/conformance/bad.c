@@ -50,17 +50,17 @@ TEST(bad, expectation)
 
 TEST(bad, status)
 {
-    TRY(keel_wait(&(keel_point_t){new_semaphore(0), 1}, 1, KEEL_ALL, 0));
+    TRY(keel_wait(KEEL_POINTS(keel_point(new_semaphore(0), 1)), KEEL_ALL, 0));
 }
 
 TEST(bad, wrong_code)
 {
-    FAILS(KEEL_NOT_FOUND, keel_wait(&(keel_point_t){new_semaphore(0), 1}, 1, KEEL_ALL, 0));
+    FAILS(KEEL_NOT_FOUND, keel_wait(KEEL_POINTS(keel_point(new_semaphore(0), 1)), KEEL_ALL, 0));
 }
 
 TEST(bad, no_error)
 {
-    FAILS(KEEL_NOT_FOUND, keel_wait(NULL, 0, KEEL_ALL, 0));
+    FAILS(KEEL_NOT_FOUND, keel_wait(KEEL_NO_WAITS, KEEL_ALL, 0));
 }
 
 TEST(bad, wrong_words)

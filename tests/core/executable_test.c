@@ -75,7 +75,7 @@ static keel_status_t load(const keel_executable_options_t *options)
     };
     OK(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS,
                          &done));
-    OK(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     OK(keel_buffer_read(word, 0, &value, 4));
     assert_int_equal(value, 3);
     keel_buffer_release(word);

@@ -90,7 +90,7 @@ static keel_status_t finish(keel_queue_t *queue, keel_op_t op)
 {
     keel_point_t done;
     KEEL_TRY(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
-    return keel_wait(&done, 1, KEEL_ALL, 20000000000u);
+    return keel_wait(KEEL_POINTS(done), KEEL_ALL, 20000000000u);
 }
 
 static keel_status_t buffer_new(keel_device_t *device, uint64_t size, uint32_t memory,
@@ -130,7 +130,7 @@ static bool use(keel_device_t *device, void *expected, int *at)
     POLITE(finish(queue, keel_op_copy(keel_whole(x), keel_whole(y))));
     POLITE(keel_queue_alloca(queue, NULL, 1 << 20, &late, &done));
     POLITE(keel_queue_dealloca(queue, KEEL_AFTER(done), late, &done));
-    POLITE(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    POLITE(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     POLITE(keel_pool_trim(keel_device_pool(device, 0), 0));
     POLITE(keel_device_clock(device, &clock));
     POLITE(keel_device_memory(device, &memory));
@@ -225,7 +225,7 @@ static bool adopted(void)
     REQUIRE(cuda.cuMemcpyDtoHAsync_v2(words, to, WORDS * 4, stream) == 0);
     REQUIRE(cuda.cuStreamSynchronize(stream) == 0);
     for (int i = 0; i < WORDS; i++) REQUIRE(words[i] == 7);
-    TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     free(words);
     keel_buffer_release(x);
     keel_buffer_release(y);

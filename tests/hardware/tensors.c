@@ -19,7 +19,7 @@ static keel_status_t finish(keel_op_t op)
 {
     keel_point_t done;
     KEEL_TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op, &done));
-    return keel_wait(&done, 1, KEEL_ALL, 20000000000u);
+    return keel_wait(KEEL_POINTS(done), KEEL_ALL, 20000000000u);
 }
 
 int bridge_open(const char *uri)

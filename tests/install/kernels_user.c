@@ -24,7 +24,7 @@ static keel_status_t run(uint32_t words[40])
     KEEL_TRY(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
                             keel_op_dispatch(twice, keel_groups(2, 1, 1), NULL, 0, KEEL_BIND(x)),
                             &done));
-    KEEL_TRY(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    KEEL_TRY(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     KEEL_TRY(keel_buffer_read(x, 0, words, 160));
     keel_buffer_release(x);
     keel_executable_release(kernels);

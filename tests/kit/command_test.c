@@ -58,7 +58,7 @@ static void test_reach(void **state)
         {keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_slot(1, 0, KEEL_WHOLE)), true, KEEL_WHOLE},
         {keel_op_copy(keel_slot(0, 0, KEEL_WHOLE), keel_span(plain, 8, 4)), true, 4},
         {keel_op_copy(keel_span(plain, 0, 8), keel_span(plain, 8, 8)), false, 8},
-        {keel_op_update(plain, 0, "four", 4), false, 4},
+        {keel_op_update(keel_span(plain, 0, 4), "four"), false, 4},
         {keel_op_barrier(), false, KEEL_WHOLE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -90,8 +90,9 @@ static void test_late(void **state)
 static void test_updates(void **state)
 {
     (void)state;
-    keel_op_t ops[] = {keel_op_update(plain, 0, "first", 5), keel_op_fill(keel_whole(plain), 0, 1),
-                       keel_op_update(plain, 8, "second", 6)};
+    keel_op_t ops[] = {keel_op_update(keel_span(plain, 0, 5), "first"),
+                       keel_op_fill(keel_whole(plain), 0, 1),
+                       keel_op_update(keel_span(plain, 8, 6), "second")};
     keel_recording_t *recording = record(ops, 3);
     unsigned char data[256];
     assert_in_range(recording->commands->updates, 11, sizeof data);

@@ -44,7 +44,7 @@ static keel_semaphore_t *make_semaphore(keel_device_t *device)
 
 static void *wait_for_ever(void *point)
 {
-    return keel_wait(point, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(keel_points(point, 1), KEEL_ALL, KEEL_FOREVER);
 }
 
 static void ends_every_wait(void **state)
@@ -86,11 +86,11 @@ static void later_waits_end_at_once(void **state)
     keel_semaphore_t *never = make_semaphore(device), *there = make_semaphore(other), *none = NULL;
     keel_point_t point = keel_point(never, 1), done;
     device_lose(device);
-    assert_lost(keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_lost(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
     assert_lost(keel_semaphore_signal(never, 1));
     assert_null(keel_queue_signal(keel_device_queue(device, 0), KEEL_AFTER(keel_point(there, 1)),
                                   KEEL_NO_SIGNALS, &done));
-    assert_lost(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_lost(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     assert_lost(keel_semaphore_create(device, NULL, &none));
     assert_null(none);
     keel_semaphore_release(never);
@@ -108,7 +108,7 @@ static void the_first_cause_stays(void **state)
     device_lose(device);
     device_end(device, KEEL_ERROR(KEEL_INTERNAL, "and broke"), settle);
     keel_device_release(device);
-    assert_lost(keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_lost(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
     keel_semaphore_release(never);
     keel_live_t live;
     keel_live_objects(&live);

@@ -71,20 +71,20 @@ static const keel_point_t none;
 static void reach(keel_semaphore_t *semaphore, uint64_t value)
 {
     keel_point_t point = {semaphore, value};
-    assert_null(keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
 }
 
 static void not_yet(keel_semaphore_t *semaphore, uint64_t value)
 {
     keel_point_t point = {semaphore, value};
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, LONG_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, LONG_NS);
     assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
     keel_status_release(status);
 }
 
 static void fails(keel_point_t point, keel_code_t code, const char *words)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), code);
     if (!strstr(keel_status_message(status), words))
         fail_msg("'%s' does not say '%s'", keel_status_message(status), words);
@@ -122,7 +122,7 @@ static void waits_in_all_directions(void **state)
     not_yet(rig->t, 1);
     assert_int_equal(native_value(rig->t), 0);
     assert_null(keel_semaphore_signal(rig->s, 2));
-    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     reach(rig->t, 1);
     submit(rig->on_native, two, (keel_point_t){rig->t, 2}); // and the signal
     // Device to host.
@@ -133,7 +133,7 @@ static void waits_in_all_directions(void **state)
     // Device to device, submitted in the wrong order.
     done = submit(rig->beside, four, (keel_point_t){rig->t, 3});
     submit(rig->on_native, none, four);
-    assert_null(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     uint64_t value = 0;
     assert_null(keel_semaphore_value(rig->t, &value));
     assert_int_equal(value, 3);
@@ -175,7 +175,7 @@ static void device_needs_no_host(void **state)
     uint64_t known = atomic_load(&rig->s->value) + atomic_load(&rig->t->value);
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) lock_leave(locks[i]);
     assert_int_equal(known, 0); // the host had not even heard of the first
-    assert_null(keel_wait(&last, 1, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
 }
 
 typedef struct sleeper_t {
@@ -187,7 +187,7 @@ typedef struct sleeper_t {
 static void *sleep_for(void *argument)
 {
     sleeper_t *sleeper = argument;
-    sleeper->status = keel_wait(&sleeper->point, 1, KEEL_ALL, KEEL_FOREVER);
+    sleeper->status = keel_wait(KEEL_POINTS(sleeper->point), KEEL_ALL, KEEL_FOREVER);
     return NULL;
 }
 
@@ -217,7 +217,7 @@ static void tells_many_waiters(void **state)
     keel_watch_t *watch = NULL;
     keel_point_t end = {rig->s, VALUES}, done[VALUES * 2];
     sleepers_start(sleepers, SLEEPERS, rig->s);
-    assert_null(keel_watch_create(&end, 1, KEEL_ALL, &watch));
+    assert_null(keel_watch_create(KEEL_POINTS(end), KEEL_ALL, &watch));
     for (uint64_t i = 0; i < VALUES; i++) {
         done[i] = submit(rig->on_cpu, (keel_point_t){rig->s, i + 1}, none);
         done[i + VALUES] = submit(rig->on_native, (keel_point_t){rig->s, i + 1}, none);
@@ -229,7 +229,7 @@ static void tells_many_waiters(void **state)
             assert_null(keel_semaphore_signal(rig->s, i));
     }
     sleepers_join(sleepers, SLEEPERS, KEEL_OK);
-    assert_null(keel_wait(done, VALUES * 2, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(keel_points(done, VALUES * 2), KEEL_ALL, KEEL_FOREVER));
     struct pollfd descriptor = {.fd = keel_watch_fd(watch), .events = POLLIN};
     assert_int_equal(poll(&descriptor, 1, -1), 1);
     keel_watch_release(watch);
@@ -247,8 +247,8 @@ static void tells_of_jumps(void **state)
     size_t index = 2;
     keel_point_t points[] = {{rig->t, 1}, {rig->s, 101}};
     native_signal_there(rig->s, 101);
-    keel_wait_options_t any = {.mode = KEEL_ANY, .index = &index};
-    assert_null(keel_wait_with(points, 2, &any));
+    keel_wait_options_t options = {.index = &index};
+    assert_null(keel_wait_with(keel_points(points, 2), KEEL_ANY, KEEL_FOREVER, &options));
     assert_int_equal(index, 1);
 }
 
@@ -390,7 +390,7 @@ static void child_has_nothing_to_wait_for(void **state)
         uint64_t value = 0;
         keel_point_t point = {rig->s, 4};
         bool good = !keel_semaphore_value(rig->s, &value) && value == 3;
-        keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+        keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
         good = good && keel_status_code(status) == KEEL_DEVICE_LOST;
         keel_status_release(status);
         status = keel_semaphore_signal(rig->s, 4);
@@ -453,7 +453,7 @@ static void semaphores_come_and_go(void **state)
         if (i % 3 == 1) native_signal_there(brief, 1);
         if (i % 3 == 2) keel_semaphore_fail(brief, KEEL_ERROR(KEEL_ABORTED, "brief"));
         keel_semaphore_release(brief);
-        keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+        keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
         assert_int_equal(keel_status_code(status), i % 3 == 2 ? KEEL_ABORTED : KEEL_OK);
         keel_status_release(status);
     }

@@ -185,7 +185,7 @@ static void run_saxpy(const char *name)
     OK(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
                       keel_op_dispatch(saxpy, keel_groups(2, 1, 1), &k, sizeof k, KEEL_BIND(x, y)),
                       &done));
-    OK(keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     OK(keel_buffer_read(y, 0, numbers, sizeof numbers));
     for (int i = 0; i < 100; i++) assert_true(numbers[i] == 3.0f * (float)i);
     keel_buffer_t *words;

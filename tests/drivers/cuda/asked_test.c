@@ -204,7 +204,7 @@ static void test_waiters_sleep(void **state)
 
 static void *wait_for(void *point)
 {
-    return keel_wait(point, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(keel_points(point, 1), KEEL_ALL, KEEL_FOREVER);
 }
 
 static void sleepers_await(uint32_t count)
@@ -285,7 +285,7 @@ static void test_one_event_serves_a_wait_for_many(void **state)
         if (idle)
             assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
         else
-            assert_null(keel_wait(points, COUNT + 1, KEEL_ALL, KEEL_FOREVER));
+            assert_null(keel_wait(keel_points(points, COUNT + 1), KEEL_ALL, KEEL_FOREVER));
         assert_in_range(atomic_load(&sleeps), 1, 4);
     }
     keel_buffer_release(from);
@@ -294,7 +294,7 @@ static void test_one_event_serves_a_wait_for_many(void **state)
 
 static void wait_fails(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
     keel_status_release(status);
 }
@@ -344,7 +344,7 @@ static void test_long_lists_are_handed_on(void **state)
     atomic_store(&own_fills, 0);
     assert_null(keel_semaphore_signal(gate, 1));
     assert_in_range(atomic_load(&own_fills), 1, 100);
-    assert_null(keel_wait(done, QUEUES, KEEL_ALL, KEEL_FOREVER));
+    assert_null(keel_wait(keel_points(done, QUEUES), KEEL_ALL, KEEL_FOREVER));
     for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
     keel_semaphore_release(gate);
     keel_buffer_release(buffer);

@@ -21,7 +21,7 @@ static keel_status_t first(void *user, keel_host_call_t *call)
     calls_t *calls = user;
     keel_point_t done;
     KEEL_TRY(keel_queue_run(calls->other, KEEL_NO_WAITS, keel_op_host_call(second, calls), &done));
-    return keel_wait(&done, 1, KEEL_ALL, 5ull * SECOND_NS);
+    return keel_wait(KEEL_POINTS(done), KEEL_ALL, 5ull * SECOND_NS);
 }
 
 // A host call may wait for one of another queue.
@@ -34,7 +34,7 @@ static void test_call_waits_for_call(void **state)
     assert_null(keel_queue_create(device, NULL, &calls.other));
     assert_null(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
                                keel_op_host_call(first, &calls), &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, 20ull * SECOND_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, 20ull * SECOND_NS);
     if (status) fail_msg("%s", keel_status_message(status));
     assert_true(atomic_load(&calls.called));
     keel_queue_release(calls.other);

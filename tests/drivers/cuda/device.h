@@ -45,7 +45,7 @@ static inline keel_buffer_t *buffer_create(keel_device_t *device, uint64_t size,
 // Waits until the point is reached.
 static inline void ok(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     if (status) fail_msg("%s", keel_status_message(status));
 }
 

@@ -11,7 +11,7 @@ enum { PIECE = 16 << 20 };
 
 static void reach(keel_point_t done)
 {
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, 60ull * SECOND_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, 60ull * SECOND_NS);
     if (status) fail_msg("%s", keel_status_message(status));
 }
 

@@ -40,7 +40,8 @@ static void heirloom_make(heirloom_t *h)
     assert_null(keel_pool_create(h->device, NULL, &h->pool));
     assert_null(keel_semaphore_create(h->device, NULL, &h->semaphore));
     uint32_t zero = 0;
-    keel_op_t ops[] = {keel_op_update(h->word, 0, &zero, sizeof zero), keel_op_barrier(), tally};
+    keel_op_t ops[] = {keel_op_update(keel_span(h->word, 0, sizeof zero), &zero), keel_op_barrier(),
+                       tally};
     assert_null(
         keel_queue_submit(h->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done)); // has a ring
     ok(done);

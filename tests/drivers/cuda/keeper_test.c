@@ -201,7 +201,7 @@ static void test_leaves_it_to_watchers(void **state)
     assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
                                 keel_whole(to), &done));
     atomic_store(&awake, true);
-    assert_null(keel_watch_create(&done, 1, KEEL_ALL, &watch));
+    assert_null(keel_watch_create(KEEL_POINTS(done), KEEL_ALL, &watch));
     held_wait(&awake);
     uint32_t before = atomic_load(&looks);
     uint64_t start = keel_now_ns();
@@ -302,7 +302,7 @@ static void test_sheds_while_others_submit(void **state)
     assert_int_equal(pthread_create(&thread, NULL, shed_main, stream_queue(queue)), 0);
     for (int i = 0; i < 2000 && !status; i++) {
         assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(buffer), 1, 4, &done));
-        status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS);
+        status = keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS);
     }
     atomic_store(&enough, true);
     pthread_join(thread, NULL);

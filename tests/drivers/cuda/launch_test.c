@@ -476,7 +476,7 @@ static void test_on_its_way(void **state)
     assert_int_not_equal(atomic_load(&stream_device(place.device)->unloads), unloads);
     assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &last));
     for (int i = 0; i < 3; i++) assert_null(keel_queue_run(beside, KEEL_NO_WAITS, op, &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS / 2);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS / 2);
     atomic_store(&held, false);
     symbols->cuMemcpyAsync = real.cuMemcpyAsync;
     assert_null(status);

@@ -252,7 +252,7 @@ static void check_wakes(const shortage_t *shortage, bool late, bool works)
     assert_false(info.resident);
     atomic_store(&deaf, true);
     atomic_store(&held, false);
-    assert_null(keel_wait(&last, 1, KEEL_ALL, 3ull * SECOND_NS));
+    assert_null(keel_wait(KEEL_POINTS(last), KEEL_ALL, 3ull * SECOND_NS));
     atomic_store(&deaf, false);
     // No alloca waits any more, and no watcher sleeps for what comes back now.
     work[2] = keel_op_dealloca(b);
@@ -296,7 +296,7 @@ static void test_who_waits_in_vain_is_told(void **state)
     assert_null(keel_queue_submit(place->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &last));
     give(place->queue, KEEL_NO_WAITS, meanwhile);
     atomic_store(&held, false);
-    keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(last), KEEL_ALL, PATIENCE_NS);
     give(place->queue, KEEL_NO_WAITS, a); // for which it must not have waited
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);

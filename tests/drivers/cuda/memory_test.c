@@ -48,7 +48,7 @@ static keel_buffer_t *reserve(keel_pool_t *pool, uint64_t size)
 
 static void exhausted(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
 }
@@ -92,7 +92,7 @@ static void test_nothing_is_under_way(void **state)
     keel_buffer_t *x = take(m, 0), *y = reserve(m->pools[1], LARGE);
     keel_point_t failed = run(m->queues[1], KEEL_NO_WAITS, keel_op_alloca(y));
     exhausted(failed);
-    keel_status_t status = keel_wait(&failed, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(failed), KEEL_ALL, KEEL_FOREVER);
     assert_non_null(strstr(keel_status_message(status), "41943040 bytes"));
     keel_status_release(status);
     give(m, x);
@@ -126,7 +126,7 @@ static void test_waits_for_submitted(void **state)
     keel_buffer_t *x = take(m, 0), *y = reserve(m->pools[0], LARGE);
     keel_point_t gone = run(m->queues[0], KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t got = run(m->queues[1], KEEL_NO_WAITS, keel_op_alloca(y));
-    keel_status_t status = keel_wait(&got, 1, KEEL_ALL, 20000000);
+    keel_status_t status = keel_wait(KEEL_POINTS(got), KEEL_ALL, 20000000);
     assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
     keel_status_release(status);
     assert_null(keel_semaphore_signal(gate, 1));

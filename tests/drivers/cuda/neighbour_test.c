@@ -121,7 +121,7 @@ static void test_alloca_does_not_wait(void **state)
     shared_hold(&shared);
     uint64_t start = keel_now_ns();
     assert_null(keel_queue_alloca(shared.queue, NULL, 30 << 20, &buffer, &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
@@ -168,7 +168,7 @@ static void is_lost(keel_device_t *device, keel_buffer_t *buffer)
     keel_status_t status = keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS,
                                            keel_whole(buffer), 7, 4, &done);
     assert_true(keel_now_ns() - start < SECOND_NS / 2);
-    if (!status) status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
     keel_status_format(status, text, sizeof text);
     assert_non_null(strstr(text, "CUDA_ERROR_INVALID_"));

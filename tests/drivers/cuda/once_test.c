@@ -267,7 +267,7 @@ static void test_shared(void **state)
     assert_int_equal(atomic_load(&stream_queue(queues[0])->indirects), SHARE);
     assert_null(keel_queue_create(place->device, NULL, &free_one));
     assert_null(keel_queue_run(free_one, KEEL_NO_WAITS, op, &last));
-    keel_status_t status = keel_wait(&last, 1, KEEL_ALL, PATIENCE_NS / 2);
+    keel_status_t status = keel_wait(KEEL_POINTS(last), KEEL_ALL, PATIENCE_NS / 2);
     atomic_store(copy_held, false);
     assert_null(status);
     for (int i = 0; i < HELD; i++) ok(done[i]);
@@ -337,7 +337,7 @@ static void test_starved(void **state)
                                   &second));
     assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, OPS, KEEL_NO_SIGNALS, &first));
     assert_null(keel_semaphore_signal(gate, 1));
-    assert_null(keel_wait(&second, 1, KEEL_ALL, PATIENCE_NS));
+    assert_null(keel_wait(KEEL_POINTS(second), KEEL_ALL, PATIENCE_NS));
     ok(first);
     assert_null(keel_queue_dealloca(queue, KEEL_NO_WAITS, wanted, NULL));
     keel_buffer_release(taken);
@@ -440,7 +440,7 @@ static void test_made_late(void **state)
     assert_null(keel_buffer_write(late.words, 0, words, sizeof words));
     assert_null(keel_queue_run(keel_device_queue(late.device, 0), KEEL_NO_WAITS,
                                tally(&late, keel_span(late.words, 0, 4)), &done));
-    assert_null(keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS));
+    assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS));
     assert_int_equal(count(&late, 0), 1);
     keel_buffer_release(late.words);
     keel_executable_release(late.kernels);

@@ -67,7 +67,7 @@ static bool work_run(work_t *work, int which)
     keel_ref_t table[] = {keel_whole(work->buffers[which]), keel_whole(work->buffers[2])};
     assert_null(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS,
                                keel_op_execute(work->recording, keel_refs(table, 2)), &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     if (status) {
         assert_non_null(strstr(keel_status_message(status), "cuGraph"));
         keel_status_release(status);

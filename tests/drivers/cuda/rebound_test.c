@@ -362,7 +362,7 @@ static bool execute_at(keel_recording_t *recording, keel_buffer_t *words, uint32
     keel_point_t done;
     assert_null(keel_queue_execute(keel_device_queue(device, 0), KEEL_NO_WAITS, recording,
                                    KEEL_BIND(keel_span(words, at * 16, 4)), &done));
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     keel_status_release(status);
     return status;
 }

@@ -86,7 +86,7 @@ static keel_point_t copy(const work_t *work)
 
 static void exhausted(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
 }
@@ -104,7 +104,7 @@ static void test_nothing_is_reached_early(void **state)
     assert_null(keel_queue_fill(queue, KEEL_AFTER(copied), keel_whole(other), 1, 4, &refused));
     exhausted(refused);
     atomic_store(&no_waits, false);
-    keel_status_t status = keel_wait(&copied, 1, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(KEEL_POINTS(copied), KEEL_ALL, 0);
     assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
     keel_status_release(status);
     atomic_store(&held, false);
@@ -133,7 +133,7 @@ static void test_submitting_does_not_wait(void **state)
         atomic_store(&no_events, true);
         assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, count, KEEL_NO_SIGNALS, &failed));
         next = copy(work);
-        keel_status_t status = keel_wait(&failed, 1, KEEL_ALL, 10 * MS);
+        keel_status_t status = keel_wait(KEEL_POINTS(failed), KEEL_ALL, 10 * MS);
         assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
         keel_status_release(status);
         atomic_store(&held, false);

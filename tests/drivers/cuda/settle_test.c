@@ -272,7 +272,7 @@ static void test_own_stream_has_other_work(void **state)
     assert_int_equal(real.cuLaunchHostFunc(place->stream, held_call, &other), 0);
     atomic_store(&blind, true);
     atomic_store(&held, false);
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS / 2);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS / 2);
     atomic_store(&blind, false);
     atomic_store(&other, false);
     assert_null(status);
@@ -395,7 +395,7 @@ static void test_lost_behind_frees(void **state)
     assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(x), keel_whole(y), &done));
     atomic_store(&blind, false);
     atomic_store(&broken, false);
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
     assert_non_null(strstr(keel_status_message(status), "submission 3")); // the first copy
     keel_status_release(status);

@@ -139,13 +139,13 @@ static void test_event(void **state)
     (void)state;
     keel_device_t *device = device_open("");
     keel_buffer_t *buffer = buffer_create(device, FILLED, 0);
-    keel_wait_options_t polls = {.spin_ns = PATIENCE_NS, .deadline_ns = KEEL_FOREVER};
+    keel_wait_options_t polls = {.spin_ns = PATIENCE_NS};
     recorded_count = 0;
     for (int i = 0; i < 50; i++) {
         keel_point_t done;
         assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer),
                                     1, 4, &done));
-        assert_null(keel_wait_with(&done, 1, &polls));
+        assert_null(keel_wait_with(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER, &polls));
     }
     assert_in_range(recorded_count, 1, 8); // the device's own thread may have seen some ends first
     keel_buffer_release(buffer);
@@ -164,8 +164,8 @@ static void test_staging(void **state)
         keel_queue_t *queue = NULL;
         keel_point_t done;
         assert_null(keel_queue_create(device, NULL, &queue));
-        assert_null(
-            keel_queue_run(queue, KEEL_NO_WAITS, keel_op_update(buffer, 0, data, LARGE), &done));
+        assert_null(keel_queue_run(queue, KEEL_NO_WAITS,
+                                   keel_op_update(keel_span(buffer, 0, LARGE), data), &done));
         ok(done);
         keel_queue_release(queue);
         if (i == 4) before = atomic_load(&allocations);
@@ -173,7 +173,7 @@ static void test_staging(void **state)
     assert_in_range(atomic_load(&allocations) - before, 0, 2); // as in test_queues
     before = atomic_load(&allocations);
     for (int i = 0; i < 100; i++) { // more than is kept at a time
-        keel_op_t op = keel_op_update(buffer, 0, data, LARGE);
+        keel_op_t op = keel_op_update(keel_span(buffer, 0, LARGE), data);
         keel_point_t done;
         assert_null(keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, op, &done));
         ok(done);
@@ -199,7 +199,7 @@ static void test_staging_is_bounded(void **state)
     keel_op_t ops[PIECES];
     keel_point_t done;
     void *data = calloc(1, LARGE);
-    for (int i = 0; i < PIECES; i++) ops[i] = keel_op_update(buffer, 0, data, LARGE);
+    for (int i = 0; i < PIECES; i++) ops[i] = keel_op_update(keel_span(buffer, 0, LARGE), data);
     uint32_t before = blocks_locked(), made = atomic_load(&allocations);
     assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, PIECES,
                                   KEEL_NO_SIGNALS, &done));

@@ -74,7 +74,7 @@ static void test_updates_keep_their_bytes(void **state)
     atomic_store(&held, true);
     for (int i = 0; i < PIECES; i++) {
         memset(bytes, i + 1, PIECE);
-        keel_op_t op = keel_op_update(buffer, (uint64_t)i * PIECE, bytes, PIECE);
+        keel_op_t op = keel_op_update(keel_span(buffer, (uint64_t)i * PIECE, PIECE), bytes);
         assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done[i]));
     }
     atomic_store(&held, false);
@@ -100,7 +100,7 @@ static void test_updates_one_by_one(void **state)
     for (int i = 0; i < PIECES; i++) {
         keel_point_t done;
         memset(bytes, i + 1, PIECE);
-        keel_op_t op = keel_op_update(buffer, 0, bytes, PIECE);
+        keel_op_t op = keel_op_update(keel_span(buffer, 0, PIECE), bytes);
         assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
         ok(done);
         assert_null(keel_buffer_read(buffer, 0, bytes, PIECE));
@@ -133,7 +133,7 @@ static void check_small_updates(uint32_t count, keel_op_t last, uint64_t most)
     assert_non_null(values);
     for (uint32_t i = 0; i < count; i++) {
         values[i] = i ^ 0x5a5a5a5a;
-        ops[i] = keel_op_update(buffer, i * 4ull, &values[i], 4);
+        ops[i] = keel_op_update(keel_span(buffer, i * 4ull, 4), &values[i]);
     }
     ops[count] = last;
     uint64_t before = atomic_load(&locked);
@@ -174,8 +174,8 @@ static void test_recorded_update(void **state)
     keel_recording_t *recording = NULL;
     uint32_t words[3] = {1, 2, 3}, seen[3] = {0};
     keel_op_t barrier = keel_op_barrier();
-    keel_op_t updates[2] = {keel_op_update(buffer, 0, &words[0], 4),
-                            keel_op_update(buffer, 4, &words[1], 8)};
+    keel_op_t updates[2] = {keel_op_update(keel_span(buffer, 0, 4), &words[0]),
+                            keel_op_update(keel_span(buffer, 4, 8), &words[1])};
     assert_null(keel_recording_create(device, NULL, &recording));
     assert_null(keel_recording_add(recording, &updates[0], 1));
     for (int i = 0; i < FILLS; i++) {

@@ -158,7 +158,7 @@ static void test_let_go_just_then(void **state)
     atomic_store(&stream_device(device)->hold.on, true);
     atomic_store(&held, false);
     pthread_join(thread, NULL);
-    assert_null(keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS));
+    assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS));
     assert_false(atomic_load(&stream_device(device)->hold.on));
     keel_buffer_release(pair.memory), keel_buffer_release(pair.last);
     keel_device_release(device);
@@ -227,7 +227,7 @@ static void test_nothing_is_told_by_a_failure(void **state)
     atomic_store(&deaf, true), atomic_store(&broken, true);
     assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
                                 keel_whole(to), &copied));
-    keel_status_t status = keel_wait(&copied, 1, KEEL_ALL, PATIENCE_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(copied), KEEL_ALL, PATIENCE_NS);
     atomic_store(&deaf, false), atomic_store(&broken, false);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
     keel_status_release(status);
@@ -254,7 +254,7 @@ static void test_what_is_half_issued_is_on_the_device(void **state)
     atomic_store(&holds, NULL);
     atomic_store(&stream_device(device)->hold.on, false);
     stream_queue_go_on(queue);
-    keel_status_t status = keel_wait(&done, 1, KEEL_ALL, PATIENCE_NS);
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, PATIENCE_NS);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
     assert_non_null(strstr(keel_status_message(status), "not known complete: queue 'queue 0', "));
     assert_null(strstr(keel_status_message(status), "waiting"));

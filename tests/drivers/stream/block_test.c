@@ -131,7 +131,7 @@ static void a_loop_that_runs_too_often_is_named(void **state)
     keel_buffer_t *x = numbers(0, 0, 0), *values = numbers(1, 0, 0);
     keel_point_t failed = execute(queue, recording, KEEL_BIND(x, values));
     fails(failed, KEEL_RESOURCE_EXHAUSTED, "the loop has run 5 times");
-    keel_status_t status = keel_wait(&failed, 1, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(KEEL_POINTS(failed), KEEL_ALL, 0);
     assert_non_null(strstr(keel_status_path(status), "solver"));
     keel_status_release(status);
     assert_int_equal(words_of(x)[0], 5);

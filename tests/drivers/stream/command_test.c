@@ -41,7 +41,7 @@ static void update_and_copy(void **state)
     uint32_t data[3] = {7, 8, 9};
     keel_buffer_t *x = numbers(0, 0, 0), *y = numbers(0, 0, 0);
     keel_op_t ops[] = {
-        keel_op_update(x, 4, data, sizeof data),
+        keel_op_update(keel_span(x, 4, sizeof data), data),
         keel_op_barrier(),
         keel_op_copy(keel_span(x, 8, 8), keel_span(y, 0, 8)),
     };
@@ -57,7 +57,8 @@ static void timestamps_grow(void **state)
     (void)state;
     keel_buffer_t *x = numbers(0, 0, 0);
     keel_clock_pair_t pair;
-    keel_op_t ops[] = {keel_op_timestamp(x, 0), keel_op_barrier(), keel_op_timestamp(x, 8)};
+    keel_op_t ops[] = {keel_op_timestamp(keel_span(x, 0, 8)), keel_op_barrier(),
+                       keel_op_timestamp(keel_span(x, 8, 8))};
     ok(submit(queue, KEEL_NO_WAITS, ops, COUNT(ops)));
     const uint64_t *times = (const uint64_t *)(const void *)words_of(x);
     assert_true(times[0] && times[0] <= times[1]);

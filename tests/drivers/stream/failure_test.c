@@ -35,7 +35,7 @@ static bool is_ok(keel_status_t status)
 
 static void ends(keel_point_t point)
 {
-    (void)is_ok(keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
+    (void)is_ok(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
 }
 
 static void submit_and_wait(keel_queue_t *on, const keel_op_t *ops, size_t count)
@@ -71,12 +71,12 @@ static void run_commands(const scene_t *s)
 {
     static const uint32_t k = 1, data[4] = {0};
     keel_op_t ops[] = {
-        keel_op_update(s->x, 0, data, sizeof data),
+        keel_op_update(keel_span(s->x, 0, sizeof data), data),
         keel_op_fill(keel_span(s->y, 0, 4099), 0, 1),
         keel_op_barrier(),
         keel_op_copy(keel_span(s->x, 0, 64), keel_span(s->y, 64, 64)),
         keel_op_copy(keel_span(s->x, 0, 64), keel_span(s->host, 64, 64)),
-        keel_op_timestamp(s->y, 8),
+        keel_op_timestamp(keel_span(s->y, 8, 8)),
         keel_op_dispatch(s->add, keel_groups(1, 1, 1), &k, 4, KEEL_BIND(s->x)),
         keel_op_barrier(),
         keel_op_host_call(nothing, NULL),
@@ -152,7 +152,7 @@ static void run_plain(scene_t *s)
     ops[5] = keel_op_barrier();
     ops[6] = keel_op_fill(keel_slot(1, 0, 64), 1, 4);
     ops[7] = keel_op_copy(keel_slot(0, 64, 64), keel_slot(1, 64, 64));
-    ops[8] = keel_op_update(s->x, 128, data, sizeof data);
+    ops[8] = keel_op_update(keel_span(s->x, 128, sizeof data), data);
     if (recorded(s, ops, COUNT(ops), &s->plain)) run_recording(s, s->plain);
 }
 

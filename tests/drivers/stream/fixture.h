@@ -47,14 +47,14 @@ static inline void ok_status(keel_status_t status)
 // Waits until the point is reached.
 static inline void ok(keel_point_t point)
 {
-    ok_status(keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER));
+    ok_status(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
 }
 
 // Waits until it has ended, and it must have failed so.
 static inline void fails(keel_point_t point, keel_code_t code, const char *words)
 {
     char text[2048];
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
     keel_status_format(status, text, sizeof text);
     if (keel_status_code(status) != code || !strstr(text, words))
         fail_msg("%s\ndoes not say: %s: %s", text, keel_code_name(code), words);
@@ -63,7 +63,7 @@ static inline void fails(keel_point_t point, keel_code_t code, const char *words
 
 static inline bool is_reached(keel_point_t point)
 {
-    keel_status_t status = keel_wait(&point, 1, KEEL_ALL, 0);
+    keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, 0);
     keel_status_release(status);
     return !status;
 }

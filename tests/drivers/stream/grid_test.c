@@ -26,7 +26,7 @@ static void both_run(const uint32_t grid[3], uint32_t expected)
 {
     grids_t submitted, recorded;
     keel_buffer_t *x = numbers(0, 0, 0), *counts = numbers(9, 9, 9);
-    keel_op_t ops[] = {keel_op_update(counts, 0, grid, 12), keel_op_barrier(), {0}, {0}};
+    keel_op_t ops[] = {keel_op_update(keel_span(counts, 0, 12), grid), keel_op_barrier(), {0}, {0}};
     grids_make(&submitted, keel_whole(x), keel_span(counts, 0, 12));
     memcpy(ops + 2, submitted.ops, sizeof submitted.ops);
     ok(submit(queue, KEEL_NO_WAITS, ops, 4));

@@ -148,7 +148,7 @@ static void a_refused_answer_is_asked_for_again(void **state)
     ok(submit(queue, KEEL_NO_WAITS, &op, 1));
     vendor_fail(SLOT(event_sync), 1, KEEL_RESOURCE_EXHAUSTED);
     vendor_hold();
-    keel_op_t ops[] = {op, keel_op_barrier(), keel_op_timestamp(x, 8)};
+    keel_op_t ops[] = {op, keel_op_barrier(), keel_op_timestamp(keel_span(x, 8, 8))};
     keel_point_t done = submit(queue, KEEL_NO_WAITS, ops, COUNT(ops));
     vendor_go();
     ok(done);
@@ -165,7 +165,7 @@ typedef struct sleeper_t {
 static void *sleep_for(void *argument)
 {
     sleeper_t *sleeper = argument;
-    keel_status_t status = keel_wait(&sleeper->point, 1, KEEL_ALL, KEEL_FOREVER);
+    keel_status_t status = keel_wait(KEEL_POINTS(sleeper->point), KEEL_ALL, KEEL_FOREVER);
     if (!status) atomic_store(&sleeper->awake, true);
     keel_status_release(status);
     return NULL;

@@ -16,7 +16,7 @@ static keel_status_t expect_lost(const char *what, keel_status_t status)
 
 static keel_status_t wait_for(keel_point_t point)
 {
-    return keel_wait(&point, 1, KEEL_ALL, KEEL_FOREVER);
+    return keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
 }
 
 // One buffer has the whole pool, and its dealloca waits; another's alloca waits for that.

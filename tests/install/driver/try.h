@@ -13,7 +13,7 @@ static inline keel_status_t try_device(const char *uri)
     KEEL_TRY(keel_device_open(uri, NULL, &device));
     keel_status_t status =
         keel_queue_signal(keel_device_queue(device, 0), KEEL_NO_WAITS, KEEL_NO_SIGNALS, &done);
-    if (!status) status = keel_wait(&done, 1, KEEL_ALL, KEEL_FOREVER);
+    if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     keel_device_release(device);
     return status;
 }
