@@ -42,6 +42,7 @@ root_make() {
     rm -rf --one-file-system "$root" && mkdir -p "$root" || return
     debootstrap --variant=minbase --components="$components" --include=$with \
         "$suite" "$root" "$mirror" "/usr/share/debootstrap/scripts/$script" || return
+    echo "127.0.0.1 localhost $(hostname)" >"$root/etc/hosts" # which sudo asks for
     chroot "$root" useradd --create-home --shell /bin/bash new || return
     echo 'new ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/new"
     git clone -q --no-hardlinks "$tree" "$root/home/new/keel" || return
