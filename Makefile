@@ -2,7 +2,7 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build lib demo test test-all check asan tsan x86 sweep fuzz bench install format clean
+.PHONY: build lib demo test test-all check asan tsan foreign sweep fuzz bench install format clean
 
 build:
 	@cmake --preset default >/dev/null
@@ -28,7 +28,7 @@ test:
 # The same, then the sanitizers, the long runs and a foreign processor.
 test-all:
 	@.ci/setup all
-	@.ci/run-steps build check test asan tsan x86 long
+	@.ci/run-steps build check test asan tsan foreign long
 
 check:
 	@.ci/setup test
@@ -36,8 +36,13 @@ check:
 	@cmake --build --preset default --target keel_shared keel_static
 	@.ci/run-steps check
 
-asan tsan x86:
+asan tsan:
 	@.ci/setup test
+	@.ci/run-steps $@
+
+# Builds for the other of x86-64 and aarch64, and runs the tests under qemu.
+foreign:
+	@.ci/setup all
 	@.ci/run-steps $@
 
 # Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in

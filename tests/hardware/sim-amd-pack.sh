@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # sim-amd-pack.sh FOLDER [nohip]: gathers what sim-amd.sh takes to an x86-64 machine without ROCm:
 # the software GPU, its tests and kernels, and Debian's amd64 ROCm, 18 MB and 41 of HIP. FOLDER
-# must not be there yet. Run `make x86` before.
+# must not be there yet. Run `make foreign` before.
 set -eu
 [ $# = 1 ] || [ "${2-}" = nohip ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
 folder=$(realpath -m "$1")
 cd "$(dirname "$0")/../.."
-root=build-x86/rocm/root
+root=build-x86_64/rocm/root
 libraries=$root/usr/lib/x86_64-linux-gnu
-if [ ! -e build-x86/rocm/strict ]; then
-    echo "build-x86/rocm/strict is not there: run make x86 first" >&2
+if [ ! -e build-x86_64/rocm/strict ]; then
+    echo "build-x86_64/rocm/strict is not there: run make foreign first" >&2
     exit 1
 fi
 if [ -e "$folder" ]; then
@@ -19,13 +19,13 @@ if [ -e "$folder" ]; then
 fi
 mkdir -p "$folder/bin" "$folder/lib" "$folder/kernels"
 
-cp build-x86/rocm/{hsa,strict,hip} $root/usr/bin/rocminfo sim/amd/host/lsmod "$folder/bin"
-cp build-x86/sim/amd/bin/bench "$folder/bin"
+cp build-x86_64/rocm/{hsa,strict,hip} $root/usr/bin/rocminfo sim/amd/host/lsmod "$folder/bin"
+cp build-x86_64/sim/amd/bin/bench "$folder/bin"
 for test in same instructions matrix fault order kernel thunk; do
-    cp build-x86/tests/sim/amd/test_sim_amd_$test "$folder/bin/$test"
+    cp build-x86_64/tests/sim/amd/test_sim_amd_$test "$folder/bin/$test"
 done
-cp build-x86/tests/sim/amd/*.hsaco build-x86/sim/amd/bench.hsaco "$folder/kernels"
-cp build-x86/sim/amd/{libhsakmt.so.1,libsimkfd.so} "$folder/lib"
+cp build-x86_64/tests/sim/amd/*.hsaco build-x86_64/sim/amd/bench.hsaco "$folder/kernels"
+cp build-x86_64/sim/amd/{libhsakmt.so.1,libsimkfd.so} "$folder/lib"
 # All but the C library, which is the machine's own.
 for name in libhsa-runtime64.so.1 libelf.so.1 libstdc++.so.6 libnuma.so.1; do
     cp -L $libraries/$name "$folder/lib"
