@@ -174,7 +174,7 @@ keel_status_t keel_buffer_subspan(keel_buffer_t *buffer, uint64_t offset, uint64
                                      .access = buffer->access,
                                      .node = buffer->node,
                                      .name = buffer->name};
-    keel_buffer_t *b;
+    keel_buffer_t *b = NULL;
     KEEL_TRY(buffer_make(buffer->device, &options, &b));
     b->memory = buffer->memory;
     b->root = keel_buffer_retain(buffer->root);
