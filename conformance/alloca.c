@@ -270,10 +270,183 @@ TEST(alloca, behind_a_dealloca_of_host_memory, RUNS)
     alloca_behind_dealloca(KEEL_MEMORY_HOST_VISIBLE);
 }
 
+// There is no room, and no word of a dealloca yet: the alloca waits all the same, and other work
+// goes on.
+TEST(alloca, waits_for_room, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t ready = submit(keel_op_alloca(y));
+    if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+    reach(submit(keel_op_fill(keel_whole(x), 1, 1)));
+    CHECK(pending(ready));
+    reach(submit(keel_op_dealloca(x)));
+    reach(ready);
+    CHECK(is_resident(y));
+    CHECK_EQ(waiting_in(pool), 0);
+}
+
+// A buffer that is released without a dealloca makes room, too.
+TEST(alloca, waits_for_a_release, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    keel_point_t ready = submit(keel_op_alloca(y));
+    if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+    drop(x);
+    reach(ready);
+}
+
+TEST(alloca, room_goes_to_the_oldest, POOLS)
+{
+    enum { N = 4 };
+    keel_pool_t *pool = new_pool(4096, 4096);
+    keel_buffer_t *x[N + 1];
+    keel_point_t ready[N + 1];
+    for (int i = 0; i <= N; i++) {
+        x[i] = new_reserved(pool, 4096);
+        ready[i] = submit(keel_op_alloca(x[i]));
+        if (!faulted()) CHECK_EQ(waiting_until(pool, (uint64_t)i), i);
+    }
+    for (int i = 0; i < N; i++) {
+        row("round %d", i);
+        reach(ready[i]);
+        CHECK(pending(ready[i + 1]));
+        reach(submit(keel_op_dealloca(x[i])));
+    }
+    reach(ready[N]);
+}
+
+// What fits passes what does not, which may wait for just that.
+TEST(alloca, small_passes_large, POOLS)
+{
+    keel_pool_t *pool = new_pool(8192, 0);
+    keel_buffer_t *held = new_reserved(pool, 4096), *all = new_reserved(pool, 8192);
+    keel_buffer_t *small = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(held)));
+    keel_point_t large = submit(keel_op_alloca(all));
+    if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+    reach(submit(keel_op_alloca(small)));
+    reach(submit(keel_op_dealloca(small)));
+    CHECK(pending(large));
+    reach(submit(keel_op_dealloca(held)));
+    reach(large);
+}
+
+// Deallocas of the same stage do not wait for the alloca, on either side of it.
+TEST(alloca, beside_a_dealloca, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    reach(submit(keel_op_alloca(x)));
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(y), keel_op_dealloca(x)));
+    CHECK(is_resident(y) && !is_resident(x));
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_dealloca(y), keel_op_alloca(x)));
+    CHECK(is_resident(x) && !is_resident(y));
+}
+
+// Each of two submissions has what the other one needs, in pools of their own.
+TEST(alloca, beside_a_dealloca_of_another_pool, POOLS)
+{
+    keel_pool_t *first = new_pool(4096, 0), *second = new_pool(4096, 0);
+    keel_buffer_t *a = new_reserved(first, 4096), *b = new_reserved(second, 4096);
+    keel_buffer_t *c = new_reserved(first, 4096), *d = new_reserved(second, 4096);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(a), keel_op_alloca(b)));
+    keel_point_t here = SUBMIT(KEEL_NO_WAITS, keel_op_alloca(c), keel_op_dealloca(b));
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(d), keel_op_dealloca(a)));
+    reach(here);
+}
+
+// Memory that the submission itself gives back, but only later, is not waited for.
+TEST(alloca, waits_for_its_own_dealloca, POOLS)
+{
+    keel_pool_t *pools[] = {new_pool(4096, 0), new_failing_pool(4096, 0)};
+    for (size_t i = 0; i < COUNT(pools); i++) {
+        row("pool %zu", i);
+        keel_buffer_t *x = new_reserved(pools[i], 4096), *y = new_reserved(pools[i], 4096);
+        reach(submit(keel_op_alloca(x)));
+        keel_point_t failed =
+            SUBMIT(KEEL_NO_WAITS, keel_op_alloca(y), keel_op_barrier(), keel_op_dealloca(x));
+        reach_failure_saying(failed, KEEL_RESOURCE_EXHAUSTED, "of the same submission");
+        CHECK(is_resident(x) && !is_resident(y));
+        CHECK_EQ(waiting_in(pools[i]), 0);
+    }
+}
+
+// Nor is what it got before, also if it waited for that itself.
+TEST(alloca, waits_for_its_own_memory, POOLS)
+{
+    keel_pool_t *pool = new_pool(4096, 0);
+    keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+    keel_buffer_t *z = new_reserved(pool, 4096);
+    reach_failure_saying(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_alloca(y)),
+                         KEEL_RESOURCE_EXHAUSTED, "of the same submission");
+    drop(x);
+    drop(y);
+    reach(submit(keel_op_alloca(z)));
+    x = new_reserved(pool, 4096);
+    y = new_reserved(pool, 4096);
+    keel_point_t both = SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_alloca(y));
+    if (!faulted()) CHECK(waiting_until(pool, 1) || waiting_until(pool, 2));
+    reach(submit(keel_op_dealloca(z)));
+    reach_failure_saying(both, KEEL_RESOURCE_EXHAUSTED, "of the same submission");
+}
+
+// What it gave back before its barrier is to be had.
+TEST(alloca, waits_for_others_beside_its_own, POOLS)
+{
+    keel_pool_t *pool = new_pool(8192, 4096);
+    keel_buffer_t *own = new_reserved(pool, 4096), *other = new_reserved(pool, 4096);
+    keel_buffer_t *x = new_reserved(pool, 4096);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(own), keel_op_alloca(other)));
+    keel_point_t done =
+        SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_barrier(), keel_op_dealloca(own));
+    if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+    reach(submit(keel_op_dealloca(other)));
+    reach(done);
+    CHECK(is_resident(x) && !is_resident(own));
+}
+
+enum { CROWD = 8 };
+
+static void crowd_work(void *user)
+{
+    keel_pool_t *pool = user;
+    keel_queue_t *queue = new_queue(0);
+    size_t rounds = few(200);
+    for (size_t i = 0; i < rounds; i++) {
+        keel_buffer_t *x = NULL;
+        keel_point_t ready, filled, freed;
+        TRY(keel_queue_alloca(queue, pool, 1 + (i * 7 + 1) % 4096, &x, &ready));
+        OWN(x);
+        TRY(keel_queue_fill(queue, KEEL_AFTER(ready), keel_whole(x), 1, 1, &filled));
+        reach(filled); // and only then is there a dealloca
+        TRY(keel_queue_dealloca(queue, KEEL_AFTER(filled), x, &freed));
+        drop(x);
+        if (i + 1 == rounds) reach(freed);
+    }
+}
+
+// Many threads on a pool that has room for two of them: none is refused.
+TEST(alloca, crowd, .needs = KEEL_CAP_QUEUE_ALLOCA, .seconds = 60)
+{
+    keel_pool_t *pool = new_pool(8192, 0);
+    thread_t *threads[CROWD];
+    for (int i = 0; i < CROWD; i++) threads[i] = thread_start(crowd_work, pool);
+    for (int i = 0; i < CROWD; i++) thread_join(threads[i]);
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    CHECK_EQ(stats.used, 0);
+    CHECK_EQ(stats.waiting, 0);
+    CHECK_LE(stats.peak, 8192);
+}
+
 // The dealloca comes, but does not help: the alloca fails rather than waits for ever.
 TEST(alloca, dealloca_that_does_not_help, POOLS)
 {
-    keel_pool_t *pool = new_pool(8192, 0);
+    keel_pool_t *pool = new_failing_pool(8192, 0);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *a = new_reserved(pool, 4096), *b = new_reserved(pool, 4096);
     keel_buffer_t *large = new_reserved(pool, 8192);
@@ -289,7 +462,7 @@ TEST(alloca, dealloca_that_does_not_help, POOLS)
 // Nor does the buffer's own, or that of another that has no memory either: both come after.
 TEST(alloca, dealloca_of_the_memoryless_does_not_help, POOLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
+    keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
     keel_buffer_t *z = new_reserved(pool, 4096);
@@ -309,7 +482,7 @@ TEST(alloca, dealloca_of_the_memoryless_does_not_help, POOLS)
 // A dealloca that fails frees nothing, and those that waited for it are told.
 TEST(alloca, failed_dealloca_does_not_free, POOLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
+    keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
     reach(submit(keel_op_alloca(x)));
@@ -332,7 +505,7 @@ static keel_status_t call_that_fails(void *user, keel_host_call_t *call)
 // An alloca that is served when its submission has failed leaves nothing behind, either.
 TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_HOST_CALLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
+    keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
     reach(submit(keel_op_alloca(x)));
@@ -355,7 +528,7 @@ TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_H
 // Deallocas of the past are no reason to wait, however they ended.
 TEST(alloca, ended_deallocas_do_not_help, POOLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
+    keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_semaphore_t *bad = new_semaphore(0);
     keel_buffer_t *x = new_reserved(pool, 4096);
     for (int i = 0; i < 3; i++) {
@@ -374,7 +547,7 @@ TEST(alloca, ended_deallocas_do_not_help, POOLS)
 // Work that waits for an alloca that fails, fails with its cause.
 TEST(alloca, failure_reaches_users, POOLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
+    keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
     reach(submit(keel_op_alloca(x)));
     keel_point_t ready = submit(keel_op_alloca(y));

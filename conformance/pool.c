@@ -49,6 +49,8 @@ TEST(pool, create_bad_arguments, POOLS)
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "usage", attempt((keel_pool_options_t){.usage = 1u << 20}));
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "node",
                  attempt((keel_pool_options_t){.node = the_caps()->nodes}));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "full",
+                 attempt((keel_pool_options_t){.full = (keel_pool_full_t)2}));
     CHECK(pool == NULL);
 }
 
@@ -102,7 +104,7 @@ TEST(pool, reservation_takes_nothing, POOLS)
 
 TEST(pool, limit_names_the_numbers, POOLS)
 {
-    keel_pool_t *pool = new_pool(65536, 0);
+    keel_pool_t *pool = new_failing_pool(65536, 0);
     allocate(pool, 40960);
     keel_buffer_t *much = new_reserved(pool, 32768);
     keel_point_t failed = submit(keel_op_alloca(much));
@@ -117,7 +119,7 @@ TEST(pool, limit_names_the_numbers, POOLS)
 
 TEST(pool, limit_can_be_used_up, POOLS)
 {
-    keel_pool_t *pool = new_pool(65536, 0);
+    keel_pool_t *pool = new_failing_pool(65536, 0);
     keel_buffer_t *all = allocate(pool, 65536);
     CHECK_EQ(stats_of(pool).used, 65536);
     reach_failure(submit(keel_op_alloca(new_reserved(pool, 1))), KEEL_RESOURCE_EXHAUSTED);
@@ -140,16 +142,16 @@ TEST(pool, limit_extremes, POOLS)
 
 TEST(pool, larger_than_the_limit, POOLS)
 {
-    keel_pool_t *pool = new_pool(4096, 0);
-    keel_buffer_options_t options = {.size = 8192};
+    keel_pool_options_t options = {.limit = 4096, .name = "narrow"};
+    keel_pool_t *pool = NULL;
     keel_buffer_t *buffer = NULL;
-    keel_status_t status = keel_buffer_reserve(pool, &options, &buffer);
-    if (status) { // it may be told at once
-        FAILS(KEEL_RESOURCE_EXHAUSTED, status);
-        return;
-    }
-    OWN(buffer);
-    reach_failure(submit(keel_op_alloca(buffer)), KEEL_RESOURCE_EXHAUSTED);
+    TRY(keel_pool_create(the_device(), &options, &pool));
+    OWN(pool);
+    keel_buffer_options_t size = {.size = 4097};
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "4097", keel_buffer_reserve(pool, &size, &buffer));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, "narrow", keel_buffer_reserve(pool, &size, &buffer));
+    CHECK(buffer == NULL);
+    deallocate(allocate(pool, 4096));
 }
 
 TEST(pool, memory_is_reused, POOLS)
@@ -161,6 +163,17 @@ TEST(pool, memory_is_reused, POOLS)
         if (i == 0) reserved = stats_of(pool).reserved;
     }
     CHECK_EQ(reserved_by(pool, reserved), reserved);
+}
+
+// All of a pool can be had at once, whatever pieces it came in before.
+TEST(pool, large_after_small, POOLS)
+{
+    enum { PART = 20 << 20 };
+    keel_pool_t *pool = new_failing_pool(3 * PART, 0);
+    keel_buffer_t *parts[3];
+    for (int i = 0; i < 3; i++) parts[i] = allocate(pool, PART);
+    for (int i = 0; i < 3; i++) deallocate(parts[i]);
+    deallocate(allocate(pool, 3 * PART));
 }
 
 TEST(pool, memory_is_reused_across_sizes, POOLS)
@@ -317,7 +330,7 @@ TEST(pool, trim_bad_arguments, POOLS)
 
 TEST(pool, blocks, POOLS)
 {
-    keel_pool_t *pool = new_pool(8 * 4096, 4096);
+    keel_pool_t *pool = new_failing_pool(8 * 4096, 4096);
     keel_buffer_t *buffers[8];
     uint64_t addresses[8];
     for (size_t i = 0; i < 8; i++) {
@@ -374,7 +387,7 @@ TEST(pool, reserve_bad_arguments, POOLS)
 
 TEST(pool, alignment_of_reserved_buffers, POOLS)
 {
-    static const uint64_t alignments[] = {1, 64, 256, 4096, 65536};
+    static const uint64_t alignments[] = {1, 64, 256, 4096, 65536, 1 << 20};
     keel_pool_t *pool = new_pool(0, 0);
     for (size_t i = 0; i < COUNT(alignments); i++) {
         row("alignment %llu", (unsigned long long)alignments[i]);

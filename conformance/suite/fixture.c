@@ -126,13 +126,23 @@ keel_semaphore_t *new_semaphore(uint64_t initial)
     return semaphore;
 }
 
-keel_pool_t *new_pool(uint64_t limit, uint64_t block_size)
+static keel_pool_t *pool_make(keel_pool_options_t options)
 {
-    keel_pool_options_t options = {.limit = limit, .block_size = block_size};
     keel_pool_t *pool = NULL;
     TRY(keel_pool_create(the_device(), &options, &pool));
     OWN(pool);
     return pool;
+}
+
+keel_pool_t *new_pool(uint64_t limit, uint64_t block_size)
+{
+    return pool_make((keel_pool_options_t){.limit = limit, .block_size = block_size});
+}
+
+keel_pool_t *new_failing_pool(uint64_t limit, uint64_t block_size)
+{
+    return pool_make(
+        (keel_pool_options_t){.limit = limit, .block_size = block_size, .full = KEEL_POOL_FAILS});
 }
 
 keel_recording_t *new_recording(uint32_t slots, const keel_op_t *ops, size_t count)

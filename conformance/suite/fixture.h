@@ -76,6 +76,7 @@ const char *with_option(const char *option);
 keel_queue_t *new_queue(int32_t priority);
 keel_semaphore_t *new_semaphore(uint64_t initial);
 keel_pool_t *new_pool(uint64_t limit, uint64_t block_size);
+keel_pool_t *new_failing_pool(uint64_t limit, uint64_t block_size); // KEEL_POOL_FAILS
 keel_recording_t *new_recording(uint32_t slots, const keel_op_t *ops, size_t count);
 #define RECORD(slots, ...)                                                                         \
     new_recording((slots), (const keel_op_t[]){__VA_ARGS__},                                       \

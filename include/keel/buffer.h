@@ -118,8 +118,9 @@ KEEL_API keel_status_t keel_buffer_create(keel_device_t *device,
 // be NULL. Size, access, alignment and name are taken from it; memory, usage and node are the
 // pool's. The buffer retains the pool.
 //
-// Allocates no device memory. KEEL_OUT_OF_RANGE for a size above keel_caps_t.max_buffer_size, or,
-// in a pool of blocks, for a larger size or alignment than a block has.
+// Allocates no device memory. KEEL_OUT_OF_RANGE for a size above keel_caps_t.max_buffer_size or
+// above the limit of the pool, or, in a pool of blocks, for a larger size or alignment than a block
+// has.
 KEEL_API keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_options_t *options,
                                            keel_buffer_t **buffer) KEEL_MUST_USE;
 

@@ -477,13 +477,13 @@ static inline keel_op_t keel_op_group_end(void)
     return keel_op_(KEEL_OP_GROUP_END);
 }
 
-// Alloca: gives memory of its pool to a buffer of keel_buffer_reserve. If the pool is full, the
-// operation waits on the queue for deallocas that are under way; the submitting thread never waits.
-// Its contents are undefined.
+// Alloca: gives memory of its pool to a buffer of keel_buffer_reserve. Its contents are undefined.
+// If the pool has no room, the operation waits for some on the queue, or fails: pool.h says which,
+// and what such waits can lead to. The submitting thread never waits.
 //
 // KEEL_INVALID_ARGUMENT for a subspan; KEEL_FAILED_PRECONDITION for a buffer that was not reserved.
-// The submission fails with KEEL_RESOURCE_EXHAUSTED if no dealloca can help, and with
-// KEEL_FAILED_PRECONDITION if the buffer has memory already.
+// The submission fails with KEEL_RESOURCE_EXHAUSTED if there is no memory and the alloca does not
+// wait, and with KEEL_FAILED_PRECONDITION if the buffer has memory already.
 static inline keel_op_t keel_op_alloca(keel_buffer_t *buffer)
 {
     keel_op_t op = keel_op_(KEEL_OP_ALLOCA);

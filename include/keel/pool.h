@@ -4,10 +4,26 @@
 // When a queue reaches keel_op_alloca, it takes memory from the pool of the buffer. At
 // keel_op_dealloca it gives the memory back. Neither blocks the thread that submits.
 //
-// A pool may be unable to serve an alloca, because of its limit or because the device has no more
-// memory. The alloca then waits, on its queue, for deallocas of the pool that were submitted and
-// have not run yet. If there are none, or they do not free enough, the alloca fails with
-// KEEL_RESOURCE_EXHAUSTED. The message names the size asked for, the bytes in use and the limit.
+// A limit is for all buffers of a pool together. An alloca that finds no room below it waits on its
+// queue, without a thread, and holds up nothing but its own submission, until buffers of the pool
+// have given back enough: by a dealloca, submitted before or after, or with their last reference.
+// Memory that comes back goes to the alloca that waits longest and fits. An alloca that needs more
+// lets smaller ones pass, since the room it waits for may depend on them. With KEEL_POOL_FAILS an
+// alloca waits only for deallocas that were submitted before they are needed, and fails with
+// KEEL_RESOURCE_EXHAUSTED as soon as none is left that could help.
+//
+// Allocas that wait can wait for each other, and then for ever: two pieces of work that each hold
+// half of a pool and ask for the other half. Give each piece of work all its memory by one
+// submission, or a pool of its own, or let the pool fail. Keel finds one case by itself: an alloca
+// that needs memory which its own submission holds (it got the memory before, or gives it back
+// behind a barrier) fails with KEEL_RESOURCE_EXHAUSTED. A wait ends with KEEL_CANCELLED when the
+// device is closed, and with the cause when it is lost. keel_pool_stats_t.waiting says how many
+// wait.
+//
+// When not the limit but the device has no more memory, an alloca waits for deallocas that were
+// submitted, in every pool, and then fails with KEEL_RESOURCE_EXHAUSTED.
+//
+// The message of these failures names the size asked for, the bytes in use and the limit.
 //
 // A pool keeps memory for reuse, for buffers of any size, until keel_pool_trim or its own end. With
 // a threshold it gives memory above that back earlier.
@@ -18,19 +34,27 @@
 
 #include <keel/buffer.h>
 
+// What an alloca does when there is no room for it below the limit of its pool.
+typedef enum keel_pool_full_t {
+    KEEL_POOL_WAITS, // it waits for room
+    KEEL_POOL_FAILS, // it waits for deallocas that were submitted, and fails if they do not help
+} keel_pool_full_t;
+
 // How to make a pool.
 typedef struct keel_pool_options_t {
-    uint32_t memory;    // keel_memory_bit_t; 0: as in keel_buffer_options_t
-    uint32_t usage;     // keel_usage_bit_t; 0: all but export, which pools do not support
-    uint32_t node;      // which node of the device; below keel_caps_t.nodes
-    uint64_t limit;     // bytes that its buffers may hold together, each from its alloca until its
-                        // dealloca has run; 0: all that the device has
-    uint64_t threshold; // bytes. While the pool has more than this from the system, it soon returns
-                        // what no buffer holds; 0: it returns nothing before keel_pool_trim
-    uint64_t block_size; // bytes, a multiple of keel_caps_t.buffer_alignment: the pool has blocks
-                         // of this size only and never fragments; 0: any size (two-level segregated
-                         // fit)
-    const char *name;    // used in messages; may be NULL
+    uint32_t memory;       // keel_memory_bit_t; 0: as in keel_buffer_options_t
+    uint32_t usage;        // keel_usage_bit_t; 0: all but export, which pools do not support
+    uint32_t node;         // which node of the device; below keel_caps_t.nodes
+    keel_pool_full_t full; // what happens at the limit
+    uint64_t limit;        // bytes that its buffers may hold together, each from its alloca until
+                           // its dealloca has run; memory between them that fits none does not
+                           // count. 0: all that the device has, and then KEEL_POOL_FAILS
+    uint64_t threshold;    // bytes. While the pool has more than this from the system, it soon
+                           // returns what no buffer holds; 0: nothing before keel_pool_trim
+    uint64_t block_size;   // bytes, a multiple of keel_caps_t.buffer_alignment: the pool has blocks
+                           // of this size only and never fragments; 0: any size (two-level
+                           // segregated fit)
+    const char *name;      // used in messages; may be NULL
 } keel_pool_options_t;
 
 // The state of a pool at one moment; all but the last two in bytes.
@@ -40,7 +64,7 @@ typedef struct keel_pool_stats_t {
     uint64_t peak;     // the highest `used` so far
     uint64_t reserved; // what the pool has from the system, `used` included
     uint64_t buffers;  // how many buffers hold memory
-    uint64_t waiting;  // how many allocas wait for deallocas
+    uint64_t waiting;  // how many allocas wait for room
 } keel_pool_stats_t;
 
 KEEL_EXTERN_C_BEGIN
@@ -49,7 +73,8 @@ KEEL_EXTERN_C_BEGIN
 //
 // KEEL_UNSUPPORTED without KEEL_CAP_QUEUE_ALLOCA, if the device has no such memory, or with
 // KEEL_USAGE_EXPORT. KEEL_OUT_OF_RANGE for a node that does not exist. KEEL_INVALID_ARGUMENT for a
-// block size that is no multiple of the alignment, or a limit below one block.
+// block size that is no multiple of the alignment, a limit below one block, or a `full` that is
+// none of keel_pool_full_t.
 KEEL_API keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t *options,
                                         keel_pool_t **pool) KEEL_MUST_USE;
 

@@ -138,6 +138,10 @@ keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_options_t
           "options ask for %llu bytes aligned to %llu; the pool has blocks of %llu aligned to %llu",
           (unsigned long long)options->size, (unsigned long long)options->alignment,
           (unsigned long long)block, (unsigned long long)pool->device->caps.buffer_alignment);
+    CHECK(options->size <= pool->options.limit, KEEL_OUT_OF_RANGE,
+          "options->size is %llu bytes; pool '%s' gives %llu to all its buffers together",
+          (unsigned long long)options->size, TEXT_OF(pool->name),
+          (unsigned long long)pool->options.limit);
     keel_buffer_t *b;
     KEEL_TRY(buffer_make(pool->device, options, &b));
     b->memory = pool->options.memory;

@@ -5,6 +5,27 @@
 #include "base/memory.h"
 #include "core/check.h"
 
+// As below: blocks, the limit, and what happens there.
+static keel_status_t limit_resolve(keel_device_t *device, keel_pool_options_t *options)
+{
+    uint64_t align = device->caps.buffer_alignment;
+    CHECK(options->block_size % align == 0, KEEL_INVALID_ARGUMENT,
+          "options->block_size is %llu, no multiple of %llu",
+          (unsigned long long)options->block_size, (unsigned long long)align);
+    CHECK(!options->limit || options->limit >= options->block_size, KEEL_INVALID_ARGUMENT,
+          "options->limit is %llu, less than one block of %llu", (unsigned long long)options->limit,
+          (unsigned long long)options->block_size);
+    CHECK((unsigned)options->full <= KEEL_POOL_FAILS, KEEL_INVALID_ARGUMENT,
+          "options->full is %u, which is none of keel_pool_full_t", (unsigned)options->full);
+    if (!options->limit) {
+        keel_memory_stats_t stats = {0};
+        device->ops->device_memory(device, &stats);
+        options->limit = stats.total;
+        options->full = KEEL_POOL_FAILS;
+    }
+    return NULL;
+}
+
 // Fills in what the options leave open.
 static keel_status_t options_resolve(keel_device_t *device, keel_pool_options_t *options)
 {
@@ -22,19 +43,29 @@ static keel_status_t options_resolve(keel_device_t *device, keel_pool_options_t 
     CHECK(options->memory, KEEL_UNSUPPORTED,
           "options->memory is 0x%x; the device has no such memory", wanted);
     if (!options->usage) options->usage = USAGE_DEFAULT;
-    uint64_t align = device->caps.buffer_alignment;
-    CHECK(options->block_size % align == 0, KEEL_INVALID_ARGUMENT,
-          "options->block_size is %llu, no multiple of %llu",
-          (unsigned long long)options->block_size, (unsigned long long)align);
-    CHECK(!options->limit || options->limit >= options->block_size, KEEL_INVALID_ARGUMENT,
-          "options->limit is %llu, less than one block of %llu", (unsigned long long)options->limit,
-          (unsigned long long)options->block_size);
-    if (!options->limit) {
-        keel_memory_stats_t stats = {0};
-        device->ops->device_memory(device, &stats);
-        options->limit = stats.total;
-    }
-    return NULL;
+    return limit_resolve(device, options);
+}
+
+static void pool_link(keel_pool_t *pool)
+{
+    keel_device_t *device = pool->device;
+    lock_enter(device_lock(device));
+    pool->link.next = device->all_pools;
+    if (device->all_pools) device->all_pools->link.previous = pool;
+    device->all_pools = pool;
+    lock_leave(device_lock(device));
+}
+
+static void pool_unlink(keel_pool_t *pool)
+{
+    keel_device_t *device = pool->device;
+    lock_enter(device_lock(device));
+    if (pool->link.previous)
+        pool->link.previous->link.next = pool->link.next;
+    else
+        device->all_pools = pool->link.next;
+    if (pool->link.next) pool->link.next->link.previous = pool->link.previous;
+    lock_leave(device_lock(device));
 }
 
 keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t *options,
@@ -63,6 +94,7 @@ keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t 
     p->device = device;
     device_hold(device);
     live_add(LIVE_POOL, 1);
+    pool_link(p);
     *pool = p;
     return NULL;
 }
@@ -77,6 +109,7 @@ void keel_pool_release(keel_pool_t *pool)
 {
     if (!pool || !object_release(&pool->object)) return;
     keel_device_t *device = pool->device;
+    if (object_is_ours(&pool->object)) pool_unlink(pool);
     mem_free(pool->name);
     device->ops->pool_destroy(pool);
     live_add(LIVE_POOL, -1);

@@ -202,6 +202,7 @@ static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
         commands_add(recorder->commands, take ? KEEL_CMD_ALLOCA : KEEL_CMD_DEALLOCA, sizeof *c);
     if (!c) return status_no_memory();
     c->buffer = buffer;
+    if (take) c->request.commands = recorder->commands;
     object_retain(&buffer->object);
     if (!take) pool_dealloca_submitted(buffer);
     return NULL;

@@ -8,7 +8,7 @@
 
 #include "base/lock.h"
 
-// For the device's lists of queues and semaphores.
+// For the device's lists of queues, semaphores and pools.
 static inline lock_t *device_lock(keel_device_t *device)
 {
     return (lock_t *)(void *)&device->lock;
@@ -22,9 +22,10 @@ _Static_assert(sizeof(lock_t) == sizeof(((keel_device_t *)0)->lock),
 keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after);
 
 // Ends every wait with `cause`, which is consumed; after an earlier end, with that one's.
-// Submissions that wait fail, on the host and on the device (queue_cancel); then `settle` sees to
-// the end of those that run; then the device's semaphores fail. Nothing waits from the call on: not
-// what is submitted later, either. Waiters are called here, so no lock may be held.
+// Allocas that wait for room fail, and submissions that wait, on the host and on the device
+// (queue_cancel); then `settle` sees to the end of those that run; then the device's semaphores
+// fail. Nothing waits from the call on: not what is submitted later, either. Waiters are called
+// here, so no lock may be held.
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device));
 
 // Notes that the device has so many bytes in use, for keel_memory_stats_t.peak.

@@ -124,6 +124,10 @@ bool keel_slabs_alloca(keel_cmd_alloca_t *command,
                        void (*done)(keel_pool_request_t *request, keel_status_t status),
                        void *context, keel_status_t *status)
 {
+    for (keel_cmd_alloca_t *d; (d = pool_dealloca_beside(command));) {
+        *status = keel_slabs_dealloca(d);
+        if (*status) return true;
+    }
     command->request.done = done;
     command->request.context = context;
     return pool_alloca(command->buffer, &command->request, status) == POOL_DONE;
@@ -131,6 +135,7 @@ bool keel_slabs_alloca(keel_cmd_alloca_t *command,
 
 keel_status_t keel_slabs_dealloca(keel_cmd_alloca_t *command)
 {
+    if (command->settled) return NULL; // an alloca of its stage had it go first
     command->settled = true;
     return pool_dealloca(command->buffer);
 }

@@ -33,7 +33,7 @@ typedef struct kit_pool_t {
     keel_pool_piece_t *pieces; // on their way, and to be had in their order, newest first
     keel_pool_request_t *requests, **requests_last; // allocas that wait, oldest first
     uint64_t requests_least;                        // what the smallest of them wants, or less
-    keel_status_t broken;                           // owned: why no request waits any more
+    uint32_t suspects; // requests that may come to wait for their own submission
 } kit_pool_t;
 
 enum {
@@ -101,7 +101,6 @@ static void slabs_destroy(slab_t *slabs)
 void pool_destroy(keel_pool_t *pool)
 {
     slabs_destroy(kit_pool(pool)->slabs);
-    keel_status_release(kit_pool(pool)->broken);
     mem_free(pool);
 }
 
@@ -128,23 +127,54 @@ static uint64_t slab_unit(const kit_pool_t *pool)
     return pool->base.options.block_size ? pool->base.options.block_size : GRANULE;
 }
 
-// Under the lock: the size of a new slab for a request of `size`, which is booked as reserved; 0 if
-// the limit is in the way.
+// Under the lock: takes the slab off the list, into another.
+static void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
+{
+    slab_t *slab = *at;
+    *at = slab->next;
+    slab->next = *slabs;
+    *slabs = slab;
+    pool->reserved -= slab->memory.size;
+}
+
+static uint64_t slabs_left(const kit_pool_t *pool)
+{
+    uint64_t limit = pool_limit(pool);
+    return limit > pool->reserved ? limit - pool->reserved : 0;
+}
+
+// Under the lock: if the limit is in the way of a new slab of that size, takes off those that are
+// idle. They are too small, or they would do.
+static slab_t *slabs_give_way(kit_pool_t *pool, uint64_t size)
+{
+    slab_t *idle = NULL;
+    if (size <= slabs_left(pool)) return NULL;
+    for (slab_t **at = &pool->slabs; *at;) {
+        if ((*at)->used)
+            at = &(*at)->next;
+        else
+            slab_unlink(pool, at, &idle);
+    }
+    return idle;
+}
+
+// Under the lock: the size of a new slab for a request of `size` that the limit has room for, which
+// is booked as reserved; 0 if there is too much already. The limit is for what buffers hold: where
+// they lie so that a request fits nowhere, slabs together may have up to twice as much.
 static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
 {
-    uint64_t unit = slab_unit(pool);
-    uint64_t limit = pool_limit(pool);
-    uint64_t left = limit > pool->reserved ? limit - pool->reserved : 0;
+    uint64_t unit = slab_unit(pool), limit = pool_limit(pool);
+    uint64_t left = slabs_left(pool), over = left ? 0 : pool->reserved - limit;
     uint64_t want = size > SLAB_SIZE ? size : SLAB_SIZE / unit * unit;
     if (want < size) want = size;
     if (want > left) want = left / unit * unit;
-    if (want < size) return 0;
+    if (want < size) want = over <= limit && size <= limit - over ? size : 0;
     pool->reserved += want;
     return want;
 }
 
 // Without the lock: gets the memory.
-static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
+static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, uint64_t align, slab_t **made)
 {
     slab_t *slab = mem_zalloc(sizeof *slab);
     if (!slab) return status_no_memory();
@@ -157,7 +187,7 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
     memory->usage = options->usage;
     memory->access = KEEL_ACCESS_ALL;
     memory->node = options->node;
-    memory->alignment = SLAB_ALIGN; // what lies within is aligned by its offset
+    memory->alignment = align > SLAB_ALIGN ? align : SLAB_ALIGN; // within, offsets are aligned
     keel_status_t status = memory->device->ops->buffer_alloc(memory);
     if (status) {
         mem_free(slab);
@@ -175,10 +205,11 @@ static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, slab_t **made)
 }
 
 // As above. If there is not so much, *size is halved, down to `least`.
-static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t *size, slab_t **made)
+static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, uint64_t *size,
+                              slab_t **made)
 {
     for (;;) {
-        keel_status_t status = slab_create(pool, *size, made);
+        keel_status_t status = slab_create(pool, *size, align, made);
         if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED || *size <= least) return status;
         keel_status_release(status);
         *size = *size / 2 / slab_unit(pool) * slab_unit(pool);
@@ -206,6 +237,7 @@ static bool buffer_has(const keel_buffer_t *buffer)
 static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint64_t size)
 {
     uint64_t offset;
+    if (buffer->alignment > slab->memory.alignment) return false;
     if (slab->blocks) {
         if (!block_pool_acquire(&slab->map.block_pool, &offset)) return false;
         buffer->handle = offset;
@@ -279,40 +311,49 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *orde
     return false;
 }
 
-// Under the lock, which is left for the while: as above, from a new slab. False with an error in
-// *status, or without one if the limit is in the way.
-static bool pool_serve_anew(kit_pool_t *pool, keel_buffer_t *buffer, keel_status_t *status)
+// Under the lock, which is left for the while: gets a slab with room for such a buffer. False with
+// the device's error, or without one if the limit is in the way.
+static bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *refusal)
 {
-    uint64_t size = pool_size_of(pool, buffer);
+    uint64_t size = pool_size_of(pool, buffer), align = buffer->alignment;
     if (pool->reclaim || size > pool_room(pool)) return false;
+    slab_t *idle = slabs_give_way(pool, size), *slab = NULL;
     uint64_t booked = slab_book(pool, size), got = booked;
     if (!booked) return false;
-    slab_t *slab = NULL;
     pool->making++;
     lock_leave(&pool->lock);
-    *status = slab_get(pool, size, &got, &slab);
+    slabs_destroy(idle);
+    *refusal = slab_get(pool, size, align, &got, &slab);
     lock_enter(&pool->lock);
     pool->making--;
-    pool->reserved -= *status ? booked : booked - got;
-    if (*status) return false;
+    pool->reserved -= *refusal ? booked : booked - got;
+    if (*refusal) return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
-    return pool_serve(pool, buffer, NULL);
+    return true;
+}
+
+// Under the lock: adds what was asked for and what the pool has.
+static keel_status_t pool_refusal(const kit_pool_t *pool, const keel_buffer_t *buffer,
+                                  keel_status_t status)
+{
+    return keel_status_wrap(
+        status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
+        pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
+        (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
 }
 
 keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status)
 {
-    keel_pool_stats_t stats;
-    pool_stats(buffer->pool, &stats);
-    return keel_status_wrap(
-        status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
-        buffer->pool->name ? buffer->pool->name : "", (unsigned long long)buffer->size,
-        (unsigned long long)stats.used, (unsigned long long)stats.limit);
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    lock_enter(&pool->lock);
+    status = pool_refusal(pool, buffer, status);
+    lock_leave(&pool->lock);
+    return status;
 }
 
 static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
 {
-    if (pool->broken) return keel_status_retain(pool->broken);
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
                       "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and no "
                       "dealloca is on its way",
@@ -320,42 +361,142 @@ static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t 
                       (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
 }
 
-// Whether memory may come back, or is just being got from the system by another thread.
-static bool pool_may_get_more(const kit_pool_t *pool)
+// What the submission of a request keeps of the pool until the request is served.
+typedef struct kept_t {
+    uint64_t bytes;     // of buffers that it gave memory before, or takes it from later
+    uint64_t deallocas; // that it runs later
+} kept_t;
+
+static const keel_cmd_alloca_t *alloca_of(const keel_command_t *command)
 {
-    return !pool->broken && (pool->deallocas || pool->making);
+    bool is = command->kind == KEEL_CMD_ALLOCA || command->kind == KEEL_CMD_DEALLOCA;
+    return is ? (const keel_cmd_alloca_t *)(const void *)command : NULL;
 }
 
-// Under the lock: serves what can be served now, and fails what never will be; returns both. Not in
-// strict order: a small request behind a large one may be what the dealloca that the large one
-// needs is waiting for.
-static keel_pool_request_t *pool_retry(kit_pool_t *pool)
+// Under the lock: adds up the buffers of the submission that are marked, and removes the marks.
+static uint64_t marks_take(const keel_commands_t *commands)
 {
-    keel_pool_request_t *ended = NULL, **at = &pool->requests;
+    uint64_t bytes = 0;
+    KEEL_EACH_COMMAND (c, commands) {
+        const keel_cmd_alloca_t *a = alloca_of(c);
+        if (!a || !a->buffer->kept) continue;
+        a->buffer->kept = false;
+        bytes += a->buffer->capacity;
+    }
+    return bytes;
+}
+
+// Under the lock. Deallocas of the request's own stage and before are not kept: they run without
+// it.
+static kept_t request_keeps(const kit_pool_t *pool, const keel_pool_request_t *request)
+{
+    kept_t kept = {0};
+    bool seen = false, behind = false;
+    if (!request->suspect) return kept;
+    KEEL_EACH_COMMAND (c, request->commands) {
+        const keel_cmd_alloca_t *a = alloca_of(c);
+        behind |= seen && keel_command_is_barrier(c->kind);
+        if (a && &a->request == request) seen = true;
+        if (!a || a->buffer->pool != &pool->base || !buffer_has(a->buffer)) continue;
+        bool gives = c->kind == KEEL_CMD_DEALLOCA;
+        if (gives || !behind) a->buffer->kept = !gives || behind;
+        kept.deallocas += gives && behind;
+    }
+    kept.bytes = marks_take(request->commands);
+    return kept;
+}
+
+// Under the lock: whether memory may come back without the request, or is just being got from the
+// system by another thread.
+static bool pool_may_get_more(const kit_pool_t *pool, kept_t kept)
+{
+    return pool->making || pool->deallocas > kept.deallocas;
+}
+
+// Under the lock: why a request that was not served never will be; NULL: it may be. `refusal` is
+// what the device said to a slab for it, or NULL.
+static keel_status_t request_doom(const kit_pool_t *pool, const keel_pool_request_t *request,
+                                  keel_status_t refusal)
+{
+    const keel_buffer_t *buffer = request->buffer;
+    // seq_cst, as is device_end: it finds the request, or this finds that the device has ended.
+    keel_status_t ended = atomic_load(&pool->base.device->ended);
+    if (ended) return keel_status_retain(ended);
+    kept_t kept = request_keeps(pool, request);
+    uint64_t size = pool_size_of(pool, buffer), limit = pool_limit(pool);
+    if (kept.bytes > limit || size > limit - kept.bytes)
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                          "pool '%s' can never give %llu bytes: %llu of at most %llu are held by "
+                          "buffers of the same submission, which keeps them until this alloca ends",
+                          pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
+                          (unsigned long long)kept.bytes,
+                          (unsigned long long)pool->base.options.limit);
+    if (pool_may_get_more(pool, kept)) return NULL;
+    if (refusal && size <= pool_room(pool))
+        return pool_refusal(pool, buffer, keel_status_retain(refusal));
+    bool waits = pool->base.options.full == KEEL_POOL_WAITS;
+    return waits ? NULL : pool_exhausted(pool, buffer);
+}
+
+// Under the lock: whether nothing has changed for those that wait: none fits, and none is doomed.
+static bool requests_are_still(const kit_pool_t *pool)
+{
+    bool fits = pool->pieces || pool_room(pool) >= pool->requests_least;
+    bool hope = pool->base.options.full == KEEL_POOL_WAITS || pool->making || pool->deallocas;
+    return !fits && hope && !pool->suspects;
+}
+
+// Under the lock: takes the request off the list, into that of those that have ended.
+static void request_unlink(kit_pool_t *pool, keel_pool_request_t **at, keel_pool_request_t **ended)
+{
+    keel_pool_request_t *request = *at;
+    *at = request->next;
+    if (!*at) pool->requests_last = at;
+    request->next = *ended;
+    *ended = request;
+    pool->suspects -= request->suspect;
+    pool->waiting--;
+}
+
+// Under the lock: serves what can be served now, oldest first, and fails what never will be; puts
+// both onto the list `ended`. Not in strict order: a small request behind a large one may be what
+// the dealloca that the large one needs is waiting for. `refusal` as above.
+static void pool_retry(kit_pool_t *pool, keel_status_t refusal, keel_pool_request_t **ended)
+{
     uint64_t least = UINT64_MAX;
-    while (*at) {
+    for (keel_pool_request_t **at = &pool->requests; *at;) {
         keel_pool_request_t *request = *at;
-        bool nothing = !pool->pieces && pool_room(pool) < pool->requests_least;
-        if (nothing && pool_may_get_more(pool)) return ended;
+        if (requests_are_still(pool)) return;
         bool got = pool_serve(pool, request->buffer, request->order);
-        if (!got && pool_may_get_more(pool)) {
-            uint64_t size = pool_size_of(pool, request->buffer);
-            if (size < least) least = size;
-            at = &request->next;
+        request->status = got ? NULL : request_doom(pool, request, refusal);
+        if (got || request->status) {
+            request_unlink(pool, at, ended);
             continue;
         }
-        request->status = got ? NULL : pool_exhausted(pool, request->buffer);
-        *at = request->next;
-        request->next = ended;
-        ended = request;
-        pool->waiting--;
+        uint64_t size = pool_size_of(pool, request->buffer);
+        if (size < least) least = size;
+        at = &request->next;
     }
-    pool->requests_last = at;
     pool->requests_least = least;
-    return ended;
 }
 
-void pool_tell(keel_pool_request_t *ended)
+// Under the lock, which may be left for a while: the same, and gets slabs for those that the limit
+// has room for.
+static void pool_retry_growing(kit_pool_t *pool, keel_pool_request_t **ended)
+{
+    keel_status_t refusal = NULL;
+    do {
+        pool_retry(pool, refusal, ended);
+        if (refusal) break;
+        const keel_pool_request_t *fits = pool->requests;
+        while (fits && pool_size_of(pool, fits->buffer) > pool_room(pool)) fits = fits->next;
+        if (!fits) break;
+        if (!pool_grow(pool, fits->buffer, &refusal) && !refusal) break;
+    } while (pool->requests);
+    keel_status_release(refusal);
+}
+
+static void pool_tell(keel_pool_request_t *ended)
 {
     while (ended) {
         keel_pool_request_t *request = ended;
@@ -364,33 +505,34 @@ void pool_tell(keel_pool_request_t *ended)
     }
 }
 
-keel_pool_request_t *pool_break(keel_pool_t *base, keel_status_t cause, keel_pool_request_t *ended)
+void pool_cancel(keel_pool_t *base, keel_status_t cause)
 {
     kit_pool_t *pool = kit_pool(base);
+    keel_pool_request_t *ended = NULL;
     lock_enter(&pool->lock);
-    if (!pool->broken) pool->broken = keel_status_retain(cause);
     while (pool->requests) {
-        keel_pool_request_t *request = pool->requests;
-        pool->requests = request->next;
-        request->status = keel_status_retain(cause);
-        request->next = ended;
-        ended = request;
-        pool->waiting--;
+        pool->requests->status = keel_status_retain(cause);
+        request_unlink(pool, &pool->requests, &ended);
     }
-    pool->requests_last = &pool->requests;
     lock_leave(&pool->lock);
-    return ended;
+    pool_tell(ended);
 }
 
-// Under the lock: at the end of the list.
-static void request_wait(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_request_t *request)
+static void request_init(keel_pool_request_t *request, keel_buffer_t *buffer)
 {
     request->buffer = buffer;
     request->next = NULL;
-    uint64_t size = pool_size_of(pool, buffer);
-    if (size < pool->requests_least) pool->requests_least = size;
+    request->suspect = request->commands && request->commands->count > 1;
+}
+
+// Under the lock: at the end of the list.
+static void request_wait(kit_pool_t *pool, keel_pool_request_t *request)
+{
+    uint64_t size = pool_size_of(pool, request->buffer);
+    if (size < pool->requests_least || !pool->requests) pool->requests_least = size;
     *pool->requests_last = request;
     pool->requests_last = &request->next;
+    pool->suspects += request->suspect;
     pool->waiting++;
 }
 
@@ -400,19 +542,18 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
 {
     pool_result_t result = POOL_DONE;
     keel_pool_request_t *ended = NULL;
-    bool got = pool_serve_anew(pool, buffer, status), refused = false;
-    if (pool->requests) ended = pool_retry(pool); // some may have waited for the new slab
-    if (!got && pool_may_get_more(pool)) {
-        keel_status_release(*status);
-        *status = NULL;
-        request_wait(pool, buffer, request);
+    keel_status_t refusal = NULL;
+    bool got = pool_grow(pool, buffer, &refusal) && pool_serve(pool, buffer, NULL);
+    if (pool->requests)
+        pool_retry_growing(pool, &ended); // some may have waited for this one's slab
+    request_init(request, buffer);
+    if (!got) *status = request_doom(pool, request, refusal);
+    if (!got && !*status) {
+        request_wait(pool, request);
         result = POOL_WAITING;
-    } else if (!got) {
-        refused = *status; // by the device
-        if (!refused) *status = pool_exhausted(pool, buffer);
     }
     lock_leave(&pool->lock);
-    if (refused) *status = pool_refuse(buffer, *status);
+    keel_status_release(refusal);
     pool_tell(ended);
     return result;
 }
@@ -423,14 +564,31 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     kit_pool_t *pool = kit_pool(buffer->pool);
     *status = NULL;
     lock_enter(&pool->lock);
+    keel_pool_request_t *ended = NULL;
     bool has = buffer_has(buffer);
     if (!has && !pool_serve(pool, buffer, request->order))
         return alloca_starved(pool, buffer, request, status);
+    if (pool->suspects) pool_retry(pool, NULL, &ended); // one may now wait for what this one got
     lock_leave(&pool->lock);
+    pool_tell(ended);
     if (has)
         *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
                              buffer->name ? buffer->name : "");
     return POOL_DONE;
+}
+
+keel_cmd_alloca_t *pool_dealloca_beside(const keel_cmd_alloca_t *alloca)
+{
+    const keel_commands_t *commands = alloca->request.commands;
+    const keel_command_t *c = keel_command_next(&alloca->head);
+    if (!(commands->kinds & 1u << KEEL_CMD_DEALLOCA)) return NULL;
+    for (; c != keel_commands_end(commands) && !keel_command_is_barrier(c->kind);
+         c = keel_command_next(c)) {
+        keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(uintptr_t)c;
+        if (c->kind != KEEL_CMD_DEALLOCA || dealloca->settled) continue;
+        if (atomic_load(&dealloca->buffer->resident)) return dealloca;
+    }
+    return NULL;
 }
 
 // Under the lock: takes the memory from the buffer.
@@ -464,16 +622,6 @@ static inline void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
     pool->buffers--;
 }
 
-// Under the lock: takes the slab off the list, into another.
-static void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
-{
-    slab_t *slab = *at;
-    *at = slab->next;
-    slab->next = *slabs;
-    *slabs = slab;
-    pool->reserved -= slab->memory.size;
-}
-
 // Under the lock: the slabs beyond the threshold that nothing is cut from.
 static slab_t *pool_excess(kit_pool_t *pool)
 {
@@ -493,7 +641,8 @@ static slab_t *pool_excess(kit_pool_t *pool)
 // gives the device what is too much.
 static void pool_leave(kit_pool_t *pool)
 {
-    keel_pool_request_t *told = pool->requests ? pool_retry(pool) : NULL;
+    keel_pool_request_t *told = NULL;
+    if (pool->requests) pool_retry_growing(pool, &told);
     slab_t *excess = pool->slabs ? pool_excess(pool) : NULL;
     lock_leave(&pool->lock);
     if (excess) slabs_destroy(excess);
@@ -560,7 +709,7 @@ keel_status_t pool_dealloca_begin(keel_buffer_t *buffer, const void *order,
         buffer->deallocas--;
         pool->deallocas++; // this one is still on its way
         if (order) piece_link(pool, piece, order);
-        if (order && pool->requests) told = pool_retry(pool);
+        if (order && pool->requests) pool_retry(pool, NULL, &told);
     }
     lock_leave(&pool->lock);
     pool_tell(told);
@@ -593,11 +742,13 @@ bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
     lock_enter(&pool->lock);
     pool_detach(pool, buffer, &piece);
     pool_put(pool, &piece);
-    bool waits = pool->deallocas;
+    request_init(request, buffer);
+    bool ended = atomic_load(&pool->base.device->ended); // seq_cst: as in request_doom
+    bool waits = !ended && pool_may_get_more(pool, request_keeps(pool, request));
     if (waits) // and no other request is tried: there is no more memory than before
-        request_wait(pool, buffer, request);
+        request_wait(pool, request);
     else if (pool->requests)
-        told = pool_retry(pool);
+        pool_retry(pool, NULL, &told);
     lock_leave(&pool->lock);
     pool_tell(told);
     return waits;

@@ -21,19 +21,24 @@ keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *dr
                                 keel_pool_t **pool);
 void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
 
-// The device is lost: from now on no request waits for memory of the pool. Those that do are put in
-// front of the list `ended`, which is returned; pool_tell, with no lock held, tells them the cause.
-keel_pool_request_t *pool_break(keel_pool_t *pool, keel_status_t cause, keel_pool_request_t *ended);
-void pool_tell(keel_pool_request_t *ended);
+// The device has ended, which keel_device_t.ended says already: allocas that wait for memory of the
+// pool fail with `cause` (borrowed). Calls their `done`, so no lock may be held.
+void pool_cancel(keel_pool_t *pool, keel_status_t cause);
 
 typedef enum pool_result_t {
     POOL_DONE,    // the buffer has memory, or *status says why not
     POOL_WAITING, // request->done is called later, by the thread that frees memory
 } pool_result_t;
 
-// Runs an alloca. `request` is used only while it waits; done, context and order are set.
+// Runs an alloca. `request` is used only while it waits; done, context and order are set. It waits
+// as the options of the pool say, but not for what its own submission keeps until it is served.
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status);
+
+// For drivers that run commands one after the other, before an alloca: a dealloca behind it in the
+// same stage that can be run, and is to be run first, as others may need it while the alloca waits.
+// NULL: none is left.
+keel_cmd_alloca_t *pool_dealloca_beside(const keel_cmd_alloca_t *alloca);
 
 // The device has no memory for it: adds what was asked for and what the pool has.
 keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status);

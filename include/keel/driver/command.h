@@ -121,6 +121,8 @@ typedef struct keel_pool_request_t {
     void *context;
     keel_status_t status; // how it ended, until `done` is told
     const void *order;    // where it runs, after what was given back there; NULL: after nothing
+    const struct keel_commands_t *commands; // the list that it is in; set when it is submitted
+    bool suspect; // there are others in that list, for which it may come to wait; the pool's
 } keel_pool_request_t;
 
 // Memory that a dealloca gives back later.

@@ -46,6 +46,7 @@ struct keel_device_t {
     KEEL_ATOMIC(uint32_t) lock;                // for the lists below
     keel_queue_t *all_queues;                  // borrowed, linked by keel_queue_t.link
     keel_semaphore_t *all_semaphores;          // borrowed, linked by keel_semaphore_t.link
+    keel_pool_t *all_pools;                    // borrowed, linked by keel_pool_t.link
 };
 
 struct keel_queue_t {
@@ -88,6 +89,7 @@ struct keel_buffer_t {
     uint64_t capacity;              // bytes taken for it
     void *slab;                     // the pool's
     uint32_t deallocas;             // submitted and not ended; the pool's
+    bool kept;                      // a mark of the pool's, while it looks at a submission
     // In imported ones.
     keel_external_buffer_t external;
     keel_executable_t *executable; // retained: whose global it is
@@ -98,6 +100,9 @@ struct keel_pool_t {
     keel_device_t *device;       // retained
     keel_pool_options_t options; // limit resolved, name cleared
     char *name;                  // owned
+    struct {
+        keel_pool_t *next, *previous; // in keel_device_t.all_pools
+    } link;
 };
 
 struct keel_executable_t {

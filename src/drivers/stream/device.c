@@ -41,7 +41,6 @@ static void lost_settle(keel_device_t *base)
 
 static void lost_end(stream_device_t *device, keel_status_t cause)
 {
-    stream_pools_break(device); // first: not for want of deallocas, which end, too
     device_end(&device->base, keel_status_retain(cause), lost_settle);
 }
 

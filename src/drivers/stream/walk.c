@@ -115,7 +115,11 @@ static stream_step_t run_step(stream_run_t *run, keel_command_t *c)
         return STREAM_STEP_DONE;
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
     case KEEL_CMD_ALLOCA: return alloca_step(run, (keel_cmd_alloca_t *)(void *)c);
-    case KEEL_CMD_DEALLOCA: status = stream_dealloca(run, (keel_cmd_alloca_t *)(void *)c); break;
+    case KEEL_CMD_DEALLOCA: {
+        keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(void *)c;
+        if (!dealloca->settled) status = stream_dealloca(run, dealloca); // it may have gone first
+        break;
+    }
     default: status = stream_issue(run, NULL, c, &step); break;
     }
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, c, status));

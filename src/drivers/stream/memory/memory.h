@@ -70,7 +70,6 @@ uint64_t stream_pools_reserved(stream_device_t *device); // bytes, by all pools;
 // Some memory is about to go back, `own` bytes of it of a pool that is going: what is in use now
 // may be the most there was, for between two such moments it only grows. Entered.
 void stream_peak_note(stream_device_t *device, uint64_t own);
-void stream_pools_break(stream_device_t *device); // it is lost: allocas wait no more
 
 // buffer.c
 

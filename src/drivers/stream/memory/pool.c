@@ -74,7 +74,6 @@ keel_status_t stream_pool_create(keel_device_t *base, const keel_pool_options_t 
     own->number = ++device->pool_count;
     LIST_ADD(device->pools, own);
     lock_leave(&device->lock);
-    if (atomic_load(&device->lost)) stream_pools_break(device); // it may have missed this one
     return NULL;
 }
 
@@ -97,18 +96,6 @@ void stream_pool_destroy(keel_pool_t *pool)
     }
     mem_free(own);
     pool_destroy(pool);
-}
-
-void stream_pools_break(stream_device_t *device)
-{
-    keel_status_t cause = stream_device_lost(device);
-    keel_pool_request_t *ended = NULL;
-    lock_enter(&device->lock);
-    for (stream_pool_t *pool = device->pools; pool; pool = pool->next)
-        ended = pool_break(pool->base, cause, ended);
-    lock_leave(&device->lock);
-    keel_status_release(cause);
-    pool_tell(ended);
 }
 
 stream_pool_t *stream_pool_vendor(const keel_pool_t *pool)

@@ -89,6 +89,15 @@ static bool alloca_await(stream_run_t *run, keel_cmd_alloca_t *c, bool granted, 
     return true;
 }
 
+// The walk stops at an alloca that waits: deallocas that its barrier does not hold up go first.
+static void deallocas_first(stream_run_t *run, const keel_cmd_alloca_t *c)
+{
+    for (keel_cmd_alloca_t *d; (d = pool_dealloca_beside(c));) {
+        keel_status_t status = stream_dealloca(run, d);
+        if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &d->head, status));
+    }
+}
+
 keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits)
 {
     stream_device_t *device = stream_run_device(run);
@@ -97,6 +106,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     keel_pool_stats_t stats;
     uint64_t over = reclaim_ended(&device->reclaim);
     if (!c->settled) {
+        deallocas_first(run, c);
         c->request.done = alloca_granted;
         c->request.context = run;
         c->request.order = run->base.queue;
