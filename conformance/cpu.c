@@ -102,7 +102,7 @@ static keel_status_t note_thread(void *user, keel_host_call_t *call)
 TEST(cpu, inline_runs_on_the_submitting_thread, .driver = "cpu")
 {
     keel_queue_t *queue = queue_of("cpu://inline");
-    CHECK_EQ(keel_device_caps(keel_queue_device(queue))->workers, 0);
+    CHECK_EQ(keel_device_caps(keel_queue_info(queue)->device)->workers, 0);
     pthread_t thread = {0};
     keel_point_t done;
     TRY(keel_queue_run(queue, KEEL_NO_WAITS, keel_op_host_call(note_thread, &thread), &done));
@@ -114,7 +114,7 @@ TEST(cpu, inline_runs_on_the_thread_that_resolves_the_wait, .driver = "cpu")
 {
     keel_queue_t *queue = queue_of("cpu://inline");
     keel_semaphore_t *gate = NULL;
-    TRY(keel_semaphore_create(keel_queue_device(queue), NULL, &gate));
+    TRY(keel_semaphore_create(keel_queue_info(queue)->device, NULL, &gate));
     OWN(gate);
     pthread_t thread = {0};
     keel_point_t done;
@@ -131,7 +131,7 @@ TEST(cpu, inline_long_chain, .driver = "cpu", .heavy = true)
 {
     keel_queue_t *queue = queue_of("cpu://inline");
     keel_semaphore_t *gate = NULL;
-    TRY(keel_semaphore_create(keel_queue_device(queue), NULL, &gate));
+    TRY(keel_semaphore_create(keel_queue_info(queue)->device, NULL, &gate));
     OWN(gate);
     keel_point_t last = keel_point(gate, 1);
     for (size_t i = 0; i < few(100000); i++) {
@@ -341,7 +341,7 @@ TEST(cpu, idle_workers_sleep, .driver = "cpu", .alone = true)
 {
     keel_queue_t *queue = queue_of("cpu://?threads=4");
     keel_semaphore_t *gate = NULL;
-    TRY(keel_semaphore_create(keel_queue_device(queue), NULL, &gate));
+    TRY(keel_semaphore_create(keel_queue_info(queue)->device, NULL, &gate));
     OWN(gate);
     keel_point_t done;
     run_on(queue, keel_op_barrier());

@@ -122,6 +122,27 @@ TEST(nodes, queues_and_pools_by_node, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEU
     run_on(keel_device_queue(device, 0), keel_op_dealloca(x));
 }
 
+// Memory for a queue comes from its own node, unless a pool is named.
+TEST(nodes, alloca_by_node, .needs = KEEL_CAP_QUEUE_ALLOCA, .also = NEED_NODES)
+{
+    keel_device_t *device = open_nodes();
+    for (uint32_t node = 0; node < keel_device_caps(device)->nodes; node++) {
+        keel_queue_options_t options = {.node = node};
+        keel_queue_t *queue = NULL;
+        TRY(keel_queue_create(device, &options, &queue));
+        OWN(queue);
+        CHECK_EQ(keel_queue_info(queue)->node, node);
+        keel_buffer_t *buffer = NULL;
+        keel_point_t ready;
+        keel_buffer_info_t info;
+        TRY(keel_queue_alloca(queue, NULL, 64, &buffer, &ready));
+        OWN(buffer);
+        reach(ready);
+        keel_buffer_info(buffer, &info);
+        CHECK_EQ(info.node, node);
+    }
+}
+
 TEST(nodes, wait_idle_waits_for_all, NODES)
 {
     keel_device_t *device = open_nodes();

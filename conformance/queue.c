@@ -16,13 +16,39 @@ TEST(queue, create)
     TRY(keel_queue_create(the_device(), NULL, &queue));
     OWN(queue);
     CHECK(queue != the_queue());
-    CHECK(keel_queue_device(queue) == the_device());
+    CHECK(keel_queue_info(queue)->device == the_device());
     CHECK(keel_queue_timeline(queue));
     CHECK(keel_queue_timeline(queue) != keel_queue_timeline(the_queue()));
     CHECK_EQ(value_of(keel_queue_timeline(queue)), 0);
     keel_point_t done;
     TRY(keel_queue_run(queue, KEEL_NO_WAITS, keel_op_barrier(), &done));
     reach(done);
+}
+
+TEST(queue, info)
+{
+    keel_queue_options_t options = {.priority = the_caps()->max_priority, .name = "urgent"};
+    keel_queue_t *queue = NULL;
+    TRY(keel_queue_create(the_device(), &options, &queue));
+    OWN(queue);
+    const keel_queue_info_t *info = keel_queue_info(queue);
+    CHECK(info->device == the_device());
+    CHECK_EQ(info->family, KEEL_QUEUE_COMPUTE);
+    CHECK_EQ(info->priority, the_caps()->max_priority);
+    CHECK_EQ(info->node, 0);
+    CHECK_STR(info->name, "urgent");
+    CHECK(keel_queue_info(queue) == info);
+    CHECK_STR(keel_queue_info(the_queue())->name, "queue 0");
+}
+
+TEST(queue, info_of_a_transfer_queue, .also = NEED_TRANSFER_QUEUES)
+{
+    keel_queue_options_t options = {.family = KEEL_QUEUE_TRANSFER};
+    keel_queue_t *queue = NULL;
+    TRY(keel_queue_create(the_device(), &options, &queue));
+    OWN(queue);
+    CHECK_EQ(keel_queue_info(queue)->family, KEEL_QUEUE_TRANSFER);
+    CHECK(keel_queue_info(queue)->name[0]); // its number
 }
 
 TEST(queue, create_bad_arguments)

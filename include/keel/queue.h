@@ -40,6 +40,19 @@ typedef struct keel_queue_options_t {
     const char *name; // used in messages; NULL: its number among the queues that the device made
 } keel_queue_options_t;
 
+// What keel_queue_info tells about a queue: what it was made with. `name` is its number if it was
+// made without a name.
+//
+// The device is borrowed: a queue keeps the memory of its device, but does not keep it open. The
+// name is borrowed from the queue.
+typedef struct keel_queue_info_t {
+    keel_device_t *device;      // whose it is
+    keel_queue_family_t family; // what it can run
+    int32_t priority;           // higher runs first
+    uint32_t node;              // which node of the device
+    const char *name;           // used in messages
+} keel_queue_info_t;
+
 KEEL_EXTERN_C_BEGIN
 
 // Makes a queue. `options` may be NULL: a compute queue of priority 0 on node 0.
@@ -61,9 +74,9 @@ KEEL_API void keel_queue_release(keel_queue_t *queue);
 // keep it beyond the queue.
 KEEL_API keel_semaphore_t *keel_queue_timeline(keel_queue_t *queue);
 
-// Returns the device of the queue. Borrowed: the queue keeps the device's memory, but does not keep
-// the device open.
-KEEL_API keel_device_t *keel_queue_device(keel_queue_t *queue);
+// Returns what the queue is. This never changes, and is borrowed from the queue: copy what is
+// needed longer. Never fails.
+KEEL_API const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue);
 
 // Submits `count` operations. They start when all points of `waits` are reached. When they have all
 // ended, the queue signals the points of `signals` in their order, then its own timeline. `done`,
@@ -141,8 +154,9 @@ keel_queue_execute(keel_queue_t *queue, keel_points_t waits, keel_recording_t *r
 }
 
 // Reserves a buffer of `size` bytes from `pool` and submits its keel_op_alloca, which waits for
-// nothing. A NULL pool is that of the device's node 0. `ready` receives the point at which the
-// buffer has memory; work that uses the buffer waits for it. The caller releases the buffer.
+// nothing. A NULL pool is the first pool of the queue's node (keel_device_pool). `ready` receives
+// the point at which the buffer has memory; work that uses the buffer waits for it. The caller
+// releases the buffer.
 //
 // Fails as keel_buffer_reserve and keel_queue_submit do. KEEL_INVALID_ARGUMENT if `pool` is NULL
 // and the device has no pools. If the pool cannot serve the alloca, `ready` fails.
@@ -150,11 +164,12 @@ KEEL_MUST_USE static inline keel_status_t keel_queue_alloca(keel_queue_t *queue,
                                                             uint64_t size, keel_buffer_t **buffer,
                                                             keel_point_t *ready)
 {
+    const keel_queue_info_t *info = keel_queue_info(queue);
     keel_buffer_options_t options = KEEL_ZERO;
     keel_status_t status;
     options.size = size;
     *buffer = NULL;
-    if (!pool) pool = keel_device_pool(keel_queue_device(queue), 0);
+    if (!pool) pool = keel_device_pool(info->device, info->node);
     status = keel_buffer_reserve(pool, &options, buffer);
     if (!status) status = keel_queue_run(queue, KEEL_NO_WAITS, keel_op_alloca(*buffer), ready);
     if (status) {

@@ -83,10 +83,9 @@ keel_status_t keel_queue_create(keel_device_t *device, const keel_queue_options_
         keel_semaphore_release(timeline);
         return status;
     }
-    own.name = NULL;
     q->device = device;
     device_hold(device);
-    q->options = own;
+    q->info = (keel_queue_info_t){device, own.family, own.priority, own.node, name};
     q->name = name;
     q->timeline = timeline;
     object_init(&q->object);
@@ -158,9 +157,9 @@ keel_semaphore_t *keel_queue_timeline(keel_queue_t *queue)
     return queue->timeline;
 }
 
-keel_device_t *keel_queue_device(keel_queue_t *queue)
+const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue)
 {
-    return queue->device;
+    return &queue->info;
 }
 
 static keel_status_t point_check_fork(keel_point_t point, const char *list, size_t index)
@@ -222,7 +221,7 @@ KEEL_HOT static keel_status_t commands_fill(keel_submission_t *submission, const
     keel_queue_t *queue = submission->queue;
     recorder_t recorder;
     recorder_init(&recorder, queue->device, &submission->commands);
-    recorder.allowed = queue->options.family == KEEL_QUEUE_TRANSFER ? TRANSFER_OPS : QUEUE_OPS;
+    recorder.allowed = queue->info.family == KEEL_QUEUE_TRANSFER ? TRANSFER_OPS : QUEUE_OPS;
     keel_status_t status = recorder_add(&recorder, ops, count);
     if (!status) status = recorder_end(&recorder);
     return status;

@@ -51,9 +51,9 @@ struct keel_device_t {
 
 struct keel_queue_t {
     keel_object_t object;
-    keel_device_t *device; // retained
-    keel_queue_options_t options;
-    char *name;                 // owned; its number, if the application gave it none
+    keel_device_t *device;      // retained
+    keel_queue_info_t info;     // filled in by the library after queue_create
+    char *name;                 // owned: what `info` has
     keel_semaphore_t *timeline; // owned
     struct {
         keel_queue_t *next, *previous; // in keel_device_t.all_queues

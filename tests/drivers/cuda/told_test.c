@@ -132,7 +132,7 @@ typedef struct pair_t {
 static void *pair_submit(void *argument)
 {
     pair_t *pair = argument;
-    lets_go = stream_device(keel_queue_device(pair->queue));
+    lets_go = stream_device(keel_queue_info(pair->queue)->device);
     keel_op_t ops[] = {keel_op_alloca(pair->memory), keel_op_fill(keel_whole(pair->last), LAST, 4)};
     assert_null(
         keel_queue_submit(pair->queue, KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, &pair->done));

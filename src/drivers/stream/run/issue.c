@@ -114,7 +114,7 @@ static bool is_sooner(const stream_queue_t *queue, uint64_t length, uint32_t uni
 {
     const stream_device_t *device = stream_queue_device(queue);
     return stream_launches_are_graphs(device) && length <= device->limits.quirks.small_transfer &&
-           unit == 16 && queue->base.options.family != KEEL_QUEUE_TRANSFER;
+           unit == 16 && queue->base.info.family != KEEL_QUEUE_TRANSFER;
 }
 
 static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *context,
