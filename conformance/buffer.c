@@ -206,6 +206,22 @@ TEST(buffer, subspan_out_of_range)
     FAILS(KEEL_OUT_OF_RANGE, keel_buffer_subspan(inner, 0, 11, &part));
 }
 
+// An error of a range says which buffer it is about.
+TEST(buffer, range_errors_name_the_buffer)
+{
+    keel_buffer_t *named = make((keel_buffer_options_t){.size = 100, .name = "weights"});
+    keel_buffer_t *nameless = make((keel_buffer_options_t){.size = 100}), *part = NULL;
+    keel_queue_t *q = the_queue();
+    const char *name = "'weights' of 100 bytes", *size = "unnamed buffer of 100 bytes";
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, name, keel_buffer_subspan(named, 101, 0, &part));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, name, keel_buffer_subspan(named, 60, 41, &part));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, size, keel_buffer_subspan(nameless, 60, 41, &part));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, name,
+                 keel_queue_fill(q, KEEL_NO_WAITS, keel_span(named, 99, 4), 0, 1, NULL));
+    FAILS_SAYING(KEEL_OUT_OF_RANGE, size,
+                 keel_queue_fill(q, KEEL_NO_WAITS, keel_span(nameless, 104, 0), 0, 1, NULL));
+}
+
 TEST(buffer, subspan_bad_arguments)
 {
     keel_buffer_t *part = NULL;

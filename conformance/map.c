@@ -163,6 +163,7 @@ TEST(map, bad_arguments)
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "pointer",
                  keel_buffer_map(x, 0, 1, KEEL_ACCESS_READ, NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "access", keel_buffer_map(x, 0, 1, 8, &p));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "KEEL_ACCESS_READ", keel_buffer_map(x, 0, 1, 0, &p));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer", keel_buffer_flush(NULL, 0, 1));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer", keel_buffer_invalidate(NULL, 0, 1));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "buffer", keel_buffer_read(NULL, 0, data, 1));

@@ -169,7 +169,8 @@ KEEL_API keel_status_t keel_buffer_address(keel_buffer_t *buffer, uint64_t *addr
 // Does not wait for work that uses the buffer: wait for its points first. In memory that is not
 // KEEL_MEMORY_HOST_COHERENT, flush after writing and invalidate before reading.
 // KEEL_PERMISSION_DENIED without KEEL_MEMORY_HOST_VISIBLE, without KEEL_USAGE_MAP, or if the buffer
-// does not allow `access`. KEEL_OUT_OF_RANGE if the range does not lie within the buffer.
+// does not allow `access`. KEEL_INVALID_ARGUMENT if `access` is 0. KEEL_OUT_OF_RANGE if the range
+// does not lie within the buffer.
 // KEEL_FAILED_PRECONDITION while the buffer has no memory.
 KEEL_API keel_status_t keel_buffer_map(keel_buffer_t *buffer, uint64_t offset, uint64_t length,
                                        uint32_t access, void **pointer) KEEL_MUST_USE;

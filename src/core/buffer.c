@@ -155,14 +155,12 @@ keel_status_t keel_buffer_reserve(keel_pool_t *pool, const keel_buffer_options_t
 // That a range lies within the buffer; *length comes back as a number.
 static keel_status_t range_check(const keel_buffer_t *buffer, uint64_t offset, uint64_t *length)
 {
-    CHECK(offset <= buffer->size, KEEL_OUT_OF_RANGE,
-          "offset %llu lies beyond the buffer's %llu bytes", (unsigned long long)offset,
-          (unsigned long long)buffer->size);
+    CHECK(offset <= buffer->size, KEEL_OUT_OF_RANGE, "offset %llu lies beyond %s",
+          (unsigned long long)offset, BUFFER_EXTENT(buffer));
     if (*length == KEEL_WHOLE) *length = buffer->size - offset;
     CHECK(*length <= buffer->size - offset, KEEL_OUT_OF_RANGE,
-          "offset %llu and length %llu reach beyond the buffer's %llu bytes",
-          (unsigned long long)offset, (unsigned long long)*length,
-          (unsigned long long)buffer->size);
+          "offset %llu and length %llu reach beyond %s", (unsigned long long)offset,
+          (unsigned long long)*length, BUFFER_EXTENT(buffer));
     return NULL;
 }
 
@@ -252,9 +250,8 @@ static keel_status_t resident_check(const keel_buffer_t *buffer)
 {
     // acquire: pairs with the alloca that gave it memory.
     CHECK(atomic_load_explicit(&buffer->root->resident, memory_order_acquire),
-          KEEL_FAILED_PRECONDITION,
-          "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
-          TEXT_OF(buffer->name));
+          KEEL_FAILED_PRECONDITION, "%s has no memory: its alloca has not run, or its dealloca has",
+          BUFFER_LABEL(buffer));
     return NULL;
 }
 
@@ -271,13 +268,12 @@ static keel_status_t host_check(const keel_buffer_t *buffer, uint64_t offset, ui
 {
     CHECK_NOT_NULL(buffer);
     CHECK(object_is_ours(&buffer->object), KEEL_DEVICE_LOST,
-          "buffer '%s' was made before fork and stayed with the parent process",
-          TEXT_OF(buffer->name));
+          "%s was made before fork and stayed with the parent process", BUFFER_LABEL(buffer));
     KEEL_TRY(range_check(buffer, offset, length));
     CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,
-          "buffer '%s' is in memory 0x%x, which the host cannot reach; make it with "
+          "%s is in memory 0x%x, which the host cannot reach; make it with "
           "KEEL_MEMORY_HOST_VISIBLE, or let a queue copy it to or from a buffer that is",
-          TEXT_OF(buffer->name), buffer->memory);
+          BUFFER_LABEL(buffer), buffer->memory);
     return NULL;
 }
 
@@ -288,11 +284,14 @@ keel_status_t keel_buffer_map(keel_buffer_t *buffer, uint64_t offset, uint64_t l
     *pointer = NULL;
     KEEL_TRY(host_check(buffer, offset, &length));
     KEEL_TRY(check_flags("access", access, KEEL_ACCESS_ALL));
+    CHECK(access, KEEL_INVALID_ARGUMENT,
+          "access is 0; say what the host will do with %s: KEEL_ACCESS_READ, KEEL_ACCESS_WRITE or "
+          "KEEL_ACCESS_ALL",
+          BUFFER_LABEL(buffer));
     CHECK(buffer->usage & KEEL_USAGE_MAP, KEEL_PERMISSION_DENIED,
-          "buffer '%s' was made without KEEL_USAGE_MAP", TEXT_OF(buffer->name));
+          "%s was made without KEEL_USAGE_MAP", BUFFER_LABEL(buffer));
     CHECK((buffer->access & access) == access, KEEL_PERMISSION_DENIED,
-          "access is 0x%x, but buffer '%s' allows only 0x%x", access, TEXT_OF(buffer->name),
-          buffer->access);
+          "access is 0x%x, but %s allows only 0x%x", access, BUFFER_LABEL(buffer), buffer->access);
     KEEL_TRY(resident_check(buffer));
     *pointer = (char *)atomic_load(&buffer->root->data) + buffer->offset + offset;
     object_retain(&buffer->object); // a mapping keeps the memory
@@ -436,7 +435,7 @@ keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *
     switch (kind) {
     case KEEL_EXTERNAL_HOST: {
         CHECK(buffer->memory & KEEL_MEMORY_HOST_VISIBLE, KEEL_PERMISSION_DENIED,
-              "buffer '%s' is not in KEEL_MEMORY_HOST_VISIBLE memory", TEXT_OF(buffer->name));
+              "%s is not in KEEL_MEMORY_HOST_VISIBLE memory", BUFFER_LABEL(buffer));
         external->handle.host = (char *)atomic_load(&buffer->root->data) + buffer->offset;
         return NULL;
     }
@@ -445,7 +444,7 @@ keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *
         return NULL;
     case KEEL_EXTERNAL_FD:
         CHECK(buffer->usage & KEEL_USAGE_EXPORT, KEEL_PERMISSION_DENIED,
-              "buffer '%s' was made without KEEL_USAGE_EXPORT", TEXT_OF(buffer->name));
+              "%s was made without KEEL_USAGE_EXPORT", BUFFER_LABEL(buffer));
         KEEL_TRY(page_check("the offset of the subspan", buffer->offset));
         external->offset = buffer->offset;
         return buffer->device->ops->buffer_export(buffer, external);

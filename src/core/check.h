@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "kit/device.h"
+#include "kit/label.h"
 #include "kit/object.h"
 
 #define CHECK(condition, code, ...)                                                                \

@@ -119,8 +119,8 @@ static keel_status_t place_of(const keel_buffer_t *buffer, const keel_dlpack_pla
             return NULL;
     }
     return KEEL_ERROR(KEEL_UNSUPPORTED,
-                      "buffer '%s' is in memory 0x%x of node %u, for which DLPack has no name",
-                      TEXT_OF(buffer->name), buffer->memory, buffer->node);
+                      "%s is in memory 0x%x of node %u, for which DLPack has no name",
+                      BUFFER_LABEL(buffer), buffer->memory, buffer->node);
 }
 
 static keel_status_t tensor_fill(exported_t *exported, const keel_tensor_t *tensor)
@@ -151,7 +151,7 @@ static keel_status_t tensor_export(keel_buffer_t *buffer, const keel_tensor_t *t
     CHECK_NOT_NULL(buffer);
     CHECK_NOT_NULL(tensor);
     CHECK(buffer->access & KEEL_ACCESS_READ, KEEL_PERMISSION_DENIED,
-          "buffer '%s' does not allow KEEL_ACCESS_READ", TEXT_OF(buffer->name));
+          "%s does not allow KEEL_ACCESS_READ", BUFFER_LABEL(buffer));
     view_t view = {
         .name = "tensor->",
         .rank_name = "rank",
@@ -164,9 +164,9 @@ static keel_status_t tensor_export(keel_buffer_t *buffer, const keel_tensor_t *t
     layout_t layout = {0};
     KEEL_TRY(layout_of(&view, &layout));
     CHECK(tensor->offset <= buffer->size && layout.bytes <= buffer->size - tensor->offset,
-          KEEL_OUT_OF_RANGE, "tensor has %llu bytes at offset %llu; buffer '%s' has %llu",
+          KEEL_OUT_OF_RANGE, "tensor has %llu bytes at offset %llu, which reach beyond %s",
           (unsigned long long)layout.bytes, (unsigned long long)tensor->offset,
-          TEXT_OF(buffer->name), (unsigned long long)buffer->size);
+          BUFFER_EXTENT(buffer));
     exported_t *e = mem_zalloc(sizeof *e);
     if (!e) return status_no_memory();
     e->buffer = keel_buffer_retain(buffer);
@@ -205,8 +205,8 @@ keel_status_t keel_buffer_to_dlpack0(keel_buffer_t *buffer, const keel_tensor_t 
     *managed = NULL;
     CHECK_NOT_NULL(buffer);
     CHECK(buffer->access & KEEL_ACCESS_WRITE, KEEL_PERMISSION_DENIED,
-          "buffer '%s' does not allow KEEL_ACCESS_WRITE, which a legacy tensor cannot say",
-          TEXT_OF(buffer->name));
+          "%s does not allow KEEL_ACCESS_WRITE, which a legacy tensor cannot say",
+          BUFFER_LABEL(buffer));
     exported_t *exported;
     KEEL_TRY(tensor_export(buffer, tensor, &exported));
     exported->managed.legacy = (DLManagedTensor){

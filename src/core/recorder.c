@@ -39,21 +39,19 @@ keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *
         return NULL;
     }
     CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT,
-          "%s: buffer '%s' belongs to another device", use->what, TEXT_OF(buffer->name));
-    CHECK(ref->offset <= buffer->size, KEEL_OUT_OF_RANGE,
-          "%s: offset %llu lies beyond the buffer's %llu bytes", use->what,
-          (unsigned long long)ref->offset, (unsigned long long)buffer->size);
+          "%s: %s belongs to another device", use->what, BUFFER_LABEL(buffer));
+    CHECK(ref->offset <= buffer->size, KEEL_OUT_OF_RANGE, "%s: offset %llu lies beyond %s",
+          use->what, (unsigned long long)ref->offset, BUFFER_EXTENT(buffer));
     uint64_t rest = buffer->size - ref->offset;
     if (ref->length == KEEL_WHOLE) ref->length = rest;
-    CHECK(ref->length <= rest, KEEL_OUT_OF_RANGE,
-          "%s: offset %llu and length %llu reach beyond the buffer's %llu bytes", use->what,
-          (unsigned long long)ref->offset, (unsigned long long)ref->length,
-          (unsigned long long)buffer->size);
+    CHECK(ref->length <= rest, KEEL_OUT_OF_RANGE, "%s: offset %llu and length %llu reach beyond %s",
+          use->what, (unsigned long long)ref->offset, (unsigned long long)ref->length,
+          BUFFER_EXTENT(buffer));
     CHECK((buffer->usage & use->usage) == use->usage, KEEL_PERMISSION_DENIED,
-          "%s: buffer '%s' was made without %s", use->what, TEXT_OF(buffer->name),
+          "%s: %s was made without %s", use->what, BUFFER_LABEL(buffer),
           usage_name(use->usage & ~buffer->usage));
     CHECK((buffer->access & use->access) == use->access, KEEL_PERMISSION_DENIED,
-          "%s: buffer '%s' was made without %s", use->what, TEXT_OF(buffer->name),
+          "%s: %s was made without %s", use->what, BUFFER_LABEL(buffer),
           access_name(use->access & ~buffer->access));
     return NULL;
 }
@@ -192,12 +190,12 @@ static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
     keel_buffer_t *buffer = op->as.alloca_.buffer;
     bool take = op->kind == KEEL_OP_ALLOCA;
     CHECK(buffer, KEEL_INVALID_ARGUMENT, "buffer is NULL");
-    CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT,
-          "buffer '%s' belongs to another device", TEXT_OF(buffer->name));
+    CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT, "%s belongs to another device",
+          BUFFER_LABEL(buffer));
     CHECK(buffer->root == buffer, KEEL_INVALID_ARGUMENT,
-          "buffer '%s' is a subspan; name the buffer it is part of", TEXT_OF(buffer->name));
-    CHECK(buffer->pool, KEEL_FAILED_PRECONDITION, "buffer '%s' is not from keel_buffer_reserve",
-          TEXT_OF(buffer->name));
+          "%s is a subspan; name the buffer it is part of", BUFFER_LABEL(buffer));
+    CHECK(buffer->pool, KEEL_FAILED_PRECONDITION, "%s is not from keel_buffer_reserve",
+          BUFFER_LABEL(buffer));
     keel_cmd_alloca_t *c =
         commands_add(recorder->commands, take ? KEEL_CMD_ALLOCA : KEEL_CMD_DEALLOCA, sizeof *c);
     if (!c) return status_no_memory();

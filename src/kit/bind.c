@@ -6,6 +6,7 @@
 #include <keel/driver/driver.h>
 
 #include "base/status.h"
+#include "kit/label.h"
 
 // In place of what is not known yet.
 static void bound_guess(const binder_t *binder, const keel_ref_t *ref, bound_t *bound)
@@ -18,8 +19,8 @@ keel_status_t bind_missing(const keel_ref_t *table, const keel_ref_t *ref)
 {
     const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
     return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                      "buffer '%s' has no memory: its alloca has not run, or its dealloca has",
-                      buffer->name ? buffer->name : "");
+                      "%s has no memory: its alloca has not run, or its dealloca has",
+                      BUFFER_LABEL(buffer));
 }
 
 keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound)

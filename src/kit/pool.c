@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kit/device.h"
+#include "kit/label.h"
 #include "memory/block.h"
 #include "memory/tlsf.h"
 
@@ -572,8 +573,8 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     lock_leave(&pool->lock);
     pool_tell(ended);
     if (has)
-        *status = KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has memory already",
-                             buffer->name ? buffer->name : "");
+        *status =
+            KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has memory already", BUFFER_LABEL(buffer));
     return POOL_DONE;
 }
 
@@ -677,8 +678,8 @@ void pool_dealloca_submitted(keel_buffer_t *buffer)
 
 static keel_status_t nothing_to_give(const keel_buffer_t *buffer)
 {
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "buffer '%s' has no memory to give back",
-                      buffer->name ? buffer->name : "");
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has no memory to give back",
+                      BUFFER_LABEL(buffer));
 }
 
 keel_status_t pool_dealloca(keel_buffer_t *buffer)
