@@ -2,6 +2,7 @@
 // Reading and writing files in queue order.
 #include "suite/suite.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -421,4 +422,31 @@ TEST(file, device_closed_in_flight, RUNS)
         if (keel_status_code(status) != KEEL_CANCELLED) TRY(status);
         keel_status_release(status);
     }
+}
+
+static bool thread_exists(const char *name)
+{
+    DIR *folder = opendir("/proc/self/task");
+    bool found = false;
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+        char path[300], text[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        found = fgets(text, sizeof text, file) && strncmp(text, name, strlen(name)) == 0;
+        fclose(file);
+    }
+    if (folder) closedir(folder);
+    return found;
+}
+
+// A closed device has no thread, although a buffer keeps it in memory.
+TEST(file, close_ends_the_thread_for_files, RUNS, .also = NEED_WORKERS)
+{
+    keel_buffer_t *buffer = new_buffer_filled(64, 3);
+    keel_file_t *file =
+        open_file(in_folder(new_folder(), "data"), KEEL_FILE_WRITE | KEEL_FILE_CREATE);
+    reach(submit(keel_op_write(keel_whole(buffer), file, 0)));
+    drop(the_device());
+    CHECK(!thread_exists("keel-files"));
 }

@@ -25,13 +25,16 @@ static cpu_device_t *cpu_device(keel_device_t *device)
 
 static void device_close(keel_device_t *base)
 {
-    for (uint32_t i = 0; i < base->caps.nodes; i++) cpu_workers_stop(&cpu_device(base)->nodes[i]);
+    cpu_device_t *device = cpu_device(base);
+    aio_destroy(device->aio); // first: its thread may still be waking a worker, and hold a queue
+    device->aio = NULL;
+    for (uint32_t i = 0; i < base->caps.nodes; i++) cpu_workers_stop(&device->nodes[i]);
 }
 
 static void device_destroy(keel_device_t *base)
 {
     cpu_device_t *device = cpu_device(base);
-    aio_destroy(device->aio); // first: its thread may still be waking a worker
+    aio_destroy(device->aio); // of a device that was not closed: half open, or in a child of fork
     for (uint32_t i = 0; device->nodes && i < base->caps.nodes; i++)
         cpu_node_finish(&device->nodes[i]);
     mem_free_aligned(device->nodes);
