@@ -413,3 +413,78 @@ TEST(cpu, shuffle_changes_the_order, .driver = "cpu")
     }
     CHECK(differs);
 }
+
+typedef struct endless_t {
+    keel_queue_t *queue;
+    keel_ref_t word;
+    uint32_t constants[2];
+    keel_op_t op;
+} endless_t;
+
+// A dispatch of 2^40 workgroups, each of which sets the word.
+static endless_t *new_endless(keel_device_t *device, atomic_int *word)
+{
+    endless_t *self = scratch(sizeof *self);
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = word, .size = 4};
+    keel_buffer_t *buffer = NULL;
+    TRY(keel_buffer_import(device, &external, NULL, &buffer));
+    OWN(buffer);
+    self->queue = keel_queue_retain(keel_device_queue(device, 0));
+    OWN(self->queue);
+    self->word = keel_whole(buffer);
+    self->constants[1] = 1;
+    self->op = keel_op_dispatch(kernel_on(device, "poke"), keel_groups(1 << 20, 1 << 20, 1),
+                                self->constants, sizeof self->constants, keel_refs(&self->word, 1));
+    return self;
+}
+
+static void submit_endless(void *user)
+{
+    const endless_t *self = user;
+    TRY(keel_queue_run(self->queue, KEEL_NO_WAITS, self->op, NULL));
+}
+
+// What runs ends at the next workgroup, on every worker. An inline device runs it in the call that
+// submits it.
+TEST(cpu, close_ends_a_dispatch, .driver = "cpu")
+{
+    static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://?shuffle=3",
+                                       "cpu://inline"};
+    for (size_t i = 0; i < COUNT(uris); i++) {
+        row("%s", uris[i]);
+        keel_device_t *device = open_device(uris[i]);
+        atomic_int *word = scratch(sizeof *word);
+        endless_t *work = new_endless(device, word);
+        thread_t *thread = thread_start(submit_endless, work);
+        come_to(word, 1);
+        drop(device);
+        thread_join(thread);
+        reach_failure_saying(keel_point(keel_queue_timeline(work->queue), 1), KEEL_CANCELLED,
+                             "was closed");
+    }
+}
+
+// So does a submission that goes on and on by itself.
+TEST(cpu, close_ends_a_loop, .driver = "cpu")
+{
+    static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://inline"};
+    for (size_t i = 0; i < COUNT(uris); i++) {
+        row("%s", uris[i]);
+        keel_device_t *device = open_device(uris[i]);
+        atomic_int *word = scratch(sizeof *word);
+        endless_t *work = new_endless(device, word);
+        keel_recording_t *recording = NULL;
+        keel_op_t ops[] = {keel_op_fill(work->word, 1, 4), keel_op_while(work->word),
+                           keel_op_fill(work->word, 1, 4), keel_op_end()};
+        TRY(keel_recording_create(device, NULL, &recording));
+        OWN(recording);
+        TRY(keel_recording_add(recording, ops, COUNT(ops)));
+        TRY(keel_recording_end(recording));
+        work->op = keel_op_execute(recording, KEEL_NO_BINDINGS);
+        thread_t *thread = thread_start(submit_endless, work);
+        come_to(word, 1);
+        drop(device);
+        thread_join(thread);
+        reach_failure(keel_point(keel_queue_timeline(work->queue), 1), KEEL_CANCELLED);
+    }
+}

@@ -184,8 +184,12 @@ KEEL_API keel_status_t keel_device_open(const char *uri, const keel_device_optio
 KEEL_API keel_device_t *keel_device_retain(keel_device_t *device);
 
 // Gives up a reference. The last one closes the device: submissions that have not started fail with
-// KEEL_CANCELLED, running work finishes and signals as usual, then all semaphores of the device
-// fail with KEEL_CANCELLED. NULL is fine.
+// KEEL_CANCELLED, and so do running ones, as soon as the device can end them. Then all semaphores
+// of the device fail with KEEL_CANCELLED. NULL is fine. To have work finish, wait for it first.
+//
+// A cpu device ends a dispatch at the next workgroup and a loop at the next iteration. On a GPU,
+// commands that were issued to it run to their end, however long that takes: a kernel cannot be
+// interrupted.
 //
 // Waits until all that is done, so deferred host calls must be completed first. In a callback of
 // the device's own work (a host call, the release of imported memory) it does not wait: a thread of

@@ -157,11 +157,14 @@ static void device_unfurnish(keel_device_t *device)
         keel_pool_release(device->pools[i]);
 }
 
-// Waits for all that runs, and has the driver give up its threads.
+// Waits for all that runs, and has the driver give up its threads. What came in before the queue
+// was closed, and too late for device_end to see, is asked to end here.
 static void device_settle(keel_device_t *device)
 {
-    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
+    for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q)) {
         ledger_close(q->timeline);
+        submission_cancel_all(q, atomic_load(&device->ended));
+    }
     for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         keel_status_release(queue_drain(q, KEEL_FOREVER));
     device->ops->device_close(device);

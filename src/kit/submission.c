@@ -277,11 +277,14 @@ static void waits_link(keel_submission_t *submission, const keel_device_t *early
         submission->waits[i].waiter.asks = true;
         submission->waits[i].waiter.early = early;
     }
-    // seq_cst, as is device_end: it sees that this one waits, or this one sees that the device has
-    // ended.
+    // seq_cst, as are device_end and submission_ask: they see that this one waits, or this one sees
+    // that the device has ended, or that it is cancelled.
     atomic_store(&submission->waits_left, count + 1);
-    keel_status_t ended = atomic_load(&submission->queue->device->ended);
-    if (ended) submission_note_failure(submission, ended);
+    if (atomic_load(&submission->queue->device->ended) || atomic_load(&submission->cancelled)) {
+        keel_status_t cause = submission_cancelled(submission);
+        submission_note_failure(submission, cause);
+        keel_status_release(cause);
+    }
     for (uint32_t i = 0; i < count; i++) {
         keel_status_t failure = NULL;
         point_state_t state = POINT_PROMISED;
@@ -467,6 +470,33 @@ static bool submission_pin(keel_submission_t *submission)
     return left != 0;
 }
 
+// Under the timeline's lock, which keeps it from being recycled: asks it to end. True if it waits:
+// then it is pinned, and the caller gives it up, without the lock.
+static bool submission_ask(keel_submission_t *submission)
+{
+    atomic_store(&submission->cancelled, true); // seq_cst: pairs with waits_link
+    return submission_pin(submission);
+}
+
+static void submission_give_up(keel_submission_t *submission, keel_status_t cause)
+{
+    submission_note_failure(submission, cause);
+    submission_resolve(submission, 1);
+}
+
+bool submission_cancel(keel_queue_t *queue, uint64_t id, keel_status_t cause)
+{
+    keel_semaphore_t *timeline = queue->timeline;
+    lock_enter(&timeline->lock);
+    const slot_t *slot =
+        id <= ledger_last(timeline) ? ledger_slot((keel_point_t){timeline, id}) : NULL;
+    keel_submission_t *submission = slot ? slot->owner : NULL;
+    bool waits = submission && submission_ask(submission);
+    lock_leave(&timeline->lock);
+    if (waits) submission_give_up(submission, cause);
+    return submission;
+}
+
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
 {
     keel_semaphore_t *timeline = queue->timeline;
@@ -476,12 +506,19 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
         lock_enter(&timeline->lock);
         do {
             submission = ledger_next(timeline, &value);
-        } while (submission && !submission_pin(submission));
+        } while (submission && !submission_ask(submission));
         lock_leave(&timeline->lock);
         if (!submission) return;
-        submission_note_failure(submission, cause);
-        submission_resolve(submission, 1);
+        submission_give_up(submission, cause);
     }
+}
+
+keel_status_t submission_cancelled(const keel_submission_t *submission)
+{
+    keel_status_t ended = atomic_load(&submission->queue->device->ended);
+    if (ended) return keel_status_retain(ended);
+    return KEEL_ERROR(KEEL_CANCELLED, "queue '%s', submission %llu was cancelled",
+                      submission->queue->name, (unsigned long long)submission->id);
 }
 
 keel_status_t submission_blame(const keel_submission_t *submission,

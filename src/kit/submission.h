@@ -70,9 +70,22 @@ void submission_end(keel_submission_t *submission, keel_status_t status);
 // The same for several of one queue, linked by `next`, each with its status in `failure`.
 void submission_end_all(keel_submission_t *first);
 
-// Fails all submissions of the queue that wait, with `cause` (borrowed). For device_end, after
-// which none can come to wait.
+// Cancels the submission of that number on the queue's timeline: if it waits, it fails with `cause`
+// (borrowed); if it was started, its driver is asked to end it (`cancelled`). False: it has ended.
+// Any thread, with no lock held: what waits for it is told here. Does not block.
+bool submission_cancel(keel_queue_t *queue, uint64_t id, keel_status_t cause);
+
+// The same for all of the queue. For the end of its device, after which none can come to wait.
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);
+
+// For drivers: whether it is to end now, and what with: a new reference to why its device has
+// ended, or an error of its own.
+static inline bool submission_is_cancelled(const keel_submission_t *submission)
+{
+    // relaxed: the driver sees it a little later.
+    return __builtin_expect(atomic_load_explicit(&submission->cancelled, memory_order_relaxed), 0);
+}
+keel_status_t submission_cancelled(const keel_submission_t *submission) KEEL_COLD;
 
 // Frees the recycled ones, when the queue goes away.
 void submission_free_spares(keel_queue_t *queue);

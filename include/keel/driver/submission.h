@@ -10,6 +10,11 @@
 // refer to is retained until then, recordings and their commands included. The memory is recycled
 // with the end, so the driver must not touch it afterwards.
 //
+// A submission that was started may be asked to end early: `cancelled` is set when its device is
+// closed or lost, or when the application cancels it. The driver looks at it as often as costs
+// nothing (between commands, rounds of a loop, workgroups), begins nothing more and ends the
+// submission with KEEL_CANCELLED. What its device cannot end runs to its end.
+//
 // A driver that needs more for each submission puts keel_submission_t at the beginning of a struct
 // of its own and sets keel_queue_t.submission_size. What follows keel_submission_t in there is zero
 // when the memory is new, and as the driver left it when it is recycled.
@@ -32,6 +37,7 @@ struct keel_submission_t {
     void *points;                     // owned: memory of waits and signals that did not fit in here
     bool linked;                      // its only wait was linked when it was opened
     bool follows;                     // or it is promised by its own queue, whose order will do
+    KEEL_ATOMIC(bool) cancelled;      // to be ended early; for the driver to read
     KEEL_ATOMIC(uint32_t) waits_left; // and one for the call that waits
     KEEL_ATOMIC(struct keel_status *) failure; // of a wait, or what it ends with; owned
 };

@@ -54,28 +54,31 @@ static inline void group_advance(const uint32_t groups[3], uint32_t id[3])
     id[2]++;
 }
 
+// A workgroup is the smallest part that runs to its end whatever comes.
 static keel_status_t groups_run(const keel_cmd_dispatch_t *c, const keel_host_dispatch_t *dispatch,
-                                cpu_worker_t *worker, const cpu_chunk_t *chunk)
+                                const cpu_run_t *run, const cpu_worker_t *worker,
+                                const cpu_chunk_t *chunk)
 {
     keel_host_kernel_fn kernel = ((const cpu_kernel_t *)c->kernel)->fn;
     keel_host_group_t group = {.worker = worker->index, .local = worker->local};
     const cpu_device_t *device = worker->node->device;
+    bool shuffle = device->shuffle;
     group_locate(device, dispatch->groups, chunk->first, group.id);
-    for (uint64_t i = 0; i < chunk->count; i++) {
+    for (uint64_t i = 0;;) {
         int result = kernel(dispatch, &group);
         if (__builtin_expect(result != 0, 0)) return dispatch_failed(c, &group, result);
-        if (i + 1 == chunk->count) break;
-        if (device->shuffle)
-            group_locate(device, dispatch->groups, chunk->first + i + 1, group.id);
+        if (++i == chunk->count) return NULL;
+        if (submission_is_cancelled(&run->base)) return submission_cancelled(&run->base);
+        if (__builtin_expect(shuffle, 0))
+            group_locate(device, dispatch->groups, chunk->first + i, group.id);
         else
             group_advance(dispatch->groups, group.id);
     }
-    return NULL;
 }
 
 static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
-                                    const keel_host_dispatch_t *partial, cpu_worker_t *worker,
-                                    const cpu_chunk_t *chunk)
+                                    const keel_host_dispatch_t *partial, const cpu_run_t *run,
+                                    const cpu_worker_t *worker, const cpu_chunk_t *chunk)
 {
     const keel_ref_t *table = cpu_table(chunk->execute);
     void *bindings[CPU_MAX_BINDINGS];
@@ -90,20 +93,22 @@ static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
     dispatch.bindings = bindings;
     dispatch.lengths = lengths;
     dispatch.binding_count = c->binding_count;
-    return groups_run(c, &dispatch, worker, chunk);
+    return groups_run(c, &dispatch, run, worker, chunk);
 }
 
 static keel_status_t raw_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t *partial,
-                             cpu_worker_t *worker, const cpu_chunk_t *chunk)
+                             const cpu_run_t *run, const cpu_worker_t *worker,
+                             const cpu_chunk_t *chunk)
 {
     _Alignas(16) unsigned char block[CPU_MAX_CONSTANTS];
     binder_t binder = {.table = cpu_table(chunk->execute)};
     KEEL_TRY(bind_raw(&binder, c, block));
     partial->constants = block;
-    return dispatch_bound(c, partial, worker, chunk);
+    return dispatch_bound(c, partial, run, worker, chunk);
 }
 
-static keel_status_t dispatch_run(cpu_worker_t *worker, const cpu_chunk_t *chunk)
+static keel_status_t dispatch_run(const cpu_run_t *run, cpu_worker_t *worker,
+                                  const cpu_chunk_t *chunk)
 {
     const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)chunk->command;
     keel_host_dispatch_t dispatch = {
@@ -114,8 +119,8 @@ static keel_status_t dispatch_run(cpu_worker_t *worker, const cpu_chunk_t *chunk
     };
     KEEL_TRY(cpu_dispatch_counts(c, cpu_table(chunk->execute), dispatch.groups));
     if (c->local_memory) KEEL_TRY(local_reserve(worker, c->local_memory));
-    return c->raw ? raw_run(c, &dispatch, worker, chunk)
-                  : dispatch_bound(c, &dispatch, worker, chunk);
+    return c->raw ? raw_run(c, &dispatch, run, worker, chunk)
+                  : dispatch_bound(c, &dispatch, run, worker, chunk);
 }
 
 // The part of a range that the chunk is for.
@@ -295,9 +300,10 @@ static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_ch
 static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
                                     keel_status_t *status)
 {
-    *status = NULL;
+    *status = submission_is_cancelled(&run->base) ? submission_cancelled(&run->base) : NULL;
+    if (*status) return CPU_ENDED;
     switch ((keel_cmd_t)chunk->command->kind) {
-    case KEEL_CMD_DISPATCH: *status = dispatch_run(worker, chunk); return CPU_ENDED;
+    case KEEL_CMD_DISPATCH: *status = dispatch_run(run, worker, chunk); return CPU_ENDED;
     case KEEL_CMD_FILL: *status = fill_run(chunk); return CPU_ENDED;
     case KEEL_CMD_UPDATE: *status = update_run(chunk); return CPU_ENDED;
     case KEEL_CMD_COPY: *status = copy_run(chunk); return CPU_ENDED;

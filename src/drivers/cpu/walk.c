@@ -80,7 +80,8 @@ static void walk_branch(cpu_run_t *run)
     const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)run->at;
     uint32_t value = 1;
     keel_status_t status = NULL;
-    if (command_has_value(run->at->kind)) status = cpu_branch_value(run, c, &value);
+    if (submission_is_cancelled(&run->base)) status = submission_cancelled(&run->base);
+    if (!status && command_has_value(run->at->kind)) status = cpu_branch_value(run, c, &value);
     if (!status) status = command_jump(run->commands, value, run->loops, &run->at);
     if (status) walk_fail_at(run, status);
 }

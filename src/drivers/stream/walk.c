@@ -126,13 +126,24 @@ static stream_step_t run_step(stream_run_t *run, keel_command_t *c)
     return step;
 }
 
-// Begins, or goes on with what was put back. On a lost device nothing may be issued.
+// It issues nothing more; what it has issued runs to its end. If that was all, it ends well.
+KEEL_COLD static keel_status_t run_cancelled(stream_run_t *run)
+{
+    if (run->at == keel_commands_end(&run->base.commands)) return NULL;
+    if (!run->begun) promises_drop(run, 0);
+    return submission_cancelled(&run->base);
+}
+
+// Begins, or goes on with what was put back: between the rounds of a loop, too. On a lost device
+// nothing may be issued.
 static void run_begin(stream_run_t *run)
 {
     stream_device_t *device = stream_run_device(run);
     keel_status_t status = NULL;
     if (stream_device_is_lost(device))
         status = stream_device_lost(device);
+    else if (submission_is_cancelled(&run->base))
+        status = run_cancelled(run);
     else if (__builtin_expect((run->base.commands.kinds & ~STREAM_BRIEF_KINDS) != 0, 1))
         stream_run_mark_frees(run);
     if (run->base.wait_count && !run->begun && !status) status = waits_issue(run);
