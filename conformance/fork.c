@@ -17,8 +17,19 @@ typedef struct heirloom_t {
     keel_recording_t *open;
     keel_pool_t *pool;
     keel_executable_t *executable;
-    keel_watch_t *watch;
+    keel_completion_t *completion;
+    keel_on_t *on;
 } heirloom_t;
+
+static void ignore(void *user, keel_status_t status)
+{
+    keel_status_release(status);
+}
+
+static void cancel(void *on)
+{
+    keel_on_cancel(on);
+}
 
 static heirloom_t *new_heirloom(void)
 {
@@ -33,8 +44,11 @@ static heirloom_t *new_heirloom(void)
     if (the_caps()->bits & KEEL_CAP_QUEUE_ALLOCA) h->pool = new_pool(0, 0);
     h->executable = kernels();
     point = keel_point(h->semaphore, 2);
-    TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &h->watch));
-    OWN(h->watch);
+    TRY(keel_completion_create(&h->completion));
+    OWN(h->completion);
+    TRY(keel_completion_add(h->completion, KEEL_POINTS(point), KEEL_ALL, NULL));
+    TRY(keel_on(KEEL_POINTS(point), KEEL_ALL, ignore, NULL, &h->on));
+    own_cleanup(cancel, h->on);
     return h;
 }
 
@@ -50,7 +64,8 @@ static void use_what_is_lost(void *user)
     keel_executable_t *executable = NULL;
     keel_clock_pair_t pair;
     keel_point_t point = keel_point(h->semaphore, 2);
-    keel_watch_t *watch = NULL;
+    keel_status_t end = NULL;
+    void *none = NULL;
     keel_op_t barrier = keel_op_barrier();
     kernels_image(&image.data, &image.size);
     FAILS(KEEL_DEVICE_LOST, keel_queue_run(h->queue, KEEL_NO_WAITS, keel_op_barrier(), NULL));
@@ -62,7 +77,9 @@ static void use_what_is_lost(void *user)
     FAILS(KEEL_DEVICE_LOST, keel_semaphore_create(the_device(), NULL, &semaphore));
     FAILS(KEEL_DEVICE_LOST, keel_semaphore_signal(h->semaphore, 2));
     FAILS(KEEL_DEVICE_LOST, keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
-    FAILS(KEEL_DEVICE_LOST, keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
+    FAILS(KEEL_DEVICE_LOST, keel_on(KEEL_POINTS(point), KEEL_ALL, ignore, NULL, NULL));
+    FAILS(KEEL_DEVICE_LOST, keel_completion_add(h->completion, KEEL_NO_WAITS, KEEL_ALL, NULL));
+    FAILS(KEEL_DEVICE_LOST, keel_completion_next(h->completion, KEEL_FOREVER, &none, &end));
     FAILS(KEEL_DEVICE_LOST, keel_recording_create(the_device(), NULL, &recording));
     FAILS(KEEL_DEVICE_LOST, keel_recording_prepare(h->recording, h->queue));
     FAILS(KEEL_DEVICE_LOST, keel_executable_load(the_device(), &image, &executable));
@@ -89,7 +106,8 @@ TEST(fork, devices_of_the_child_are_lost, RUNS)
 static void release_all(void *user)
 {
     heirloom_t *h = user;
-    keel_watch_release(h->watch);
+    keel_completion_release(h->completion);
+    CHECK(keel_on_cancel(h->on));
     keel_recording_release(h->recording);
     keel_recording_release(h->open);
     keel_pool_release(h->pool);

@@ -237,11 +237,12 @@ TEST(outside, descriptor_becomes_readable, SHARED)
     int fd;
     keel_semaphore_t *semaphore = import(0, &fd);
     keel_point_t point = {semaphore, 2};
-    keel_watch_t *watch = NULL;
-    TRY(keel_watch_create(KEEL_POINTS(point), KEEL_ALL, &watch));
-    OWN(watch);
-    struct pollfd polled = {.fd = keel_watch_fd(watch), .events = POLLIN};
-    int early = poll(&polled, 1, 5);
+    keel_completion_t *queue = NULL;
+    TRY(keel_completion_create(&queue));
+    OWN(queue);
+    TRY(keel_completion_add(queue, KEEL_POINTS(point), KEEL_ALL, NULL));
+    struct pollfd polled = {.fd = keel_completion_fd(queue), .events = POLLIN};
+    int early = poll(&polled, 1, 0);
     if (!faulted()) CHECK_EQ(early, 0);
     signal_there(fd, 2);
     CHECK_EQ(poll(&polled, 1, (int)(patience() / 1000000)), 1);

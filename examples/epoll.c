@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points in an epoll loop: each watch is a file descriptor that becomes readable when its wait
-// ends.
+// A server with an event loop: requests come in through a pipe, each becomes work on a device, and
+// one completion queue tells of all ends. The loop has two descriptors, however many jobs there
+// are.
 #include <keel/keel.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -8,85 +9,124 @@
 
 #include "kernels.h"
 
-enum { JOBS = 3, COUNT = 64 };
+enum { REQUESTS = 8, COUNT = 64 };
 
-typedef struct app_t {
+typedef struct job_t {
+    uint32_t rounds;
+    keel_buffer_t *x;
+} job_t;
+
+typedef struct server_t {
     keel_device_t *device;
     keel_executable_t *kernels;
-    keel_buffer_t *x[JOBS];
-    keel_point_t done[JOBS];
-    keel_watch_t *watches[JOBS];
+    keel_completion_t *ends;
+    job_t jobs[REQUESTS];
     int epoll;
-} app_t;
+    int requests[2]; // a pipe, in place of a socket: jobs by their numbers
+    int answered;
+} server_t;
 
-static uint32_t job_rounds(uint32_t job)
-{
-    return 200000 * (JOBS - job); // the first takes longest
-}
-
-// A dispatch that takes a while, and its watch in the epoll set.
-static keel_status_t job_submit(app_t *app, uint32_t job)
+// A request has come: a dispatch that takes a while, and its end in the completion queue.
+static keel_status_t job_begin(server_t *server, job_t *job)
 {
     keel_entry_t work;
-    uint32_t rounds = job_rounds(job);
+    keel_point_t done;
     keel_buffer_options_t options = {.size = COUNT * 4, .memory = KEEL_MEMORY_HOST_VISIBLE};
-    KEEL_TRY(keel_executable_entry(app->kernels, "work", &work));
-    KEEL_TRY(keel_buffer_create(app->device, &options, &app->x[job]));
+    KEEL_TRY(keel_executable_entry(server->kernels, "work", &work));
+    KEEL_TRY(keel_buffer_create(server->device, &options, &job->x));
     keel_op_t ops[] = {
-        keel_op_fill(keel_whole(app->x[job]), job, 4),
+        keel_op_fill(keel_whole(job->x), 1, 4),
         keel_op_barrier(),
-        keel_op_dispatch(work, keel_groups(COUNT / 64, 1, 1), &rounds, 4, KEEL_BIND(app->x[job])),
+        keel_op_dispatch(work, keel_groups(COUNT / 64, 1, 1), &job->rounds, 4, KEEL_BIND(job->x)),
     };
-    KEEL_TRY(keel_queue_submit(keel_device_queue(app->device, 0), KEEL_NO_WAITS, ops, 3,
-                               KEEL_NO_SIGNALS, &app->done[job]));
-
-    KEEL_TRY(keel_watch_create(KEEL_POINTS(app->done[job]), KEEL_ALL, &app->watches[job]));
-    struct epoll_event event = {.events = EPOLLIN, .data.u32 = job};
-    if (epoll_ctl(app->epoll, EPOLL_CTL_ADD, keel_watch_fd(app->watches[job]), &event) < 0)
-        return KEEL_ERROR(KEEL_INTERNAL, "epoll_ctl failed");
-    return NULL;
+    KEEL_TRY(keel_queue_submit(keel_device_queue(server->device, 0), KEEL_NO_WAITS, ops, 3,
+                               KEEL_NO_SIGNALS, &done));
+    return keel_completion_add(server->ends, KEEL_POINTS(done), KEEL_ALL, job);
 }
 
-// A wait has ended: keel_wait with a timeout of 0 says how.
-static keel_status_t job_finish(app_t *app, uint32_t job)
+// A wait has ended: `status` says how.
+static keel_status_t job_finish(job_t *job, keel_status_t status)
 {
-    KEEL_TRY(keel_wait(KEEL_POINTS(app->done[job]), KEEL_ALL, 0));
-    keel_watch_release(app->watches[job]); // closes the descriptor, which leaves the set with it
-    app->watches[job] = NULL;
-    uint32_t x[COUNT], expected = job;
-    KEEL_TRY(keel_buffer_read(app->x[job], 0, x, sizeof x));
-    for (uint32_t i = 0; i < job_rounds(job); i++) expected = expected * 1664525 + 1013904223;
-    printf("job %u came to %u after %u rounds\n", job, x[COUNT - 1], job_rounds(job));
+    KEEL_TRY(status);
+    uint32_t x[COUNT], expected = 1;
+    KEEL_TRY(keel_buffer_read(job->x, 0, x, sizeof x));
+    for (uint32_t i = 0; i < job->rounds; i++) expected = expected * 1664525 + 1013904223;
+    printf("%u rounds come to %u\n", job->rounds, x[COUNT - 1]);
     bool right = x[0] == expected && x[COUNT - 1] == expected;
     return right ? NULL : KEEL_ERROR(KEEL_INTERNAL, "%u was to be expected", expected);
 }
 
-static keel_status_t app_run(app_t *app, const char *uri)
+static keel_status_t server_accept(server_t *server)
 {
-    KEEL_TRY(keel_device_open(uri, NULL, &app->device));
-    KEEL_TRY(kernels_load(app->device, &app->kernels));
-    for (uint32_t job = 0; job < JOBS; job++) KEEL_TRY(job_submit(app, job));
-    for (int left = JOBS; left > 0;) {
-        struct epoll_event events[JOBS];
-        int count = epoll_wait(app->epoll, events, JOBS, 10000);
-        if (count <= 0) return KEEL_ERROR(KEEL_INTERNAL, "epoll_wait returned %d", count);
-        for (int i = 0; i < count; i++) KEEL_TRY(job_finish(app, events[i].data.u32));
-        left -= count;
+    uint32_t job;
+    if (read(server->requests[0], &job, sizeof job) != sizeof job)
+        return KEEL_ERROR(KEEL_INTERNAL, "the pipe broke");
+    return job_begin(server, &server->jobs[job]);
+}
+
+// All that has ended. The descriptor stays readable until the last end is taken.
+static keel_status_t server_answer(server_t *server)
+{
+    void *job;
+    keel_status_t end, none;
+    while (!(none = keel_completion_next(server->ends, 0, &job, &end))) {
+        KEEL_TRY(job_finish(job, end));
+        server->answered++;
+    }
+    if (keel_status_code(none) != KEEL_DEADLINE_EXCEEDED) return none;
+    keel_status_release(none);
+    return NULL;
+}
+
+static keel_status_t server_listen(server_t *server, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return KEEL_ERROR(KEEL_INTERNAL, "epoll_ctl failed");
+    return NULL;
+}
+
+static keel_status_t server_loop(server_t *server)
+{
+    while (server->answered < REQUESTS) {
+        struct epoll_event event;
+        if (epoll_wait(server->epoll, &event, 1, 10000) != 1)
+            return KEEL_ERROR(KEEL_INTERNAL, "nothing came for ten seconds");
+        if (event.data.fd == server->requests[0])
+            KEEL_TRY(server_accept(server));
+        else
+            KEEL_TRY(server_answer(server));
     }
     return NULL;
 }
 
+static keel_status_t server_run(server_t *server, const char *uri)
+{
+    KEEL_TRY(keel_device_open(uri, NULL, &server->device));
+    KEEL_TRY(kernels_load(server->device, &server->kernels));
+    KEEL_TRY(keel_completion_create(&server->ends));
+    if (pipe(server->requests) < 0) return KEEL_ERROR(KEEL_INTERNAL, "pipe failed");
+    KEEL_TRY(server_listen(server, server->requests[0]));
+    KEEL_TRY(server_listen(server, keel_completion_fd(server->ends)));
+    for (uint32_t job = 0; job < REQUESTS; job++) { // the clients
+        server->jobs[job].rounds = 20000 * (REQUESTS - job);
+        if (write(server->requests[1], &job, sizeof job) != sizeof job)
+            return KEEL_ERROR(KEEL_INTERNAL, "the pipe broke");
+    }
+    return server_loop(server);
+}
+
 int main(int argc, char **argv)
 {
-    app_t app = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
-    keel_status_t status = app_run(&app, argc > 1 ? argv[1] : "cpu://");
-    for (int job = 0; job < JOBS; job++) {
-        keel_watch_release(app.watches[job]);
-        keel_buffer_release(app.x[job]);
-    }
-    keel_executable_release(app.kernels);
-    keel_device_release(app.device);
-    close(app.epoll);
+    server_t server = {.epoll = epoll_create1(EPOLL_CLOEXEC), .requests = {-1, -1}};
+    keel_status_t status = server_run(&server, argc > 1 ? argv[1] : "cpu://");
+    keel_completion_release(server.ends); // drops the waits that are left
+    for (int job = 0; job < REQUESTS; job++) keel_buffer_release(server.jobs[job].x);
+    keel_executable_release(server.kernels);
+    keel_device_release(server.device);
+    for (int i = 0; i < 2; i++)
+        if (server.requests[i] >= 0) close(server.requests[i]);
+    close(server.epoll);
     if (status) keel_status_print(status, stderr);
     keel_status_release(status);
     return status ? 1 : 0;

@@ -49,15 +49,18 @@ static keel_status_t submit(run_t *run, size_t index)
                              keel_points(signals, action->signal_count), &run->points[index]);
 }
 
-static keel_status_t wait_by_watch(const keel_point_t *points, size_t count)
+static keel_status_t wait_by_completion(const keel_point_t *points, size_t count)
 {
-    keel_watch_t *watch;
-    KEEL_TRY(keel_watch_create(keel_points(points, count), KEEL_ALL, &watch));
-    struct pollfd poll_fd = {.fd = keel_watch_fd(watch), .events = POLLIN};
-    while (poll(&poll_fd, 1, -1) != 1) continue;
-    keel_status_t status = keel_wait(keel_points(points, count), KEEL_ALL, 0);
-    keel_watch_release(watch);
-    return status;
+    keel_completion_t *queue;
+    keel_status_t end = NULL;
+    void *user;
+    KEEL_TRY(keel_completion_create(&queue));
+    keel_status_t status = keel_completion_add(queue, keel_points(points, count), KEEL_ALL, NULL);
+    struct pollfd poll_fd = {.fd = keel_completion_fd(queue), .events = POLLIN};
+    while (!status && poll(&poll_fd, 1, -1) != 1) continue;
+    if (!status) status = keel_completion_next(queue, 0, &user, &end);
+    keel_completion_release(queue);
+    return status ? status : end;
 }
 
 static keel_status_t host_wait(run_t *run, size_t index)
@@ -67,7 +70,7 @@ static keel_status_t host_wait(run_t *run, size_t index)
     size_t count = waits_build(run, index, points);
     keel_wait_mode_t mode = action->kind == ACTION_ANY ? KEEL_ANY : KEEL_ALL;
     keel_wait_options_t options = {.spin_ns = index % 3 * 5000};
-    if (action->kind == ACTION_WATCH) return wait_by_watch(points, count);
+    if (action->kind == ACTION_COMPLETION) return wait_by_completion(points, count);
     return keel_wait_with(keel_points(points, count), mode, KEEL_FOREVER, &options);
 }
 

@@ -192,7 +192,7 @@ static void touch_generate(generator_t *generator)
 
 static void host_generate(generator_t *generator)
 {
-    static const uint8_t kinds[] = {ACTION_WAIT, ACTION_ANY, ACTION_WATCH};
+    static const uint8_t kinds[] = {ACTION_WAIT, ACTION_ANY, ACTION_COMPLETION};
     const graph_t *graph = generator->graph;
     random_t *random = &generator->random;
     uint32_t dice = random_below(random, 100);

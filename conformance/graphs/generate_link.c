@@ -103,7 +103,7 @@ static void action_begin(generator_t *generator, action_kind_t kind, action_t *a
 // A host wait for the end of submission `index`.
 static size_t wait_append(generator_t *generator, point_t point)
 {
-    static const uint8_t kinds[] = {ACTION_WAIT, ACTION_WAIT, ACTION_WATCH, ACTION_ANY};
+    static const uint8_t kinds[] = {ACTION_WAIT, ACTION_WAIT, ACTION_COMPLETION, ACTION_ANY};
     action_t wait;
     action_begin(generator, kinds[random_below(&generator->random, 4)], &wait);
     wait.waits[wait.wait_count++] = point;

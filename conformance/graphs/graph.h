@@ -145,13 +145,13 @@ typedef struct point_t {
 typedef enum action_kind_t {
     ACTION_NONE,
     ACTION_SUBMIT,
-    ACTION_SIGNAL, // by the host: signals[0]
-    ACTION_FAIL,   // by the host: signals[0]'s semaphore
-    ACTION_WAIT,   // on the host, for all of `waits`
-    ACTION_ANY,    // for one of them
-    ACTION_WATCH,  // for all, by polling a file descriptor
-    ACTION_PEEK,   // reads memory and keeps what it saw
-    ACTION_POKE,   // writes memory
+    ACTION_SIGNAL,     // by the host: signals[0]
+    ACTION_FAIL,       // by the host: signals[0]'s semaphore
+    ACTION_WAIT,       // on the host, for all of `waits`
+    ACTION_ANY,        // for one of them
+    ACTION_COMPLETION, // for all, by the descriptor of a completion queue
+    ACTION_PEEK,       // reads memory and keeps what it saw
+    ACTION_POKE,       // writes memory
     ACTION_KINDS,
 } action_kind_t;
 
@@ -200,7 +200,7 @@ static inline bool action_on_host(const action_t *action)
 static inline bool action_waits(const action_t *action)
 {
     return action->kind == ACTION_SUBMIT || action->kind == ACTION_WAIT ||
-           action->kind == ACTION_ANY || action->kind == ACTION_WATCH;
+           action->kind == ACTION_ANY || action->kind == ACTION_COMPLETION;
 }
 
 // How an operation touches memory.

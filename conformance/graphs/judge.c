@@ -141,7 +141,7 @@ static void action_judge(judge_t *judge, size_t index)
     case ACTION_SUBMIT: submit_judge(judge, index); break;
     case ACTION_WAIT:
     case ACTION_ANY:
-    case ACTION_WATCH: wait_judge(judge, index); break;
+    case ACTION_COMPLETION: wait_judge(judge, index); break;
     case ACTION_SIGNAL: signal_judge(judge, index); break;
     case ACTION_PEEK: bytes_judge(judge, index, action->ops[0].spans[0], seen->bytes); break;
     case ACTION_POKE: model_run(&judge->model, index); break;

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 
 const char *const space_words[] = {"buffer", "shared", "pool", "file", NULL};
-const char *const action_words[] = {"none", "submit", "signal", "fail", "wait",
-                                    "any",  "watch",  "peek",   "poke", NULL};
+const char *const action_words[] = {"none", "submit",     "signal", "fail", "wait",
+                                    "any",  "completion", "peek",   "poke", NULL};
 const char *const counts_words[] = {"groups", "static", "dynamic", NULL};
 
 static void span_print(span_t span, FILE *file)

@@ -157,7 +157,7 @@ static size_t live_format(const keel_live_t *before, const keel_live_t *now, cha
         {"executables", now->executables - before->executables},
         {"recordings", now->recordings - before->recordings},
         {"files", now->files - before->files},
-        {"watches", now->watches - before->watches},
+        {"completions", now->completions - before->completions},
         {"submissions", now->submissions - before->submissions},
         {"statuses", now->statuses - before->statuses},
     };

@@ -18,7 +18,7 @@ typedef enum owned_kind_t {
     OWNED_EXECUTABLE,
     OWNED_RECORDING,
     OWNED_FILE,
-    OWNED_WATCH,
+    OWNED_COMPLETION,
     OWNED_STATUS,
     OWNED_MEMORY,
     OWNED_DESCRIPTOR,
@@ -38,7 +38,7 @@ typedef enum owned_kind_t {
             keel_executable_t *: OWNED_EXECUTABLE,                                                 \
             keel_recording_t *: OWNED_RECORDING,                                                   \
             keel_file_t *: OWNED_FILE,                                                             \
-            keel_watch_t *: OWNED_WATCH,                                                           \
+            keel_completion_t *: OWNED_COMPLETION,                                                 \
             keel_status_t: OWNED_STATUS),                                                          \
         (object))
 void own(owned_kind_t kind, void *object);

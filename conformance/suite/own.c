@@ -54,7 +54,7 @@ static void release(const owned_t *owned)
     case OWNED_EXECUTABLE: keel_executable_release(owned->object); break;
     case OWNED_RECORDING: keel_recording_release(owned->object); break;
     case OWNED_FILE: keel_file_release(owned->object); break;
-    case OWNED_WATCH: keel_watch_release(owned->object); break;
+    case OWNED_COMPLETION: keel_completion_release(owned->object); break;
     case OWNED_STATUS: keel_status_release(owned->object); break;
     case OWNED_MEMORY: free(owned->object); break;
     case OWNED_DESCRIPTOR: close((int)(intptr_t)owned->object); break;

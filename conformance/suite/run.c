@@ -127,7 +127,7 @@ static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t
         {"executables", live->executables - base.live.executables},
         {"recordings", live->recordings - base.live.recordings},
         {"files", live->files - base.live.files},
-        {"watches", live->watches - base.live.watches},
+        {"completions", live->completions - base.live.completions},
         {"submissions", live->submissions - base.live.submissions},
         {"statuses", live->statuses - base.live.statuses},
         {"allocations", starve_outstanding() - base.allocations},

@@ -81,7 +81,8 @@ KEEL_API void keel_allocator_set(const keel_allocator_t *allocator);
 
 // The number of objects that are alive in this process, by type.
 typedef struct keel_live_t {
-    int64_t devices, queues, semaphores, buffers, pools, executables, recordings, files, watches;
+    int64_t devices, queues, semaphores, buffers, pools, executables, recordings, files;
+    int64_t completions; // completion queues, and waits of keel_on that have not ended
     int64_t submissions; // in flight
     int64_t statuses;    // error statuses with at least one reference
 } keel_live_t;

@@ -8,6 +8,7 @@
 //     device.h       opening devices, capabilities
 //     queue.h        submitting work
 //     semaphore.h    timelines, points, waiting
+//     completion.h   the ends of waits: calls, and a queue for event loops
 //     op.h           the operations, as data
 //     recording.h    operations recorded once, run often
 //     executable.h   kernels
@@ -47,6 +48,7 @@
 
 #include <keel/base.h>
 #include <keel/buffer.h>
+#include <keel/completion.h>
 #include <keel/device.h>
 #include <keel/dlpack.h>
 #include <keel/executable.h>

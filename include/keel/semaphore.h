@@ -25,7 +25,7 @@
 // and is used like any other.
 //
 // Points are plain data and borrow their semaphore. Any thread may call every function. Only
-// keel_wait and keel_wait_with wait.
+// keel_wait and keel_wait_with wait; <keel/completion.h> has ways that do not.
 #ifndef KEEL_SEMAPHORE_H_
 #define KEEL_SEMAPHORE_H_
 
@@ -107,9 +107,6 @@ typedef struct keel_wait_options_t {
                       // is not written; may be NULL
 } keel_wait_options_t;
 
-// A wait as a file descriptor, for an epoll loop.
-typedef struct keel_watch_t keel_watch_t;
-
 KEEL_EXTERN_C_BEGIN
 
 // Makes a semaphore. It belongs to `device`: it fails when the device is closed or lost. Queues of
@@ -153,9 +150,9 @@ KEEL_API keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
 // Adds a reference and returns `semaphore`. NULL is fine.
 KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
 
-// Gives up a reference. Submissions and watches hold references of their own. NULL is fine. Never
-// waits. If something waited for a point of an imported semaphore that has not come, the device
-// keeps observing it until the point comes or the process ends.
+// Gives up a reference. Submissions and waits (<keel/completion.h>) hold references of their own.
+// NULL is fine. Never waits. If something waited for a point of an imported semaphore that has not
+// come, the device keeps observing it until the point comes or the process ends.
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
 
 // Writes the value reached so far to `value`. If the semaphore has failed, the call still writes
@@ -192,21 +189,6 @@ KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cau
 KEEL_API keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode,
                                       uint64_t timeout_ns,
                                       const keel_wait_options_t *options) KEEL_MUST_USE;
-
-// Makes a file descriptor that becomes readable when the wait for `points` ends, well or not. Then
-// keel_wait with a timeout of 0 tells how. With no points it is readable at once. The watch retains
-// the semaphores until its release.
-//
-// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left; else as keel_wait.
-KEEL_API keel_status_t keel_watch_create(keel_points_t points, keel_wait_mode_t mode,
-                                         keel_watch_t **watch) KEEL_MUST_USE;
-
-// Returns the descriptor of the watch. Borrowed until the release: poll it, do not read or close
-// it.
-KEEL_API int keel_watch_fd(const keel_watch_t *watch);
-
-// Ends the watch and closes its descriptor, whether the wait has ended or not. NULL is fine.
-KEEL_API void keel_watch_release(keel_watch_t *watch);
 
 KEEL_EXTERN_C_END
 

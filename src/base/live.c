@@ -117,7 +117,7 @@ void keel_live_objects(keel_live_t *out)
         .executables = live_count(LIVE_EXECUTABLE),
         .recordings = live_count(LIVE_RECORDING),
         .files = live_count(LIVE_FILE),
-        .watches = live_count(LIVE_WATCH),
+        .completions = live_count(LIVE_COMPLETION),
         .submissions = live_count(LIVE_SUBMISSION),
         .statuses = live_count(LIVE_STATUS),
     };

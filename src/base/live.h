@@ -12,7 +12,7 @@ typedef enum live_type_t {
     LIVE_EXECUTABLE,
     LIVE_RECORDING,
     LIVE_FILE,
-    LIVE_WATCH,
+    LIVE_COMPLETION,
     LIVE_SUBMISSION,
     LIVE_STATUS,
     LIVE_TYPES,

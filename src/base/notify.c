@@ -40,3 +40,16 @@ void notify_finish(notify_t *notify)
     close(notify->read_fd);
     if (notify->write_fd != notify->read_fd) close(notify->write_fd);
 }
+
+void notify_set(notify_t *notify)
+{
+    uint64_t one = 1;
+    // It fails only if there is no room for more, when it is readable anyway.
+    if (write(notify->write_fd, &one, sizeof one) < 0) return;
+}
+
+void notify_clear(notify_t *notify)
+{
+    uint64_t all;
+    if (read(notify->read_fd, &all, sizeof all) < 0) return;
+}

@@ -13,4 +13,8 @@ typedef struct notify_t {
 keel_status_t notify_init(notify_t *notify) KEEL_MUST_USE;
 void notify_finish(notify_t *notify);
 
+// Makes it readable, and not any more. Neither blocks.
+void notify_set(notify_t *notify);
+void notify_clear(notify_t *notify);
+
 #endif

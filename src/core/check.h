@@ -57,6 +57,9 @@ static inline keel_status_t check_flags(const char *what, uint32_t flags, uint32
     return NULL;
 }
 
+// What a wait takes: points of this process that exist, and a mode.
+keel_status_t wait_check(keel_points_t points, keel_wait_mode_t mode);
+
 // A copy of options->name into *copy.
 keel_status_t copy_name(const char *name, char **copy);
 

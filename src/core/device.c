@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/registry.h"
 #include "core/uri.h"
+#include "kit/chores.h"
 #include "kit/ledger.h"
 #include "kit/submission.h"
 #include "kit/wait.h"
@@ -36,6 +37,7 @@ void device_drop(keel_device_t *device)
 {
     if (!device || !object_release(&device->object)) return;
     char *uri = device->uri, *name = device->name;
+    mem_free(atomic_load(&device->calls));
     keel_status_release(atomic_exchange(&device->ended, NULL)); // no wait is left
     mem_free(device->queues);
     mem_free(device->pools);
@@ -144,7 +146,7 @@ static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
     wait_t wait;
     wait_entry_t entry = {.point = {queue->timeline, ledger_last(queue->timeline)}};
     entry.waiter.for_all = true;
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, deadline_ns, 0);
     return wait_end(&wait, NULL);
 }
@@ -176,6 +178,8 @@ static void *device_close(void *argument)
     keel_status_t cause =
         KEEL_ERROR(KEEL_CANCELLED, "device '%s' was closed", TEXT_OF(device->name));
     device_end(device, cause, device_settle);
+    chores_t *calls = atomic_load(&device->calls);
+    if (calls) chores_stop(calls); // with those that the end has made due
     device_unfurnish(device);
     device_drop(device);
     return NULL;

@@ -27,6 +27,13 @@ static bool list_is_empty(const chores_list_t *list)
     return atomic_load(&list->added) == atomic_load(&list->over);
 }
 
+static void chore_do(chores_t *chores, chore_t *chore)
+{
+    bool kept = chore->kept;
+    chore->run(chores->owner, chore);
+    if (!kept) mem_free(chore);
+}
+
 // False if there is none.
 static bool list_do_next(chores_t *chores, chores_list_t *list)
 {
@@ -35,8 +42,7 @@ static bool list_do_next(chores_t *chores, chores_list_t *list)
     if (chore && !(list->first = chore->next)) list->last = &list->first;
     lock_leave(&chores->lock);
     if (!chore) return false;
-    chore->run(chores->owner, chore);
-    mem_free(chore);
+    chore_do(chores, chore);
     atomic_fetch_add(&list->over, 1);
     futex_wake(&list->over, INT_MAX);
     return true;
@@ -73,8 +79,7 @@ void chores_add(chores_t *chores, chore_t *chore)
 {
     chores_list_t *list = chore->timed ? &chores->timed : &chores->any;
     if (!fork_is_ours(chores->generation)) {
-        chore->run(chores->owner, chore);
-        mem_free(chore);
+        chore_do(chores, chore);
         return;
     }
     chore->next = NULL;

@@ -7,11 +7,13 @@
 
 #include "kit/helper.h"
 
-// On the heap, and freed when it is done. What has more to it begins with one of these.
+// On the heap, and freed when it is done, unless it is kept. What has more to it begins with one of
+// these.
 typedef struct chore_t {
     struct chore_t *next;
     void (*run)(void *owner, struct chore_t *chore); // without a lock; may block
     bool timed;                                      // only when it is time for it
+    bool kept; // `run` sees to its memory, which may be gone when it returns
 } chore_t;
 
 // Whether it is time for the timed ones; asked again and again. `waited`: how long the oldest has

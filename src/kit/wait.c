@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/wait.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -19,36 +17,22 @@ static void wait_note(wait_t *wait, size_t index, keel_status_t failure)
     atomic_fetch_or(&wait->word, WAIT_DECIDED);
 }
 
-static void wait_write_fd(wait_t *wait)
-{
-    uint64_t one = 1;
-    // It fails only if the counter is full, when the descriptor is readable anyway.
-    if (wait->fd >= 0 && write(wait->fd, &one, sizeof one) < 0) return;
-}
-
 static void wait_fire(waiter_t *waiter, keel_status_t failure)
 {
     wait_entry_t *entry = (wait_entry_t *)(void *)waiter;
     wait_t *wait = entry->wait;
     wait_note(wait, (size_t)(entry - wait->entries), failure);
     _Atomic uint32_t *word = &wait->word;
-    uint32_t old = atomic_load_explicit(word, memory_order_relaxed);
-    // The descriptor is written before the count goes down, for afterwards the wait may be gone;
-    // and again if others have counted down meanwhile, since the last one must have written it.
     // acq_rel: the last touch; what was noted above is seen by the thread that finds the count at
     // zero.
-    do {
-        if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1) wait_write_fd(wait);
-    } while (!atomic_compare_exchange_weak_explicit(word, &old, old - 1, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+    uint32_t old = atomic_fetch_sub_explicit(word, 1, memory_order_acq_rel);
     bool decided = (old & WAIT_DECIDED) || (old & WAIT_COUNT) == 1;
     if (decided && (old & WAIT_SLEEPING)) futex_wake(word, 1);
 }
 
-void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count, int fd)
+void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count)
 {
     wait->mode = mode;
-    wait->fd = fd;
     wait->entries = entries;
     wait->count = count;
     atomic_init(&wait->index, SIZE_MAX);
@@ -59,7 +43,6 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
         entries[i].wait = wait;
         entries[i].waiter.fire = wait_fire;
         entries[i].waiter.linked = false;
-        entries[i].waiter.asks = fd >= 0; // no thread stays here to poll
     }
     uint32_t over = 1; // ourselves, and entries that are not linked
     for (size_t i = 0; i < count; i++) {
@@ -72,8 +55,7 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
         keel_status_release(failure);
         over++;
     }
-    uint32_t old = atomic_fetch_sub(&wait->word, over);
-    if ((old & WAIT_DECIDED) || (old & WAIT_COUNT) == over) wait_write_fd(wait);
+    atomic_fetch_sub(&wait->word, over);
 }
 
 static bool wait_decided(wait_t *wait)

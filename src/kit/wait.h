@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait of the host: for all or any of some points, by a sleeping thread or a file descriptor.
+// A wait of the host: for all or any of some points, by a thread that sleeps or polls.
 //
 // The waiting thread owns the memory, and a signalling thread must
 // not touch it once the waiting thread may have gone on. So the last thing a signaller does to it
@@ -21,7 +21,6 @@ typedef struct wait_entry_t {
 struct wait_t {
     _Atomic uint32_t word; // entries linked or being told, and the bits below
     keel_wait_mode_t mode;
-    int fd;                              // an eventfd to write to, or -1
     _Atomic size_t index;                // the point that decided; SIZE_MAX: none yet
     struct keel_status *_Atomic failure; // owned
     wait_entry_t *entries;
@@ -33,7 +32,7 @@ struct wait_t {
 #define WAIT_COUNT    (WAIT_SLEEPING - 1)
 
 // Links `entries` (point and for_all set) to their points. The wait may be decided at once.
-void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count, int fd);
+void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count);
 
 // Sleeps until it is decided or the deadline has passed; polls for `spin_ns` first.
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns);

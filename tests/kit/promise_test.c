@@ -300,7 +300,7 @@ static void test_a_wait_polls_then_asks(void **state)
     timeline_promise(&signal);
     wait_t wait;
     wait_entry_t entry = {.point = at(1)};
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, 1, 0); // long ago: looks once
     assert_int_equal(fake.polls, 1);
     assert_int_equal(fake.asks, 1);
@@ -309,7 +309,7 @@ static void test_a_wait_polls_then_asks(void **state)
     keel_status_release(status);
     fake.true_now = true;
     entry = (wait_entry_t){.point = at(1)};
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, KEEL_FOREVER, 0);
     assert_null(wait_end(&wait, NULL));
     assert_int_equal(fake.asks, 1);
@@ -329,7 +329,7 @@ static void wait_for_any(uint64_t deadline_ns, uint64_t spin_ns)
     fakes[0].signal = &signals[0];
     fakes[0].true_now = true;
     size_t index = 0;
-    wait_begin(&wait, KEEL_ANY, entries, 2, -1);
+    wait_begin(&wait, KEEL_ANY, entries, 2);
     wait_sleep(&wait, deadline_ns, spin_ns);
     assert_null(wait_end(&wait, &index));
     assert_int_equal(index, 1);
@@ -371,7 +371,7 @@ static void test_a_wait_that_nobody_tells_ends(void **state)
     wait_entry_t entry = {.point = at(1)};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, come_true_late, &fake), 0);
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, KEEL_FOREVER, 0);
     assert_null(wait_end(&wait, NULL));
     assert_int_equal(fake.asks, 1);

@@ -214,10 +214,11 @@ static void tells_many_waiters(void **state)
 {
     rig_t *rig = *state;
     sleeper_t sleepers[SLEEPERS];
-    keel_watch_t *watch = NULL;
+    keel_completion_t *queue = NULL;
     keel_point_t end = {rig->s, VALUES}, done[VALUES * 2];
     sleepers_start(sleepers, SLEEPERS, rig->s);
-    assert_null(keel_watch_create(KEEL_POINTS(end), KEEL_ALL, &watch));
+    assert_null(keel_completion_create(&queue));
+    assert_null(keel_completion_add(queue, KEEL_POINTS(end), KEEL_ALL, NULL));
     for (uint64_t i = 0; i < VALUES; i++) {
         done[i] = submit(rig->on_cpu, (keel_point_t){rig->s, i + 1}, none);
         done[i + VALUES] = submit(rig->on_native, (keel_point_t){rig->s, i + 1}, none);
@@ -230,9 +231,9 @@ static void tells_many_waiters(void **state)
     }
     sleepers_join(sleepers, SLEEPERS, KEEL_OK);
     assert_null(keel_wait(keel_points(done, VALUES * 2), KEEL_ALL, KEEL_FOREVER));
-    struct pollfd descriptor = {.fd = keel_watch_fd(watch), .events = POLLIN};
+    struct pollfd descriptor = {.fd = keel_completion_fd(queue), .events = POLLIN};
     assert_int_equal(poll(&descriptor, 1, -1), 1);
-    keel_watch_release(watch);
+    keel_completion_release(queue);
 }
 
 // A jump of the device reaches all in between; those who gave up are no trouble.

@@ -25,7 +25,7 @@ static keel_status_t wait_for(keel_semaphore_t *s, uint64_t value, uint64_t spin
 {
     wait_t wait;
     wait_entry_t entry = {.point = {s, value}};
-    wait_begin(&wait, KEEL_ALL, &entry, 1, -1);
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, KEEL_FOREVER, spin_ns);
     return wait_end(&wait, NULL);
 }

@@ -43,6 +43,7 @@ struct keel_device_t {
     keel_pool_t **pools;                       // owned: the default one of each node
     KEEL_ATOMIC(uint64_t) used, peak, buffers; // bytes and buffers, for keel_device_memory
     KEEL_ATOMIC(uint32_t) numbers;             // of queues, so far
+    KEEL_ATOMIC(struct chores_t *) calls;      // owned: those of keel_on; NULL: none yet
     KEEL_ATOMIC(uint32_t) lock;                // for the lists below
     keel_queue_t *all_queues;                  // borrowed, linked by keel_queue_t.link
     keel_semaphore_t *all_semaphores;          // borrowed, linked by keel_semaphore_t.link

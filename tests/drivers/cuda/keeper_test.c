@@ -195,13 +195,14 @@ static void test_leaves_it_to_watchers(void **state)
     (void)state;
     enum { SLEEP_NS = 600 * MS, PACE_NS = 40 * MS, MORE = 2 };
     keel_buffer_t *from = buffer_create(device, FILLED, 0), *to = buffer_create(device, FILLED, 0);
-    keel_watch_t *watch = NULL;
+    keel_completion_t *queue = NULL;
     keel_point_t done;
     atomic_store(&held, true);
     assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(from),
                                 keel_whole(to), &done));
     atomic_store(&awake, true);
-    assert_null(keel_watch_create(KEEL_POINTS(done), KEEL_ALL, &watch));
+    assert_null(keel_completion_create(&queue));
+    assert_null(keel_completion_add(queue, KEEL_POINTS(done), KEEL_ALL, NULL));
     held_wait(&awake);
     uint32_t before = atomic_load(&looks);
     uint64_t start = keel_now_ns();
@@ -210,7 +211,7 @@ static void test_leaves_it_to_watchers(void **state)
     assert_in_range(count, 1, (keel_now_ns() - start) / PACE_NS + MORE);
     atomic_store(&held, false);
     ok(done);
-    keel_watch_release(watch);
+    keel_completion_release(queue);
     keel_buffer_release(from), keel_buffer_release(to);
 }
 
