@@ -15,10 +15,25 @@ typedef struct memory_t {
     keel_pool_t *pools[2];
 } memory_t;
 
+static cuda_symbols_t real, *symbols;
+static _Atomic bool trimming, held;
+
+// Takes as long as it is held.
+static CUresult pool_trim_slowly(CUmemoryPool pool, size_t keep)
+{
+    if (atomic_load(&held)) atomic_store(&trimming, true);
+    held_wait(&held);
+    return real.cuMemPoolTrimTo(pool, keep);
+}
+
+// The function is replaced while no thread of the device can call it.
 static int setup(void **state)
 {
     static memory_t memory;
     setenv("KEEL_SIM_CUDA", "memory=64M,slow=50000,leaks=2", 1);
+    symbols = symbols_open(&real);
+    if (!symbols) return 1;
+    symbols->cuMemPoolTrimTo = pool_trim_slowly;
     memory.device = device_open("");
     memory.queues[0] = keel_device_queue(memory.device, 0);
     if (keel_queue_create(memory.device, NULL, &memory.queues[1])) return 1;
@@ -35,6 +50,7 @@ static int teardown(void **state)
     for (int i = 0; i < 2; i++) keel_pool_release(m->pools[i]);
     keel_queue_release(m->queues[1]);
     keel_device_release(m->device);
+    *symbols = real;
     return 0;
 }
 
@@ -213,17 +229,6 @@ static void test_limit_and_memory(void **state)
     keel_semaphore_release(gate);
 }
 
-static cuda_symbols_t real;
-static _Atomic bool trimming, held;
-
-// Takes until it is told to end.
-static CUresult pool_trim_slowly(CUmemoryPool pool, size_t keep)
-{
-    atomic_store(&trimming, true);
-    held_wait(&held);
-    return real.cuMemPoolTrimTo(pool, keep);
-}
-
 static void *create_large(void *user)
 {
     memory_t *m = user;
@@ -242,9 +247,6 @@ static void test_trim_holds_up_nobody(void **state)
     keel_queue_t *queue = NULL;
     pthread_t thread;
     void *status = NULL;
-    cuda_symbols_t *symbols = symbols_open(&real);
-    assert_non_null(symbols);
-    symbols->cuMemPoolTrimTo = pool_trim_slowly;
     atomic_store(&held, true);
     assert_int_equal(pthread_create(&thread, NULL, create_large, m), 0);
     while (!atomic_load(&trimming)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
@@ -254,7 +256,6 @@ static void test_trim_holds_up_nobody(void **state)
     assert_true(keel_now_ns() - start < PATIENCE_NS / 2); // what is held takes twice that
     atomic_store(&held, false);
     pthread_join(thread, &status);
-    *symbols = real;
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
     give(m, x);
