@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "check.h"
 
@@ -45,11 +46,29 @@ static unsigned judge_bounded(double x, const doubles_t *a)
     wrong += judge("exp2", x, a->exp2, exp2l(x), 2 + small2);
     wrong += judge("log", x, a->log, logl(x), 2);
     wrong += judge("log2", x, a->log2, log2l(x), 3);
+    wrong += judge("tanh", x, a->tanh, tanhl(x), 3);
+    wrong += judge("rsqrt", x, a->rsqrt, 1.0L / sqrtl(x), 2);
     if (fabs(x) <= 1e6) {
         wrong += judge_beside("sin", x, a->sin, sinl(x), 3, 1e-22);
         wrong += judge_beside("cos", x, a->cos, cosl(x), 3, 1e-22);
     }
     return wrong;
+}
+
+// With one rounding or with two.
+static unsigned judge_mad(double x, double y, double got)
+{
+    volatile double product = x * y;
+    return got == product + 1.0 ? 0 : judge("mad", x, got, fma(x, y, 1.0), 0);
+}
+
+static unsigned judge_bits(double x, uint64_t got)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (got == bits || isnan(x)) return 0;
+    printf("bits_of double %a is %#llx\n", x, (unsigned long long)got);
+    return 1;
 }
 
 static unsigned judge_exact(double x, double y, const doubles_t *a)
@@ -63,6 +82,7 @@ static unsigned judge_exact(double x, double y, const doubles_t *a)
     wrong += judge("max", x, a->max, fmax(x, y), 0);
     wrong += judge("clamp", x, a->clamp, fmin(fmax(x, -1.0), 1.0), 0);
     wrong += judge("quotient", x, a->quotient, x / y, 0);
+    wrong += judge_mad(x, y, a->mad) + judge_bits(x, a->bits);
     return wrong;
 }
 

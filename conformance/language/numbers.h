@@ -17,7 +17,8 @@ typedef struct answer_t {
 } answer_t;
 
 typedef struct doubles_t {
-    double exp, exp2, log, log2, sin, cos;
+    double exp, exp2, log, log2, sin, cos, tanh, rsqrt, mad;
+    uint64_t bits;
     double sqrt, fma, floor, rint, min, max, clamp, quotient;
 } doubles_t;
 

@@ -18,7 +18,7 @@
         const struct keel_block_##kernel *keel_block = keel_arguments;                             \
         struct keel_locals_##kernel *keel_locals __attribute__((unused)) = keel_group->shared;     \
         keel_body_##kernel(                                                                        \
-            NULL, (keel_place_t) {                                                                 \
+            KEEL_NO_SHAPE_, (keel_place_t) {                                                       \
                 {keel_group->block[0], keel_group->block[1], keel_group->block[2]},                \
                 {                                                                                  \
                     keel_block->groups[0], keel_block->groups[1], keel_block->groups[2]            \
@@ -43,7 +43,7 @@
     static int keel_cuda_##kernel(const void *keel_arguments, const cuda_host_block_t *keel_group) \
     {                                                                                              \
         keel_body_##kernel(                                                                        \
-            NULL,                                                                                  \
+            KEEL_NO_SHAPE_,                                                                        \
             (keel_place_t){{keel_group->block[0], keel_group->block[1], keel_group->block[2]},     \
                            {keel_group->grid[0], keel_group->grid[1], keel_group->grid[2]}},       \
             *(const type *)keel_arguments);                                                        \

@@ -68,13 +68,19 @@ static int system_in_folder(const char *command)
     return system(whole);
 }
 
-static void expect(int result, const char *environment, const char *arguments, const char *words)
+static void expect_both(int result, const char *environment, const char *arguments,
+                        const char *words, const char *more)
 {
     char text[16384];
     int got = run(environment, arguments, text, sizeof text);
-    if (got != result || !strstr(text, words))
-        fail_msg("keel cc %s ended with %d, not %d, and said, without '%s': %s", arguments, got,
-                 result, words, text);
+    if (got != result || !strstr(text, words) || !strstr(text, more))
+        fail_msg("keel cc %s ended with %d, not %d, and said, without '%s' or '%s': %s", arguments,
+                 got, result, words, more, text);
+}
+
+static void expect(int result, const char *environment, const char *arguments, const char *words)
+{
+    expect_both(result, environment, arguments, words, "");
 }
 
 static void make(const char *arguments)
@@ -287,7 +293,7 @@ static void says_the_version_of_ptx(void **state)
         {"sm_120a", "8.7"}, {"sm_120f", "8.8"}, {"sm_121a", "8.8"},
     };
     write_file("lanes.c", "#include <keel/kernel.h>\n"
-                          "KEEL_KERNEL(lanes, KEEL_GROUP(32), KEEL_INOUT(uint32_t, x))\n"
+                          "KEEL_KERNEL(lanes, KEEL_GROUP(64), KEEL_INOUT(uint32_t, x))\n"
                           "{\n"
                           "    KEEL_ITEMS { x[keel_local_id(0)] = keel_subgroup_shuffle(1u, 3); }\n"
                           "}\n");
@@ -484,6 +490,50 @@ static void shows_mistakes_where_they_are(void **state)
     expect(1, "", "two.c -o bad.keel", "two.c:3:");
     expect(1, "", "k.c -DFACTOR=2 -Oxyz -o bad.keel", "-Oxyz");
     assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
+}
+
+// A kernel that assigns an expression, in groups of some size, is refused for every target.
+static void expect_refused(const char *expression, int size, const char *words)
+{
+    char text[1024], arguments[128];
+    snprintf(text, sizeof text,
+             "#include <keel/kernel.h>\n"
+             "KEEL_KERNEL(wrong, KEEL_GROUP(%d), KEEL_IN(keel_half_t, h),\n"
+             "            KEEL_IN(keel_bfloat_t, b), KEEL_IN(double, d), KEEL_INOUT(float, y))\n"
+             "{\n"
+             "    KEEL_ITEMS { y[keel_local_id(0)] = %s; }\n"
+             "}\n",
+             size, expression);
+    write_file("wrong.c", text);
+    static const char *const how[] = {"host", "host --host-cc=" HOST_CC, "nvptx:sm_70", "gfx90a"};
+    for (int i = 0; i < (have_clang ? 4 : 2); i++) {
+        snprintf(arguments, sizeof arguments, "wrong.c -o bad.keel --target=%s", how[i]);
+        expect_both(1, "", arguments, words, "wrong.c:5:");
+    }
+}
+
+static void refuses_arithmetic_of_short_numbers(void **state)
+{
+    expect_refused("h[0] * 2.0f", 64, "invalid operands to binary");
+    expect_refused("b[0] + b[1]", 64, "invalid operands to binary");
+    expect_refused("h[0]", 64, "incompatible type");
+}
+
+static void refuses_to_narrow_doubles(void **state)
+{
+    expect_refused("keel_pow(d[0], 2.0f)", 64, "keel_pow takes floats, and this is a double");
+    expect_refused("keel_pow(y[0], d[0])", 64, "keel_pow takes floats, and this is a double");
+    expect_refused("keel_erf(d[0])", 64, "keel_erf takes floats, and this is a double");
+    expect_refused("keel_half_of(d[0]).bits", 64, "keel_half_of takes floats, and this is");
+    expect_refused("keel_bfloat_of(d[0]).bits", 64, "keel_bfloat_of takes floats, and this is");
+}
+
+static void refuses_groups_of_broken_subgroups(void **state)
+{
+    static const char words[] = "a group with sub-group operations has a multiple of 64 items";
+    expect_refused("keel_subgroup_add(y[0])", 33, words);
+    expect_refused("keel_subgroup_shuffle(y[0], 1)", 32, words);
+    expect_refused("keel_subgroup_any(y[0] > 1)", 96, words);
 }
 
 // However many compilers say it, and however often they are run.
@@ -691,6 +741,9 @@ int main(void)
         cmocka_unit_test(makes_kernels_with_other_entries),
         cmocka_unit_test(packs_images_made_elsewhere),
         cmocka_unit_test(shows_mistakes_where_they_are),
+        cmocka_unit_test(refuses_arithmetic_of_short_numbers),
+        cmocka_unit_test(refuses_to_narrow_doubles),
+        cmocka_unit_test(refuses_groups_of_broken_subgroups),
         cmocka_unit_test(shows_two_kernels_of_one_name),
         cmocka_unit_test(finds_the_first_kernel_in_a_later_message),
         cmocka_unit_test(leaves_nothing_when_interrupted),

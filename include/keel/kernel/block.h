@@ -93,8 +93,8 @@ KEEL_INLINE_ uint32_t keel_walk_total(keel_place_t place)
     keel_place_t keel_grid = keel_walk_begin(keel_block->counts, keel_block->groups);              \
     uint32_t keel_total = keel_walk_total(keel_grid);                                              \
     for (uint64_t keel_number = first; keel_number < keel_total; keel_number += step) {            \
-        keel_body_##kernel(NULL, keel_walk_place(keel_grid, (uint32_t)keel_number)                 \
-                                     KEEL_EACH_(KEEL_LOOK_, kernel, __VA_ARGS__));                 \
+        keel_body_##kernel(KEEL_NO_SHAPE_, keel_walk_place(keel_grid, (uint32_t)keel_number)       \
+                                               KEEL_EACH_(KEEL_LOOK_, kernel, __VA_ARGS__));       \
         keel_barrier_here();                                                                       \
     }
 
@@ -137,9 +137,10 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
         const struct keel_block_##kernel *keel_block = &keel_argument;                             \
         KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
             KEEL_MEMORY_(kernel);                                                                  \
-        keel_body_##kernel(NULL, keel_gpu_place(keel_block->groups[0], keel_block->groups[1],      \
-                                                keel_block->groups[2])                             \
-                                     KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                 \
+        keel_body_##kernel(                                                                        \
+            KEEL_NO_SHAPE_,                                                                        \
+            keel_gpu_place(keel_block->groups[0], keel_block->groups[1], keel_block->groups[2])    \
+                KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                                      \
     }                                                                                              \
     KEEL_ENTRY_ void keel_gpu_walk_##kernel(const struct keel_walk_##kernel) __asm__(#kernel       \
                                                                                      "$walk");     \
@@ -155,7 +156,7 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
     KEEL_ENTRY_ void keel_gpu_##kernel(const type) __asm__(#kernel);                               \
     void keel_gpu_##kernel(const type keel_argument)                                               \
     {                                                                                              \
-        keel_body_##kernel(NULL, keel_gpu_place(1, 1, 1), keel_argument);                          \
+        keel_body_##kernel(KEEL_NO_SHAPE_, keel_gpu_place(1, 1, 1), keel_argument);                \
     }
 
 #endif

@@ -179,4 +179,23 @@ KEEL_INLINE_ double keel_cos_double(double x)
     return keel_sine_double_(r, quadrant + 1);
 }
 
+KEEL_INLINE_ double keel_rsqrt_double(double x)
+{
+    return 1.0 / __builtin_sqrt(x);
+}
+
+KEEL_INLINE_ double keel_tanh_double(double x)
+{
+    double size = __builtin_fabs(x), z = x * x;
+    // Lambert's fraction x / (1 + z / (3 + z / (5 + ... z / 15))), as x less a small part of it.
+    double p = keel_mad_double(z + 594.0, z, 45045.0);
+    p = keel_mad_double(p, z, 675675.0);
+    double q = keel_mad_double(z + 630.0, z, 51975.0);
+    q = keel_mad_double(q, z, 945945.0);
+    q = keel_mad_double(q, z, 2027025.0);
+    double small = x - x * (z * p / q);
+    double large = 1.0 - 2.0 / (keel_exp_double(2.0 * size) + 1.0);
+    return size < 0.625 ? small : __builtin_copysign(large, x);
+}
+
 #endif

@@ -2,6 +2,7 @@
 // Part of <keel/kernel.h>: what KEEL_KERNEL becomes. In each case
 //
 //   keel_shape_NAME   a type whose fields have the sizes of the group
+//   keel_ragged_NAME  char[2] if a sub-group of the group may lack items, else char[1]
 //   keel_locals_NAME  workgroup memory
 //   keel_record_NAME  what `keel cc` reads from the image: keel_record_t and texts
 //   keel_body_NAME    the body, as a function that is inlined into
@@ -95,7 +96,16 @@ typedef struct keel_record_t {
     struct keel_shape_##kernel {                                                                   \
         char size_0[x], size_1[y], size_2[z], items[(x) * (y) * (z)];                              \
     };                                                                                             \
+    typedef char keel_ragged_##kernel[(x) * (y) * (z) % 64 ? 2 : 1];                               \
     _Static_assert((x) * (y) * (z) <= 1024, "a group has at most 1024 items");
+
+// Parameters of the body that are there for their types alone, and what is passed for them. Outside
+// of kernels keel_ragged is a function: a helper function does not know who calls it.
+#define KEEL_SHAPED_(kernel)                                                                       \
+    KEEL_UNUSED_ const struct keel_shape_##kernel *keel_shape,                                     \
+        KEEL_UNUSED_ keel_ragged_##kernel *keel_ragged
+#define KEEL_NO_SHAPE_ NULL, NULL
+void keel_ragged(void);
 
 #define KEEL_RECORD_(kernel, abi_, x, y, z, constants_, bindings_, local_, arguments_, texts)      \
     static const struct {                                                                          \
@@ -120,16 +130,15 @@ typedef struct keel_record_t {
     struct keel_locals_##kernel {                                                                  \
         KEEL_EACH_(KEEL_FIELD_, kernel, __VA_ARGS__)                                               \
     };                                                                                             \
-    KEEL_INLINE_ void keel_body_##kernel(                                                          \
-        KEEL_UNUSED_ const struct keel_shape_##kernel *keel_shape,                                 \
-        KEEL_UNUSED_ const keel_place_t keel_place KEEL_EACH_(KEEL_PARAMETER_, kernel,             \
-                                                              __VA_ARGS__));                       \
+    KEEL_INLINE_ void keel_body_##kernel(KEEL_SHAPED_(kernel),                                     \
+                                         KEEL_UNUSED_ const keel_place_t keel_place KEEL_EACH_(    \
+                                             KEEL_PARAMETER_, kernel, __VA_ARGS__));               \
     KEEL_ENTRIES_(kernel, x, y, z, __VA_ARGS__)                                                    \
     KEEL_RECORD_(kernel, KEEL_ABI_, x, y, z, 0 KEEL_EACH_(KEEL_SIZEOF_, kernel, __VA_ARGS__),      \
                  keel_bindings_##kernel, sizeof(struct keel_locals_##kernel),                      \
                  KEEL_ARGUMENTS_(kernel),                                                          \
                  #kernel "\0" KEEL_EACH_(KEEL_TEXT_, kernel, __VA_ARGS__))                         \
-    void keel_body_##kernel(KEEL_UNUSED_ const struct keel_shape_##kernel *keel_shape,             \
+    void keel_body_##kernel(KEEL_SHAPED_(kernel),                                                  \
                             KEEL_UNUSED_ const keel_place_t keel_place KEEL_EACH_(                 \
                                 KEEL_PARAMETER_, kernel, __VA_ARGS__))
 
@@ -137,12 +146,11 @@ typedef struct keel_record_t {
 #define KEEL_RAW_KERNEL2_(kernel, x, y, z, type, arguments)                                        \
     KEEL_SHAPE_(kernel, x, y, z)                                                                   \
     KEEL_INLINE_ void keel_body_##kernel(                                                          \
-        KEEL_UNUSED_ const struct keel_shape_##kernel *keel_shape,                                 \
-        KEEL_UNUSED_ const keel_place_t keel_place, const type arguments);                         \
+        KEEL_SHAPED_(kernel), KEEL_UNUSED_ const keel_place_t keel_place, const type arguments);   \
     KEEL_RAW_ENTRY_(kernel, x, y, z, type)                                                         \
     KEEL_RECORD_(kernel, 0, x, y, z, sizeof(type), 0, 0, sizeof(type), #kernel "\0")               \
-    void keel_body_##kernel(KEEL_UNUSED_ const struct keel_shape_##kernel *keel_shape,             \
-                            KEEL_UNUSED_ const keel_place_t keel_place, const type arguments)
+    void keel_body_##kernel(KEEL_SHAPED_(kernel), KEEL_UNUSED_ const keel_place_t keel_place,      \
+                            const type arguments)
 
 #if KEEL_HOST
 #include <keel/kernel/host.h>

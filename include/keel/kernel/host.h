@@ -89,8 +89,8 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
     static int keel_host_##kernel(const keel_host_dispatch_t *keel_dispatch,                       \
                                   const keel_host_group_t *keel_group)                             \
     {                                                                                              \
-        keel_body_##kernel(NULL, keel_host_place(keel_dispatch, keel_group)                        \
-                                     KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                 \
+        keel_body_##kernel(KEEL_NO_SHAPE_, keel_host_place(keel_dispatch, keel_group)              \
+                                               KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));       \
         return 0;                                                                                  \
     }                                                                                              \
     static const uint32_t keel_access_##kernel[] = {                                               \
@@ -112,7 +112,7 @@ KEEL_INLINE_ keel_place_t keel_host_place(const keel_host_dispatch_t *d, const k
     static int keel_host_##kernel(const keel_host_dispatch_t *keel_dispatch,                       \
                                   const keel_host_group_t *keel_group)                             \
     {                                                                                              \
-        keel_body_##kernel(NULL, keel_host_place(keel_dispatch, keel_group),                       \
+        keel_body_##kernel(KEEL_NO_SHAPE_, keel_host_place(keel_dispatch, keel_group),             \
                            *(const type *)keel_dispatch->constants);                               \
         return 0;                                                                                  \
     }                                                                                              \

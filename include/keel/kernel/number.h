@@ -2,8 +2,11 @@
 // Part of <keel/kernel.h>: numbers of 16 and of 8 bits. All of it is exact: the same bits on every
 // target, but for the payload of what is not a number.
 //
-//   keel_half_t, keel_bfloat_t     16 bits of storage
-//   keel_half_of(x)                float to half, to the nearest, ties to even
+//   keel_half_t, keel_bfloat_t     16 bits of storage: {.bits = 0x3c00}. Types of their own, so
+//   that
+//                                  arithmetic on them does not compile: it is done in floats
+//   keel_half_of(x)                float to half, to the nearest, ties to even; not of a double,
+//                                  which would be rounded twice: keel_half_of((float)x) says so
 //   keel_float_of_half(h)
 //   keel_bfloat_of(x)              the same for bfloat
 //   keel_float_of_bfloat(b)
@@ -14,62 +17,71 @@
 #ifndef KEEL_KERNEL_NUMBER_H_
 #define KEEL_KERNEL_NUMBER_H_
 
-typedef uint16_t keel_half_t;
-typedef uint16_t keel_bfloat_t;
+typedef struct keel_half_t {
+    uint16_t bits;
+} keel_half_t;
+
+typedef struct keel_bfloat_t {
+    uint16_t bits;
+} keel_bfloat_t;
+
+#define keel_half_of(x)   (KEEL_NO_DOUBLE_("keel_half_of", x), keel_half_of_float(x))
+#define keel_bfloat_of(x) (KEEL_NO_DOUBLE_("keel_bfloat_of", x), keel_bfloat_of_float(x))
 
 #if KEEL_GPU || defined(__aarch64__) || (defined(__F16C__) && defined(__FLT16_MAX__))
 
-KEEL_INLINE_ keel_half_t keel_half_of(float x)
+KEEL_INLINE_ keel_half_t keel_half_of_float(float x)
 {
     _Float16 half = (_Float16)x;
-    keel_half_t bits;
-    __builtin_memcpy(&bits, &half, 2);
-    return bits;
+    keel_half_t h;
+    __builtin_memcpy(&h, &half, 2);
+    return h;
 }
 
-KEEL_INLINE_ float keel_float_of_half(keel_half_t bits)
+KEEL_INLINE_ float keel_float_of_half(keel_half_t h)
 {
     _Float16 half;
-    __builtin_memcpy(&half, &bits, 2);
+    __builtin_memcpy(&half, &h, 2);
     return (float)half;
 }
 
 #else
 
-KEEL_INLINE_ keel_half_t keel_half_of(float x)
+KEEL_INLINE_ keel_half_t keel_half_of_float(float x)
 {
-    uint32_t bits = keel_bits_of(x), size = bits & 0x7fffffffu;
+    uint32_t bits = keel_bits_of_float(x), size = bits & 0x7fffffffu;
     // Normal: the exponent takes another base, the rest is rounded; a carry goes where it should.
     uint32_t normal = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
     // Subnormal: adding 1/2 shifts the bits to the end, and rounds.
-    uint32_t small = keel_bits_of(keel_float_of(size) + 0.5f) - 0x3f000000u;
+    uint32_t small = keel_bits_of_float(keel_float_of(size) + 0.5f) - 0x3f000000u;
     uint32_t half = size < 0x38800000u ? small : normal;
     half = size >= 0x47800000u ? 0x7c00u : half;
     half = size > 0x7f800000u ? 0x7e00u : half;
-    return (keel_half_t)(half | (bits >> 16 & 0x8000u));
+    return (keel_half_t){(uint16_t)(half | (bits >> 16 & 0x8000u))};
 }
 
-KEEL_INLINE_ float keel_float_of_half(keel_half_t bits)
+KEEL_INLINE_ float keel_float_of_half(keel_half_t h)
 {
-    uint32_t size = bits & 0x7fffu;
+    uint32_t size = h.bits & 0x7fffu;
     // 2^112 brings the exponent to its base, subnormals too.
     float x = keel_float_of(size << 13) * 0x1p112f;
     x = size >= 0x7c00u ? keel_float_of(0x7f800000u | (size & 0x3ffu) << 13) : x;
-    return keel_float_of(keel_bits_of(x) | (uint32_t)(bits & 0x8000u) << 16);
+    return keel_float_of(keel_bits_of_float(x) | (uint32_t)(h.bits & 0x8000u) << 16);
 }
 
 #endif
 
-KEEL_INLINE_ keel_bfloat_t keel_bfloat_of(float x)
+KEEL_INLINE_ keel_bfloat_t keel_bfloat_of_float(float x)
 {
-    uint32_t bits = keel_bits_of(x);
+    uint32_t bits = keel_bits_of_float(x);
     uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-    return (keel_bfloat_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
+    uint32_t kept = (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
+    return (keel_bfloat_t){(uint16_t)kept};
 }
 
-KEEL_INLINE_ float keel_float_of_bfloat(keel_bfloat_t bits)
+KEEL_INLINE_ float keel_float_of_bfloat(keel_bfloat_t b)
 {
-    return keel_float_of((uint32_t)bits << 16);
+    return keel_float_of((uint32_t)b.bits << 16);
 }
 
 KEEL_INLINE_ int32_t keel_dot4_signed(uint32_t a, uint32_t b, int32_t c)

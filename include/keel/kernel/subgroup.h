@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of <keel/kernel.h>: sub-groups, the items that a machine runs in step: 32 or 64 on GPUs, 1
 // on a processor. A kernel that is right for any size is right everywhere. Inside regions, where
-// all items of the sub-group pass; groups that use them have a multiple of 64 items, along the
-// first dimension.
+// all items of the sub-group pass. A group that uses them has a multiple of 64 items, so that no
+// sub-group lacks some: in the body of a kernel another group does not compile, for any target. In
+// a helper function the compiler cannot know the group.
 //
 //   keel_subgroup_size()             uint32_t: keel_caps_t.subgroup_size of the device
 //   keel_subgroup_item()             which of them this is
@@ -18,6 +19,15 @@
 #ifndef KEEL_KERNEL_SUBGROUP_H_
 #define KEEL_KERNEL_SUBGROUP_H_
 
+// Nothing, if the kernel's group is made of whole sub-groups.
+#define KEEL_WHOLE_                                                                                \
+    (void)sizeof(struct {                                                                          \
+        _Static_assert(_Generic(keel_ragged, char(*)[2]: 0, default: 1),                           \
+                       "a group with sub-group operations has a multiple of 64 items: all items "  \
+                       "of a sub-group take part, and it has up to 64");                           \
+        char none;                                                                                 \
+    })
+
 #if KEEL_HOST
 
 KEEL_INLINE_ uint32_t keel_subgroup_size(void)
@@ -26,14 +36,18 @@ KEEL_INLINE_ uint32_t keel_subgroup_size(void)
 }
 
 #define keel_subgroup_item()           0u
-#define keel_subgroup_shuffle(x, item) ((void)(item), (x))
-#define keel_subgroup_add(x)           (x)
-#define keel_subgroup_min(x)           (x)
-#define keel_subgroup_max(x)           (x)
-#define keel_subgroup_scan(x)          (x)
-#define keel_subgroup_ballot(p)        ((uint64_t)!!(p))
-#define keel_subgroup_any(p)           (!!(p))
-#define keel_subgroup_all(p)           (!!(p))
+#define keel_subgroup_shuffle(x, item) (KEEL_WHOLE_, (void)(item), KEEL_ALONE_(x))
+#define keel_subgroup_add(x)           (KEEL_WHOLE_, KEEL_ALONE_(x))
+#define keel_subgroup_min(x)           (KEEL_WHOLE_, KEEL_ALONE_(x))
+#define keel_subgroup_max(x)           (KEEL_WHOLE_, KEEL_ALONE_(x))
+#define keel_subgroup_scan(x)          (KEEL_WHOLE_, KEEL_ALONE_(x))
+#define keel_subgroup_ballot(p)        (KEEL_WHOLE_, (uint64_t)!!(p))
+#define keel_subgroup_any(p)           (KEEL_WHOLE_, !!(p))
+#define keel_subgroup_all(p)           (KEEL_WHOLE_, !!(p))
+
+// x, of a type that a GPU takes.
+#define KEEL_ALONE_(x)                                                                             \
+    _Generic((x), float: (x), double: (x), int32_t: (x), uint32_t: (x), int64_t: (x), uint64_t: (x))
 
 #else
 
@@ -144,14 +158,14 @@ KEEL_SUBGROUP_(unsigned_long, uint64_t)
         uint32_t: keel_##name##_unsigned,                                                          \
         int64_t: keel_##name##_signed_long,                                                        \
         uint64_t: keel_##name##_unsigned_long)
-#define keel_subgroup_shuffle(x, item) KEEL_SUBGROUP_OF_(shuffle, x)(x, item)
-#define keel_subgroup_add(x)           KEEL_SUBGROUP_OF_(add, x)(x)
-#define keel_subgroup_min(x)           KEEL_SUBGROUP_OF_(min, x)(x)
-#define keel_subgroup_max(x)           KEEL_SUBGROUP_OF_(max, x)(x)
-#define keel_subgroup_scan(x)          KEEL_SUBGROUP_OF_(scan, x)(x)
-#define keel_subgroup_ballot(p)        keel_ballot_((p) ? 1 : 0)
-#define keel_subgroup_any(p)           (keel_ballot_((p) ? 1 : 0) != 0)
-#define keel_subgroup_all(p)           (keel_ballot_((p) ? 0 : 1) == 0)
+#define keel_subgroup_shuffle(x, item) (KEEL_WHOLE_, KEEL_SUBGROUP_OF_(shuffle, x)(x, item))
+#define keel_subgroup_add(x)           (KEEL_WHOLE_, KEEL_SUBGROUP_OF_(add, x)(x))
+#define keel_subgroup_min(x)           (KEEL_WHOLE_, KEEL_SUBGROUP_OF_(min, x)(x))
+#define keel_subgroup_max(x)           (KEEL_WHOLE_, KEEL_SUBGROUP_OF_(max, x)(x))
+#define keel_subgroup_scan(x)          (KEEL_WHOLE_, KEEL_SUBGROUP_OF_(scan, x)(x))
+#define keel_subgroup_ballot(p)        (KEEL_WHOLE_, keel_ballot_((p) ? 1 : 0))
+#define keel_subgroup_any(p)           (KEEL_WHOLE_, keel_ballot_((p) ? 1 : 0) != 0)
+#define keel_subgroup_all(p)           (KEEL_WHOLE_, keel_ballot_((p) ? 0 : 1) == 0)
 
 #endif
 
