@@ -107,6 +107,18 @@ TEST(language, much_workgroup_memory, RUNS)
             CHECK_EQ(buffer_u32(out, g * REVERSED + i), words[(g + 1) * REVERSED - 1 - i]);
 }
 
+TEST(language, much_private_memory, RUNS)
+{
+    enum { WORDS = 3 * REMEMBERING };
+    uint32_t *words = scratch(WORDS * sizeof *words);
+    for (uint32_t i = 0; i < WORDS; i++) words[i] = i * 2654435761u;
+    keel_buffer_t *in = new_buffer_of(words, WORDS * 4), *out = new_buffer(WORDS * 4);
+    reach(submit(keel_op_dispatch(language_kernel("remember"), keel_groups(3, 1, 1), NULL, 0,
+                                  KEEL_BIND(in, out))));
+    for (uint32_t i = 0; i < WORDS; i += 97)
+        CHECK_EQ(buffer_u32(out, i), words[(i + words[i] % REMEMBERED) % WORDS]);
+}
+
 static void matrix_transpose(keel_executable_t *executable)
 {
     static float matrix[TRANSPOSED * TRANSPOSED], result[TRANSPOSED * TRANSPOSED];

@@ -215,3 +215,22 @@ KEEL_KERNEL(transpose, KEEL_GROUP(16, 16), KEEL_IN(float, in), KEEL_OUT(float, o
         out[y * n + x] = tile[keel_local_id(0)][keel_local_id(1)] + keel_mine(bias);
     }
 }
+
+// Almost all the private memory that a group may have on every target.
+typedef struct memory_t {
+    uint32_t words[REMEMBERED];
+} memory_t;
+
+KEEL_KERNEL(remember, KEEL_GROUP(REMEMBERING), KEEL_IN(uint32_t, in), KEEL_OUT(uint32_t, out))
+{
+    KEEL_PRIVATE(memory_t, memory);
+    KEEL_ITEMS {
+        for (uint32_t i = 0; i < REMEMBERED; i++)
+            keel_mine(memory).words[i] = in[(keel_global_id(0) + i) % keel_count(in)];
+    }
+    KEEL_BARRIER();
+    KEEL_ITEMS {
+        uint64_t i = keel_global_id(0);
+        out[i] = keel_mine(memory).words[in[i] % REMEMBERED];
+    }
+}

@@ -77,4 +77,6 @@ enum { REVERSED = 16000 }; // words, more than 48 KiB of them
 
 enum { TRANSPOSED = 48 }; // rows and columns
 
+enum { REMEMBERED = 224, REMEMBERING = 1024 }; // words of an item, items: almost 1 MiB
+
 #endif

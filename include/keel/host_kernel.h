@@ -22,6 +22,9 @@
 // Several workers call it at the same time. It returns 0, or a number of its own, which fails the
 // dispatch with KEEL_ABORTED; the message quotes the number.
 //
+// A kernel has 1 MiB of stack: workers have more than that, and a thread that submits to
+// cpu://inline or waits for it must have as much. `keel cc` refuses a kernel that takes more.
+//
 // Workgroups run in any order. With one worker they run one after another, so a kernel must not
 // wait for another workgroup. It should not block. It runs in the process of the application: if
 // it crashes, the process does.
@@ -36,6 +39,9 @@
 #define KEEL_HOST_READ       1u
 #define KEEL_HOST_WRITE      2u
 #define KEEL_HOST_FIXED_SIZE 1u
+
+// Bytes of workgroup memory that a kernel may have.
+#define KEEL_HOST_LOCAL_MEMORY (1u << 20)
 
 // What is the same for all workgroups of a dispatch. Borrowed for the call of the kernel.
 typedef struct keel_host_dispatch_t {

@@ -120,7 +120,8 @@
 #define KEEL_BARRIER()          keel_barrier_here()
 
 // KEEL_PRIVATE(type, name); outside regions: a variable that each item has and that keeps its value
-// from one region to the next. In regions it is keel_mine(name).
+// from one region to the next. In regions it is keel_mine(name). On a processor the items of a
+// group have 1 MiB together, in which all variables of the kernel lie.
 #define KEEL_PRIVATE(type, name) KEEL_PRIVATE_(type, name)
 #define keel_mine(name)          KEEL_MINE_(name)
 

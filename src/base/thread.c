@@ -14,13 +14,28 @@ void thread_set_name(pthread_t thread, const char *name)
 #endif
 }
 
+// The system's default may be less than a kernel of the host may take (keel/host_kernel.h).
+static int thread_create(pthread_t *thread, void *(*fn)(void *), void *argument)
+{
+    enum { STACK_LEAST = 4 << 20 };
+    pthread_attr_t attributes;
+    size_t stack;
+    int error = pthread_attr_init(&attributes);
+    if (error) return error;
+    if (!pthread_attr_getstacksize(&attributes, &stack) && stack < STACK_LEAST)
+        pthread_attr_setstacksize(&attributes, STACK_LEAST);
+    error = pthread_create(thread, &attributes, fn, argument);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
 int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
                     &before); // a thread begins with the mask of its creator
-    int error = pthread_create(thread, NULL, fn, argument);
+    int error = thread_create(thread, fn, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error && name) thread_set_name(*thread, name);
     return error;

@@ -505,7 +505,8 @@ static void expect_refused(const char *expression, int size, const char *words)
              "}\n",
              size, expression);
     write_file("wrong.c", text);
-    static const char *const how[] = {"host", "host --host-cc=" HOST_CC, "nvptx:sm_70", "gfx90a"};
+    static const char *const how[] = {OWN_TARGET, OWN_TARGET " --host-cc=" HOST_CC, "nvptx:sm_70",
+                                      "gfx90a"};
     for (int i = 0; i < (have_clang ? 4 : 2); i++) {
         snprintf(arguments, sizeof arguments, "wrong.c -o bad.keel --target=%s", how[i]);
         expect_both(1, "", arguments, words, "wrong.c:5:");
@@ -534,6 +535,94 @@ static void refuses_groups_of_broken_subgroups(void **state)
     expect_refused("keel_subgroup_add(y[0])", 33, words);
     expect_refused("keel_subgroup_shuffle(y[0], 1)", 32, words);
     expect_refused("keel_subgroup_any(y[0] > 1)", 96, words);
+}
+
+// In each target's own words, in which the kernel or the function is named.
+static void refuses_functions_that_nothing_defines(void **state)
+{
+    write_file("undefined.c",
+               "#include <keel/kernel.h>\n"
+               "float FUNCTION(float);\n"
+               "KEEL_KERNEL(calls, KEEL_GROUP(64), KEEL_INOUT(float, x))\n"
+               "{\n"
+               "    KEEL_ITEMS { x[keel_local_id(0)] = FUNCTION(x[keel_local_id(0)]); }\n"
+               "}\n");
+    static const char *const how[] = {OWN_TARGET, OWN_TARGET " --host-cc=" HOST_CC, "nvptx:sm_70",
+                                      "gfx90a"};
+    for (int i = 0; i < (have_clang ? 4 : 2); i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "undefined.c -DFUNCTION=expf -o bad.keel --target=%s",
+                 how[i]);
+        expect_both(1, "", arguments, "expf", "a kernel calls keel_exp");
+        snprintf(arguments, sizeof arguments, "undefined.c -DFUNCTION=mine -o bad.keel --target=%s",
+                 how[i]);
+        expect_both(1, "", arguments, "mine", "no code for");
+    }
+    // One that compilers call themselves, and one that may be missing.
+    write_file("weak.h", "float mine(float) __attribute__((weak));\n");
+    make("undefined.c -DFUNCTION=floorf -o good.keel --target=" OWN_TARGET);
+    make("undefined.c -DFUNCTION=mine -include weak.h -o good.keel --target=" OWN_TARGET);
+    write_file("undeclared.c", "#include <keel/kernel.h>\n"
+                               "KEEL_KERNEL(calls, KEEL_GROUP(1), KEEL_INOUT(float, x))\n"
+                               "{\n"
+                               "    KEEL_ONCE { *x = tanhf(*x); }\n"
+                               "}\n");
+    expect_both(1, "", "undeclared.c -o bad.keel --target=" OWN_TARGET,
+                "undeclared.c:4:", "a kernel calls keel_tanh instead of tanhf");
+    expect_both(1, "", "undeclared.c -o bad.keel --target=" OWN_TARGET " --host-cc=" HOST_CC,
+                "undeclared.c:4:", "a kernel calls keel_tanh");
+    assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
+}
+
+static void refuses_too_much_memory(void **state)
+{
+    write_file("memory.c",
+               "#include <keel/kernel.h>\n"
+               "typedef struct { uint32_t words[PRIVATE]; } private_t;\n"
+               "KEEL_KERNEL(greedy, KEEL_GROUP(1024), KEEL_INOUT(uint32_t, x),\n"
+               "            KEEL_LOCAL(uint32_t, tile, SHARED))\n"
+               "{\n"
+               "    KEEL_PRIVATE(private_t, p);\n"
+               "    uint32_t n = x[0];\n"
+               "    KEEL_ITEMS {\n"
+               "        for (uint32_t i = 0; i < n; i++) keel_mine(p).words[i % PRIVATE] = x[i];\n"
+               "        tile[keel_local_id(0)] = x[keel_local_id(0)];\n"
+               "    }\n"
+               "    KEEL_BARRIER();\n"
+               "    KEEL_ITEMS {\n"
+               "        uint32_t i = keel_local_id(0);\n"
+               "        x[i] = keel_mine(p).words[tile[1023 - i] % PRIVATE];\n"
+               "    }\n"
+               "}\n");
+    static const struct {
+        const char *arguments, *words, *more;
+    } rows[] = {
+        {"-DPRIVATE=2048 -DSHARED=1024 --target=" OWN_TARGET, "frame size", "1048576"},
+        {"-DPRIVATE=2048 -DSHARED=1024 --target=" OWN_TARGET " --host-cc=" HOST_CC, "frame size",
+         "1048576"},
+        {"-DPRIVATE=1 -DSHARED=300000 --target=" OWN_TARGET,
+         "kernel 'greedy' takes 1200000 bytes of workgroup memory", "a group has 1048576"},
+        {"-DPRIVATE=1 -DSHARED=25000 --target=nvptx:sm_70", "kernel 'greedy' takes 100000 bytes",
+         "a group has 98304"},
+        {"-DPRIVATE=1 -DSHARED=60000 --target=nvptx:sm_90", "kernel 'greedy' takes 240000 bytes",
+         "a group has 232448"},
+        {"-DPRIVATE=1 -DSHARED=25000 --target=gfx90a", "kernel 'greedy' takes 100000 bytes",
+         "a group has 65536"},
+        {"-DPRIVATE=132000 -DSHARED=1024 --target=nvptx:sm_70",
+         "kernel 'greedy' takes 528000 bytes", "an item has 524288"},
+        {"-DPRIVATE=33000 -DSHARED=1024 --target=gfx90a", "stack frame size", "greedy"},
+    };
+    for (size_t i = 0; i < (have_clang ? sizeof rows / sizeof rows[0] : 3); i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "memory.c -o bad.keel %s", rows[i].arguments);
+        expect_both(1, "", arguments, rows[i].words, rows[i].more);
+    }
+    assert_int_not_equal(access(in_folder("bad.keel"), F_OK), 0);
+    make("memory.c -o good.keel -DPRIVATE=240 -DSHARED=262144 --target=" OWN_TARGET);
+    if (have_clang) {
+        make("memory.c -o good.keel -DPRIVATE=130000 -DSHARED=24000 --target=nvptx:sm_70");
+        make("memory.c -o good.keel -DPRIVATE=1 -DSHARED=40000 --target=nvptx:sm_80");
+    }
 }
 
 // However many compilers say it, and however often they are run.
@@ -744,6 +833,8 @@ int main(void)
         cmocka_unit_test(refuses_arithmetic_of_short_numbers),
         cmocka_unit_test(refuses_to_narrow_doubles),
         cmocka_unit_test(refuses_groups_of_broken_subgroups),
+        cmocka_unit_test(refuses_functions_that_nothing_defines),
+        cmocka_unit_test(refuses_too_much_memory),
         cmocka_unit_test(shows_two_kernels_of_one_name),
         cmocka_unit_test(finds_the_first_kernel_in_a_later_message),
         cmocka_unit_test(leaves_nothing_when_interrupted),

@@ -26,7 +26,7 @@ enum {
     CPU_MAX_BINDINGS = 128,
     CPU_MAX_CONSTANTS = 4096,
     CPU_MAX_DEPTH = 16,
-    CPU_MAX_LOCAL = 1 << 20,
+    CPU_MAX_LOCAL = KEEL_HOST_LOCAL_MEMORY,
 };
 
 typedef struct cpu_device_t cpu_device_t;

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "executable/container.h"
+#include "tools/cc/check.h"
 #include "tools/cc/compiler.h"
 #include "tools/cc/file.h"
 #include "tools/cc/interrupt.h"
@@ -210,6 +211,10 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
             arguments_add(a, "-mno-outline-atomics");
         // The system's start files have variables, which would keep executables from sharing.
         arguments_add(a, clang ? "-nostdlib" : "-nostartfiles");
+        // A worker's stack has room for a frame of that size: KEEL_PRIVATE lies on it.
+        arguments_add(a,
+                      clang ? "-Wframe-larger-than=1048576" : "-Werror=frame-larger-than=1048576");
+        if (clang) arguments_add(a, "-Werror=frame-larger-than");
         // The padding that protection from writes takes is ten times as long as a small image.
         if (strstr(target->triple, "linux")) arguments_add(a, "-Wl,-z,norelro");
         if (clang && target->foreign) {
@@ -263,6 +268,12 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
     fputc('\n', stderr);
 }
 
+static int no_code(const target_t *target)
+{
+    fprintf(stderr, "keel cc: no code for %s\n", target->text);
+    return 1;
+}
+
 // What the compilers said. A mistake in the source is one on every target, and is shown for the
 // first; warnings are shown once each.
 static void logs_print(const command_t *c, const job_t *jobs, int failed)
@@ -276,7 +287,7 @@ static void logs_print(const command_t *c, const job_t *jobs, int failed)
         if (texts[i] && (!said || failed == i)) log_print(texts[i], stderr);
     }
     for (int i = 0; i < c->list.count; i++) free(texts[i]);
-    if (failed >= 0) fprintf(stderr, "keel cc: no code for %s\n", c->list.items[failed].text);
+    if (failed >= 0) no_code(&c->list.items[failed]);
 }
 
 // The first job that did, or -1.
@@ -330,7 +341,11 @@ static int image_read(const command_t *c, int index, const made_file_t *file, ma
                            : target->given
                                ? KEEL_ERROR(KEEL_IO, "cannot read it")
                                : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");
-    return status ? fail(status, target->given ? target->given : c->source) : 0;
+    if (status) return fail(status, target->given ? target->given : c->source);
+    status = target->given ? NULL : made_check(made, target);
+    if (!status) return 0;
+    fail(status, c->source);
+    return no_code(target);
 }
 
 // The largest group of each kernel decides how many registers an item may have, and clang has no

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tools/cc/check.h"
+
 // The first thing that KEEL_KERNEL defines, and so the first that is there already.
 #define FIRST "keel_shape_"
 
@@ -94,6 +96,46 @@ static void duplicate_print(part_t message, part_t place, FILE *to)
     if (first.length) fprintf(to, "%.*s: note: here\n", (int)first.length, first.text);
 }
 
+// The first thing in quotes behind some words, 'so' or as gcc has it.
+static part_t quoted_after(part_t message, const char *words)
+{
+    static const char *const marks[][2] = {{"'", "'"}, {"\u2018", "\u2019"}};
+    const char *at = find(message, words), *end = message.text + message.length;
+    for (int i = 0; at && i < 2; i++) {
+        const char *open = find((part_t){at, (size_t)(end - at)}, marks[i][0]);
+        if (!open) continue;
+        open += strlen(marks[i][0]);
+        const char *close = find((part_t){open, (size_t)(end - open)}, marks[i][1]);
+        if (close) return (part_t){open, (size_t)(close - open)};
+    }
+    return (part_t){at, 0};
+}
+
+// A function that is not there, by a message of a compiler or a linker.
+static part_t missing_of(part_t message)
+{
+    static const char *const words[] = {"undeclared", "implicit declaration of"};
+    static const char linker[] = "undefined symbol: ";
+    const char *name = find(message, linker);
+    if (name) return (part_t){name + strlen(linker), strcspn(name + strlen(linker), "\n")};
+    part_t missing = {message.text, 0};
+    for (int i = 0; i < 2 && !missing.length; i++) missing = quoted_after(message, words[i]);
+    return missing;
+}
+
+// What the compiler cannot know.
+static void advice_print(part_t message, FILE *to)
+{
+    part_t missing = missing_of(message);
+    const char *instead = missing.length ? function_instead(missing.text, missing.length) : NULL;
+    if (instead)
+        fprintf(to, "note: a kernel calls %s instead of %.*s\n", instead, (int)missing.length,
+                missing.text);
+    if (find(message, "stack frame size") || find(message, "the frame size of"))
+        fprintf(to, "note: KEEL_PRIVATE and other variables of a kernel take that much; smaller "
+                    "groups take less on a processor, and KEEL_LOCAL memory lies elsewhere\n");
+}
+
 void log_print(const char *text, FILE *to)
 {
     part_t duplicate = {text, 0}; // the place of the last one
@@ -106,6 +148,7 @@ void log_print(const char *text, FILE *to)
             duplicate_print(message, place, to);
         } else {
             fwrite(message.text, 1, message.length, to);
+            advice_print(message, to);
         }
     }
 }
