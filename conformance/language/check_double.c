@@ -46,6 +46,7 @@ static unsigned judge_bounded(double x, const doubles_t *a)
     wrong += judge("exp2", x, a->exp2, exp2l(x), 2 + small2);
     wrong += judge("log", x, a->log, logl(x), 2);
     wrong += judge("log2", x, a->log2, log2l(x), 3);
+    wrong += judge("erf", x, a->erf, erfl(x), 3);
     wrong += judge("tanh", x, a->tanh, tanhl(x), 3);
     wrong += judge("rsqrt", x, a->rsqrt, 1.0L / sqrtl(x), 2);
     if (fabs(x) <= 1e6) {
@@ -53,6 +54,16 @@ static unsigned judge_bounded(double x, const doubles_t *a)
         wrong += judge_beside("cos", x, a->cos, cosl(x), 3, 1e-22);
     }
     return wrong;
+}
+
+// x to the y-th, and the x-th power of another number.
+static unsigned judge_powers(const item_t *item, double x, const doubles_t *a)
+{
+    unsigned wrong = 0;
+    double other = positive_of(item);
+    long double truth = powl(x, item->y), power = powl(other, x);
+    if (x >= 0 && !isnan(item->y)) wrong += judge("pow", x, a->pow, truth, truth < DBL_MIN ? 3 : 2);
+    return wrong + judge("power", x, a->power, power, power < DBL_MIN ? 3 : 2);
 }
 
 // With one rounding or with two.
@@ -92,6 +103,7 @@ unsigned doubles_judge(const item_t *items, const doubles_t *answers, size_t cou
     for (size_t i = 0; i < count && wrong < 20; i++) {
         double x = double_of(&items[i]);
         wrong += judge_exact(x, items[i].y, &answers[i]) + judge_bounded(x, &answers[i]);
+        wrong += judge_powers(&items[i], x, &answers[i]);
     }
     return wrong;
 }

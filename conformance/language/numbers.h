@@ -17,7 +17,7 @@ typedef struct answer_t {
 } answer_t;
 
 typedef struct doubles_t {
-    double exp, exp2, log, log2, sin, cos, tanh, rsqrt, mad;
+    double exp, exp2, log, log2, pow, power, sin, cos, tanh, erf, rsqrt, mad;
     uint64_t bits;
     double sqrt, fma, floor, rint, min, max, clamp, quotient;
 } doubles_t;
@@ -46,6 +46,12 @@ static inline uint64_t long_of(const item_t *item)
 static inline double double_of(const item_t *item)
 {
     return item->x * (1.0 + item->a * 0x1p-52);
+}
+
+// Between 1/2 and 2, mostly near 1, so that powers of it are numbers.
+static inline double positive_of(const item_t *item)
+{
+    return 1.0 + (int32_t)item->a * 0x1p-32 / (1u << (item->b & 31));
 }
 
 // What each item of a sub-group got for a word x.

@@ -84,14 +84,19 @@ KEEL_INLINE_ double keel_exp2_double(double x)
     return keel_scale_double_(keel_exp_near_0_(r), (int32_t)(uint32_t)n);
 }
 
-// x = (1 + *m) * 2^*e with 1 + *m between the roots of 1/2 and 2, for positive finite x; returns
-// m - log(1 + m).
-KEEL_INLINE_ double keel_log_rest_double_(double x, double *m, double *e)
+// x = (1 + *m) * 2^*e with 1 + *m between the roots of 1/2 and 2, for positive finite x.
+KEEL_INLINE_ void keel_split_double_(double x, double *m, double *e)
 {
     int small = x < 0x1p-1022;
     uint64_t bits = keel_bits_of_double(small ? x * 0x1p52 : x) - 0x3fe6a09e667f3bcdu;
     *e = (double)(int32_t)((int64_t)bits >> 52) - (small ? 52.0 : 0.0);
     *m = keel_double_of((bits & 0xfffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
+}
+
+// The same; returns m - log(1 + m).
+KEEL_INLINE_ double keel_log_rest_double_(double x, double *m, double *e)
+{
+    keel_split_double_(x, m, e);
     double s = *m / (2.0 + *m), z = s * s; // log(1 + m) is 2 s (1 + z / 3 + z^2 / 5 ...)
     double p = 2.0 / 23;
     p = keel_mad_double(p, z, 2.0 / 21);
@@ -196,6 +201,121 @@ KEEL_INLINE_ double keel_tanh_double(double x)
     double small = x - x * (z * p / q);
     double large = 1.0 - 2.0 / (keel_exp_double(2.0 * size) + 1.0);
     return size < 0.625 ? small : __builtin_copysign(large, x);
+}
+
+KEEL_INLINE_ double keel_erf_double(double x)
+{
+    double size = __builtin_fabs(x), z = x * x;
+    double p = 5.9571761477489114e-11;
+    p = keel_mad_double(p, z, -1.13728488567916737e-9);
+    p = keel_mad_double(p, z, 1.46597752740474358e-8);
+    p = keel_mad_double(p, z, -1.6350312701054695e-7);
+    p = keel_mad_double(p, z, 1.6461000484121368e-6);
+    p = keel_mad_double(p, z, -1.49255952668311816e-5);
+    p = keel_mad_double(p, z, 1.20553311116427109e-4);
+    p = keel_mad_double(p, z, -8.54832698083378991e-4);
+    p = keel_mad_double(p, z, 5.22397762481801447e-3);
+    p = keel_mad_double(p, z, -2.68661706450767932e-2);
+    p = keel_mad_double(p, z, 1.12837916709548787e-1);
+    p = keel_mad_double(p, z, -3.76126389031837481e-1);
+    p = keel_mad_double(p, z, 1.12837916709551257);
+    // e^(x^2) * (1 - erf x) for x from 1 to 6, where t runs from 1 to -1
+    double s = keel_clamp_double_(size, 1.0, 6.0), t = 14.4 / (s + 3.0) - 2.6;
+    double q = 6.0857915906870914641e-12;
+    q = keel_mad_double(q, t, -6.0474059459917040209e-12);
+    q = keel_mad_double(q, t, -2.5715114296032549869e-10);
+    q = keel_mad_double(q, t, 2.6381508985080732577e-10);
+    q = keel_mad_double(q, t, 1.1339538061744706644e-8);
+    q = keel_mad_double(q, t, 4.5267007642487407301e-9);
+    q = keel_mad_double(q, t, -5.5412744784677132391e-7);
+    q = keel_mad_double(q, t, -2.4255574719050316468e-6);
+    q = keel_mad_double(q, t, 1.9563583246137113891e-5);
+    q = keel_mad_double(q, t, 3.3160296057641249655e-4);
+    q = keel_mad_double(q, t, 2.4793146970781856542e-3);
+    q = keel_mad_double(q, t, 1.2713147695692197103e-2);
+    q = keel_mad_double(q, t, 4.9698445403394641352e-2);
+    q = keel_mad_double(q, t, 1.543611742943691723e-1);
+    q = keel_mad_double(q, t, 2.079832913334288618e-1);
+    double large = __builtin_copysign(1.0 - q * keel_exp_double(-s * s), x);
+    return size < 1.0 ? p * x : large;
+}
+
+// A number of twice the places: h + e, where e is below the last place of h.
+typedef struct keel_pair_t_ {
+    double h, e;
+} keel_pair_t_;
+
+// a + b without an error.
+KEEL_INLINE_ keel_pair_t_ keel_pair_sum_(double a, double b)
+{
+    double h = a + b, part = h - a;
+    return (keel_pair_t_){h, (a - (h - part)) + (b - part)};
+}
+
+// a * b without an error, for numbers that are not huge.
+KEEL_INLINE_ keel_pair_t_ keel_pair_product_(double a, double b)
+{
+    double h = a * b;
+#if KEEL_GPU || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return (keel_pair_t_){h, __builtin_fma(a, b, -h)};
+#else
+    // Each in two parts of 26 bits, whose products are exact.
+    double wide = a * 0x1.0000002p27, upper = wide - (wide - a), lower = a - upper;
+    double wide_b = b * 0x1.0000002p27, upper_b = wide_b - (wide_b - b), lower_b = b - upper_b;
+    double e = upper * upper_b - h + upper * lower_b + lower * upper_b + lower * lower_b;
+    return (keel_pair_t_){h, e};
+#endif
+}
+
+KEEL_INLINE_ keel_pair_t_ keel_pair_times_(keel_pair_t_ a, keel_pair_t_ b)
+{
+    keel_pair_t_ p = keel_pair_product_(a.h, b.h);
+    return keel_pair_sum_(p.h, p.e + (a.h * b.e + a.e * b.h));
+}
+
+// The logarithm of a positive finite x, whose error a power multiplies by y: 2^-62 of it.
+KEEL_INLINE_ keel_pair_t_ keel_log2_pair_(double x)
+{
+    double m, exponent;
+    keel_split_double_(x, &m, &exponent);
+    keel_pair_t_ d = keel_pair_sum_(2.0, m), s = {m / d.h, 0};
+    keel_pair_t_ p = keel_pair_product_(s.h, d.h);
+    s.e = (m - p.h - p.e - s.h * d.e) / d.h;
+    keel_pair_t_ z = keel_pair_times_(s, s); // log(1 + m) is 2 s (1 + z / 3 + z^2 / 5 ...)
+    double r = 1.0 / 25;
+    r = keel_mad_double(r, z.h, 1.0 / 23);
+    r = keel_mad_double(r, z.h, 1.0 / 21);
+    r = keel_mad_double(r, z.h, 1.0 / 19);
+    r = keel_mad_double(r, z.h, 1.0 / 17);
+    r = keel_mad_double(r, z.h, 1.0 / 15);
+    r = keel_mad_double(r, z.h, 1.0 / 13);
+    r = keel_mad_double(r, z.h, 1.0 / 11);
+    r = keel_mad_double(r, z.h, 1.0 / 9);
+    r = keel_mad_double(r, z.h, 1.0 / 7);
+    r = keel_mad_double(r, z.h, 1.0 / 5);
+    keel_pair_t_ third = keel_pair_sum_(0x1.5555555555555p-2, r * z.h);
+    third.e += 0x1.5555555555555p-56;
+    keel_pair_t_ tail = keel_pair_times_(keel_pair_times_(z, third), s);
+    keel_pair_t_ log = keel_pair_sum_(s.h, tail.h);
+    log.e += tail.e + s.e;
+    log = keel_pair_times_(log, (keel_pair_t_){0x1.71547652b82fep1, 0x1.777d0ffda0d24p-55});
+    keel_pair_t_ sum = keel_pair_sum_(exponent, log.h);
+    return keel_pair_sum_(sum.h, sum.e + log.e);
+}
+
+KEEL_INLINE_ double keel_pow_double(double x, double y)
+{
+    keel_pair_t_ log = keel_log2_pair_(x), p = keel_pair_product_(log.h, y);
+    p.h = x == __builtin_inf() ? y * __builtin_inf() : p.h;
+    p.h = x == 0.0 ? y * -__builtin_inf() : p.h;
+    double most = keel_clamp_double_(p.h, -1080.0, 1030.0);
+    double rest = most == p.h ? p.e + log.e * y : 0.0;
+    uint64_t n;
+    double f = most - keel_round_double_(most, &n);
+    double power = keel_exp_near_0_((f + rest) * 0x1.62e42fefa39efp-1);
+    power = keel_scale_double_(power, (int32_t)(uint32_t)n);
+    power = x >= 0.0 ? power : __builtin_nan("");
+    return y == 0.0 || x == 1.0 ? 1.0 : power;
 }
 
 #endif

@@ -12,14 +12,12 @@
 //     keel_log  keel_log2     2 ulp; keel_log2 3 ulp
 //     keel_sin  keel_cos      2 ulp and 2e-9 absolutely, double 3 ulp and 1e-22, up to 1e6; beyond
 //                             that of no use
-//     keel_tanh               3 ulp
+//     keel_pow                1 ulp, double 2; for bases >= 0; not a number for others
+//     keel_tanh  keel_erf     3 ulp
 //     keel_rsqrt              2 ulp
 //     keel_mad(a, b, c)       a * b + c with one rounding where that is fast, else with two
 //     keel_bits_of(x)         its bits, uint32_t or uint64_t; keel_float_of and keel_double_of
 //                             make a number of these
-//   float only; a double does not compile, since it would lose half of its places:
-//     keel_pow                1 ulp, for bases >= 0; not a number for others
-//     keel_erf                3 ulp
 //
 // keel_abs, keel_min, keel_max and keel_clamp of integers are integers.
 #ifndef KEEL_KERNEL_MATH_H_
@@ -33,14 +31,6 @@
     _Generic((x), double: __builtin_##builtin, float: __builtin_##builtin##f, KEEL_INTEGERS_(name))
 #define KEEL_MATH_(name, x)                                                                        \
     _Generic((x), double: keel_##name##_double, default: keel_##name##_float)
-
-// Nothing, if x is no double.
-#define KEEL_NO_DOUBLE_(name, x)                                                                   \
-    (void)sizeof(struct {                                                                          \
-        _Static_assert(_Generic((x), double: 0, long double: 0, default: 1),                       \
-                       name " takes floats, and this is a double: convert it by (float)");         \
-        char none;                                                                                 \
-    })
 
 #define keel_sqrt(x)             KEEL_EXACT_(sqrt, x)(x)
 #define keel_abs(x)              KEEL_NUMBER_OF_(abs, fabs, (x) + 0)(x)
@@ -62,8 +52,8 @@
 #define keel_tanh(x)             KEEL_MATH_(tanh, x)(x)
 #define keel_rsqrt(x)            KEEL_MATH_(rsqrt, x)(x)
 #define keel_mad(a, b, c)        KEEL_MATH_(mad, (a) + (b) + (c))(a, b, c)
-#define keel_pow(x, y)           (KEEL_NO_DOUBLE_("keel_pow", (x) + (y)), keel_pow_float(x, y))
-#define keel_erf(x)              (KEEL_NO_DOUBLE_("keel_erf", x), keel_erf_float(x))
+#define keel_pow(x, y)           KEEL_MATH_(pow, (x) + (y))(x, y)
+#define keel_erf(x)              KEEL_MATH_(erf, x)(x)
 #define keel_bits_of(x)          KEEL_MATH_(bits_of, x)(x)
 
 // Numbers as bits.

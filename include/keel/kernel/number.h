@@ -2,9 +2,8 @@
 // Part of <keel/kernel.h>: numbers of 16 and of 8 bits. All of it is exact: the same bits on every
 // target, but for the payload of what is not a number.
 //
-//   keel_half_t, keel_bfloat_t     16 bits of storage: {.bits = 0x3c00}. Types of their own, so
-//   that
-//                                  arithmetic on them does not compile: it is done in floats
+//   keel_half_t, keel_bfloat_t     16 bits of storage, as in {.bits = 0x3c00}; arithmetic on them
+//                                  does not compile: kernels compute in floats
 //   keel_half_of(x)                float to half, to the nearest, ties to even; not of a double,
 //                                  which would be rounded twice: keel_half_of((float)x) says so
 //   keel_float_of_half(h)
@@ -24,6 +23,14 @@ typedef struct keel_half_t {
 typedef struct keel_bfloat_t {
     uint16_t bits;
 } keel_bfloat_t;
+
+// Nothing, if x is no double.
+#define KEEL_NO_DOUBLE_(name, x)                                                                   \
+    (void)sizeof(struct {                                                                          \
+        _Static_assert(_Generic((x), double: 0, long double: 0, default: 1),                       \
+                       name " takes floats, and this is a double: convert it by (float)");         \
+        char none;                                                                                 \
+    })
 
 #define keel_half_of(x)   (KEEL_NO_DOUBLE_("keel_half_of", x), keel_half_of_float(x))
 #define keel_bfloat_of(x) (KEEL_NO_DOUBLE_("keel_bfloat_of", x), keel_bfloat_of_float(x))
