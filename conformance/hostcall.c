@@ -473,3 +473,141 @@ TEST(hostcall, log_callback_may_call_keel, CALLS)
     keel_log_set(NULL, NULL, KEEL_LOG_ERROR);
     CHECK(heard);
 }
+
+// A call that is made or abandoned, and which.
+typedef struct owner_t {
+    _Atomic int calls, abandoned, code;
+} owner_t;
+
+static keel_status_t owner_call(void *user, keel_host_call_t *call)
+{
+    owner_t *owner = user;
+    atomic_fetch_add(&owner->calls, 1);
+    return NULL;
+}
+
+static void owner_abandoned(void *user, keel_status_t cause)
+{
+    owner_t *owner = user;
+    atomic_store(&owner->code, (int)keel_status_code(cause));
+    keel_status_release(cause);
+    atomic_fetch_add(&owner->abandoned, 1);
+}
+
+static keel_op_t op_owner(owner_t *owner, bool is_detached)
+{
+    keel_op_t op = keel_op_host_call(owner_call, owner);
+    op.as.call.detached = is_detached;
+    op.as.call.abandoned = owner_abandoned;
+    return op;
+}
+
+// It was not made, and its owner knows, with this cause, when the point has failed.
+static void check_abandoned(owner_t *owner, keel_code_t code)
+{
+    CHECK_EQ(atomic_load(&owner->calls), 0);
+    CHECK_EQ(atomic_load(&owner->abandoned), 1);
+    if (!faulted() && !starved()) CHECK_EQ(atomic_load(&owner->code), code);
+}
+
+TEST(hostcall, not_abandoned, CALLS)
+{
+    owner_t *owners = scratch(2 * sizeof *owners);
+    reach(SUBMIT(KEEL_NO_WAITS, op_owner(&owners[0], false), op_owner(&owners[1], true)));
+    CHECK_EQ(atomic_load(&owners[0].calls), 1);
+    come_to(&owners[1].calls, 1); // it may come later
+    for (int i = 0; i < 2; i++) CHECK_EQ(atomic_load(&owners[i].abandoned), 0);
+}
+
+TEST(hostcall, abandoned_when_a_wait_fails, CALLS)
+{
+    owner_t *owners = scratch(2 * sizeof *owners);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t done = SUBMIT(KEEL_AFTER(keel_point(gate, 1)), op_owner(&owners[0], false),
+                               op_owner(&owners[1], true));
+    CHECK_EQ(atomic_load(&owners[0].abandoned), 0);
+    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "never"));
+    reach_failure(done, KEEL_IO);
+    for (int i = 0; i < 2; i++) check_abandoned(&owners[i], KEEL_IO);
+}
+
+TEST(hostcall, abandoned_when_its_submission_fails, CALLS)
+{
+    owner_t *owner = scratch(sizeof *owner);
+    char luck[] = "luck";
+    keel_point_t done = SUBMIT(KEEL_NO_WAITS, keel_op_host_call(fail_call, luck), keel_op_barrier(),
+                               op_owner(owner, false));
+    reach_failure(done, KEEL_NOT_FOUND);
+    check_abandoned(owner, KEEL_NOT_FOUND);
+}
+
+TEST(hostcall, abandoned_when_the_device_closes, CALLS)
+{
+    owner_t *owner = scratch(sizeof *owner);
+    submit_after(KEEL_AFTER(keel_point(new_semaphore(0), 1)), op_owner(owner, false));
+    drop(the_device());
+    check_abandoned(owner, KEEL_CANCELLED);
+}
+
+TEST(hostcall, refused_is_not_abandoned, CALLS)
+{
+    owner_t *owner = scratch(sizeof *owner);
+    keel_op_t ops[] = {op_owner(owner, false), keel_op_host_call(NULL, NULL)};
+    FAILS(KEEL_INVALID_ARGUMENT,
+          keel_queue_submit(the_queue(), KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, NULL));
+    CHECK_EQ(atomic_load(&owner->abandoned), 0);
+}
+
+static keel_status_t defer_in_vain(void *user, keel_host_call_t *call)
+{
+    keel_call_defer(call);
+    atomic_store(&((deferred_t *)user)->call, call);
+    return KEEL_ERROR(KEEL_IO, "there is no server");
+}
+
+// An error that is returned after all ends the call; what completes it later has no effect.
+TEST(hostcall, deferred_and_failed_inside, CALLS)
+{
+    deferred_t *deferred = scratch(sizeof *deferred);
+    keel_point_t done = submit(keel_op_host_call(defer_in_vain, deferred));
+    reach_failure_saying(done, KEEL_IO, "there is no server");
+    keel_call_complete(atomic_load(&deferred->call), NULL);
+}
+
+// A second completion has no effect on the call that has its memory by then.
+TEST(hostcall, completed_twice, CALLS)
+{
+    deferred_t *first = new_deferred(), *second = new_deferred();
+    keel_point_t done = submit(keel_op_host_call(defer_call, first));
+    await_call(first, done);
+    complete(first, NULL);
+    reach(done);
+    keel_call_complete(atomic_load(&first->call), NULL);
+    done = submit(keel_op_host_call(defer_call, second));
+    await_call(second, done);
+    keel_call_complete(atomic_load(&first->call), KEEL_ERROR(KEEL_IO, "who is this?"));
+    CHECK(pending(done));
+    complete(second, NULL);
+    reach(done);
+}
+
+static keel_status_t complete_what_is_not_deferred(void *user, keel_host_call_t *call)
+{
+    keel_call_complete(call, KEEL_ERROR(KEEL_IO, "it goes on"));
+    return NULL;
+}
+
+static keel_status_t defer_nothing(void *user, keel_host_call_t *call)
+{
+    keel_call_defer(call);
+    atomic_fetch_add((_Atomic int *)user, 1);
+    return NULL;
+}
+
+TEST(hostcall, completed_or_deferred_in_vain, CALLS)
+{
+    _Atomic int *count = scratch(sizeof *count);
+    reach(submit(keel_op_host_call(complete_what_is_not_deferred, NULL)));
+    reach(submit(detached(defer_nothing, count)));
+    come_to(count, 1);
+}

@@ -127,9 +127,9 @@ static void alloca_done(keel_pool_request_t *request, keel_status_t status)
 }
 
 // The application has completed a call that it had deferred; on any thread.
-static void call_done(keel_host_call_t *call, keel_status_t status)
+static void call_done(keel_call_state_t *state, keel_status_t status)
 {
-    toy_run_t *run = call->context;
+    toy_run_t *run = state->context;
     run->failure = status;
     run_push(run);
 }

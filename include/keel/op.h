@@ -191,11 +191,19 @@ typedef struct keel_execute_t {
 //     }
 typedef keel_status_t (*keel_host_fn)(void *user, keel_host_call_t *call);
 
-// The record of keel_op_host_call.
+// Called in place of a host call that will never be made: its submission failed, was cancelled, or
+// its device was closed or lost. `cause` says why; the function owns the reference. The thread that
+// ends the submission calls it, before the submission's points fail. It may use all of Keel and
+// must not block.
+typedef void (*keel_abandoned_fn)(void *user, keel_status_t cause);
+
+// The record of keel_op_host_call. Of each call that was submitted, either `fn` or `abandoned` is
+// called, exactly once. If keel_queue_submit fails, neither is.
 typedef struct keel_call_t {
     keel_host_fn fn;
-    void *user;    // first argument of `fn`; borrowed until the call has ended
+    void *user;    // first argument of `fn`; borrowed until the call has ended or is abandoned
     bool detached; // the operation does not wait for `fn`; an error of `fn` is only logged
+    keel_abandoned_fn abandoned; // may be NULL
 } keel_call_t;
 
 // The record of keel_op_group_begin.
@@ -251,13 +259,16 @@ typedef struct keel_op_t {
 KEEL_EXTERN_C_BEGIN
 
 // Inside a host call: its operation ends later, when keel_call_complete is called, not when the
-// function returns. Call it at most once, on the thread of the host call, before the function
-// returns. The function then returns NULL; an error would be logged and lost. Never fails.
+// function returns. Call it on the thread of the host call, before the function returns; elsewhere,
+// and in a detached call, it is logged and has no effect. If the function returns an error after
+// all, that ends the call, and it is not to be completed. Never fails.
 KEEL_API void keel_call_defer(keel_host_call_t *call);
 
-// Ends a deferred host call. Call it exactly once, from any thread, also before the function has
-// returned. An error fails the operation; the reference to `status` is consumed. `call` is invalid
-// afterwards. May start work that waited for the operation on the calling thread. Never fails.
+// Ends a deferred host call, from any thread, also before the function has returned. An error fails
+// the operation; the reference to `status` is consumed. The first end counts: completing a call
+// that has ended, or that was not deferred, is logged and has no effect. `call` is a name, never
+// that of another call later. May start work that waited for the operation on the calling thread.
+// Never fails.
 KEEL_API void keel_call_complete(keel_host_call_t *call, keel_status_t status);
 
 KEEL_EXTERN_C_END
@@ -563,13 +574,14 @@ static inline keel_op_t keel_op_execute(keel_recording_t *recording, keel_refs_t
 // Host call: calls `fn` with `user` from a thread of the library when the queue gets there. The
 // operation ends when `fn` returns, or, after keel_call_defer, with keel_call_complete. It fails
 // with the error that `fn` or keel_call_complete gives. keel_host_fn says what `fn` may do. Set
-// op.as.call.detached for a call that the submission does not wait for.
+// op.as.call.detached for a call that the submission does not wait for, op.as.call.abandoned for a
+// function that is called if `fn` never will be, to free `user` for example.
 //
 // Needs KEEL_CAP_HOST_CALLS. KEEL_INVALID_ARGUMENT if `fn` is NULL.
 static inline keel_op_t keel_op_host_call(keel_host_fn fn, void *user)
 {
     keel_op_t op = keel_op_(KEEL_OP_HOST_CALL);
-    keel_call_t call = {fn, user, false};
+    keel_call_t call = {fn, user, false, NULL};
     op.as.call = call;
     return op;
 }

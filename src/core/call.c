@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <keel/driver/command.h>
+#include "kit/call.h"
+
+#include "base/log.h"
 
 void keel_call_defer(keel_host_call_t *call)
 {
-    call->deferred = true;
+    if (!call_defer(call))
+        log_say(KEEL_LOG_ERROR, "keel_call_defer has no effect: the thread is in no such call");
 }
 
 void keel_call_complete(keel_host_call_t *call, keel_status_t status)
 {
-    call->status = status;
-    // acq_rel: pairs with the driver's; if the call has returned already, it is ours to end.
-    uint32_t before =
-        atomic_fetch_or_explicit(&call->end, KEEL_CALL_COMPLETED, memory_order_acq_rel);
-    if (before & KEEL_CALL_RETURNED) call->done(call, status);
+    if (call_complete(call, status)) return;
+    log_say(KEEL_LOG_ERROR,
+            "keel_call_complete has no effect: the call has ended, or was not deferred");
+    keel_status_release(status);
 }

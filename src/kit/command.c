@@ -91,6 +91,15 @@ static void command_release(const keel_command_t *command)
     }
 }
 
+void commands_abandon(const keel_commands_t *commands, keel_status_t cause)
+{
+    KEEL_EACH_COMMAND (command, commands) {
+        const keel_cmd_call_t *c = (const keel_cmd_call_t *)(const void *)command;
+        if (command->kind != KEEL_CMD_HOST_CALL || c->made || !c->call.abandoned) continue;
+        c->call.abandoned(c->call.user, keel_status_retain(cause));
+    }
+}
+
 void commands_finish(keel_commands_t *commands)
 {
     KEEL_EACH_COMMAND (c, commands) command_release(c);

@@ -73,6 +73,9 @@ static inline void commands_drop(keel_commands_t *commands, const keel_command_t
     commands->count--;
 }
 
+// Tells the application of all host calls that were not made, with a reference to `cause` each.
+void commands_abandon(const keel_commands_t *commands, keel_status_t cause);
+
 // Releases what the commands retain, and their memory.
 void commands_finish(keel_commands_t *commands);
 

@@ -76,14 +76,14 @@ keel_status_t keel_submission_blame(const keel_submission_t *submission,
 }
 
 bool keel_call_run(const keel_submission_t *submission, keel_cmd_call_t *command,
-                   void (*done)(keel_host_call_t *call, keel_status_t status), void *context,
+                   void (*done)(keel_call_state_t *state, keel_status_t status), void *context,
                    keel_status_t *status)
 {
     if (command->call.detached) {
-        *status = call_post_detached(submission->queue, &command->call);
+        *status = call_post_detached(submission->queue, command);
         return true;
     }
-    command->state = (keel_host_call_t){.done = done, .context = context};
+    command->state = (keel_call_state_t){.done = done, .context = context};
     return call_make(submission->queue->device, command, status);
 }
 

@@ -369,12 +369,17 @@ KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promi
 }
 
 // Releases what they used, up to `rest`, before anyone learns that they ended, so that a waiter
-// finds it gone.
-static void submissions_release(keel_submission_t *first, const keel_submission_t *rest)
+// finds it gone. A single one has ended with `status`, of several each with its `failure`.
+static void submissions_release(keel_submission_t *first, const keel_submission_t *rest,
+                                keel_status_t status)
 {
-    nest_t nest; // imported memory may be released here
+    nest_t nest; // calls are abandoned here, and imported memory may be released
     submission_nest(&nest, first->queue->device);
-    for (keel_submission_t *s = first; s != rest; s = s->next) commands_finish(&s->commands);
+    for (keel_submission_t *s = first; s != rest; s = s->next) {
+        if (__builtin_expect(s->commands.kinds >> KEEL_CMD_HOST_CALL & 1, 0))
+            commands_abandon(&s->commands, status ? status : atomic_load(&s->failure));
+        commands_finish(&s->commands);
+    }
     submission_unnest(&nest);
 }
 
@@ -397,7 +402,7 @@ static void ended_fire(ledger_ended_t ended, keel_status_t status)
 void submission_signal(keel_submission_t *submission, keel_status_t status)
 {
     keel_semaphore_t *timeline = submission->queue->timeline;
-    submissions_release(submission, submission->next);
+    submissions_release(submission, submission->next, status);
     submission_signal_others(submission, status);
     lock_enter(&timeline->lock);
     ledger_ended_t ended = ledger_end(timeline, submission->id, status);
@@ -432,7 +437,7 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
 
 void submission_end_all(keel_submission_t *first)
 {
-    submissions_release(first, NULL);
+    submissions_release(first, NULL, NULL);
     // Signals are made after the points of all that may have come before.
     while (first) {
         keel_submission_t *rest = first;
@@ -449,7 +454,7 @@ void submission_end(keel_submission_t *submission, keel_status_t status)
 {
     keel_queue_t *queue = submission->queue;
     submission->next = NULL; // it may be in a list of the driver's
-    submissions_release(submission, NULL);
+    submissions_release(submission, NULL, status);
     submission_signal_others(submission, status);
     submission_clear(submission);
     lock_enter(&queue->timeline->lock);

@@ -161,13 +161,17 @@ typedef struct keel_cmd_execute_t {
 
 // A call in progress. A deferred one ends when it has both returned and been completed, whichever
 // comes last.
-struct keel_host_call_t {
-    void (*done)(keel_host_call_t *call, keel_status_t status); // consumes the status
+typedef struct keel_call_state_t {
+    void (*done)(struct keel_call_state_t *state, keel_status_t status); // consumes the status
     void *context;
-    bool deferred;             // written by the calling thread only
-    KEEL_ATOMIC(uint32_t) end; // bits of keel_call_end_t
-    keel_status_t status;      // of its completion
-};
+    // The library's.
+    struct keel_call_state_t *outer; // the call around this one, on the same thread
+    struct keel_call_state_t *next;  // in a list of deferred ones
+    uint64_t number;                 // what the application knows it by
+    bool deferred;                   // written by the calling thread only
+    KEEL_ATOMIC(uint32_t) end;       // bits of keel_call_end_t
+    keel_status_t status;            // of its completion
+} keel_call_state_t;
 
 typedef enum keel_call_end_t {
     KEEL_CALL_RETURNED = 1 << 0,
@@ -177,7 +181,8 @@ typedef enum keel_call_end_t {
 typedef struct keel_cmd_call_t {
     keel_command_t head;
     keel_call_t call;
-    keel_host_call_t state;
+    bool made; // or sure to be; else it is abandoned at the end
+    keel_call_state_t state;
 } keel_cmd_call_t;
 
 // A split barrier. To treat the wait as a barrier is correct.

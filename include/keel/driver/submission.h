@@ -75,7 +75,7 @@ KEEL_API keel_status_t keel_submission_blame(const keel_submission_t *submission
 // call, which the submission does not wait for, is made by a thread of the library's: it is over at
 // once. KEEL_CAP_HOST_CALLS.
 KEEL_API bool keel_call_run(const keel_submission_t *submission, keel_cmd_call_t *command,
-                            void (*done)(keel_host_call_t *call, keel_status_t status),
+                            void (*done)(keel_call_state_t *state, keel_status_t status),
                             void *context, keel_status_t *status);
 
 // Reads or writes the file of a KEEL_CMD_READ or KEEL_CMD_WRITE from or to `data`, which has the

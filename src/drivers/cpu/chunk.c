@@ -264,7 +264,7 @@ static cpu_outcome_t transfer_run(cpu_run_t *run, cpu_worker_t *worker, const cp
     return CPU_GOES_ON;
 }
 
-static void call_done(keel_host_call_t *call, keel_status_t status)
+static void call_done(keel_call_state_t *call, keel_status_t status)
 {
     keel_cmd_call_t *c =
         (keel_cmd_call_t *)(void *)((char *)call - offsetof(keel_cmd_call_t, state));
@@ -290,10 +290,11 @@ static cpu_outcome_t call_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_ch
 {
     keel_cmd_call_t *c = (keel_cmd_call_t *)(uintptr_t)chunk->command;
     if (c->call.detached) {
-        if (!call_detach(run, worker, &c->call)) *status = status_no_memory();
+        c->made = call_detach(run, worker, &c->call);
+        if (!c->made) *status = status_no_memory();
         return CPU_ENDED;
     }
-    c->state = (keel_host_call_t){.done = call_done, .context = run};
+    c->state = (keel_call_state_t){.done = call_done, .context = run};
     return call_make(run->base.queue->device, c, status) ? CPU_ENDED : CPU_GOES_ON;
 }
 

@@ -7,7 +7,7 @@
 #include "drivers/stream/run/run.h"
 #include "kit/call.h"
 
-static void call_done(keel_host_call_t *state, keel_status_t status)
+static void call_done(keel_call_state_t *state, keel_status_t status)
 {
     const keel_cmd_call_t *c =
         (const keel_cmd_call_t *)(void *)((char *)state - offsetof(keel_cmd_call_t, state));
@@ -19,7 +19,7 @@ static void call_done(keel_host_call_t *state, keel_status_t status)
 static keel_status_t call_begin(stream_run_t *run, keel_cmd_call_t *c)
 {
     bool detached = c->call.detached;
-    c->state = (keel_host_call_t){.done = call_done, .context = run};
+    c->state = (keel_call_state_t){.done = call_done, .context = run};
     KEEL_TRY(call_post(&stream_run_queue(run)->calls, run->base.queue, c));
     if (detached) stream_run_done(run);
     return NULL;
