@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "core/check.h"
 #include "kit/device.h"
+#include "kit/executable.h"
 #include "kit/pool.h"
 
 static keel_status_t options_check(const keel_device_t *device,
@@ -201,7 +202,7 @@ static void root_release_memory(keel_buffer_t *buffer)
     }
     if (buffer->external.size || buffer->external.release) {
         device->ops->buffer_forget(buffer);
-        keel_executable_release(buffer->executable);
+        if (buffer->executable) executable_unuse(buffer->executable);
     } else {
         device->ops->buffer_free(buffer);
         atomic_fetch_sub(&device->buffers, 1);

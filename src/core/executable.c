@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/choice.h"
 #include "kit/command.h"
+#include "kit/executable.h"
 
 // What a dispatch of each entry begins with, if it has nothing special: recording it is then a
 // copy. Those whose grids have limits of their own are marked as raw, so that none is plain.
@@ -253,6 +254,7 @@ keel_status_t keel_executable_global(keel_executable_t *executable, const char *
     KEEL_TRY(device->ops->executable_global(executable, name, &where));
     keel_buffer_options_t options = {.name = name};
     KEEL_TRY(keel_buffer_import(device, &where, &options, buffer));
-    (*buffer)->executable = keel_executable_retain(executable);
+    executable_use(executable);
+    (*buffer)->executable = executable;
     return NULL;
 }

@@ -28,14 +28,6 @@ static void refs_release(const keel_ref_t *refs, size_t count)
     for (size_t i = 0; i < count; i++) keel_buffer_release(refs[i].buffer);
 }
 
-static void executable_unuse(keel_executable_t *executable)
-{
-    // acq_rel: all uses come before the end. From -1 to 0: this is the last one, and the last
-    // reference went before it.
-    if (atomic_fetch_add_explicit(&executable->uses_ended, 1, memory_order_acq_rel) == UINT64_MAX)
-        executable->destroy(executable);
-}
-
 static void dispatch_release(const keel_cmd_dispatch_t *c)
 {
     const keel_patch_t *patches =

@@ -9,6 +9,7 @@
 
 #include <keel/driver/command.h>
 
+#include "kit/executable.h"
 #include "kit/object.h"
 
 // Makes room for `end` bytes in all. False without memory.
@@ -60,8 +61,7 @@ static inline void command_layout(keel_cmd_dispatch_t *c, size_t bindings, size_
 static inline void command_keep(keel_commands_t *commands, keel_cmd_dispatch_t *newest)
 {
     if (__builtin_expect(commands->kept == newest->executable, 1)) return;
-    // relaxed: the caller has a reference.
-    atomic_fetch_add_explicit(&newest->executable->uses_begun, 1, memory_order_relaxed);
+    executable_use(newest->executable);
     commands->kept = newest->executable;
     newest->keeps = true;
 }

@@ -93,7 +93,7 @@ struct keel_buffer_t {
     bool kept;                      // a mark of the pool's, while it looks at a submission
     // In imported ones.
     keel_external_buffer_t external;
-    keel_executable_t *executable; // retained: whose global it is
+    keel_executable_t *executable; // in use: whose global it is
 };
 
 struct keel_pool_t {
@@ -116,10 +116,11 @@ struct keel_executable_t {
     void *const *kernels;                       // [entry_count] what the driver calls them
     struct keel_cmd_dispatch_t
         *plain; // owned, [entry_count]: what dispatches of an entry begin with
-    // Commands keep the executable by uses: the submitting thread begins them, the thread that runs
-    // the work ends them. With one count two processors would wait for each other, so there are
-    // two, on cache lines of their own. The last release subtracts the uses begun from those ended.
-    // The thread that then ends the last use destroys the executable.
+    // Commands, and buffers of globals, keep the executable by uses. Of a command, the submitting
+    // thread begins the use, and the thread that runs the work ends it. With one count two
+    // processors would wait for each other, so there are two, on cache lines of their own. The last
+    // release subtracts the uses begun from those ended. The thread that then ends the last use
+    // destroys the executable.
     void (*destroy)(keel_executable_t *executable); // the front door's
     char before_uses[64];
     KEEL_ATOMIC(uint64_t) uses_begun;
