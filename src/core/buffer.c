@@ -5,6 +5,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "kit/device.h"
 #include "kit/executable.h"
 #include "kit/pool.h"

@@ -45,11 +45,6 @@ static inline bool group_size_fits(const keel_caps_t *caps, keel_groups_t size)
            size.z <= caps->max_group_sizes[2];
 }
 
-// An object keeps its device's memory by these, which do not count as references of the
-// application.
-void device_hold(keel_device_t *device);
-void device_drop(keel_device_t *device);
-
 static inline keel_status_t check_flags(const char *what, uint32_t flags, uint32_t known)
 {
     CHECK(!(flags & ~known), KEEL_INVALID_ARGUMENT, "%s has unknown bits 0x%x", what,

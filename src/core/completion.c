@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/notify.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "kit/chores.h"
 #include "kit/on.h"
 #include "kit/submission.h"

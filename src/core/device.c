@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/live.h"
 #include "base/lock.h"
@@ -8,44 +6,13 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "core/registry.h"
 #include "core/uri.h"
 #include "kit/chores.h"
 #include "kit/ledger.h"
 #include "kit/submission.h"
 #include "kit/wait.h"
-
-keel_status_t device_refusal(const keel_device_t *device)
-{
-    CHECK(object_is_ours(&device->object), KEEL_DEVICE_LOST,
-          "device '%s' was opened before fork and stayed with the parent process", device->name);
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "device '%s' is closed", device->name);
-}
-
-keel_status_t copy_name(const char *name, char **copy)
-{
-    *copy = mem_copy_text(name);
-    return name && !*copy ? status_no_memory() : NULL;
-}
-
-void device_hold(keel_device_t *device)
-{
-    object_retain(&device->object);
-}
-
-void device_drop(keel_device_t *device)
-{
-    if (!device || !object_release(&device->object)) return;
-    char *uri = device->uri, *name = device->name;
-    mem_free(atomic_load(&device->calls));
-    keel_status_release(atomic_exchange(&device->ended, NULL)); // no wait is left
-    mem_free(device->queues);
-    mem_free(device->pools);
-    device->ops->device_destroy(device); // which may have to name it in an error
-    mem_free(uri);
-    mem_free(name);
-    live_add(LIVE_DEVICE, -1);
-}
 
 keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices, size_t capacity,
                                size_t *count)

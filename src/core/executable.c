@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "core/check.h"
 #include "core/choice.h"
+#include "core/device_ref.h"
 #include "kit/command.h"
 #include "kit/executable.h"
 

@@ -9,6 +9,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 
 enum { PATH_ROOM = 4096 + 64 }; // for a path of any length the system takes, and a few words
 

@@ -4,6 +4,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 
 // As below: blocks, the limit, and what happens there.
 static keel_status_t limit_resolve(keel_device_t *device, keel_pool_options_t *options)

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "core/recorder.h"
 #include "kit/ledger.h"
 #include "kit/submission.h"

@@ -2,6 +2,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "core/recorder.h"
 #include "kit/command.h"
 

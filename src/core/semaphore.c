@@ -6,6 +6,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "core/device_ref.h"
 #include "kit/timeline.h"
 
 static void semaphore_link(keel_semaphore_t *semaphore)
