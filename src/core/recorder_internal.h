@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the recorder share: recorder.c (operations), recorder_dispatch.c (one of
-// them), recorder_blocks.c (control flow).
+// What the parts of the recorder share, from the top down: recorder.c (operations),
+// recorder_dispatch.c (one of them) and recorder_blocks.c (control flow), recorder_ref.c (ranges).
 #ifndef KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 #define KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 
