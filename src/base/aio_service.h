@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two engines of base/aio.h share. For aio*.c alone.
+// What the two engines of base/aio.h share, io_uring (aio_uring.c) and a thread (aio.c). For aio*.c
+// alone.
 //
 // Requests arrive in the inbox, a stack without locks. Two marks stand in it in place of requests:
 // `absent` as long as there is no service thread, and `asleep` while that thread waits for a call.
