@@ -6,27 +6,17 @@
 //      4  u16 version     2: u32 size in all, u32 size unpacked, u64 hash
 //      6  u16 packing     3: u64 size in all, u64 size unpacked, u64 hash
 //
-// A bundle of texts has lines around each, with the mark of a comment before them:
-//
-//     # __CLANG_OFFLOAD_BUNDLE____START__ NAME        # __CLANG_OFFLOAD_BUNDLE____END__ NAME
+// For a bundle of texts see bundle_text.c.
 #include "executable/bundle.h"
 
 #include <string.h>
 
 #include "executable/build.h"
+#include "executable/bundle_text.h"
 #include "executable/bytes.h"
 #include "executable/triple.h"
 
-static const char start_mark[] = " __CLANG_OFFLOAD_BUNDLE____START__ ";
-static const char end_mark[] = " __CLANG_OFFLOAD_BUNDLE____END__ ";
-
-// Lines of a text that is not terminated.
-typedef struct lines_t {
-    const char *at, *end;
-} lines_t;
-
 enum {
-    GLANCE = 256, // bytes that tell a bundle of texts from others
     MAGIC_SIZE = 24,
     MEMBER_SIZE = 24, // and the name
 };
@@ -118,59 +108,19 @@ static keel_status_t packed_read(image_info_t *info, const uint8_t *at, uint64_t
     return image_format(info, &info->version, "%u", version);
 }
 
-// Takes the next line off; false at the end.
-static bool line_next(lines_t *lines, lines_t *line)
-{
-    if (lines->at == lines->end) return false;
-    const char *end = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
-    *line = (lines_t){lines->at, end ? end : lines->end};
-    lines->at = end ? end + 1 : lines->end;
-    return true;
-}
-
-// Whether a line is a comment that begins with `mark`; what follows is taken to be the line.
-static bool line_is(lines_t *line, const char *mark)
-{
-    const char *at = line->at;
-    size_t length = strlen(mark);
-    if (at < line->end && (*at == '#' || *at == ';'))
-        at++;
-    else if (line->end - at >= 2 && at[0] == '/' && at[1] == '/')
-        at += 2;
-    if (at == line->at || (size_t)(line->end - at) < length || memcmp(at, mark, length) != 0)
-        return false;
-    line->at = at + length;
-    return true;
-}
-
-bool bundle_is_text(const void *data, size_t size)
-{
-    lines_t lines = {data, (const char *)data + (size < GLANCE ? size : GLANCE)}, line;
-    if (lines.at < lines.end && *lines.at == '\n') lines.at++;
-    return line_next(&lines, &line) && line_is(&line, start_mark);
-}
-
 static keel_status_t texts_read(image_info_t *info, const void *data, size_t size)
 {
-    lines_t lines = {data, (const char *)data + size}, line;
-    image_member_t *member = NULL;
-    const char *start = NULL;
-    while (line_next(&lines, &line)) {
-        const char *end = line.at;
-        if (!member && line_is(&line, start_mark)) {
-            KEEL_TRY(image_add_member(info, &member));
-            KEEL_TRY(member_name(info, member, line.at, (size_t)(line.end - line.at)));
-            start = lines.at;
-        } else if (member && line_is(&line, end_mark)) {
-            // The newline before the mark belongs to the mark.
-            size_t length = end > start ? (size_t)(end - start) - 1 : 0;
-            member->data = start;
-            member->size = member->unpacked = length;
-            member->kind = image_recognise(start, length);
-            member = NULL;
-        }
+    bundle_text_t text = {.rest = data, .end = (const char *)data + size};
+    while (bundle_text_next(&text)) {
+        image_member_t *member;
+        KEEL_TRY(image_add_member(info, &member));
+        KEEL_TRY(member_name(info, member, text.name, text.name_length));
+        if (!text.data) return KEEL_ERROR(KEEL_CORRUPT, "its member %s has no end", member->name);
+        member->data = text.data;
+        member->size = member->unpacked = text.size;
+        member->kind = image_recognise(text.data, text.size);
     }
-    return member ? KEEL_ERROR(KEEL_CORRUPT, "its member %s has no end", member->name) : NULL;
+    return NULL;
 }
 
 static keel_status_t bundles_read(image_info_t *info, const uint8_t *bytes, uint64_t size)

@@ -5,9 +5,6 @@
 
 #include "executable/image.h"
 
-// Whether a text begins as a bundle of texts does.
-bool bundle_is_text(const void *data, size_t size);
-
 // The members of a bundle, of binaries or of texts. One that is compressed has the plain bundle as
 // its only member, to be read after image_unpack; of several of these end to end, each is one.
 keel_status_t bundle_read(const void *data, size_t size, image_info_t *info) KEEL_MUST_USE;
