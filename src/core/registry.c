@@ -163,6 +163,10 @@ keel_status_t registry_check_device(const keel_driver_t *driver, const keel_devi
           device ? "a device without an ops table" : "nothing");
     const keel_caps_t *caps = &device->caps;
     KEEL_TRY(slots_check(name, device));
+    CHECK(!device->ops->semaphore_create || device->ops->queue_cancel, KEEL_INTERNAL,
+          "driver '%s': the slot semaphore_create of the ops table is filled, but queue_cancel is "
+          "empty: what waits on the device would not end when the device does; fill it too",
+          name);
     CHECK(!device->ops->recording_prepare == !device->ops->recording_discard, KEEL_INTERNAL,
           "driver '%s': of the slots recording_prepare and recording_discard one is empty: fill "
           "both, or none",

@@ -164,6 +164,11 @@ static void refuses_slots_that_disagree(void **state)
     ops = whole_ops();
     memcpy(&ops.recording_prepare, &ops.device_close, sizeof ops.recording_prepare);
     assert_refused(&ops, &caps, "recording_prepare and recording_discard");
+    ops = whole_ops();
+    memcpy(&ops.semaphore_create, &ops.device_close, sizeof ops.semaphore_create);
+    assert_refused(&ops, &caps,
+                   "the slot semaphore_create of the ops table is filled, but queue_cancel is "
+                   "empty: what waits on the device would not end");
 }
 
 static void refuses_caps_that_cannot_be(void **state)
