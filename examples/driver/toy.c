@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver that works, outside of the library: <keel/driver/driver.h> is all that it includes of
-// Keel. Its device is a thread of its own. Work goes there once its waits are over, ends there, and
-// goes on with others while it waits for memory: as with a device that takes work and interrupts.
+// Keel. Its device is a thread of its own. Work goes there, waits there for semaphores that the toy
+// keeps (semaphore.c), ends there, and goes on with others while it waits for memory: as with a
+// device that takes work and interrupts.
 //
-//     cc -shared -fPIC toy.c executable.c -o libtoy.so
+//     cc -shared -fPIC toy.c executable.c semaphore.c -o libtoy.so
 //     keel --driver=./libtoy.so conformance --device=toy://
 //
 // toy://?lose=N loses the device with the Nth command that works.
@@ -29,17 +30,27 @@ static void run_push(toy_run_t *run)
     pthread_mutex_unlock(&device->lock);
 }
 
+// The first one whose waits are over, under the lock; NULL: there is none.
+static toy_run_t *run_take(toy_device_t *device)
+{
+    for (keel_submission_t **link = &device->first, *s; (s = *link); link = &s->next) {
+        if (toy_run_waits((toy_run_t *)(void *)s)) continue;
+        *link = s->next;
+        if (!s->next) device->last = link;
+        return (toy_run_t *)(void *)s;
+    }
+    return NULL;
+}
+
 // The next one; NULL: there is none, and if it waited, none will come.
 static toy_run_t *run_pop(toy_device_t *device, bool wait)
 {
+    toy_run_t *run;
     pthread_mutex_lock(&device->lock);
-    while (wait && !device->first && !device->stopping)
+    while (!(run = run_take(device)) && wait && !device->stopping)
         pthread_cond_wait(&device->changed, &device->lock);
-    keel_submission_t *first = device->first;
-    if (first) device->first = first->next;
-    if (!device->first) device->last = &device->first;
     pthread_mutex_unlock(&device->lock);
-    return (toy_run_t *)(void *)first;
+    return run;
 }
 
 static keel_status_t fill_run(const keel_cmd_fill_t *c, const keel_ref_t *table)
@@ -161,6 +172,7 @@ static void run_drive(toy_run_t *run)
             status = keel_submission_blame(&run->base, NULL, c, status);
         run->failure = status;
     }
+    toy_run_signal(run);
     keel_submission_end(&run->base, run->failure);
 }
 
@@ -175,7 +187,7 @@ static void run_start(keel_submission_t *submission)
 static void queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     (void)queue;
-    keel_submission_wait(submission, run_start);
+    keel_submission_wait_remote(submission, run_start);
 }
 
 // Ends what was started. Nothing of it runs: this is the device's thread.
@@ -274,6 +286,8 @@ static const keel_device_ops_t toy_ops = {
     .queue_create = queue_create,
     .queue_destroy = queue_destroy,
     .queue_submit = queue_submit,
+    .queue_cancel = toy_queue_cancel,
+    .semaphore_create = toy_semaphore_create,
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
     .buffer_import = buffer_import,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The toy driver: toy.c has its device, queues and memory, executable.c its kernels.
+// The toy driver: toy.c has its device, queues and memory, executable.c its kernels, and
+// semaphore.c its semaphores.
 #ifndef EXAMPLES_DRIVER_TOY_H_
 #define EXAMPLES_DRIVER_TOY_H_
 
@@ -19,7 +20,7 @@ typedef struct toy_device_t {
     pthread_t thread;
     pthread_mutex_t lock;             // for the list and `stopping`
     pthread_cond_t changed;           //
-    keel_submission_t *first, **last; // those that may run
+    keel_submission_t *first, **last; // those that were started and do not run
     bool stopping;
     // The device's thread's.
     uint64_t lose;      // commands until the device is lost; 0: it is not to be
@@ -43,5 +44,14 @@ void toy_unload(keel_executable_t *executable);
 keel_status_t toy_global(keel_executable_t *executable, const char *name,
                          keel_external_buffer_t *where);
 extern const char toy_target[];
+
+keel_status_t toy_semaphore_create(keel_device_t *device, uint64_t initial,
+                                   keel_semaphore_t **semaphore);
+// Whether it waits for semaphores of the device. If one has failed it does not wait, and has
+// `failure`. Under the device's lock.
+bool toy_run_waits(toy_run_t *run);
+// Signals those, or fails them with run->failure.
+void toy_run_signal(const toy_run_t *run);
+void toy_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 
 #endif

@@ -12,8 +12,8 @@
 // of its submission (submission.h).
 //
 // What drivers need of the library is in the headers that this one includes: base.h (host memory,
-// the log), uri.h (options), submission.h, bind.h and pool.h (running commands), command.h, image.h
-// and object.h (what they see).
+// the log), uri.h (options), submission.h, bind.h and pool.h (running commands), semaphore.h (those
+// that a device keeps), command.h, image.h and object.h (what they see).
 #ifndef KEEL_DRIVER_DRIVER_H_
 #define KEEL_DRIVER_DRIVER_H_
 
@@ -23,6 +23,7 @@
 #include <keel/driver/image.h>
 #include <keel/driver/object.h>
 #include <keel/driver/pool.h>
+#include <keel/driver/semaphore.h>
 #include <keel/driver/submission.h>
 #include <keel/driver/uri.h>
 
@@ -106,14 +107,14 @@ struct keel_device_ops_t {
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
     // The device has ended (`cause`, borrowed): fails what waits for points by itself, with no help
-    // of the host, and has not begun (kit/remote.h of the tree). A submission that comes to such a
-    // wait later finds device->ended set: the driver lists it, then looks, both seq_cst. Does not
-    // block. (optional) default: nothing waits so.
+    // of the host, and has not begun (semaphore.h). A submission that comes to such a wait later
+    // finds device->ended set: the driver lists it, then looks, both seq_cst. Does not block.
+    // Required with semaphore_create. (optional) default: nothing waits so.
     void (*queue_cancel)(keel_queue_t *queue, keel_status_t cause);
 
-    // Makes a semaphore whose value and failure are kept where the device reads and writes them (in
-    // the tree, by remote_init of kit/remote.h; other drivers leave this empty as yet). The front
-    // door fills in object, device and name. (optional) default: the host keeps them.
+    // Makes a semaphore whose value and failure are kept where the device reads and writes them, by
+    // keel_remote_create (in the tree, also by remote_init of kit/remote.h). The library fills in
+    // the rest. (optional) default: the host keeps them.
     keel_status_t (*semaphore_create)(keel_device_t *device, uint64_t initial,
                                       keel_semaphore_t **semaphore);
     // Takes a semaphore of another API: makes one that is at `initial` at least (in the tree, by
