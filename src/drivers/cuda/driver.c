@@ -89,11 +89,13 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
 }
 
 // Measured on an H200 with driver 580.159.04; docs/hardware.md has the figures.
+// What was measured is in docs/hardware.md: "Executable graphs", "Changing many arguments" and
+// "Other observations".
 static const stream_quirks_t quirks = {
-    .pending = 896,            // of 1021, after which a launch blocks
-    .launch_graphs = 32,       // a graph of one kernel takes half the time of a launch
-    .graph_room = 32,          // of the 33 that CUDA has room for at first
-    .small_transfer = 1 << 16, // 2 us instead of 4
+    .pending = 896,            // below the number of launches after which one blocks
+    .launch_graphs = 32,       // a graph of one kernel costs less than a launch
+    .graph_room = 32,          // about as many as CUDA has room for at first
+    .small_transfer = 1 << 16, // a kernel in such a graph costs less than a fill or a copy
     .rebind_least = 128,       // below that the host is as fast
     .graph_waits = true,
     .free_waits = true,

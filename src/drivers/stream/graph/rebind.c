@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches that the device gives their arguments. The vendor takes 0.5 us of the host to change a
-// node, which for many takes as long as the run itself. Here the host writes down what is new, and
-// one kernel in front of the run gives it to all of them. A graph that allows this costs more to
-// make and to destroy, and each launch of it up to 0.05 us more.
+// Launches that the device gives their arguments. If the host changes many nodes, one call each,
+// that takes as long as the run itself. Here the host writes down what is new, and one kernel in
+// front of the run gives it to all of them. A graph that allows this costs more to make, to launch
+// and to destroy: docs/hardware.md, "Changing many arguments".
 #include <string.h>
 
 #include "base/status.h"
