@@ -192,7 +192,8 @@ static void test_places(void **state)
 static void test_too_large(void **state)
 {
     expect_to(&(shape_t){u8, 1, {1001}, {0}, false}, 0, KEEL_OUT_OF_RANGE, "1001 bytes");
-    expect_to(&(shape_t){u8, 1, {1000}, {0}, false}, 1, KEEL_OUT_OF_RANGE, "offset 1;");
+    expect_to(&(shape_t){u8, 1, {1000}, {0}, false}, 1, KEEL_OUT_OF_RANGE,
+              "at offset 1, which reach beyond");
     expect_to(&(shape_t){f32, 2, {2, 2}, {249, 1}, true}, 0, KEEL_OUT_OF_RANGE, "1004 bytes");
     expect_to(&(shape_t){u8, 1, {0}, {0}, false}, 1001, KEEL_OUT_OF_RANGE, "1001");
     expect_to(&(shape_t){u8, 1, {1}, {0}, false}, UINT64_MAX, KEEL_OUT_OF_RANGE, "offset");
