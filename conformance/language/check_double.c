@@ -56,12 +56,12 @@ static unsigned judge_bounded(double x, const doubles_t *a)
     return wrong;
 }
 
-// x to the y-th, and the x-th power of another number.
+// x to the y-th, where -0 is 0, and the x-th power of another number.
 static unsigned judge_powers(const item_t *item, double x, const doubles_t *a)
 {
     unsigned wrong = 0;
     double other = positive_of(item);
-    long double truth = powl(x, item->y), power = powl(other, x);
+    long double truth = powl(x + 0.0, item->y), power = powl(other, x);
     if (x >= 0 && !isnan(item->y)) wrong += judge("pow", x, a->pow, truth, truth < DBL_MIN ? 3 : 2);
     return wrong + judge("power", x, a->power, power, power < DBL_MIN ? 3 : 2);
 }

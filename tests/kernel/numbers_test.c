@@ -113,7 +113,7 @@ static void shares_memory_between_regions(void **state)
 static void describes_its_entries(void **state)
 {
     const keel_host_entry_t *e = entry("transpose");
-    assert_int_equal(keel_host_library.entry_count, 7);
+    assert_int_equal(keel_host_library.entry_count, 8);
     assert_int_equal(e->group_size[0], 16);
     assert_int_equal(e->group_size[1], 16);
     assert_int_equal(e->group_size[2], 1);

@@ -12,7 +12,8 @@
 //     keel_log  keel_log2     2 ulp; keel_log2 3 ulp
 //     keel_sin  keel_cos      2 ulp and 2e-9 absolutely, double 3 ulp and 1e-22, up to 1e6; beyond
 //                             that of no use
-//     keel_pow                1 ulp, double 2; for bases >= 0; not a number for others
+//     keel_pow                1 ulp, double 2; for bases >= 0, where -0 is 0; not a number
+//                             for others
 //     keel_tanh  keel_erf     3 ulp
 //     keel_rsqrt              2 ulp
 //     keel_mad(a, b, c)       a * b + c with one rounding where that is fast, else with two
