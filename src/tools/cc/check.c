@@ -107,6 +107,7 @@ static keel_status_t declaration_check(const char *line)
     while (end && strchr(" (;[]", line[end - 1])) end--;
     size_t begin = end;
     while (begin && line[begin - 1] != ' ') begin--;
+    if (line_begins(line + begin, "cuda")) return NULL; // of CUDA's runtime for devices
     return undefined(line + begin, end - begin);
 }
 
