@@ -14,6 +14,7 @@
 #include "gemm.h"
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct gomp_t {
     setting_t setting;
@@ -22,6 +23,8 @@ typedef struct gomp_t {
     void *bindings[3];
     spin_constants_t spin;
     uint64_t *counters;
+    saxpy_constants_t saxpy;
+    float *vectors[2];
     gemm_t gemm;
     float *local; // SGEMM_LOCAL bytes per thread
 } gomp_t;
@@ -31,6 +34,7 @@ static void gomp_end(void *state)
     gomp_t *self = state;
     gemm_finish(&self->gemm);
     free(self->counters);
+    for (int i = 0; i < 2; i++) free(self->vectors[i]);
     free(self->local);
     free(self);
 }
@@ -45,10 +49,24 @@ static keel_status_t gomp_make(const setting_t *setting, void **state)
     return image_kernel(setting->job.kernel, &self->kernel);
 }
 
+static keel_status_t saxpy_begin(gomp_t *self)
+{
+    self->saxpy = (saxpy_constants_t){0.5f, (uint32_t)self->setting.job.size};
+    for (int i = 0; i < 2; i++) {
+        size_t size = (self->setting.job.size * sizeof(float) + 63) & ~(size_t)63;
+        self->bindings[i] = self->vectors[i] = aligned_alloc(64, size);
+        if (!self->vectors[i]) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
+        memset(self->vectors[i], 0, size);
+    }
+    self->dispatch.constants = &self->saxpy;
+    return NULL;
+}
+
 static keel_status_t gomp_begin(const setting_t *setting, void **state)
 {
     KEEL_TRY(gomp_make(setting, state));
     gomp_t *self = *state;
+    if (!strcmp(setting->job.kernel, "saxpy")) return saxpy_begin(self);
     self->counters = calloc(MAX_WORKERS, SPIN_COUNTER_STRIDE * sizeof *self->counters);
     if (!self->counters) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     self->bindings[0] = self->counters;
