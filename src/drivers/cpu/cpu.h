@@ -69,10 +69,16 @@ typedef struct cpu_deal_t {
     const keel_commands_t *commands;
     const keel_cmd_execute_t *execute;
     uint64_t first;
-    _Atomic uint64_t left; // not ended
+    uint32_t number;                    // cpu_run_t.dealt
+    _Alignas(64) _Atomic uint64_t left; // not ended; all write it, so it has a cache line
 } cpu_deal_t;
 
-enum { CPU_DEALS = 4 };
+// What is left of a deal's part for one worker; deal.c.
+typedef struct cpu_share_t {
+    _Alignas(64) _Atomic uint64_t word;
+} cpu_share_t;
+
+enum { CPU_DEALS = 4, CPU_MAX_SHARES = 64 };
 
 // A submission being executed. Touched by one worker alone, or under the lock while it is shared.
 struct cpu_run_t {
@@ -99,11 +105,15 @@ struct cpu_run_t {
         cpu_run_t *next, *previous;
     } open_link;
     _Alignas(64) lock_t lock;
-    _Atomic uint32_t open;     // there may be something to claim; polled without the lock
-    _Atomic uint32_t finished; // nothing more to come
-    uint32_t deal_slot;        // of the newest deal
-    _Alignas(64) _Atomic uint64_t deal;
+    uint32_t deal_slot; // of the newest deal
+    // Polled without the lock, so on another cache line.
+    _Alignas(64) _Atomic uint32_t open; // there may be something to claim under the lock
+    _Atomic uint32_t finished;          // nothing more to come
+    _Atomic uint32_t dealt;             // the newest deal
+    _Atomic uint32_t exhausted;         // the newest deal known to have nothing more to claim
+    _Atomic uint32_t most;              // units to claim of a deal at once; a guess
     cpu_deal_t deals[CPU_DEALS];
+    cpu_share_t shares[]; // of the newest deal; node->share_count of them
 };
 
 struct cpu_queue_t {
@@ -118,6 +128,7 @@ struct cpu_node_t {
     cpu_device_t *device; // borrowed
     cpu_worker_t *workers;
     uint32_t worker_count; // 0: inline
+    uint32_t share_count;  // of a deal: one for each worker, up to CPU_MAX_SHARES
     uint32_t first_worker; // the index of its first in the device
     lock_t lock;           // for the lists
     struct {
@@ -127,9 +138,10 @@ struct cpu_node_t {
     _Alignas(64) _Atomic uint32_t ready_mask; // levels that have ready runs
     cpu_run_t *_Atomic handed;   // a ready run, for the worker that polls; past the lists
     _Atomic uint32_t open_count; // runs in open_runs
-    _Atomic uint32_t spinning;   // workers that poll, at most one
+    _Atomic uint32_t spinning;   // workers that poll for any work, at most one
+    _Atomic uint32_t joining;    // workers that poll for a call to join a run
     _Atomic uint32_t sleeping;
-    _Atomic uint32_t epoch; // what sleepers sleep on
+    _Atomic uint32_t epoch; // what joining workers poll, and sleepers sleep on
     _Atomic uint32_t stopping;
     void (*go_on)(keel_submission_t *); // without workers: with a run whose operation has ended
 };
@@ -215,25 +227,41 @@ void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t t
 // Deals out the rest of the command at hand, alone or under the lock. False if that cannot be done
 // now, or there is not enough of it.
 bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks);
-bool cpu_deal_claim(cpu_run_t *run, uint64_t workers, cpu_chunk_t *chunk); // without the lock
+// Claims units for a worker, by its index in the node: of its own share, else of another's. Without
+// the lock.
+bool cpu_deal_claim(cpu_run_t *run, uint32_t index, cpu_chunk_t *chunk);
 // Units have ended; true if they were the last: then one chunk less is in flight.
-bool cpu_deal_end(cpu_deal_t *deal, uint64_t count);
-// Takes back what no worker has claimed: how many units, from *next on, of *deal. They are still to
-// be ended.
-uint64_t cpu_deal_withdraw(cpu_run_t *run, cpu_deal_t **deal, uint64_t *next);
-uint64_t cpu_deal_left(const cpu_run_t *run); // to claim
+bool cpu_deal_end(cpu_run_t *run, cpu_deal_t *deal, uint64_t count);
+// Ends all units that no worker has claimed, under the lock. True if they were the last.
+bool cpu_deal_withdraw(cpu_run_t *run);
+
+// Whether there may be units to claim.
+static inline bool cpu_deal_is_open(const cpu_run_t *run)
+{
+    // acquire: pairs with the publication.
+    return atomic_load_explicit(&run->dealt, memory_order_acquire) !=
+           atomic_load_explicit(&run->exhausted, memory_order_relaxed);
+}
+
+// At least as many units as can be claimed. Under the lock.
+static inline uint64_t cpu_deal_left(const cpu_run_t *run)
+{
+    if (!cpu_deal_is_open(run)) return 0;
+    return atomic_load_explicit(&run->deals[run->deal_slot].left, memory_order_relaxed);
+}
 
 // Whether there may be something to claim.
 static inline bool cpu_run_is_open(const cpu_run_t *run)
 {
     // acquire: pairs with the worker that opened it.
-    return atomic_load_explicit(&run->open, memory_order_acquire) || cpu_deal_left(run);
+    return atomic_load_explicit(&run->open, memory_order_acquire) || cpu_deal_is_open(run);
 }
 
 // walk.c: all of it alone, or under the lock.
 
 typedef enum cpu_step_t {
     CPU_STEP_CHUNK, // work was claimed
+    CPU_STEP_SHARE, // the command at hand is worth dealing out; alone only
     CPU_STEP_WAIT,  // others must end first
     CPU_STEP_ALONE, // a barrier is passed, and no other worker has work
     CPU_STEP_LEFT,  // the worker has left for something more urgent; not by cpu_walk_next
@@ -244,9 +272,6 @@ typedef enum cpu_step_t {
 cpu_step_t cpu_walk_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk);
 // Deals out the command at hand, if it is under way and may be dealt out.
 void cpu_walk_deal(cpu_run_t *run);
-// Makes units that are dealt out and not claimed those of the command at hand again, if nothing has
-// been claimed behind it and nothing else is under way.
-bool cpu_walk_take_back(cpu_run_t *run);
 // Consumes `status`. The first failure counts, and what is dealt out and not claimed is not run any
 // more.
 void cpu_walk_fail(cpu_run_t *run, keel_status_t status);
@@ -272,7 +297,10 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
 // Lets others join, if there is anything to claim. From then on the run's lock is needed.
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
+// Takes the only worker off a run that is open, and closes it. False if others are on it.
+bool cpu_node_leave(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_rouse(cpu_node_t *node); // a worker should look: a poller or a sleeper
+void cpu_node_call(cpu_node_t *node);  // workers should join: all that poll, or a sleeper
 void cpu_node_sleep(cpu_node_t *node); // until there may be something to do
 void cpu_node_stop(cpu_node_t *node);  // workers that find nothing to do end
 

@@ -1,55 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dealing out the units of one command to all who are on a run, without a lock.
 //
-// A deal is published in one word that claimers add to:
+// Each worker of the node has a share: units in a row, always the same ones of a grid, so that it
+// finds in its cache what it wrote there in the stage before. It claims them from the front. A
+// worker that has no more of its own takes them from the end of another's share.
 //
-//     63  62 | 61    56 | 55              28 | 27               0
-//      slot  | log2 of  |   units in it      |  the next one,
-//            | the most |                    |  or beyond the end
-//            | to claim |                    |
+//     63  62 | 61               31 | 30                0
+//      slot  |   the next unit     |   the end             a share
 //
-// A worker that finds the old `next` below the number of units has claimed some. What they are
-// units of stands in the slot, which is not reused before all of them have ended; so it is read
-// after the claim, never before. Ends are counted down in the slot, and who brings it to zero ends
-// the deal. A deal counts as one chunk in flight.
+// A claim changes this word by compare and exchange. What the units are of stands in the slot of
+// the deal, which is not reused before all of them have ended; so it is read after the claim, never
+// before. Ends are counted down in the slot, and who brings it to zero ends the deal. A deal counts
+// as one chunk in flight.
+//
+// A worker that finds all shares empty notes the number of the deal in `exhausted`: others need not
+// look. A number that comes too late is another's, and makes them look once more.
 #include "drivers/cpu/cpu.h"
 
 enum {
-    UNIT_BITS = 28,
-    MOST_UNITS = 1 << (UNIT_BITS - 1), // beyond it each worker may add one claim more
-    MOST_CLAIM_LOG2 = 16,
+    UNIT_BITS = 31,
+    MOST_UNITS = 1 << 30,
+    MOST_CLAIM = 1 << 16,
 };
 
 #define UNIT_MASK ((UINT64_C(1) << UNIT_BITS) - 1)
 
-static uint64_t word_units(uint64_t word)
+static uint64_t word_make(uint64_t slot, uint64_t next, uint64_t end)
 {
-    return word >> UNIT_BITS & UNIT_MASK;
+    return slot << 62 | next << UNIT_BITS | end;
 }
 
 static uint64_t word_next(uint64_t word)
 {
+    return word >> UNIT_BITS & UNIT_MASK;
+}
+
+static uint64_t word_end(uint64_t word)
+{
     return word & UNIT_MASK;
 }
 
-static cpu_deal_t *word_deal(cpu_run_t *run, uint64_t word)
-{
-    return &run->deals[word >> 62];
-}
-
 // The most to claim at once: what takes some microseconds.
-static uint64_t claim_log2(const cpu_run_t *run, uint64_t share_ticks)
+static uint32_t claim_most(const cpu_run_t *run, uint64_t share_ticks)
 {
     uint32_t cost = cpu_command_cost(run->at);
     uint64_t fit = cost ? 8 * share_ticks / cost : 1;
-    uint64_t log2 = fit > 1 ? 63u - (unsigned)__builtin_clzll(fit) : 0;
-    return log2 < MOST_CLAIM_LOG2 ? log2 : MOST_CLAIM_LOG2;
-}
-
-uint64_t cpu_deal_left(const cpu_run_t *run)
-{
-    uint64_t word = atomic_load_explicit(&run->deal, memory_order_relaxed);
-    return word_next(word) < word_units(word) ? word_units(word) - word_next(word) : 0;
+    if (!fit) return 1;
+    return fit < MOST_CLAIM ? (uint32_t)fit : MOST_CLAIM;
 }
 
 bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks)
@@ -64,65 +61,92 @@ bool cpu_deal_publish(cpu_run_t *run, uint64_t share_ticks)
     deal->commands = run->commands;
     deal->execute = run->execute;
     deal->first = run->unit;
+    deal->number = atomic_load_explicit(&run->dealt, memory_order_relaxed) + 1;
     atomic_store_explicit(&deal->left, count, memory_order_relaxed);
+    atomic_store_explicit(&run->most, claim_most(run, share_ticks), memory_order_relaxed);
     run->deal_slot = (uint32_t)slot;
-    // release: pairs with the claim.
-    atomic_store_explicit(&run->deal,
-                          slot << 62 | claim_log2(run, share_ticks) << 56 | count << UNIT_BITS,
-                          memory_order_release);
+    uint64_t shares = cpu_run_node(run)->share_count;
+    for (uint64_t i = 0; i < shares; i++) {
+        uint64_t word = word_make(slot, count * i / shares, count * (i + 1) / shares);
+        // release: pairs with the claim.
+        atomic_store_explicit(&run->shares[i].word, word, memory_order_release);
+    }
+    // release: pairs with cpu_deal_is_open.
+    atomic_store_explicit(&run->dealt, deal->number, memory_order_release);
     run->unit += count;
     run->in_flight++;
     return true;
 }
 
-// What is over soon is dealt out in fair parts: claiming would take longer than ending together
-// saves. Else less as the end nears.
-static uint64_t claim_size(uint64_t word, uint64_t workers)
+// Of its own share a worker takes all that is over soon: claiming again would take longer than
+// ending together saves. Else half, and so less as the end nears.
+static uint64_t claim_size(uint64_t left, uint64_t most, bool own)
 {
-    uint64_t left = word_units(word) - word_next(word), most = UINT64_C(1) << (word >> 56 & 63);
-    uint64_t fair = (left + workers - 1) / workers, part = left / (2 * workers);
-    if (fair <= most) return fair;
-    return part > most ? most : part ? part : 1;
+    uint64_t half = (left + 1) / 2;
+    if (own && left <= most) return left;
+    return half < most ? half : most;
 }
 
-bool cpu_deal_claim(cpu_run_t *run, uint64_t workers, cpu_chunk_t *chunk)
+static bool share_claim(cpu_run_t *run, uint32_t index, bool own, cpu_chunk_t *chunk)
 {
-    uint64_t word = atomic_load_explicit(&run->deal, memory_order_relaxed);
-    if (word_next(word) >= word_units(word)) return false;
-    uint64_t count = claim_size(word, workers);
-    // acquire: pairs with the publication, through the other claims. It may be another deal by now:
-    // as good.
-    word = atomic_fetch_add_explicit(&run->deal, count, memory_order_acquire);
-    uint64_t next = word_next(word), units = word_units(word);
-    if (next >= units) return false;
-    if (count > units - next) count = units - next;
-    cpu_deal_t *deal = word_deal(run, word);
+    _Atomic uint64_t *share = &run->shares[index].word;
+    uint64_t most = atomic_load_explicit(&run->most, memory_order_relaxed);
+    uint64_t word = atomic_load_explicit(share, memory_order_relaxed), rest, first, count;
+    do {
+        uint64_t next = word_next(word), end = word_end(word);
+        if (next == end) return false;
+        count = claim_size(end - next, most, own);
+        first = own ? next : end - count;
+        rest = own ? word + (count << UNIT_BITS) : word - count;
+        // acquire: pairs with the publication. It may be another deal by now: as good.
+    } while (!atomic_compare_exchange_weak_explicit(share, &word, rest, memory_order_acquire,
+                                                    memory_order_relaxed));
+    cpu_deal_t *deal = &run->deals[word >> 62];
     *chunk = (cpu_chunk_t){
         .command = deal->command,
         .commands = deal->commands,
         .execute = deal->execute,
-        .first = deal->first + next,
+        .first = deal->first + first,
         .count = count,
         .deal = deal,
     };
     return true;
 }
 
-bool cpu_deal_end(cpu_deal_t *deal, uint64_t count)
+bool cpu_deal_claim(cpu_run_t *run, uint32_t index, cpu_chunk_t *chunk)
 {
-    // acq_rel: the last one sees what the others did.
-    return atomic_fetch_sub_explicit(&deal->left, count, memory_order_acq_rel) == count;
+    if (!cpu_deal_is_open(run)) return false;
+    uint32_t dealt = atomic_load_explicit(&run->dealt, memory_order_acquire);
+    uint32_t shares = cpu_run_node(run)->share_count, own = index % shares;
+    if (share_claim(run, own, true, chunk)) return true;
+    for (uint32_t i = 1; i < shares; i++)
+        if (share_claim(run, (own + i) % shares, false, chunk)) return true;
+    // relaxed: says only where not to look.
+    atomic_store_explicit(&run->exhausted, dealt, memory_order_relaxed);
+    return false;
 }
 
-uint64_t cpu_deal_withdraw(cpu_run_t *run, cpu_deal_t **deal, uint64_t *next)
+bool cpu_deal_end(cpu_run_t *run, cpu_deal_t *deal, uint64_t count)
 {
-    uint64_t word = atomic_load_explicit(&run->deal, memory_order_relaxed);
-    do {
-        if (word_next(word) >= word_units(word)) return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&run->deal, &word,
-                                                    (word & ~UNIT_MASK) | word_units(word),
-                                                    memory_order_acquire, memory_order_relaxed));
-    *deal = word_deal(run, word);
-    *next = word_next(word);
-    return word_units(word) - word_next(word);
+    uint32_t number = deal->number;
+    // acq_rel: the last one sees what the others did.
+    if (atomic_fetch_sub_explicit(&deal->left, count, memory_order_acq_rel) != count) return false;
+    atomic_store_explicit(&run->exhausted, number, memory_order_relaxed);
+    return true;
+}
+
+bool cpu_deal_withdraw(cpu_run_t *run)
+{
+    if (!cpu_deal_is_open(run)) return false;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < cpu_run_node(run)->share_count; i++) {
+        _Atomic uint64_t *share = &run->shares[i].word;
+        uint64_t word = atomic_load_explicit(share, memory_order_relaxed);
+        while (!atomic_compare_exchange_weak_explicit(
+            share, &word, word_make(word >> 62, word_end(word), word_end(word)),
+            memory_order_acquire, memory_order_relaxed)) {
+        }
+        count += word_end(word) - word_next(word);
+    }
+    return count && cpu_deal_end(run, &run->deals[run->deal_slot], count);
 }

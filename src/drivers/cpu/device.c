@@ -54,7 +54,8 @@ static keel_status_t queue_create(keel_device_t *base, const keel_queue_options_
     if (!q) return status_no_memory();
     q->node = &cpu_device(base)->nodes[options->node];
     q->level = (uint32_t)(options->priority - base->caps.min_priority);
-    q->base.submission_size = sizeof(cpu_run_t);
+    q->base.submission_size =
+        sizeof(cpu_run_t) + q->node->share_count * sizeof(((cpu_run_t *)0)->shares[0]);
     *queue = &q->base;
     return NULL;
 }

@@ -4,7 +4,9 @@
 // No wake-up is lost: a thread adds work before it looks whether a worker polls or sleeps,
 // and a worker announces that it is about to sleep before it looks for work the last time; these
 // four are sequentially consistent. A worker that polls spares others the call into the kernel;
-// when it takes something and leaves more behind, it wakes the next.
+// when it takes something and leaves more behind, it wakes the next. Workers that have just had
+// work, and are not the one that polls, wait a while to be called to a run in parts: by `epoch`,
+// without the kernel.
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -17,6 +19,7 @@ keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t wor
 {
     node->device = device;
     node->worker_count = workers;
+    node->share_count = workers < CPU_MAX_SHARES ? workers : CPU_MAX_SHARES;
     for (int i = 0; i < CPU_LEVELS; i++) node->levels[i].last = &node->levels[i].first;
     if (!workers) return NULL;
     node->workers = mem_zalloc_aligned(workers * sizeof *node->workers, 64);
@@ -38,11 +41,21 @@ static void node_wake(cpu_node_t *node, int count)
     futex_wake(&node->epoch, count);
 }
 
-// A worker should look: the one that polls, or a sleeper.
 void cpu_node_rouse(cpu_node_t *node)
 {
-    if (atomic_load(&node->spinning) || !atomic_load(&node->sleeping)) return;
-    node_wake(node, 1);
+    if (atomic_load(&node->spinning)) return;
+    if (atomic_load(&node->joining))
+        atomic_fetch_add(&node->epoch, 1);
+    else if (atomic_load(&node->sleeping))
+        node_wake(node, 1);
+}
+
+void cpu_node_call(cpu_node_t *node)
+{
+    if (atomic_load(&node->joining))
+        atomic_fetch_add(&node->epoch, 1);
+    else
+        cpu_node_rouse(node);
 }
 
 static void level_append(cpu_node_t *node, cpu_queue_t *queue)
@@ -202,7 +215,10 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone)
         *alone = true;
     }
     lock_leave(&node->lock);
-    if (more || atomic_load(&node->ready_mask)) cpu_node_rouse(node);
+    if (more)
+        cpu_node_call(node);
+    else if (atomic_load(&node->ready_mask))
+        cpu_node_rouse(node);
     return run;
 }
 
@@ -230,12 +246,12 @@ void cpu_node_open(cpu_node_t *node, cpu_run_t *run)
     atomic_store(&run->open, more); // see the top
     lock_leave(&run->lock);
     if (list) lock_leave(&node->lock);
-    if (wants) cpu_node_rouse(node);
+    if (wants) cpu_node_call(node);
 }
 
-void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
+// Under the lock.
+static void open_unlist(cpu_node_t *node, cpu_run_t *run)
 {
-    lock_enter(&node->lock);
     if (run->open_link.previous)
         run->open_link.previous->open_link.next = run->open_link.next;
     else
@@ -243,7 +259,27 @@ void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
     if (run->open_link.next) run->open_link.next->open_link.previous = run->open_link.previous;
     run->listed = false;
     atomic_fetch_sub(&node->open_count, 1);
+}
+
+void cpu_node_close(cpu_node_t *node, cpu_run_t *run)
+{
+    lock_enter(&node->lock);
+    open_unlist(node, run);
     lock_leave(&node->lock);
+}
+
+bool cpu_node_leave(cpu_node_t *node, cpu_run_t *run)
+{
+    lock_enter(&node->lock);
+    lock_enter(&run->lock);
+    bool only = run->workers == 1;
+    if (only) {
+        open_unlist(node, run);
+        run->workers = 0;
+    }
+    lock_leave(&run->lock);
+    lock_leave(&node->lock);
+    return only;
 }
 
 // Whether there is a ready run, or an open one with something to claim.
@@ -259,10 +295,28 @@ static bool node_is_worth_taking(cpu_node_t *node)
     return found;
 }
 
+// Another worker polls for whatever comes: waits for a call to join a run. Work in parts often
+// comes again soon, and waking a thread takes longer than most parts do.
+static void node_join(cpu_node_t *node)
+{
+    atomic_fetch_add(&node->joining, 1);
+    uint32_t epoch = atomic_load(&node->epoch);
+    uint64_t start = clock_ticks();
+    if (!node_is_worth_taking(node))
+        while (atomic_load_explicit(&node->epoch, memory_order_relaxed) == epoch &&
+               !atomic_load_explicit(&node->stopping, memory_order_relaxed) &&
+               clock_ticks() - start < node->device->spin_ticks)
+            for (int i = 0; i < 4; i++) cpu_relax();
+    atomic_fetch_sub(&node->joining, 1);
+}
+
 static void node_spin(cpu_node_t *node)
 {
     uint32_t none = 0;
-    if (!atomic_compare_exchange_strong(&node->spinning, &none, 1)) return;
+    if (!atomic_compare_exchange_strong(&node->spinning, &none, 1)) {
+        node_join(node);
+        return;
+    }
     uint64_t start = clock_ticks();
     while (!node_is_worth_taking(node) && !atomic_load(&node->stopping) &&
            clock_ticks() - start < node->device->spin_ticks)

@@ -166,7 +166,7 @@ static cpu_step_t drive_step(drive_t *d)
                           memory_order_release);
     bool dealt = step == CPU_STEP_WAIT && cpu_deal_left(run) > run->workers;
     lock_leave(&run->lock);
-    if (dealt) cpu_node_rouse(cpu_run_node(run));
+    if (dealt) cpu_node_call(cpu_run_node(run));
     return step;
 }
 
@@ -182,32 +182,33 @@ static void drive_end_dealt(drive_t *d, uint64_t now)
         lock_leave(&run->lock);
         d->status = NULL;
     }
-    d->has_ended = cpu_deal_end(d->chunk.deal, d->chunk.count);
+    d->has_ended = cpu_deal_end(run, d->chunk.deal, d->chunk.count);
 }
 
 // Gives the worker to others although units are dealt out: those who are on the run too go on with
-// them, or they are taken back and the run is put back on the list. False if neither can be done
-// now.
+// them, or the run is put back on the list as it is. False if another worker has just come.
 static bool drive_leave_dealt(drive_t *d)
 {
     cpu_run_t *run = d->run;
+    cpu_node_t *node = cpu_run_node(run);
     lock_enter(&run->lock);
     if (run->workers > 1) {
         run_leave(run);
         return true;
     }
-    bool back = cpu_walk_take_back(run);
     lock_leave(&run->lock);
-    if (back) run_put_back(run);
-    return back;
+    if (!cpu_node_leave(node, run)) return false;
+    cpu_node_push(node, run, cpu_node_is_above(node, cpu_run_level(run)));
+    return true;
 }
 
 // Takes part in a deal for as long as there is something to claim. False if the worker has left the
 // run.
 static bool drive_deal(drive_t *d)
 {
-    uint64_t workers = cpu_run_node(d->run)->worker_count, now = clock_ticks();
-    while (!d->has_ended && !d->held && cpu_deal_claim(d->run, workers, &d->chunk)) {
+    uint32_t index = d->worker->index - d->worker->node->first_worker;
+    uint64_t now = clock_ticks();
+    while (!d->has_ended && !d->held && cpu_deal_claim(d->run, index, &d->chunk)) {
         d->start = now;
         drive_chunk(d);
         now = clock_ticks();
@@ -227,12 +228,19 @@ static bool drive_shared(drive_t *d)
         case CPU_STEP_CHUNK: drive_chunk(d); break;
         case CPU_STEP_ALONE: d->alone = true; return true;
         case CPU_STEP_DONE: run_finish(d->run, d->worker); return false;
+        case CPU_STEP_SHARE: // which is only for a worker alone
         case CPU_STEP_LEFT: return false;
         case CPU_STEP_WAIT:
             if (!run_poll(d->run, d->worker)) return false;
             break;
         }
     }
+}
+
+static void drive_open(drive_t *d)
+{
+    cpu_node_open(cpu_run_node(d->run), d->run);
+    d->alone = false;
 }
 
 // Before a chunk with more of the stage to come: whether others are let in first. A command known
@@ -244,9 +252,8 @@ static void drive_open_early(drive_t *d)
     uint32_t cost = cpu_command_cost(d->chunk.command);
     if (cost && units < 4 * cpu_run_device(run)->share_ticks / cost) return;
     run->stage_start = d->start;
-    cpu_node_open(cpu_run_node(run), run);
+    drive_open(d);
     d->start = clock_ticks(); // waking others is not the kernel's time
-    d->alone = false;
 }
 
 // After a chunk: true if the worker is to go on as before.
@@ -268,8 +275,7 @@ static bool drive_weigh(drive_t *d, bool more)
     bool nearly = run->units && run->units - run->unit < 2 * device->share_ticks / (cost + 1);
     bool worth = now - run->stage_start > device->share_ticks && !nearly;
     if (!worth && !device->shuffle) return true;
-    cpu_node_open(cpu_run_node(run), run);
-    d->alone = false;
+    drive_open(d);
     return false;
 }
 
@@ -279,7 +285,12 @@ static bool drive_alone(drive_t *d)
 {
     cpu_run_t *run = d->run;
     uint32_t peers = cpu_run_node(run)->worker_count;
-    while (cpu_walk_next(run, true, &d->chunk) != CPU_STEP_DONE) {
+    cpu_step_t step;
+    while ((step = cpu_walk_next(run, true, &d->chunk)) != CPU_STEP_DONE) {
+        if (step == CPU_STEP_SHARE) {
+            drive_open(d);
+            return true;
+        }
         bool more = cpu_walk_has_more(run), timed = peers && (more || d->chunk.count > 1);
         if (timed) {
             d->start = clock_ticks();
@@ -324,6 +335,7 @@ void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
 {
     drive_t d = {.run = run, .worker = worker, .alone = alone, .start = clock_ticks()};
     d.since = d.start;
+    if (alone && cpu_deal_is_open(run)) drive_open(&d); // it was put back so
     while (d.alone ? drive_alone(&d) : drive_shared(&d)) {
     }
     detached_call(worker);
@@ -361,9 +373,9 @@ static void run_init(cpu_run_t *run)
     run->lock = (lock_t){0};
     atomic_store_explicit(&run->open, 0, memory_order_relaxed);
     atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
-    atomic_store_explicit(&run->deal, 0, memory_order_relaxed);
-    for (int i = 0; i < CPU_DEALS; i++)
-        atomic_store_explicit(&run->deals[i].left, 0, memory_order_relaxed);
+    // All deals of the run that had the memory before have ended: their shares are empty.
+    atomic_store_explicit(&run->dealt, 0, memory_order_relaxed);
+    atomic_store_explicit(&run->exhausted, 0, memory_order_relaxed);
     run->deal_slot = 0;
 }
 

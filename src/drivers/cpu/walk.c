@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk over the commands of a submission: what is next, and how much of it is claimed.
-#include <assert.h>
-
 #include "drivers/cpu/cpu.h"
 #include "kit/bind.h"
 
@@ -46,9 +44,7 @@ void cpu_walk_fail(cpu_run_t *run, keel_status_t status)
         return;
     }
     run->failure = status;
-    cpu_deal_t *deal;
-    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
-    if (count && cpu_deal_end(deal, count)) run->in_flight--;
+    if (cpu_deal_withdraw(run)) run->in_flight--;
 }
 
 static void walk_fail_at(cpu_run_t *run, keel_status_t status)
@@ -144,6 +140,23 @@ static uint64_t walk_first_claim(const cpu_run_t *run)
     return fit ? fit : 1;
 }
 
+// Whether the units of the command at hand may be dealt out. Shuffling, they are claimed one by
+// one; and a guest's run has no other worker to deal to.
+static bool walk_may_deal(const cpu_run_t *run)
+{
+    return !cpu_run_device(run)->shuffle && cpu_run_node(run)->worker_count > 1;
+}
+
+// Whether they take long enough. If that is not known, it would be too late to find out by running
+// one.
+__attribute__((noinline)) static bool walk_is_worth_dealing(const cpu_run_t *run)
+{
+    uint64_t units = run->units - run->unit;
+    if (units < 2 || !walk_may_deal(run)) return false;
+    uint32_t cost = cpu_command_cost(run->at);
+    return !cost || units >= 4 * cpu_run_device(run)->share_ticks / cost;
+}
+
 // Goes on until there is work to claim or nothing to do. Alone, or under the lock.
 cpu_step_t cpu_walk_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
 {
@@ -185,6 +198,7 @@ cpu_step_t cpu_walk_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
             }
             if (!alone) cpu_walk_deal(run);
             if (!run->units) continue;
+            if (run->units > 1 && alone && walk_is_worth_dealing(run)) return CPU_STEP_SHARE;
             if (!run->unit) run->claim = walk_first_claim(run);
             walk_claim(run, alone ? run->claim : walk_share(run), chunk);
             return CPU_STEP_CHUNK;
@@ -194,29 +208,8 @@ cpu_step_t cpu_walk_next(cpu_run_t *run, bool alone, cpu_chunk_t *chunk)
 
 void cpu_walk_deal(cpu_run_t *run)
 {
-    // Shuffling, units are claimed one by one; and a guest's run has no other worker to deal to.
-    const cpu_device_t *device = cpu_run_device(run);
-    if (device->shuffle || !cpu_run_node(run)->worker_count || run->failure) return;
-    if (!run->units || !cpu_deal_publish(run, device->share_ticks) || run->unit < run->units)
-        return;
+    if (!run->units || run->failure || !walk_may_deal(run)) return;
+    if (!cpu_deal_publish(run, cpu_run_device(run)->share_ticks) || run->unit < run->units) return;
     run->unit = run->units = 0;
     walk_advance(run);
-}
-
-bool cpu_walk_take_back(cpu_run_t *run)
-{
-    cpu_deal_t *deal = &run->deals[run->deal_slot];
-    bool same = run->execute == deal->execute && run->commands == deal->commands;
-    if (!same || run->units || run->in_flight != 1) return false;
-    if (run->at != keel_command_next(deal->command)) return false;
-    uint64_t next, count = cpu_deal_withdraw(run, &deal, &next);
-    if (!count) return false;
-    bool over = cpu_deal_end(deal, count);
-    assert(over); // the only worker has nothing claimed
-    (void)over;
-    run->in_flight--;
-    run->at = deal->command;
-    run->unit = deal->first + next;
-    run->units = run->unit + count;
-    return true;
 }
