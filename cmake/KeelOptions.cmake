@@ -7,7 +7,7 @@ option(KEEL_ASSERTS "Keep assertions, in optimised builds too" ON)
 option(KEEL_TESTS "Build the unit tests" ${PROJECT_IS_TOP_LEVEL})
 option(KEEL_EXAMPLES "Build the examples" ${KEEL_TESTS})
 option(KEEL_SIM "Build the software GPUs" ON)
-option(KEEL_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(KEEL_WERROR "Treat warnings as errors" OFF)
 set(KEEL_SANITIZE "" CACHE STRING
     "Sanitizer: address (with undefined), fuzzer (with both), thread, or none")
 set_property(CACHE KEEL_SANITIZE PROPERTY STRINGS "" address fuzzer thread)

@@ -74,7 +74,7 @@ part() { [[ $chosen == *" $1 "* ]]; }
 
 configure() {
     cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DKEEL_KERNELS="$kernels" \
-        -DKEEL_TESTS=OFF -DKEEL_EXAMPLES=ON -DKEEL_WERROR=OFF
+        -DKEEL_TESTS=OFF -DKEEL_EXAMPLES=ON
 }
 
 # Each of the examples, which say themselves what goes wrong.

@@ -41,8 +41,7 @@ skip() {
 }
 
 configure() {
-    # Compilers differ in what they warn of, and this is about something else.
-    local options=(-S . -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DKEEL_WERROR=OFF)
+    local options=(-S . -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo)
     command -v ninja >/dev/null && options+=(-G Ninja)
     pkg-config --exists cmocka || options+=(-DKEEL_TESTS=OFF)
     cmake "${options[@]}"
