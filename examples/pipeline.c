@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue-ordered memory: many tiles go through few scratch buffers, and no thread waits on the way.
-// An alloca that finds the pool empty waits, on the queue, for the deallocas submitted before it.
+// An alloca that finds no room in the pool waits, on the queue, until a dealloca has made some.
 #include <keel/keel.h>
 #include <stdio.h>
 

@@ -161,6 +161,7 @@ typedef struct keel_timestamp_t {
 // The record of keel_op_alloca and keel_op_dealloca.
 typedef struct keel_alloca_t {
     keel_buffer_t *buffer; // from keel_buffer_reserve
+    keel_ref_t memory;     // alloca: where its memory is; no buffer: the pool gives some
 } keel_alloca_t;
 
 // The record of keel_op_read and keel_op_write.
@@ -499,12 +500,32 @@ static inline keel_op_t keel_op_alloca(keel_buffer_t *buffer)
 {
     keel_op_t op = keel_op_(KEEL_OP_ALLOCA);
     op.as.alloca_.buffer = buffer;
+    op.as.alloca_.memory.buffer = NULL;
     return op;
 }
 
-// Dealloca: gives the memory of a reserved buffer back to its pool. The buffer stays, and may get
-// memory again. Work that uses the memory must have ended: order it by points or barriers. Scratch
-// memory of one submission:
+// Alloca at a place: gives a buffer of keel_buffer_reserve the first bytes of `memory`, a range of
+// another buffer, instead of memory of its pool. Programs that plan an arena themselves use it:
+// several buffers may have the same range, one after another or at the same time, and the program
+// orders what they do there. The contents stay as they are. The pool counts nothing. Until its
+// dealloca, or its last release, the buffer keeps a reference to the other one.
+//
+// Besides the errors of keel_op_alloca: KEEL_INVALID_ARGUMENT if `memory` is of the buffer itself,
+// of another device or another node; KEEL_OUT_OF_RANGE if it is shorter than the buffer;
+// KEEL_PERMISSION_DENIED if the other buffer lacks a memory, usage or access bit that this one has.
+// The submission fails with KEEL_FAILED_PRECONDITION if the other buffer has no memory then, and
+// with KEEL_INVALID_ARGUMENT if the place is not aligned as the buffer asks for; the call itself
+// does where that is known already.
+static inline keel_op_t keel_op_alloca_at(keel_buffer_t *buffer, keel_ref_t memory)
+{
+    keel_op_t op = keel_op_alloca(buffer);
+    op.as.alloca_.memory = memory;
+    return op;
+}
+
+// Dealloca: takes the memory of a reserved buffer and gives it back to the pool, if it came from
+// there. The buffer stays, and may get memory again. Work that uses the memory must have ended:
+// order it by points or barriers. Scratch memory of one submission:
 //     keel_op_t ops[] = {
 //         keel_op_alloca(scratch), keel_op_barrier(),
 //         keel_op_dispatch(f, grid, NULL, 0, KEEL_BIND(x, scratch)), keel_op_barrier(),
@@ -512,12 +533,13 @@ static inline keel_op_t keel_op_alloca(keel_buffer_t *buffer)
 //     };
 //
 // KEEL_INVALID_ARGUMENT and KEEL_FAILED_PRECONDITION as keel_op_alloca. The submission fails with
-// KEEL_FAILED_PRECONDITION if the buffer has no memory. If the submission fails before the dealloca
-// ran, the buffer keeps its memory until it is released.
+// KEEL_FAILED_PRECONDITION if the buffer has no memory, or if other buffers have a part of it
+// (keel_op_alloca_at). If the submission fails before the dealloca ran, the buffer keeps its memory
+// until it is released.
 static inline keel_op_t keel_op_dealloca(keel_buffer_t *buffer)
 {
-    keel_op_t op = keel_op_(KEEL_OP_DEALLOCA);
-    op.as.alloca_.buffer = buffer;
+    keel_op_t op = keel_op_alloca(buffer);
+    op.kind = KEEL_OP_DEALLOCA;
     return op;
 }
 

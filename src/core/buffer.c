@@ -197,7 +197,10 @@ static void root_release_memory(keel_buffer_t *buffer)
 {
     keel_device_t *device = buffer->device;
     if (buffer->pool) {
-        if (object_is_ours(&buffer->object)) pool_reclaim(buffer);
+        if (object_is_ours(&buffer->object))
+            pool_reclaim(buffer);
+        else
+            keel_buffer_release(buffer->lender);
         keel_pool_release(buffer->pool);
         return;
     }

@@ -137,9 +137,31 @@ static keel_status_t record_group_end(recorder_t *recorder, const keel_op_t *op)
     return NULL;
 }
 
+// That a reserved buffer may lie in a range of another one, as far as is known before it does.
+static keel_status_t place_fits(recorder_t *recorder, const keel_buffer_t *buffer, keel_ref_t *at)
+{
+    const ref_use_t use = {"memory", buffer->usage, buffer->access};
+    const keel_buffer_t *from = at->buffer;
+    KEEL_TRY(ref_check(recorder, at, &use));
+    CHECK(from->root != buffer, KEEL_INVALID_ARGUMENT, "memory: it is that of %s itself",
+          BUFFER_LABEL(buffer));
+    CHECK(from->node == buffer->node, KEEL_INVALID_ARGUMENT,
+          "memory: %s is on node %u, and the pool of %s on node %u", BUFFER_LABEL(from), from->node,
+          BUFFER_LABEL(buffer), buffer->node);
+    CHECK((from->memory & buffer->memory) == buffer->memory, KEEL_PERMISSION_DENIED,
+          "memory: %s is in memory 0x%x, and the pool of %s is for 0x%x", BUFFER_LABEL(from),
+          from->memory, BUFFER_LABEL(buffer), buffer->memory);
+    CHECK(at->length >= buffer->size, KEEL_OUT_OF_RANGE, "memory: %llu bytes are too few for %s",
+          (unsigned long long)at->length, BUFFER_EXTENT(buffer));
+    if (from->root->pool) return NULL; // its address comes later, and may change
+    return pool_place_check(buffer, atomic_load(&from->root->address) + from->offset + at->offset);
+}
+
 static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
 {
     keel_buffer_t *buffer = op->as.alloca_.buffer;
+    keel_ref_t memory = {0}; // the rest counts only with a buffer
+    if (op->as.alloca_.memory.buffer) memory = op->as.alloca_.memory;
     bool take = op->kind == KEEL_OP_ALLOCA;
     CHECK(buffer, KEEL_INVALID_ARGUMENT, "buffer is NULL");
     CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT, "%s belongs to another device",
@@ -148,13 +170,20 @@ static keel_status_t record_alloca(recorder_t *recorder, const keel_op_t *op)
           "%s is a subspan; name the buffer it is part of", BUFFER_LABEL(buffer));
     CHECK(buffer->pool, KEEL_FAILED_PRECONDITION, "%s is not from keel_buffer_reserve",
           BUFFER_LABEL(buffer));
+    CHECK(take || !memory.buffer, KEEL_INVALID_ARGUMENT,
+          "memory is for allocas; a dealloca takes it from where it is");
+    if (memory.buffer) KEEL_TRY(place_fits(recorder, buffer, &memory));
     keel_cmd_alloca_t *c =
         commands_add(recorder->commands, take ? KEEL_CMD_ALLOCA : KEEL_CMD_DEALLOCA, sizeof *c);
     if (!c) return status_no_memory();
     c->buffer = buffer;
-    if (take) c->request.commands = recorder->commands;
     object_retain(&buffer->object);
-    if (!take) pool_dealloca_submitted(buffer);
+    c->memory = memory;
+    ref_retain(&c->memory);
+    if (take)
+        c->request.commands = recorder->commands;
+    else
+        pool_dealloca_submitted(buffer);
     return NULL;
 }
 

@@ -36,8 +36,11 @@ bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
 {
     const keel_buffer_t *buffer = ref->buffer;
     if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
-    if (!buffer || buffer->root->memory & KEEL_MEMORY_HOST_VISIBLE) return false;
-    const keel_external_buffer_t *external = &buffer->root->external;
+    if (!buffer) return false;
+    const keel_buffer_t *root = buffer->root;
+    while (root->lender) root = root->lender; // whose memory it is
+    if (root->memory & KEEL_MEMORY_HOST_VISIBLE) return false;
+    const keel_external_buffer_t *external = &root->external;
     return !external->size && !external->release; // else another owner has it, maybe elsewhere
 }
 

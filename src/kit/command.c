@@ -38,10 +38,12 @@ static void dispatch_release(const keel_cmd_dispatch_t *c)
     for (uint16_t i = 0; i < c->patch_count; i++) keel_buffer_release(patches[i].ref.buffer);
 }
 
-static void dealloca_release(const keel_cmd_alloca_t *c)
+static void alloca_release(const keel_cmd_alloca_t *c)
 {
-    if (!c->settled) pool_dealloca_dropped(c->buffer);
+    bool dropped = c->head.kind == KEEL_CMD_DEALLOCA && !c->settled;
+    if (dropped) pool_dealloca_dropped(c->buffer);
     keel_buffer_release(c->buffer);
+    keel_buffer_release(c->memory.buffer);
 }
 
 static void command_release(const keel_command_t *command)
@@ -56,8 +58,8 @@ static void command_release(const keel_command_t *command)
         refs_release(&((const keel_cmd_copy_t *)c)->target, 1);
         break;
     case KEEL_CMD_DISPATCH: dispatch_release(c); break;
-    case KEEL_CMD_ALLOCA: keel_buffer_release(((const keel_cmd_alloca_t *)c)->buffer); break;
-    case KEEL_CMD_DEALLOCA: dealloca_release(c); break;
+    case KEEL_CMD_ALLOCA:
+    case KEEL_CMD_DEALLOCA: alloca_release(c); break;
     case KEEL_CMD_READ:
     case KEEL_CMD_WRITE:
         keel_file_release(((const keel_cmd_transfer_t *)c)->file);

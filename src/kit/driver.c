@@ -124,6 +124,10 @@ bool keel_slabs_alloca(keel_cmd_alloca_t *command,
                        void (*done)(keel_pool_request_t *request, keel_status_t status),
                        void *context, keel_status_t *status)
 {
+    if (command->memory.buffer) {
+        *status = pool_lend(command);
+        return true;
+    }
     for (keel_cmd_alloca_t *d; (d = pool_dealloca_beside(command));) {
         *status = keel_slabs_dealloca(d);
         if (*status) return true;
@@ -136,8 +140,8 @@ bool keel_slabs_alloca(keel_cmd_alloca_t *command,
 keel_status_t keel_slabs_dealloca(keel_cmd_alloca_t *command)
 {
     if (command->settled) return NULL; // an alloca of its stage had it go first
-    command->settled = true;
-    return pool_dealloca(command->buffer);
+    keel_status_t status;
+    return pool_dealloca_starts(command, &status) ? pool_dealloca(command->buffer) : status;
 }
 
 keel_status_t keel_options_read(const keel_uri_t *uri, const keel_option_t *table, size_t count,

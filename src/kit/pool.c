@@ -5,25 +5,12 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "kit/device.h"
 #include "kit/label.h"
-#include "memory/block.h"
-#include "memory/tlsf.h"
-
-typedef struct slab_t {
-    struct slab_t *next;
-    keel_buffer_t memory; // a root buffer that no one else knows
-    uint64_t used;
-    bool blocks;
-    union {
-        tlsf_t tlsf;
-        block_pool_t block_pool;
-    } map;
-} slab_t;
+#include "kit/slab.h"
 
 typedef struct kit_pool_t {
     keel_pool_t base;
-    lock_t lock; // for everything below, and for keel_buffer_t.deallocas
+    lock_t lock; // for everything below, and for `deallocas`, `kept` and `lender` of its buffers
     slab_t *slabs;
     uint64_t used, peak, buffers, waiting;
     uint64_t reserved;                      // by slabs, those being got included
@@ -36,12 +23,6 @@ typedef struct kit_pool_t {
     uint64_t requests_least;                        // what the smallest of them wants, or less
     uint32_t suspects; // requests that may come to wait for their own submission
 } kit_pool_t;
-
-enum {
-    GRANULE = 64,
-    SLAB_SIZE = 32 << 20,
-    SLAB_ALIGN = 64 << 10,
-};
 
 static kit_pool_t *kit_pool(keel_pool_t *pool)
 {
@@ -78,54 +59,21 @@ void *pool_driver(const keel_pool_t *pool)
     return ((const kit_pool_t *)(const void *)pool)->driver;
 }
 
-static void slab_destroy(slab_t *slab)
-{
-    if (slab->blocks)
-        block_pool_finish(&slab->map.block_pool);
-    else
-        tlsf_finish(&slab->map.tlsf);
-    keel_device_t *device = slab->memory.device;
-    device->ops->buffer_free(&slab->memory);
-    atomic_fetch_sub(&device->used, slab->memory.capacity);
-    mem_free(slab);
-}
-
-static void slabs_destroy(slab_t *slabs)
-{
-    while (slabs) {
-        slab_t *slab = slabs;
-        slabs = slab->next;
-        slab_destroy(slab);
-    }
-}
-
 void pool_destroy(keel_pool_t *pool)
 {
     slabs_destroy(kit_pool(pool)->slabs);
     mem_free(pool);
 }
 
-static keel_status_t slab_init_map(slab_t *slab, uint64_t block_size)
-{
-    if (block_size) {
-        slab->blocks = true;
-        return block_pool_init(&slab->map.block_pool, slab->memory.size, block_size)
-                   ? NULL
-                   : status_no_memory();
-    }
-    tlsf_options_t options = {.capacity = slab->memory.size, .granule = GRANULE};
-    return tlsf_init(&slab->map.tlsf, &options) == TLSF_OK ? NULL : status_no_memory();
-}
-
 static uint64_t pool_limit(const kit_pool_t *pool)
 {
     uint64_t limit = pool->base.options.limit;
-    return limit > UINT64_MAX - GRANULE ? limit : round_up(limit, GRANULE);
+    return limit > UINT64_MAX - SLAB_GRANULE ? limit : round_up(limit, SLAB_GRANULE);
 }
 
 static uint64_t slab_unit(const kit_pool_t *pool)
 {
-    return pool->base.options.block_size ? pool->base.options.block_size : GRANULE;
+    return pool->base.options.block_size ? pool->base.options.block_size : SLAB_GRANULE;
 }
 
 // Under the lock: takes the slab off the list, into another.
@@ -174,43 +122,12 @@ static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
     return want;
 }
 
-// Without the lock: gets the memory.
-static keel_status_t slab_create(kit_pool_t *pool, uint64_t size, uint64_t align, slab_t **made)
-{
-    slab_t *slab = mem_zalloc(sizeof *slab);
-    if (!slab) return status_no_memory();
-    const keel_pool_options_t *options = &pool->base.options;
-    keel_buffer_t *memory = &slab->memory;
-    memory->device = pool->base.device;
-    memory->root = memory;
-    memory->size = size;
-    memory->memory = options->memory;
-    memory->usage = options->usage;
-    memory->access = KEEL_ACCESS_ALL;
-    memory->node = options->node;
-    memory->alignment = align > SLAB_ALIGN ? align : SLAB_ALIGN; // within, offsets are aligned
-    keel_status_t status = memory->device->ops->buffer_alloc(memory);
-    if (status) {
-        mem_free(slab);
-        return status;
-    }
-    uint64_t used = atomic_fetch_add(&memory->device->used, memory->capacity) + memory->capacity;
-    device_peak(memory->device, used);
-    status = slab_init_map(slab, options->block_size);
-    if (status) {
-        slab_destroy(slab);
-        return status;
-    }
-    *made = slab;
-    return NULL;
-}
-
-// As above. If there is not so much, *size is halved, down to `least`.
+// Without the lock: gets a slab. If there is not so much, *size is halved, down to `least`.
 static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, uint64_t *size,
                               slab_t **made)
 {
     for (;;) {
-        keel_status_t status = slab_create(pool, *size, align, made);
+        keel_status_t status = slab_create(&pool->base, *size, align, made);
         if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED || *size <= least) return status;
         keel_status_release(status);
         *size = *size / 2 / slab_unit(pool) * slab_unit(pool);
@@ -234,36 +151,10 @@ static bool buffer_has(const keel_buffer_t *buffer)
     return buffer->capacity != 0;
 }
 
-// Cuts memory for the buffer out of a slab. False if it does not fit.
-static bool slab_cut(kit_pool_t *pool, slab_t *slab, keel_buffer_t *buffer, uint64_t size)
-{
-    uint64_t offset;
-    if (buffer->alignment > slab->memory.alignment) return false;
-    if (slab->blocks) {
-        if (!block_pool_acquire(&slab->map.block_pool, &offset)) return false;
-        buffer->handle = offset;
-    } else {
-        tlsf_block_t block;
-        if (tlsf_alloc(&slab->map.tlsf, size, buffer->alignment, &block) != TLSF_OK) return false;
-        buffer->handle = (uint64_t)(uintptr_t)block.record;
-        offset = block.offset;
-    }
-    char *data = atomic_load(&slab->memory.data);
-    buffer->slab = slab;
-    uint64_t address = atomic_load(&slab->memory.address) + offset;
-    atomic_store_explicit(&buffer->data, data ? data + offset : NULL, memory_order_relaxed);
-    atomic_store_explicit(&buffer->address, address, memory_order_relaxed);
-    // release: pairs with the acquire of a thread that finds the buffer resident.
-    atomic_store_explicit(&buffer->resident, 1, memory_order_release);
-    slab->used += size;
-    pool_count(pool, buffer, size);
-    return true;
-}
-
 static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer)
 {
     uint64_t block = pool->base.options.block_size;
-    return block ? block : round_up(buffer->size ? buffer->size : 1, GRANULE);
+    return block ? block : round_up(buffer->size ? buffer->size : 1, SLAB_GRANULE);
 }
 
 static uint64_t pool_room(const kit_pool_t *pool)
@@ -307,8 +198,10 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *orde
         return true;
     }
     for (slab_t *slab = pool->slabs; slab; slab = slab->next)
-        if (slab->memory.size - slab->used >= size && slab_cut(pool, slab, buffer, size))
+        if (slab->memory.size - slab->used >= size && slab_cut(slab, buffer, size)) {
+            pool_count(pool, buffer, size);
             return true;
+        }
     return false;
 }
 
@@ -559,6 +452,11 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
     return result;
 }
 
+static keel_status_t has_memory_already(const keel_buffer_t *buffer)
+{
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has memory already", BUFFER_LABEL(buffer));
+}
+
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status)
 {
@@ -566,16 +464,87 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
     *status = NULL;
     lock_enter(&pool->lock);
     keel_pool_request_t *ended = NULL;
-    bool has = buffer_has(buffer);
+    bool has = buffer_has(buffer) || buffer->lender;
     if (!has && !pool_serve(pool, buffer, request->order))
         return alloca_starved(pool, buffer, request, status);
     if (pool->suspects) pool_retry(pool, NULL, &ended); // one may now wait for what this one got
     lock_leave(&pool->lock);
     pool_tell(ended);
-    if (has)
-        *status =
-            KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has memory already", BUFFER_LABEL(buffer));
+    if (has) *status = has_memory_already(buffer);
     return POOL_DONE;
+}
+
+keel_status_t pool_place_check(const keel_buffer_t *buffer, uint64_t address)
+{
+    if (address % buffer->alignment == 0) return NULL;
+    return KEEL_ERROR(
+        KEEL_INVALID_ARGUMENT, "memory: address %#llx is no multiple of %llu, the alignment of %s",
+        (unsigned long long)address, (unsigned long long)buffer->alignment, BUFFER_LABEL(buffer));
+}
+
+// Where the range begins.
+static keel_status_t place_find(const keel_cmd_alloca_t *c, uint64_t *address)
+{
+    const keel_buffer_t *from = c->memory.buffer;
+    // acquire: pairs with the alloca that gave it memory.
+    if (!atomic_load_explicit(&from->root->resident, memory_order_acquire))
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                          "memory: %s has none: its alloca has not run, or its dealloca has",
+                          BUFFER_LABEL(from));
+    *address = atomic_load(&from->root->address) + from->offset + c->memory.offset;
+    return pool_place_check(c->buffer, *address);
+}
+
+keel_status_t pool_lend(keel_cmd_alloca_t *c)
+{
+    keel_buffer_t *buffer = c->buffer, *root = c->memory.buffer->root;
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    uint64_t address = 0;
+    KEEL_TRY(place_find(c, &address));
+    char *data = atomic_load(&root->data);
+    uint64_t offset = address - atomic_load(&root->address);
+    lock_enter(&pool->lock);
+    bool has = buffer_has(buffer) || buffer->lender;
+    if (!has) {
+        buffer->lender = keel_buffer_retain(root);
+        atomic_fetch_add(&root->lent, 1);
+        memory_attach(buffer, data ? data + offset : NULL, address);
+    }
+    lock_leave(&pool->lock);
+    return has ? has_memory_already(buffer) : NULL;
+}
+
+// Takes memory from the buffer that is another one's, which it returns; NULL: it has none of that.
+static keel_buffer_t *pool_unlend(keel_buffer_t *buffer, uint32_t ended)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    lock_enter(&pool->lock);
+    keel_buffer_t *lender = buffer->lender;
+    buffer->lender = NULL;
+    if (lender) {
+        buffer->deallocas -= ended; // the pool counts only those of its own memory
+        memory_detach(buffer);
+    }
+    lock_leave(&pool->lock);
+    if (lender) atomic_fetch_sub(&lender->lent, 1);
+    return lender;
+}
+
+bool pool_dealloca_starts(keel_cmd_alloca_t *c, keel_status_t *status)
+{
+    uint32_t lent = atomic_load(&c->buffer->lent);
+    c->settled = true;
+    *status = NULL;
+    if (lent) {
+        pool_dealloca_dropped(c->buffer);
+        *status =
+            KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                       "%s has lent memory (keel_op_alloca_at) to %u that are not deallocated",
+                       BUFFER_LABEL(c->buffer), lent);
+        return false;
+    }
+    c->memory.buffer = pool_unlend(c->buffer, 1); // work on it may not be over yet
+    return !c->memory.buffer;
 }
 
 keel_cmd_alloca_t *pool_dealloca_beside(const keel_cmd_alloca_t *alloca)
@@ -599,20 +568,7 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
         .slab = buffer->slab, .handle = buffer->handle, .capacity = buffer->capacity};
     pool->deallocas -= buffer->deallocas;
     buffer->capacity = 0;
-    if (pool->reclaim) return; // the driver has taken it
-    // relaxed: points order this with all uses.
-    atomic_store_explicit(&buffer->resident, 0, memory_order_relaxed);
-    atomic_store_explicit(&buffer->data, NULL, memory_order_relaxed);
-    atomic_store_explicit(&buffer->address, 0, memory_order_relaxed);
-}
-
-static void slab_take_back(slab_t *slab, const keel_pool_piece_t *piece)
-{
-    if (slab->blocks)
-        block_pool_return(&slab->map.block_pool, piece->handle);
-    else
-        tlsf_free(&slab->map.tlsf, (tlsf_record_t *)(uintptr_t)piece->handle);
-    slab->used -= piece->capacity;
+    if (!pool->reclaim) memory_detach(buffer); // else the driver has
 }
 
 // Under the lock: puts memory back.
@@ -763,7 +719,9 @@ void pool_dealloca_dropped(keel_buffer_t *buffer)
 void pool_reclaim(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    if (!buffer->capacity) return; // no other reference to the buffer is left
+    // No other reference to the buffer is left.
+    if (buffer->lender) keel_buffer_release(pool_unlend(buffer, 0));
+    if (!buffer->capacity) return;
     // acquire: pairs with the thread that gave it memory. What was granted may never have come.
     bool resident = atomic_load_explicit(&buffer->resident, memory_order_acquire);
     if (pool->reclaim && resident) pool->reclaim(buffer);

@@ -35,6 +35,17 @@ typedef enum pool_result_t {
 pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
                           keel_status_t *status);
 
+// Runs an alloca whose memory is another buffer's (keel_cmd_alloca_t.memory), which the pool has
+// nothing to do with but to know of it.
+keel_status_t pool_lend(keel_cmd_alloca_t *c);
+
+// That a buffer may lie at an address of the device.
+keel_status_t pool_place_check(const keel_buffer_t *buffer, uint64_t address);
+
+// What each dealloca begins with; sets `settled`. True: the pool's memory is to be given back.
+// False: it is over, and *status says how: the memory was another buffer's, or others have it.
+bool pool_dealloca_starts(keel_cmd_alloca_t *c, keel_status_t *status);
+
 // For drivers that run commands one after the other, before an alloca: a dealloca behind it in the
 // same stage that can be run, and is to be run first, as others may need it while the alloca waits.
 // NULL: none is left.

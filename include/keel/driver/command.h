@@ -138,6 +138,9 @@ typedef struct keel_cmd_alloca_t {
     keel_command_t head;
     keel_buffer_t *buffer;
     bool settled; // dealloca: the pool has been told how it ended; alloca: it was granted
+    // alloca: where the memory is, if it is another buffer's; dealloca: in `buffer` the one that it
+    // was of, which is kept until the submission ends.
+    keel_ref_t memory;
     union {
         keel_pool_request_t request; // alloca
         keel_pool_piece_t piece;     // dealloca, while the driver works ahead

@@ -91,6 +91,8 @@ struct keel_buffer_t {
     void *slab;                     // the pool's
     uint32_t deallocas;             // submitted and not ended; the pool's
     bool kept;                      // a mark of the pool's, while it looks at a submission
+    keel_buffer_t *lender;      // retained: whose memory it has; NULL: that of the pool, or none
+    KEEL_ATOMIC(uint32_t) lent; // buffers that have a part of its memory
     // In imported ones.
     keel_external_buffer_t external;
     keel_executable_t *executable; // in use: whose global it is

@@ -216,6 +216,10 @@ static void alloca_done(keel_pool_request_t *request, keel_status_t status)
 static cpu_outcome_t alloca_run(cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t *status)
 {
     keel_cmd_alloca_t *c = (keel_cmd_alloca_t *)(uintptr_t)chunk->command;
+    if (c->memory.buffer) {
+        *status = pool_lend(c);
+        return CPU_ENDED;
+    }
     c->request.done = alloca_done;
     c->request.context = run;
     return pool_alloca(c->buffer, &c->request, status) == POOL_WAITING ? CPU_GOES_ON : CPU_ENDED;
@@ -224,8 +228,8 @@ static cpu_outcome_t alloca_run(cpu_run_t *run, const cpu_chunk_t *chunk, keel_s
 static keel_status_t dealloca_run(const cpu_chunk_t *chunk)
 {
     keel_cmd_alloca_t *c = (keel_cmd_alloca_t *)(uintptr_t)chunk->command;
-    c->settled = true;
-    return pool_dealloca(c->buffer);
+    keel_status_t status;
+    return pool_dealloca_starts(c, &status) ? pool_dealloca(c->buffer) : status;
 }
 
 _Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),

@@ -105,6 +105,7 @@ keel_status_t stream_alloca(stream_run_t *run, keel_cmd_alloca_t *c, bool *waits
     keel_status_t status = NULL;
     keel_pool_stats_t stats;
     uint64_t over = reclaim_ended(&device->reclaim);
+    if (c->memory.buffer) return pool_lend(c);
     if (!c->settled) {
         deallocas_first(run, c);
         c->request.done = alloca_granted;
@@ -169,8 +170,8 @@ static keel_status_t memory_return(stream_run_t *run, stream_pool_t *pool, keel_
 keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
 {
     stream_pool_t *pool = stream_pool_vendor(c->buffer->pool);
-    keel_status_t status = NULL, told;
-    c->settled = true;
+    keel_status_t status, told;
+    if (!pool_dealloca_starts(c, &status)) return status;
     if (pool && atomic_load(&c->buffer->resident))
         status = stream_device_note(pool->device, memory_return(run, pool, c->buffer));
     if (pool && !pool->limited) {
