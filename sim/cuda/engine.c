@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 static CUstream pump_first, pump_last;
 static bool pumping;
@@ -90,6 +91,7 @@ static void worker_start(CUcontext context);
 static void *worker_main(void *user)
 {
     CUcontext context = user;
+    prctl(PR_SET_NAME, "sim-cuda"); // else it has the name of the thread that happened to need it
     pthread_mutex_lock(&state.lock);
     context->starting = false;
     for (;;) {
