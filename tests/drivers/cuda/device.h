@@ -5,11 +5,14 @@
 
 #include <keel/keel.h>
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "drivers/cuda/symbols.h"
+#include "kit/helper.h"
 #include "unit.h"
 
 enum { MS = 1000000, SECOND_NS = 1000 * MS };
@@ -90,6 +93,58 @@ static inline cuda_symbols_t *symbols_open(cuda_symbols_t *real)
     if (status) return NULL;
     *real = *found;
     return (cuda_symbols_t *)(uintptr_t)found;
+}
+
+// Whether the calling thread is one of the library's of that name (docs/threads.md).
+static inline bool thread_is(const char *name)
+{
+    const helper_t *here = helper_here();
+    return here && !strcmp(here->name, name);
+}
+
+// Threads of that name in this process; the portable build names none.
+static inline int threads_named(const char *wanted)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    assert_non_null(tasks);
+    for (const struct dirent *task; (task = readdir(tasks));) {
+        char path[sizeof task->d_name + 32], name[16] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        if (file && fgets(name, sizeof name, file)) name[strcspn(name, "\n")] = '\0';
+        count += !strcmp(name, wanted);
+        if (file) fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static cuda_symbols_t stream_symbols;           // the table, before stream_of changed it
+static _Thread_local CUstream stream_filled_on; // by this thread
+
+static inline CUresult stream_fill(CUdeviceptr target, unsigned int value, size_t count,
+                                   CUstream stream)
+{
+    stream_filled_on = stream;
+    return stream_symbols.cuMemsetD32Async(target, value, count, stream);
+}
+
+// The stream of a queue, by a fill of the buffer, of FILLED bytes. Returns when this thread has
+// issued it: then no other thread issues to the queue any more.
+static inline CUstream stream_of(keel_queue_t *queue, keel_buffer_t *buffer)
+{
+    cuda_symbols_t *table = symbols_open(&stream_symbols);
+    uint64_t end = keel_now_ns() + PATIENCE_NS;
+    table->cuMemsetD32Async = stream_fill;
+    for (stream_filled_on = NULL; !stream_filled_on && keel_now_ns() < end;) {
+        keel_point_t done;
+        assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(buffer), 7, 4, &done));
+        ok(done);
+    }
+    table->cuMemsetD32Async = stream_symbols.cuMemsetD32Async;
+    assert_non_null(stream_filled_on);
+    return stream_filled_on;
 }
 
 #endif

@@ -60,6 +60,7 @@ static void heirloom_release(const heirloom_t *h)
 
 enum { LOCKS = 14 };
 
+// Takes what is private: which locks are held when a process forks is chance, and here it is all.
 static void locks_of(const heirloom_t *h, lock_t *locks[LOCKS])
 {
     stream_device_t *device = stream_device(h->device);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/driver.h"
 
 enum { SIZE = 1 << 20, LARGE = (4 << 20) + 1 };
 
@@ -89,7 +88,8 @@ static void give(const place_t *place, keel_buffer_t *buffer)
 static uint64_t pair(const place_t *place, uint64_t size)
 {
     keel_buffer_t *buffer = take(place, size);
-    uint64_t address = atomic_load(&buffer->address);
+    uint64_t address = 0;
+    assert_null(keel_buffer_address(buffer, &address));
     give(place, buffer);
     return address;
 }

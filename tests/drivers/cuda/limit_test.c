@@ -29,14 +29,15 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
 static _Atomic bool deaf; // events say nothing any more
 
 // A device that gives nothing back before it rests, however long that takes, unless a thread needs
-// it: looks of its thread for that while it held up the queues.
+// it: looks of its thread for that while it held up the queues. Fields of the device's: to others
+// the two reasons for which queues are held up differ in time alone.
 static _Atomic(stream_device_t *) patient;
 static _Atomic uint32_t holds;
 
 static CUresult query(CUevent event)
 {
     stream_device_t *own = atomic_load(&patient);
-    if (own && helper_here() == &own->chores.helper) {
+    if (own && thread_is("keel-free")) {
         own->hold.patience_ns = UINT64_MAX;
         if (atomic_load(&own->hold.on)) atomic_fetch_add(&holds, 1);
     }
@@ -324,7 +325,6 @@ static void check_needed(bool by_call)
     void *failed = NULL;
     place_open(place, "", &(keel_pool_options_t){.limit = 1 << 30});
     keel_buffer_t *old = buffer_create(place->device, HALF, 0), *b = NULL;
-    chores_wait(&stream_device(place->device)->chores);
     queue_hold(place, place->queue);
     atomic_store(&holds, 0);
     atomic_store(&patient, stream_device(place->device));

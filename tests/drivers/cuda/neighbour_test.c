@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/driver.h"
 
 enum { SIZE = 1 << 20 };
 
@@ -141,21 +140,25 @@ static void test_failed_queue_leaves_stream(void **state)
 {
     (void)state;
     cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols, real = *symbols;
-    CUstream stream = NULL;
+    CUstream streams[2]; // the first is that of the device's own queue
     keel_queue_t *queue = NULL;
-    keel_device_t *device = device_open("");
-    assert_int_equal(symbols->cuStreamCreateWithPriority(&stream, 1, 0), 0);
-    stream_device(device)->options.adopted[0] = stream;
+    char options[64];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(symbols->cuStreamCreateWithPriority(&streams[i], 1, 0), 0);
+    snprintf(options, sizeof options, "&stream=%p,%p", (void *)streams[0], (void *)streams[1]);
+    keel_device_t *device = device_open(options);
     table->cuEventCreate = event_create_fails;
     keel_status_t status = keel_queue_create(device, NULL, &queue);
     table->cuEventCreate = real.cuEventCreate;
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
     assert_null(keel_queue_create(device, NULL, &queue));
-    assert_ptr_equal(stream_queue(queue)->stream, stream);
+    keel_buffer_t *buffer = buffer_create(device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
+    assert_ptr_equal(stream_of(queue, buffer), streams[1]);
+    keel_buffer_release(buffer);
     keel_queue_release(queue);
     keel_device_release(device);
-    assert_int_equal(symbols->cuStreamDestroy(stream), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(symbols->cuStreamDestroy(streams[i]), 0);
 }
 
 // What the device stands on has gone: it is lost, by the call that showed it, and the thread that
@@ -365,6 +368,16 @@ static void test_pages_of_two_devices(void **state)
     munmap(pages, SIZE);
 }
 
+static CUresult (*event_query)(CUevent event);
+static _Atomic uint32_t looks; // of the keeper, at events
+
+static CUresult event_look(CUevent event)
+{
+    CUresult result = event_query(event);
+    if (thread_is("keel-keeper")) atomic_fetch_add(&looks, 1);
+    return result;
+}
+
 // A stream of the other library's is captured in the mode that forbids most, as PyTorch does it,
 // while Keel works: its threads look after what is in flight, the application polls, submits and
 // makes memory. None of that spoils the capture, and none of it fails.
@@ -375,9 +388,12 @@ static void test_captures_stay_whole(void **state)
     int (*begin)(CUstream stream, int mode) = NULL, (*end)(CUstream stream, void **graph) = NULL;
     *(void **)&begin = dlsym(library, "cuStreamBeginCapture_v2");
     *(void **)&end = dlsym(library, "cuStreamEndCapture");
+    cuda_symbols_t *table = (cuda_symbols_t *)(uintptr_t)symbols;
     CUstream captured;
     CUevent event;
     shared_t shared;
+    event_query = symbols->cuEventQuery;
+    table->cuEventQuery = event_look;
     shared_open(&shared);
     assert_int_equal(symbols->cuStreamCreateWithPriority(&captured, 1, 0), 0);
     assert_int_equal(symbols->cuEventCreate(&event, 0), 0);
@@ -389,7 +405,8 @@ static void test_captures_stay_whole(void **state)
     assert_null(keel_queue_fill(keel_device_queue(shared.device, 0), KEEL_NO_WAITS,
                                 keel_whole(buffer), 1, 4, &first));
     assert_int_equal(begin(captured, 0), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); // the keeper looks every 10 ms
+    uint32_t before = atomic_load(&looks);
+    await(atomic_load(&looks) > before + 1); // one may have been under way
     assert_null(keel_queue_fill(shared.queue, KEEL_NO_WAITS, keel_whole(buffer), 2, 4, &last));
     ok(last);
     assert_null(keel_buffer_create(shared.device, &options, &second));
@@ -397,7 +414,7 @@ static void test_captures_stay_whole(void **state)
     assert_int_equal(symbols->cuGraphDestroy(graph), 0);
     // What Keel did not do: the same call without a word about captures.
     assert_int_equal(begin(captured, 0), 0);
-    assert_int_equal(symbols->cuEventQuery(event), 900);
+    assert_int_equal(event_query(event), 900);
     assert_int_equal(end(captured, &graph), 901);
     atomic_store(&busy, false);
     ok(first);
@@ -405,6 +422,7 @@ static void test_captures_stay_whole(void **state)
     assert_int_equal(symbols->cuEventDestroy(event), 0);
     assert_int_equal(symbols->cuStreamDestroy(captured), 0);
     shared_close(&shared);
+    table->cuEventQuery = event_query;
 }
 
 int main(void)

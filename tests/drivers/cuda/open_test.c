@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/driver.h"
 
 static const cuda_symbols_t *symbols;
 
@@ -123,11 +122,6 @@ static void test_adopts_context_and_stream(void **state)
     assert_int_equal(symbols->cuDevicePrimaryCtxRelease(0), 0);
 }
 
-static stream_h stream_under(keel_queue_t *queue)
-{
-    return stream_queue(queue)->stream;
-}
-
 // Queues have them in the order in which both come; a later one has a stream of its own.
 static void test_adopts_streams(void **state)
 {
@@ -145,12 +139,15 @@ static void test_adopts_streams(void **state)
              (void *)streams[2]);
     assert_null(device_try_open("0", options, &device));
     for (int i = 0; i < 3; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
-    assert_ptr_equal(stream_under(keel_device_queue(device, 0)), streams[0]);
-    assert_ptr_equal(stream_under(queues[0]), streams[1]);
-    assert_ptr_equal(stream_under(queues[1]), streams[2]);
-    assert_non_null(stream_under(queues[2]));
-    for (int i = 0; i < 3; i++) assert_ptr_not_equal(stream_under(queues[2]), streams[i]);
+    keel_buffer_t *buffer = buffer_create(device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
+    assert_ptr_equal(stream_of(keel_device_queue(device, 0), buffer), streams[0]);
+    assert_ptr_equal(stream_of(queues[0], buffer), streams[1]);
+    assert_ptr_equal(stream_of(queues[1], buffer), streams[2]);
+    CUstream own = stream_of(queues[2], buffer);
+    assert_non_null(own);
+    for (int i = 0; i < 3; i++) assert_ptr_not_equal(own, streams[i]);
     works(device);
+    keel_buffer_release(buffer);
     for (int i = 0; i < 3; i++) keel_queue_release(queues[i]);
     keel_device_release(device);
     for (int i = 0; i < 3; i++) {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/driver.h"
 #include "drivers/stream/run/launch.h"
 
 enum { SIZE = 4096, ROUNDS = 12 };

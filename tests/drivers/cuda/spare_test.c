@@ -5,13 +5,12 @@
 #include <stdlib.h>
 
 #include "drivers/cuda/device.h"
-#include "drivers/stream/driver.h"
 
 enum { QUEUES = 20, LARGE = 1 << 20 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic uint32_t events, graphs, allocations, frees;
+static _Atomic uint32_t events, graphs, graphs_gone, allocations, frees;
 static _Atomic bool held, freeing;
 static _Atomic uint32_t fills, fills_before_free; // the latter when memory was last freed
 static _Atomic bool stuck, at_it;                 // allocas take as long as that; one is there
@@ -45,7 +44,16 @@ static CUresult host_free(void *pointer)
     return real.cuMemFreeHost(pointer);
 }
 
-static void (*meanwhile)(void); // NULL: nothing happens while memory is freed
+static _Atomic bool scarce; // the next buffer finds no memory at first
+
+static CUresult mem_alloc(CUdeviceptr *address, size_t size)
+{
+    if (atomic_exchange(&scarce, false)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return real.cuMemAlloc(address, size);
+}
+
+static void (*meanwhile)(void);       // NULL: nothing happens while memory is freed
+static _Atomic uint32_t memory_freed; // so often
 
 // Memory is freed when the device gets round to it.
 static CUresult mem_free_waits(CUdeviceptr address)
@@ -55,7 +63,9 @@ static CUresult mem_free_waits(CUdeviceptr address)
     atomic_store(&freeing, true);
     held_wait(&held);
     atomic_store(&freeing, false);
-    return real.cuMemFree(address);
+    CUresult result = real.cuMemFree(address);
+    atomic_fetch_add(&memory_freed, 1);
+    return result;
 }
 
 static CUresult pool_alloc(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream)
@@ -77,11 +87,20 @@ static CUresult graph_instantiate(CUgraphExec *exec, CUgraph graph, unsigned lon
     return real.cuGraphInstantiateWithFlags(exec, graph, flags);
 }
 
+static CUresult exec_destroy(CUgraphExec exec)
+{
+    CUresult result = real.cuGraphExecDestroy(exec);
+    atomic_fetch_add(&graphs_gone, 1);
+    return result;
+}
+
 static int setup(void **state)
 {
     (void)state;
     symbols = symbols_open(&real);
     if (!symbols) return 1;
+    symbols->cuMemAlloc = mem_alloc;
+    symbols->cuGraphExecDestroy = exec_destroy;
     symbols->cuEventCreate = event_create;
     symbols->cuEventRecord = event_record;
     symbols->cuMemHostAlloc = host_alloc;
@@ -111,20 +130,20 @@ static void test_queues(void **state)
     keel_buffer_t *buffer = buffer_create(device, FILLED, 0);
     keel_recording_t *recording = record(device, keel_op_fill(keel_whole(buffer), 1, 4));
     uint32_t events_before = 0, graphs_before = 0;
-    void *places[QUEUES]; // where queues were, so that none is there again
+    keel_queue_t *last = NULL; // goes when the next is there, so that this is not where it was
     for (int i = 0; i < QUEUES; i++) {
         keel_queue_t *queue = NULL;
         keel_point_t done;
         assert_null(keel_queue_create(device, NULL, &queue));
+        keel_queue_release(last);
         assert_null(keel_queue_execute(queue, KEEL_NO_WAITS, recording, KEEL_NO_BINDINGS, &done));
         ok(done);
-        keel_queue_release(queue);
-        places[i] = malloc(sizeof(stream_queue_t));
+        last = queue;
         if (i != QUEUES / 2) continue; // until then what is there at a time may still grow
         events_before = atomic_load(&events);
         graphs_before = atomic_load(&graphs);
     }
-    for (int i = 0; i < QUEUES; i++) free(places[i]);
+    keel_queue_release(last);
     // A queue whose last reference is let go by its own thread lives a moment longer.
     assert_in_range(atomic_load(&events) - events_before, 0, 2 * 64);
     assert_in_range(atomic_load(&graphs) - graphs_before, 0, 2);
@@ -236,7 +255,7 @@ static void test_nobody_waits_for_frees(void **state)
     uint64_t start = keel_now_ns();
     assert_null(keel_semaphore_signal(gate, 1));
     ok(done[0]);
-    while (!atomic_load(&freeing)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    await(atomic_load(&freeing));
     uint32_t before = atomic_load(&fills);
     assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(y), 1, 4, &done[1]));
     assert_null(keel_queue_create(device, NULL, &late));
@@ -273,28 +292,44 @@ static void submit_meanwhile(void)
     nanosleep(&(struct timespec){.tv_nsec = 2 * MS}, NULL);
 }
 
-// Much that is to be freed, for which a thread waits, holds no thread up for long.
+static void *create_main(void *device)
+{
+    keel_buffer_options_t size = {.size = FILLED};
+    keel_buffer_t *buffer = NULL;
+    keel_status_t status = keel_buffer_create(device, &size, &buffer);
+    keel_buffer_release(buffer);
+    return status;
+}
+
+// Much that is to be freed, for which a thread waits that found no memory, holds no thread up for
+// long.
 static void test_frees_have_so_much_time(void **state)
 {
     (void)state;
     enum { COUNT = 10 };
     keel_device_t *device = device_open("");
-    chores_t *chores = &stream_device(device)->chores;
-    keel_buffer_t *buffers[COUNT];
+    keel_buffer_t *first = buffer_create(device, FILLED, 0), *buffers[COUNT];
+    pthread_t thread;
+    void *failed;
     own.queue = keel_device_queue(device, 0);
     own.target = buffer_create(device, FILLED, 0);
     for (int i = 0; i < COUNT; i++) buffers[i] = buffer_create(device, FILLED, 0);
-    uint32_t before = atomic_load(&fills);
-    chores_wait(chores);
-    meanwhile = submit_meanwhile;
-    atomic_fetch_add(&chores->wanted, 1);
+    uint32_t before = atomic_load(&fills), freed = atomic_load(&memory_freed);
     atomic_store(&held, true); // until all are there
+    keel_buffer_release(first);
+    await(atomic_load(&freeing));
     for (int i = 0; i < COUNT; i++) keel_buffer_release(buffers[i]);
+    atomic_store(&scarce, true);
+    assert_int_equal(pthread_create(&thread, NULL, create_main, device), 0);
+    await(!atomic_load(&scarce));
+    meanwhile = submit_meanwhile;
     atomic_store(&held, false);
-    chores_wait(chores);
-    meanwhile = NULL;
+    await(atomic_load(&memory_freed) >= freed + 1 + COUNT);
     assert_int_equal(atomic_load(&fills_before_free), before + 1);
-    atomic_fetch_sub(&chores->wanted, 1);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    await(atomic_load(&memory_freed) == freed + 1 + COUNT + 1); // what the thread had
+    meanwhile = NULL;
     ok(own.done);
     keel_buffer_release(own.target);
     keel_device_release(device);
@@ -303,38 +338,40 @@ static void test_frees_have_so_much_time(void **state)
 static void *alloca_main(void *argument)
 {
     keel_buffer_t **buffer = argument;
-    keel_device_t *device = own.queue->device;
-    keel_status_t status =
-        keel_queue_alloca(own.queue, keel_device_pool(device, 0), 64, buffer, &own.done);
-    return status;
+    return keel_queue_alloca(own.queue, NULL, 64, buffer, &own.done);
 }
 
-// Nothing is freed while a thread issues, be it that it has nothing on the device yet.
+// Nothing is freed while a thread issues, be it that it has nothing on the device yet. The graph of
+// a recording goes meanwhile, and that thread has seen by then what else there is.
 static void test_frees_wait_for_issuers(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
     keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = NULL;
+    keel_buffer_t *z = buffer_create(device, FILLED, 0);
+    keel_recording_t *recording = record(device, keel_op_fill(keel_whole(z), 1, 4));
     pthread_t thread;
     void *failed;
     own.queue = keel_device_queue(device, 0);
-    chores_wait(&stream_device(device)->chores);
+    assert_null(keel_recording_prepare(recording, own.queue));
     atomic_store(&held, true);
     atomic_store(&at_it, false);
     atomic_store(&stuck, true);
     assert_int_equal(pthread_create(&thread, NULL, alloca_main, &y), 0);
-    while (!atomic_load(&at_it)) nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+    await(atomic_load(&at_it));
+    uint32_t gone = atomic_load(&graphs_gone), freed = atomic_load(&memory_freed);
     keel_buffer_release(x);
-    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+    keel_recording_release(recording);
+    await(atomic_load(&graphs_gone) != gone);
     assert_false(atomic_load(&freeing));
     atomic_store(&stuck, false);
     atomic_store(&held, false);
     assert_int_equal(pthread_join(thread, &failed), 0);
     assert_null(failed);
-    chores_wait(&stream_device(device)->chores);
+    await(atomic_load(&memory_freed) != freed);
     ok(own.done);
     assert_null(keel_queue_dealloca(own.queue, KEEL_NO_WAITS, y, NULL));
-    keel_buffer_release(y);
+    keel_buffer_release(y), keel_buffer_release(z);
     keel_device_release(device);
 }
 

@@ -11,9 +11,13 @@ enum { SIZE = FILLED, LAST = 0x1a57 };
 
 static cuda_symbols_t *symbols;
 static cuda_symbols_t real;
-static _Atomic bool held, reached;       // who issues the fill of LAST stays there
-static _Atomic bool deaf;                // events say nothing any more
-static _Atomic(stream_device_t *) holds; // its queues up, with the fill of LAST
+static _Atomic bool held, reached; // who issues the fill of LAST stays there
+static _Atomic bool deaf;          // events say nothing any more
+// Its queues are held up from the fill of LAST on. This and `lets_go` write a field of the
+// device's: when memory is given back there is no call that falls between the two steps that matter
+// here.
+static _Atomic(stream_device_t *) holds;
+static _Atomic(CUstream) filled_on; // where the last fill went
 
 static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstream stream)
 {
@@ -23,6 +27,7 @@ static CUresult fill(CUdeviceptr target, unsigned int value, size_t count, CUstr
         atomic_store(&reached, true);
         held_wait(&held);
     }
+    atomic_store(&filled_on, stream);
     return real.cuMemsetD32Async(target, value, count, stream);
 }
 
@@ -177,6 +182,19 @@ static keel_status_t look(void *user, keel_host_call_t *call)
     return NULL;
 }
 
+static void come(void *there)
+{
+    atomic_store((_Atomic bool *)there, true);
+}
+
+// Waits until the stream is past all that is on it, of which events say nothing.
+static void stream_await(CUstream stream)
+{
+    _Atomic bool there = false;
+    assert_int_equal(real.cuLaunchHostFunc(stream, come, &there), 0);
+    await(atomic_load(&there));
+}
+
 // A fill that signals two semaphores, and a call behind a fill that waits for the second of them,
 // on one queue: the keeper learns of both ends at once, and is kept at the first semaphore, for
 // which another device waits. The call is not made before the second was told.
@@ -201,12 +219,10 @@ static void test_calls_come_after_what_they_wait_for(void **state)
                                 keel_whole(last), LAST, 4, &ended));
     assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, &op, 1, (keel_points_t){signals, 2}, NULL));
     assert_null(keel_queue_submit(queue, KEEL_AFTER(signals[1]), ops, 3, KEEL_NO_SIGNALS, &called));
-    nanosleep(&(struct timespec){.tv_nsec = 50 * MS}, NULL); // both fills are over
+    stream_await(atomic_load(&filled_on));
     atomic_store(&deaf, false);
-    uint64_t limit = keel_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&reached) && keel_now_ns() < limit) {
-    }
-    nanosleep(&(struct timespec){.tv_nsec = 20 * MS}, NULL);
+    await(atomic_load(&reached));
+    for (int i = 0; i < 1000; i++) assert_true(value_of(called.semaphore) < called.value);
     atomic_store(&mute, false), atomic_store(&held, false);
     ok(called);
     assert_int_equal(own.seen, 1);
