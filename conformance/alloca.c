@@ -167,9 +167,8 @@ TEST(alloca, waits_for_a_dealloca, POOLS)
     reach(submit(keel_op_alloca(x)));
     keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t ready = submit(keel_op_alloca(y));
-    sleep_ms(5);
-    CHECK(pending(ready));
     if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+    CHECK(pending(ready));
     TRY(keel_semaphore_signal(gate, 1));
     reach(ready);
     reach(freed);
@@ -233,7 +232,7 @@ TEST(alloca, waits_for_a_dealloca_to_run, RUNS)
         ready[i] = submit(keel_op_alloca(y));
         submit_after(KEEL_AFTER(ready[i]), keel_op_dealloca(y));
     }
-    sleep_ms(5);
+    while (waiting_in(pool) != N && !ended(held)) sleep_ms(1);
     bool early = ended(ready[0]);
     if (!ended(held)) CHECK(!early);
     reach(submit(keel_op_fill(keel_span(words, 8, 4), 1, 1)));
@@ -497,23 +496,25 @@ TEST(alloca, failed_dealloca_does_not_free, POOLS)
     check_bytes(x, 0, "here", 4);
 }
 
-static keel_status_t call_that_fails(void *user, keel_host_call_t *call)
+static keel_status_t call_that_fails(void *called, keel_host_call_t *call)
 {
-    (void)user, (void)call;
+    (void)call;
+    gate_open(called);
     return KEEL_ERROR(KEEL_ABORTED, "not with me");
 }
 
 // An alloca that is served when its submission has failed leaves nothing behind, either.
 TEST(alloca, served_after_a_failure, .needs = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_HOST_CALLS)
 {
+    gate_t *called = new_gate();
     keel_pool_t *pool = new_failing_pool(4096, 0);
     keel_semaphore_t *gate = new_semaphore(0);
     keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
     reach(submit(keel_op_alloca(x)));
     submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t failed =
-        SUBMIT(KEEL_NO_WAITS, keel_op_host_call(call_that_fails, NULL), keel_op_alloca(y));
-    sleep_ms(5);
+        SUBMIT(KEEL_NO_WAITS, keel_op_host_call(call_that_fails, called), keel_op_alloca(y));
+    while (!gate_wait_ms(called, 2) && !ended(failed)) continue;
     TRY(keel_semaphore_signal(gate, 1));
     reach_failure(failed, KEEL_ABORTED);
     TRY(keel_device_wait_idle(the_device(), patience()));

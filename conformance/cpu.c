@@ -280,7 +280,7 @@ TEST(cpu, urgent_work_interrupts, .driver = "cpu")
         TRY(keel_queue_run(queue, KEEL_NO_WAITS,
                            keel_op_dispatch(slow, keel_groups(1000, 1, 1), &us, 4, KEEL_BIND(ran)),
                            &long_one));
-        sleep_ms(10);
+        while (!buffer_u32(ran, 0) && !ended(long_one)) sleep_ms(1); // it is under way
         keel_op_t ops[] = {keel_op_dispatch(slow, keel_groups(1, 1, 1), &us, 4, KEEL_BIND(urgent)),
                            keel_op_barrier(), keel_op_copy(keel_whole(ran), keel_whole(seen))};
         TRY(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, COUNT(ops),

@@ -404,7 +404,7 @@ TEST(gpu, loss_ends_every_wait, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS
     TRY(keel_queue_run(keel_device_queue(cpu, 0), waits, keel_op_barrier(), &points[BEHIND]));
     thread_t *threads[POINTS];
     for (int i = 0; i < POINTS; i++) threads[i] = thread_start(wait_for_ever, &points[i]);
-    sleep_ms(20);
+    for (int i = 0; i < POINTS; i++) thread_asleep(threads[i]);
     reach_failure(run_on(new_queue(0), op_wild(the_device(), new_buffer(4))), KEEL_DEVICE_LOST);
     for (int i = 0; i < POINTS; i++) thread_join(threads[i]);
     // What comes later is told at once.

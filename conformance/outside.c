@@ -81,6 +81,19 @@ static keel_point_t submit_to(keel_queue_t *queue, keel_points_t waits, keel_poi
     return done;
 }
 
+// Goes to the other side and back with a semaphore of its own: by then others that could have gone
+// have gone too.
+static void round_trip(void)
+{
+    int fd;
+    keel_semaphore_t *semaphore = import(0, &fd);
+    keel_point_t done = submit_to(the_queue(), KEEL_AFTER(keel_point(semaphore, 1)),
+                                  KEEL_SIGNAL(keel_point(semaphore, 2)));
+    signal_there(fd, 1);
+    reach(done);
+    seen_there(semaphore, fd, 2);
+}
+
 TEST(outside, host_waits_for_the_other_side, SHARED)
 {
     int fd;
@@ -125,9 +138,9 @@ TEST(outside, queue_waits_for_the_other_side, RUNS)
     keel_point_t done =
         submit_after(KEEL_AFTER(keel_point(semaphore, 2)), keel_op_fill(keel_whole(x), 5, 1));
     signal_there(fd, 1);
-    sleep_ms(5);
-    CHECK(pending(done));
     reach(submit(keel_op_fill(keel_whole(new_buffer(16)), 1, 1))); // others are not held up
+    round_trip();
+    CHECK(pending(done));
     signal_there(fd, 2);
     reach(done);
     check_filled(x, 0, 64, 5);
@@ -142,7 +155,7 @@ TEST(outside, queue_signals, RUNS)
     keel_point_t done;
     TRY(keel_queue_submit(the_queue(), KEEL_AFTER(keel_point(gate, 1)), &op, 1,
                           KEEL_SIGNAL(keel_point(semaphore, 5)), &done));
-    sleep_ms(2);
+    round_trip();
     CHECK_EQ(value_there(fd), 0);
     TRY(keel_semaphore_signal(gate, 1));
     seen_there(semaphore, fd, 5); // without anybody here having waited for it
@@ -257,7 +270,7 @@ TEST(outside, another_device, SHARED)
     keel_queue_t *queue = keel_device_queue(cpu, 0);
     keel_point_t done = submit_to(queue, KEEL_AFTER(keel_point(semaphore, 1)),
                                   KEEL_SIGNAL(keel_point(semaphore, 2)));
-    sleep_ms(2);
+    round_trip();
     CHECK(pending(done));
     signal_there(fd, 1);
     reach(done);
@@ -336,7 +349,7 @@ TEST(outside, failure_stays_here, SHARED)
     reach_failure(done, KEEL_ABORTED);
     FAILS(KEEL_ABORTED, keel_semaphore_signal(semaphore, 3));
     signal_there(fd, 1);
-    sleep_ms(2);
+    round_trip();
     CHECK_EQ(value_there(fd), 1);
 }
 
@@ -398,7 +411,7 @@ TEST(outside, closing_ends_waits, SHARED)
     keel_point_t done = submit_to(the_queue(), KEEL_AFTER(keel_point(semaphore, 1)),
                                   KEEL_SIGNAL(keel_point(semaphore, 2)));
     thread_t *thread = thread_start(wait_for_ever, semaphore);
-    sleep_ms(3);
+    thread_asleep(thread);
     CHECK(pending(done));
     drop(the_device());
     thread_join(thread);
@@ -416,7 +429,7 @@ TEST(outside, others_go_on_while_it_is_awaited, RUNS)
     keel_buffer_t *x = new_buffer_filled(64 * 4, 255), *y = new_buffer(64 * 4);
     keel_point_t late =
         submit_after(KEEL_AFTER(keel_point(semaphore, 1)), keel_op_fill(keel_whole(x), 0, 1));
-    sleep_ms(5);
+    round_trip();
     reach(submit(keel_op_dispatch(kernel("abs"), keel_groups(4, 1, 1), NULL, 0, KEEL_BIND(x, y))));
     CHECK_EQ(buffer_u32(y, 63), 1);
     keel_queue_t *queue = new_queue(0);

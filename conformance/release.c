@@ -177,7 +177,7 @@ TEST(release, lent_device_memory_goes_beside_a_kernel, GPU, .also = NEED_OVERLAP
 
 static void tell_late(void *user)
 {
-    sleep_ms(30);
+    test_asleep(); // while it makes a buffer
     busy_tell(user);
 }
 

@@ -85,13 +85,13 @@ TEST(submission, whoever_is_reached_has_its_waits_reached, .needs = KEEL_CAP_EXE
 
 static void signal_soon(void *user)
 {
-    sleep_ms(5);
+    test_asleep();
     TRY(keel_semaphore_signal(user, 1));
 }
 
 static void submit_soon(void *user)
 {
-    sleep_ms(5);
+    test_asleep();
     TRY(keel_queue_signal(the_queue(), KEEL_NO_WAITS, KEEL_SIGNAL(keel_point(user, 1)), NULL));
 }
 
@@ -175,7 +175,8 @@ TEST(submission, does_not_start_early, .needs = KEEL_CAP_EXECUTES)
     TRY(keel_queue_submit(the_queue(), KEEL_AFTER(keel_point(a, 1), keel_point(b, 1)), &op, 1,
                           KEEL_SIGNAL(keel_point(out, 1)), NULL));
     TRY(keel_semaphore_signal(a, 1));
-    sleep_ms(10);
+    keel_op_t beside = keel_op_fill(keel_whole(new_buffer(64)), 1, 1);
+    reach(submit_after(KEEL_AFTER(keel_point(a, 1)), beside)); // by when the other might have begun
     check_filled(x, 0, 64, 0);
     CHECK_EQ(value_of(out), 0);
     TRY(keel_semaphore_signal(b, 1));

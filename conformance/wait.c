@@ -2,6 +2,8 @@
 // Waiting on the host.
 #include "suite/suite.h"
 
+#include <sched.h>
+
 #define MS 1000000u
 
 TEST(wait, for_nothing)
@@ -185,7 +187,7 @@ static thread_t *start_waiter(waiter_t *waiter)
 {
     thread_t *thread = thread_start(wait_once, waiter);
     gate_wait(waiter->waiting);
-    sleep_ms(5); // time to fall asleep, in most cases
+    if (waiter->options.spin_ns < MS) thread_asleep(thread);
     return thread;
 }
 
@@ -236,7 +238,6 @@ TEST(wait, sleeps_after_spinning)
     waiter_t *waiter = new_waiter(KEEL_OK, KEEL_ALL, keel_point(semaphore, 1), NO_POINT);
     waiter->options.spin_ns = 100000;
     thread_t *thread = start_waiter(waiter);
-    sleep_ms(10);
     TRY(keel_semaphore_signal(semaphore, 1));
     thread_join(thread);
 }
@@ -249,7 +250,7 @@ TEST(wait, not_woken_below_its_value)
     thread_t *threads[] = {start_waiter(low), start_waiter(high)};
     TRY(keel_semaphore_signal(semaphore, 1));
     thread_join(threads[0]);
-    sleep_ms(10);
+    thread_asleep(threads[1]);
     CHECK(!gate_is_open(high->ended));
     TRY(keel_semaphore_signal(semaphore, 2));
     thread_join(threads[1]);
@@ -273,7 +274,7 @@ TEST(wait, all_woken_by_the_last)
     waiter_t *waiter = new_waiter(KEEL_OK, KEEL_ALL, keel_point(a, 1), keel_point(b, 1));
     thread_t *thread = start_waiter(waiter);
     TRY(keel_semaphore_signal(b, 1));
-    sleep_ms(10);
+    thread_asleep(thread);
     CHECK(!gate_is_open(waiter->ended));
     TRY(keel_semaphore_signal(a, 1));
     thread_join(thread);
@@ -358,9 +359,15 @@ TEST(wait, ends_when_the_device_closes)
     thread_join(thread);
 }
 
+typedef struct impatient_t {
+    keel_semaphore_t *semaphore;
+    atomic_int given_up; // waits
+} impatient_t;
+
 static void wait_and_give_up(void *user)
 {
-    keel_semaphore_t *semaphore = user;
+    impatient_t *own = user;
+    keel_semaphore_t *semaphore = own->semaphore;
     for (uint64_t value = 1; value <= 300;) {
         keel_status_t status =
             keel_wait(KEEL_POINTS(keel_point(semaphore, value)), KEEL_ALL, random_below(50000));
@@ -368,19 +375,30 @@ static void wait_and_give_up(void *user)
             value++;
         } else {
             FAILS(KEEL_DEADLINE_EXCEEDED, status);
+            atomic_fetch_add(&own->given_up, 1);
         }
     }
+}
+
+// Waits until one more has given up.
+static void gives_up(impatient_t *own, int before)
+{
+    uint64_t start = keel_now_ns();
+    while (atomic_load(&own->given_up) == before && keel_now_ns() - start < patience())
+        sched_yield();
 }
 
 // Waits that give up again and again, while signals come: none is lost, none is left linked.
 TEST(wait, giving_up_races_with_signals)
 {
-    keel_semaphore_t *semaphore = new_semaphore(0);
+    impatient_t *own = scratch(sizeof *own);
+    own->semaphore = new_semaphore(0);
     thread_t *threads[3];
-    for (int i = 0; i < 3; i++) threads[i] = thread_start(wait_and_give_up, semaphore);
+    for (int i = 0; i < 3; i++) threads[i] = thread_start(wait_and_give_up, own);
     for (uint64_t i = 1; i <= 300; i++) {
-        TRY(keel_semaphore_signal(semaphore, i));
-        if (i % 16 == 0) sleep_ms(1);
+        int before = atomic_load(&own->given_up);
+        TRY(keel_semaphore_signal(own->semaphore, i));
+        if (i % 16 == 0) gives_up(own, before);
     }
     for (int i = 0; i < 3; i++) thread_join(threads[i]);
 }

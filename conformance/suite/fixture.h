@@ -151,6 +151,10 @@ void sleep_ms(unsigned ms);
 typedef struct thread_t thread_t;
 thread_t *thread_start(void (*fn)(void *user), void *user);
 void thread_join(thread_t *thread);
+// Waits until it sleeps, or has ended; the second is about the test's own thread. Where the system
+// does not tell, they return at once.
+void thread_asleep(thread_t *thread);
+void test_asleep(void);
 
 // Runs `fn` in the child of a fork, where checks may be used, and waits for it.
 void in_child(void (*fn)(void *user), void *user);

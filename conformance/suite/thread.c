@@ -5,13 +5,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 struct thread_t {
     pthread_t id;
+    atomic_int number; // the system's; 0: it has not begun
     bool joined;
     void (*fn)(void *user);
     void *user;
@@ -22,6 +26,7 @@ static void *thread_main(void *argument)
     thread_t *thread = argument;
     jmp_buf point;
     run_exit = &point;
+    atomic_store(&thread->number, (int)syscall(SYS_gettid));
     if (!setjmp(point)) thread->fn(thread->user);
     run_exit = NULL;
     return NULL;
@@ -47,6 +52,40 @@ void thread_join(thread_t *thread)
 {
     thread_finish(thread);
     if (run_outcome_now() != OUTCOME_PASSED) run_leave();
+}
+
+static bool is_asleep(int number)
+{
+    char path[64], text[256] = "";
+    if (access("/proc/self/stat", R_OK) != 0) return true;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", number);
+    FILE *file = fopen(path, "r");
+    if (!file) return number; // it has ended
+    size_t size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = 0;
+    const char *rest = strrchr(text, ')'); // behind its name
+    return !rest || strchr("SZX", rest[2]);
+}
+
+static void await_sleep(const atomic_int *number)
+{
+    uint64_t start = keel_now_ns();
+    while (!is_asleep(atomic_load(number))) {
+        if (keel_now_ns() - start > patience()) check_failed(HERE, "the thread does not sleep");
+        sleep_ms(1);
+    }
+}
+
+void thread_asleep(thread_t *thread)
+{
+    await_sleep(&thread->number);
+}
+
+void test_asleep(void)
+{
+    atomic_int first = getpid(); // a process's first thread has its number
+    await_sleep(&first);
 }
 
 void in_child(void (*fn)(void *user), void *user)

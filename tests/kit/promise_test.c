@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "asleep.h"
 #include "kit/ledger.h"
 #include "kit/timeline.h"
 #include "kit/wait.h"
@@ -349,12 +350,12 @@ static void test_asking_for_any_polls_all(void **state)
     wait_for_any(1, 0); // long ago
 }
 
-// When a thread has asked, and has had time to fall asleep.
+// When a thread has asked, and sleeps.
 static void *come_true_late(void *argument)
 {
     fake_t *fake = argument;
     while (!fake->asks) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    asleep(getpid());
     fake->true_now = true;
     return NULL;
 }

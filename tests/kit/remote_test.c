@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "asleep.h"
 #include "base/status.h"
 #include "kit/native/native.h"
 #include "unit.h"
@@ -94,7 +95,7 @@ static void fails(keel_point_t point, keel_code_t code, const char *words)
 static void *signal_late(void *argument)
 {
     keel_point_t *point = argument;
-    usleep(2000);
+    asleep(getpid());
     assert_null(keel_semaphore_signal(point->semaphore, point->value));
     return NULL;
 }
@@ -102,7 +103,7 @@ static void *signal_late(void *argument)
 static void *signal_there_late(void *argument)
 {
     keel_point_t *point = argument;
-    usleep(2000);
+    asleep(getpid());
     native_signal_there(point->semaphore, point->value);
     return NULL;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_test KERNELS: symbols, devices, contexts, modules, launches.
 #include "rig.h"
+#include "tests/asleep.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -321,9 +322,9 @@ static void test_errors_have_names(void)
     CHECK(text == NULL);
 }
 
-static void *primary_release(void *unused)
+static void *primary_release(void *number)
 {
-    (void)unused;
+    __atomic_store_n((int *)number, thread_number(), __ATOMIC_RELEASE);
     CU(cuDevicePrimaryCtxRelease_v2(0));
     return NULL;
 }
@@ -333,14 +334,16 @@ static void *primary_release(void *unused)
 static void test_primary_contexts_come_and_go(void)
 {
     pthread_t other;
+    int number = 0;
     CUdeviceptr memory;
     CUstream stream;
     CUcontext context = rig_context();
     CU(cuMemAlloc_v2(&memory, 128));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CU(cuMemcpyDtoDAsync_v2(memory, memory + 64, 64, stream));
-    CHECK(pthread_create(&other, NULL, primary_release, NULL) == 0);
-    usleep(20000);
+    CHECK(pthread_create(&other, NULL, primary_release, &number) == 0);
+    while (!__atomic_load_n(&number, __ATOMIC_ACQUIRE)) usleep(1000);
+    asleep(number);
     CU(cuDevicePrimaryCtxRetain(&context, 0));
     CU(cuCtxSetCurrent(context));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -2,6 +2,7 @@
 // external_test KERNELS: timeline semaphores of another API.
 #include "rig.h"
 #include "sim/cuda/external.h"
+#include "tests/asleep.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -96,12 +97,12 @@ static void test_signal_and_wait(void)
     wait_for(semaphore, 7, b);
     rig_gate_close(gate, a);
     signal_to(semaphore, 4, a);
-    usleep(2000);
+    rig_pass();
     CHECK(value_of(fd) == 0); // not before the work in front of it
     rig_gate_open(gate);
     CU(cuStreamSynchronize(a));
     CHECK(value_of(fd) == 4);
-    usleep(2000);
+    rig_pass();
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
     CHECK(simSemaphoreSignal(fd, 10) == 0);
     CU(cuStreamSynchronize(b));
@@ -141,7 +142,7 @@ static void test_another_context(void)
 
 static void *signal_late(void *user)
 {
-    usleep(20000);
+    asleep(getpid());
     CHECK(simSemaphoreSignal(*(int *)user, 1) == 0);
     return NULL;
 }

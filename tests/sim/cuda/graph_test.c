@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph_test KERNELS: graphs as they are built, changed and launched.
 #include "rig.h"
+#include "tests/asleep.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -256,7 +257,7 @@ static void test_launches_are_ordered(void)
     rig_gate_close(gate, stream);
     CU(cuGraphLaunch(exec, stream));
     CU(cuGraphLaunch(exec, other));
-    usleep(5000);
+    rig_pass();
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(other));
     CHECK(list[0] == 0);
     rig_gate_open(gate);
@@ -298,7 +299,7 @@ static void test_host_event_and_child_nodes(void)
     CU(cuEventRecord(first, other));
     CU(cuGraphLaunch(exec, stream));
     FAILS(CUDA_ERROR_NOT_READY, cuEventQuery(second));
-    usleep(3000);
+    rig_pass();
     CHECK(list[0] == 2);
     rig_gate_open(gate);
     CU(cuEventSynchronize(second));
@@ -550,12 +551,19 @@ typedef struct maker_t {
     CUgraphExec execs[GRAPHS];
     unsigned from, to; // that it makes executable
     unsigned done;
+    int number; // of its thread; 0: it has not begun
 } maker_t;
+
+static void maker_begin(maker_t *maker)
+{
+    CU(cuCtxSetCurrent(maker->context));
+    __atomic_store_n(&maker->number, thread_number(), __ATOMIC_RELEASE);
+}
 
 static void *maker_main(void *user)
 {
     maker_t *maker = user;
-    CU(cuCtxSetCurrent(maker->context));
+    maker_begin(maker);
     for (unsigned i = maker->from; i < maker->to; i++) {
         CU(cuGraphInstantiateWithFlags(&maker->execs[i], maker->graphs[i], 0));
         __atomic_store_n(&maker->done, i + 1, __ATOMIC_RELEASE);
@@ -566,7 +574,7 @@ static void *maker_main(void *user)
 static void *maker_destroys(void *user)
 {
     maker_t *maker = user;
-    CU(cuCtxSetCurrent(maker->context));
+    maker_begin(maker);
     CU(cuGraphExecDestroy(maker->execs[0]));
     __atomic_store_n(&maker->done, 1, __ATOMIC_RELEASE);
     CU(cuGraphDestroy(maker->graphs[0]));
@@ -578,7 +586,7 @@ static void *event_main(void *user)
 {
     maker_t *maker = user;
     CUevent event;
-    CU(cuCtxSetCurrent(maker->context));
+    maker_begin(maker);
     CU(cuEventCreate(&event, 0));
     CU(cuEventDestroy_v2(event));
     __atomic_store_n(&maker->done, 1, __ATOMIC_RELEASE);
@@ -589,14 +597,22 @@ static void maker_start(maker_t *maker, void *(*main)(void *))
 {
     CU(cuCtxGetCurrent(&maker->context));
     maker->done = 0;
+    maker->number = 0;
     CHECK(pthread_create(&maker->thread, NULL, main, maker) == 0);
+}
+
+// Until it waits, or has ended.
+static void maker_asleep(const maker_t *maker)
+{
+    while (!__atomic_load_n(&maker->number, __ATOMIC_ACQUIRE)) usleep(1000);
+    asleep(maker->number);
 }
 
 // It gets so far, and no further.
 static void maker_stays(const maker_t *maker, unsigned done)
 {
     while (__atomic_load_n(&maker->done, __ATOMIC_ACQUIRE) < done) usleep(1000);
-    usleep(20000);
+    maker_asleep(maker);
     CHECK(__atomic_load_n(&maker->done, __ATOMIC_ACQUIRE) == done);
 }
 
@@ -638,7 +654,7 @@ static void test_room(void)
     // The maker may have yet to begin with the next.
     for (int attempt = 0; attempt < 100; attempt++) {
         maker_start(&other, event_main);
-        usleep(20000);
+        maker_asleep(&other);
         if (!__atomic_load_n(&other.done, __ATOMIC_ACQUIRE)) break;
         CHECK(pthread_join(other.thread, NULL) == 0);
     }

@@ -42,6 +42,8 @@ extern const char *rig_kernels;
 
 // Launches a kernel with up to three parameters of 8 bytes.
 void rig_launch(const char *name, unsigned blocks, CUstream stream, const uint64_t params[3]);
+// Runs a kernel on a stream of its own: by then whatever else could run has run.
+void rig_pass(void);
 
 // A gate at which a kernel (`wait`) stands until it is opened.
 typedef struct gate_t {

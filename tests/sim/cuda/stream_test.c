@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stream_test KERNELS: streams, events, host functions, memory operations, default streams.
 #include "rig.h"
+#include "tests/asleep.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void test_events_order_streams(void)
     rig_launch("append", 1, b, (uint64_t[3]){device, 2});
     FAILS(CUDA_ERROR_NOT_READY, cuEventQuery(event));
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(b));
-    usleep(5000);
+    rig_pass();
     CHECK(list[0] == 0);
     // What waits has the record of its time, not one that comes later.
     gate_t second = rig_gate();
@@ -155,7 +156,7 @@ static void test_host_functions(void)
     CU(cuLaunchHostFunc(stream, count_call, &calls));
     CU(cuStreamAddCallback(stream, called_back, &calls, 0));
     CU(cuLaunchHostFunc(stream, call_cuda, NULL));
-    usleep(5000);
+    rig_pass();
     CHECK(__atomic_load_n(&calls, __ATOMIC_RELAXED) == 0);
     rig_gate_open(gate);
     CU(cuStreamSynchronize(stream));
@@ -172,10 +173,11 @@ static void test_memory_operations(void)
     uint32_t *list = host_list(&list_address);
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     volatile uint64_t *word = (uint64_t *)host_list(&words);
+    rig_module(); // before anything is parked
     CU(cuStreamWaitValue64_v2(stream, words, 5, CU_STREAM_WAIT_VALUE_GEQ));
     CU(cuStreamWriteValue64_v2(stream, words + 8, 77, 0));
     CU(cuStreamWriteValue32_v2(stream, words + 16, 78, 0));
-    usleep(3000);
+    rig_pass();
     CHECK(word[1] == 0);
     __atomic_store_n(&word[0], 6, __ATOMIC_RELEASE);
     CU(cuStreamSynchronize(stream));
@@ -317,6 +319,7 @@ typedef struct waiter_t {
     void *what;
     CUcontext context;
     pthread_t thread;
+    int number;
     bool there, back;
 } waiter_t;
 
@@ -350,6 +353,7 @@ static void *late_launch(void *user)
     CUstream stream;
     CU(cuCtxSetCurrent(late->context));
     CU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)); // which waits for nothing
+    late->number = thread_number();
     __atomic_store_n(&late->there, true, __ATOMIC_RELEASE);
     rig_launch("empty", 1, stream, (uint64_t[3]){0});
     __atomic_store_n(&late->back, true, __ATOMIC_RELEASE);
@@ -365,7 +369,7 @@ static void late_begin(waiter_t *late)
         late->there = late->back = false;
         CHECK(pthread_create(&late->thread, NULL, late_launch, late) == 0);
         while (!__atomic_load_n(&late->there, __ATOMIC_ACQUIRE)) usleep(1000);
-        usleep(50000);
+        asleep(late->number);
         if (!__atomic_load_n(&late->back, __ATOMIC_ACQUIRE)) return;
         CHECK(pthread_join(late->thread, NULL) == 0);
     }
