@@ -91,21 +91,29 @@ void chores_add(chores_t *chores, chore_t *chore)
     if (!helper_wake(&chores->helper)) chores_do_all(chores);
 }
 
-static void list_wait(chores_list_t *list, uint32_t all)
+// False if it was enough before all of them were over.
+static bool list_wait(chores_list_t *list, uint32_t all, bool (*enough)(void *user), void *user)
 {
     uint32_t over;
-    while ((int32_t)(all - (over = atomic_load(&list->over))) > 0)
+    while ((int32_t)(all - (over = atomic_load(&list->over))) > 0) {
+        if (enough && enough(user)) return false;
         futex_wait(&list->over, over, KEEL_FOREVER);
+    }
+    return true;
 }
 
-void chores_wait(chores_t *chores)
+void chores_wait_until(chores_t *chores, bool (*enough)(void *user), void *user)
 {
     uint32_t any = atomic_load(&chores->any.added), timed = atomic_load(&chores->timed.added);
     if (helper_here() == &chores->helper) return; // no other thread does them
     atomic_fetch_add(&chores->wanted, 1);
-    list_wait(&chores->any, any);
-    list_wait(&chores->timed, timed);
+    if (list_wait(&chores->any, any, enough, user)) list_wait(&chores->timed, timed, enough, user);
     atomic_fetch_sub(&chores->wanted, 1);
+}
+
+void chores_wait(chores_t *chores)
+{
+    chores_wait_until(chores, NULL, NULL);
 }
 
 void chores_stop(chores_t *chores)

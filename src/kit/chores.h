@@ -45,6 +45,8 @@ void chores_init(chores_t *chores, const char *name, chores_may_t *may, void *ow
 void chores_add(chores_t *chores, chore_t *chore);
 // Blocks until all that was added before has been done; not at all within a chore.
 void chores_wait(chores_t *chores);
+// The same, but no longer than until `enough` says so: it is asked now and after each of them.
+void chores_wait_until(chores_t *chores, bool (*enough)(void *user), void *user);
 // Ends the thread, and does what is left, whatever it had to wait for.
 void chores_stop(chores_t *chores);
 

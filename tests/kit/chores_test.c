@@ -142,6 +142,24 @@ static void test_wait(void **state)
     chores_stop(&place.chores);
 }
 
+static bool one_is_done(void *place)
+{
+    return atomic_load(&((place_t *)place)->done_count) > 0;
+}
+
+// Who needs but a part of it waits for no more.
+static void test_wait_for_a_part(void **state)
+{
+    (void)state;
+    place_t place;
+    place_init(&place);
+    add(&place, 'x', true), add(&place, 'a', false);
+    chores_wait_until(&place.chores, one_is_done, &place); // and not for x, for which it is no time
+    done_is(&place, "a");
+    assert_int_equal(atomic_load(&place.chores.wanted), 0);
+    chores_stop(&place.chores);
+}
+
 // What is left is done, whatever it had to wait for; and what comes later, here and now.
 static void test_stop(void **state)
 {
@@ -160,9 +178,8 @@ static void test_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_marks),
-        cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_order), cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_wait),  cmocka_unit_test(test_wait_for_a_part),
         cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,16 +44,17 @@ static CUresult host_free(void *pointer)
     return real.cuMemFreeHost(pointer);
 }
 
-static _Atomic bool scarce; // the next buffer finds no memory at first
+static void (*meanwhile)(void);       // NULL: nothing happens while memory is freed
+static _Atomic uint32_t memory_freed; // so often
+static _Atomic uint32_t scarce;       // buffers find no memory until it was freed so often
+static _Atomic uint32_t refused;
 
 static CUresult mem_alloc(CUdeviceptr *address, size_t size)
 {
-    if (atomic_exchange(&scarce, false)) return CUDA_ERROR_OUT_OF_MEMORY;
-    return real.cuMemAlloc(address, size);
+    if (atomic_load(&memory_freed) >= atomic_load(&scarce)) return real.cuMemAlloc(address, size);
+    atomic_fetch_add(&refused, 1);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
-
-static void (*meanwhile)(void);       // NULL: nothing happens while memory is freed
-static _Atomic uint32_t memory_freed; // so often
 
 // Memory is freed when the device gets round to it.
 static CUresult mem_free_waits(CUdeviceptr address)
@@ -319,9 +320,10 @@ static void test_frees_have_so_much_time(void **state)
     keel_buffer_release(first);
     await(atomic_load(&freeing));
     for (int i = 0; i < COUNT; i++) keel_buffer_release(buffers[i]);
-    atomic_store(&scarce, true);
+    uint32_t none = atomic_load(&refused);
+    atomic_store(&scarce, freed + 1 + COUNT);
     assert_int_equal(pthread_create(&thread, NULL, create_main, device), 0);
-    await(!atomic_load(&scarce));
+    await(atomic_load(&refused) != none);
     meanwhile = submit_meanwhile;
     atomic_store(&held, false);
     await(atomic_load(&memory_freed) >= freed + 1 + COUNT);
@@ -333,6 +335,40 @@ static void test_frees_have_so_much_time(void **state)
     ok(own.done);
     keel_buffer_release(own.target);
     keel_device_release(device);
+}
+
+static _Atomic bool holds[2]; // what is freed first, and what next
+static _Atomic uint32_t holds_count;
+
+static void hold_each(void)
+{
+    uint32_t number = atomic_fetch_add(&holds_count, 1);
+    if (number < 2) held_wait(&holds[number]);
+}
+
+// A thread that found no memory has it as soon as there is enough, though more is to be freed.
+static void test_memory_comes_back_bit_by_bit(void **state)
+{
+    (void)state;
+    keel_device_t *device = device_open("");
+    keel_buffer_t *x = buffer_create(device, FILLED, 0), *y = buffer_create(device, FILLED, 0);
+    pthread_t thread;
+    void *failed;
+    uint32_t none = atomic_load(&refused);
+    atomic_store(&holds[0], true), atomic_store(&holds[1], true);
+    meanwhile = hold_each;
+    atomic_store(&scarce, atomic_load(&memory_freed) + 1);
+    keel_buffer_release(x), keel_buffer_release(y);
+    await(atomic_load(&holds_count) == 1);
+    assert_int_equal(pthread_create(&thread, NULL, create_main, device), 0);
+    await(atomic_load(&refused) != none);
+    atomic_store(&holds[0], false);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(atomic_load(&memory_freed), atomic_load(&scarce)); // but not y
+    atomic_store(&holds[1], false);
+    keel_device_release(device);
+    meanwhile = NULL;
 }
 
 static void *alloca_main(void *argument)
@@ -384,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_staging_is_bounded),
         cmocka_unit_test(test_nobody_waits_for_frees),
         cmocka_unit_test(test_frees_have_so_much_time),
+        cmocka_unit_test(test_memory_comes_back_bit_by_bit),
         cmocka_unit_test(test_frees_wait_for_issuers),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

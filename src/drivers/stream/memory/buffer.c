@@ -101,20 +101,37 @@ static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
     return NULL;
 }
 
+typedef struct attempt_t {
+    keel_buffer_t *buffer;
+    keel_status_t status; // of the last
+} attempt_t;
+
+// False if there is no memory for it now.
+static bool alloc_attempt(void *user)
+{
+    attempt_t *attempt = user;
+    keel_status_release(attempt->status);
+    attempt->status = alloc_any(stream_device(attempt->buffer->device), attempt->buffer);
+    return keel_status_code(attempt->status) != KEEL_RESOURCE_EXHAUSTED;
+}
+
 keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
+    attempt_t attempt = {.buffer = buffer};
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    keel_status_t status = alloc_any(device, buffer);
-    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
-        keel_status_release(status);
+    if (!alloc_attempt(&attempt)) {
         // A slab has no references. It is made for work being issued, which must not wait.
-        if (atomic_load(&buffer->object.refs)) chores_wait(&device->chores);
-        stream_pools_empty(device);
-        status = alloc_any(device, buffer);
+        if (atomic_load(&buffer->object.refs))
+            chores_wait_until(&device->chores, alloc_attempt, &attempt);
+        if (keel_status_code(attempt.status) == KEEL_RESOURCE_EXHAUSTED) {
+            stream_pools_empty(device);
+            alloc_attempt(&attempt);
+        }
     }
     stream_leave(&entered);
+    keel_status_t status = attempt.status;
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
         status = keel_status_wrap(status, "the device has no %llu bytes for a buffer",
                                   (unsigned long long)buffer->size);
