@@ -28,6 +28,9 @@
 #define KEEL_ZERO {0}
 #endif
 
+// The number of elements of an array.
+#define KEEL_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
 // Attributes of functions, for gcc and clang.
 #define KEEL_API          __attribute__((visibility("default"))) // the library exports it
 #define KEEL_MUST_USE     __attribute__((warn_unused_result))    // the caller must use the result

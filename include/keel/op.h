@@ -317,7 +317,54 @@ static inline keel_groups_t keel_groups(uint32_t x, uint32_t y, uint32_t z)
 // For a dispatch without bindings, or a recording without slots.
 #define KEEL_NO_BINDINGS keel_refs(NULL, 0)
 
-#ifndef __cplusplus
+// An array of ranges as a list, for records that live longer than a block, or that have many
+// bindings. The array must live as long as records use the list, and must be an array, not a
+// pointer to its first element:
+//     struct layer_t {
+//         keel_ref_t refs[3];
+//         keel_op_t op;
+//     };
+//     layer->refs[0] = keel_whole(weights); // and so on
+//     layer->op = keel_op_dispatch(matmul, grid, NULL, 0, KEEL_REFS_OF(layer->refs));
+#define KEEL_REFS_OF(array) keel_refs(array, KEEL_LENGTH(array))
+
+#ifdef __cplusplus
+extern "C++" {
+// Bindings in C++, buffers and ranges mixed. Keep them by name while records use them; a list that
+// nothing keeps does not compile:
+//     auto xy = keel_bind(x, keel_span(y, 0, 64));
+//     keel_op_t op = keel_op_dispatch(saxpy, grid, &a, sizeof a, xy);
+template <size_t count> struct keel_bindings_t {
+    keel_ref_t refs[count];
+
+    // Returns the list, which lives as long as this object.
+    operator keel_refs_t() const & { return keel_refs(refs, count); }
+
+    // Refused: the object would be gone before a record could use the list.
+    operator keel_refs_t() const && = delete;
+};
+
+// Internal, for keel_bind: returns the range that is all of `buffer`.
+static inline keel_ref_t keel_bind_(keel_buffer_t *buffer)
+{
+    return keel_whole(buffer);
+}
+
+// Internal, for keel_bind: returns `ref`.
+static inline keel_ref_t keel_bind_(keel_ref_t ref)
+{
+    return ref;
+}
+
+// Returns bindings of the buffers and ranges `what`, in this order. A buffer stands for all of it;
+// what a smart pointer holds is passed as x.get(). Allocates nothing and retains nothing: the
+// buffers must live until the call that takes the record.
+template <typename... types> keel_bindings_t<sizeof...(types)> keel_bind(types... what)
+{
+    return {{keel_bind_(what)...}};
+}
+}
+#else
 // Returns `ref`. KEEL_REF needs it.
 static inline keel_ref_t keel_ref_same(keel_ref_t ref)
 {
@@ -329,7 +376,8 @@ static inline keel_ref_t keel_ref_same(keel_ref_t ref)
 
 // One to eight bindings written in place, buffers and ranges mixed:
 //     KEEL_BIND(x, keel_span(y, 0, 64), keel_slot(1, 0, KEEL_WHOLE))
-// The list lives until the end of the enclosing block. C only; for more, use keel_refs.
+// The list lives until the end of the enclosing block. C only. For a record that lives longer, or
+// for more bindings, keep an array and pass KEEL_REFS_OF(array).
 #define KEEL_BIND(...)                                                                             \
     keel_refs(                                                                                     \
         (const keel_ref_t[]){KEEL_BIND_N_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1)(__VA_ARGS__)},      \

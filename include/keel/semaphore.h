@@ -63,15 +63,30 @@ static inline keel_points_t keel_points(const keel_point_t *points, size_t count
 #define KEEL_NO_WAITS   keel_points(NULL, 0)
 #define KEEL_NO_SIGNALS keel_points(NULL, 0)
 
-#ifndef __cplusplus
-// A list written in place: KEEL_POINTS(a, keel_point(s, 3)). It lives until the end of the
-// enclosing block. KEEL_AFTER and KEEL_SIGNAL say what the list of a submission is for. C only.
+// A list written in place: KEEL_POINTS(a, keel_point(s, 3)). KEEL_AFTER and KEEL_SIGNAL say what
+// the list of a submission is for.
+//
+// Write it in the call that takes it: in C it lives until the end of the enclosing block, in C++
+// until the end of the statement. For a list that lives longer, keep an array and pass
+// KEEL_POINTS_OF(array).
+#ifdef __cplusplus
+extern "C++" {
+#include <initializer_list>
+// Internal: what KEEL_POINTS calls in C++.
+static inline keel_points_t keel_points(std::initializer_list<keel_point_t> list)
+{
+    return keel_points(list.begin(), list.size());
+}
+}
+#define KEEL_POINTS(...) keel_points({__VA_ARGS__})
+#else
 #define KEEL_POINTS(...)                                                                           \
     keel_points((const keel_point_t[]){__VA_ARGS__},                                               \
                 sizeof((const keel_point_t[]){__VA_ARGS__}) / sizeof(keel_point_t))
-#define KEEL_AFTER(...)  KEEL_POINTS(__VA_ARGS__)
-#define KEEL_SIGNAL(...) KEEL_POINTS(__VA_ARGS__)
 #endif
+#define KEEL_AFTER(...)       KEEL_POINTS(__VA_ARGS__)
+#define KEEL_SIGNAL(...)      KEEL_POINTS(__VA_ARGS__)
+#define KEEL_POINTS_OF(array) keel_points(array, KEEL_LENGTH(array))
 
 // How to make a semaphore.
 typedef struct keel_semaphore_options_t {

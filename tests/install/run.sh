@@ -139,8 +139,14 @@ refused "a library that is no driver" "exports no keel_driver_entry" \
 refused "a driver of a name that is taken" "a driver called 'skeleton' already" \
     "$keel" --driver="$folder/plain.so" --driver="$skeleton" devices
 
-# A driver in C++ has the same structs.
+# A user in C++, and one whose bindings nothing keeps. A driver in C++ has the same structs.
 if command -v g++ >/dev/null; then
+    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$here/consumer.cc" -o "$folder/cxx" \
+        $(pkg-config --cflags --libs keel) -Wl,-rpath,"$libdir"
+    expect "C++" "$folder/cxx" shared
+    sed 's/const auto table/const keel_refs_t table/' "$here/consumer.cc" >"$folder/careless.cc"
+    refused "bindings that nothing keeps" "deleted function" \
+        g++ -std=c++17 -c "$folder/careless.cc" -o "$folder/careless.o" $(pkg-config --cflags keel)
     for language in c c++; do
         g++ -x $language $(pkg-config --cflags keel) "$drivers/layout.c" -o "$folder/layout"
         "$folder/layout" >"$folder/layout.$language"
