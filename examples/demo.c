@@ -140,7 +140,7 @@ static keel_status_t act_order(demo_t *demo)
     printf("   Three queues; the last has a low priority. Submitted in the order e D C B A:\n\n"
            "       queue 0   A ---> C        D waits for B and C,\n"
            "                   \\      \\      B and C wait for A,\n"
-           "       queue 1       B ---> D    e waits for nobody.\n"
+           "       queue 1       B ---> D    e waits for nothing.\n"
            "       queue 2   e\n\n");
     keel_point_t all[JOBS];
     for (int j = 0; j < JOBS; j++) {
@@ -279,7 +279,7 @@ static keel_status_t tile_submit(demo_t *demo, uint32_t tile, keel_buffer_t *res
 static keel_status_t act_memory(demo_t *demo)
 {
     enum { TILES = 100 };
-    act_begin(demo, "Queues hand memory around, and nobody waits for it");
+    act_begin(demo, "Queues hand memory around, and no thread waits for it");
     keel_pool_options_t options = {.limit = COUNT * 4 * 2, .name = "small"};
     keel_buffer_t *result;
     keel_point_t done[TILES];

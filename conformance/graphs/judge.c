@@ -177,8 +177,8 @@ static void semaphore_judge(judge_t *judge, size_t s)
                      "s%zu is at %" PRIu64 " although it failed", s, value);
     }
     if (!reachable)
-        complain(judge, COMPLAINT_SEMAPHORE, NO_ACTION, "s%zu is at %" PRIu64 ", which nobody said",
-                 s, value);
+        complain(judge, COMPLAINT_SEMAPHORE, NO_ACTION,
+                 "s%zu is at %" PRIu64 ", which no action signals", s, value);
     if (failed != semaphore_struck(judge, s))
         complain(judge, COMPLAINT_SEMAPHORE, NO_ACTION, "s%zu has %s", s,
                  failed ? judge->outcome->semaphores[s].cause.text : "not failed");

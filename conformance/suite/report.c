@@ -88,7 +88,7 @@ void report_skip(report_t *report, record_t *record, const char *need, const cha
     test_name(record->test, name, sizeof name);
     if (report->expected.path && !line) {
         record->reason[0] = 0;
-        fail(report, record, "skipped, which nobody expected");
+        fail(report, record, "skipped, which the list of expectations does not have");
         fprintf(words(report), "FAILED  %s: skipped for lack of %s, but %s does not say so\n", name,
                 need, report->expected.path);
     } else if (report->settings->verbose) {
@@ -115,7 +115,7 @@ static void report_pass(report_t *report, record_t *record, const result_t *resu
     const expectation_t *line = expect_find(&report->expected, record->test, NULL);
     test_name(record->test, name, sizeof name);
     if (line && record->outcome != OUTCOME_FAILED) {
-        fail(report, record, "passed, which nobody expected");
+        fail(report, record, "passed, though the list expects a skip");
         fprintf(words(report), "FAILED  %s: passed, but %s:%d says it cannot\n", name, line->path,
                 line->line);
         return;

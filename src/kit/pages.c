@@ -123,9 +123,10 @@ static keel_status_t piece_refuse(keel_status_t status)
 {
     if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
     keel_status_release(status);
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                      "external->handle.host: somebody else has page-locked a part of the memory's "
-                      "pages; it must be all of the memory, or nothing");
+    return KEEL_ERROR(
+        KEEL_FAILED_PRECONDITION,
+        "external->handle.host: a part of the memory's pages is page-locked by other code "
+        "of the process; it must be all of the memory, or nothing");
 }
 
 static void piece_note(piece_t *piece, uint64_t offset, bool borrowed, bool constant)

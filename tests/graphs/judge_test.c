@@ -99,7 +99,7 @@ static void test_semaphores(void **state)
     outcome.semaphores[0].value = 1;
     expect_complaint(graph, "s0 is at 1, should be from 5 to 5");
     outcome.semaphores[0].value = 3;
-    expect_complaint(graph, "s0 is at 3, which nobody said");
+    expect_complaint(graph, "s0 is at 3, which no action signals");
     outcome_make(graph);
     outcome.semaphores[0].failed = true;
     expect_complaint(graph, "s0 has");
