@@ -137,7 +137,8 @@ static keel_status_t threads_run(wake_t *self, tally_t *tally,
     place_first(self->setting.job.place);
     keel_status_t status = first_thread(self, signal);
     // The second thread waits for signals that will not come if the first has failed.
-    if (status) keel_semaphore_fail(self->semaphore, keel_status_retain(status));
+    if (status)
+        keel_status_release(keel_semaphore_fail(self->semaphore, keel_status_retain(status)));
     pthread_join(second, NULL);
     place_pin(-1);
     self->value += self->setting.job.samples;

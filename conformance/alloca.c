@@ -489,7 +489,7 @@ TEST(alloca, failed_dealloca_does_not_free, POOLS)
     buffer_put(x, 0, "here", 4);
     keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(x));
     keel_point_t ready = submit(keel_op_alloca(y));
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_ABORTED, "not today"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_ABORTED, "not today")));
     reach_failure(freed, KEEL_ABORTED);
     reach_failure(ready, KEEL_RESOURCE_EXHAUSTED);
     CHECK(is_resident(x));
@@ -539,7 +539,7 @@ TEST(alloca, ended_deallocas_do_not_help, POOLS)
         reach_failure(submit(keel_op_dealloca(x)), KEEL_FAILED_PRECONDITION);
     }
     reach(submit(keel_op_alloca(x)));
-    keel_semaphore_fail(bad, KEEL_ERROR(KEEL_ABORTED, "never run"));
+    TRY(keel_semaphore_fail(bad, KEEL_ERROR(KEEL_ABORTED, "never run")));
     reach_failure(submit_after(KEEL_AFTER(keel_point(bad, 1)), keel_op_dealloca(x)), KEEL_ABORTED);
     TRY(keel_device_wait_idle(the_device(), patience()));
     reach_failure(submit(keel_op_alloca(new_reserved(pool, 4096))), KEEL_RESOURCE_EXHAUSTED);

@@ -95,7 +95,7 @@ TEST(completion, comes_at_once)
 TEST(completion, all_and_any)
 {
     keel_completion_t *queue = new_completion();
-    keel_point_t points[] = {{new_semaphore(0), 1}, {new_semaphore(0), 1}};
+    keel_point_t points[] = {keel_point(new_semaphore(0), 1), keel_point(new_semaphore(0), 1)};
     add(queue, keel_points(points, 2), KEEL_ALL, 1);
     add(queue, keel_points(points, 2), KEEL_ANY, 2);
     TRY(keel_semaphore_signal(points[1].semaphore, 1));
@@ -108,9 +108,9 @@ TEST(completion, all_and_any)
 TEST(completion, tells_the_failure)
 {
     keel_completion_t *queue = new_completion();
-    keel_point_t points[] = {{new_semaphore(0), 1}, {new_semaphore(0), 1}};
+    keel_point_t points[] = {keel_point(new_semaphore(0), 1), keel_point(new_semaphore(0), 1)};
     add(queue, keel_points(points, 2), KEEL_ALL, 1);
-    keel_semaphore_fail(points[1].semaphore, KEEL_ERROR(KEEL_ABORTED, "broken"));
+    TRY(keel_semaphore_fail(points[1].semaphore, KEEL_ERROR(KEEL_ABORTED, "broken")));
     next_fails(queue, 1, KEEL_ABORTED);
     add(queue, keel_points(points, 2), KEEL_ANY, 2); // failed before
     next_fails(queue, 2, KEEL_ABORTED);
@@ -162,7 +162,8 @@ TEST(completion, ends_when_the_device_closes)
 {
     keel_completion_t *queue = new_completion();
     keel_semaphore_t *semaphore = new_semaphore(0);
-    keel_point_t point = {semaphore, 1}, done = submit_after(KEEL_AFTER(point), keel_op_barrier());
+    keel_point_t point = keel_point(semaphore, 1),
+                 done = submit_after(KEEL_AFTER(point), keel_op_barrier());
     add(queue, KEEL_POINTS(point), KEEL_ALL, 1);
     add(queue, KEEL_POINTS(done), KEEL_ALL, 1);
     drop(the_device());
@@ -192,9 +193,9 @@ TEST(completion, retains_its_semaphores)
 TEST(completion, released_early)
 {
     keel_completion_t *queue = new_completion();
-    keel_point_t point = {new_semaphore(0), 1}, past = {new_semaphore(1), 1};
-    keel_point_t failed = {new_semaphore(0), 1};
-    keel_semaphore_fail(failed.semaphore, KEEL_ERROR(KEEL_ABORTED, "broken"));
+    keel_point_t point = keel_point(new_semaphore(0), 1), past = keel_point(new_semaphore(1), 1);
+    keel_point_t failed = keel_point(new_semaphore(0), 1);
+    TRY(keel_semaphore_fail(failed.semaphore, KEEL_ERROR(KEEL_ABORTED, "broken")));
     add(queue, KEEL_POINTS(point), KEEL_ALL, 1);
     add(queue, KEEL_POINTS(point, past), KEEL_ALL, 2);
     add(queue, KEEL_POINTS(past), KEEL_ALL, 3);
@@ -207,7 +208,7 @@ TEST(completion, released_early)
 TEST(completion, bad_arguments)
 {
     keel_completion_t *queue = new_completion();
-    keel_point_t nowhere = {NULL, 1}, point = {new_semaphore(0), 1};
+    keel_point_t nowhere = keel_point(NULL, 1), point = keel_point(new_semaphore(0), 1);
     keel_point_t later = keel_point(keel_queue_timeline(the_queue()), 1u << 30);
     void *user = NULL;
     keel_status_t status = NULL;
@@ -339,7 +340,7 @@ static keel_on_t *on(keel_points_t points, keel_wait_mode_t mode, told_t *told)
 TEST(on, called_after_the_signal)
 {
     told_t *told = scratch(sizeof *told);
-    keel_point_t point = {new_semaphore(0), 1};
+    keel_point_t point = keel_point(new_semaphore(0), 1);
     TRY(keel_on(KEEL_POINTS(point), KEEL_ALL, tell, told, NULL));
     if (!faulted()) CHECK_EQ(atomic_load(&told->calls), 0);
     TRY(keel_semaphore_signal(point.semaphore, 1));
@@ -362,9 +363,9 @@ TEST(on, called_after_work)
 TEST(on, called_with_the_failure)
 {
     told_t *told = scratch(sizeof *told);
-    keel_point_t points[] = {{new_semaphore(0), 1}, {new_semaphore(0), 1}};
+    keel_point_t points[] = {keel_point(new_semaphore(0), 1), keel_point(new_semaphore(0), 1)};
     TRY(keel_on(keel_points(points, 2), KEEL_ALL, tell, told, NULL));
-    keel_semaphore_fail(points[1].semaphore, KEEL_ERROR(KEEL_ABORTED, "broken"));
+    TRY(keel_semaphore_fail(points[1].semaphore, KEEL_ERROR(KEEL_ABORTED, "broken")));
     come_to(&told->calls, 1);
     CHECK_EQ(atomic_load(&told->code), KEEL_ABORTED);
     TRY(keel_semaphore_signal(points[0].semaphore, 1));
@@ -374,7 +375,7 @@ TEST(on, called_with_the_failure)
 TEST(on, called_for_what_is_past)
 {
     told_t *told = scratch(sizeof *told);
-    keel_point_t past = {new_semaphore(2), 1}, point = {new_semaphore(0), 1};
+    keel_point_t past = keel_point(new_semaphore(2), 1), point = keel_point(new_semaphore(0), 1);
     TRY(keel_on(KEEL_POINTS(past), KEEL_ALL, tell, told, NULL));
     come_to(&told->calls, 1);
     TRY(keel_on(KEEL_POINTS(point, past), KEEL_ANY, tell, told, NULL));
@@ -386,7 +387,7 @@ TEST(on, called_for_what_is_past)
 TEST(on, cancelled)
 {
     told_t *told = scratch(sizeof *told);
-    keel_point_t points[] = {{new_semaphore(0), 1}, {new_semaphore(0), 1}};
+    keel_point_t points[] = {keel_point(new_semaphore(0), 1), keel_point(new_semaphore(0), 1)};
     keel_on_t *handle = on(keel_points(points, 2), KEEL_ALL, told);
     TRY(keel_semaphore_signal(points[0].semaphore, 1));
     bool cancelled = keel_on_cancel(handle);
@@ -400,7 +401,7 @@ TEST(on, cancelled)
 TEST(on, cancelled_too_late)
 {
     told_t *told = scratch(sizeof *told);
-    keel_point_t point = {new_semaphore(0), 1};
+    keel_point_t point = keel_point(new_semaphore(0), 1);
     keel_on_t *handle = on(KEEL_POINTS(point), KEEL_ALL, told);
     TRY(keel_semaphore_signal(point.semaphore, 1));
     come_to(&told->calls, 1);
@@ -480,7 +481,7 @@ static void submit_on(void *user, keel_status_t status)
     keel_point_t signal = keel_point(out, 1);
     if (!status)
         status = keel_queue_submit(the_queue(), KEEL_NO_WAITS, NULL, 0, KEEL_SIGNAL(signal), NULL);
-    if (status) keel_semaphore_fail(out, status);
+    if (status) TRY(keel_semaphore_fail(out, status));
 }
 
 TEST(on, uses_keel)
@@ -524,7 +525,7 @@ TEST(on, bad_arguments)
 {
     told_t told = {0};
     keel_on_t *handle = NULL;
-    keel_point_t nowhere = {NULL, 1}, point = {new_semaphore(0), 1};
+    keel_point_t nowhere = keel_point(NULL, 1), point = keel_point(new_semaphore(0), 1);
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "fn",
                  keel_on(KEEL_POINTS(point), KEEL_ALL, NULL, &told, &handle));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points[0]",
@@ -545,8 +546,8 @@ static void cancel_in_a_loop(void *user)
 {
     racer_t *racer = user;
     for (size_t i = 0; i < few(400); i++) {
-        keel_point_t points[] = {{racer->semaphore, 1 + random_below(200)},
-                                 {racer->semaphore, 1 + random_below(200)}};
+        keel_point_t points[] = {keel_point(racer->semaphore, 1 + random_below(200)),
+                                 keel_point(racer->semaphore, 1 + random_below(200))};
         keel_on_t *handle = NULL;
         keel_wait_mode_t mode = i % 2 ? KEEL_ANY : KEEL_ALL;
         TRY(keel_on(keel_points(points, 2), mode, tell, &racer->told, &handle));

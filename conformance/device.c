@@ -356,7 +356,7 @@ TEST(device, wait_idle_does_not_report_failures)
 {
     keel_semaphore_t *gate = new_semaphore(0);
     keel_point_t point = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_barrier());
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_ABORTED, "on purpose"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_ABORTED, "on purpose")));
     TRY(keel_device_wait_idle(the_device(), patience()));
     reach_failure(point, KEEL_ABORTED);
 }

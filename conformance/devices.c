@@ -109,7 +109,7 @@ TEST(devices, failure_crosses)
                               KEEL_NO_SIGNALS, &there));
         TRY(keel_queue_signal(the_queue(), KEEL_AFTER(there), KEEL_SIGNAL(keel_point(back, 1)),
                               &here));
-        keel_semaphore_fail(gate, KEEL_ERROR(KEEL_CORRUPT, "from over there"));
+        TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_CORRUPT, "from over there")));
         reach_failure_saying(here, KEEL_CORRUPT, "from over there");
         reach_failure_saying(keel_point(back, 1), KEEL_CORRUPT, "from over there");
     }

@@ -13,7 +13,7 @@ static keel_op_t failing(uint32_t number)
 static keel_semaphore_t *failed_semaphore(const char *why)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_CORRUPT, "%s", why));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_CORRUPT, "%s", why)));
     return semaphore;
 }
 
@@ -132,7 +132,7 @@ TEST(failure, from_the_host)
     keel_point_t done;
     TRY(keel_queue_signal(the_queue(), KEEL_AFTER(keel_point(gate, 1)),
                           KEEL_SIGNAL(keel_point(out, 1)), &done));
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "the cable is cut"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "the cable is cut")));
     reach_failure_saying(done, KEEL_IO, "the cable is cut");
     reach_failure_saying(keel_point(out, 1), KEEL_IO, "the cable is cut");
 }
@@ -150,7 +150,7 @@ TEST(failure, does_not_wait_for_the_rest)
     keel_semaphore_t *never = new_semaphore(0), *bad = new_semaphore(0);
     keel_point_t done =
         submit_after(KEEL_AFTER(keel_point(never, 1), keel_point(bad, 1)), keel_op_barrier());
-    keel_semaphore_fail(bad, KEEL_ERROR(KEEL_CORRUPT, "at once"));
+    TRY(keel_semaphore_fail(bad, KEEL_ERROR(KEEL_CORRUPT, "at once")));
     reach_failure_saying(done, KEEL_CORRUPT, "at once");
     reach_failure(
         submit_after(KEEL_AFTER(keel_point(never, 1), keel_point(bad, 1)), keel_op_barrier()),
@@ -163,9 +163,9 @@ TEST(failure, two_causes_the_first_stays)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
     keel_point_t done =
         submit_after(KEEL_AFTER(keel_point(a, 1), keel_point(b, 1)), keel_op_barrier());
-    keel_semaphore_fail(b, KEEL_ERROR(KEEL_IO, "b was first"));
+    TRY(keel_semaphore_fail(b, KEEL_ERROR(KEEL_IO, "b was first")));
     reach_failure_saying(done, KEEL_IO, "b was first");
-    keel_semaphore_fail(a, KEEL_ERROR(KEEL_CORRUPT, "a was second"));
+    TRY(keel_semaphore_fail(a, KEEL_ERROR(KEEL_CORRUPT, "a was second")));
     reach_failure_saying(done, KEEL_IO, "b was first");
 }
 
@@ -272,7 +272,7 @@ TEST(failure, fan_out)
         done[i] = submit_after(KEEL_AFTER(keel_point(gate, 1 + i % 5)), keel_op_barrier());
     }
     TRY(keel_semaphore_signal(gate, 2));
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "for all the rest"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "for all the rest")));
     for (size_t i = 0; i < COUNT(done); i++) {
         row("submission %zu", i);
         if (i % 5 < 2) {
@@ -304,7 +304,7 @@ TEST(failure, long_chain, .heavy = true)
     for (size_t i = 0; i < few(20000); i++) {
         last = submit_after(KEEL_AFTER(last), keel_op_barrier());
     }
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "far away"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "far away")));
     reach_failure_saying(last, KEEL_IO, "far away");
 }
 

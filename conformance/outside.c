@@ -345,7 +345,7 @@ TEST(outside, failure_stays_here, SHARED)
     keel_semaphore_t *semaphore = import(0, &fd);
     keel_point_t done = submit_to(the_queue(), KEEL_AFTER(keel_point(semaphore, 1)),
                                   KEEL_SIGNAL(keel_point(semaphore, 2)));
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst")));
     reach_failure(done, KEEL_ABORTED);
     FAILS(KEEL_ABORTED, keel_semaphore_signal(semaphore, 3));
     signal_there(fd, 1);

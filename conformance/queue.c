@@ -187,7 +187,7 @@ TEST(queue, a_failed_submission_fails_its_point_alone)
     keel_point_t first = submit(keel_op_barrier());
     keel_point_t second = submit_after(KEEL_AFTER(keel_point(bad, 1)), keel_op_barrier());
     keel_point_t third = submit(keel_op_barrier());
-    keel_semaphore_fail(bad, KEEL_ERROR(KEEL_IO, "the second only"));
+    TRY(keel_semaphore_fail(bad, KEEL_ERROR(KEEL_IO, "the second only")));
     reach(first);
     reach_failure_saying(second, KEEL_IO, "the second only");
     reach(third);
@@ -322,7 +322,7 @@ TEST(queue, wait_idle_does_not_report_failures)
 {
     keel_semaphore_t *gate = new_semaphore(0);
     submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_barrier());
-    keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "on purpose"));
+    TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "on purpose")));
     TRY(keel_queue_wait_idle(the_queue(), patience()));
 }
 

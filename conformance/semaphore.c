@@ -52,7 +52,7 @@ TEST(semaphore, failure_is_final)
 {
     keel_semaphore_t *semaphore = new_semaphore(3);
     uint64_t value = 0;
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst")));
     FAILS_SAYING(KEEL_ABORTED, "the boiler burst", keel_semaphore_value(semaphore, &value));
     CHECK_EQ(value, 3);
     FAILS_SAYING(KEEL_ABORTED, "the boiler burst", keel_semaphore_signal(semaphore, 4));
@@ -69,7 +69,7 @@ TEST(semaphore, failure_keeps_every_code)
         row("%s", keel_code_name(codes[i]));
         keel_semaphore_t *semaphore = new_semaphore(0);
         uint64_t value;
-        keel_semaphore_fail(semaphore, KEEL_ERROR(codes[i], "cause %zu", i));
+        TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(codes[i], "cause %zu", i)));
         FAILS_SAYING(codes[i], "cause", keel_semaphore_value(semaphore, &value));
     }
 }
@@ -78,8 +78,8 @@ TEST(semaphore, first_failure_stays)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
     uint64_t value;
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_IO, "the first"));
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the second"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_IO, "the first")));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the second")));
     FAILS_SAYING(KEEL_IO, "the first", keel_semaphore_value(semaphore, &value));
 }
 
@@ -87,7 +87,7 @@ TEST(semaphore, reached_points_stay_reached)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
     TRY(keel_semaphore_signal(semaphore, 4));
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late")));
     reach_value(semaphore, 4);
     reach_value(semaphore, 1);
     reach_failure(keel_point(semaphore, 5), KEEL_ABORTED);
@@ -96,7 +96,7 @@ TEST(semaphore, reached_points_stay_reached)
 TEST(semaphore, device_sees_reached_points_of_a_failed_one)
 {
     keel_semaphore_t *semaphore = new_semaphore(4);
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "too late")));
     reach(submit_after(KEEL_AFTER(keel_point(semaphore, 4)), keel_op_barrier()));
     reach_failure(submit_after(KEEL_AFTER(keel_point(semaphore, 5)), keel_op_barrier()),
                   KEEL_ABORTED);
@@ -194,13 +194,47 @@ TEST(semaphore, retain_and_release)
     keel_semaphore_release(NULL);
 }
 
-TEST(semaphore, fail_nothing)
+// What cannot be failed so; the cause is taken all the same.
+TEST(semaphore, fail_bad_arguments)
 {
+    keel_semaphore_t *semaphore = new_semaphore(0), *timeline = keel_queue_timeline(the_queue());
     keel_live_t before, after;
     keel_live_objects(&before);
-    keel_semaphore_fail(NULL, KEEL_ERROR(KEEL_ABORTED, "nobody to tell"));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore",
+                 keel_semaphore_fail(NULL, KEEL_ERROR(KEEL_ABORTED, "nobody to tell")));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "cause", keel_semaphore_fail(semaphore, NULL));
+    FAILS_SAYING(KEEL_FAILED_PRECONDITION, "timeline",
+                 keel_semaphore_fail(timeline, KEEL_ERROR(KEEL_ABORTED, "not by you")));
     keel_live_objects(&after);
-    CHECK_EQ(after.statuses, before.statuses); // it takes the error all the same
+    CHECK_EQ(after.statuses, before.statuses);
+    TRY(keel_semaphore_signal(semaphore, 1)); // nothing has failed
+    reach(submit(keel_op_barrier()));
+}
+
+// No semaphore comes to 2^63, so who waits for it would wait for ever.
+TEST(semaphore, values_that_cannot_come)
+{
+    static const uint64_t values[] = {UINT64_C(1) << 63, (UINT64_C(1) << 63) + 5, UINT64_MAX};
+    keel_semaphore_t *semaphore = new_semaphore(1);
+    keel_completion_t *ends = NULL;
+    TRY(keel_completion_create(&ends));
+    OWN(ends);
+    for (size_t i = 0; i < COUNT(values); i++) {
+        char value[32];
+        keel_point_t points[] = {keel_point(semaphore, 1), keel_point(semaphore, values[i])};
+        snprintf(value, sizeof value, "[1].value is %llu", (unsigned long long)values[i]);
+        row("%s", value);
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, value, keel_wait(keel_points(points, 2), KEEL_ALL, 0));
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, value, keel_wait(keel_points(points, 2), KEEL_ANY, 0));
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, value,
+                     keel_completion_add(ends, keel_points(points, 2), KEEL_ALL, NULL));
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, value,
+                     keel_queue_signal(the_queue(), keel_points(points, 2), KEEL_NO_SIGNALS, NULL));
+        FAILS_SAYING(KEEL_INVALID_ARGUMENT, value,
+                     keel_queue_signal(the_queue(), KEEL_NO_WAITS, keel_points(points, 2), NULL));
+    }
+    keel_point_t most = keel_point(semaphore, (UINT64_C(1) << 63) - 1);
+    FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(most), KEEL_ALL, 0));
 }
 
 static void signal_in_turn(void *user)

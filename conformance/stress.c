@@ -80,7 +80,7 @@ typedef struct ring_t {
 // One thread that cannot go on must not leave the others waiting.
 static void ring_try(ring_t *ring, keel_status_t status)
 {
-    if (status) keel_semaphore_fail(ring->semaphore, keel_status_retain(status));
+    if (status) TRY(keel_semaphore_fail(ring->semaphore, keel_status_retain(status)));
     TRY(status);
 }
 
@@ -245,7 +245,7 @@ static void fail_or_signal(void *user)
             keel_queue_signal(the_queue(), KEEL_AFTER(keel_point(gate, 1)), KEEL_NO_SIGNALS, &done);
         bool fails = random_below(2);
         if (!status && !fails) status = keel_semaphore_signal(gate, 1);
-        if (fails) keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "heads"));
+        if (fails) TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_IO, "heads")));
         keel_semaphore_release(gate);
         TRY(status);
         if (fails) {

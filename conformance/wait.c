@@ -115,7 +115,7 @@ TEST(wait, all_fails_at_once)
     keel_point_t points[] = {{a, 1}, {b, 1}};
     size_t index = 99;
     keel_wait_options_t options = {.index = &index};
-    keel_semaphore_fail(b, KEEL_ERROR(KEEL_ABORTED, "b broke"));
+    TRY(keel_semaphore_fail(b, KEEL_ERROR(KEEL_ABORTED, "b broke")));
     FAILS_SAYING(KEEL_ABORTED, "b broke", keel_wait(keel_points(points, 2), KEEL_ALL, patience()));
     FAILS(KEEL_ABORTED, keel_wait_with(keel_points(points, 2), KEEL_ALL, KEEL_FOREVER, &options));
     CHECK_EQ(index, 1);
@@ -127,7 +127,7 @@ TEST(wait, any_ends_with_a_failure)
     keel_point_t points[] = {{a, 1}, {b, 1}};
     size_t index = 99;
     keel_wait_options_t options = {.index = &index};
-    keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "a broke"));
+    TRY(keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "a broke")));
     FAILS_SAYING(KEEL_IO, "a broke",
                  keel_wait_with(keel_points(points, 2), KEEL_ANY, KEEL_FOREVER, &options));
     CHECK_EQ(index, 0);
@@ -299,7 +299,7 @@ TEST(wait, woken_by_a_failure)
         threads[i] = start_waiter(
             new_waiter(KEEL_ABORTED, KEEL_ALL, keel_point(semaphore, (uint64_t)i + 1), NO_POINT));
     }
-    keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "enough"));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
     for (int i = 0; i < 4; i++) thread_join(threads[i]);
 }
 
@@ -308,7 +308,7 @@ TEST(wait, all_woken_by_one_failure)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
     waiter_t *waiter = new_waiter(KEEL_IO, KEEL_ALL, keel_point(a, 1), keel_point(b, 1));
     thread_t *thread = start_waiter(waiter);
-    keel_semaphore_fail(b, KEEL_ERROR(KEEL_IO, "enough"));
+    TRY(keel_semaphore_fail(b, KEEL_ERROR(KEEL_IO, "enough")));
     thread_join(thread);
     CHECK_EQ(waiter->index, 1);
 }
@@ -318,7 +318,7 @@ TEST(wait, any_woken_by_one_failure)
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
     waiter_t *waiter = new_waiter(KEEL_IO, KEEL_ANY, keel_point(a, 1), keel_point(b, 1));
     thread_t *thread = start_waiter(waiter);
-    keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "enough"));
+    TRY(keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "enough")));
     thread_join(thread);
     CHECK_EQ(waiter->index, 0);
 }

@@ -207,7 +207,7 @@ static keel_status_t act_relay(demo_t *demo)
     if (pthread_create(&thread, NULL, runner_main, &runner) != 0)
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "a thread could not be started");
     keel_status_t status = relay_run(demo, runner.baton, x);
-    if (status) keel_semaphore_fail(runner.baton, keel_status_retain(status));
+    if (status) keel_status_release(keel_semaphore_fail(runner.baton, keel_status_retain(status)));
     pthread_join(thread, NULL);
     if (!status) status = keel_status_retain(runner.status);
     keel_status_release(runner.status);

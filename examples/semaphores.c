@@ -76,7 +76,8 @@ int main(int argc, char **argv)
     pthread_t thread;
     bool started = !status && pthread_create(&thread, NULL, thread_main, &app) == 0;
     if (started) status = app_run(&app);
-    if (status && app.baton) keel_semaphore_fail(app.baton, keel_status_retain(status));
+    if (status && app.baton)
+        keel_status_release(keel_semaphore_fail(app.baton, keel_status_retain(status)));
     if (started) pthread_join(thread, NULL);
     if (!status) status = keel_buffer_read(app.x, 0, x, sizeof x);
     if (!status) printf("after the relay: x = (0 + 4) * 10 + 2 = %u\n", x[COUNT - 1]);

@@ -93,9 +93,9 @@ static keel_status_t touch(run_t *run, size_t index)
 static keel_status_t semaphore_fail(run_t *run, size_t index)
 {
     keel_semaphore_t *semaphore = run->semaphores[run->graph->actions[index].signals[0].id];
-    keel_semaphore_fail(semaphore, KEEL_ERROR(injected_code(run->graph, index),
-                                              "failed by the host with %zu", FIRST_NUMBER + index));
-    return NULL;
+    return keel_semaphore_fail(semaphore,
+                               KEEL_ERROR(injected_code(run->graph, index),
+                                          "failed by the host with %zu", FIRST_NUMBER + index));
 }
 
 static keel_status_t act(run_t *run, size_t index)

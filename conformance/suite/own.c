@@ -98,7 +98,8 @@ static void unblock(void)
     for (owned_t *owned = top; owned; owned = owned->below) {
         if (owned->kind == OWNED_GATE) gate_open(owned->object);
         if (owned->kind == OWNED_SEMAPHORE) {
-            keel_semaphore_fail(owned->object, KEEL_ERROR(KEEL_CANCELLED, "the test has failed"));
+            keel_status_release(keel_semaphore_fail(
+                owned->object, KEEL_ERROR(KEEL_CANCELLED, "the test has failed")));
         }
     }
     pthread_mutex_unlock(&lock);

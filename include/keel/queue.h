@@ -88,9 +88,9 @@ KEEL_API const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue);
 // as before allocates nothing here.
 //
 // An error names the operation ("ops[3] (copy) is refused") and has the reason as its cause; op.h
-// lists the reasons. For points: KEEL_INVALID_ARGUMENT for a NULL semaphore, a signal of value 0 or
-// of 2^63 and more, a signal on a queue's timeline, or a wait for a point on a queue's timeline
-// that is no submission yet.
+// lists the reasons. For points: KEEL_INVALID_ARGUMENT for a NULL semaphore, a value of 2^63 and
+// more, a signal of value 0, a signal on a queue's timeline, or a wait for a point on a queue's
+// timeline that is no submission yet.
 //
 // If a wait or an operation fails, the submission fails: operations that have not started do not
 // run, and its point and all its signals fail with the cause. On a lost device the call succeeds

@@ -189,9 +189,13 @@ KEEL_API keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore,
                                              uint64_t value) KEEL_MUST_USE;
 
 // Fails the semaphore with `cause`, and so all its points that are not reached and all work that
-// waits for these. Consumes the reference to `cause`, which must not be NULL. Of several failures
-// the first is kept. On a queue's timeline, and in the child of a fork, it only releases `cause`.
-KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause);
+// waits for these. Consumes the reference to `cause`, also if it returns an error. Of several
+// failures the first is kept; the later calls return NULL.
+//
+// KEEL_INVALID_ARGUMENT if `semaphore` or `cause` is NULL. KEEL_FAILED_PRECONDITION if the
+// semaphore is a queue's timeline. KEEL_DEVICE_LOST in the child of a fork.
+KEEL_API keel_status_t keel_semaphore_fail(keel_semaphore_t *semaphore,
+                                           keel_status_t cause) KEEL_MUST_USE;
 
 // Blocks the calling thread until the points are reached, as `mode` says, or until `timeout_ns` has
 // passed. With no points it returns at once. A timeout of 0 polls. Up to 8 points need no memory.
@@ -199,8 +203,8 @@ KEEL_API void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cau
 // may be NULL: no polling, no index.
 //
 // NULL if the points are reached. The cause if a point failed. KEEL_DEADLINE_EXCEEDED when the time
-// is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, and for
-// 2^30 - 1 points or more.
+// is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, for a
+// value of 2^63 or more, and for 2^30 - 1 points or more.
 KEEL_API keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode,
                                       uint64_t timeout_ns,
                                       const keel_wait_options_t *options) KEEL_MUST_USE;

@@ -9,6 +9,7 @@
 #include "kit/device.h"
 #include "kit/label.h"
 #include "kit/object.h"
+#include "kit/semaphore.h"
 
 #define CHECK(condition, code, ...)                                                                \
     do {                                                                                           \
@@ -33,6 +34,17 @@ static inline keel_status_t device_check(const keel_device_t *device)
     bool closed = atomic_load_explicit(&device->closed, memory_order_relaxed);
     if (__builtin_expect(closed || !object_is_ours(&device->object), 0))
         return device_refusal(device);
+    return NULL;
+}
+
+// That the point can be waited for; `list` and `index` say in a message where it stands.
+keel_status_t point_refusal(keel_point_t point, const char *list, size_t index) KEEL_COLD;
+static inline keel_status_t point_check(keel_point_t point, const char *list, size_t index)
+{
+    if (__builtin_expect(!point.semaphore || !object_is_ours(&point.semaphore->object) ||
+                             !point_exists(point),
+                         0))
+        return point_refusal(point, list, index);
     return NULL;
 }
 

@@ -163,26 +163,11 @@ const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue)
     return &queue->info;
 }
 
-static keel_status_t point_check_fork(keel_point_t point, const char *list, size_t index)
-{
-    CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
-          "%s[%zu]: the semaphore was made before fork and stayed with the parent process", list,
-          index);
-    return NULL;
-}
-
 static keel_status_t waits_check(keel_points_t waits)
 {
     CHECK(waits.points || !waits.count, KEEL_INVALID_ARGUMENT,
           "waits.points is NULL, but waits.count is %zu", waits.count);
-    for (size_t i = 0; i < waits.count; i++) {
-        keel_point_t point = waits.points[i];
-        CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "waits[%zu].semaphore is NULL", i);
-        KEEL_TRY(point_check_fork(point, "waits", i));
-        CHECK(point_exists(point), KEEL_INVALID_ARGUMENT,
-              "waits[%zu]: the queue has no submission %llu yet", i,
-              (unsigned long long)point.value);
-    }
+    for (size_t i = 0; i < waits.count; i++) KEEL_TRY(point_check(waits.points[i], "waits", i));
     return NULL;
 }
 
@@ -193,7 +178,9 @@ static keel_status_t signals_check(keel_points_t signals)
     for (size_t i = 0; i < signals.count; i++) {
         keel_point_t point = signals.points[i];
         CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "signals[%zu].semaphore is NULL", i);
-        KEEL_TRY(point_check_fork(point, "signals", i));
+        CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
+              "signals[%zu]: the semaphore was made before fork and stayed with the parent process",
+              i);
         CHECK(point.semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
               "signals[%zu]: the timeline of a queue is signalled by the queue alone", i);
         CHECK(point.value && point.value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,

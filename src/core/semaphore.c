@@ -168,13 +168,27 @@ keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore, uint64_t *value)
     return then & SEMAPHORE_FAILED ? keel_status_retain(atomic_load(&semaphore->failure)) : NULL;
 }
 
+keel_status_t point_refusal(keel_point_t point, const char *list, size_t index)
+{
+    unsigned long long value = point.value;
+    CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "%s[%zu].semaphore is NULL", list, index);
+    CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
+          "%s[%zu]: the semaphore was made before fork and stayed with the parent process", list,
+          index);
+    CHECK(value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
+          "%s[%zu].value is %llu; it must be below 2^63, which no semaphore comes to", list, index,
+          value);
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s[%zu]: the queue has no submission %llu yet", list,
+                      index, value);
+}
+
 static keel_status_t semaphore_check_host(const keel_semaphore_t *semaphore)
 {
     CHECK(object_is_ours(&semaphore->object), KEEL_DEVICE_LOST,
           "semaphore '%s' was made before fork and stayed with the parent process",
           TEXT_OF(semaphore->name));
     CHECK(semaphore->ops->signal, KEEL_FAILED_PRECONDITION,
-          "the timeline of a queue is signalled by the queue alone");
+          "the timeline of a queue is signalled, and failed, by the queue alone");
     return NULL;
 }
 
@@ -186,13 +200,19 @@ keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore, uint64_t value)
     return semaphore->ops->signal(semaphore, value);
 }
 
-void keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause)
+static keel_status_t failure_check(const keel_semaphore_t *semaphore, keel_status_t cause)
 {
-    if (!cause) return;
-    keel_status_t refused = semaphore ? semaphore_check_host(semaphore) : NULL;
-    if (semaphore && !refused)
-        semaphore->ops->fail(semaphore, cause);
-    else
+    CHECK_NOT_NULL(semaphore);
+    CHECK(cause, KEEL_INVALID_ARGUMENT, "cause is NULL, which is no failure");
+    return semaphore_check_host(semaphore);
+}
+
+keel_status_t keel_semaphore_fail(keel_semaphore_t *semaphore, keel_status_t cause)
+{
+    keel_status_t refused = failure_check(semaphore, cause);
+    if (refused)
         keel_status_release(cause);
-    keel_status_release(refused);
+    else
+        semaphore->ops->fail(semaphore, cause);
+    return refused;
 }

@@ -14,15 +14,7 @@ static keel_status_t points_check(keel_points_t list)
           list.count);
     CHECK(list.count < WAIT_COUNT, KEEL_INVALID_ARGUMENT,
           "count is %zu; at most %u points can be waited for", list.count, WAIT_COUNT - 1);
-    for (size_t i = 0; i < list.count; i++) {
-        CHECK(points[i].semaphore, KEEL_INVALID_ARGUMENT, "points[%zu].semaphore is NULL", i);
-        CHECK(object_is_ours(&points[i].semaphore->object), KEEL_DEVICE_LOST,
-              "points[%zu]: the semaphore was made before fork and stayed with the parent process",
-              i);
-        CHECK(point_exists(points[i]), KEEL_INVALID_ARGUMENT,
-              "points[%zu]: the queue has no submission %llu yet", i,
-              (unsigned long long)points[i].value);
-    }
+    for (size_t i = 0; i < list.count; i++) KEEL_TRY(point_check(points[i], "points", i));
     return NULL;
 }
 

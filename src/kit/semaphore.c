@@ -10,7 +10,7 @@ void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uin
     semaphore->ops = ops;
     atomic_init(&semaphore->value, initial);
     atomic_init(&semaphore->next_wait, UINT64_MAX);
-    atomic_init(&semaphore->last, UINT64_MAX);
+    atomic_init(&semaphore->last, SEMAPHORE_FAILED - 1);
 }
 
 void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value)

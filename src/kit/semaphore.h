@@ -108,7 +108,7 @@ struct keel_semaphore_t {
     struct {
         keel_semaphore_t *next, *previous; // in keel_device_t.all_semaphores
     } link;
-    _Atomic uint64_t last;    // points beyond cannot be waited for; UINT64_MAX but in ledgers
+    _Atomic uint64_t last;    // points beyond cannot be waited for; 2^63 - 1 but in ledgers
     _Atomic uint64_t granted; // of one that has failed: up to here it was promised before the
                               // failure, and goes on
 
@@ -137,7 +137,8 @@ static inline bool point_is_past(keel_point_t point)
     return (value & ~SEMAPHORE_FAILED) >= point.value;
 }
 
-// Whether the point can be waited for: it can, unless its queue has no such submission yet.
+// Whether the point can be waited for: it can, unless its queue has no such submission yet, or no
+// semaphore can come to the value.
 static inline bool point_exists(keel_point_t point)
 {
     // relaxed: a caller that has the value got it from a thread that knew the point was there.
