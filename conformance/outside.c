@@ -234,7 +234,7 @@ TEST(outside, any_of_several, SHARED)
 {
     int first, second;
     keel_semaphore_t *a = import(0, &first), *b = import(0, &second), *c = new_semaphore(0);
-    keel_point_t points[] = {{a, 1}, {c, 1}, {b, 4}};
+    keel_point_t points[] = {keel_point(a, 1), keel_point(c, 1), keel_point(b, 4)};
     size_t index = 0;
     keel_wait_options_t options = {.index = &index};
     signal_there(second, 4);
@@ -249,7 +249,7 @@ TEST(outside, descriptor_becomes_readable, SHARED)
 {
     int fd;
     keel_semaphore_t *semaphore = import(0, &fd);
-    keel_point_t point = {semaphore, 2};
+    keel_point_t point = keel_point(semaphore, 2);
     keel_completion_t *queue = NULL;
     TRY(keel_completion_create(&queue));
     OWN(queue);
@@ -388,7 +388,7 @@ TEST(outside, released_while_awaited, SHARED)
     int fds[3];
     for (uint64_t i = 0; i < COUNT(fds); i++) {
         keel_semaphore_t *semaphore = import(0, &fds[i]);
-        keel_point_t point = {semaphore, 1 + i};
+        keel_point_t point = keel_point(semaphore, 1 + i);
         FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(point), KEEL_ALL, 3000000));
         drop(semaphore);
     }
@@ -398,7 +398,7 @@ TEST(outside, released_while_awaited, SHARED)
 
 static void wait_for_ever(void *user)
 {
-    keel_point_t point = {user, 1};
+    keel_point_t point = keel_point(user, 1);
     keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, patience());
     if (!faulted()) CHECK_EQ(keel_status_code(status), KEEL_CANCELLED);
     keel_status_release(status);

@@ -130,7 +130,7 @@ TEST(queue, points_count_submissions)
 {
     keel_queue_t *queue = new_queue(0);
     for (uint64_t i = 1; i <= 5; i++) {
-        keel_point_t done = {NULL, 0};
+        keel_point_t done = keel_point(NULL, 0);
         TRY(keel_queue_signal(queue, KEEL_NO_WAITS, KEEL_NO_SIGNALS, &done));
         CHECK(done.semaphore == keel_queue_timeline(queue));
         CHECK_EQ(done.value, i);
@@ -204,7 +204,7 @@ TEST(queue, waits_and_signals_are_copied)
     keel_semaphore_t *gate = new_semaphore(0), *out = new_semaphore(0);
     keel_point_t wait = keel_point(gate, 1), signal = keel_point(out, 1), done;
     TRY(keel_queue_signal(the_queue(), keel_points(&wait, 1), keel_points(&signal, 1), &done));
-    wait = signal = (keel_point_t){NULL, 0};
+    wait = signal = keel_point(NULL, 0);
     TRY(keel_semaphore_signal(gate, 1));
     reach_value(out, 1);
     reach(done);
@@ -246,7 +246,7 @@ TEST(queue, submit_bad_arguments)
 {
     keel_queue_t *q = the_queue();
     keel_op_t barrier = keel_op_barrier(), unknown = {.kind = (keel_op_kind_t)99};
-    keel_point_t nowhere = {NULL, 1};
+    keel_point_t nowhere = keel_point(NULL, 1);
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "queue",
                  keel_queue_submit(NULL, KEEL_NO_WAITS, &barrier, 1, KEEL_NO_SIGNALS, NULL));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "ops",

@@ -442,7 +442,7 @@ TEST(recording, slots_are_checked_like_buffers, RUNS)
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         row("row %zu", i);
-        keel_point_t done = {NULL, 0};
+        keel_point_t done = keel_point(NULL, 0);
         keel_status_t status =
             keel_queue_execute(the_queue(), KEEL_NO_WAITS, rows[i].recording, rows[i].table, &done);
         if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, patience()); // or when it runs

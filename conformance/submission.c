@@ -47,7 +47,7 @@ static void look_on(void *user)
         uint64_t value = 0;
         keel_semaphore_t *timeline = keel_queue_timeline(queues[i % 3]);
         keel_status_release(keel_semaphore_value(timeline, &value));
-        keel_point_t next = {timeline, value + 1};
+        keel_point_t next = keel_point(timeline, value + 1);
         keel_status_release(keel_wait(KEEL_POINTS(next), KEEL_ALL, 0)); // there may be none yet
     }
 }

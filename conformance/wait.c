@@ -17,7 +17,7 @@ TEST(wait, for_nothing)
 
 TEST(wait, bad_arguments)
 {
-    keel_point_t points[] = {{new_semaphore(1), 1}, {NULL, 1}};
+    keel_point_t points[] = {keel_point(new_semaphore(1), 1), keel_point(NULL, 1)};
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points", keel_wait(keel_points(NULL, 1), KEEL_ALL, 0));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "points[1]",
                  keel_wait(keel_points(points, 2), KEEL_ALL, 0));
@@ -50,7 +50,7 @@ TEST(wait, ends_when_time_is_up)
 
 TEST(wait, very_long_timeouts_do_not_overflow)
 {
-    keel_point_t point = {new_semaphore(1), 1};
+    keel_point_t point = keel_point(new_semaphore(1), 1);
     static const uint64_t times[] = {UINT64_MAX, UINT64_MAX - 1, UINT64_MAX / 2, INT64_MAX};
     for (size_t i = 0; i < COUNT(times); i++) {
         row("%llu", (unsigned long long)times[i]);
@@ -61,7 +61,7 @@ TEST(wait, very_long_timeouts_do_not_overflow)
 TEST(wait, all_needs_all)
 {
     keel_semaphore_t *a = new_semaphore(1), *b = new_semaphore(0), *c = new_semaphore(7);
-    keel_point_t points[] = {{a, 1}, {b, 1}, {c, 7}};
+    keel_point_t points[] = {keel_point(a, 1), keel_point(b, 1), keel_point(c, 7)};
     FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 3), KEEL_ALL, 5 * MS));
     TRY(keel_semaphore_signal(b, 1));
     TRY(keel_wait(keel_points(points, 3), KEEL_ALL, 0));
@@ -70,7 +70,7 @@ TEST(wait, all_needs_all)
 TEST(wait, any_needs_one)
 {
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0), *c = new_semaphore(0);
-    keel_point_t points[] = {{a, 1}, {b, 2}, {c, 1}};
+    keel_point_t points[] = {keel_point(a, 1), keel_point(b, 2), keel_point(c, 1)};
     size_t index = 99;
     keel_wait_options_t options = {.index = &index};
     TRY(keel_semaphore_signal(b, 1));
@@ -84,7 +84,8 @@ TEST(wait, any_needs_one)
 TEST(wait, same_point_twice)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);
-    keel_point_t points[] = {{semaphore, 1}, {semaphore, 1}, {semaphore, 2}};
+    keel_point_t points[] = {keel_point(semaphore, 1), keel_point(semaphore, 1),
+                             keel_point(semaphore, 2)};
     FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(keel_points(points, 2), KEEL_ALL, MS));
     TRY(keel_semaphore_signal(semaphore, 1));
     TRY(keel_wait(keel_points(points, 2), KEEL_ALL, 0));
@@ -112,7 +113,7 @@ TEST(wait, many_points)
 TEST(wait, all_fails_at_once)
 {
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
-    keel_point_t points[] = {{a, 1}, {b, 1}};
+    keel_point_t points[] = {keel_point(a, 1), keel_point(b, 1)};
     size_t index = 99;
     keel_wait_options_t options = {.index = &index};
     TRY(keel_semaphore_fail(b, KEEL_ERROR(KEEL_ABORTED, "b broke")));
@@ -124,7 +125,7 @@ TEST(wait, all_fails_at_once)
 TEST(wait, any_ends_with_a_failure)
 {
     keel_semaphore_t *a = new_semaphore(0), *b = new_semaphore(0);
-    keel_point_t points[] = {{a, 1}, {b, 1}};
+    keel_point_t points[] = {keel_point(a, 1), keel_point(b, 1)};
     size_t index = 99;
     keel_wait_options_t options = {.index = &index};
     TRY(keel_semaphore_fail(a, KEEL_ERROR(KEEL_IO, "a broke")));
@@ -224,7 +225,7 @@ TEST(wait, woken_in_the_middle_of_spinning)
 
 TEST(wait, spinning_respects_the_deadline)
 {
-    keel_point_t point = {new_semaphore(0), 1};
+    keel_point_t point = keel_point(new_semaphore(0), 1);
     uint64_t start = keel_now_ns();
     keel_wait_options_t options = {.spin_ns = 10000 * (uint64_t)MS};
     FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait_with(KEEL_POINTS(point), KEEL_ALL, 20 * MS, &options));

@@ -13,7 +13,7 @@ uint64_t patience(void)
 
 keel_point_t submit_all(keel_points_t waits, const keel_op_t *ops, size_t count)
 {
-    keel_point_t done = {NULL, 0};
+    keel_point_t done = keel_point(NULL, 0);
     TRY(keel_queue_submit(the_queue(), waits, ops, count, KEEL_NO_SIGNALS, &done));
     return done;
 }
@@ -32,7 +32,7 @@ keel_point_t queue_hold(keel_queue_t *queue, keel_buffer_t *words, uint32_t ms)
 {
     uint32_t k[] = {0, 2, ms * 1000};
     keel_op_t op = op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
-    keel_point_t held = {NULL, 0};
+    keel_point_t held = keel_point(NULL, 0);
     TRY(keel_queue_run(queue, KEEL_NO_WAITS, op, &held));
     return held;
 }

@@ -74,14 +74,22 @@ KEEL_API void keel_queue_release(keel_queue_t *queue);
 // keep it beyond the queue.
 KEEL_API keel_semaphore_t *keel_queue_timeline(keel_queue_t *queue);
 
+// Returns the point of the queue's newest submission, by whatever thread; value 0, which is past,
+// if there is none yet. keel_up_to makes it a point for all submissions so far, and keel_ended one
+// that their failures do not fail:
+//     keel_point_t all = keel_ended(keel_up_to(keel_queue_newest(queue)));
+//     KEEL_TRY(keel_queue_dealloca(queue, KEEL_AFTER(all), buffer, &freed));
+// Later submissions do not count, so a queue may wait for all before it. Checks nothing.
+KEEL_API keel_point_t keel_queue_newest(keel_queue_t *queue);
+
 // Returns what the queue is. This never changes, and is borrowed from the queue: copy what is
 // needed longer. Never fails.
 KEEL_API const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue);
 
-// Submits `count` operations. They start when all points of `waits` are reached. When they have all
-// ended, the queue signals the points of `signals` in their order, then its own timeline. `done`,
-// if it is not NULL, receives the submission's point there. `count` may be 0: the submission then
-// only waits and signals.
+// Submits `count` operations. They start when all points of `waits` are reached, or have ended as
+// their `until` says. When they have all ended, the queue signals the points of `signals` in their
+// order, then its own timeline. `done`, if it is not NULL, receives the submission's point there.
+// `count` may be 0: the submission then only waits and signals.
 //
 // The call copies the lists, constants and data, and retains the objects that the operations name,
 // until the submission ends. Submissions are recycled: a program that keeps about as many in flight
@@ -89,8 +97,8 @@ KEEL_API const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue);
 //
 // An error names the operation ("ops[3] (copy) is refused") and has the reason as its cause; op.h
 // lists the reasons. For points: KEEL_INVALID_ARGUMENT for a NULL semaphore, a value of 2^63 and
-// more, a signal of value 0, a signal on a queue's timeline, or a wait for a point on a queue's
-// timeline that is no submission yet.
+// more, a signal of value 0, a signal on a queue's timeline, a signal with bits in `until`, a wait
+// with unknown ones, or a wait for a point on a queue's timeline that is no submission yet.
 //
 // If a wait or an operation fails, the submission fails: operations that have not started do not
 // run, and its point and all its signals fail with the cause. On a lost device the call succeeds
@@ -99,14 +107,21 @@ KEEL_API keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t wait
                                          const keel_op_t *ops, size_t count, keel_points_t signals,
                                          keel_point_t *done) KEEL_MUST_USE;
 
+KEEL_EXTERN_C_END
+
 // Waits until everything that was submitted to the queue before the call has ended, well or not.
 // It returns NULL also if some of that work failed: the points tell. Must not be called in a host
 // call of the same queue.
 //
 // KEEL_DEADLINE_EXCEEDED if `timeout_ns` passed first.
-KEEL_API keel_status_t keel_queue_wait_idle(keel_queue_t *queue, uint64_t timeout_ns) KEEL_MUST_USE;
-
-KEEL_EXTERN_C_END
+KEEL_MUST_USE static inline keel_status_t keel_queue_wait_idle(keel_queue_t *queue,
+                                                               uint64_t timeout_ns)
+{
+    keel_point_t all;
+    if (!queue) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "queue is NULL");
+    all = keel_ended(keel_up_to(keel_queue_newest(queue)));
+    return keel_wait(keel_points(&all, 1), KEEL_ALL, timeout_ns);
+}
 
 // Submits one operation that signals nothing but its point on the queue's timeline. As
 // keel_queue_submit otherwise, and so are the functions that follow.

@@ -9,15 +9,22 @@
 // A semaphore can fail, and failure is final. Every point that was not reached by then fails with
 // the first cause. Everything that waits for such a point, on the host or on a queue, fails at once
 // with the same cause. A submission fails its signals only when the device no longer touches the
-// submission's resources.
+// submission's resources. Work that is to run however its predecessors ended, a cleanup or the next
+// batch, waits for keel_ended(point): until the point is reached or has failed.
+//
+// The signals of one submission are made one by one, in the order of their list. A thread that
+// finds the first one reached may find the second one not reached yet: wait for each point that
+// matters, or for the submission's own, which comes last. If a signal in the middle of the list
+// cannot be made, those before it stand.
 //
 // Each queue has a timeline of its own (keel_queue_timeline), on which every submission is a point.
 //   - Queues are not FIFO and these points are independent: point 5 may be reached before point 4.
 //   - A submission that fails, fails only its own point. keel_semaphore_value tells up to which
-//     point all submissions have ended.
-//   - Only the queue signals its timeline. It does so after the other signals of the submission,
-//     which it makes in the order of their list. A thread that sees one of these points reached
-//     also finds reached all points that the submission waited for.
+//     point all submissions have ended. keel_up_to(point) stands for the submission and all before
+//     it on its queue, keel_up_to(keel_queue_newest(queue)) for all so far.
+//   - Only the queue signals its timeline. It does so after the other signals of the submission. A
+//     thread that sees one of these points reached also finds over all that the submission waited
+//     for.
 //   - The timeline remembers at least its newest 16384 failed points. A later query reports older
 //     ones as reached.
 //
@@ -33,10 +40,24 @@
 
 typedef struct keel_semaphore_t keel_semaphore_t;
 
+// What a wait for a point waits for, bits of keel_point_t.until. Without any: until the point is
+// reached; its failure fails what waits.
+typedef enum keel_until_t {
+    // Until the point is reached or has failed. It passes no failure on: all that waits goes on
+    // then, also when the device of the semaphore was closed or lost.
+    KEEL_ENDED = 1 << 0,
+    // On a queue's timeline: until the point and all before it have ended. Without KEEL_ENDED it
+    // fails if one of these submissions failed, however long ago, with the cause of the earliest in
+    // the order of the queue; but only when all have ended. On other semaphores it changes nothing,
+    // since their values only grow.
+    KEEL_UP_TO = 1 << 1,
+} keel_until_t;
+
 // A value on a semaphore, which is borrowed.
 typedef struct keel_point_t {
     keel_semaphore_t *semaphore;
     uint64_t value;
+    uint32_t until; // of keel_until_t, for waits; 0 in signals
 } keel_point_t;
 
 // A list of points: what a submission waits for or signals. Borrowed for the call.
@@ -48,7 +69,21 @@ typedef struct keel_points_t {
 // Returns the point `value` on `semaphore`. Checks nothing and retains nothing.
 static inline keel_point_t keel_point(keel_semaphore_t *semaphore, uint64_t value)
 {
-    keel_point_t point = {semaphore, value};
+    keel_point_t point = {semaphore, value, 0};
+    return point;
+}
+
+// Returns `point` with KEEL_ENDED: a wait for it is over when it is reached or has failed.
+static inline keel_point_t keel_ended(keel_point_t point)
+{
+    point.until |= KEEL_ENDED;
+    return point;
+}
+
+// Returns `point` with KEEL_UP_TO: a wait for it is for all submissions of its queue up to here.
+static inline keel_point_t keel_up_to(keel_point_t point)
+{
+    point.until |= KEEL_UP_TO;
     return point;
 }
 
@@ -112,7 +147,7 @@ typedef struct keel_external_semaphore_t {
 // When a wait for several points ends.
 typedef enum keel_wait_mode_t {
     KEEL_ALL, // when all points are reached; with a failure as soon as one point fails
-    KEEL_ANY, // when one point is reached or fails
+    KEEL_ANY, // when one point is reached or fails; keel_point_t.until says what is a failure
 } keel_wait_mode_t;
 
 // How keel_wait_with waits.
@@ -199,12 +234,12 @@ KEEL_API keel_status_t keel_semaphore_fail(keel_semaphore_t *semaphore,
 
 // Blocks the calling thread until the points are reached, as `mode` says, or until `timeout_ns` has
 // passed. With no points it returns at once. A timeout of 0 polls. Up to 8 points need no memory.
-// The wait also ends, with the cause, when the device of a semaphore is closed or lost. `options`
-// may be NULL: no polling, no index.
+// The wait also ends, with the cause unless it asks for KEEL_ENDED, when the device of a semaphore
+// is closed or lost. `options` may be NULL: no polling, no index.
 //
 // NULL if the points are reached. The cause if a point failed. KEEL_DEADLINE_EXCEEDED when the time
 // is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, for a
-// value of 2^63 or more, and for 2^30 - 1 points or more.
+// value of 2^63 or more, for unknown bits in `until`, and for 2^30 - 1 points or more.
 KEEL_API keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode,
                                       uint64_t timeout_ns,
                                       const keel_wait_options_t *options) KEEL_MUST_USE;

@@ -25,6 +25,7 @@
     (KEEL_USAGE_TRANSFER | KEEL_USAGE_DISPATCH | KEEL_USAGE_COUNTS | KEEL_USAGE_MAP)
 #define USAGE_ALL  (USAGE_DEFAULT | KEEL_USAGE_EXPORT)
 #define MEMORY_ALL UINT32_C(0x1f)
+#define UNTIL_ALL  ((uint32_t)(KEEL_ENDED | KEEL_UP_TO))
 
 // That the device takes work: it is this process's and open.
 __attribute__((returns_nonnull)) keel_status_t
@@ -38,11 +39,12 @@ static inline keel_status_t device_check(const keel_device_t *device)
 }
 
 // That the point can be waited for; `list` and `index` say in a message where it stands.
-keel_status_t point_refusal(keel_point_t point, const char *list, size_t index) KEEL_COLD;
-static inline keel_status_t point_check(keel_point_t point, const char *list, size_t index)
+keel_status_t point_refusal(const keel_point_t *point, const char *list, size_t index) KEEL_COLD;
+static inline keel_status_t point_check(const keel_point_t *point, const char *list, size_t index)
 {
-    if (__builtin_expect(!point.semaphore || !object_is_ours(&point.semaphore->object) ||
-                             !point_exists(point),
+    const keel_semaphore_t *semaphore = point->semaphore;
+    if (__builtin_expect(!semaphore || !object_is_ours(&semaphore->object) ||
+                             !point_exists(*point) || (point->until & ~UNTIL_ALL),
                          0))
         return point_refusal(point, list, index);
     return NULL;

@@ -111,8 +111,7 @@ keel_device_t *keel_device_retain(keel_device_t *device)
 static keel_status_t queue_drain(keel_queue_t *queue, uint64_t deadline_ns)
 {
     wait_t wait;
-    wait_entry_t entry = {.point = {queue->timeline, ledger_last(queue->timeline)}};
-    entry.waiter.for_all = true;
+    wait_entry_t entry = {.point = keel_ended(keel_up_to(keel_queue_newest(queue)))};
     wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, deadline_ns, 0);
     return wait_end(&wait, NULL);
@@ -208,13 +207,6 @@ keel_queue_t *keel_device_queue(keel_device_t *device, size_t index)
 keel_pool_t *keel_device_pool(keel_device_t *device, size_t node)
 {
     return device && node < device->caps.nodes ? device->pools[node] : NULL;
-}
-
-keel_status_t keel_queue_wait_idle(keel_queue_t *queue, uint64_t timeout_ns)
-{
-    CHECK_NOT_NULL(queue);
-    KEEL_TRY(device_check(queue->device));
-    return queue_drain(queue, clock_deadline(timeout_ns));
 }
 
 keel_status_t keel_device_wait_idle(keel_device_t *device, uint64_t timeout_ns)

@@ -158,6 +158,11 @@ keel_semaphore_t *keel_queue_timeline(keel_queue_t *queue)
     return queue->timeline;
 }
 
+keel_point_t keel_queue_newest(keel_queue_t *queue)
+{
+    return keel_point(queue->timeline, ledger_last(queue->timeline));
+}
+
 const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue)
 {
     return &queue->info;
@@ -167,7 +172,7 @@ static keel_status_t waits_check(keel_points_t waits)
 {
     CHECK(waits.points || !waits.count, KEEL_INVALID_ARGUMENT,
           "waits.points is NULL, but waits.count is %zu", waits.count);
-    for (size_t i = 0; i < waits.count; i++) KEEL_TRY(point_check(waits.points[i], "waits", i));
+    for (size_t i = 0; i < waits.count; i++) KEEL_TRY(point_check(&waits.points[i], "waits", i));
     return NULL;
 }
 
@@ -186,6 +191,9 @@ static keel_status_t signals_check(keel_points_t signals)
         CHECK(point.value && point.value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
               "signals[%zu].value is %llu; it must be between 1 and 2^63 - 1", i,
               (unsigned long long)point.value);
+        CHECK(!point.until, KEEL_INVALID_ARGUMENT,
+              "signals[%zu].until is 0x%x; it says what a wait waits for, and is 0 in signals", i,
+              point.until);
     }
     return NULL;
 }
@@ -234,7 +242,7 @@ KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t wait
         submission_discard(submission);
         return status;
     }
-    if (done) *done = (keel_point_t){queue->timeline, submission->id};
+    if (done) *done = keel_point(queue->timeline, submission->id);
     queue->device->ops->queue_submit(queue, submission);
     return NULL;
 }

@@ -14,7 +14,7 @@ static keel_status_t points_check(keel_points_t list)
           list.count);
     CHECK(list.count < WAIT_COUNT, KEEL_INVALID_ARGUMENT,
           "count is %zu; at most %u points can be waited for", list.count, WAIT_COUNT - 1);
-    for (size_t i = 0; i < list.count; i++) KEEL_TRY(point_check(points[i], "points", i));
+    for (size_t i = 0; i < list.count; i++) KEEL_TRY(point_check(&points[i], "points", i));
     return NULL;
 }
 

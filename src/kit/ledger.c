@@ -16,6 +16,7 @@ static void ledger_destroy(keel_semaphore_t *semaphore)
 {
     ledger_t *ledger = ledger_of(semaphore);
     for (size_t i = 0; i < ledger->failed_count; i++) keel_status_release(ledger->failed[i].cause);
+    keel_status_release(ledger->first.cause);
     mem_free(ledger->failed);
     mem_free(ledger->late);
     mem_free(ledger->slots);
@@ -180,8 +181,17 @@ static void failed_replace(ledger_t *ledger, size_t at, size_t count, const fail
     ledger->failed_count += put - count;
 }
 
+static void first_note(ledger_t *ledger, uint64_t value, keel_status_t cause)
+{
+    if (ledger->first.cause && ledger->first.value < value) return;
+    keel_status_release(ledger->first.cause);
+    ledger->first.cause = keel_status_retain(cause);
+    ledger->first.value = value;
+}
+
 void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
 {
+    first_note(ledger, value, cause);
     if (ledger->failed_count == MOST_FAILED) failed_replace(ledger, 0, FORGOTTEN, NULL);
     const failed_range_t *failed = ledger->failed;
     size_t i = ledger_find(ledger, value), joined = 0;
@@ -197,7 +207,6 @@ void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
     }
     failed_replace(ledger, i, joined, &range);
     room_update(ledger);
-    ledger->any_failed = true;
 }
 
 static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
@@ -221,6 +230,26 @@ static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
     if (!cause) return POINT_REACHED;
     if (failure) *failure = keel_status_retain(cause);
     return POINT_FAILED;
+}
+
+// The same for all up to the point.
+static point_state_t ledger_state_all(keel_point_t point, keel_status_t *failure)
+{
+    const ledger_t *ledger = ledger_of(point.semaphore);
+    if (point.value > ledger->ended) return POINT_PENDING;
+    if (!ledger->first.cause || point.value < ledger->first.value) return POINT_REACHED;
+    *failure = keel_status_retain(ledger->first.cause);
+    return POINT_FAILED;
+}
+
+void ledger_take_all(keel_semaphore_t *semaphore, ledger_ended_t *ended)
+{
+    const ledger_t *ledger = ledger_of(semaphore);
+    bool failed = ledger->first.cause && ledger->first.value <= ledger->ended;
+    ended->for_all = waiters_take(semaphore, failed ? ledger->first.value - 1 : ledger->ended);
+    if (!failed) return;
+    ended->behind = waiters_take(semaphore, ledger->ended);
+    ended->cause = ended->behind ? keel_status_retain(ledger->first.cause) : NULL;
 }
 
 point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
@@ -275,6 +304,33 @@ static promise_t *ledger_last_promised(keel_point_t point)
     return last;
 }
 
+// Whether what the slot stands for has ended, or will with a promise that does for the device;
+// *last is the last of these.
+static bool slot_is_promised(const slot_t *slot, const keel_device_t *early, promise_t **last)
+{
+    if (!slot->owner) return true;
+    if (!slot->promise || !promise_serves(slot->promise, early)) return false;
+    *last = promise_later(*last, slot->promise);
+    return true;
+}
+
+// What a waiter for all up to a pending point may take for it: the last promise, if all that is
+// pending is promised, and what has ended is no failure for it. Borrowed, under the lock; NULL:
+// there is none.
+static promise_t *ledger_promise_all(keel_point_t point, const waiter_t *waiter)
+{
+    const ledger_t *ledger = ledger_of(point.semaphore);
+    bool failed = ledger->first.cause && ledger->first.value <= point.value;
+    bool promised = waiter->early && (waiter->ended || !failed);
+    promise_t *last = NULL;
+    for (size_t i = ledger->late_first; promised && i < ledger->late_end; i++)
+        if (ledger->late[i].value <= point.value)
+            promised = slot_is_promised(&ledger->late[i].slot, waiter->early, &last);
+    for (uint64_t v = ledger->base + 1; promised && v <= point.value; v++)
+        promised = slot_is_promised(&ledger->slots[v & ledger->mask], waiter->early, &last);
+    return promised ? last : NULL;
+}
+
 // Takes the waiters out that the promise will do for. Sets *asks if one of the others wants to be
 // told of its end.
 static waiter_t *slot_take_promised(slot_t *slot, bool *asks)
@@ -322,25 +378,23 @@ bool ledger_link(keel_point_t point, waiter_t *waiter)
 
 static point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
 {
-    promise_t *promise = NULL;
+    bool all = waiter->for_all;
     lock_enter(&point.semaphore->lock);
-    point_state_t state;
-    if (waiter->for_all) {
-        state = point.value <= ledger_of(point.semaphore)->ended ? POINT_REACHED : POINT_PENDING;
+    point_state_t state = all ? ledger_state_all(point, failure) : ledger_state(point, failure);
+    promise_t *promise = NULL;
+    if (state == POINT_PENDING)
+        promise = all ? ledger_promise_all(point, waiter) : ledger_promise_of(point);
+    if (promise) promise_retain(promise);
+    if (promise && promise_serves(promise, waiter->early)) {
+        waiter->promise = promise;
+        state = POINT_PROMISED;
+    } else if (state == POINT_PENDING && all) {
         waiter->hangs = false;
-        if (state == POINT_PENDING) waiters_add(point.semaphore, waiter);
-    } else {
-        state = ledger_state(point, failure);
-        promise = state == POINT_PENDING ? ledger_promise_of(point) : NULL;
-        if (promise) promise_retain(promise);
-        if (promise && promise_serves(promise, waiter->early)) {
-            waiter->promise = promise;
-            state = POINT_PROMISED;
-        } else if (state == POINT_PENDING) {
-            slot_add(ledger_slot(point), waiter);
-        }
+        waiters_add(point.semaphore, waiter);
+    } else if (state == POINT_PENDING) {
+        slot_add(ledger_slot(point), waiter);
     }
-    bool asks = waiter->asks, asks_all = asks && waiter->for_all && state == POINT_PENDING;
+    bool asks = waiter->asks, asks_all = asks && all && state == POINT_PENDING;
     lock_leave(&point.semaphore->lock);
     if (state == POINT_PROMISED) return state;
     if (asks_all) promise = ledger_last_promised(point);

@@ -41,12 +41,15 @@ typedef struct ledger_t {
     keel_semaphore_t semaphore; // `last` is the newest point, written under the lock
     slot_t *slots;              // owned; of value v: slots[v & mask], for base < v <= last
     uint64_t mask;
-    uint64_t base;   // at least `ended`; up to here all have ended or are late
-    uint64_t room;   // so many may be pending; with one more ledger_grow is due
-    uint64_t ended;  // up to here all have, well or not
-    bool any_failed; // ever
-    bool closed;     // takes no more
-    late_t *late;    // owned; sorted; of these the first is pending, if there is any
+    uint64_t base;  // at least `ended`; up to here all have ended or are late
+    uint64_t room;  // so many may be pending; with one more ledger_grow is due
+    uint64_t ended; // up to here all have, well or not
+    bool closed;    // takes no more
+    struct {
+        uint64_t value;
+        keel_status_t cause; // owned; NULL: none ever failed
+    } first;                 // that failed, in the order of points
+    late_t *late;            // owned; sorted; of these the first is pending, if there is any
     size_t late_first, late_end;
     uint32_t late_capacity;
     failed_range_t *failed; // owned; sorted, apart from each other
@@ -124,16 +127,23 @@ uint64_t ledger_late_value(ledger_t *ledger);
 
 void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause);
 
-// Ends it, under semaphore->lock; `failure` is borrowed. Returns whom to tell, without the lock:
-// those who wait for this point, with the failure, and those who wait for all up to some value.
+// Whom to tell of an end, without the lock.
 typedef struct ledger_ended_t {
-    waiter_t *waiters, *for_all;
+    waiter_t *waiters;   // for this point, with its failure
+    waiter_t *for_all;   // for all up to some value, which went well
+    waiter_t *behind;    // and those of which one has failed
+    keel_status_t cause; // of that one, owned; NULL: `behind` is empty
 } ledger_ended_t;
+
+// Takes those who wait for all up to some value, as far as all have ended.
+void ledger_take_all(keel_semaphore_t *semaphore, ledger_ended_t *ended);
+
+// Ends it, under semaphore->lock; `failure` is borrowed.
 static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t value,
                                         keel_status_t failure)
 {
     ledger_t *ledger = ledger_of(semaphore);
-    slot_t *slot = ledger_slot((keel_point_t){semaphore, value});
+    slot_t *slot = ledger_slot(keel_point(semaphore, value));
     ledger_ended_t ended = {.waiters = slot->waiters};
     for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
     *slot = (slot_t){0};
@@ -142,10 +152,10 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
     if (__builtin_expect(ledger->late_end != 0, 0)) all = ledger_late_value(ledger);
     ledger->ended = all;
     // release: pairs with the acquire in point_is_past; the submission's writes come before.
-    if (__builtin_expect(!ledger->any_failed, 1))
+    if (__builtin_expect(!ledger->first.cause, 1))
         atomic_store_explicit(&semaphore->value, all, memory_order_release);
-    if (semaphore->waiters.root && semaphore->waiters.root->key <= all)
-        ended.for_all = waiters_take(semaphore, all);
+    if (__builtin_expect(semaphore->waiters.root && semaphore->waiters.root->key <= all, 0))
+        ledger_take_all(semaphore, &ended);
     return ended;
 }
 

@@ -127,7 +127,9 @@ static point_state_t remote_watch(keel_point_t point, waiter_t *waiter, keel_sta
     bool asks = false;
     lock_enter(&point.semaphore->lock);
     point_state_t state = timeline_poll(point, failure);
-    if (state == POINT_PENDING && promise_serves(&remote->promise, waiter->early)) {
+    // A device that waits for a value fails with it: who waits for the end is told by the host.
+    bool serves = !waiter->ended && promise_serves(&remote->promise, waiter->early);
+    if (state == POINT_PENDING && serves) {
         waiter->promise = promise_retain(&remote->promise);
         state = POINT_PROMISED;
     } else if (state == POINT_PENDING) {

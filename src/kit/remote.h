@@ -21,7 +21,7 @@
 //            semaphores of the device. Have the device wait for waits[i].point where
 //            waits[i].waiter.promise is set and remote_here knows the semaphore. A wait that fails
 //            on the device fails the submission there; remote_poll gives the cause for
-//            submission_end.
+//            submission_end. Waits with KEEL_ENDED come by way of the host.
 //   signals  Where remote_here knows the semaphore, have the device signal signals[i].point, or
 //            fail it if the submission fails, and set signals[i].native. submission_end then makes
 //            none of these; it looks. All others it makes, as for any device.

@@ -15,7 +15,7 @@ void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uin
 
 void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value)
 {
-    promise_t *promise = point_promise((keel_point_t){semaphore, value + 1});
+    promise_t *promise = point_promise(keel_point(semaphore, value + 1));
     if (promise) promise->ops->poll(promise);
     promise_release(promise);
 }
@@ -101,7 +101,7 @@ void waiters_fire(waiter_t *list, keel_status_t failure)
         waiter_t *waiter = list;
         list = waiter->node.next ? waiter_of(waiter->node.next) : NULL;
         firing.count++;
-        waiter->fire(waiter, failure);
+        waiter->fire(waiter, waiter->ended ? NULL : failure);
     }
     firing.depth--;
 }

@@ -32,8 +32,8 @@
 
 typedef struct waiter_t waiter_t;
 
-// `failure` is borrowed, NULL if the point was reached. The waiter is no longer linked and may be
-// reused or freed.
+// `failure` is borrowed, NULL if the point was reached, or has ended for a waiter of ends. The
+// waiter is no longer linked and may be reused or freed.
 typedef void (*waiter_fn)(waiter_t *waiter, keel_status_t failure);
 
 struct waiter_t {
@@ -41,7 +41,8 @@ struct waiter_t {
     waiter_fn fire;
     bool linked;  // guarded by the semaphore's lock
     bool hangs;   // on a timeline: on a promise that will not do; it is in `hanging` then
-    bool for_all; // on a ledger: wait for the value (all up to here), not for the point
+    bool for_all; // KEEL_UP_TO: on a ledger it waits for the value, not for the point
+    bool ended;   // KEEL_ENDED: it is told of no failure
     bool asks;    // its thread does not poll: what promises the point must see to its end
     const keel_device_t *early; // a promise of this device will do; NULL: none will
     promise_t *promise;         // told early: what the point hangs on; retained
@@ -75,7 +76,8 @@ typedef struct semaphore_ops_t {
     // Fails all points not reached. Consumes `cause`; only the first one is kept.
     void (*fail)(keel_semaphore_t *semaphore, keel_status_t cause);
 
-    // Links `waiter` (fire and for_all set) to a pending point, to be told later: POINT_PENDING.
+    // Links `waiter` (fire, for_all and ended set) to a pending point, to be told later:
+    // POINT_PENDING.
     // Else it is not linked; if the point failed, *failure is a new reference to the cause.
     point_state_t (*watch)(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
     // Unlinks it. False if it is not linked: it was told, or is being told by another thread.
@@ -145,12 +147,24 @@ static inline bool point_exists(keel_point_t point)
     return point.value <= atomic_load_explicit(&point.semaphore->last, memory_order_relaxed);
 }
 
-// As semaphore_ops_t.watch, .unwatch and .promised.
+// Says what the waiter waits for.
+static inline void waiter_aim(waiter_t *waiter, keel_point_t point)
+{
+    waiter->node.key = point.value;
+    waiter->for_all = point.until & KEEL_UP_TO;
+    waiter->ended = point.until & KEEL_ENDED;
+}
+
+// As semaphore_ops_t.watch, .unwatch and .promised. What a failure is, the point says.
 static inline point_state_t point_watch(keel_point_t point, waiter_t *waiter,
                                         keel_status_t *failure)
 {
-    waiter->node.key = point.value;
-    return point.semaphore->ops->watch(point, waiter, failure);
+    waiter_aim(waiter, point);
+    point_state_t state = point.semaphore->ops->watch(point, waiter, failure);
+    if (state != POINT_FAILED || !waiter->ended) return state;
+    keel_status_release(*failure);
+    *failure = NULL;
+    return POINT_REACHED;
 }
 
 static inline bool point_unwatch(keel_point_t point, waiter_t *waiter)

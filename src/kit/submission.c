@@ -239,6 +239,9 @@ static void submission_note_failure(keel_submission_t *submission, keel_status_t
 static void submission_fire(waiter_t *waiter, keel_status_t failure)
 {
     keel_submission_t *submission = ((submission_wait_t *)(void *)waiter)->submission;
+    // What waits for the end of other work is told of it when the device ends, too, and must not
+    // begin.
+    if (waiter->ended) failure = atomic_load(&submission->queue->device->ended);
     if (failure) submission_note_failure(submission, failure);
     submission_resolve(submission, 1);
 }
@@ -257,6 +260,7 @@ static bool waits_are_promised(keel_submission_t *submission)
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         submission_wait_t *wait = &submission->waits[i];
         if (wait->waiter.promise || point_is_past(wait->point)) continue;
+        if (wait->point.until) return false; // more than a promise is to be looked at
         promise_t *promise = point_promise(wait->point);
         if (!promise || !promise_serves(promise, submission->queue->device)) {
             promise_release(promise);
@@ -306,6 +310,7 @@ static void chain_link(keel_submission_t *submission)
     submission_wait_t *wait = submission->waits;
     keel_queue_t *queue = submission->queue;
     if (submission->wait_count != 1 || wait->point.semaphore != queue->timeline) return;
+    if (__builtin_expect(wait->point.until & KEEL_UP_TO, 0)) return;
     if (queue->early) {
         const promise_t *promise = ledger_promise_of(wait->point);
         submission->follows = promise && promise_serves(promise, queue->device);
@@ -314,7 +319,7 @@ static void chain_link(keel_submission_t *submission)
     wait->submission = submission;
     wait->waiter.fire = submission_fire;
     wait->waiter.asks = true;
-    wait->waiter.node.key = wait->point.value;
+    waiter_aim(&wait->waiter, wait->point);
     atomic_store_explicit(&submission->waits_left, 2, memory_order_relaxed); // under the lock
     submission->linked = ledger_link(wait->point, &wait->waiter);
     if (!submission->linked)
@@ -365,7 +370,7 @@ KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promi
         signal->promise = promise;
         signal->point.semaphore->ops->promise(signal);
     }
-    ledger_promise((keel_point_t){submission->queue->timeline, submission->id}, promise);
+    ledger_promise(keel_point(submission->queue->timeline, submission->id), promise);
 }
 
 // Releases what they used, up to `rest`, before anyone learns that they ended, so that a waiter
@@ -392,11 +397,15 @@ static void submission_signal_others(keel_submission_t *submission, keel_status_
     }
 }
 
-static void ended_fire(ledger_ended_t ended, keel_status_t status)
+static void ended_fire(const ledger_ended_t *ended, keel_status_t status)
 {
-    waiters_fire(ended.waiters, status);
-    waiters_fire(ended.for_all, NULL);
-    keel_status_release(status);
+    if (ended->waiters) waiters_fire(ended->waiters, status);
+    if (__builtin_expect(ended->for_all || ended->behind, 0)) {
+        waiters_fire(ended->for_all, NULL);
+        waiters_fire(ended->behind, ended->cause);
+        keel_status_release(ended->cause);
+    }
+    if (__builtin_expect(status != NULL, 0)) keel_status_release(status);
 }
 
 void submission_signal(keel_submission_t *submission, keel_status_t status)
@@ -407,7 +416,7 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
     lock_enter(&timeline->lock);
     ledger_ended_t ended = ledger_end(timeline, submission->id, status);
     lock_leave(&timeline->lock);
-    ended_fire(ended, status);
+    ended_fire(&ended, status);
 }
 
 // Ends the first few before `rest` at once, up
@@ -420,7 +429,8 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
     bool last = false;
     int count = 0;
     lock_enter(&queue->timeline->lock);
-    for (; first != rest && count < END_AT_ONCE && !status && !ended.waiters && !ended.for_all;
+    for (; first != rest && count < END_AT_ONCE && !status && !ended.waiters && !ended.for_all &&
+           !ended.behind;
          count++) {
         keel_submission_t *submission = first;
         first = submission->next;
@@ -430,7 +440,7 @@ static keel_submission_t *submissions_end(keel_submission_t *first, const keel_s
     }
     lock_leave(&queue->timeline->lock);
     live_add(LIVE_SUBMISSION, -count);
-    ended_fire(ended, status);
+    ended_fire(&ended, status);
     if (last) keel_queue_release(queue);
     return first;
 }
@@ -462,7 +472,7 @@ void submission_end(keel_submission_t *submission, keel_status_t status)
     bool last = submission_return(submission);
     lock_leave(&queue->timeline->lock);
     live_add(LIVE_SUBMISSION, -1);
-    ended_fire(ended, status);
+    ended_fire(&ended, status);
     if (last) keel_queue_release(queue);
 }
 
@@ -493,8 +503,7 @@ bool submission_cancel(keel_queue_t *queue, uint64_t id, keel_status_t cause)
 {
     keel_semaphore_t *timeline = queue->timeline;
     lock_enter(&timeline->lock);
-    const slot_t *slot =
-        id <= ledger_last(timeline) ? ledger_slot((keel_point_t){timeline, id}) : NULL;
+    const slot_t *slot = id <= ledger_last(timeline) ? ledger_slot(keel_point(timeline, id)) : NULL;
     keel_submission_t *submission = slot ? slot->owner : NULL;
     bool waits = submission && submission_ask(submission);
     lock_leave(&timeline->lock);

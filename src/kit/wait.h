@@ -31,7 +31,7 @@ struct wait_t {
 #define WAIT_SLEEPING (UINT32_C(1) << 30)
 #define WAIT_COUNT    (WAIT_SLEEPING - 1)
 
-// Links `entries` (point and for_all set) to their points. The wait may be decided at once.
+// Links `entries` (point set) to their points. The wait may be decided at once.
 void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size_t count);
 
 // Sleeps until it is decided or the deadline has passed; polls for `spin_ns` first.

@@ -37,20 +37,22 @@ static void end_one(keel_semaphore_t *s, uint64_t value, keel_status_t failure)
     lock_leave(&s->lock);
     waiters_fire(ended.waiters, failure);
     waiters_fire(ended.for_all, NULL);
+    waiters_fire(ended.behind, ended.cause);
+    keel_status_release(ended.cause);
 }
 
-static point_state_t watch(keel_semaphore_t *s, uint64_t value, told_t *told, bool for_all)
+static point_state_t watch(keel_point_t point, told_t *told)
 {
-    *told = (told_t){.waiter = {.fire = told_fire, .for_all = for_all}};
+    *told = (told_t){.waiter = {.fire = told_fire}};
     keel_status_t failure = NULL;
-    point_state_t state = point_watch((keel_point_t){s, value}, &told->waiter, &failure);
+    point_state_t state = point_watch(point, &told->waiter, &failure);
     keel_status_release(failure);
     return state;
 }
 
 static point_state_t poll(keel_semaphore_t *s, uint64_t value)
 {
-    return ledger_poll((keel_point_t){s, value}, NULL);
+    return ledger_poll(keel_point(s, value), NULL);
 }
 
 static int setup(void **state)
@@ -95,7 +97,7 @@ static void test_failure_is_of_one_point(void **state)
     assert_int_equal(poll(s, 1), POINT_REACHED);
     assert_int_equal(poll(s, 3), POINT_REACHED);
     keel_status_t seen = NULL;
-    assert_int_equal(ledger_poll((keel_point_t){s, 2}, &seen), POINT_FAILED);
+    assert_int_equal(ledger_poll(keel_point(s, 2), &seen), POINT_FAILED);
     assert_ptr_equal(seen, cause);
     keel_status_release(seen);
     keel_status_release(cause);
@@ -105,13 +107,14 @@ static void test_waiters_are_told_once(void **state)
 {
     keel_semaphore_t *s = *state;
     for (int i = 0; i < 3; i++) open_one(s);
-    told_t point, other, idle, gone;
-    assert_int_equal(watch(s, 2, &point, false), POINT_PENDING);
-    assert_int_equal(watch(s, 2, &other, false), POINT_PENDING);
-    assert_int_equal(watch(s, 3, &idle, true), POINT_PENDING);
-    assert_int_equal(watch(s, 2, &gone, false), POINT_PENDING);
-    assert_true(point_unwatch((keel_point_t){s, 2}, &gone.waiter));
-    assert_false(point_unwatch((keel_point_t){s, 2}, &gone.waiter));
+    told_t point, other, idle, all, gone;
+    assert_int_equal(watch(keel_point(s, 2), &point), POINT_PENDING);
+    assert_int_equal(watch(keel_point(s, 2), &other), POINT_PENDING);
+    assert_int_equal(watch(keel_ended(keel_up_to(keel_point(s, 3))), &idle), POINT_PENDING);
+    assert_int_equal(watch(keel_up_to(keel_point(s, 3)), &all), POINT_PENDING);
+    assert_int_equal(watch(keel_point(s, 2), &gone), POINT_PENDING);
+    assert_true(point_unwatch(keel_point(s, 2), &gone.waiter));
+    assert_false(point_unwatch(keel_point(s, 2), &gone.waiter));
     keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "two");
     end_one(s, 2, cause);
     end_one(s, 3, NULL);
@@ -119,9 +122,12 @@ static void test_waiters_are_told_once(void **state)
     assert_int_equal(other.count, 1);
     assert_ptr_equal(point.failure, cause);
     assert_int_equal(idle.count, 0);
+    assert_int_equal(all.count, 0);
     end_one(s, 1, NULL);
     assert_int_equal(idle.count, 1);
     assert_null(idle.failure);
+    assert_int_equal(all.count, 1);
+    assert_ptr_equal(all.failure, cause);
     assert_int_equal(gone.count, 0);
     keel_status_release(cause);
 }
@@ -156,7 +162,7 @@ static void test_one_cause_takes_one_range(void **state)
     assert_int_equal(ledger_of(s)->failed_count, 3);
     for (uint64_t v = 1; v <= COUNT; v++) {
         keel_status_t seen = NULL;
-        assert_int_equal(ledger_poll((keel_point_t){s, v}, &seen), POINT_FAILED);
+        assert_int_equal(ledger_poll(keel_point(s, v), &seen), POINT_FAILED);
         assert_ptr_equal(seen, v == 500 ? other : cause);
         keel_status_release(seen);
     }
@@ -189,8 +195,8 @@ static void test_one_that_waits_holds_up_nothing(void **state)
     told_t point, all;
     uint64_t first = open_one(s);
     for (int i = 0; i < COUNT / 2; i++) end_one(s, open_one(s), NULL);
-    assert_int_equal(watch(s, first, &point, false), POINT_PENDING);
-    assert_int_equal(watch(s, first, &all, true), POINT_PENDING);
+    assert_int_equal(watch(keel_point(s, first), &point), POINT_PENDING);
+    assert_int_equal(watch(keel_up_to(keel_point(s, first)), &all), POINT_PENDING);
     for (int i = 0; i < COUNT / 2; i++) end_one(s, open_one(s), NULL);
     assert_true(ledger_of(s)->mask < 1024);
     assert_true(ledger_of(s)->failed_capacity < 1024);
@@ -296,12 +302,12 @@ static void test_link(void **state)
     uint64_t one = open_one(s);
     told_t told = {.waiter = {.fire = told_fire}}, late = told;
     lock_enter(&s->lock);
-    assert_true(ledger_link((keel_point_t){s, one}, &told.waiter));
+    assert_true(ledger_link(keel_point(s, one), &told.waiter));
     lock_leave(&s->lock);
     end_one(s, one, NULL);
     assert_int_equal(told.count, 1);
     lock_enter(&s->lock);
-    assert_false(ledger_link((keel_point_t){s, one}, &late.waiter));
+    assert_false(ledger_link(keel_point(s, one), &late.waiter));
     lock_leave(&s->lock);
     assert_int_equal(late.count, 0);
 }

@@ -75,7 +75,7 @@ static void count_told(waiter_t *waiter, keel_status_t failure)
 
 static keel_point_t at(uint64_t value)
 {
-    return (keel_point_t){&semaphore, value};
+    return keel_point(&semaphore, value);
 }
 
 // Promises a value of the semaphore.
@@ -390,12 +390,12 @@ static void test_points_of_a_queue(void **state)
     assert_int_equal(ledger_open(ledger, (keel_submission_t *)(void *)&value, &value),
                      LEDGER_OPENED);
     lock_leave(&ledger->lock);
-    keel_point_t point = {ledger, value};
+    keel_point_t point = keel_point(ledger, value);
     waiter_t early = {.fire = count_told, .early = &here}, late = early;
-    waiter_t all = {.fire = count_told, .for_all = true};
+    waiter_t all = {.fire = count_told};
     told = 0;
     assert_int_equal(point_watch(point, &early, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(point, &all, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(keel_up_to(point), &all, NULL), POINT_PENDING);
     ledger_promise(point, &fake.base);
     assert_int_equal(told, 1);
     assert_int_equal(fake.asks, 1); // for the one that waits for all

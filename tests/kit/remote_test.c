@@ -71,13 +71,13 @@ static const keel_point_t none;
 
 static void reach(keel_semaphore_t *semaphore, uint64_t value)
 {
-    keel_point_t point = {semaphore, value};
+    keel_point_t point = keel_point(semaphore, value);
     assert_null(keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER));
 }
 
 static void not_yet(keel_semaphore_t *semaphore, uint64_t value)
 {
-    keel_point_t point = {semaphore, value};
+    keel_point_t point = keel_point(semaphore, value);
     keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, LONG_NS);
     assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
     keel_status_release(status);
@@ -112,27 +112,28 @@ static void waits_in_all_directions(void **state)
 {
     rig_t *rig = *state;
     pthread_t thread;
-    keel_point_t one = {rig->s, 1}, two = {rig->s, 2}, three = {rig->s, 3}, four = {rig->s, 4};
+    keel_point_t one = keel_point(rig->s, 1), two = keel_point(rig->s, 2),
+                 three = keel_point(rig->s, 3), four = keel_point(rig->s, 4);
     // Host to host: before and after.
     assert_int_equal(pthread_create(&thread, NULL, signal_late, &one), 0);
     reach(rig->s, 1);
     pthread_join(thread, NULL);
     reach(rig->s, 1);
     // Host to device: the wait is there first.
-    keel_point_t done = submit(rig->on_native, two, (keel_point_t){rig->t, 1});
+    keel_point_t done = submit(rig->on_native, two, keel_point(rig->t, 1));
     not_yet(rig->t, 1);
     assert_int_equal(native_value(rig->t), 0);
     assert_null(keel_semaphore_signal(rig->s, 2));
     assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     reach(rig->t, 1);
-    submit(rig->on_native, two, (keel_point_t){rig->t, 2}); // and the signal
+    submit(rig->on_native, two, keel_point(rig->t, 2)); // and the signal
     // Device to host.
     reach(rig->t, 2);
     assert_int_equal(pthread_create(&thread, NULL, signal_there_late, &three), 0);
     reach(rig->s, 3);
     pthread_join(thread, NULL);
     // Device to device, submitted in the wrong order.
-    done = submit(rig->beside, four, (keel_point_t){rig->t, 3});
+    done = submit(rig->beside, four, keel_point(rig->t, 3));
     submit(rig->on_native, none, four);
     assert_null(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
     uint64_t value = 0;
@@ -146,16 +147,16 @@ static void waits_across_devices(void **state)
     rig_t *rig = *state;
     enum { ROUNDS = 300 };
     for (uint64_t i = 1; i <= ROUNDS; i++) {
-        submit(rig->on_cpu, (keel_point_t){rig->s, i}, (keel_point_t){rig->host, i});
-        submit(rig->on_native, (keel_point_t){rig->host, i}, (keel_point_t){rig->s, i + 1});
+        submit(rig->on_cpu, keel_point(rig->s, i), keel_point(rig->host, i));
+        submit(rig->on_native, keel_point(rig->host, i), keel_point(rig->s, i + 1));
     }
     not_yet(rig->host, 1);
     native_signal_there(rig->s, 1);
     reach(rig->host, ROUNDS);
     reach(rig->s, ROUNDS + 1);
     // The cpu signals the device's, and the device the cpu's.
-    submit(rig->on_native, (keel_point_t){rig->t, 1}, (keel_point_t){rig->host, ROUNDS + 1});
-    submit(rig->on_cpu, none, (keel_point_t){rig->t, 1});
+    submit(rig->on_native, keel_point(rig->t, 1), keel_point(rig->host, ROUNDS + 1));
+    submit(rig->on_cpu, none, keel_point(rig->t, 1));
     reach(rig->host, ROUNDS + 1);
     assert_int_equal(native_value(rig->t), 1);
 }
@@ -168,8 +169,8 @@ static void device_needs_no_host(void **state)
     lock_t *const locks[] = {&rig->s->lock, &rig->t->lock,
                              &keel_queue_timeline(rig->on_native)->lock,
                              &keel_queue_timeline(rig->beside)->lock};
-    keel_point_t last = submit(rig->beside, (keel_point_t){rig->s, 2}, (keel_point_t){rig->t, 1});
-    submit(rig->on_native, (keel_point_t){rig->s, 1}, (keel_point_t){rig->s, 2});
+    keel_point_t last = submit(rig->beside, keel_point(rig->s, 2), keel_point(rig->t, 1));
+    submit(rig->on_native, keel_point(rig->s, 1), keel_point(rig->s, 2));
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) lock_enter(locks[i]);
     native_signal_there(rig->s, 1);
     while (native_value(rig->t) != 1) usleep(100);
@@ -216,13 +217,13 @@ static void tells_many_waiters(void **state)
     rig_t *rig = *state;
     sleeper_t sleepers[SLEEPERS];
     keel_completion_t *queue = NULL;
-    keel_point_t end = {rig->s, VALUES}, done[VALUES * 2];
+    keel_point_t end = keel_point(rig->s, VALUES), done[VALUES * 2];
     sleepers_start(sleepers, SLEEPERS, rig->s);
     assert_null(keel_completion_create(&queue));
     assert_null(keel_completion_add(queue, KEEL_POINTS(end), KEEL_ALL, NULL));
     for (uint64_t i = 0; i < VALUES; i++) {
-        done[i] = submit(rig->on_cpu, (keel_point_t){rig->s, i + 1}, none);
-        done[i + VALUES] = submit(rig->on_native, (keel_point_t){rig->s, i + 1}, none);
+        done[i] = submit(rig->on_cpu, keel_point(rig->s, i + 1), none);
+        done[i + VALUES] = submit(rig->on_native, keel_point(rig->s, i + 1), none);
     }
     for (uint64_t i = 1; i <= VALUES; i++) {
         if (i % 2)
@@ -247,7 +248,7 @@ static void tells_of_jumps(void **state)
     native_signal_there(rig->s, 100);
     sleepers_join(sleepers, SLEEPERS, KEEL_OK);
     size_t index = 2;
-    keel_point_t points[] = {{rig->t, 1}, {rig->s, 101}};
+    keel_point_t points[] = {keel_point(rig->t, 1), keel_point(rig->s, 101)};
     native_signal_there(rig->s, 101);
     keel_wait_options_t options = {.index = &index};
     assert_null(keel_wait_with(keel_points(points, 2), KEEL_ANY, KEEL_FOREVER, &options));
@@ -260,8 +261,8 @@ static void check_failed(rig_t *rig, const char *words, sleeper_t *sleepers,
 {
     sleepers_join(sleepers, SLEEPERS, KEEL_ABORTED);
     for (int i = 0; i < 2; i++) fails(done[i], KEEL_ABORTED, words);
-    fails((keel_point_t){rig->t, 1}, KEEL_ABORTED, words);
-    fails((keel_point_t){rig->host, 1}, KEEL_ABORTED, words);
+    fails(keel_point(rig->t, 1), KEEL_ABORTED, words);
+    fails(keel_point(rig->host, 1), KEEL_ABORTED, words);
     assert_int_equal(native_value(rig->t), SEMAPHORE_FAILED); // the device knows it, too
     uint64_t value = 0;
     keel_status_t status = keel_semaphore_value(rig->s, &value);
@@ -273,19 +274,17 @@ static void check_failed(rig_t *rig, const char *words, sleeper_t *sleepers,
     keel_status_release(status);
     assert_null(keel_semaphore_fail(rig->s, KEEL_ERROR(KEEL_INTERNAL, "too late")));
     native_signal_there(rig->s, 5); // stands still
-    fails((keel_point_t){rig->s, 5}, KEEL_ABORTED, words);
-    fails(submit(rig->on_native, (keel_point_t){rig->s, 7}, none), KEEL_ABORTED, words);
-    fails(submit(rig->on_cpu, (keel_point_t){rig->s, 7}, none), KEEL_ABORTED, words);
+    fails(keel_point(rig->s, 5), KEEL_ABORTED, words);
+    fails(submit(rig->on_native, keel_point(rig->s, 7), none), KEEL_ABORTED, words);
+    fails(submit(rig->on_cpu, keel_point(rig->s, 7), none), KEEL_ABORTED, words);
 }
 
 static void failure(rig_t *rig, bool there, const char *words)
 {
     sleeper_t sleepers[SLEEPERS];
     sleepers_start(sleepers, SLEEPERS, rig->s);
-    keel_point_t done[] = {
-        submit(rig->on_native, (keel_point_t){rig->s, 1}, (keel_point_t){rig->t, 1}),
-        submit(rig->on_cpu, (keel_point_t){rig->s, 3}, (keel_point_t){rig->host, 1}),
-    };
+    keel_point_t done[] = {submit(rig->on_native, keel_point(rig->s, 1), keel_point(rig->t, 1)),
+                           submit(rig->on_cpu, keel_point(rig->s, 3), keel_point(rig->host, 1))};
     not_yet(rig->s, 1);
     keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "%s", words);
     if (there)
@@ -312,24 +311,23 @@ static void failure_keeps_what_was_reached(void **state)
     native_signal_there(rig->s, 4);
     native_fail_there(rig->s, KEEL_ERROR(KEEL_ABORTED, "over"));
     reach(rig->s, 4);
-    fails((keel_point_t){rig->s, 5}, KEEL_ABORTED, "over");
+    fails(keel_point(rig->s, 5), KEEL_ABORTED, "over");
     native_signal_there(rig->t, 4);
     assert_null(keel_semaphore_fail(rig->t, KEEL_ERROR(KEEL_ABORTED, "over")));
     reach(rig->t, 4);
-    fails((keel_point_t){rig->t, 5}, KEEL_ABORTED, "over");
+    fails(keel_point(rig->t, 5), KEEL_ABORTED, "over");
 }
 
 // A submission that fails before the device has it fails its signals by the host.
 static void failed_submissions_fail_their_signals(void **state)
 {
     rig_t *rig = *state;
-    keel_point_t done =
-        submit(rig->on_native, (keel_point_t){rig->host, 1}, (keel_point_t){rig->t, 1});
-    keel_point_t after = submit(rig->beside, (keel_point_t){rig->t, 1}, (keel_point_t){rig->s, 1});
+    keel_point_t done = submit(rig->on_native, keel_point(rig->host, 1), keel_point(rig->t, 1));
+    keel_point_t after = submit(rig->beside, keel_point(rig->t, 1), keel_point(rig->s, 1));
     assert_null(keel_semaphore_fail(rig->host, KEEL_ERROR(KEEL_ABORTED, "upstream")));
     fails(done, KEEL_ABORTED, "upstream");
     fails(after, KEEL_ABORTED, "upstream");
-    fails((keel_point_t){rig->s, 1}, KEEL_ABORTED, "upstream");
+    fails(keel_point(rig->s, 1), KEEL_ABORTED, "upstream");
 }
 
 static void refuses_signals_out_of_order(void **state)
@@ -341,12 +339,12 @@ static void refuses_signals_out_of_order(void **state)
     assert_non_null(strstr(keel_status_message(status), "to 5: it has reached 5"));
     keel_status_release(status);
     assert_null(keel_semaphore_signal(rig->s, 6)); // it has not failed
-    submit(rig->on_native, none, (keel_point_t){rig->s, 6});
-    fails((keel_point_t){rig->s, 7}, KEEL_FAILED_PRECONDITION, "larger value");
-    submit(rig->on_cpu, (keel_point_t){NULL, 0}, (keel_point_t){rig->t, 2});
+    submit(rig->on_native, none, keel_point(rig->s, 6));
+    fails(keel_point(rig->s, 7), KEEL_FAILED_PRECONDITION, "larger value");
+    submit(rig->on_cpu, keel_point(NULL, 0), keel_point(rig->t, 2));
     reach(rig->t, 2);
-    submit(rig->on_cpu, (keel_point_t){NULL, 0}, (keel_point_t){rig->t, 1});
-    fails((keel_point_t){rig->t, 3}, KEEL_FAILED_PRECONDITION, "to 1: it has reached 2");
+    submit(rig->on_cpu, keel_point(NULL, 0), keel_point(rig->t, 1));
+    fails(keel_point(rig->t, 3), KEEL_FAILED_PRECONDITION, "to 1: it has reached 2");
 }
 
 static void ends(rig_t *rig, bool lost)
@@ -356,9 +354,9 @@ static void ends(rig_t *rig, bool lost)
     sleeper_t sleepers[SLEEPERS];
     sleepers_start(sleepers, SLEEPERS, rig->s);
     keel_queue_t *queue = keel_queue_retain(rig->on_native);
-    keel_point_t native = submit(queue, (keel_point_t){rig->s, 1}, (keel_point_t){rig->t, 1});
-    keel_point_t mixed = submit(queue, (keel_point_t){rig->host, 1}, none);
-    keel_point_t far = submit(rig->on_cpu, (keel_point_t){rig->s, 1}, none);
+    keel_point_t native = submit(queue, keel_point(rig->s, 1), keel_point(rig->t, 1));
+    keel_point_t mixed = submit(queue, keel_point(rig->host, 1), none);
+    keel_point_t far = submit(rig->on_cpu, keel_point(rig->s, 1), none);
     not_yet(rig->s, 1);
     if (lost) native_lose(rig->native, KEEL_ERROR(KEEL_DEVICE_LOST, "it fell down"));
     if (!lost) {
@@ -369,7 +367,7 @@ static void ends(rig_t *rig, bool lost)
     fails(native, code, words);
     fails(mixed, code, words);
     fails(far, code, words);
-    fails((keel_point_t){rig->t, 1}, code, words);
+    fails(keel_point(rig->t, 1), code, words);
     keel_queue_release(queue);
 }
 
@@ -390,7 +388,7 @@ static void child_has_nothing_to_wait_for(void **state)
     pid_t child = fork();
     if (!child) {
         uint64_t value = 0;
-        keel_point_t point = {rig->s, 4};
+        keel_point_t point = keel_point(rig->s, 4);
         bool good = !keel_semaphore_value(rig->s, &value) && value == 3;
         keel_status_t status = keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
         good = good && keel_status_code(status) == KEEL_DEVICE_LOST;
@@ -424,7 +422,7 @@ static void *pong(void *argument)
         else if (i % 3 == 1)
             assert_null(keel_semaphore_signal(pair->rig->t, i));
         else
-            submit(pair->rig->on_native, none, (keel_point_t){pair->rig->t, i});
+            submit(pair->rig->on_native, none, keel_point(pair->rig->t, i));
     }
     return NULL;
 }
@@ -438,7 +436,7 @@ static void loses_no_wake_up(void **state)
         if (i % 2)
             native_signal_there(pair.rig->s, i);
         else
-            submit(pair.rig->on_cpu, none, (keel_point_t){pair.rig->s, i});
+            submit(pair.rig->on_cpu, none, keel_point(pair.rig->s, i));
         reach(pair.rig->t, i);
     }
     pthread_join(thread, NULL);
@@ -450,7 +448,7 @@ static void semaphores_come_and_go(void **state)
     rig_t *rig = *state;
     for (int i = 0; i < 300; i++) {
         keel_semaphore_t *brief = make(rig->native);
-        keel_point_t point = {brief, 1}, done = submit(rig->on_cpu, point, none);
+        keel_point_t point = keel_point(brief, 1), done = submit(rig->on_cpu, point, none);
         if (i % 3 == 0) submit(rig->on_native, none, point);
         if (i % 3 == 1) native_signal_there(brief, 1);
         if (i % 3 == 2) assert_null(keel_semaphore_fail(brief, KEEL_ERROR(KEEL_ABORTED, "brief")));

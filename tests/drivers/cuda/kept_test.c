@@ -271,7 +271,7 @@ static void test_need_at_once(void **state)
     assert_null(keel_device_memory(place.device, &memory));
     keel_buffer_t *buffer = take(&place, 4 * SIZE), *rest = NULL;
     keel_buffer_options_t options = {.size = memory.budget - SIZE};
-    keel_point_t point = {given, 1}, ready;
+    keel_point_t point = keel_point(given, 1), ready;
     assert_null(keel_buffer_reserve(keel_device_pool(place.device, 0), &options, &rest));
     assert_null(keel_queue_run(other, KEEL_AFTER(point), keel_op_alloca(rest), &ready));
     keel_op_t op = keel_op_dealloca(buffer);
