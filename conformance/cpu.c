@@ -488,3 +488,25 @@ TEST(cpu, close_ends_a_loop, .driver = "cpu")
         reach_failure(keel_point(keel_queue_timeline(work->queue), 1), KEEL_CANCELLED);
     }
 }
+
+// And what is cancelled, on a device that stays open.
+TEST(cpu, cancel_ends_a_dispatch, .driver = "cpu")
+{
+    static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://inline"};
+    for (size_t i = 0; i < COUNT(uris); i++) {
+        row("%s", uris[i]);
+        keel_device_t *device = open_device(uris[i]);
+        atomic_int *word = scratch(sizeof *word);
+        endless_t *work = new_endless(device, word);
+        keel_point_t done = keel_point(keel_queue_timeline(work->queue), 1), next;
+        keel_cancel_t was;
+        thread_t *thread = thread_start(submit_endless, work);
+        come_to(word, 1);
+        TRY(keel_queue_cancel(done, &was));
+        thread_join(thread);
+        CHECK_EQ(was, KEEL_CANCEL_RUNNING);
+        reach_failure_saying(done, KEEL_CANCELLED, "was cancelled");
+        TRY(keel_queue_run(work->queue, KEEL_NO_WAITS, keel_op_barrier(), &next));
+        reach(next);
+    }
+}

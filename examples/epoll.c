@@ -9,11 +9,12 @@
 
 #include "kernels.h"
 
-enum { REQUESTS = 8, COUNT = 64 };
+enum { REQUESTS = 8, GONE = 2, COUNT = 64 };
 
 typedef struct job_t {
     uint32_t rounds;
     keel_buffer_t *x;
+    keel_point_t done;
 } job_t;
 
 typedef struct server_t {
@@ -22,7 +23,8 @@ typedef struct server_t {
     keel_completion_t *ends;
     job_t jobs[REQUESTS];
     int epoll;
-    int requests[2]; // a pipe, in place of a socket: jobs by their numbers
+    int requests[2]; // a pipe, in place of a socket: jobs by their numbers, from REQUESTS on those
+                     // whose clients have gone
     int answered;
 } server_t;
 
@@ -30,7 +32,6 @@ typedef struct server_t {
 static keel_status_t job_begin(server_t *server, job_t *job)
 {
     keel_entry_t work;
-    keel_point_t done;
     keel_buffer_options_t options = {.size = COUNT * 4, .memory = KEEL_MEMORY_HOST_VISIBLE};
     KEEL_TRY(keel_executable_entry(server->kernels, "work", &work));
     KEEL_TRY(keel_buffer_create(server->device, &options, &job->x));
@@ -40,13 +41,18 @@ static keel_status_t job_begin(server_t *server, job_t *job)
         keel_op_dispatch(work, keel_groups(COUNT / 64, 1, 1), &job->rounds, 4, KEEL_BIND(job->x)),
     };
     KEEL_TRY(keel_queue_submit(keel_device_queue(server->device, 0), KEEL_NO_WAITS, ops, 3,
-                               KEEL_NO_SIGNALS, &done));
-    return keel_completion_add(server->ends, KEEL_POINTS(done), KEEL_ALL, job);
+                               KEEL_NO_SIGNALS, &job->done));
+    return keel_completion_add(server->ends, KEEL_POINTS(job->done), KEEL_ALL, job);
 }
 
 // A wait has ended: `status` says how.
 static keel_status_t job_finish(job_t *job, keel_status_t status)
 {
+    if (keel_status_code(status) == KEEL_CANCELLED) {
+        printf("%u rounds are no longer wanted\n", job->rounds);
+        keel_status_release(status);
+        return NULL;
+    }
     KEEL_TRY(status);
     uint32_t x[COUNT], expected = 1;
     KEEL_TRY(keel_buffer_read(job->x, 0, x, sizeof x));
@@ -56,11 +62,14 @@ static keel_status_t job_finish(job_t *job, keel_status_t status)
     return right ? NULL : KEEL_ERROR(KEEL_INTERNAL, "%u was to be expected", expected);
 }
 
+// A request, or one more word for a client that has gone. Its job may be over: too late is no
+// error, and the end comes either way.
 static keel_status_t server_accept(server_t *server)
 {
     uint32_t job;
     if (read(server->requests[0], &job, sizeof job) != sizeof job)
         return KEEL_ERROR(KEEL_INTERNAL, "the pipe broke");
+    if (job >= REQUESTS) return keel_queue_cancel(server->jobs[job - REQUESTS].done, NULL);
     return job_begin(server, &server->jobs[job]);
 }
 
@@ -108,8 +117,8 @@ static keel_status_t server_run(server_t *server, const char *uri)
     if (pipe(server->requests) < 0) return KEEL_ERROR(KEEL_INTERNAL, "pipe failed");
     KEEL_TRY(server_listen(server, server->requests[0]));
     KEEL_TRY(server_listen(server, keel_completion_fd(server->ends)));
-    for (uint32_t job = 0; job < REQUESTS; job++) { // the clients
-        server->jobs[job].rounds = 20000 * (REQUESTS - job);
+    for (uint32_t job = 0; job < REQUESTS + GONE; job++) { // the clients
+        if (job < REQUESTS) server->jobs[job].rounds = 20000 * (REQUESTS - job);
         if (write(server->requests[1], &job, sizeof job) != sizeof job)
             return KEEL_ERROR(KEEL_INTERNAL, "the pipe broke");
     }

@@ -158,14 +158,22 @@ static bool run_step(toy_run_t *run, const keel_command_t *c, keel_status_t *sta
     }
 }
 
+// Why a run may begin nothing more; NULL: it may.
+static keel_status_t run_stopped(const toy_run_t *run)
+{
+    const toy_device_t *device = device_of(run->base.queue->device);
+    if (device->lost) return keel_status_retain(device->lost);
+    if (!atomic_load(&run->base.cancelled)) return NULL;
+    return KEEL_ERROR(KEEL_CANCELLED, "the submission was cancelled");
+}
+
 // A run that was started, or goes on: to its end, or until it has to wait.
 static void run_drive(toy_run_t *run)
 {
-    const toy_device_t *device = device_of(run->base.queue->device);
     const keel_command_t *end = keel_commands_end(&run->base.commands);
     while (!run->failure && run->at != end) {
         const keel_command_t *c = run->at;
-        keel_status_t status = device->lost ? keel_status_retain(device->lost) : NULL;
+        keel_status_t status = run_stopped(run);
         run->at = keel_command_next(c); // before it may be gone
         if (!status && !run_step(run, c, &status)) return;
         if (status && c->kind != KEEL_CMD_EXECUTE)

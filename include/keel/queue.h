@@ -32,6 +32,13 @@ typedef enum keel_queue_family_t {
     KEEL_QUEUE_TRANSFER, // everything but dispatches and recordings
 } keel_queue_family_t;
 
+// What a submission did when it was cancelled.
+typedef enum keel_cancel_t {
+    KEEL_CANCEL_WAITING, // it waited for its points: it fails, and the device never sees it
+    KEEL_CANCEL_RUNNING, // it was the device's, which ends it as soon as it can
+    KEEL_CANCEL_ENDED,   // it had ended: nothing changes
+} keel_cancel_t;
+
 // How to make a queue.
 typedef struct keel_queue_options_t {
     keel_queue_family_t family;
@@ -106,6 +113,23 @@ KEEL_API const keel_queue_info_t *keel_queue_info(const keel_queue_t *queue);
 KEEL_API keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits,
                                          const keel_op_t *ops, size_t count, keel_points_t signals,
                                          keel_point_t *done) KEEL_MUST_USE;
+
+// Cancels the submission whose point on its queue's timeline is `point`, as keel_queue_submit gave
+// it. `was`, if it is not NULL, receives how far the submission had come.
+//   - One that waits fails with KEEL_CANCELLED at once, and so does all that depends on it. If the
+//     device itself waits for the points, the submission counts as running, and fails soon.
+//   - One that runs begins no more operations. A cpu device ends a dispatch at the next workgroup
+//     and a loop at the next iteration; what a GPU has been given runs to its end. An alloca that
+//     waits for memory is given up. A read or write of a file, and a host call, deferred ones too,
+//     come to their own end first. Then the submission fails with KEEL_CANCELLED; or it ends well,
+//     if there was nothing left to do.
+//   - Too late is no error: `was` says so.
+// Does not wait. May start or fail work that waited for the submission on the calling thread
+// (docs/threads.md, [T4]).
+//
+// KEEL_INVALID_ARGUMENT if the point is not on a queue's timeline, or no submission has it yet.
+// KEEL_DEVICE_LOST in the child of a fork.
+KEEL_API keel_status_t keel_queue_cancel(keel_point_t point, keel_cancel_t *was) KEEL_MUST_USE;
 
 KEEL_EXTERN_C_END
 

@@ -246,3 +246,20 @@ KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t wait
     queue->device->ops->queue_submit(queue, submission);
     return NULL;
 }
+
+keel_status_t keel_queue_cancel(keel_point_t point, keel_cancel_t *was)
+{
+    CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "point.semaphore is NULL");
+    CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
+          "the submission was made before fork and stayed with the parent process");
+    CHECK(!point.semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
+          "semaphore '%s' is no queue's timeline: its points are no submissions",
+          TEXT_OF(point.semaphore->name));
+    CHECK(point.value && point_exists(point), KEEL_INVALID_ARGUMENT,
+          "the queue has no submission %llu; the last one is %llu", (unsigned long long)point.value,
+          (unsigned long long)ledger_last(point.semaphore));
+    keel_cancel_t state = submission_cancel(point);
+    if (state == KEEL_CANCEL_RUNNING) device_withdraw(point.semaphore->device);
+    if (was) *was = state;
+    return NULL;
+}

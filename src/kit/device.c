@@ -57,6 +57,11 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
     keel_status_release(cause);
 }
 
+void device_withdraw(keel_device_t *device)
+{
+    for (keel_pool_t *p = next_pool(device, NULL); p; p = next_pool(device, p)) pool_withdraw(p);
+}
+
 // What goes out is called by the first name that suits it. Tensors come in from any memory of the
 // host's, and of managed memory by those who name a device with it.
 void device_dlpack(const device_dlpack_t *types, keel_dlpack_place_t places[DEVICE_DLPACK])

@@ -36,6 +36,9 @@ static inline void device_peak(keel_device_t *device, uint64_t used)
     }
 }
 
+// A submission of the device was cancelled: it no longer waits for memory. No lock may be held.
+void device_withdraw(keel_device_t *device);
+
 // DLPack's numbers for memory of the device of that ordinal, of the host's that it can reach, and
 // of managed memory; 0: it has none.
 typedef struct device_dlpack_t {

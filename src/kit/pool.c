@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/pool.h"
 
+#include <stddef.h>
+
 #include "base/live.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -307,15 +309,31 @@ static bool pool_may_get_more(const kit_pool_t *pool, kept_t kept)
     return pool->making || pool->deallocas > kept.deallocas;
 }
 
+static bool request_is_cancelled(const keel_pool_request_t *request)
+{
+    const char *commands = (const char *)request->commands;
+    if (!commands) return false;
+    // Allocas are in submissions alone, of which their list is a part.
+    const void *submission = commands - offsetof(keel_submission_t, commands);
+    return atomic_load(&((const keel_submission_t *)submission)->cancelled);
+}
+
+static keel_status_t request_cancelled(void)
+{
+    return KEEL_ERROR(KEEL_CANCELLED, "the submission was cancelled while it waited for memory");
+}
+
 // Under the lock: why a request that was not served never will be; NULL: it may be. `refusal` is
 // what the device said to a slab for it, or NULL.
 static keel_status_t request_doom(const kit_pool_t *pool, const keel_pool_request_t *request,
                                   keel_status_t refusal)
 {
     const keel_buffer_t *buffer = request->buffer;
-    // seq_cst, as is device_end: it finds the request, or this finds that the device has ended.
+    // seq_cst, as is device_end: it finds the request, or this finds that the device has ended. So
+    // with a cancel and pool_withdraw.
     keel_status_t ended = atomic_load(&pool->base.device->ended);
     if (ended) return keel_status_retain(ended);
+    if (request_is_cancelled(request)) return request_cancelled();
     kept_t kept = request_keeps(pool, request);
     uint64_t size = pool_size_of(pool, buffer), limit = pool_limit(pool);
     if (kept.bytes > limit || size > limit - kept.bytes)
@@ -407,6 +425,23 @@ void pool_cancel(keel_pool_t *base, keel_status_t cause)
     while (pool->requests) {
         pool->requests->status = keel_status_retain(cause);
         request_unlink(pool, &pool->requests, &ended);
+    }
+    lock_leave(&pool->lock);
+    pool_tell(ended);
+}
+
+void pool_withdraw(keel_pool_t *base)
+{
+    kit_pool_t *pool = kit_pool(base);
+    keel_pool_request_t *ended = NULL;
+    lock_enter(&pool->lock);
+    for (keel_pool_request_t **at = &pool->requests; *at;) {
+        if (!request_is_cancelled(*at)) {
+            at = &(*at)->next;
+            continue;
+        }
+        (*at)->status = request_cancelled();
+        request_unlink(pool, at, &ended);
     }
     lock_leave(&pool->lock);
     pool_tell(ended);
@@ -700,7 +735,8 @@ bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
     pool_detach(pool, buffer, &piece);
     pool_put(pool, &piece);
     request_init(request, buffer);
-    bool ended = atomic_load(&pool->base.device->ended); // seq_cst: as in request_doom
+    // seq_cst: as in request_doom.
+    bool ended = atomic_load(&pool->base.device->ended) || request_is_cancelled(request);
     bool waits = !ended && pool_may_get_more(pool, request_keeps(pool, request));
     if (waits) // and no other request is tried: there is no more memory than before
         request_wait(pool, request);

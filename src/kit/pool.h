@@ -24,6 +24,8 @@ void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for other
 // The device has ended, which keel_device_t.ended says already: allocas that wait for memory of the
 // pool fail with `cause` (borrowed). Calls their `done`, so no lock may be held.
 void pool_cancel(keel_pool_t *pool, keel_status_t cause);
+// The same for the requests of submissions that were cancelled.
+void pool_withdraw(keel_pool_t *pool);
 
 typedef enum pool_result_t {
     POOL_DONE,    // the buffer has memory, or *status says why not

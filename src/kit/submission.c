@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/submission.h"
 
+#include <keel/driver/driver.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -499,16 +500,32 @@ static void submission_give_up(keel_submission_t *submission, keel_status_t caus
     submission_resolve(submission, 1);
 }
 
-bool submission_cancel(keel_queue_t *queue, uint64_t id, keel_status_t cause)
+static keel_status_t cancel_cause(const keel_queue_t *queue, uint64_t id)
 {
-    keel_semaphore_t *timeline = queue->timeline;
+    keel_status_t ended = atomic_load(&queue->device->ended);
+    if (ended) return keel_status_retain(ended);
+    return KEEL_ERROR(KEEL_CANCELLED, "queue '%s', submission %llu was cancelled", queue->name,
+                      (unsigned long long)id);
+}
+
+keel_cancel_t submission_cancel(keel_point_t point)
+{
+    keel_semaphore_t *timeline = point.semaphore;
     lock_enter(&timeline->lock);
-    const slot_t *slot = id <= ledger_last(timeline) ? ledger_slot(keel_point(timeline, id)) : NULL;
+    const slot_t *slot = point.value <= ledger_last(timeline) ? ledger_slot(point) : NULL;
     keel_submission_t *submission = slot ? slot->owner : NULL;
     bool waits = submission && submission_ask(submission);
+    keel_queue_t *queue = submission ? keel_queue_retain(submission->queue) : NULL;
     lock_leave(&timeline->lock);
-    if (waits) submission_give_up(submission, cause);
-    return submission;
+    if (!submission) return KEEL_CANCEL_ENDED;
+    keel_status_t cause = cancel_cause(queue, point.value);
+    if (waits)
+        submission_give_up(submission, cause);
+    else if (queue->device->ops->queue_cancel)
+        queue->device->ops->queue_cancel(queue, cause);
+    keel_status_release(cause);
+    keel_queue_release(queue);
+    return waits ? KEEL_CANCEL_WAITING : KEEL_CANCEL_RUNNING;
 }
 
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
@@ -529,10 +546,7 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
 
 keel_status_t submission_cancelled(const keel_submission_t *submission)
 {
-    keel_status_t ended = atomic_load(&submission->queue->device->ended);
-    if (ended) return keel_status_retain(ended);
-    return KEEL_ERROR(KEEL_CANCELLED, "queue '%s', submission %llu was cancelled",
-                      submission->queue->name, (unsigned long long)submission->id);
+    return cancel_cause(submission->queue, submission->id);
 }
 
 keel_status_t submission_blame(const keel_submission_t *submission,

@@ -70,12 +70,13 @@ void submission_end(keel_submission_t *submission, keel_status_t status);
 // The same for several of one queue, linked by `next`, each with its status in `failure`.
 void submission_end_all(keel_submission_t *first);
 
-// Cancels the submission of that number on the queue's timeline: if it waits, it fails with `cause`
-// (borrowed); if it was started, its driver is asked to end it (`cancelled`). False: it has ended.
-// Any thread, with no lock held: what waits for it is told here. Does not block.
-bool submission_cancel(keel_queue_t *queue, uint64_t id, keel_status_t cause);
+// Cancels the submission of a point on a queue's timeline, and tells in which state it was: if it
+// waits, it fails; if it was started, its driver is asked to end it (`cancelled`). Any thread, with
+// no lock held: what waits for it is told here. Does not block.
+keel_cancel_t submission_cancel(keel_point_t point);
 
-// The same for all of the queue. For the end of its device, after which none can come to wait.
+// The same for all of the queue, with `cause` (borrowed). For the end of its device, after which
+// none can come to wait.
 void submission_cancel_all(keel_queue_t *queue, keel_status_t cause);
 
 // For drivers: whether it is to end now, and what with: a new reference to why its device has

@@ -106,10 +106,12 @@ struct keel_device_ops_t {
     // there. Must not block.
     void (*queue_submit)(keel_queue_t *queue, keel_submission_t *submission);
 
-    // The device has ended (`cause`, borrowed): fails what waits for points by itself, with no help
-    // of the host, and has not begun (semaphore.h). A submission that comes to such a wait later
-    // finds device->ended set: the driver lists it, then looks, both seq_cst. Does not block.
-    // Required with semaphore_create. (optional) default: nothing waits so.
+    // Submissions of the queue are cancelled, one of them, or all, as the device has ended
+    // (device->ended is set): those that wait for points by themselves, with no help of the host,
+    // and have not begun (semaphore.h), fail with `cause`, which is borrowed. A submission that
+    // comes to such a wait later finds device->ended set: the driver lists it, then looks, both
+    // seq_cst. Does not block. Required with semaphore_create. (optional) default: nothing waits
+    // so.
     void (*queue_cancel)(keel_queue_t *queue, keel_status_t cause);
 
     // Makes a semaphore whose value and failure are kept where the device reads and writes them, by

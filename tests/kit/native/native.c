@@ -46,7 +46,8 @@ typedef struct native_run_t {
 
 typedef struct native_queue_t {
     keel_queue_t base;
-    _Atomic uint64_t stopped; // the cause: what waits is to fail
+    _Atomic uint64_t stopped;   // the cause: what waits is to fail
+    _Atomic uint64_t cancelled; // the same for what is cancelled
 } native_queue_t;
 
 typedef struct native_device_t {
@@ -156,8 +157,11 @@ static run_state_t run_state(native_device_t *native, native_run_t *run)
         run->cause = atomic_load(&run->waits[i].cell->cause);
         return RUN_FAILED;
     }
-    if (state == RUN_WAITS && atomic_load(&run->queue->stopped)) {
-        run->cause = atomic_load(&run->queue->stopped);
+    uint64_t stopped = atomic_load(&run->queue->stopped);
+    if (!stopped && atomic_load(&run->base.cancelled))
+        stopped = atomic_load(&run->queue->cancelled);
+    if (state == RUN_WAITS && stopped) {
+        run->cause = stopped;
         return RUN_FAILED;
     }
     if (atomic_load(&native->lost)) {
@@ -325,11 +329,12 @@ static void native_queue_submit(keel_queue_t *queue, keel_submission_t *submissi
     if (submission_wait_early(submission, native_start)) submission_later(submission, native_start);
 }
 
-// What comes later finds the queue stopped.
+// What comes later, when the device has ended, finds the queue stopped.
 static void native_queue_cancel(keel_queue_t *queue, keel_status_t cause)
 {
     native_device_t *native = native_of(queue->device);
-    atomic_store(&((native_queue_t *)(void *)queue)->stopped,
+    native_queue_t *q = (native_queue_t *)(void *)queue;
+    atomic_store(atomic_load(&queue->device->ended) ? &q->stopped : &q->cancelled,
                  cause_add(native, keel_status_retain(cause)));
     ring(native);
 }
