@@ -170,16 +170,17 @@ static void native_settle(const signal_t *signal, keel_status_t failure)
     keel_status_release(known);
 }
 
-static void remote_settle(signal_t *signal, keel_status_t failure)
+static keel_status_t remote_settle(signal_t *signal, keel_status_t failure)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
-    if (signal->native) {
+    keel_status_t refusal = NULL;
+    if (signal->native)
         native_settle(signal, failure);
-        return;
-    }
-    keel_status_t cause =
-        failure ? keel_status_retain(failure) : remote_signal(semaphore, signal->point.value);
-    if (cause) remote_fail(semaphore, cause);
+    else if (failure)
+        remote_fail(semaphore, keel_status_retain(failure));
+    else
+        refusal = remote_signal(semaphore, signal->point.value);
+    return refusal ? signal_refused(signal, refusal) : NULL;
 }
 
 static void remote_destroy(keel_semaphore_t *semaphore)
