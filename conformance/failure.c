@@ -317,3 +317,27 @@ TEST(failure, queue_works_on, RUNS)
         check_filled(x, 0, 16, (uint8_t)i);
     }
 }
+
+// However many fail after it: the cause may be forgotten, the failure is not.
+TEST(failure, is_never_forgotten, .heavy = true)
+{
+    enum { KEPT = 16384 + 16384 / 2 }; // causes, at most
+    keel_point_t bad = keel_point(failed_semaphore("long ago"), 1);
+    size_t count = few(KEPT + 100);
+    keel_point_t *failed = scratch(count * sizeof *failed), *good = scratch(count * sizeof *good);
+    for (size_t i = 0; i < count; i++) {
+        failed[i] = submit_after(KEEL_AFTER(bad), keel_op_barrier());
+        good[i] = submit(keel_op_barrier());
+    }
+    reach(keel_ended(keel_up_to(keel_queue_newest(the_queue()))));
+    reach_failure_saying(failed[count - 1], KEEL_CORRUPT, "long ago");
+    for (size_t i = 0; i < count; i += 97) {
+        row("submission %zu", i);
+        keel_status_t status = keel_wait(KEEL_POINTS(failed[i]), KEEL_ALL, patience());
+        OWN(status);
+        CHECK(status != NULL);
+        reach(good[i]);
+    }
+    if (count > KEPT) reach_failure_saying(failed[0], KEEL_ABORTED, "no longer kept");
+    reach_failure_saying(keel_up_to(good[0]), KEEL_CORRUPT, "long ago");
+}

@@ -25,8 +25,13 @@
 //   - Only the queue signals its timeline. It does so after the other signals of the submission. A
 //     thread that sees one of these points reached also finds over all that the submission waited
 //     for.
-//   - The timeline remembers at least its newest 16384 failed points. A later query reports older
-//     ones as reached.
+//   - The timeline knows of every point whether it failed, as long as it lives. It keeps the causes
+//     of its newest 16384 failures at least. A point that failed before fails with KEEL_ABORTED and
+//     says that its cause is no longer kept. What is known of these takes 24 bytes for a failure
+//     that stands alone, for a row of any length, and for a pattern that repeats, and in no case
+//     more than 24 bytes for 64 submissions. If the host has no memory for that, points up to
+//     there that went well may fail with KEEL_OUT_OF_MEMORY, too; one that failed is never reported
+//     as reached.
 //
 // A timeline semaphore of another API, Vulkan for example, can be imported (keel_semaphore_import)
 // and is used like any other.

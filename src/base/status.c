@@ -38,6 +38,18 @@ static struct keel_status timed_out = {
     .message = "the wait ended before its points were reached",
 };
 
+static struct keel_status forgotten = {
+    .code = KEEL_ABORTED,
+    .is_static = true,
+    .file = "",
+    .message = "the work failed; its cause is no longer kept, for thousands have failed since",
+};
+
+keel_status_t status_forgotten(void)
+{
+    return &forgotten;
+}
+
 keel_status_t status_no_memory(void)
 {
     return &bare[KEEL_OUT_OF_MEMORY];

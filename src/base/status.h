@@ -12,6 +12,9 @@ keel_status_t status_no_memory(void) KEEL_COLD;
 // nothing.
 keel_status_t status_timed_out(void);
 
+// The status of work that failed, long ago, with a cause that is no longer kept: static.
+keel_status_t status_forgotten(void);
+
 // The same error, said to have happened at `path`. Consumes `status`; without memory the path is
 // left out.
 keel_status_t status_at(keel_status_t status, const char *path);

@@ -17,6 +17,7 @@ static void ledger_destroy(keel_semaphore_t *semaphore)
     ledger_t *ledger = ledger_of(semaphore);
     for (size_t i = 0; i < ledger->failed_count; i++) keel_status_release(ledger->failed[i].cause);
     keel_status_release(ledger->first.cause);
+    marks_finish(&ledger->forgotten);
     mem_free(ledger->failed);
     mem_free(ledger->late);
     mem_free(ledger->slots);
@@ -181,6 +182,17 @@ static void failed_replace(ledger_t *ledger, size_t at, size_t count, const fail
     ledger->failed_count += put - count;
 }
 
+// Lets go of the oldest causes.
+static void failed_forget(ledger_t *ledger)
+{
+    for (size_t i = 0; i < FORGOTTEN; i++) {
+        const failed_range_t *range = &ledger->failed[i];
+        if (!marks_add(&ledger->forgotten, range->first, range->last))
+            ledger->unknown = range->last > ledger->unknown ? range->last : ledger->unknown;
+    }
+    failed_replace(ledger, 0, FORGOTTEN, NULL);
+}
+
 static void first_note(ledger_t *ledger, uint64_t value, keel_status_t cause)
 {
     if (ledger->first.cause && ledger->first.value < value) return;
@@ -192,7 +204,7 @@ static void first_note(ledger_t *ledger, uint64_t value, keel_status_t cause)
 void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
 {
     first_note(ledger, value, cause);
-    if (ledger->failed_count == MOST_FAILED) failed_replace(ledger, 0, FORGOTTEN, NULL);
+    if (ledger->failed_count == MOST_FAILED) failed_forget(ledger);
     const failed_range_t *failed = ledger->failed;
     size_t i = ledger_find(ledger, value), joined = 0;
     failed_range_t range = {value, value, keel_status_retain(cause)};
@@ -212,8 +224,10 @@ void ledger_note_failure(ledger_t *ledger, uint64_t value, keel_status_t cause)
 static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
 {
     size_t i = ledger_find(ledger, value);
-    bool failed = i < ledger->failed_count && ledger->failed[i].first <= value;
-    return failed ? ledger->failed[i].cause : NULL;
+    if (i < ledger->failed_count && ledger->failed[i].first <= value)
+        return ledger->failed[i].cause;
+    if (marks_has(&ledger->forgotten, value)) return status_forgotten();
+    return value <= ledger->unknown ? status_no_memory() : NULL;
 }
 
 // The slot of a pending point; NULL: it is not.
@@ -226,6 +240,7 @@ static slot_t *ledger_pending(keel_point_t point)
 static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
 {
     if (point.value > ledger_last(point.semaphore) || ledger_pending(point)) return POINT_PENDING;
+    if (point_is_past(point)) return POINT_REACHED; // before the first that failed
     keel_status_t cause = ledger_failure(ledger_of(point.semaphore), point.value);
     if (!cause) return POINT_REACHED;
     if (failure) *failure = keel_status_retain(cause);

@@ -10,12 +10,14 @@
 // while thousands after them come and end are taken out of the ring and listed by themselves:
 // `late`, up to `base`, where the ring begins. Which points failed is kept as ranges of values with
 // one cause, few as failures are. A queue that goes on failing keeps the LEDGER_FAILURES newest at
-// least and forgets others: such a point counts as reached from then on.
+// least, and of the others that they failed, without the causes (marks.h). If there is no memory
+// for that, all up to there count as failed: what is not known is never taken for success.
 //
 // Every submission passes through here, so what it always needs is inline.
 #ifndef KEEL_SRC_KIT_LEDGER_H_
 #define KEEL_SRC_KIT_LEDGER_H_
 
+#include "base/marks.h"
 #include "kit/semaphore.h"
 
 typedef struct slot_t {
@@ -54,6 +56,8 @@ typedef struct ledger_t {
     uint32_t late_capacity;
     failed_range_t *failed; // owned; sorted, apart from each other
     size_t failed_count, failed_capacity;
+    marks_t forgotten; // that failed with a cause that is no longer kept
+    uint64_t unknown;  // up to here it was not noted which these are
 } ledger_t;
 
 // A new one, without object and device. The functions below take the semaphore of one.

@@ -170,21 +170,74 @@ static void test_one_cause_takes_one_range(void **state)
     keel_status_release(other);
 }
 
-// Every second fails, each with a cause of its own, for ever.
-static void test_old_failures_are_forgotten(void **state)
+enum { MANY = 8 * LEDGER_FAILURES };
+
+// Every second fails, each with a cause of its own.
+static void fail_many(keel_semaphore_t *s)
 {
-    keel_semaphore_t *s = *state;
-    enum { COUNT = 4 * LEDGER_FAILURES };
-    for (uint64_t v = 1; v <= 2 * COUNT; v++) {
+    for (uint64_t v = 1; v <= MANY; v++) {
         keel_status_t cause = v % 2 ? NULL : KEEL_ERROR(KEEL_ABORTED, "%d", (int)v);
         end_one(s, open_one(s), cause);
         keel_status_release(cause);
     }
     assert_true(ledger_of(s)->failed_capacity < 2 * LEDGER_FAILURES);
     assert_true(ledger_of(s)->failed_count <= ledger_of(s)->failed_capacity);
-    assert_int_equal(poll(s, 2), POINT_REACHED);
-    for (uint64_t v = 2 * COUNT - 2 * LEDGER_FAILURES + 1; v <= 2 * COUNT; v++)
+}
+
+static void check_cause(keel_semaphore_t *s, uint64_t value, keel_code_t code, const char *words)
+{
+    keel_status_t failure = NULL;
+    assert_int_equal(ledger_poll(keel_point(s, value), &failure), POINT_FAILED);
+    assert_int_equal(keel_status_code(failure), code);
+    assert_non_null(strstr(keel_status_message(failure), words));
+    keel_status_release(failure);
+}
+
+// Causes are forgotten, failures are not.
+static void test_old_causes_are_forgotten(void **state)
+{
+    keel_semaphore_t *s = *state;
+    fail_many(s);
+    for (uint64_t v = 1; v <= MANY; v++)
         assert_int_equal(poll(s, v), v % 2 ? POINT_REACHED : POINT_FAILED);
+    assert_true(ledger_of(s)->forgotten.count <= 4); // a pattern
+    check_cause(s, 2, KEEL_ABORTED, "no longer kept");
+    check_cause(s, MANY, KEEL_ABORTED, "131072");
+    check_cause(s, MANY - 2 * LEDGER_FAILURES + 2, KEEL_ABORTED, "98306");
+}
+
+static bool starving;
+
+static void *starve_resize(void *user, void *old, size_t size)
+{
+    (void)user;
+    // Only what grows beyond all else here: the causes have room for good by then.
+    return starving && size < 1000 ? NULL : realloc(old, size);
+}
+
+static void starve_free(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+// Without memory for it, no failure is taken for success.
+static void test_failures_without_memory(void **state)
+{
+    keel_semaphore_t *s = *state;
+    keel_allocator_t allocator = {starve_resize, starve_free, NULL};
+    keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "again");
+    keel_allocator_set(&allocator);
+    end_one(s, open_one(s), NULL);
+    starving = true;
+    for (uint64_t v = 2; v <= MANY; v++) end_one(s, open_one(s), v % 2 ? NULL : cause);
+    starving = false;
+    assert_int_equal(poll(s, 1), POINT_REACHED); // before the first failure
+    for (uint64_t v = 2; v <= MANY; v += 2) assert_int_equal(poll(s, v), POINT_FAILED);
+    check_cause(s, 3, KEEL_OUT_OF_MEMORY, "memory"); // it went well; who knows
+    assert_int_equal(poll(s, MANY - 1), POINT_REACHED);
+    keel_status_release(cause);
+    keel_allocator_set(NULL);
 }
 
 // One waits while others come and end.
@@ -320,7 +373,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_waiters_are_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_window_grows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_cause_takes_one_range, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_old_failures_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_old_causes_are_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_failures_without_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_that_waits_holds_up_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ledger_against_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_next_and_closed, setup, teardown),
