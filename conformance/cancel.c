@@ -49,7 +49,7 @@ TEST(cancel, too_late)
 TEST(cancel, of_one_that_waits_for_another_queue)
 {
     keel_queue_t *queue = new_queue(0);
-    keel_point_t gate = {new_semaphore(0), 1}, first, second;
+    keel_point_t gate = keel_point(new_semaphore(0), 1), first, second;
     TRY(keel_queue_run(queue, KEEL_AFTER(gate), keel_op_barrier(), &first));
     TRY(keel_queue_run(the_queue(), KEEL_AFTER(first), keel_op_barrier(), &second));
     cancel_in_time(second);
