@@ -170,17 +170,16 @@ static void native_settle(const signal_t *signal, keel_status_t failure)
     keel_status_release(known);
 }
 
-static keel_status_t remote_settle(signal_t *signal, keel_status_t failure)
+static void remote_settle(signal_t *signal, keel_status_t failure)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
-    keel_status_t refusal = NULL;
-    if (signal->native)
+    if (signal->native) {
         native_settle(signal, failure);
-    else if (failure)
-        remote_fail(semaphore, keel_status_retain(failure));
-    else
-        refusal = remote_signal(semaphore, signal->point.value);
-    return refusal ? signal_refused(signal, refusal) : NULL;
+        return;
+    }
+    keel_status_t cause =
+        failure ? keel_status_retain(failure) : remote_signal(semaphore, signal->point.value);
+    if (cause) remote_fail(semaphore, cause);
 }
 
 static void remote_destroy(keel_semaphore_t *semaphore)
