@@ -89,6 +89,8 @@ bool toy_run_waits(toy_run_t *run)
     // What waits when the device ends, or comes to wait later, fails with the device.
     if (waits && !run->failure)
         run->failure = keel_status_retain(atomic_load(&run->base.queue->device->ended));
+    if (waits && !run->failure && atomic_load(&run->base.cancelled))
+        run->failure = KEEL_ERROR(KEEL_CANCELLED, "the submission was cancelled");
     return waits && !run->failure;
 }
 
@@ -110,7 +112,7 @@ void toy_run_signal(const toy_run_t *run)
 
 void toy_queue_cancel(keel_queue_t *queue, keel_status_t cause)
 {
-    (void)cause; // toy_run_waits finds it in the device
+    (void)cause; // toy_run_waits finds it in the device or the submission
     toy_device_t *device = (toy_device_t *)(void *)queue->device;
     pthread_mutex_lock(&device->lock);
     pthread_cond_signal(&device->changed);
