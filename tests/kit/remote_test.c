@@ -196,7 +196,8 @@ static void *sleep_for(void *argument)
 static void sleepers_start(sleeper_t *sleepers, int count, keel_semaphore_t *semaphore)
 {
     for (int i = 0; i < count; i++) {
-        sleepers[i] = (sleeper_t){.point = {semaphore, (uint64_t)i / 2 + 1}}; // two of each
+        sleepers[i] =
+            (sleeper_t){.point = keel_point(semaphore, (uint64_t)i / 2 + 1)}; // two of each
         assert_int_equal(pthread_create(&sleepers[i].thread, NULL, sleep_for, &sleepers[i]), 0);
     }
 }

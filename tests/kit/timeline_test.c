@@ -24,7 +24,7 @@ static void timeline_free(keel_semaphore_t *s)
 static keel_status_t wait_for(keel_semaphore_t *s, uint64_t value, uint64_t spin_ns)
 {
     wait_t wait;
-    wait_entry_t entry = {.point = {s, value}};
+    wait_entry_t entry = {.point = keel_point(s, value)};
     wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, KEEL_FOREVER, spin_ns);
     return wait_end(&wait, NULL);
