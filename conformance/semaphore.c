@@ -201,7 +201,7 @@ TEST(semaphore, fail_bad_arguments)
     keel_live_t before, after;
     keel_live_objects(&before);
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore",
-                 keel_semaphore_fail(NULL, KEEL_ERROR(KEEL_ABORTED, "nobody to tell")));
+                 keel_semaphore_fail(NULL, KEEL_ERROR(KEEL_ABORTED, "no semaphore to fail")));
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "cause", keel_semaphore_fail(semaphore, NULL));
     FAILS_SAYING(KEEL_FAILED_PRECONDITION, "timeline",
                  keel_semaphore_fail(timeline, KEEL_ERROR(KEEL_ABORTED, "not by you")));

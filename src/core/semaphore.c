@@ -168,23 +168,6 @@ keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore, uint64_t *value)
     return then & SEMAPHORE_FAILED ? keel_status_retain(atomic_load(&semaphore->failure)) : NULL;
 }
 
-keel_status_t point_refusal(const keel_point_t *point, const char *list, size_t index)
-{
-    unsigned long long value = point->value;
-    CHECK(point->semaphore, KEEL_INVALID_ARGUMENT, "%s[%zu].semaphore is NULL", list, index);
-    CHECK(object_is_ours(&point->semaphore->object), KEEL_DEVICE_LOST,
-          "%s[%zu]: the semaphore was made before fork and stayed with the parent process", list,
-          index);
-    CHECK(value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
-          "%s[%zu].value is %llu; it must be below 2^63, which no semaphore comes to", list, index,
-          value);
-    CHECK(!(point->until & ~UNTIL_ALL), KEEL_INVALID_ARGUMENT,
-          "%s[%zu].until has unknown bits 0x%x; use keel_ended and keel_up_to", list, index,
-          point->until & ~UNTIL_ALL);
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s[%zu]: the queue has no submission %llu yet", list,
-                      index, value);
-}
-
 static keel_status_t semaphore_check_host(const keel_semaphore_t *semaphore)
 {
     CHECK(object_is_ours(&semaphore->object), KEEL_DEVICE_LOST,

@@ -103,8 +103,8 @@ static const keel_dlpack_place_t dlpack_places[] = {
     {.type = 0},
 };
 
-// The host reaches all memory of the device. With memory=discrete only what was asked for as such,
-// as on a card.
+// The host reaches all memory of the device. With memory=discrete it reaches, as on a card, only
+// the memory that was made with KEEL_MEMORY_HOST_VISIBLE.
 static void memory_types_fill(keel_caps_t *caps, bool discrete)
 {
     const uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
