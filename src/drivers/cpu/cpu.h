@@ -101,6 +101,8 @@ struct cpu_run_t {
     uint64_t random;                               // shuffle
     bool listed;      // in the node's list of open runs; guarded by the node's lock
     bool listed_once; // others may have come to know it
+    bool held; // put back with units dealt out; in_flight counts one too many, so that an operation
+               // that ends does not put it back once more
     struct {
         cpu_run_t *next, *previous;
     } open_link;
@@ -297,7 +299,8 @@ cpu_run_t *cpu_node_take(cpu_node_t *node, cpu_worker_t *worker, bool *alone);
 // Lets others join, if there is anything to claim. From then on the run's lock is needed.
 void cpu_node_open(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_close(cpu_node_t *node, cpu_run_t *run); // no more
-// Takes the only worker off a run that is open, and closes it. False if others are on it.
+// Takes the only worker off a run whose deal has units left, and closes it. False if others are on
+// it, or there are none left.
 bool cpu_node_leave(cpu_node_t *node, cpu_run_t *run);
 void cpu_node_rouse(cpu_node_t *node); // a worker should look: a poller or a sleeper
 void cpu_node_call(cpu_node_t *node);  // workers should join: all that poll, or a sleeper

@@ -272,10 +272,13 @@ bool cpu_node_leave(cpu_node_t *node, cpu_run_t *run)
 {
     lock_enter(&node->lock);
     lock_enter(&run->lock);
-    bool only = run->workers == 1;
+    // Others may have ended the deal since, and with it the run, or put it back already.
+    bool only = run->workers == 1 && cpu_deal_left(run);
     if (only) {
         open_unlist(node, run);
         run->workers = 0;
+        run->held = true;
+        run->in_flight++;
     }
     lock_leave(&run->lock);
     lock_leave(&node->lock);

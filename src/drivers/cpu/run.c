@@ -186,7 +186,8 @@ static void drive_end_dealt(drive_t *d, uint64_t now)
 }
 
 // Gives the worker to others although units are dealt out: those who are on the run too go on with
-// them, or the run is put back on the list as it is. False if another worker has just come.
+// them, or the run is put back on the list as it is. False if another worker has just come, or
+// ended them all.
 static bool drive_leave_dealt(drive_t *d)
 {
     cpu_run_t *run = d->run;
@@ -335,7 +336,11 @@ void cpu_run_drive(cpu_run_t *run, cpu_worker_t *worker, bool alone)
 {
     drive_t d = {.run = run, .worker = worker, .alone = alone, .start = clock_ticks()};
     d.since = d.start;
-    if (alone && cpu_deal_is_open(run)) drive_open(&d); // it was put back so
+    if (alone && run->held) {
+        run->held = false;
+        d.held = true;
+        drive_open(&d);
+    }
     while (d.alone ? drive_alone(&d) : drive_shared(&d)) {
     }
     detached_call(worker);
@@ -369,7 +374,7 @@ static void run_init(cpu_run_t *run)
     run->rotation.first = run->rotation.end = run->rotation.pivot = NULL;
     run->random = cpu_run_device(run)->seed + run->base.id;
     memset(run->loops, 0, sizeof run->loops);
-    run->listed = run->listed_once = false;
+    run->listed = run->listed_once = run->held = false;
     run->lock = (lock_t){0};
     atomic_store_explicit(&run->open, 0, memory_order_relaxed);
     atomic_store_explicit(&run->finished, 0, memory_order_relaxed);
