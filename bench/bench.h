@@ -93,11 +93,14 @@ typedef struct bar_t {
     bar_kind_t kind;
     double limit;
     int peer;
-    const char *what; // BAR_VALUE, BAR_LEAST: what the value is
+    const char *what;      // BAR_VALUE, BAR_LEAST: what the value is
+    uint32_t most_workers; // holds up to that many; 0: for any number
 } bar_t;
 
-#define AT_MOST_NS(ns)             {.kind = BAR_NS, .limit = (ns)}
-#define AT_MOST(times, side)       {.kind = BAR_RATIO, .limit = (times), .peer = (side)}
+#define AT_MOST_NS(ns)       {.kind = BAR_NS, .limit = (ns)}
+#define AT_MOST(times, side) {.kind = BAR_RATIO, .limit = (times), .peer = (side)}
+#define AT_MOST_UP_TO(most, times, side)                                                           \
+    {.kind = BAR_RATIO, .limit = (times), .peer = (side), .most_workers = (most)}
 #define ADDED_NS(ns, side)         {.kind = BAR_ADDED, .limit = (ns), .peer = (side)}
 #define SPEED(times, side)         {.kind = BAR_FASTER, .limit = (times), .peer = (side)}
 #define P99_WITHIN(times, side)    {.kind = BAR_P99, .limit = (times), .peer = (side)}
@@ -176,8 +179,8 @@ keel_status_t row_run(const row_t *row, const plan_t *plan, setting_t *setting,
                       row_result_t *result) KEEL_MUST_USE;
 void row_finish(row_result_t *result);
 
-// Fills in `bars` from `sides`.
-void row_judge(row_result_t *result);
+// Fills in `bars` from `sides`, with those that hold for so many workers.
+void row_judge(row_result_t *result, uint32_t workers);
 
 // report.c
 typedef struct report_t {

@@ -124,7 +124,7 @@ static bool row_show(const row_t *row, const plan_t *plan, setting_t setting, re
     bool done = status_report(row_run(row, plan, &setting, &result));
     progress_clear();
     if (done) {
-        if (!plan->once) row_judge(&result);
+        if (!plan->once) row_judge(&result, setting.workers);
         report_row(report, &result);
     }
     row_finish(&result);

@@ -100,8 +100,11 @@ static void bar_judge(const bar_t *bar, const row_result_t *row, bar_result_t *o
     out->verdict = met ? VERDICT_MET : noisy ? VERDICT_NOISE : VERDICT_MISSED;
 }
 
-void row_judge(row_result_t *result)
+void row_judge(row_result_t *result, uint32_t workers)
 {
-    for (size_t i = 0; i < MAX_BARS && result->row->bars[i].kind; i++)
-        bar_judge(&result->row->bars[i], result, &result->bars[result->bar_count++]);
+    for (size_t i = 0; i < MAX_BARS && result->row->bars[i].kind; i++) {
+        const bar_t *bar = &result->row->bars[i];
+        if (bar->most_workers && workers > bar->most_workers) continue;
+        bar_judge(bar, result, &result->bars[result->bar_count++]);
+    }
 }
