@@ -2,8 +2,10 @@
 #include "kit/pending.h"
 
 #include <pthread.h>
-#include <sched.h>
 
+#include <keel/base.h>
+
+#include "base/futex.h"
 #include "unit.h"
 
 enum { THREADS = 3, ROUNDS = 20000 };
@@ -56,11 +58,25 @@ typedef struct worker_t {
     int number;
 } worker_t;
 
+// Polls for as long as it takes when all threads have a processor, then sleeps.
+static void await(_Atomic uint32_t *word, uint32_t value)
+{
+    uint32_t now;
+    for (int i = 0; i < 1000 && atomic_load(word) != value; i++) cpu_relax();
+    while ((now = atomic_load(word)) != value) futex_wait(word, now, KEEL_FOREVER);
+}
+
+static void publish(_Atomic uint32_t *word, uint32_t value)
+{
+    atomic_store(word, value);
+    futex_wake(word, 1);
+}
+
 static void go_on(place_t *place, uint32_t round)
 {
     for (int i = 0; i < THREADS; i++)
         if (place->done[i] != round) atomic_store(&place->early, true);
-    atomic_store(&place->over, round);
+    publish(&place->over, round);
 }
 
 static void *work(void *arg)
@@ -68,8 +84,7 @@ static void *work(void *arg)
     const worker_t *worker = arg;
     place_t *place = worker->place;
     for (uint32_t round = 1; round <= ROUNDS; round++) {
-        while (atomic_load_explicit(&place->begun[worker->number], memory_order_acquire) != round)
-            sched_yield();
+        await(&place->begun[worker->number], round);
         place->done[worker->number] = round;
         if (pending_end(&place->pending)) go_on(place, round);
     }
@@ -90,14 +105,14 @@ static void test_threads(void **state)
         pending_begin(&place.pending);
         for (int i = 0; i < THREADS; i++) {
             pending_add(&place.pending);
-            atomic_store_explicit(&place.begun[i], round, memory_order_release);
+            publish(&place.begun[i], round);
             if (round % 8 == 0) { // what ends early
                 pending_add(&place.pending);
                 pending_drop(&place.pending);
             }
         }
         if (pending_is_over(&place.pending)) go_on(&place, round);
-        while (atomic_load(&place.over) != round) sched_yield();
+        await(&place.over, round);
     }
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_false(atomic_load(&place.early));
