@@ -11,6 +11,8 @@
 // An idle stream gets to an event in microseconds, unless it shares a channel of the device with
 // one that is not: all of them together have so long.
 enum { SETTLE_NS = 10000000, PAUSE_NS = 10000 };
+// A thread that is just destroying a queue waits for nothing but a processor.
+enum { GOING_NS = 1000000000 };
 
 static keel_status_t stream_mark(stream_device_t *device, stream_h stream, stream_event_t **marks)
 {
@@ -80,6 +82,7 @@ keel_status_t stream_device_settle(stream_device_t *device, stream_queue_t *only
     for (const stream_event_t *mark = marks; mark && !status; mark = mark->next)
         status = mark_settle(device, mark->handle, deadline);
     stream_events_put(device, marks);
+    deadline = clock_deadline(GOING_NS);
     while (!only && queues_are_going(device) && keel_now_ns() < deadline)
         clock_sleep(PAUSE_NS); // they were left out above, and settle what they have
     return status;
