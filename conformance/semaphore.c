@@ -112,11 +112,41 @@ TEST(semaphore, unordered_signals)
                           KEEL_SIGNAL(keel_point(semaphore, 5)), &done));
     TRY(keel_semaphore_signal(semaphore, 10));
     TRY(keel_semaphore_signal(gate, 1));
-    TRY(keel_device_wait_idle(the_device(), patience()));
+    reach_failure_saying(done, KEEL_FAILED_PRECONDITION, "to 5: it has reached 10");
     FAILS(KEEL_FAILED_PRECONDITION, keel_semaphore_value(semaphore, &value));
     CHECK_EQ(value, 10);
     reach_value(semaphore, 10);
     reach_failure(keel_point(semaphore, 11), KEEL_FAILED_PRECONDITION);
+}
+
+// The error says whose signal it was, and the submission fails: what came before in its list
+// stands, what comes after fails.
+TEST(semaphore, unordered_signal_is_blamed)
+{
+    keel_queue_options_t options = {.name = "engine"};
+    keel_queue_t *queue = NULL;
+    TRY(keel_queue_create(the_device(), &options, &queue));
+    OWN(queue);
+    keel_semaphore_t *before = new_semaphore(0), *full = new_semaphore(7),
+                     *after = new_semaphore(0);
+    keel_point_t signals[] = {keel_point(before, 1), keel_point(full, 7), keel_point(after, 1)};
+    keel_point_t done;
+    TRY(keel_queue_signal(queue, KEEL_NO_WAITS, keel_points(signals, 3), &done));
+    reach_failure(done, KEEL_FAILED_PRECONDITION);
+    reach_value(before, 1);
+    reach_value(full, 7);
+    reach_failure(keel_point(after, 1), KEEL_FAILED_PRECONDITION);
+    keel_point_t points[] = {done, keel_point(full, 8), keel_point(after, 1)};
+    for (size_t i = 0; i < COUNT(points); i++) {
+        row("point %zu", i);
+        keel_status_t status = keel_wait(KEEL_POINTS(points[i]), KEEL_ALL, patience());
+        OWN(status);
+        if (!starved() && !faulted())
+            CHECK_HAS(keel_status_path(status), "queue 'engine', submission 1 > signals[1]");
+    }
+    // A signal on a semaphore that failed before does not fail the submission.
+    TRY(keel_queue_signal(queue, KEEL_NO_WAITS, KEEL_SIGNAL(keel_point(full, 9)), &done));
+    reach(done);
 }
 
 // The same where the device has been given the work already, and has promised the signal. False if
@@ -134,9 +164,9 @@ static bool signal_is_overtaken(uint32_t us)
                           &done));
     TRY(keel_semaphore_signal(semaphore, 5));
     bool overtaken = pending(done);
-    reach(done);
-    TRY(keel_device_wait_idle(the_device(), patience()));
+    reach(keel_ended(done));
     if (!overtaken || faulted()) return overtaken;
+    reach_failure(done, KEEL_FAILED_PRECONDITION);
     FAILS_SAYING(KEEL_FAILED_PRECONDITION, "to 3: it has reached 5",
                  keel_semaphore_value(semaphore, &value));
     CHECK_EQ(value, 5);

@@ -94,7 +94,7 @@ bool toy_run_waits(toy_run_t *run)
     return waits && !run->failure;
 }
 
-void toy_run_signal(const toy_run_t *run)
+void toy_run_signal(toy_run_t *run)
 {
     toy_device_t *device = (toy_device_t *)(void *)run->base.queue->device;
     pthread_mutex_lock(&device->lock);
@@ -102,10 +102,9 @@ void toy_run_signal(const toy_run_t *run)
         uint64_t value = 0;
         toy_semaphore_t *s = keel_submission_remote_signal(&run->base, i, &value);
         if (s && run->failure) cell_fail(s, run->failure);
-        if (!s || cell_signal(s, value) || s->failure) continue;
-        s->failure = KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                                "the semaphore cannot be signalled to %llu: it has reached %llu",
-                                (unsigned long long)value, (unsigned long long)s->value);
+        if (!s || s->failure || cell_signal(s, value)) continue;
+        keel_submission_remote_leave(&run->base, i); // it is out of order
+        break;
     }
     pthread_mutex_unlock(&device->lock);
 }

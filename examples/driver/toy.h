@@ -51,7 +51,7 @@ keel_status_t toy_semaphore_create(keel_device_t *device, uint64_t initial,
 // `failure`. Under the device's lock.
 bool toy_run_waits(toy_run_t *run);
 // Signals those, or fails them with run->failure.
-void toy_run_signal(const toy_run_t *run);
+void toy_run_signal(toy_run_t *run);
 void toy_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 
 #endif

@@ -224,7 +224,8 @@ KEEL_API keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore,
 //
 // KEEL_FAILED_PRECONDITION if `value` is not larger, or if the semaphore is a queue's timeline. The
 // cause if the semaphore has failed. KEEL_INVALID_ARGUMENT for 2^63 or more. A queue that is to
-// signal a value that is not larger fails the semaphore instead: two signals were not ordered.
+// signal a value that is not larger fails the semaphore instead, and the submission with it: two
+// signals were not ordered. The path of the error names queue, submission and signal.
 KEEL_API keel_status_t keel_semaphore_signal(keel_semaphore_t *semaphore,
                                              uint64_t value) KEEL_MUST_USE;
 

@@ -92,3 +92,8 @@ void *keel_submission_remote_signal(const keel_submission_t *submission, uint32_
     signal->native |= own != NULL;
     return own;
 }
+
+void keel_submission_remote_leave(keel_submission_t *submission, uint32_t index)
+{
+    remote_leave(submission, index);
+}

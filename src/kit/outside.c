@@ -176,17 +176,15 @@ static void outside_keep(signal_t *signal)
     waiters_fire(list, NULL);
 }
 
-static void outside_settle(signal_t *signal, keel_status_t failure)
+static keel_status_t outside_settle(signal_t *signal, keel_status_t failure)
 {
-    keel_semaphore_t *semaphore = signal->point.semaphore;
-    keel_status_t cause = failure ? keel_status_retain(failure) : NULL;
-    if (failure)
-        timeline_break(signal);
-    else if (signal->listed)
+    keel_status_t refusal = NULL;
+    if (failure) return timeline_settle(signal, failure);
+    if (signal->listed)
         outside_keep(signal);
     else
-        cause = outside_signal(semaphore, signal->point.value);
-    if (cause) timeline_fail(semaphore, cause);
+        refusal = outside_signal(signal->point.semaphore, signal->point.value);
+    return refusal ? signal_refused(signal, refusal) : NULL;
 }
 
 void outside_reach(outside_t *outside, keel_semaphore_t *semaphore, uint64_t value)

@@ -6,6 +6,7 @@
 // finds news and waiters for more are left, the two steps are made again for these.
 #include "kit/remote.h"
 
+#include <keel/driver/submission.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -155,31 +156,39 @@ static void remote_promise(signal_t *signal)
     (void)signal; // queues of the device wait for the semaphore itself
 }
 
-// The device has made or failed it, unless it was lost.
-static void native_settle(const signal_t *signal, keel_status_t failure)
+void remote_leave(keel_submission_t *submission, uint32_t index)
+{
+    for (uint32_t i = index; i < submission->signal_count; i++)
+        submission->signals[i].native = false;
+}
+
+// The device has made or failed it, unless it was lost. Returns why it is not made, though its
+// submission has ended well.
+static keel_status_t native_settle(const signal_t *signal, keel_status_t failure)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
     keel_status_t known = NULL;
-    if (remote_poll(signal->point, &known) == POINT_PENDING)
-        remote_fail(semaphore,
-                    failure ? keel_status_retain(failure)
-                            : KEEL_ERROR(KEEL_INTERNAL,
-                                         "the device has not signalled semaphore '%s' to %llu",
-                                         semaphore->name ? semaphore->name : "",
-                                         (unsigned long long)signal->point.value));
+    point_state_t state = remote_poll(signal->point, &known);
     keel_status_release(known);
+    if (state != POINT_PENDING) return NULL;
+    if (!failure)
+        return KEEL_ERROR(KEEL_INTERNAL, "the device has not signalled semaphore '%s' to %llu",
+                          semaphore->name ? semaphore->name : "",
+                          (unsigned long long)signal->point.value);
+    remote_fail(semaphore, keel_status_retain(failure));
+    return NULL;
 }
 
-static void remote_settle(signal_t *signal, keel_status_t failure)
+static keel_status_t remote_settle(signal_t *signal, keel_status_t failure)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
-    if (signal->native) {
-        native_settle(signal, failure);
-        return;
+    if (signal->native) return native_settle(signal, failure);
+    if (failure) {
+        remote_fail(semaphore, keel_status_retain(failure));
+        return NULL;
     }
-    keel_status_t cause =
-        failure ? keel_status_retain(failure) : remote_signal(semaphore, signal->point.value);
-    if (cause) remote_fail(semaphore, cause);
+    keel_status_t refusal = remote_signal(semaphore, signal->point.value);
+    return refusal ? signal_refused(signal, refusal) : NULL;
 }
 
 static void remote_destroy(keel_semaphore_t *semaphore)

@@ -29,8 +29,9 @@
 //
 // Order. The device writes a value with release to the whole system, after all writes of the
 // submission that signals; it reads a value with acquire before the first read of one that waits.
-// Signals of a value that is not larger were not ordered: a device that can tell fails the
-// semaphore, one that cannot ignores them.
+// A signal of a value that is not larger was not ordered. A device that can tell makes neither this
+// signal nor those after it in the list, and the driver calls remote_leave before submission_end,
+// which fails them and the submission. A device that cannot tell ignores the signal.
 //
 // Failure. The first one stays, and the value stands still from then on: the device ignores later
 // signals. A device whose value has room keeps failure as SEMAPHORE_FAILED in it, so that both
@@ -93,6 +94,10 @@ void remote_look(remote_t *remote);
 
 // Where a point stands by now. If it failed, *failure is a new reference to the cause.
 point_state_t remote_poll(keel_point_t point, keel_status_t *failure);
+
+// Leaves signal number `index` of the submission, which the device has found out of order, and all
+// after it to the end of the submission. For the driver, before it ends the submission.
+void remote_leave(keel_submission_t *submission, uint32_t index) KEEL_COLD;
 
 // The smallest value that is awaited here; UINT64_MAX: none. No lock held.
 uint64_t remote_awaited(remote_t *remote);

@@ -28,6 +28,13 @@ promise_t *point_ask(keel_point_t point, waiter_t *waiter)
     return point.semaphore->ops->promised(point, waiter->for_all);
 }
 
+keel_status_t signal_refused(const signal_t *signal, keel_status_t refusal)
+{
+    if (refusal != atomic_load(&signal->point.semaphore->failure)) return refusal;
+    keel_status_release(refusal);
+    return NULL;
+}
+
 static heap_t *heap_of(keel_semaphore_t *semaphore, const waiter_t *waiter)
 {
     return waiter->hangs ? &semaphore->hanging : &semaphore->waiters;

@@ -90,8 +90,9 @@ typedef struct semaphore_ops_t {
     // A signal will come when signal->promise does.
     void (*promise)(signal_t *signal);
     // Its submission has ended, well or with `failure` (borrowed): makes the signal, or fails the
-    // semaphore. It also fails if the signal is out of order.
-    void (*settle)(signal_t *signal, keel_status_t failure);
+    // semaphore. Returns why the signal could not be made, most often since it is out of order, a
+    // new reference: then the caller fails the semaphore. NULL also if that had failed before.
+    keel_status_t (*settle)(signal_t *signal, keel_status_t failure);
 
     // As keel_semaphore_export, for a kind that is checked. NULL: it cannot be exported.
     keel_status_t (*export)(keel_semaphore_t *semaphore, keel_external_semaphore_t *external);
@@ -204,6 +205,9 @@ static inline waiter_t *waiter_of(heap_node_t *node)
 }
 // Without the lock: tells a list of waiters.
 void waiters_fire(waiter_t *list, keel_status_t failure);
+// What settle returns if a signal is refused with `refusal` (consumed, not NULL): NULL if that is
+// but the failure of the semaphore itself.
+keel_status_t signal_refused(const signal_t *signal, keel_status_t refusal) KEEL_COLD;
 // How many the calling thread has told so far, if it is just at it: a thread that only signals is
 // not to do all the work that waited for it.
 uint32_t waiters_fired(void);

@@ -389,13 +389,31 @@ static void submissions_release(keel_submission_t *first, const keel_submission_
     submission_unnest(&nest);
 }
 
-// Signals all but the queue's own point.
-static void submission_signal_others(keel_submission_t *submission, keel_status_t status)
+// A signal cannot be made, and the submission is to blame: both fail. Consumes `refusal`; returns
+// what the submission ends with.
+KEEL_COLD static keel_status_t submission_refused(const keel_submission_t *submission,
+                                                  uint32_t index, keel_status_t refusal)
+{
+    char path[256];
+    keel_semaphore_t *semaphore = submission->signals[index].point.semaphore;
+    snprintf(path, sizeof path, "queue '%s', submission %llu > signals[%u]",
+             submission->queue->name, (unsigned long long)submission->id, index);
+    refusal = status_at(refusal, path);
+    semaphore->ops->fail(semaphore, keel_status_retain(refusal));
+    return refusal;
+}
+
+// Signals all but the queue's own point. Consumes `status` and returns what takes its place: if a
+// signal cannot be made, it and those after it fail.
+static keel_status_t submission_signal_others(keel_submission_t *submission, keel_status_t status)
 {
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
-        signal->point.semaphore->ops->settle(signal, status);
+        keel_status_t refusal = signal->point.semaphore->ops->settle(signal, status);
+        if (__builtin_expect(refusal != NULL, 0))
+            status = submission_refused(submission, i, refusal);
     }
+    return status;
 }
 
 static void ended_fire(const ledger_ended_t *ended, keel_status_t status)
@@ -413,7 +431,7 @@ void submission_signal(keel_submission_t *submission, keel_status_t status)
 {
     keel_semaphore_t *timeline = submission->queue->timeline;
     submissions_release(submission, submission->next, status);
-    submission_signal_others(submission, status);
+    status = submission_signal_others(submission, status);
     lock_enter(&timeline->lock);
     ledger_ended_t ended = ledger_end(timeline, submission->id, status);
     lock_leave(&timeline->lock);
@@ -453,7 +471,10 @@ void submission_end_all(keel_submission_t *first)
     while (first) {
         keel_submission_t *rest = first;
         do {
-            submission_signal_others(rest, atomic_load(&rest->failure));
+            // relaxed: no other thread looks at it any more.
+            keel_status_t status = atomic_load_explicit(&rest->failure, memory_order_relaxed);
+            status = submission_signal_others(rest, status);
+            atomic_store_explicit(&rest->failure, status, memory_order_relaxed);
             submission_clear(rest);
             rest = rest->next;
         } while (rest && !rest->signal_count);
@@ -466,7 +487,7 @@ void submission_end(keel_submission_t *submission, keel_status_t status)
     keel_queue_t *queue = submission->queue;
     submission->next = NULL; // it may be in a list of the driver's
     submissions_release(submission, NULL, status);
-    submission_signal_others(submission, status);
+    status = submission_signal_others(submission, status);
     submission_clear(submission);
     lock_enter(&queue->timeline->lock);
     ledger_ended_t ended = ledger_end(queue->timeline, submission->id, status);

@@ -238,11 +238,15 @@ void timeline_break(signal_t *signal)
     waiters_fire(told, NULL);
 }
 
-KEEL_HOT void timeline_settle(signal_t *signal, keel_status_t failure)
+KEEL_HOT keel_status_t timeline_settle(signal_t *signal, keel_status_t failure)
 {
-    if (__builtin_expect(failure != NULL, 0)) timeline_break(signal);
-    keel_status_t cause = failure ? keel_status_retain(failure) : timeline_keep(signal);
-    if (__builtin_expect(cause != NULL, 0)) timeline_fail(signal->point.semaphore, cause);
+    if (__builtin_expect(failure != NULL, 0)) {
+        timeline_break(signal);
+        timeline_fail(signal->point.semaphore, keel_status_retain(failure));
+        return NULL;
+    }
+    keel_status_t refusal = timeline_keep(signal);
+    return __builtin_expect(refusal != NULL, 0) ? signal_refused(signal, refusal) : NULL;
 }
 
 // Under the lock, of one that has failed: takes the waiters that a signal promised before the

@@ -23,7 +23,7 @@ promise_t *timeline_promised(keel_point_t point, bool all);
 // Lists a signal whose promise is set, if its value is above all reached and promised so far.
 // Signals that are ordered are promised in their order, so one that is not was not ordered.
 void timeline_promise(signal_t *signal);
-void timeline_settle(signal_t *signal, keel_status_t failure);
+keel_status_t timeline_settle(signal_t *signal, keel_status_t failure);
 
 // The two halves of timeline_settle. The signal has come: one that was listed may come after a
 // larger one that was, too, for the host learns of the two in any order; any other is as

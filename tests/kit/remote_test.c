@@ -340,12 +340,41 @@ static void refuses_signals_out_of_order(void **state)
     assert_non_null(strstr(keel_status_message(status), "to 5: it has reached 5"));
     keel_status_release(status);
     assert_null(keel_semaphore_signal(rig->s, 6)); // it has not failed
-    submit(rig->on_native, none, keel_point(rig->s, 6));
-    fails(keel_point(rig->s, 7), KEEL_FAILED_PRECONDITION, "larger value");
+    keel_point_t done = submit(rig->on_native, none, keel_point(rig->s, 6));
+    fails(keel_point(rig->s, 7), KEEL_FAILED_PRECONDITION, "to 6: it has reached 6");
+    fails(done, KEEL_FAILED_PRECONDITION, "to 6: it has reached 6");
     submit(rig->on_cpu, keel_point(NULL, 0), keel_point(rig->t, 2));
     reach(rig->t, 2);
-    submit(rig->on_cpu, keel_point(NULL, 0), keel_point(rig->t, 1));
+    done = submit(rig->on_cpu, keel_point(NULL, 0), keel_point(rig->t, 1));
     fails(keel_point(rig->t, 3), KEEL_FAILED_PRECONDITION, "to 1: it has reached 2");
+    fails(done, KEEL_FAILED_PRECONDITION, "to 1: it has reached 2");
+}
+
+// Signals before the one that is out of order stand, those after it fail, be they the device's or
+// the host's. What waits for these on the device fails, too.
+static void fails_signals_from_the_first_out_of_order(void **state)
+{
+    rig_t *rig = *state;
+    keel_semaphore_t *u = make(rig->native), *late = make(rig->cpu);
+    native_signal_there(rig->s, 5);
+    keel_point_t waits[] = {submit(rig->beside, keel_point(u, 1), keel_point(u, 2)),
+                            submit(rig->on_cpu, keel_point(u, 1), none)};
+    keel_point_t signals[] = {keel_point(rig->host, 1), keel_point(rig->t, 1),
+                              keel_point(rig->s, 5), keel_point(u, 1), keel_point(late, 1)};
+    keel_point_t done;
+    assert_null(keel_queue_signal(rig->on_native, KEEL_NO_WAITS, keel_points(signals, 5), &done));
+    fails(done, KEEL_FAILED_PRECONDITION, "to 5: it has reached 5");
+    reach(rig->host, 1);
+    reach(rig->t, 1);
+    fails(keel_point(rig->s, 6), KEEL_FAILED_PRECONDITION, "to 5: it has reached 5");
+    fails(keel_point(u, 1), KEEL_FAILED_PRECONDITION, "to 5: it has reached 5");
+    fails(keel_point(late, 1), KEEL_FAILED_PRECONDITION, "to 5: it has reached 5");
+    for (int i = 0; i < 2; i++) fails(waits[i], KEEL_FAILED_PRECONDITION, "to 5: it has reached 5");
+    // The semaphore had failed before: the submission is not to blame.
+    assert_null(keel_wait(KEEL_POINTS(submit(rig->on_native, none, keel_point(rig->s, 1))),
+                          KEEL_ALL, KEEL_FOREVER));
+    keel_semaphore_release(u);
+    keel_semaphore_release(late);
 }
 
 static void ends(rig_t *rig, bool lost)
@@ -474,6 +503,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failure_keeps_what_was_reached, setup, teardown),
         cmocka_unit_test_setup_teardown(failed_submissions_fail_their_signals, setup, teardown),
         cmocka_unit_test_setup_teardown(refuses_signals_out_of_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(fails_signals_from_the_first_out_of_order, setup, teardown),
         cmocka_unit_test_setup_teardown(closing_ends_all_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(loss_ends_all_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(child_has_nothing_to_wait_for, setup, teardown),

@@ -26,7 +26,9 @@
 //
 // Order. The device signals with release, after all writes of the submission, and reads with
 // acquire before the first read of a submission that waits. A signal of a value that is not larger
-// was not ordered: the device fails the semaphore.
+// was not ordered: the device makes neither this signal nor those after it in the list, and the
+// driver calls keel_submission_remote_leave. Then keel_submission_end fails these semaphores and
+// the submission, and says why.
 //
 // Failure. The first one stays, and the value stands still from then on.
 #ifndef KEEL_DRIVER_SEMAPHORE_H_
@@ -78,6 +80,11 @@ KEEL_API void *keel_submission_remote_wait(const keel_submission_t *submission, 
 // not block.
 KEEL_API void *keel_submission_remote_signal(const keel_submission_t *submission, uint32_t index,
                                              uint64_t *value);
+
+// Signal number `index` is out of order: leaves it and all after it to keel_submission_end, also if
+// keel_submission_remote_signal has found them. To be called before that, by the same thread. Does
+// not block.
+KEEL_API void keel_submission_remote_leave(keel_submission_t *submission, uint32_t index) KEEL_COLD;
 
 KEEL_EXTERN_C_END
 

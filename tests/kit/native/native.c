@@ -15,7 +15,7 @@
 #include "kit/poller.h"
 #include "kit/submission.h"
 
-enum { POLL_NS = 200000, UNORDERED = 1, ROOM = 8 };
+enum { POLL_NS = 200000, ROOM = 8 };
 
 // Memory of the device: a semaphore.
 typedef struct cell_t {
@@ -31,6 +31,7 @@ typedef struct native_semaphore_t {
 typedef struct at_t {
     cell_t *cell;
     uint64_t value;
+    uint32_t index; // in the list of the submission
 } at_t;
 
 // A submission as the device sees it.
@@ -41,7 +42,8 @@ typedef struct native_run_t {
     at_t *waits, *signals; // in `room`, or both in memory of their own
     at_t room[ROOM];
     uint32_t wait_count, signal_count;
-    uint64_t cause; // why it failed
+    uint64_t cause;      // why it failed
+    const at_t *refused; // the first signal that is out of order: from here on none was made
 } native_run_t;
 
 typedef struct native_queue_t {
@@ -171,14 +173,15 @@ static run_state_t run_state(native_device_t *native, native_run_t *run)
     return state;
 }
 
-static void run_signal(native_device_t *native, const native_run_t *run)
+static void run_signal(native_device_t *native, native_run_t *run)
 {
     for (uint32_t i = 0; i < run->signal_count && !atomic_load(&native->lost); i++) {
-        cell_t *cell = run->signals[i].cell;
+        const at_t *signal = &run->signals[i];
         if (run->cause)
-            cell_fail(cell, run->cause);
-        else if (!cell_signal(cell, run->signals[i].value))
-            cell_fail(cell, UNORDERED);
+            cell_fail(signal->cell, run->cause);
+        else if (!cell_signal(signal->cell, signal->value))
+            run->refused = signal;
+        if (run->refused) break;
     }
     if (run->signal_count && !native->polled) poller_wake(&native->poller); // an interrupt
 }
@@ -223,6 +226,7 @@ static uint64_t interrupt_work(void *argument)
     native_run_t *next;
     for (native_run_t *run = take(&native->done); run; run = next) {
         next = run->next;
+        if (run->refused) remote_leave(&run->base, run->refused->index);
         if (run->waits != run->room) mem_free(run->waits);
         submission_end(&run->base, cause_get(native, run->cause));
     }
@@ -298,6 +302,7 @@ static void native_start(keel_submission_t *submission)
     run->queue = (native_queue_t *)(void *)submission->queue;
     run->wait_count = run->signal_count = 0;
     run->cause = 0;
+    run->refused = NULL;
     run->waits = run->room;
     if (waits + signals > ROOM) run->waits = mem_alloc((waits + signals) * sizeof *run->waits);
     if (!run->waits) {
@@ -309,7 +314,7 @@ static void native_start(keel_submission_t *submission)
         const submission_wait_t *wait = &submission->waits[i];
         if (!wait->waiter.promise) continue; // reached
         remote_t *remote = remote_here(wait->point.semaphore, device);
-        run->waits[run->wait_count++] = (at_t){&semaphore_of(remote)->cell, wait->point.value};
+        run->waits[run->wait_count++] = (at_t){&semaphore_of(remote)->cell, wait->point.value, i};
     }
     for (uint32_t i = 0; i < signals; i++) {
         signal_t *signal = &submission->signals[i];
@@ -317,7 +322,7 @@ static void native_start(keel_submission_t *submission)
         if (!remote) continue; // the host makes it
         signal->native = true;
         run->signals[run->signal_count++] =
-            (at_t){&semaphore_of(remote)->cell, signal->point.value};
+            (at_t){&semaphore_of(remote)->cell, signal->point.value, i};
     }
     push(&native_of(device)->inbox, run);
     ring(native_of(device));
@@ -469,7 +474,6 @@ static keel_status_t native_open(const keel_uri_t *uri, keel_device_t **device)
     caps_fill(&native->base.caps);
     helper_init(&native->interrupt, "native-interrupt", interrupt_work, native);
     poller_init(&native->poller, "native-poller", native->polled ? POLL_NS : KEEL_FOREVER);
-    cause_add(native, KEEL_ERROR(KEEL_FAILED_PRECONDITION, "a signal came to a larger value"));
     native->running =
         thread_start(&native->processor, "native-device", processor_main, native) == 0;
     if (!native->running) {
@@ -511,7 +515,7 @@ static void changed_there(keel_semaphore_t *semaphore)
 
 void native_signal_there(keel_semaphore_t *semaphore, uint64_t value)
 {
-    if (!cell_signal(cell_of(semaphore), value)) cell_fail(cell_of(semaphore), UNORDERED);
+    cell_signal(cell_of(semaphore), value);
     changed_there(semaphore);
 }
 

@@ -17,8 +17,8 @@ KEEL_API extern const keel_driver_t native_driver;
 
 // What the device has of a semaphore, past the host.
 uint64_t native_value(keel_semaphore_t *semaphore);
-// What another processor of the device might do: signals it there, or fails it there with `cause`
-// (consumed).
+// What another processor of the device might do: signals it there, where a value that is not larger
+// changes nothing, or fails it there with `cause` (consumed).
 void native_signal_there(keel_semaphore_t *semaphore, uint64_t value);
 void native_fail_there(keel_semaphore_t *semaphore, keel_status_t cause);
 // The device falls down, with `cause` (consumed): from now on its processor signals nothing.
