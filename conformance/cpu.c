@@ -474,8 +474,9 @@ TEST(cpu, close_ends_a_loop, .driver = "cpu")
         atomic_int *word = scratch(sizeof *word);
         endless_t *work = new_endless(device, word);
         keel_recording_t *recording = NULL;
-        keel_op_t ops[] = {keel_op_fill(work->word, 1, 4), keel_op_while(work->word),
-                           keel_op_fill(work->word, 1, 4), keel_op_end()};
+        keel_op_t set = work->op; // writes the word whole: this thread looks meanwhile
+        set.as.dispatch.groups = keel_groups(1, 1, 1);
+        keel_op_t ops[] = {set, keel_op_while(work->word), set, keel_op_end()};
         TRY(keel_recording_create(device, NULL, &recording));
         OWN(recording);
         TRY(keel_recording_add(recording, ops, COUNT(ops)));
