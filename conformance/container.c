@@ -94,7 +94,7 @@ TEST(container, not_compressed, RUNS, .driver = "cpu")
 // The message has what there is and what there should be.
 TEST(container, nothing_fits, RUNS)
 {
-    const char *target = keel_device_target(the_device());
+    const char *target = keel_device_info(the_device())->target;
     bool cuda = strncmp(target, "nvptx", 5) == 0;
     bytes_t host = {keel_embed_conformance_for_host, keel_embed_conformance_for_host_size};
     bytes_t other = {keel_embed_conformance_for_cuda, keel_embed_conformance_for_cuda_size};

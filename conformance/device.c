@@ -4,7 +4,7 @@
 
 TEST(device, list_all, .also = NEED_LISTED, .lists = true)
 {
-    keel_device_info_t devices[64];
+    keel_device_listing_t devices[64];
     size_t count = 0;
     bool found = false;
     TRY(keel_device_list(NULL, devices, COUNT(devices), &count));
@@ -20,7 +20,7 @@ TEST(device, list_all, .also = NEED_LISTED, .lists = true)
 
 TEST(device, list_of_driver_opens, .also = NEED_LISTED)
 {
-    keel_device_info_t devices[64];
+    keel_device_listing_t devices[64];
     size_t count = 0;
     TRY(keel_device_list(the_driver(), devices, COUNT(devices), &count));
     CHECK_GE(count, 1);
@@ -33,7 +33,7 @@ TEST(device, list_of_driver_opens, .also = NEED_LISTED)
 
 TEST(device, list_respects_capacity, .lists = true)
 {
-    keel_device_info_t devices[2];
+    keel_device_listing_t devices[2];
     size_t all = 0, count = 0;
     TRY(keel_device_list(NULL, NULL, 0, &all));
     CHECK_GE(all, 1);
@@ -110,22 +110,45 @@ TEST(device, name_and_uri)
     TRY(keel_device_open(the_uri(), &options, &device));
     OWN(device);
     memset(name, 'x', sizeof name - 1);
-    CHECK_STR(keel_device_name(device), "my machine");
-    CHECK_STR(keel_device_uri(device), the_uri());
-    CHECK_STR(keel_device_name(the_device()), the_uri());
+    CHECK_STR(keel_device_info(device)->name, "my machine");
+    CHECK_STR(keel_device_info(device)->uri, the_uri());
+    CHECK_STR(keel_device_info(the_device())->name, the_uri());
 }
 
 // As the list says it, where the list has the device: there the memory may follow.
 TEST(device, hardware, .lists = true)
 {
-    const char *hardware = keel_device_hardware(the_device());
+    const char *hardware = keel_device_info(the_device())->hardware;
     CHECK(*hardware);
-    keel_device_info_t devices[16];
+    keel_device_listing_t devices[16];
     size_t count;
     TRY(keel_device_list(NULL, devices, 16, &count));
     for (size_t i = 0; i < count && i < 16; i++)
         if (strcmp(devices[i].uri, the_uri()) == 0)
             CHECK(strncmp(devices[i].name, hardware, strlen(hardware)) == 0);
+}
+
+// All of it is of some use, and the same for every device that is opened by this URI.
+TEST(device, info)
+{
+    const keel_device_info_t *info = keel_device_info(the_device());
+    static const uint8_t none[16] = {0};
+    CHECK(keel_device_info(the_device()) == info);
+    CHECK_EQ(info->has_uuid, memcmp(info->uuid, none, sizeof none) != 0);
+    CHECK(info->has_numa_node || !info->numa_node);
+    if (*info->pci) {
+        CHECK(strchr(info->pci, ':') && strchr(info->pci, '.'));
+        CHECK_EQ(info->pci[strspn(info->pci, "0123456789abcdef:.")], 0);
+    }
+    const keel_device_info_t *other = keel_device_info(open_device(the_uri()));
+    CHECK_STR(other->hardware, info->hardware);
+    CHECK_STR(other->vendor, info->vendor);
+    CHECK_STR(other->target, info->target);
+    CHECK_STR(other->driver, info->driver);
+    CHECK_STR(other->api, info->api);
+    CHECK_STR(other->pci, info->pci);
+    CHECK_EQ(memcmp(other->uuid, info->uuid, sizeof info->uuid), 0);
+    CHECK_EQ(other->link, info->link);
 }
 
 TEST(device, caps_are_sane)

@@ -94,7 +94,7 @@ static void use_what_is_lost(void *user)
     // Reading is allowed.
     CHECK_EQ(keel_buffer_size(h->buffer), 64);
     CHECK_EQ(keel_recording_count(h->recording), 1);
-    CHECK_STR(keel_device_uri(the_device()), the_uri());
+    CHECK_STR(keel_device_info(the_device())->uri, the_uri());
 }
 
 TEST(fork, devices_of_the_child_are_lost, RUNS)

@@ -132,7 +132,7 @@ TEST(lifetime, objects_after_the_device, RUNS)
     CHECK_GE(keel_executable_entry_count(executable), 1);
     TRY(keel_entry_info((keel_entry_t){executable, 0}, &info));
     CHECK_EQ(keel_recording_count(closed), 1);
-    CHECK_STR(keel_device_uri(keel_queue_info(queue)->device), the_uri());
+    CHECK_STR(keel_device_info(keel_queue_info(queue)->device)->uri, the_uri());
 }
 
 TEST(lifetime, pools_after_the_device, .needs = KEEL_CAP_QUEUE_ALLOCA)

@@ -350,7 +350,7 @@ static keel_status_t demo_open(demo_t *demo, const char *uri)
     KEEL_TRY(keel_device_open(uri, NULL, &demo->device));
     const keel_caps_t *caps = keel_device_caps(demo->device);
     printf("Keel %s on %s (%s): %u worker%s\n", keel_version(), uri,
-           keel_device_hardware(demo->device), caps->workers, caps->workers == 1 ? "" : "s");
+           keel_device_info(demo->device)->hardware, caps->workers, caps->workers == 1 ? "" : "s");
     KEEL_TRY(kernels_load(demo->device, &demo->kernels));
     KEEL_TRY(keel_executable_entry(demo->kernels, "affine", &demo->affine));
     KEEL_TRY(keel_executable_entry(demo->kernels, "work", &demo->work));

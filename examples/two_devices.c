@@ -67,8 +67,8 @@ static keel_status_t app_check(const app_t *app)
             return KEEL_ERROR(KEEL_INTERNAL, "memory[%d] is %u, not %u", i, app->memory[i],
                               expected);
     printf("%d rounds of (x * 2 + 1) on %s and (x * 3 + 1) on %s: %u\n", ROUNDS,
-           keel_device_name(app->partners[0].device), keel_device_name(app->partners[1].device),
-           expected);
+           keel_device_info(app->partners[0].device)->name,
+           keel_device_info(app->partners[1].device)->name, expected);
     return NULL;
 }
 

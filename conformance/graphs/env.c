@@ -105,7 +105,7 @@ void env_traits(const env_t *env, device_traits_t *traits)
 {
     for (size_t i = 0; i < env->count; i++) {
         const keel_caps_t *caps = keel_device_caps(env->devices[i].device);
-        traits[i].uri = keel_device_uri(env->devices[i].device);
+        traits[i].uri = keel_device_info(env->devices[i].device)->uri;
         traits[i].nodes = (uint8_t)caps->nodes;
         traits[i].bits = caps->bits;
     }

@@ -336,10 +336,10 @@ static const keel_caps_t toy_caps = {
                      KEEL_MEMORY_HOST_CACHED},
 };
 
-static keel_status_t list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     *count = 1;
-    if (capacity) devices[0] = (keel_device_info_t){.uri = "toy://", .name = "a thread"};
+    if (capacity) devices[0] = (keel_device_listing_t){.uri = "toy://", .name = "a thread"};
     return NULL;
 }
 
@@ -369,8 +369,8 @@ static keel_status_t open_toy(const keel_uri_t *uri, keel_device_t **device)
     if (!d) return keel_status_no_memory();
     d->base.ops = &toy_ops;
     d->base.caps = toy_caps;
-    snprintf(d->base.target, sizeof d->base.target, "%s", toy_target);
-    snprintf(d->base.hardware, sizeof d->base.hardware, "a thread");
+    snprintf(d->base.info.target, sizeof d->base.info.target, "%s", toy_target);
+    snprintf(d->base.info.hardware, sizeof d->base.info.hardware, "a thread");
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->changed, NULL);
     d->last = &d->first;

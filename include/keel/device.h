@@ -53,10 +53,10 @@ typedef struct keel_queue_t keel_queue_t;
 typedef struct keel_pool_t keel_pool_t;
 
 // A device that keel_device_list found. It is not open.
-typedef struct keel_device_info_t {
+typedef struct keel_device_listing_t {
     char uri[128];  // keel_device_open takes it
     char name[128]; // for people: "Neoverse-V1, 2 cores"
-} keel_device_info_t;
+} keel_device_listing_t;
 
 KEEL_EXTERN_C_BEGIN
 
@@ -66,7 +66,7 @@ KEEL_EXTERN_C_BEGIN
 //
 // Loads the vendors' libraries, which may take a second the first time. KEEL_NOT_FOUND if no driver
 // has that name; the message lists the drivers.
-KEEL_API keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices,
+KEEL_API keel_status_t keel_device_list(const char *driver, keel_device_listing_t *devices,
                                         size_t capacity, size_t *count) KEEL_MUST_USE;
 
 // Adds the driver in the shared object at `path`, which must contain a slash: Keel searches no
@@ -150,6 +150,27 @@ typedef struct keel_caps_t {
     const keel_dlpack_place_t *dlpack; // ended by type 0; NULL without KEEL_CAP_DLPACK
 } keel_caps_t;
 
+// What keel_device_info tells about an open device: which piece of hardware it is, and what the
+// vendor's software says of itself. All of it comes from the system or the vendor. What they do not
+// tell is "", false or 0. Of a device with several nodes it is what holds for all of them.
+typedef struct keel_device_info_t {
+    const char *uri;    // that it was opened with
+    const char *name;   // from keel_device_options_t, or the URI
+    char hardware[128]; // what the system or the vendor calls it, for people: "NVIDIA H200"
+    char vendor[32];    // who makes it, for people: "NVIDIA"
+    char target[64];    // of images made for exactly this device, as containers name it:
+                        // "x86_64-linux:v3", "nvptx:sm_90", "gfx942"; "": it takes any image
+    char driver[32];    // version of the vendor's driver in the system: "580.159.04"
+    char api[32];       // the vendor's interface with its version: "CUDA 13.0"
+    char pci[32];       // address on PCI, in lower case: "0000:3b:00.0"
+    uint8_t uuid[16];   // of the hardware, in the order in which people write it
+    bool has_uuid;      // `uuid` is known
+    bool has_numa_node; // `numa_node` is known
+    uint32_t numa_node; // the host's memory node that is nearest, as the system numbers them
+    uint64_t link;      // bytes per second that its link to the host carries at most each way, by
+                        // the lanes and the rate of the PCI slot; packets' headers count as bytes
+} keel_device_info_t;
+
 // One moment on the host's clock and on the device's. Timestamps (keel_op_timestamp) are on the
 // device's.
 typedef struct keel_clock_pair_t {
@@ -197,21 +218,13 @@ KEEL_API keel_device_t *keel_device_retain(keel_device_t *device);
 // the log says so.
 KEEL_API void keel_device_release(keel_device_t *device);
 
-// Returns the URI that the device was opened with. Borrowed.
-KEEL_API const char *keel_device_uri(const keel_device_t *device);
-
-// Returns the name from keel_device_options_t, or the URI. Borrowed.
-KEEL_API const char *keel_device_name(const keel_device_t *device);
-
-// Returns what the system or the vendor calls the hardware, for people: "NVIDIA H200". Borrowed.
-KEEL_API const char *keel_device_hardware(const keel_device_t *device);
+// Returns what the device is. This never changes, and is borrowed from the device: copy what is
+// needed longer. It can be read also when the device is lost, and in the child of a fork. Never
+// fails.
+KEEL_API const keel_device_info_t *keel_device_info(const keel_device_t *device);
 
 // Returns what the device can do. Borrowed; it does not change.
 KEEL_API const keel_caps_t *keel_device_caps(const keel_device_t *device);
-
-// Returns the target of images made for exactly this device, as containers name it:
-// "x86_64-linux:v3", "nvptx:sm_90", "gfx942". "" if the device takes any image. Borrowed.
-KEEL_API const char *keel_device_target(const keel_device_t *device);
 
 // Returns the queue that node `index` started with. NULL if there is no such node. Borrowed until
 // the device is closed.

@@ -2,6 +2,7 @@
 #include "base/processor.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 
@@ -47,6 +48,16 @@ uint32_t processor_level(void)
     return has(seven, LEVEL_4_EBX) && has(state, STATE_AVX512) ? 4 : 3;
 }
 
+void processor_vendor(char text[16])
+{
+    uint32_t a, words[3] = {0};
+    memset(text, 0, 16);
+    if (!__get_cpuid(0, &a, &words[0], &words[2], &words[1])) return;
+    memcpy(text, words, sizeof words);
+    if (strcmp(text, "GenuineIntel") == 0) strcpy(text, "Intel");
+    if (strcmp(text, "AuthenticAMD") == 0) strcpy(text, "AMD");
+}
+
 #elif defined(__aarch64__) && defined(__linux__) && !KEEL_PORTABLE
 
 #include <sys/auxv.h>
@@ -66,4 +77,11 @@ uint32_t processor_level(void)
     return 1;
 }
 
+#endif
+
+#if !defined(__x86_64__)
+void processor_vendor(char text[16])
+{
+    memset(text, 0, 16); // Arm's processors tell only the system
+}
 #endif

@@ -104,6 +104,16 @@ static bool processor_exists(uint32_t processor)
     return !machine.topology || hwloc_get_pu_obj_by_os_index(machine.topology, processor);
 }
 
+// -1: it is not known.
+static int processor_node(uint32_t processor)
+{
+    pthread_once(&machine.once, machine_load);
+    hwloc_obj_t unit =
+        machine.topology ? hwloc_get_pu_obj_by_os_index(machine.topology, processor) : NULL;
+    bool one = unit && unit->nodeset && hwloc_bitmap_weight(unit->nodeset) == 1;
+    return one ? hwloc_bitmap_first(unit->nodeset) : -1;
+}
+
 keel_status_t topology_bind(pthread_t thread, uint32_t processor)
 {
     pthread_once(&machine.once, machine_load);
@@ -133,6 +143,12 @@ static bool processor_exists(uint32_t processor)
     return count <= 0 || processor < (uint64_t)count;
 }
 
+static int processor_node(uint32_t processor)
+{
+    (void)processor;
+    return -1;
+}
+
 keel_status_t topology_bind(pthread_t thread, uint32_t processor)
 {
     (void)thread, (void)processor; // a hint there is no portable way to give
@@ -152,6 +168,14 @@ keel_status_t topology_set_init(topology_set_t *set, const char *text)
     if (!status && !set->count) status = set_add(set, 0);
     if (status) topology_set_finish(set);
     return status;
+}
+
+int topology_set_node(const topology_set_t *set, uint32_t count)
+{
+    int node = set->count ? processor_node(set->processors[0]) : -1;
+    for (uint32_t i = 1; i < count && i < set->count; i++)
+        if (processor_node(set->processors[i]) != node) return -1;
+    return node;
 }
 
 keel_status_t topology_core_count(uint32_t *count)

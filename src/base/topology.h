@@ -22,6 +22,10 @@ typedef struct topology_set_t {
 keel_status_t topology_set_init(topology_set_t *set, const char *text) KEEL_MUST_USE;
 void topology_set_finish(topology_set_t *set);
 
+// The memory node, by the system's number, that the first `count` processors of the set belong to
+// all; -1: they belong to several, or it is not known.
+int topology_set_node(const topology_set_t *set, uint32_t count);
+
 // Keeps a thread on a processor.
 keel_status_t topology_bind(pthread_t thread, uint32_t processor) KEEL_MUST_USE;
 

@@ -16,7 +16,7 @@ static keel_status_t none_fits(const keel_device_t *device, const container_t *c
         length += (size_t)snprintf(targets + length, sizeof targets - length, "%s%s", i ? ", " : "",
                                    container->images[i].target);
     return KEEL_ERROR(KEEL_UNSUPPORTED, "it has images for %s%s; the device needs one for %s",
-                      targets, length < sizeof targets ? "" : "...", device->target);
+                      targets, length < sizeof targets ? "" : "...", device->info.target);
 }
 
 static keel_status_t best_find(keel_device_t *device, const container_t *container, uint32_t *best)

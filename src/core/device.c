@@ -14,7 +14,7 @@
 #include "kit/submission.h"
 #include "kit/wait.h"
 
-keel_status_t keel_device_list(const char *driver, keel_device_info_t *devices, size_t capacity,
+keel_status_t keel_device_list(const char *driver, keel_device_listing_t *devices, size_t capacity,
                                size_t *count)
 {
     CHECK_NOT_NULL(count);
@@ -60,6 +60,8 @@ static keel_status_t device_init(keel_device_t *device, const char *uri,
 {
     KEEL_TRY(copy_name(uri, &device->uri));
     KEEL_TRY(copy_name(options && options->name ? options->name : uri, &device->name));
+    device->info.uri = device->uri;
+    device->info.name = device->name;
     return device_furnish(device);
 }
 
@@ -174,24 +176,9 @@ void keel_device_release(keel_device_t *device)
     }
 }
 
-const char *keel_device_uri(const keel_device_t *device)
+const keel_device_info_t *keel_device_info(const keel_device_t *device)
 {
-    return device->uri;
-}
-
-const char *keel_device_name(const keel_device_t *device)
-{
-    return device->name;
-}
-
-const char *keel_device_hardware(const keel_device_t *device)
-{
-    return device->hardware;
-}
-
-const char *keel_device_target(const keel_device_t *device)
-{
-    return device->target;
+    return &device->info;
 }
 
 const keel_caps_t *keel_device_caps(const keel_device_t *device)

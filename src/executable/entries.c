@@ -121,7 +121,7 @@ static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
     const image_member_t *member = member_choose(device, info);
     if (!member)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "none of its %u images is for %s", info->member_count,
-                          device->target);
+                          device->info.target);
     enum { MOST = 1 << 30 };
     void *bytes = NULL;
     image_info_t inner = {0};
@@ -147,7 +147,7 @@ keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image
         status = entries_take(e, &info);
     else
         status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",
-                            image_kind_name(info.kind), info.target, device->target);
+                            image_kind_name(info.kind), info.target, device->info.target);
     image_info_finish(&info);
     return status;
 }

@@ -19,7 +19,7 @@ void gpu_uuid_print(const void *bytes, char text[GPU_TEXT])
 }
 
 static keel_status_t describe(const gpus_t *gpus, const void *library, int ordinal,
-                              keel_device_info_t *info)
+                              keel_device_listing_t *info)
 {
     uint64_t memory = 0;
     char name[GPU_TEXT] = "";
@@ -30,7 +30,7 @@ static keel_status_t describe(const gpus_t *gpus, const void *library, int ordin
     return NULL;
 }
 
-keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_info_t *devices,
+keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_listing_t *devices,
                         size_t capacity, size_t *count)
 {
     int found = 0;

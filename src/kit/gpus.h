@@ -24,7 +24,7 @@ typedef struct gpus_t {
 } gpus_t;
 
 // As keel_driver_t.list, except for errors, after which there is nothing in the list.
-keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_info_t *devices,
+keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_listing_t *devices,
                         size_t capacity, size_t *count);
 
 // Finds the one that `which` of a URI names; nothing at all is 0. A UUID has GPU- or MIG- before

@@ -72,10 +72,31 @@ static void print_caps(const keel_caps_t *caps)
            caps->max_buffer_size, caps->buffer_alignment);
 }
 
+static void print_text(const char *what, const char *text)
+{
+    if (*text) printf("    %-13s %s\n", what, text);
+}
+
+static void print_info(const keel_device_info_t *info)
+{
+    print_text("vendor", info->vendor);
+    print_text("driver", info->driver);
+    print_text("interface", info->api);
+    if (info->has_uuid) {
+        printf("    uuid          ");
+        for (int i = 0; i < 16; i++)
+            printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info->uuid[i]);
+        printf("\n");
+    }
+    print_text("pci", info->pci);
+    if (info->link) printf("    link          %.1f GB/s each way\n", (double)info->link / 1e9);
+    if (info->has_numa_node) printf("    numa node     %u\n", info->numa_node);
+    print_text("target", *info->target ? info->target : "any");
+}
+
 static void print_details(keel_device_t *device, const keel_memory_stats_t *memory)
 {
-    const char *target = keel_device_target(device);
-    printf("    target        %s\n", *target ? target : "any");
+    print_info(keel_device_info(device));
     print_caps(keel_device_caps(device));
     printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n", memory->total >> 20,
            memory->budget >> 20);
@@ -89,7 +110,8 @@ static int print_device(const char *uri, const char *name, bool verbose)
     keel_status_t status = NULL;
     if (verbose || !name) status = keel_device_open(uri, NULL, &device);
     if (device) status = keel_device_memory(device, &memory);
-    if (!status || name) printf("%-20s  %s\n", uri, name ? name : keel_device_hardware(device));
+    if (!status || name)
+        printf("%-20s  %s\n", uri, name ? name : keel_device_info(device)->hardware);
     if (!status && verbose) print_details(device, &memory);
     keel_device_release(device);
     return report(status);
@@ -104,7 +126,7 @@ static void print_log(void *user, keel_log_level_t level, const char *text)
 static int print_devices(const char *driver, bool verbose)
 {
     size_t count = 0, listed = 0;
-    keel_device_info_t *devices = NULL;
+    keel_device_listing_t *devices = NULL;
     if (verbose || driver) keel_log_set(print_log, NULL, KEEL_LOG_INFO); // why there are none
     keel_status_t status = keel_device_list(driver, NULL, 0, &count);
     keel_log_set(NULL, NULL, KEEL_LOG_INFO);

@@ -17,7 +17,7 @@ static int prepare(void **state)
 {
     (void)state;
     OK(keel_device_open("cpu://inline", NULL, &device));
-    snprintf(base, sizeof base, "%s", keel_device_target(device));
+    snprintf(base, sizeof base, "%s", keel_device_info(device)->target);
     base[strcspn(base, ":")] = 0;
     source_t source;
     OK(source_open(KERNELS, &source));
@@ -121,8 +121,8 @@ static void test_best(void **state)
     packed_t packed = pack(fallback, 2, false);
     OK(load_bytes(&packed));
     mem_free(packed.bytes);
-    if (strcmp(base, keel_device_target(device)) == 0) return;
-    const container_input_t exact[] = {bad_for(base), good_for(keel_device_target(device))};
+    if (strcmp(base, keel_device_info(device)->target) == 0) return;
+    const container_input_t exact[] = {bad_for(base), good_for(keel_device_info(device)->target)};
     packed = pack(exact, 2, false);
     OK(load_bytes(&packed));
     mem_free(packed.bytes);
@@ -146,7 +146,7 @@ static void test_none_fits(void **state)
     packed_t packed = pack(images, 2, false);
     char words[128];
     snprintf(words, sizeof words, "images for gfx90a, nvptx:sm_70; the device needs one for %s",
-             keel_device_target(device));
+             keel_device_info(device)->target);
     expect_failure(load_bytes(&packed), KEEL_UNSUPPORTED, words);
     expect_failure(load_file(&packed), KEEL_UNSUPPORTED, words);
     mem_free(packed.bytes);

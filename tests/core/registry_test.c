@@ -43,10 +43,10 @@ static keel_device_ops_t stand_ops;
 static keel_caps_t stand_caps;
 static bool opens_nothing;
 
-static keel_status_t stand_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t stand_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     *count = 1;
-    if (capacity) devices[0] = (keel_device_info_t){.uri = "stand://", .name = "a stand-in"};
+    if (capacity) devices[0] = (keel_device_listing_t){.uri = "stand://", .name = "a stand-in"};
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static void refuses_what_is_no_driver(void **state)
 static void takes_one_of_a_name(void **state)
 {
     (void)state;
-    keel_device_info_t info;
+    keel_device_listing_t info;
     size_t count = 0, before = 0;
     assert_null(keel_device_list(NULL, NULL, 0, &before));
     assert_null(keel_driver_register(&stand));

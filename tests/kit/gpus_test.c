@@ -102,7 +102,7 @@ static void test_not_there(void **state)
 static void test_lists(void **state)
 {
     (void)state;
-    keel_device_info_t devices[4] = {0};
+    keel_device_listing_t devices[4] = {0};
     size_t listed = 9;
     int there = 3;
     assert_null(gpus_list(&gpus, &there, devices, 4, &listed));
@@ -121,7 +121,7 @@ static void test_lists(void **state)
 static void test_list_of_none(void **state)
 {
     (void)state;
-    keel_device_info_t devices[8];
+    keel_device_listing_t devices[8];
     for (int there = -1; there <= SICK; there += SICK + 1) {
         size_t listed = 9;
         keel_status_t status = gpus_list(&gpus, &there, devices, 8, &listed);

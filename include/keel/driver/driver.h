@@ -45,7 +45,7 @@ typedef struct keel_driver_t {
     // The scheme of its URIs: a lower-case letter, then at most 30 letters, digits, + . or -
     const char *name;
     // Adds its devices. Finding none is no error.
-    keel_status_t (*list)(keel_device_info_t *devices, size_t capacity, size_t *count);
+    keel_status_t (*list)(keel_device_listing_t *devices, size_t capacity, size_t *count);
     // Makes a device: allocates its struct zeroed (keel_mem_zalloc), sets ops and caps. `object`,
     // `uri`, `name`, queues and pools are filled in by the library afterwards. Unknown options are
     // errors. The library then checks that ops and caps agree; if they do not, it calls

@@ -35,8 +35,7 @@ struct keel_device_t {
     KEEL_ATOMIC(struct keel_status *) ended; // owned: why nothing may wait any more; NULL: it may
     const keel_device_ops_t *ops;
     keel_caps_t caps;                          // filled by the driver's open
-    char target[64];                           // likewise: the best target for it, as in image.h
-    char hardware[128];                        // likewise: what it is, for people
+    keel_device_info_t info;                   // likewise, as far as it is known; but uri and name
     char *uri;                                 // owned
     char *name;                                // owned
     keel_queue_t **queues;                     // owned: the first one of each node

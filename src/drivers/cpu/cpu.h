@@ -18,6 +18,8 @@
 
 #include "base/aio.h"
 #include "base/lock.h"
+#include "base/topology.h"
+#include "drivers/cpu/options.h"
 #include "executable/cache.h"
 #include "kit/submission.h"
 
@@ -338,9 +340,14 @@ void cpu_workers_stop(cpu_node_t *node); // waits until they have ended
 
 // placement.c: where workers go.
 keel_status_t cpu_count_default(uint32_t *count);
+// The processors that `cpus` of the options names; for NULL and "any" those that the process has.
+keel_status_t cpu_set(const char *cpus, topology_set_t *set);
+keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus);
+
+// info.c: what the device is.
 // The processor and its cores, for people.
 keel_status_t cpu_hardware(char *name, size_t size);
-keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus);
+keel_status_t cpu_info(const cpu_options_t *options, keel_device_info_t *info);
 
 // memory.c, executable.c: ops.
 keel_status_t cpu_buffer_alloc(keel_buffer_t *buffer);

@@ -8,7 +8,6 @@
 #include "base/status.h"
 #include "base/system.h"
 #include "drivers/cpu/cpu.h"
-#include "drivers/cpu/options.h"
 #include "drivers/cpu/target.h"
 #include "kit/object.h"
 #include "kit/pool.h"
@@ -158,8 +157,8 @@ static keel_status_t device_init(cpu_device_t *device, const cpu_options_t *opti
     caps_fill(&device->base.caps, options);
     device->level = processor_level();
     device->libraries = (cache_t){.class = &cpu_library_class, .owner = device};
-    cpu_target_name(device->level, device->base.target, sizeof device->base.target);
-    KEEL_TRY(cpu_hardware(device->base.hardware, sizeof device->base.hardware));
+    KEEL_TRY(cpu_info(options, &device->base.info));
+    cpu_target_name(device->level, device->base.info.target, sizeof device->base.info.target);
     device->spin_ticks = clock_ticks_of_ns(options->spin_us * 1000);
     device->share_ticks = clock_ticks_of_ns(SHARE_NS);
     device->slice_ticks = clock_ticks_of_ns(SLICE_NS);

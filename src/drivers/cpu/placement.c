@@ -2,12 +2,9 @@
 // Which processor each worker runs on. Nodes get neighbouring cores. More workers than processors
 // are left to the system: two pinned to one core could wait for each other while another core is
 // idle.
-#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/system.h"
-#include "base/topology.h"
 #include "drivers/cpu/cpu.h"
 
 keel_status_t cpu_count_default(uint32_t *count)
@@ -15,22 +12,18 @@ keel_status_t cpu_count_default(uint32_t *count)
     return topology_core_count(count);
 }
 
-keel_status_t cpu_hardware(char *name, size_t size)
+keel_status_t cpu_set(const char *cpus, topology_set_t *set)
 {
-    uint32_t cores;
-    KEEL_TRY(cpu_count_default(&cores));
-    char model[96];
-    system_cpu_name(model, sizeof model);
-    snprintf(name, size, "%s, %u core%s", model, cores, cores == 1 ? "" : "s");
-    return NULL;
+    bool any = cpus && strcmp(cpus, "any") == 0;
+    return keel_status_wrap(topology_set_init(set, any ? NULL : cpus), "option cpus is refused");
 }
 
 keel_status_t cpu_place(cpu_node_t *nodes, uint32_t node_count, const char *cpus)
 {
     if (cpus && strcmp(cpus, "any") == 0) return NULL;
     topology_set_t set;
-    keel_status_t status = topology_set_init(&set, cpus);
-    if (status) return keel_status_wrap(status, "option cpus is refused");
+    keel_status_t status = cpu_set(cpus, &set);
+    if (status) return status;
     uint32_t workers = node_count * nodes[0].worker_count;
     for (uint32_t i = 0; !status && i < workers && workers <= set.count; i++) {
         cpu_node_t *node = &nodes[i / nodes[0].worker_count];

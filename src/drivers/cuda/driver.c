@@ -2,11 +2,14 @@
 // Finding and opening devices.
 #include <keel/driver/driver.h>
 
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pci.h"
 #include "base/status.h"
 #include "drivers/cuda/cuda.h"
 #include "drivers/stream/stream.h"
@@ -44,7 +47,7 @@ static keel_status_t gpu_names(const void *library, int ordinal, gpu_names_t *na
 
 static const gpus_t gpus = {"cuda", gpu_count, gpu_describe, gpu_names};
 
-static keel_status_t cuda_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t cuda_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     const cuda_symbols_t *symbols;
     *count = 0;
@@ -102,11 +105,41 @@ static const stream_quirks_t quirks = {
     .pool_lags = true,
 };
 
+// The system says the rest of what it knows at that address, if NVIDIA made what it has there.
+static void info_add_system(keel_device_info_t *info)
+{
+    enum { NVIDIA = 0x10de };
+    pci_device_t pci;
+    pci_read(PCI_FOLDER, info->pci, &pci);
+    if (pci.vendor != NVIDIA) return;
+    info->has_numa_node = pci.numa_node >= 0;
+    if (info->has_numa_node) info->numa_node = (uint32_t)pci.numa_node;
+    info->link = pci.link;
+    snprintf(info->driver, sizeof info->driver, "%s", pci.driver);
+}
+
+static keel_status_t info_read(const stream_vendor_t *v, keel_device_info_t *info)
+{
+    CUuuid uuid;
+    KEEL_TRY(
+        CUDA_CALL(v->symbols, cuDeviceGetName, info->hardware, sizeof info->hardware, v->device));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetPCIBusId, info->pci, sizeof info->pci, v->device));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetUuid, &uuid, v->device));
+    memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
+    info->has_uuid = true;
+    for (char *c = info->pci; *c; c++) *c = (char)tolower((unsigned char)*c);
+    snprintf(info->vendor, sizeof info->vendor, "NVIDIA");
+    snprintf(info->target, sizeof info->target, "nvptx:sm_%d", v->architecture);
+    snprintf(info->api, sizeof info->api, "CUDA %d.%d", v->symbols->version / 1000,
+             v->symbols->version % 1000 / 10);
+    info_add_system(info);
+    return NULL;
+}
+
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
     uint32_t major, minor;
     size_t memory = 0;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceGetName, limits->name, sizeof limits->name, v->device));
     KEEL_TRY(CUDA_CALL(v->symbols, cuDeviceTotalMem, &memory, v->device));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &limits->processors));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &limits->max_group_size));
@@ -123,7 +156,7 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
     KEEL_TRY(attribute(v, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
     v->architecture = (int)(major * 10 + minor);
-    snprintf(limits->target, sizeof limits->target, "nvptx:sm_%d", v->architecture);
+    KEEL_TRY(info_read(v, &limits->info));
     limits->max_arguments = 32764; // since CUDA 12.1, on all that can run the built-in kernels
     limits->memory = memory;
     limits->quirks = quirks;
@@ -207,8 +240,9 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
                    : status;
     }
     KEEL_TRY(stream_device_create(cuda_api(), v, &limits, &options, device));
-    log_say(KEEL_LOG_INFO, "cuda://%d: %s, %s, driver for CUDA %d.%d", ordinal, limits.name,
-            limits.target, symbols->version / 1000, symbols->version % 1000 / 10);
+    const keel_device_info_t *info = &limits.info;
+    log_say(KEEL_LOG_INFO, "cuda://%d: %s, %s, driver for %s", ordinal, info->hardware,
+            info->target, info->api);
     return NULL;
 }
 

@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-static keel_status_t null_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t null_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     *count = 1;
-    if (capacity) devices[0] = (keel_device_info_t){.uri = "null://", .name = "does nothing"};
+    if (capacity) devices[0] = (keel_device_listing_t){.uri = "null://", .name = "does nothing"};
     return NULL;
 }
 
@@ -115,7 +115,7 @@ static keel_status_t null_open(const keel_uri_t *uri, keel_device_t **device)
     keel_device_t *d = keel_mem_zalloc(sizeof *d);
     if (!d) return keel_status_no_memory();
     d->ops = &null_ops;
-    snprintf(d->hardware, sizeof d->hardware, "does nothing");
+    snprintf(d->info.hardware, sizeof d->info.hardware, "does nothing");
     d->caps = (keel_caps_t){
         .bits = KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS,
         .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,

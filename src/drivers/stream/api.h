@@ -15,6 +15,7 @@
 #ifndef KEEL_SRC_DRIVERS_STREAM_API_H_
 #define KEEL_SRC_DRIVERS_STREAM_API_H_
 
+#include <keel/device.h>
 #include <keel/driver/image.h>
 #include <keel/status.h>
 
@@ -104,8 +105,7 @@ typedef struct stream_quirks_t {
 
 // What the device is like.
 typedef struct stream_limits_t {
-    char name[128];
-    char target[32]; // of images, as in <keel/driver/image.h>
+    keel_device_info_t info; // without uri and name
     uint32_t processors;
     uint32_t max_group_size;
     uint32_t max_group_sizes[3]; // per dimension

@@ -135,8 +135,7 @@ static keel_status_t device_init(stream_device_t *device)
     KEEL_TRY(stream_api_check(device->api, device->limits.features));
     device->ops = ops_of(device);
     device->base.ops = &device->ops;
-    snprintf(device->base.target, sizeof device->base.target, "%s", device->limits.target);
-    snprintf(device->base.hardware, sizeof device->base.hardware, "%s", device->limits.name);
+    device->base.info = device->limits.info;
     device->modules = (cache_t){.class = &stream_module_class, .owner = device};
     helper_init(&device->keeper, "keel-keeper", stream_device_keep, device);
     helper_init(&device->issuer, "keel-issue", stream_queues_issue, device);

@@ -79,6 +79,25 @@ static void test_by_number_uuid_and_address(void **state)
     opens(memcpy(name, "MIG", 3), ""); // a part of a GPU, of which CUDA knows no more than this
 }
 
+// As CUDA says it, and the URI takes what it says.
+static void test_info(void **state)
+{
+    (void)state;
+    CUuuid uuid;
+    keel_device_t *device = NULL;
+    assert_null(device_try_open("0000:02:00.0", "", &device));
+    const keel_device_info_t *info = keel_device_info(device);
+    assert_int_equal(symbols->cuDeviceGetUuid(&uuid, 1), 0);
+    assert_true(info->has_uuid);
+    assert_memory_equal(info->uuid, uuid.bytes, sizeof info->uuid);
+    assert_string_equal(info->pci, "0000:02:00.0");
+    assert_string_equal(info->hardware, "Software GPU 1");
+    assert_string_equal(info->vendor, "NVIDIA");
+    assert_string_equal(info->api, "CUDA 13.0");
+    assert_string_equal(info->target, "nvptx:sm_0");
+    keel_device_release(device);
+}
+
 static void test_what_is_not_there(void **state)
 {
     (void)state;
@@ -264,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_number_uuid_and_address),
+        cmocka_unit_test(test_info),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
         cmocka_unit_test(test_adopts_streams),

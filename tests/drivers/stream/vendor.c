@@ -157,7 +157,7 @@ stream_api_t *vendor_api(void)
     return &vendor.api;
 }
 
-static keel_status_t fake_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t fake_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     (void)devices, (void)capacity;
     *count = 0;
@@ -168,8 +168,7 @@ static keel_status_t fake_open(const keel_uri_t *uri, keel_device_t **opened)
 {
     stream_options_t options;
     stream_limits_t limits = {
-        .name = "Fake",
-        .target = "fake",
+        .info = {.hardware = "Fake", .target = "fake"},
         .processors = 2,
         .max_group_size = 1024,
         .max_group_sizes = {1024, 1024, 64},

@@ -9,7 +9,7 @@ extern const keel_driver_t skeleton_driver;
 
 static keel_status_t run(void)
 {
-    keel_device_info_t info;
+    keel_device_listing_t info;
     size_t count = 0;
     KEEL_TRY(keel_driver_register(&skeleton_driver));
     KEEL_TRY(keel_driver_register(&skeleton_driver));

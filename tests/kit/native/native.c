@@ -470,7 +470,7 @@ static keel_status_t native_open(const keel_uri_t *uri, keel_device_t **device)
     if (!native) return status_no_memory();
     native->base.ops = &native_ops;
     native->polled = uri->option_count != 0;
-    snprintf(native->base.hardware, sizeof native->base.hardware, "waits by itself");
+    snprintf(native->base.info.hardware, sizeof native->base.info.hardware, "waits by itself");
     caps_fill(&native->base.caps);
     helper_init(&native->interrupt, "native-interrupt", interrupt_work, native);
     poller_init(&native->poller, "native-poller", native->polled ? POLL_NS : KEEL_FOREVER);
@@ -484,10 +484,11 @@ static keel_status_t native_open(const keel_uri_t *uri, keel_device_t **device)
     return NULL;
 }
 
-static keel_status_t native_list(keel_device_info_t *devices, size_t capacity, size_t *count)
+static keel_status_t native_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     *count = 1;
-    if (capacity) devices[0] = (keel_device_info_t){.uri = "native://", .name = "waits by itself"};
+    if (capacity)
+        devices[0] = (keel_device_listing_t){.uri = "native://", .name = "waits by itself"};
     return NULL;
 }
 
