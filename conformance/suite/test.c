@@ -60,6 +60,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "QUEUE_ALLOCA",  "DYNAMIC_COUNTS", "BRANCHES",   "EVENTS",        "TIMESTAMPS",
         "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
         "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS", "IMPORT_SEMAPHORE",
+        "NATIVE",
     };
     static const char *const others[] = {
         "NODES",

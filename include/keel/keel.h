@@ -16,6 +16,7 @@
 //     pool.h         queue-ordered memory
 //     file.h         reading and writing files in queue order
 //     dlpack.h       tensors in and out
+//     native.h       the vendor's own objects behind Keel's
 //     host_kernel.h  the kernel ABI of cpu:// (not included here)
 //     kernel.h       the kernel language (not included here)
 //
@@ -54,6 +55,7 @@
 #include <keel/executable.h>
 #include <keel/file.h>
 #include <keel/log.h>
+#include <keel/native.h>
 #include <keel/op.h>
 #include <keel/pool.h>
 #include <keel/queue.h>

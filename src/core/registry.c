@@ -126,6 +126,7 @@ static const slot_t slots[] = {
     WITH(KEEL_CAP_IMPORT_HOST, buffer_forget),
     WITH(KEEL_CAP_EXPORT_FD, buffer_export),
     WITH(KEEL_CAP_IMPORT_SEMAPHORE, semaphore_import),
+    WITH(KEEL_CAP_NATIVE, device_native),
 };
 
 static bool slot_is_filled(const keel_device_ops_t *ops, const slot_t *slot)

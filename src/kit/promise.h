@@ -18,6 +18,8 @@ typedef struct promise_ops_t {
     void (*poll)(promise_t *promise);    // looks, and ends what has come to its end; never blocks
     void (*ask)(promise_t *promise);     // a thread sleeps: it must be woken when this comes true
     uint64_t poll_ns;                    // how long polling is better than sleeping
+    // The handle of the vendor's object; false: there is none of the kind. NULL: there are none.
+    bool (*native)(promise_t *promise, keel_native_t kind, uint64_t *handle);
 } promise_ops_t;
 
 struct promise_t {

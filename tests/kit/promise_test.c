@@ -38,7 +38,7 @@ static void fake_ask(promise_t *promise)
     ((fake_t *)(void *)promise)->asks++;
 }
 
-static const promise_ops_t fake_ops = {fake_destroy, fake_poll, fake_ask, 1000};
+static const promise_ops_t fake_ops = {fake_destroy, fake_poll, fake_ask, 1000, NULL};
 
 static keel_device_t here, there;
 

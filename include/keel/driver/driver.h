@@ -96,6 +96,11 @@ struct keel_device_ops_t {
     // Fills total and budget.
     void (*device_memory)(keel_device_t *device, keel_memory_stats_t *stats);
 
+    // Writes the handle of the vendor's object behind `queue`, or behind the device if that is
+    // NULL. False: there is none of the kind. KEEL_CAP_NATIVE. (optional) default: there is none.
+    bool (*device_native)(keel_device_t *device, keel_queue_t *queue, keel_native_t kind,
+                          uint64_t *handle);
+
     // Makes the driver's queue struct (keel_mem_zalloc, begins with keel_queue_t) and sets
     // submission_size.
     keel_status_t (*queue_create)(keel_device_t *device, const keel_queue_options_t *options,

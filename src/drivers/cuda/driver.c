@@ -192,6 +192,18 @@ static keel_status_t stream_check(const stream_vendor_t *v, CUstream stream)
                                              "context=0x... as well, which it is of");
 }
 
+static stream_natives_t natives_of(const stream_vendor_t *v)
+{
+    return (stream_natives_t){
+        .device = KEEL_NATIVE_CUDA_DEVICE,
+        .context = KEEL_NATIVE_CUDA_CONTEXT,
+        .stream = KEEL_NATIVE_CUDA_STREAM,
+        .event = KEEL_NATIVE_CUDA_EVENT,
+        .device_handle = (uint64_t)v->device,
+        .context_handle = (uintptr_t)v->context,
+    };
+}
+
 static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *options, int ordinal,
                                  stream_limits_t *limits)
 {
@@ -203,6 +215,7 @@ static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *opt
     v->adopted = v->context != NULL; // else the device's primary one, which all libraries share
     if (!v->adopted)
         KEEL_TRY(CUDA_CALL(v->symbols, cuDevicePrimaryCtxRetain, &v->context, v->device));
+    limits->natives = natives_of(v);
     cuda_api()->enter(v, &before);
     keel_status_t status = CUDA_CALL(v->symbols, cuCtxGetDevice, &its);
     if (!status && its != v->device)

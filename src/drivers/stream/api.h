@@ -17,6 +17,7 @@
 
 #include <keel/device.h>
 #include <keel/driver/image.h>
+#include <keel/native.h>
 #include <keel/status.h>
 
 #include "drivers/stream/arguments.h"
@@ -103,6 +104,12 @@ typedef struct stream_quirks_t {
     bool pool_lags;   // a freed piece of a pool is free only behind a wait for something after it
 } stream_quirks_t;
 
+// What the vendor's objects are called in native.h, and those of the device. 0: there are none.
+typedef struct stream_natives_t {
+    keel_native_t device, context, stream, event;
+    uint64_t device_handle, context_handle;
+} stream_natives_t;
+
 // What the device is like.
 typedef struct stream_limits_t {
     keel_device_info_t info; // without uri and name
@@ -117,6 +124,7 @@ typedef struct stream_limits_t {
     uint64_t memory;              // bytes
     uint32_t features;            // bits of stream_feature_t
     stream_quirks_t quirks;
+    stream_natives_t natives;
     device_dlpack_t dlpack;
 } stream_limits_t;
 

@@ -55,5 +55,6 @@ void stream_caps_fill(stream_device_t *device)
     };
     if (stream_device_has(device, STREAM_SHARED)) caps->bits |= KEEL_CAP_EXPORT_FD;
     if (stream_device_has(device, STREAM_OUTSIDE)) caps->bits |= KEEL_CAP_IMPORT_SEMAPHORE;
+    if (limits->natives.stream) caps->bits |= KEEL_CAP_NATIVE;
     caps->native = caps->bits & ~caps_emulated(device);
 }

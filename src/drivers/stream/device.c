@@ -97,6 +97,18 @@ static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
     stream_leave(&entered);
 }
 
+static bool device_native(keel_device_t *base, keel_queue_t *queue, keel_native_t kind,
+                          uint64_t *handle)
+{
+    const stream_natives_t *natives = &stream_device(base)->limits.natives;
+    if (queue) {
+        *handle = (uintptr_t)stream_queue(queue)->stream;
+        return kind == natives->stream;
+    }
+    *handle = kind == natives->device ? natives->device_handle : natives->context_handle;
+    return kind == natives->device || kind == natives->context;
+}
+
 static keel_device_ops_t ops_of(const stream_device_t *device)
 {
     keel_device_ops_t ops = {
@@ -127,6 +139,7 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
     if (stream_device_has(device, STREAM_OUTSIDE)) {
         ops.semaphore_import = stream_semaphore_import;
     }
+    if (device->limits.natives.stream) ops.device_native = device_native;
     return ops;
 }
 

@@ -34,7 +34,15 @@ static void event_ask(promise_t *promise)
     keel_queue_release(&queue->base);
 }
 
-const promise_ops_t stream_event_ops = {stream_event_forget, event_poll, event_ask, POLL_NS};
+static bool event_native(promise_t *promise, keel_native_t kind, uint64_t *handle)
+{
+    const stream_event_t *event = (stream_event_t *)(void *)promise;
+    *handle = (uintptr_t)event->handle;
+    return kind == event->device->limits.natives.event;
+}
+
+const promise_ops_t stream_event_ops = {stream_event_forget, event_poll, event_ask, POLL_NS,
+                                        event_native};
 
 // The oldest event that a thread sleeps for, retained, and the watcher's from now on. NULL: there
 // is none, or it has a watcher.
