@@ -12,6 +12,7 @@
 //     op.h           the operations, as data
 //     recording.h    operations recorded once, run often
 //     executable.h   kernels
+//     image.h        what an image of kernels holds
 //     buffer.h       memory
 //     pool.h         queue-ordered memory
 //     file.h         reading and writing files in queue order
@@ -54,6 +55,7 @@
 #include <keel/dlpack.h>
 #include <keel/executable.h>
 #include <keel/file.h>
+#include <keel/image.h>
 #include <keel/log.h>
 #include <keel/native.h>
 #include <keel/op.h>

@@ -24,7 +24,7 @@ struct image_memory_t {
     uint64_t limit;
 };
 
-keel_status_t image_begin(image_info_t *info, image_kind_t kind, size_t size)
+keel_status_t image_begin(image_info_t *info, keel_image_kind_t kind, size_t size)
 {
     *info = (image_info_t){.kind = kind, .target = "", .version = "", .producer = ""};
     info->memory = mem_zalloc(sizeof *info->memory);
@@ -115,18 +115,18 @@ keel_status_t image_grow(image_info_t *info, void **array, uint32_t count, size_
 }
 
 // An entry of which nothing is known.
-static const image_entry_t blank = {
+static const keel_image_entry_info_t blank = {
     .name = "",
     .abi = "",
-    .group_size = {IMAGE_UNSAID, IMAGE_UNSAID, IMAGE_UNSAID},
-    .max_group_size = IMAGE_UNSAID,
-    .wave_size = IMAGE_UNSAID,
-    .private_memory = IMAGE_UNSAID,
-    .vector_registers = IMAGE_UNSAID,
-    .scalar_registers = IMAGE_UNSAID,
+    .group_size = {KEEL_UNSAID, KEEL_UNSAID, KEEL_UNSAID},
+    .max_group_size = KEEL_UNSAID,
+    .wave_size = KEEL_UNSAID,
+    .private_memory = KEEL_UNSAID,
+    .vector_registers = KEEL_UNSAID,
+    .scalar_registers = KEEL_UNSAID,
 };
 
-keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
+keel_status_t image_add_entry(image_info_t *info, keel_image_entry_info_t **entry)
 {
     void *array = info->entries;
     KEEL_TRY(image_grow(info, &array, info->entry_count, sizeof **entry));
@@ -137,7 +137,7 @@ keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry)
 }
 
 keel_status_t image_add_member_entry(image_info_t *info, image_member_t *member,
-                                     image_entry_t **entry)
+                                     keel_image_entry_info_t **entry)
 {
     void *array = member->entries;
     KEEL_TRY(image_grow(info, &array, member->entry_count, sizeof **entry));
@@ -157,39 +157,41 @@ keel_status_t image_add_member(image_info_t *info, image_member_t **member)
     return NULL;
 }
 
-keel_status_t image_add_param(image_info_t *info, image_entry_t *entry, image_param_t **param)
+keel_status_t image_add_param(image_info_t *info, keel_image_entry_info_t *entry,
+                              keel_image_param_t **param)
 {
     void *array = entry->params;
     KEEL_TRY(image_grow(info, &array, entry->param_count, sizeof **param));
     entry->params = array;
     *param = &entry->params[entry->param_count++];
-    **param = (image_param_t){.name = "", .type = "", .align = IMAGE_UNSAID};
+    **param = (keel_image_param_t){.name = "", .type = "", .align = KEEL_UNSAID};
     return NULL;
 }
 
-keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry, image_binding_t **binding)
+keel_status_t image_add_binding(image_info_t *info, keel_image_entry_info_t *entry,
+                                keel_image_binding_t **binding)
 {
     void *array = entry->bindings;
     KEEL_TRY(image_grow(info, &array, entry->binding_count, sizeof **binding));
     entry->bindings = array;
     *binding = &entry->bindings[entry->binding_count++];
-    **binding = (image_binding_t){.name = "", .type = "", .count = 1};
+    **binding = (keel_image_binding_t){.name = "", .type = "", .count = 1};
     return NULL;
 }
 
 static int param_compare(const void *a, const void *b)
 {
-    const image_param_t *x = a, *y = b;
+    const keel_image_param_t *x = a, *y = b;
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-keel_status_t image_check_params(image_entry_t *entry)
+keel_status_t image_check_params(keel_image_entry_info_t *entry)
 {
     if (!entry->param_count) return NULL;
     qsort(entry->params, entry->param_count, sizeof *entry->params, param_compare);
     uint64_t end = 0;
     for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
+        const keel_image_param_t *param = &entry->params[i];
         if (param->offset < end || !bytes_fit(param->offset, param->size, entry->param_size))
             return KEEL_ERROR(KEEL_CORRUPT, "parameters of '%s' overlap or go beyond %u bytes",
                               entry->name, entry->param_size);

@@ -8,7 +8,7 @@
 #include "executable/image.h"
 
 // An empty description of an image of `size` bytes; first call of every reader.
-keel_status_t image_begin(image_info_t *info, image_kind_t kind, size_t size) KEEL_MUST_USE;
+keel_status_t image_begin(image_info_t *info, keel_image_kind_t kind, size_t size) KEEL_MUST_USE;
 
 // What a reader returns: `status`, having finished `info` if that is a failure.
 keel_status_t image_end(image_info_t *info, keel_status_t status) KEEL_MUST_USE;
@@ -26,19 +26,19 @@ keel_status_t image_alloc(image_info_t *info, uint64_t size, void **out) KEEL_MU
 keel_status_t image_grow(image_info_t *info, void **array, uint32_t count,
                          size_t element) KEEL_MUST_USE;
 
-// Append a zeroed element; what a count asks for is IMAGE_UNSAID in a new entry where it may be.
+// Append a zeroed element; what a count asks for is KEEL_UNSAID in a new entry where it may be.
 // The pointer is good until the next one is appended to the same array.
-keel_status_t image_add_entry(image_info_t *info, image_entry_t **entry) KEEL_MUST_USE;
+keel_status_t image_add_entry(image_info_t *info, keel_image_entry_info_t **entry) KEEL_MUST_USE;
 keel_status_t image_add_member(image_info_t *info, image_member_t **member) KEEL_MUST_USE;
 keel_status_t image_add_member_entry(image_info_t *info, image_member_t *member,
-                                     image_entry_t **entry) KEEL_MUST_USE;
-keel_status_t image_add_param(image_info_t *info, image_entry_t *entry,
-                              image_param_t **param) KEEL_MUST_USE;
-keel_status_t image_add_binding(image_info_t *info, image_entry_t *entry,
-                                image_binding_t **binding) KEEL_MUST_USE;
+                                     keel_image_entry_info_t **entry) KEEL_MUST_USE;
+keel_status_t image_add_param(image_info_t *info, keel_image_entry_info_t *entry,
+                              keel_image_param_t **param) KEEL_MUST_USE;
+keel_status_t image_add_binding(image_info_t *info, keel_image_entry_info_t *entry,
+                                keel_image_binding_t **binding) KEEL_MUST_USE;
 
 // Sorts the parameters of an entry by offset; KEEL_CORRUPT if two overlap or one goes beyond
 // param_size.
-keel_status_t image_check_params(image_entry_t *entry) KEEL_MUST_USE;
+keel_status_t image_check_params(keel_image_entry_info_t *entry) KEEL_MUST_USE;
 
 #endif

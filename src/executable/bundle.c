@@ -94,7 +94,7 @@ static keel_status_t packed_read(image_info_t *info, const uint8_t *at, uint64_t
     image_member_t *member;
     KEEL_TRY(image_add_member(info, &member));
     *member = (image_member_t){
-        .kind = IMAGE_BUNDLE,
+        .kind = KEEL_IMAGE_BUNDLE,
         .name = "",
         .target = "",
         .data = at + header,
@@ -142,6 +142,6 @@ static keel_status_t bundles_read(image_info_t *info, const uint8_t *bytes, uint
 
 keel_status_t bundle_read(const void *data, size_t size, image_info_t *info)
 {
-    KEEL_TRY(image_begin(info, IMAGE_BUNDLE, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_BUNDLE, size));
     return image_end(info, bundles_read(info, data, size));
 }

@@ -24,10 +24,10 @@ static const char *abi_name(uint32_t abi)
 }
 
 static keel_status_t bindings_copy(image_info_t *info, const keel_image_entry_t *from,
-                                   image_entry_t *entry)
+                                   keel_image_entry_info_t *entry)
 {
     for (uint32_t i = 0; i < from->info.bindings; i++) {
-        image_binding_t *binding;
+        keel_image_binding_t *binding;
         KEEL_TRY(image_add_binding(info, entry, &binding));
         binding->binding = i;
         binding->type = "buffer";
@@ -40,7 +40,7 @@ static keel_status_t bindings_copy(image_info_t *info, const keel_image_entry_t 
 static keel_status_t entry_copy(image_info_t *info, const keel_image_entry_t *from,
                                 image_member_t *member)
 {
-    image_entry_t *entry;
+    keel_image_entry_info_t *entry;
     KEEL_TRY(image_add_member_entry(info, member, &entry));
     KEEL_TRY(copy(info, from->info.name, &entry->name));
     entry->abi = abi_name(from->abi);
@@ -61,7 +61,8 @@ static keel_status_t member_copy(image_info_t *info, const uint8_t *bytes, size_
                           from->target);
     KEEL_TRY(image_add_member(info, &member));
     KEEL_TRY(copy(info, from->target, &member->target));
-    member->kind = from->kind <= IMAGE_METALLIB ? (image_kind_t)from->kind : IMAGE_UNKNOWN;
+    member->kind =
+        from->kind <= KEEL_IMAGE_METALLIB ? (keel_image_kind_t)from->kind : KEEL_IMAGE_UNKNOWN;
     member->data = bytes + from->offset;
     member->size = from->stored;
     member->unpacked = from->size;
@@ -85,7 +86,7 @@ keel_status_t contents_read(const void *data, size_t size, image_info_t *info)
 {
     container_t container = {0};
     source_t source = source_of_memory(data, size);
-    KEEL_TRY(image_begin(info, IMAGE_CONTAINER, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_CONTAINER, size));
     keel_status_t status = container_read(&source, &container);
     if (!status) status = container_copy(info, data, size, &container);
     container_finish(&container);

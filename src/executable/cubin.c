@@ -79,25 +79,25 @@ static bool is_sized(const attribute_t *attribute, uint8_t name, uint16_t size)
     return attribute->format == FORMAT_SIZED && attribute->name == name && attribute->size >= size;
 }
 
-static image_entry_t *entry_of_section(const cubin_reader_t *r, uint32_t section)
+static keel_image_entry_info_t *entry_of_section(const cubin_reader_t *r, uint32_t section)
 {
     uint32_t index = section < r->elf.section_count ? r->entry_of[section] : 0;
     return index ? &r->info->entries[index - 1] : NULL;
 }
 
 // The value is ordinal, offset and size; the older form has 14 bits of size in the last word.
-static keel_status_t param_add(cubin_reader_t *r, image_entry_t *entry,
+static keel_status_t param_add(cubin_reader_t *r, keel_image_entry_info_t *entry,
                                const attribute_t *attribute)
 {
     uint32_t size = bytes_u32(attribute->data + 8);
-    image_param_t *param;
+    keel_image_param_t *param;
     KEEL_TRY(image_add_param(r->info, entry, &param));
     param->offset = bytes_u16(attribute->data + 6);
     param->size = attribute->name == ATTRIBUTE_PARAM ? size >> 18 : size;
     return NULL;
 }
 
-static keel_status_t max_threads_read(image_entry_t *entry, const uint8_t *at)
+static keel_status_t max_threads_read(keel_image_entry_info_t *entry, const uint8_t *at)
 {
     uint64_t product = 1;
     for (int i = 0; i < 3; i++) {
@@ -111,7 +111,7 @@ static keel_status_t max_threads_read(image_entry_t *entry, const uint8_t *at)
 }
 
 // What .nv.info.NAME says of its entry.
-static keel_status_t entry_describe(cubin_reader_t *r, image_entry_t *entry,
+static keel_status_t entry_describe(cubin_reader_t *r, keel_image_entry_info_t *entry,
                                     const elf_section_t *section)
 {
     const uint8_t *at = section->data, *end = at + section->size;
@@ -144,12 +144,12 @@ static keel_status_t entries_describe(cubin_reader_t *r, const elf_section_t *se
             continue;
         elf_symbol_t symbol;
         KEEL_TRY(elf_symbol(&r->elf, &r->symbols, bytes_u32(attribute.data), &symbol));
-        image_entry_t *entry = entry_of_section(r, symbol.section);
+        keel_image_entry_info_t *entry = entry_of_section(r, symbol.section);
         uint32_t value = bytes_u32(attribute.data + 4);
         if (!entry || symbol.type != ELF_SYMBOL_FUNCTION) continue;
         if (attribute.name == ATTRIBUTE_REGISTERS)
             entry->vector_registers = value;
-        else if (entry->private_memory == IMAGE_UNSAID || value > entry->private_memory)
+        else if (entry->private_memory == KEEL_UNSAID || value > entry->private_memory)
             entry->private_memory = value;
     }
     return NULL;
@@ -174,7 +174,7 @@ static bool begins(const char *text, const char *with)
 
 static keel_status_t section_read(cubin_reader_t *r, const elf_section_t *section)
 {
-    image_entry_t *entry = entry_of_section(r, section->info);
+    keel_image_entry_info_t *entry = entry_of_section(r, section->info);
     if (section->data && begins(section->name, ".nv.")) KEEL_TRY(elf_claim(&r->elf, section->size));
     if (section->data && !strcmp(section->name, ".nv.info")) return entries_describe(r, section);
     if (section->data && !strcmp(section->name, ".nv.compat")) return compatible_read(r, section);
@@ -196,7 +196,7 @@ static keel_status_t entries_find(cubin_reader_t *r)
         KEEL_TRY(elf_symbol(&r->elf, &r->symbols, i, &symbol));
         if (symbol.type != ELF_SYMBOL_FUNCTION || !(symbol.other & SYMBOL_IS_ENTRY)) continue;
         if (!symbol.section || symbol.section >= r->elf.section_count) continue;
-        image_entry_t *entry;
+        keel_image_entry_info_t *entry;
         KEEL_TRY(image_add_entry(r->info, &entry));
         KEEL_TRY(image_text(r->info, symbol.name, strlen(symbol.name), &entry->name));
         entry->wave_size = 32;
@@ -248,7 +248,7 @@ static keel_status_t cubin_describe(cubin_reader_t *r)
 keel_status_t cubin_read(const void *data, size_t size, image_info_t *info)
 {
     cubin_reader_t reader = {.info = info};
-    KEEL_TRY(image_begin(info, IMAGE_CUBIN, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_CUBIN, size));
     keel_status_t status = elf_open(data, size, &reader.elf);
     if (!status) status = cubin_describe(&reader);
     return image_end(info, status);

@@ -76,7 +76,7 @@ static keel_status_t entries_copy(entries_t *e, const keel_image_entry_t *entrie
 
 static bool is_said(uint32_t number)
 {
-    return number != IMAGE_UNSAID;
+    return number != KEEL_UNSAID;
 }
 
 // An image that came alone: its kernels were made elsewhere and take blocks of their own.
@@ -87,7 +87,7 @@ static keel_status_t entries_take(entries_t *e, const image_info_t *info)
     KEEL_TRY(tables_alloc(e, info->entry_count, 0, names));
     char *at = e->names;
     for (uint32_t i = 0; i < info->entry_count; i++) {
-        const image_entry_t *entry = &info->entries[i];
+        const keel_image_entry_info_t *entry = &info->entries[i];
         const uint32_t *size = entry->group_size;
         e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
         if (is_said(entry->param_size)) e->entries[i].constants = entry->param_size;
@@ -106,8 +106,7 @@ static const image_member_t *member_choose(keel_device_t *device, const image_in
     uint32_t highest = 0;
     for (uint32_t i = 0; i < info->member_count; i++) {
         const image_member_t *member = &info->members[i];
-        uint32_t rank =
-            device->ops->executable_rank(device, (keel_image_kind_t)member->kind, member->target);
+        uint32_t rank = device->ops->executable_rank(device, member->kind, member->target);
         if (rank <= highest) continue;
         highest = rank;
         best = member;
@@ -137,13 +136,13 @@ keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image
 {
     if (image->entries) return entries_copy(e, image->entries, image->entry_count);
     image_info_t info;
-    if (image_recognise(image->data, image->size) == IMAGE_UNKNOWN)
+    if (image_recognise(image->data, image->size) == KEEL_IMAGE_UNKNOWN)
         return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
     KEEL_TRY(image_read(image->data, image->size, &info));
     keel_status_t status;
     if (info.member_count)
         status = entries_of_member(e, device, &info);
-    else if (device->ops->executable_rank(device, (keel_image_kind_t)info.kind, info.target))
+    else if (device->ops->executable_rank(device, info.kind, info.target))
         status = entries_take(e, &info);
     else
         status = KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s for %s; the device needs one for %s",

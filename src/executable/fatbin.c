@@ -54,9 +54,9 @@ static keel_status_t member_read(image_info_t *info, const uint8_t *at, uint64_t
     uint64_t flags = bytes_u64(at + 40);
     member->data = at + header;
     member->size = size;
-    member->kind = kind == MEMBER_PTX     ? IMAGE_PTX
-                   : kind == MEMBER_CUBIN ? IMAGE_CUBIN
-                                          : IMAGE_UNKNOWN;
+    member->kind = kind == MEMBER_PTX     ? KEEL_IMAGE_PTX
+                   : kind == MEMBER_CUBIN ? KEEL_IMAGE_CUBIN
+                                          : KEEL_IMAGE_UNKNOWN;
     KEEL_TRY(packing_read(at, flags, member));
     *taken = header + size;
     return image_format(info, &member->target, "nvptx:sm_%u%s", bytes_u32(at + 28),
@@ -100,6 +100,6 @@ static keel_status_t collections_read(image_info_t *info, const uint8_t *bytes, 
 
 keel_status_t fatbin_read(const void *data, size_t size, image_info_t *info)
 {
-    KEEL_TRY(image_begin(info, IMAGE_FATBIN, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_FATBIN, size));
     return image_end(info, collections_read(info, data, size));
 }

@@ -50,8 +50,8 @@ static const char *machine_name(unsigned machine)
 keel_status_t host_check(const void *data, size_t size)
 {
     elf_t elf;
-    image_kind_t kind = image_recognise(data, size);
-    if (kind != IMAGE_UNKNOWN && kind != IMAGE_HOST)
+    keel_image_kind_t kind = image_recognise(data, size);
+    if (kind != KEEL_IMAGE_UNKNOWN && kind != KEEL_IMAGE_HOST)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s, and shared objects for %s are taken here",
                           image_kind_name(kind), machine_name(ELF_HOST));
     KEEL_TRY(elf_open(data, size, &elf));
@@ -192,7 +192,7 @@ static keel_status_t relocations_read(host_reader_t *r)
     return NULL;
 }
 
-static keel_status_t bindings_read(host_reader_t *r, image_entry_t *entry, uint64_t at,
+static keel_status_t bindings_read(host_reader_t *r, keel_image_entry_info_t *entry, uint64_t at,
                                    uint32_t count)
 {
     uint64_t access = 0, names = 0;
@@ -201,7 +201,7 @@ static keel_status_t bindings_read(host_reader_t *r, image_entry_t *entry, uint6
     KEEL_TRY(pointer_read(r, at + offsetof(keel_host_entry_t, names), &names));
     KEEL_TRY(table_bytes(r, access, (uint64_t)count * 4, &bytes));
     for (uint32_t i = 0; i < count; i++) {
-        image_binding_t *binding;
+        keel_image_binding_t *binding;
         uint64_t name = 0;
         KEEL_TRY(image_add_binding(r->info, entry, &binding));
         binding->binding = i;
@@ -220,7 +220,7 @@ static keel_status_t entry_read(host_reader_t *r, uint64_t at)
     KEEL_TRY(table_bytes(r, at, sizeof(keel_host_entry_t), &bytes));
     KEEL_TRY(pointer_read(r, at + offsetof(keel_host_entry_t, name), &name));
     KEEL_TRY(pointer_read(r, at + offsetof(keel_host_entry_t, kernel), &kernel));
-    image_entry_t *entry;
+    keel_image_entry_info_t *entry;
     KEEL_TRY(image_add_entry(r->info, &entry));
     KEEL_TRY(text_read(r, name, &entry->name));
     if (!kernel) return KEEL_ERROR(KEEL_CORRUPT, "entry point '%s' has no kernel", entry->name);
@@ -287,7 +287,7 @@ static keel_status_t host_describe(host_reader_t *r)
 keel_status_t host_read(const void *data, size_t size, image_info_t *info)
 {
     host_reader_t reader = {.info = info};
-    KEEL_TRY(image_begin(info, IMAGE_HOST, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_HOST, size));
     keel_status_t status = elf_open(data, size, &reader.elf);
     if (!status) status = host_describe(&reader);
     return image_end(info, status);

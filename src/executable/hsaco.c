@@ -38,7 +38,7 @@ static keel_status_t number_read(msgpack_t *reader, uint32_t *number)
 {
     msgpack_value_t value;
     KEEL_TRY(msgpack_expect(reader, MSGPACK_UNSIGNED, &value));
-    if (value.number >= IMAGE_UNSAID)
+    if (value.number >= KEEL_UNSAID)
         return KEEL_ERROR(KEEL_CORRUPT, "its metadata has a number of %llu",
                           (unsigned long long)value.number);
     *number = (uint32_t)value.number;
@@ -70,12 +70,12 @@ static keel_status_t field_read(msgpack_t *reader, const msgpack_value_t *key, c
     return NULL;
 }
 
-static image_param_kind_t param_kind(const char *value_kind)
+static keel_param_kind_t param_kind(const char *value_kind)
 {
-    if (!strcmp(value_kind, "by_value")) return IMAGE_PARAM_VALUE;
-    if (!strcmp(value_kind, "global_buffer")) return IMAGE_PARAM_POINTER;
-    if (!strcmp(value_kind, "dynamic_shared_pointer")) return IMAGE_PARAM_LOCAL;
-    return strncmp(value_kind, "hidden_", 7) ? IMAGE_PARAM_OPAQUE : IMAGE_PARAM_HIDDEN;
+    if (!strcmp(value_kind, "by_value")) return KEEL_PARAM_VALUE;
+    if (!strcmp(value_kind, "global_buffer")) return KEEL_PARAM_POINTER;
+    if (!strcmp(value_kind, "dynamic_shared_pointer")) return KEEL_PARAM_LOCAL;
+    return strncmp(value_kind, "hidden_", 7) ? KEEL_PARAM_OPAQUE : KEEL_PARAM_HIDDEN;
 }
 
 static keel_status_t access_read(msgpack_t *reader, uint32_t *access)
@@ -92,11 +92,11 @@ static keel_status_t param_pair(image_info_t *info, msgpack_t *reader, const msg
                                 void *context)
 {
     static const field_t fields[] = {
-        {".offset", offsetof(image_param_t, offset)},
-        {".size", offsetof(image_param_t, size)},
+        {".offset", offsetof(keel_image_param_t, offset)},
+        {".size", offsetof(keel_image_param_t, size)},
         {NULL, 0},
     };
-    image_param_t *param = context;
+    keel_image_param_t *param = context;
     bool taken;
     KEEL_TRY(field_read(reader, key, fields, param, &taken));
     if (taken) return NULL;
@@ -109,12 +109,13 @@ static keel_status_t param_pair(image_info_t *info, msgpack_t *reader, const msg
     return NULL;
 }
 
-static keel_status_t params_read(image_info_t *info, msgpack_t *reader, image_entry_t *entry)
+static keel_status_t params_read(image_info_t *info, msgpack_t *reader,
+                                 keel_image_entry_info_t *entry)
 {
     msgpack_value_t array;
     KEEL_TRY(msgpack_expect(reader, MSGPACK_ARRAY, &array));
     for (uint64_t i = 0; i < array.size; i++) {
-        image_param_t *param;
+        keel_image_param_t *param;
         KEEL_TRY(image_add_param(info, entry, &param));
         KEEL_TRY(map_walk(info, reader, param_pair, param));
         if (!param->type[0])
@@ -123,7 +124,7 @@ static keel_status_t params_read(image_info_t *info, msgpack_t *reader, image_en
     return NULL;
 }
 
-static keel_status_t group_size_read(msgpack_t *reader, image_entry_t *entry)
+static keel_status_t group_size_read(msgpack_t *reader, keel_image_entry_info_t *entry)
 {
     msgpack_value_t array;
     KEEL_TRY(msgpack_expect(reader, MSGPACK_ARRAY, &array));
@@ -136,16 +137,16 @@ static keel_status_t entry_pair(image_info_t *info, msgpack_t *reader, const msg
                                 void *context)
 {
     static const field_t fields[] = {
-        {".kernarg_segment_size", offsetof(image_entry_t, param_size)},
-        {".group_segment_fixed_size", offsetof(image_entry_t, local_memory)},
-        {".private_segment_fixed_size", offsetof(image_entry_t, private_memory)},
-        {".wavefront_size", offsetof(image_entry_t, wave_size)},
-        {".sgpr_count", offsetof(image_entry_t, scalar_registers)},
-        {".vgpr_count", offsetof(image_entry_t, vector_registers)},
-        {".max_flat_workgroup_size", offsetof(image_entry_t, max_group_size)},
+        {".kernarg_segment_size", offsetof(keel_image_entry_info_t, param_size)},
+        {".group_segment_fixed_size", offsetof(keel_image_entry_info_t, local_memory)},
+        {".private_segment_fixed_size", offsetof(keel_image_entry_info_t, private_memory)},
+        {".wavefront_size", offsetof(keel_image_entry_info_t, wave_size)},
+        {".sgpr_count", offsetof(keel_image_entry_info_t, scalar_registers)},
+        {".vgpr_count", offsetof(keel_image_entry_info_t, vector_registers)},
+        {".max_flat_workgroup_size", offsetof(keel_image_entry_info_t, max_group_size)},
         {NULL, 0},
     };
-    image_entry_t *entry = context;
+    keel_image_entry_info_t *entry = context;
     bool taken;
     KEEL_TRY(field_read(reader, key, fields, entry, &taken));
     if (taken) return NULL;
@@ -160,7 +161,7 @@ static keel_status_t entries_read(image_info_t *info, msgpack_t *reader)
     msgpack_value_t array;
     KEEL_TRY(msgpack_expect(reader, MSGPACK_ARRAY, &array));
     for (uint64_t i = 0; i < array.size; i++) {
-        image_entry_t *entry;
+        keel_image_entry_info_t *entry;
         KEEL_TRY(image_add_entry(info, &entry));
         KEEL_TRY(map_walk(info, reader, entry_pair, entry));
         if (!entry->name[0])
@@ -266,6 +267,6 @@ static keel_status_t hsaco_describe(image_info_t *info, const void *data, size_t
 
 keel_status_t hsaco_read(const void *data, size_t size, image_info_t *info)
 {
-    KEEL_TRY(image_begin(info, IMAGE_HSACO, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_HSACO, size));
     return image_end(info, hsaco_describe(info, data, size));
 }

@@ -76,15 +76,15 @@ static const char *offload_name(uint16_t kind)
     }
 }
 
-static image_kind_t member_kind(uint16_t kind, const image_member_t *member)
+static keel_image_kind_t member_kind(uint16_t kind, const image_member_t *member)
 {
-    image_kind_t seen = image_recognise(member->data, (size_t)member->size);
-    if (seen != IMAGE_UNKNOWN) return seen;
-    return kind == 2   ? IMAGE_BITCODE
-           : kind == 3 ? IMAGE_CUBIN
-           : kind == 4 ? IMAGE_FATBIN
-           : kind == 5 ? IMAGE_PTX
-                       : IMAGE_UNKNOWN;
+    keel_image_kind_t seen = image_recognise(member->data, (size_t)member->size);
+    if (seen != KEEL_IMAGE_UNKNOWN) return seen;
+    return kind == 2   ? KEEL_IMAGE_BITCODE
+           : kind == 3 ? KEEL_IMAGE_CUBIN
+           : kind == 4 ? KEEL_IMAGE_FATBIN
+           : kind == 5 ? KEEL_IMAGE_PTX
+                       : KEEL_IMAGE_UNKNOWN;
 }
 
 static keel_status_t entry_read(image_info_t *info, span_t span)
@@ -130,6 +130,6 @@ static keel_status_t binaries_read(image_info_t *info, const uint8_t *bytes, uin
 
 keel_status_t offload_read(const void *data, size_t size, image_info_t *info)
 {
-    KEEL_TRY(image_begin(info, IMAGE_OFFLOAD, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_OFFLOAD, size));
     return image_end(info, binaries_read(info, data, size));
 }

@@ -40,7 +40,7 @@ typedef struct ptx_reader_t {
 typedef struct ptx_type_t {
     const char *name; // ".u64"
     uint64_t size, align;
-    image_param_kind_t kind;
+    keel_param_kind_t kind;
 } ptx_type_t;
 
 static keel_status_t syntax_error(const ptx_reader_t *r, const char *expected)
@@ -109,18 +109,18 @@ static keel_status_t statement_pass(ptx_reader_t *r)
 static bool type_find(const ptx_lexer_t *lexer, ptx_type_t *type)
 {
     static const ptx_type_t types[] = {
-        {".b8", 1, 1, IMAGE_PARAM_VALUE},       {".u8", 1, 1, IMAGE_PARAM_VALUE},
-        {".s8", 1, 1, IMAGE_PARAM_VALUE},       {".b16", 2, 2, IMAGE_PARAM_VALUE},
-        {".u16", 2, 2, IMAGE_PARAM_VALUE},      {".s16", 2, 2, IMAGE_PARAM_VALUE},
-        {".f16", 2, 2, IMAGE_PARAM_VALUE},      {".bf16", 2, 2, IMAGE_PARAM_VALUE},
-        {".b32", 4, 4, IMAGE_PARAM_VALUE},      {".u32", 4, 4, IMAGE_PARAM_VALUE},
-        {".s32", 4, 4, IMAGE_PARAM_VALUE},      {".f32", 4, 4, IMAGE_PARAM_VALUE},
-        {".f16x2", 4, 4, IMAGE_PARAM_VALUE},    {".bf16x2", 4, 4, IMAGE_PARAM_VALUE},
-        {".tf32", 4, 4, IMAGE_PARAM_VALUE},     {".b64", 8, 8, IMAGE_PARAM_UNSAID},
-        {".u64", 8, 8, IMAGE_PARAM_UNSAID},     {".s64", 8, 8, IMAGE_PARAM_UNSAID},
-        {".f64", 8, 8, IMAGE_PARAM_VALUE},      {".b128", 16, 16, IMAGE_PARAM_VALUE},
-        {".texref", 8, 8, IMAGE_PARAM_OPAQUE},  {".samplerref", 8, 8, IMAGE_PARAM_OPAQUE},
-        {".surfref", 8, 8, IMAGE_PARAM_OPAQUE},
+        {".b8", 1, 1, KEEL_PARAM_VALUE},       {".u8", 1, 1, KEEL_PARAM_VALUE},
+        {".s8", 1, 1, KEEL_PARAM_VALUE},       {".b16", 2, 2, KEEL_PARAM_VALUE},
+        {".u16", 2, 2, KEEL_PARAM_VALUE},      {".s16", 2, 2, KEEL_PARAM_VALUE},
+        {".f16", 2, 2, KEEL_PARAM_VALUE},      {".bf16", 2, 2, KEEL_PARAM_VALUE},
+        {".b32", 4, 4, KEEL_PARAM_VALUE},      {".u32", 4, 4, KEEL_PARAM_VALUE},
+        {".s32", 4, 4, KEEL_PARAM_VALUE},      {".f32", 4, 4, KEEL_PARAM_VALUE},
+        {".f16x2", 4, 4, KEEL_PARAM_VALUE},    {".bf16x2", 4, 4, KEEL_PARAM_VALUE},
+        {".tf32", 4, 4, KEEL_PARAM_VALUE},     {".b64", 8, 8, KEEL_PARAM_UNSAID},
+        {".u64", 8, 8, KEEL_PARAM_UNSAID},     {".s64", 8, 8, KEEL_PARAM_UNSAID},
+        {".f64", 8, 8, KEEL_PARAM_VALUE},      {".b128", 16, 16, KEEL_PARAM_VALUE},
+        {".texref", 8, 8, KEEL_PARAM_OPAQUE},  {".samplerref", 8, 8, KEEL_PARAM_OPAQUE},
+        {".surfref", 8, 8, KEEL_PARAM_OPAQUE},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (!ptx_is(lexer, types[i].name)) continue;
@@ -142,10 +142,10 @@ static keel_status_t type_read(ptx_reader_t *r, ptx_type_t *type)
 {
     *type = (ptx_type_t){0};
     uint64_t align = 0, vector = 1;
-    image_param_kind_t kind = IMAGE_PARAM_UNSAID;
+    keel_param_kind_t kind = KEEL_PARAM_UNSAID;
     while (r->lexer.token.kind == PTX_DIRECTIVE) {
         // What follows .ptr is about the memory behind the pointer.
-        bool pointer = kind == IMAGE_PARAM_POINTER || kind == IMAGE_PARAM_LOCAL;
+        bool pointer = kind == KEEL_PARAM_POINTER || kind == KEEL_PARAM_LOCAL;
         uint64_t wide = vector_find(&r->lexer);
         if (ptx_is(&r->lexer, ".align")) {
             uint64_t value;
@@ -157,15 +157,15 @@ static keel_status_t type_read(ptx_reader_t *r, ptx_type_t *type)
             continue;
         }
         if (wide) vector = wide;
-        if (ptx_is(&r->lexer, ".ptr")) kind = IMAGE_PARAM_POINTER;
-        if (pointer && ptx_is(&r->lexer, ".shared")) kind = IMAGE_PARAM_LOCAL;
+        if (ptx_is(&r->lexer, ".ptr")) kind = KEEL_PARAM_POINTER;
+        if (pointer && ptx_is(&r->lexer, ".shared")) kind = KEEL_PARAM_LOCAL;
         if (!wide) type_find(&r->lexer, type);
         ptx_next(&r->lexer);
     }
     if (!type->name) return syntax_error(r, "a type");
     type->size *= vector;
     type->align = align ? align : type->align * vector;
-    if (kind != IMAGE_PARAM_UNSAID) type->kind = kind;
+    if (kind != KEEL_PARAM_UNSAID) type->kind = kind;
     return NULL;
 }
 
@@ -200,7 +200,7 @@ static bool place(uint64_t *end, uint64_t size, uint64_t align, uint64_t most)
     return true;
 }
 
-static keel_status_t param_read(ptx_reader_t *r, image_entry_t *entry)
+static keel_status_t param_read(ptx_reader_t *r, keel_image_entry_info_t *entry)
 {
     KEEL_TRY(expect(r, ".param"));
     ptx_type_t type;
@@ -212,9 +212,9 @@ static keel_status_t param_read(ptx_reader_t *r, image_entry_t *entry)
     uint64_t end = entry->param_size;
     if (!type.size || !place(&end, type.size, type.align, BLOCK_MAX))
         return syntax_error(r, "parameters of 1 byte to 1 MiB before");
-    image_param_t *param;
+    keel_image_param_t *param;
     KEEL_TRY(image_add_param(r->info, entry, &param));
-    param->kind = array ? IMAGE_PARAM_VALUE : type.kind;
+    param->kind = array ? KEEL_PARAM_VALUE : type.kind;
     param->offset = (uint32_t)(end - type.size);
     param->size = (uint32_t)type.size;
     param->align = (uint32_t)type.align;
@@ -223,7 +223,7 @@ static keel_status_t param_read(ptx_reader_t *r, image_entry_t *entry)
     return image_format(r->info, &param->type, array ? "%s[]" : "%s", type.name);
 }
 
-static keel_status_t params_read(ptx_reader_t *r, image_entry_t *entry)
+static keel_status_t params_read(ptx_reader_t *r, keel_image_entry_info_t *entry)
 {
     ptx_next(&r->lexer);
     if (!ptx_is(&r->lexer, ")")) {
@@ -252,7 +252,7 @@ static keel_status_t extent_read(ptx_reader_t *r, uint32_t extent[3])
 }
 
 // What stands between parameters and body; only the sizes of groups are of interest.
-static keel_status_t tuning_read(ptx_reader_t *r, image_entry_t *entry)
+static keel_status_t tuning_read(ptx_reader_t *r, keel_image_entry_info_t *entry)
 {
     while (!ptx_is(&r->lexer, "{") && !ptx_is(&r->lexer, ";")) {
         if (at_end(r)) return syntax_error(r, "the body of an entry");
@@ -279,7 +279,7 @@ static keel_status_t entry_read(ptx_reader_t *r)
     ptx_token_t name;
     KEEL_TRY(name_read(r, &name));
     uint32_t index = r->info->entry_count;
-    image_entry_t *entry;
+    keel_image_entry_info_t *entry;
     KEEL_TRY(image_add_entry(r->info, &entry));
     KEEL_TRY(image_text(r->info, name.text, name.length, &entry->name));
     entry->wave_size = 32;
@@ -313,7 +313,7 @@ static keel_status_t function_pass(ptx_reader_t *r)
 
 // The names of a declaration of workgroup memory, whose type is read. `entry` is where its size is
 // added to; NULL for a variable of the module, which is kept.
-static keel_status_t shared_read(ptx_reader_t *r, image_entry_t *entry)
+static keel_status_t shared_read(ptx_reader_t *r, keel_image_entry_info_t *entry)
 {
     ptx_type_t type;
     ptx_next(&r->lexer);
@@ -425,7 +425,7 @@ static int shared_compare(const void *a, const void *b)
 // Counts the workgroup memory that a body declares and names.
 static keel_status_t body_read(ptx_reader_t *r, uint32_t index)
 {
-    image_entry_t *entry = &r->info->entries[index];
+    keel_image_entry_info_t *entry = &r->info->entries[index];
     const body_t *body = &r->bodies[index];
     ptx_lexer_init(&r->lexer, body->text, body->size);
     r->lexer.line = body->line;
@@ -475,7 +475,7 @@ bool ptx_recognise(const char *text, size_t size)
 keel_status_t ptx_read(const void *data, size_t size, image_info_t *info)
 {
     ptx_reader_t reader = {.info = info};
-    KEEL_TRY(image_begin(info, IMAGE_PTX, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_PTX, size));
     ptx_lexer_init(&reader.lexer, data, size);
     ptx_next(&reader.lexer);
     return image_end(info, module_read(&reader));

@@ -116,13 +116,13 @@ static const spirv_def_t *array_strip(const spirv_reader_t *r, const spirv_def_t
     return type;
 }
 
-static keel_status_t binding_add(spirv_reader_t *r, image_entry_t *entry, uint32_t class,
+static keel_status_t binding_add(spirv_reader_t *r, keel_image_entry_info_t *entry, uint32_t class,
                                  const spirv_def_t *variable, const spirv_def_t *pointee)
 {
     uint32_t count;
     const spirv_def_t *type = array_strip(r, pointee, &count);
     if (!type || variable->binding == UINT32_MAX) return NULL;
-    image_binding_t *binding;
+    keel_image_binding_t *binding;
     KEEL_TRY(image_add_binding(r->info, entry, &binding));
     binding->type = resource_name(r, class, type);
     binding->set = variable->set == UINT32_MAX ? 0 : variable->set;
@@ -147,7 +147,7 @@ static keel_status_t variable_use(spirv_reader_t *r, uint32_t index, uint32_t id
     const spirv_def_t *type =
         spirv_find(&r->module, spirv_operand(&r->module, instruction_of(r, pointer), 3));
     if (!type) return KEEL_ERROR(KEEL_CORRUPT, "variable %u has no type", id);
-    image_entry_t *entry = &r->info->entries[index];
+    keel_image_entry_info_t *entry = &r->info->entries[index];
     uint32_t class = spirv_operand(&r->module, i, 3);
     switch (class) {
     case CLASS_PUSH: entry->constants = (uint32_t)type->size; return NULL;
@@ -227,18 +227,19 @@ static keel_status_t functions_search(spirv_reader_t *r, uint32_t index, spirv_d
     return NULL;
 }
 
-static keel_status_t param_add(spirv_reader_t *r, image_entry_t *entry, const spirv_def_t *type)
+static keel_status_t param_add(spirv_reader_t *r, keel_image_entry_info_t *entry,
+                               const spirv_def_t *type)
 {
-    image_param_t *param;
+    keel_image_param_t *param;
     KEEL_TRY(image_add_param(r->info, entry, &param));
     spirv_instruction_t i = instruction_of(r, type);
     uint32_t class = i.opcode == SPIRV_TYPE_POINTER ? spirv_operand(&r->module, i, 2) : UINT32_MAX;
     uint64_t align = type->align ? type->align : r->module.pointer_size;
     uint64_t size = type->size ? type->size : r->module.pointer_size;
-    param->kind = class == CLASS_WORKGROUP                           ? IMAGE_PARAM_LOCAL
-                  : class == CLASS_GLOBAL || class == CLASS_CONSTANT ? IMAGE_PARAM_POINTER
-                  : type->size                                       ? IMAGE_PARAM_VALUE
-                                                                     : IMAGE_PARAM_OPAQUE;
+    param->kind = class == CLASS_WORKGROUP                           ? KEEL_PARAM_LOCAL
+                  : class == CLASS_GLOBAL || class == CLASS_CONSTANT ? KEEL_PARAM_POINTER
+                  : type->size                                       ? KEEL_PARAM_VALUE
+                                                                     : KEEL_PARAM_OPAQUE;
     uint64_t offset = (entry->param_size + align - 1) / align * align;
     if (offset + size > UINT32_MAX)
         return KEEL_ERROR(KEEL_CORRUPT, "'%s' has too large parameters", entry->name);
@@ -250,7 +251,7 @@ static keel_status_t param_add(spirv_reader_t *r, image_entry_t *entry, const sp
 }
 
 // The parameters of a kernel of OpenCL, from the type of its function.
-static keel_status_t params_read(spirv_reader_t *r, image_entry_t *entry,
+static keel_status_t params_read(spirv_reader_t *r, keel_image_entry_info_t *entry,
                                  const spirv_def_t *function)
 {
     const spirv_def_t *type =
@@ -268,13 +269,13 @@ static keel_status_t params_read(spirv_reader_t *r, image_entry_t *entry,
 
 static int binding_compare(const void *a, const void *b)
 {
-    const image_binding_t *x = a, *y = b;
+    const keel_image_binding_t *x = a, *y = b;
     if (x->set != y->set) return x->set > y->set ? 1 : -1;
     return (x->binding > y->binding) - (x->binding < y->binding);
 }
 
 static void group_size_read(const spirv_reader_t *r, const spirv_def_t *function,
-                            image_entry_t *entry)
+                            keel_image_entry_info_t *entry)
 {
     const spirv_module_t *m = &r->module;
     if (function->wave_at) entry->wave_size = spirv_operand(m, spirv_at(m, function->wave_at), 3);
@@ -292,7 +293,7 @@ static keel_status_t entry_read(spirv_reader_t *r, spirv_instruction_t i)
     uint32_t model = spirv_operand(&r->module, i, 1);
     if (model != MODEL_COMPUTE && model != MODEL_KERNEL) return NULL;
     uint32_t index = r->info->entry_count;
-    image_entry_t *entry;
+    keel_image_entry_info_t *entry;
     KEEL_TRY(image_add_entry(r->info, &entry));
     KEEL_TRY(spirv_text(r->info, &r->module, i, 3, &entry->name));
     spirv_def_t *function = spirv_find(&r->module, spirv_operand(&r->module, i, 2));
@@ -339,7 +340,7 @@ static keel_status_t module_describe(spirv_reader_t *r)
 keel_status_t spirv_read(const void *data, size_t size, image_info_t *info)
 {
     spirv_reader_t reader = {.info = info};
-    KEEL_TRY(image_begin(info, IMAGE_SPIRV, size));
+    KEEL_TRY(image_begin(info, KEEL_IMAGE_SPIRV, size));
     keel_status_t status = spirv_module_read(info, data, size, &reader.module);
     if (!status) status = module_describe(&reader);
     return image_end(info, status);

@@ -23,17 +23,17 @@ static void bundle_make(const char *options)
 static void members_check(const image_info_t *info)
 {
     static const struct {
-        image_kind_t kind;
+        keel_image_kind_t kind;
         const char *name, *target;
         size_t size;
     } members[] = {
-        {IMAGE_UNKNOWN, "host-aarch64-unknown-linux-gnu-", "aarch64-linux", 0},
-        {IMAGE_PTX, "openmp-nvptx64-nvidia-cuda--sm_70", "nvptx:sm_70", sizeof ptx - 1},
-        {IMAGE_BITCODE, "hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-",
-         9},
-        {IMAGE_BITCODE, "hip-amdgcn-amd-amdhsa--gfx9-generic", "gfx9-generic", 9},
+        {KEEL_IMAGE_UNKNOWN, "host-aarch64-unknown-linux-gnu-", "aarch64-linux", 0},
+        {KEEL_IMAGE_PTX, "openmp-nvptx64-nvidia-cuda--sm_70", "nvptx:sm_70", sizeof ptx - 1},
+        {KEEL_IMAGE_BITCODE, "hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-",
+         "gfx90a:sramecc+:xnack-", 9},
+        {KEEL_IMAGE_BITCODE, "hip-amdgcn-amd-amdhsa--gfx9-generic", "gfx9-generic", 9},
     };
-    assert_int_equal(info->kind, IMAGE_BUNDLE);
+    assert_int_equal(info->kind, KEEL_IMAGE_BUNDLE);
     assert_int_equal(info->member_count, 4);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(info->members[i].kind, members[i].kind);
@@ -62,9 +62,9 @@ static void packed_check(const void *data, size_t size, image_packing_t packing)
 {
     image_info_t info, inner;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_BUNDLE);
+    assert_int_equal(info.kind, KEEL_IMAGE_BUNDLE);
     assert_int_equal(info.member_count, 1);
-    assert_int_equal(info.members[0].kind, IMAGE_BUNDLE);
+    assert_int_equal(info.members[0].kind, KEEL_IMAGE_BUNDLE);
     assert_int_equal(info.members[0].packing, packing);
     void *bytes;
     read_well(image_unpack(&info.members[0], 1 << 20, &bytes));
@@ -139,13 +139,13 @@ static void test_texts(void **state)
         char *data = tools_read("b.txt", &size);
         image_info_t info;
         read_well(image_read(data, size, &info));
-        assert_int_equal(info.kind, IMAGE_BUNDLE);
+        assert_int_equal(info.kind, KEEL_IMAGE_BUNDLE);
         assert_int_equal(info.member_count, 2);
         assert_string_equal(info.members[0].target, "x86_64-linux");
         assert_int_equal(info.members[0].size, 0);
         assert_string_equal(info.members[1].name, "openmp-nvptx64-nvidia-cuda--sm_70");
         assert_string_equal(info.members[1].target, "nvptx:sm_70");
-        assert_int_equal(info.members[1].kind, IMAGE_PTX);
+        assert_int_equal(info.members[1].kind, KEEL_IMAGE_PTX);
         assert_int_equal(info.members[1].size, sizeof ptx - 1);
         assert_memory_equal(info.members[1].data, ptx, sizeof ptx - 1);
         image_info_finish(&info);

@@ -10,17 +10,17 @@ typedef struct expected_t {
     uint32_t registers[3]; // saxpy, grouped, bare
 } expected_t;
 
-static void entry_check(const image_entry_t *entry, uint32_t registers, uint32_t shared)
+static void entry_check(const keel_image_entry_info_t *entry, uint32_t registers, uint32_t shared)
 {
     assert_int_equal(entry->vector_registers, registers);
     assert_int_equal(entry->local_memory, shared);
     assert_int_equal(entry->private_memory, 0);
     assert_int_equal(entry->wave_size, 32);
-    assert_int_equal(entry->group_size[0], IMAGE_UNSAID);
+    assert_int_equal(entry->group_size[0], KEEL_UNSAID);
 }
 
-static void params_check(const image_entry_t *entry, uint32_t count, const uint32_t *offsets,
-                         const uint32_t *sizes)
+static void params_check(const keel_image_entry_info_t *entry, uint32_t count,
+                         const uint32_t *offsets, const uint32_t *sizes)
 {
     assert_int_equal(entry->param_count, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -44,19 +44,19 @@ static void test_from_nvcc(void **state)
         char *data = tools_read(files[i].file, &size);
         image_info_t info;
         read_well(image_read(data, size, &info));
-        assert_int_equal(info.kind, IMAGE_CUBIN);
+        assert_int_equal(info.kind, KEEL_IMAGE_CUBIN);
         assert_string_equal(info.target, files[i].target);
         assert_int_equal(info.entry_count, 3);
-        const image_entry_t *saxpy = entry_named(&info, "saxpy");
-        const image_entry_t *grouped = entry_named(&info, "grouped");
-        const image_entry_t *bare = entry_named(&info, "bare");
+        const keel_image_entry_info_t *saxpy = entry_named(&info, "saxpy");
+        const keel_image_entry_info_t *grouped = entry_named(&info, "grouped");
+        const keel_image_entry_info_t *bare = entry_named(&info, "bare");
         entry_check(saxpy, files[i].registers[0], 0);
         entry_check(grouped, files[i].registers[1], 1024);
         entry_check(bare, files[i].registers[2], 0);
         params_check(saxpy, 5, (uint32_t[]){0, 8, 16, 20, 24}, (uint32_t[]){8, 8, 4, 1, 8});
         params_check(grouped, 3, (uint32_t[]){0, 16, 32}, (uint32_t[]){16, 10, 8});
         params_check(bare, 0, NULL, NULL);
-        assert_int_equal(saxpy->max_group_size, IMAGE_UNSAID);
+        assert_int_equal(saxpy->max_group_size, KEEL_UNSAID);
         assert_int_equal(grouped->max_group_size, 64);
         image_info_finish(&info);
         free(data);
@@ -93,17 +93,17 @@ static void test_of_older_tools(void **state)
         char *data = tools_read(rows[i].file, &size);
         image_info_t info;
         read_well(image_read(data, size, &info));
-        assert_int_equal(info.kind, IMAGE_CUBIN);
+        assert_int_equal(info.kind, KEEL_IMAGE_CUBIN);
         assert_string_equal(info.target, rows[i].target);
         assert_string_equal(info.version, "7");
         assert_int_equal(info.entry_count, 2);
-        const image_entry_t *grouped = entry_named(&info, "grouped");
+        const keel_image_entry_info_t *grouped = entry_named(&info, "grouped");
         assert_int_equal(grouped->local_memory, 1024);
         assert_int_equal(grouped->vector_registers, rows[i].registers);
         assert_int_equal(grouped->param_size, 24);
         assert_int_equal(grouped->param_count, 2);
         assert_int_equal(grouped->params[1].offset, 16);
-        const image_entry_t *saxpy = entry_named(&info, "saxpy");
+        const keel_image_entry_info_t *saxpy = entry_named(&info, "saxpy");
         assert_int_equal(saxpy->local_memory, 0);
         assert_int_equal(saxpy->vector_registers, rows[i].saxpy_registers);
         assert_int_equal(saxpy->param_size, 32);

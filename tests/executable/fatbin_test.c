@@ -8,7 +8,7 @@
 
 enum { LIMIT = 1 << 20 };
 
-static void member_check(const image_member_t *member, image_kind_t kind, const char *target,
+static void member_check(const image_member_t *member, keel_image_kind_t kind, const char *target,
                          image_packing_t packing)
 {
     assert_int_equal(member->kind, kind);
@@ -36,11 +36,11 @@ static void test_zstd(void **state)
     char *data = tools_read(TESTS_DATA "/native.zstd.fatbin", &size);
     image_info_t info;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_FATBIN);
+    assert_int_equal(info.kind, KEEL_IMAGE_FATBIN);
     assert_int_equal(info.member_count, 3);
-    member_check(&info.members[0], IMAGE_CUBIN, "nvptx:sm_80", IMAGE_ZSTD);
-    member_check(&info.members[1], IMAGE_CUBIN, "nvptx:sm_90", IMAGE_ZSTD);
-    member_check(&info.members[2], IMAGE_PTX, "nvptx:sm_90", IMAGE_ZSTD);
+    member_check(&info.members[0], KEEL_IMAGE_CUBIN, "nvptx:sm_80", IMAGE_ZSTD);
+    member_check(&info.members[1], KEEL_IMAGE_CUBIN, "nvptx:sm_90", IMAGE_ZSTD);
+    member_check(&info.members[2], KEEL_IMAGE_PTX, "nvptx:sm_90", IMAGE_ZSTD);
     image_info_finish(&info);
     free(data);
 }
@@ -99,7 +99,7 @@ static void test_lz4_twice(void **state)
     read_well(image_read(twice, 2 * (size + 8), &info));
     assert_int_equal(info.member_count, 2);
     for (int i = 0; i < 2; i++)
-        member_check(&info.members[i], IMAGE_PTX, "nvptx:sm_90a", IMAGE_LZ4);
+        member_check(&info.members[i], KEEL_IMAGE_PTX, "nvptx:sm_90a", IMAGE_LZ4);
     image_info_finish(&info);
     free(twice);
     free(data);

@@ -31,7 +31,7 @@ static void compile(const char *compiler, const char *flags)
               flags);
 }
 
-static void entry_compare(const image_entry_t *entry, const keel_host_entry_t *loaded)
+static void entry_compare(const keel_image_entry_info_t *entry, const keel_host_entry_t *loaded)
 {
     assert_string_equal(entry->name, loaded->name);
     assert_memory_equal(entry->group_size, loaded->group_size, sizeof entry->group_size);
@@ -52,7 +52,7 @@ static void entries_compare(const keel_host_entry_t *loaded, const char *target)
     char *data = tools_read("k.so", &size);
     image_info_t info;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_HOST);
+    assert_int_equal(info.kind, KEEL_IMAGE_HOST);
     if (target) assert_string_equal(info.target, target);
     assert_int_equal(info.entry_count, 3);
     for (uint32_t i = 0; i < 3; i++) entry_compare(&info.entries[i], &loaded[i]);

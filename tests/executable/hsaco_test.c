@@ -62,7 +62,7 @@ static void entry_compare(const image_info_t *info, const char *listing, const c
     char *copy = strdup(listing);
     assert_non_null(copy);
     const char *text = kernel_find(copy, name);
-    const image_entry_t *entry = entry_named(info, name);
+    const keel_image_entry_info_t *entry = entry_named(info, name);
     assert_int_equal(entry->param_size, value_of(text, ".kernarg_segment_size", 0));
     assert_int_equal(entry->local_memory, value_of(text, ".group_segment_fixed_size", 0));
     assert_int_equal(entry->private_memory, value_of(text, ".private_segment_fixed_size", 0));
@@ -71,13 +71,13 @@ static void entry_compare(const image_info_t *info, const char *listing, const c
     assert_int_equal(entry->vector_registers, value_of(text, ".vgpr_count", 0));
     assert_int_equal(entry->max_group_size, value_of(text, ".max_flat_workgroup_size", 0));
     for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
+        const keel_image_param_t *param = &entry->params[i];
         char kind[80];
         assert_int_equal(param->offset, value_of(text, ".offset", i));
         assert_int_equal(param->size, value_of(text, ".size", i));
         snprintf(kind, sizeof kind, ".value_kind:     %s\n", param->type);
         assert_non_null(strstr(text, kind));
-        assert_int_equal(!strncmp(param->type, "hidden_", 7), param->kind == IMAGE_PARAM_HIDDEN);
+        assert_int_equal(!strncmp(param->type, "hidden_", 7), param->kind == KEEL_PARAM_HIDDEN);
     }
     uint32_t count = 0;
     for (const char *at = text; (at = strstr(at, ".value_kind")); at++) count++;
@@ -97,7 +97,7 @@ static void build_try(const char *compiler, const build_t *build)
     char *data = tools_read("k.hsaco", &size), *listing = tools_read("k.txt", &length);
     image_info_t info;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_HSACO);
+    assert_int_equal(info.kind, KEEL_IMAGE_HSACO);
     assert_string_equal(info.target, build->target);
     assert_string_equal(info.version, build->version);
     assert_int_equal(info.entry_count, 2);
@@ -147,28 +147,27 @@ static void test_of_older_tools(void **state)
 static void test_parameters(void **state)
 {
     (void)state;
-    static const image_param_kind_t kinds[] = {IMAGE_PARAM_VALUE, IMAGE_PARAM_LOCAL,
-                                               IMAGE_PARAM_OPAQUE, IMAGE_PARAM_OPAQUE,
-                                               IMAGE_PARAM_POINTER};
+    static const keel_param_kind_t kinds[] = {KEEL_PARAM_VALUE, KEEL_PARAM_LOCAL, KEEL_PARAM_OPAQUE,
+                                              KEEL_PARAM_OPAQUE, KEEL_PARAM_POINTER};
     compile("gfx90a", "");
     size_t size;
     char *data = tools_read("k.hsaco", &size);
     image_info_t info;
     read_well(hsaco_read(data, size, &info));
-    const image_entry_t *grouped = entry_named(&info, "grouped");
+    const keel_image_entry_info_t *grouped = entry_named(&info, "grouped");
     assert_true(grouped->param_count >= 5);
     for (int i = 0; i < 5; i++) assert_int_equal(grouped->params[i].kind, kinds[i]);
     assert_int_equal(grouped->params[2].access, KEEL_ACCESS_READ);
     assert_int_equal(grouped->group_size[0], 8);
     assert_int_equal(grouped->group_size[1], 4);
     assert_int_equal(grouped->group_size[2], 2);
-    const image_entry_t *saxpy = entry_named(&info, "saxpy");
-    assert_int_equal(saxpy->params[0].kind, IMAGE_PARAM_POINTER);
+    const keel_image_entry_info_t *saxpy = entry_named(&info, "saxpy");
+    assert_int_equal(saxpy->params[0].kind, KEEL_PARAM_POINTER);
     assert_int_equal(saxpy->params[1].access, KEEL_ACCESS_READ);
-    assert_int_equal(saxpy->group_size[0], IMAGE_UNSAID);
+    assert_int_equal(saxpy->group_size[0], KEEL_UNSAID);
     assert_true(saxpy->param_count > 5); // for it asks for the implicit ones
     assert_string_equal(saxpy->params[5].type, "hidden_block_count_x");
-    assert_int_equal(saxpy->params[5].kind, IMAGE_PARAM_HIDDEN);
+    assert_int_equal(saxpy->params[5].kind, KEEL_PARAM_HIDDEN);
     image_info_finish(&info);
     free(data);
 }

@@ -7,20 +7,20 @@
 
 static const struct {
     const char *file;
-    image_kind_t kind;
+    keel_image_kind_t kind;
 } samples[] = {
-    {TESTS_DATA "/../fuzz/corpus/ptx/seed-hand", IMAGE_PTX},
-    {TESTS_DATA "/native.sm_120.cubin", IMAGE_CUBIN},
-    {TESTS_DATA "/native.zstd.fatbin", IMAGE_FATBIN},
-    {TESTS_DATA "/../fuzz/corpus/hsaco/seed-gfx900", IMAGE_HSACO},
-    {TESTS_DATA "/../fuzz/corpus/spirv/seed-vulkan1.0", IMAGE_SPIRV},
-    {TESTS_DATA "/../fuzz/corpus/spirv/seed-swapped", IMAGE_SPIRV},
-    {TESTS_DATA "/../fuzz/corpus/offload/seed-two", IMAGE_OFFLOAD},
-    {TESTS_DATA "/../fuzz/corpus/bundle/seed-three", IMAGE_BUNDLE},
-    {TESTS_DATA "/../fuzz/corpus/bundle/seed-three--compress", IMAGE_BUNDLE},
-    {TESTS_DATA "/../fuzz/corpus/host/seed-x86_64", IMAGE_HOST},
-    {TESTS_DATA "/../fuzz/corpus/host/seed-aarch64", IMAGE_HOST},
-    {TESTS_DATA "/../fuzz/corpus/container/seed-cc--compress", IMAGE_CONTAINER},
+    {TESTS_DATA "/../fuzz/corpus/ptx/seed-hand", KEEL_IMAGE_PTX},
+    {TESTS_DATA "/native.sm_120.cubin", KEEL_IMAGE_CUBIN},
+    {TESTS_DATA "/native.zstd.fatbin", KEEL_IMAGE_FATBIN},
+    {TESTS_DATA "/../fuzz/corpus/hsaco/seed-gfx900", KEEL_IMAGE_HSACO},
+    {TESTS_DATA "/../fuzz/corpus/spirv/seed-vulkan1.0", KEEL_IMAGE_SPIRV},
+    {TESTS_DATA "/../fuzz/corpus/spirv/seed-swapped", KEEL_IMAGE_SPIRV},
+    {TESTS_DATA "/../fuzz/corpus/offload/seed-two", KEEL_IMAGE_OFFLOAD},
+    {TESTS_DATA "/../fuzz/corpus/bundle/seed-three", KEEL_IMAGE_BUNDLE},
+    {TESTS_DATA "/../fuzz/corpus/bundle/seed-three--compress", KEEL_IMAGE_BUNDLE},
+    {TESTS_DATA "/../fuzz/corpus/host/seed-x86_64", KEEL_IMAGE_HOST},
+    {TESTS_DATA "/../fuzz/corpus/host/seed-aarch64", KEEL_IMAGE_HOST},
+    {TESTS_DATA "/../fuzz/corpus/container/seed-cc--compress", KEEL_IMAGE_CONTAINER},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
@@ -60,7 +60,7 @@ static void test_recognised(void **state)
     read_badly(image_read("text", 4, &info), KEEL_UNSUPPORTED, "of a kind that is known");
     read_badly(image_read("", 0, &info), KEEL_UNSUPPORTED, "of a kind that is known");
     image_info_finish(&info);
-    assert_int_equal(image_recognise("\177ELF", 4), IMAGE_UNKNOWN);
+    assert_int_equal(image_recognise("\177ELF", 4), KEEL_IMAGE_UNKNOWN);
 }
 
 // Whichever allocation fails, the reader says so, or does without it, and leaves nothing behind.
@@ -93,7 +93,7 @@ static void test_memory_has_a_bound(void **state)
 {
     (void)state;
     image_info_t info;
-    read_well(image_begin(&info, IMAGE_PTX, 0));
+    read_well(image_begin(&info, KEEL_IMAGE_PTX, 0));
     void *block;
     keel_status_t status = NULL;
     size_t total = 0;
@@ -109,9 +109,9 @@ static void test_arrays_grow(void **state)
     (void)state;
     enum { COUNT = 1000 };
     image_info_t info;
-    read_well(image_begin(&info, IMAGE_PTX, 1 << 20));
+    read_well(image_begin(&info, KEEL_IMAGE_PTX, 1 << 20));
     for (uint32_t i = 0; i < COUNT; i++) {
-        image_entry_t *entry;
+        keel_image_entry_info_t *entry;
         char name[16];
         snprintf(name, sizeof name, "k%u", i);
         read_well(image_add_entry(&info, &entry));
@@ -122,7 +122,7 @@ static void test_arrays_grow(void **state)
         char name[16];
         snprintf(name, sizeof name, "k%u", i);
         assert_string_equal(info.entries[i].name, name);
-        assert_int_equal(info.entries[i].wave_size, IMAGE_UNSAID);
+        assert_int_equal(info.entries[i].wave_size, KEEL_UNSAID);
     }
     image_info_finish(&info);
 }

@@ -17,19 +17,19 @@ static void test_from_packager(void **state)
               "--image=file=b.bc,triple=amdgcn-amd-amdhsa,arch=gfx90a:xnack+,kind=hip,extra=1 "
               "--image=file=c.o,triple=x86_64-unknown-linux-gnu,kind=openmp");
     static const struct {
-        image_kind_t kind;
+        keel_image_kind_t kind;
         const char *name, *target;
         size_t size;
     } members[] = {
-        {IMAGE_PTX, "cuda-nvptx64-nvidia-cuda", "nvptx:sm_70", sizeof ptx - 1},
-        {IMAGE_BITCODE, "hip-amdgcn-amd-amdhsa", "gfx90a:xnack+", 9},
-        {IMAGE_UNKNOWN, "openmp-x86_64-unknown-linux-gnu", "x86_64-linux", 13},
+        {KEEL_IMAGE_PTX, "cuda-nvptx64-nvidia-cuda", "nvptx:sm_70", sizeof ptx - 1},
+        {KEEL_IMAGE_BITCODE, "hip-amdgcn-amd-amdhsa", "gfx90a:xnack+", 9},
+        {KEEL_IMAGE_UNKNOWN, "openmp-x86_64-unknown-linux-gnu", "x86_64-linux", 13},
     };
     size_t size;
     char *data = tools_read("o.bin", &size);
     image_info_t info;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_OFFLOAD);
+    assert_int_equal(info.kind, KEEL_IMAGE_OFFLOAD);
     assert_int_equal(info.member_count, 3);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(info.members[i].kind, members[i].kind);
@@ -81,7 +81,7 @@ static void test_by_hand(void **state)
     image_info_t info;
     read_well(offload_read(&good, sizeof good, &info));
     assert_int_equal(info.member_count, 1);
-    assert_int_equal(info.members[0].kind, IMAGE_CUBIN); // as the binary says, not its bytes
+    assert_int_equal(info.members[0].kind, KEEL_IMAGE_CUBIN); // as the binary says, not its bytes
     assert_string_equal(info.members[0].name, "hip-spirv64");
     assert_string_equal(info.members[0].target, "spirv");
     image_info_finish(&info);

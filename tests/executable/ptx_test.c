@@ -108,21 +108,21 @@ static void test_whole_module(void **state)
              ".section .debug_str { info_string0: .b8 1,2 }\n");
     image_info_t info;
     read_well(ptx_read(text, sizeof text, &info));
-    assert_int_equal(info.kind, IMAGE_PTX);
+    assert_int_equal(info.kind, KEEL_IMAGE_PTX);
     assert_string_equal(info.target, "nvptx:sm_90a");
     assert_string_equal(info.version, "8.5");
     assert_int_equal(info.entry_count, 3);
 
     static const struct {
         const char *type;
-        image_param_kind_t kind;
+        keel_param_kind_t kind;
         uint32_t offset, size, align;
     } params[] = {
-        {".u64", IMAGE_PARAM_POINTER, 0, 8, 8}, {".u8", IMAGE_PARAM_VALUE, 8, 1, 1},
-        {".u64", IMAGE_PARAM_LOCAL, 16, 8, 8},  {".b8[]", IMAGE_PARAM_VALUE, 32, 24, 16},
-        {".f32", IMAGE_PARAM_VALUE, 56, 8, 8},  {".texref", IMAGE_PARAM_OPAQUE, 64, 8, 8},
+        {".u64", KEEL_PARAM_POINTER, 0, 8, 8}, {".u8", KEEL_PARAM_VALUE, 8, 1, 1},
+        {".u64", KEEL_PARAM_LOCAL, 16, 8, 8},  {".b8[]", KEEL_PARAM_VALUE, 32, 24, 16},
+        {".f32", KEEL_PARAM_VALUE, 56, 8, 8},  {".texref", KEEL_PARAM_OPAQUE, 64, 8, 8},
     };
-    const image_entry_t *many = entry_named(&info, "many");
+    const keel_image_entry_info_t *many = entry_named(&info, "many");
     assert_int_equal(many->param_count, 6);
     assert_int_equal(many->param_size, 72);
     for (size_t i = 0; i < 6; i++) {
@@ -136,10 +136,10 @@ static void test_whole_module(void **state)
         assert_int_equal(many->params[i].align, params[i].align);
     }
     assert_int_equal(many->max_group_size, 256);
-    assert_int_equal(many->group_size[0], IMAGE_UNSAID);
+    assert_int_equal(many->group_size[0], KEEL_UNSAID);
     assert_int_equal(many->local_memory, 10 + 6 + 8 + 1024); // inner, a hole, wide, tile once
 
-    const image_entry_t *fixed = entry_named(&info, "fixed");
+    const keel_image_entry_info_t *fixed = entry_named(&info, "fixed");
     assert_int_equal(fixed->group_size[0], 8);
     assert_int_equal(fixed->group_size[1], 4);
     assert_int_equal(fixed->group_size[2], 2);
@@ -219,19 +219,19 @@ static void test_from_clang(void **state)
               "-o k.ptx");
     size_t size;
     char *text = tools_read("k.ptx", &size);
-    assert_int_equal(image_recognise(text, size), IMAGE_PTX);
+    assert_int_equal(image_recognise(text, size), KEEL_IMAGE_PTX);
     image_info_t info;
     read_well(image_read(text, size, &info));
     assert_string_equal(info.target, "nvptx:sm_70");
     assert_int_equal(info.entry_count, 2);
     static const uint32_t offsets[] = {0, 8, 16, 20, 24}, sizes[] = {8, 8, 4, 1, 8};
-    const image_entry_t *saxpy = entry_named(&info, "saxpy");
+    const keel_image_entry_info_t *saxpy = entry_named(&info, "saxpy");
     assert_int_equal(saxpy->param_count, 5);
     for (size_t i = 0; i < 5; i++) {
         assert_int_equal(saxpy->params[i].offset, offsets[i]);
         assert_int_equal(saxpy->params[i].size, sizes[i]);
     }
-    const image_entry_t *grouped = entry_named(&info, "grouped");
+    const keel_image_entry_info_t *grouped = entry_named(&info, "grouped");
     assert_int_equal(grouped->param_count, 3);
     assert_int_equal(grouped->params[0].size, 16);
     assert_int_equal(grouped->params[1].size, 10);

@@ -47,11 +47,11 @@ static void shader_check(const void *data, size_t size, const char *version)
 {
     image_info_t info;
     read_well(image_read(data, size, &info));
-    assert_int_equal(info.kind, IMAGE_SPIRV);
+    assert_int_equal(info.kind, KEEL_IMAGE_SPIRV);
     assert_string_equal(info.target, "spirv");
     assert_string_equal(info.version, version);
     assert_int_equal(info.entry_count, 1);
-    const image_entry_t *entry = entry_named(&info, "main");
+    const keel_image_entry_info_t *entry = entry_named(&info, "main");
     assert_int_equal(entry->group_size[0], 8);
     assert_int_equal(entry->group_size[1], 4);
     assert_int_equal(entry->group_size[2], 2);
@@ -59,7 +59,7 @@ static void shader_check(const void *data, size_t size, const char *version)
     assert_int_equal(entry->local_memory, 64 * 4 + 4);
     assert_int_equal(entry->binding_count, EXPECTED);
     for (size_t i = 0; i < EXPECTED; i++) {
-        const image_binding_t *binding = &entry->bindings[i];
+        const keel_image_binding_t *binding = &entry->bindings[i];
         assert_int_equal(binding->set, expected[i].set);
         assert_int_equal(binding->binding, expected[i].binding);
         assert_int_equal(binding->count, expected[i].count);
@@ -155,7 +155,8 @@ static void test_entries_of_a_module(void **state)
     image_info_t info;
     read_well(spirv_read(data, size, &info));
     assert_int_equal(info.entry_count, 3); // the fragment shader is none for us
-    const image_entry_t *one = entry_named(&info, "one"), *two = entry_named(&info, "two");
+    const keel_image_entry_info_t *one = entry_named(&info, "one"),
+                                  *two = entry_named(&info, "two");
     assert_int_equal(one->group_size[0], 64);
     assert_int_equal(two->group_size[1], 2);
     assert_int_equal(one->binding_count, 1);
@@ -166,18 +167,18 @@ static void test_entries_of_a_module(void **state)
     assert_int_equal(two->bindings[1].access, KEEL_ACCESS_READ);
 
     static const struct {
-        image_param_kind_t kind;
+        keel_param_kind_t kind;
         uint32_t offset, size;
     } params[] = {
-        {IMAGE_PARAM_POINTER, 0, 8},
-        {IMAGE_PARAM_VALUE, 8, 1},
-        {IMAGE_PARAM_LOCAL, 16, 8},
-        {IMAGE_PARAM_OPAQUE, 24, 8},
+        {KEEL_PARAM_POINTER, 0, 8},
+        {KEEL_PARAM_VALUE, 8, 1},
+        {KEEL_PARAM_LOCAL, 16, 8},
+        {KEEL_PARAM_OPAQUE, 24, 8},
     };
-    const image_entry_t *kernel = entry_named(&info, "kernel");
+    const keel_image_entry_info_t *kernel = entry_named(&info, "kernel");
     assert_int_equal(kernel->param_count, 4);
     assert_int_equal(kernel->param_size, 32);
-    assert_int_equal(kernel->group_size[0], IMAGE_UNSAID);
+    assert_int_equal(kernel->group_size[0], KEEL_UNSAID);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(kernel->params[i].kind, params[i].kind);
         assert_int_equal(kernel->params[i].offset, params[i].offset);

@@ -86,7 +86,7 @@ static inline char *tools_read(const char *name, size_t *size)
     return data;
 }
 
-static inline const image_entry_t *entry_named(const image_info_t *info, const char *name)
+static inline const keel_image_entry_info_t *entry_named(const image_info_t *info, const char *name)
 {
     for (uint32_t i = 0; i < info->entry_count; i++)
         if (!strcmp(info->entries[i].name, name)) return &info->entries[i];

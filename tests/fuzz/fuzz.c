@@ -74,15 +74,15 @@ static size_t text_look(const char *text)
     return strlen(text);
 }
 
-static void entry_look(const image_entry_t *entry)
+void fuzz_look_entry(const keel_image_entry_info_t *entry)
 {
     text_look(entry->name);
     uint64_t end = 0;
     for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
+        const keel_image_param_t *param = &entry->params[i];
         text_look(param->name);
         text_look(param->type);
-        FUZZ_CHECK(param->kind < IMAGE_PARAM_KINDS);
+        FUZZ_CHECK(param->kind < KEEL_PARAM_KINDS);
         FUZZ_CHECK(param->offset >= end);
         end = (uint64_t)param->offset + param->size;
         FUZZ_CHECK(end <= entry->param_size);
@@ -95,15 +95,15 @@ static void entry_look(const image_entry_t *entry)
 
 void fuzz_look(const image_info_t *info)
 {
-    FUZZ_CHECK(info->kind < IMAGE_KINDS);
+    FUZZ_CHECK(info->kind < KEEL_IMAGE_KINDS);
     text_look(info->target);
     text_look(info->version);
-    for (uint32_t i = 0; i < info->entry_count; i++) entry_look(&info->entries[i]);
+    for (uint32_t i = 0; i < info->entry_count; i++) fuzz_look_entry(&info->entries[i]);
     for (uint32_t i = 0; i < info->member_count; i++) {
         const image_member_t *member = &info->members[i];
         text_look(member->name);
         text_look(member->target);
-        FUZZ_CHECK(member->kind < IMAGE_KINDS && member->packing < IMAGE_PACKINGS);
+        FUZZ_CHECK(member->kind < KEEL_IMAGE_KINDS && member->packing < IMAGE_PACKINGS);
         FUZZ_CHECK(member->packing != IMAGE_PLAIN || member->unpacked == member->size);
     }
 }

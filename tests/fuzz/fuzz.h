@@ -22,6 +22,7 @@ void fuzz_end(void);
 
 // Looks at every text and array of a description.
 void fuzz_look(const image_info_t *info);
+void fuzz_look_entry(const keel_image_entry_info_t *entry);
 
 // Aborts, saying why, unless `condition`.
 #define FUZZ_CHECK(condition)                                                                      \

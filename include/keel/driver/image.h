@@ -10,19 +10,7 @@
 #define KEEL_DRIVER_IMAGE_H_
 
 #include <keel/executable.h>
-
-// The numbers are those in containers and do not change.
-typedef enum keel_image_kind_t {
-    KEEL_IMAGE_UNKNOWN = 0,
-    KEEL_IMAGE_HOST = 1,     // a shared object of the host (host_kernel.h)
-    KEEL_IMAGE_PTX = 2,      // NVIDIA's assembler, text
-    KEEL_IMAGE_CUBIN = 3,    // NVIDIA's machine code
-    KEEL_IMAGE_FATBIN = 4,   // several of these two
-    KEEL_IMAGE_HSACO = 5,    // AMD's code object
-    KEEL_IMAGE_SPIRV = 6,    //
-    KEEL_IMAGE_MSL = 7,      // Metal's language, text
-    KEEL_IMAGE_METALLIB = 8, //
-} keel_image_kind_t;
+#include <keel/image.h>
 
 // How a kernel takes its arguments.
 typedef enum keel_abi_t {

@@ -143,7 +143,7 @@ bool target_list_give(const char *text, target_list_t *list)
     size_t kind = strcspn(text, ":"), end = strcspn(text, "=");
     size_t length = end > kind ? end - kind - 1 : 0;
     for (int i = KEEL_IMAGE_HOST; i <= KEEL_IMAGE_METALLIB; i++) {
-        const char *name = image_kind_name((image_kind_t)i);
+        const char *name = image_kind_name((keel_image_kind_t)i);
         if (strlen(name) == kind && !strncmp(name, text, kind)) target.kind = (keel_image_kind_t)i;
     }
     if (!target.kind || !length || length >= TARGET_TEXT || !text[end] || !text[end + 1]) {

@@ -47,17 +47,17 @@ static int inspect(const char *path, bool json)
         free(data);
         return report(status);
     }
-    node_t root;
-    node_read(&root, data, size);
-    if (json)
-        json_print(stdout, path, &root);
-    else if (!root.failure)
-        text_print(stdout, path, &root);
-    int result =
-        report(keel_status_wrap(keel_status_retain(root.failure), "%s cannot be read", path));
-    node_finish(&root);
+    keel_image_info_t *image = NULL;
+    status = keel_image_info(data, size, &image);
+    if (json && status)
+        json_print_failure(stdout, path, size, status);
+    else if (json)
+        json_print(stdout, path, image);
+    else if (image)
+        text_print(stdout, path, image);
+    keel_image_info_release(image);
     free(data);
-    return result;
+    return report(keel_status_wrap(status, "%s cannot be read", path));
 }
 
 int command_inspect(int argc, char **argv)

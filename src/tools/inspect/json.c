@@ -50,7 +50,7 @@ static void print_text(FILE *file, const char *key, const char *text, const char
 static void print_number(FILE *file, const char *key, uint32_t value, const char *end)
 {
     fprintf(file, "\"%s\": ", key);
-    if (value == IMAGE_UNSAID)
+    if (value == KEEL_UNSAID)
         fprintf(file, "null");
     else
         fprintf(file, "%" PRIu32, value);
@@ -63,15 +63,15 @@ static void print_access(FILE *file, uint32_t access)
     fprintf(file, "\"access\": %s}", names[access & KEEL_ACCESS_ALL]);
 }
 
-static void print_params(FILE *file, const image_entry_t *entry)
+static void print_params(FILE *file, const keel_image_entry_info_t *entry)
 {
     fprintf(file, "\"parameters\": [");
     for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
+        const keel_image_param_t *param = &entry->params[i];
         fprintf(file, "%s{", i ? ", " : "");
         print_text(file, "name", param->name, ", ");
         print_text(file, "type", param->type, ", ");
-        print_text(file, "kind", image_param_kind_name(param->kind), ", ");
+        print_text(file, "kind", param_kind_word(param->kind), ", ");
         print_number(file, "offset", param->offset, ", ");
         print_number(file, "size", param->size, ", ");
         print_number(file, "align", param->align, ", ");
@@ -80,11 +80,11 @@ static void print_params(FILE *file, const image_entry_t *entry)
     fprintf(file, "], ");
 }
 
-static void print_bindings(FILE *file, const image_entry_t *entry)
+static void print_bindings(FILE *file, const keel_image_entry_info_t *entry)
 {
     fprintf(file, "\"bindings\": [");
     for (uint32_t i = 0; i < entry->binding_count; i++) {
-        const image_binding_t *binding = &entry->bindings[i];
+        const keel_image_binding_t *binding = &entry->bindings[i];
         fprintf(file, "%s{", i ? ", " : "");
         print_text(file, "name", binding->name, ", ");
         print_text(file, "type", binding->type, ", ");
@@ -96,12 +96,12 @@ static void print_bindings(FILE *file, const image_entry_t *entry)
     fprintf(file, "]}");
 }
 
-static void print_entry(FILE *file, const image_entry_t *entry)
+static void print_entry(FILE *file, const keel_image_entry_info_t *entry)
 {
     fprintf(file, "{");
     print_text(file, "name", entry->name, ", ");
     print_text(file, "abi", entry->abi, ", ");
-    if (entry->group_size[0] == IMAGE_UNSAID)
+    if (entry->group_size[0] == KEEL_UNSAID)
         fprintf(file, "\"group_size\": null, ");
     else
         fprintf(file, "\"group_size\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], ",
@@ -118,7 +118,7 @@ static void print_entry(FILE *file, const image_entry_t *entry)
     print_bindings(file, entry);
 }
 
-static void print_entries(FILE *file, const char *indent, const image_entry_t *entries,
+static void print_entries(FILE *file, const char *indent, const keel_image_entry_info_t *entries,
                           uint32_t count)
 {
     fprintf(file, "\"entries\": [");
@@ -136,45 +136,55 @@ static void print_failure(FILE *file, keel_status_t failure)
 }
 
 // The keys of an image, after `indent`; a member's are preceded by what its owner says.
-static void print_node(FILE *file, const node_t *node, int depth)
+static void print_node(FILE *file, const keel_image_info_t *node, int depth)
 {
     char devices[256];
-    node_devices(node, devices, sizeof devices);
+    image_devices(node, devices, sizeof devices);
     int indent = 2 + depth * 4;
     char spaces[64];
     snprintf(spaces, sizeof spaces, "%*s", indent < 60 ? indent : 60, "");
-    const image_member_t *member = node->member;
     fprintf(file, "%s", spaces);
-    print_text(file, "kind", image_kind_name(node_kind(node)), ", ");
-    print_text(file, "target", node_target(node), ", ");
-    print_text(file, "version", node->info.version, ", ");
-    print_text(file, "producer", node->info.producer, ", ");
+    print_text(file, "kind", node->kind_name, ", ");
+    print_text(file, "target", node->target, ", ");
+    print_text(file, "version", node->version, ", ");
+    print_text(file, "producer", node->producer, ", ");
     fprintf(file, "\"size\": %" PRIu64 ",\n%s", node->size, spaces);
     print_text(file, "devices", devices, ",\n");
     fprintf(file, "%s", spaces);
     print_failure(file, node->failure);
     fprintf(file, "%s", spaces);
-    bool owners = member && member->entry_count;
-    print_entries(file, spaces, owners ? member->entries : node->info.entries,
-                  owners ? member->entry_count : node->info.entry_count);
+    print_entries(file, spaces, node->entries, node->entry_count);
     fprintf(file, ",\n%s\"members\": [", spaces);
-    for (uint32_t i = 0; node->children && i < node->info.member_count; i++) {
-        const image_member_t *child = &node->info.members[i];
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        const keel_image_info_t *child = &node->members[i];
         fprintf(file, "%s\n%s  {\n%s    ", i ? "," : "", spaces, spaces);
         print_text(file, "name", child->name, ", ");
-        print_text(file, "packing", image_packing_name(child->packing), ", ");
-        fprintf(file, "\"stored\": %" PRIu64 ",\n", child->size);
-        print_node(file, &node->children[i], depth + 1);
+        print_text(file, "packing", child->packing, ", ");
+        fprintf(file, "\"stored\": %" PRIu64 ",\n", child->stored);
+        print_node(file, child, depth + 1);
         fprintf(file, "\n%s  }", spaces);
     }
-    if (node->children) fprintf(file, "\n%s", spaces);
+    if (node->member_count) fprintf(file, "\n%s", spaces);
     fprintf(file, "]");
 }
 
-void json_print(FILE *file, const char *name, const node_t *root)
+void json_print(FILE *file, const char *name, const keel_image_info_t *root)
 {
     fprintf(file, "{\n  ");
     print_text(file, "file", name, ",\n");
     print_node(file, root, 0);
     fprintf(file, "\n}\n");
+}
+
+void json_print_failure(FILE *file, const char *name, uint64_t size, keel_status_t failure)
+{
+    keel_image_info_t unread = {
+        .kind_name = "unknown",
+        .target = "",
+        .version = "",
+        .producer = "",
+        .size = size,
+        .failure = failure,
+    };
+    json_print(file, name, &unread);
 }

@@ -14,20 +14,20 @@ typedef struct table_t {
 
 static table_t table; // one at a time
 
-static const char *const titles[IMAGE_KINDS] = {
-    [IMAGE_UNKNOWN] = "not recognised",
-    [IMAGE_HOST] = "shared object of kernels",
-    [IMAGE_PTX] = "PTX",
-    [IMAGE_CUBIN] = "cubin",
-    [IMAGE_FATBIN] = "fatbin",
-    [IMAGE_HSACO] = "HSA code object",
-    [IMAGE_SPIRV] = "SPIR-V",
-    [IMAGE_MSL] = "Metal source",
-    [IMAGE_METALLIB] = "Metal library",
-    [IMAGE_OFFLOAD] = "LLVM offload binary",
-    [IMAGE_BUNDLE] = "clang offload bundle",
-    [IMAGE_CONTAINER] = "Keel container",
-    [IMAGE_BITCODE] = "LLVM bitcode",
+static const char *const titles[KEEL_IMAGE_KINDS] = {
+    [KEEL_IMAGE_UNKNOWN] = "not recognised",
+    [KEEL_IMAGE_HOST] = "shared object of kernels",
+    [KEEL_IMAGE_PTX] = "PTX",
+    [KEEL_IMAGE_CUBIN] = "cubin",
+    [KEEL_IMAGE_FATBIN] = "fatbin",
+    [KEEL_IMAGE_HSACO] = "HSA code object",
+    [KEEL_IMAGE_SPIRV] = "SPIR-V",
+    [KEEL_IMAGE_MSL] = "Metal source",
+    [KEEL_IMAGE_METALLIB] = "Metal library",
+    [KEEL_IMAGE_OFFLOAD] = "LLVM offload binary",
+    [KEEL_IMAGE_BUNDLE] = "clang offload bundle",
+    [KEEL_IMAGE_CONTAINER] = "Keel container",
+    [KEEL_IMAGE_BITCODE] = "LLVM bitcode",
 };
 
 // Names come from files: what could move a terminal's cursor is shown, not sent.
@@ -115,49 +115,49 @@ static const char *access_name(uint32_t access)
 
 static void row_size(const char *name, uint32_t bytes, const char *remark)
 {
-    if (!bytes || bytes == IMAGE_UNSAID) return;
+    if (!bytes || bytes == KEEL_UNSAID) return;
     char(*row)[CELL] = row_begin(name);
     size_format(row[1], CELL, bytes);
     snprintf(row[1] + strlen(row[1]), CELL - strlen(row[1]), "%s", remark);
 }
 
-static void row_groups(const image_entry_t *entry)
+static void row_groups(const keel_image_entry_info_t *entry)
 {
     char(*row)[CELL] = row_begin("groups");
     size_t used;
-    if (entry->group_size[0] != IMAGE_UNSAID)
+    if (entry->group_size[0] != KEEL_UNSAID)
         snprintf(row[1], CELL, "%" PRIu32 " x %" PRIu32 " x %" PRIu32 " work-items",
                  entry->group_size[0], entry->group_size[1], entry->group_size[2]);
-    else if (entry->max_group_size != IMAGE_UNSAID)
+    else if (entry->max_group_size != KEEL_UNSAID)
         snprintf(row[1], CELL, "of up to %" PRIu32 " work-items", entry->max_group_size);
     else
         snprintf(row[1], CELL, "of any size");
     used = strlen(row[1]);
-    if (entry->wave_size != IMAGE_UNSAID)
+    if (entry->wave_size != KEEL_UNSAID)
         snprintf(row[1] + used, CELL - used, ", in waves of %" PRIu32, entry->wave_size);
 }
 
-static void row_registers(const image_entry_t *entry)
+static void row_registers(const keel_image_entry_info_t *entry)
 {
-    if (entry->vector_registers == IMAGE_UNSAID) return;
+    if (entry->vector_registers == KEEL_UNSAID) return;
     char(*row)[CELL] = row_begin("registers");
-    if (entry->scalar_registers == IMAGE_UNSAID)
+    if (entry->scalar_registers == KEEL_UNSAID)
         snprintf(row[1], CELL, "%" PRIu32, entry->vector_registers);
     else
         snprintf(row[1], CELL, "%" PRIu32 " vector, %" PRIu32 " scalar", entry->vector_registers,
                  entry->scalar_registers);
 }
 
-static void print_params(FILE *file, const image_entry_t *entry, int indent)
+static void print_params(FILE *file, const keel_image_entry_info_t *entry, int indent)
 {
     if (!entry->param_count) return;
     table_begin();
     for (uint32_t i = 0; i < entry->param_count; i++) {
-        const image_param_t *param = &entry->params[i];
+        const keel_image_param_t *param = &entry->params[i];
         char(*row)[CELL] = row_begin("");
         snprintf(row[0], CELL, "at %" PRIu32, param->offset);
         size_format(row[1], CELL, param->size);
-        snprintf(row[2], CELL, "%s", image_param_kind_name(param->kind));
+        snprintf(row[2], CELL, "%s", param_kind_word(param->kind));
         clean(row[3], CELL, param->type);
         clean(row[4], CELL, param->name);
         snprintf(row[5], CELL, "%s", access_name(param->access));
@@ -165,13 +165,13 @@ static void print_params(FILE *file, const image_entry_t *entry, int indent)
     table_print(file, indent);
 }
 
-static void print_bindings(FILE *file, const image_entry_t *entry, int indent)
+static void print_bindings(FILE *file, const keel_image_entry_info_t *entry, int indent)
 {
     if (!entry->binding_count) return;
     bool sets = entry->bindings[entry->binding_count - 1].set > 0;
     table_begin();
     for (uint32_t i = 0; i < entry->binding_count; i++) {
-        const image_binding_t *binding = &entry->bindings[i];
+        const keel_image_binding_t *binding = &entry->bindings[i];
         char(*row)[CELL] = row_begin("");
         if (sets)
             snprintf(row[0], CELL, "set %" PRIu32 " binding %" PRIu32, binding->set,
@@ -187,7 +187,7 @@ static void print_bindings(FILE *file, const image_entry_t *entry, int indent)
     table_print(file, indent);
 }
 
-static void print_entry(FILE *file, const image_entry_t *entry, int indent)
+static void print_entry(FILE *file, const keel_image_entry_info_t *entry, int indent)
 {
     char name[CELL];
     clean(name, sizeof name, entry->name);
@@ -204,48 +204,47 @@ static void print_entry(FILE *file, const image_entry_t *entry, int indent)
     print_bindings(file, entry, indent + 2);
 }
 
-static void version_format(char *text, size_t size, const node_t *node)
-{
-    char version[64];
-    clean(version, sizeof version, node->info.version);
-    snprintf(text, size, "%s%s", version[0] ? ", version " : "", version);
-}
-
-// "8 KiB", or what it takes in its owner as well.
-static void stored_format(char *text, size_t size, const node_t *node)
-{
-    size_format(text, size, node->size);
-    if (!node->member || node->member->packing == IMAGE_PLAIN) return;
-    char stored[64];
-    size_format(stored, sizeof stored, node->member->size);
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, ", %s by %s", stored,
-             image_packing_name(node->member->packing));
-}
-
-// What images there are, in a line each.
-static void print_members(FILE *file, const node_t *node, int indent)
-{
-    table_begin();
-    for (uint32_t i = 0; i < node->info.member_count; i++) {
-        const node_t *child = &node->children[i];
-        char(*row)[CELL] = row_begin("");
-        snprintf(row[0], CELL, "%" PRIu32, i + 1);
-        clean(row[1], CELL, node->info.members[i].name);
-        snprintf(row[2], CELL, "%s", child->size ? titles[node_kind(child)] : "empty");
-        clean(row[3], CELL, node_target(child));
-        stored_format(row[4], CELL, child);
-        node_devices(child, row[5], CELL);
-    }
-    table_print(file, indent);
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
 
-static bool same_entry(const image_entry_t *a, const image_entry_t *b)
+static void version_format(char *text, size_t size, const keel_image_info_t *node)
+{
+    char version[64];
+    clean(version, sizeof version, node->version);
+    snprintf(text, size, "%s%s", version[0] ? ", version " : "", version);
+}
+
+// "8 KiB", or what it takes in its owner as well.
+static void stored_format(char *text, size_t size, const keel_image_info_t *node)
+{
+    size_format(text, size, node->size);
+    if (same_text(node->packing, "plain")) return;
+    char stored[64];
+    size_format(stored, sizeof stored, node->stored);
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, ", %s by %s", stored, node->packing);
+}
+
+// What images there are, in a line each.
+static void print_members(FILE *file, const keel_image_info_t *node, int indent)
+{
+    table_begin();
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        const keel_image_info_t *child = &node->members[i];
+        char(*row)[CELL] = row_begin("");
+        snprintf(row[0], CELL, "%" PRIu32, i + 1);
+        clean(row[1], CELL, node->members[i].name);
+        snprintf(row[2], CELL, "%s", child->size ? titles[child->kind] : "empty");
+        clean(row[3], CELL, child->target);
+        stored_format(row[4], CELL, child);
+        image_devices(child, row[5], CELL);
+    }
+    table_print(file, indent);
+}
+
+static bool same_entry(const keel_image_entry_info_t *a, const keel_image_entry_info_t *b)
 {
     if (!same_text(a->name, b->name) || a->constants != b->constants ||
         a->local_memory != b->local_memory || a->binding_count != b->binding_count ||
@@ -258,20 +257,21 @@ static bool same_entry(const image_entry_t *a, const image_entry_t *b)
     return true;
 }
 
-static bool has_entry(const image_member_t *member, const image_entry_t *entry)
+static bool has_entry(const keel_image_info_t *member, const keel_image_entry_info_t *entry)
 {
     for (uint32_t i = 0; i < member->entry_count; i++)
         if (same_entry(&member->entries[i], entry)) return true;
     return false;
 }
 
-// Whether the owner gives all of its images the same entry points, in any order, as a container
-// made from one source does.
-static bool same_entries(const image_info_t *info)
+// Whether a container gives all of its images the same entry points, in any order, as one made from
+// one source does.
+static bool same_entries(const keel_image_info_t *info)
 {
-    const image_member_t *first = info->members;
+    if (info->kind != KEEL_IMAGE_CONTAINER) return false;
+    const keel_image_info_t *first = info->members;
     for (uint32_t i = 0; i < info->member_count; i++) {
-        const image_member_t *member = &info->members[i];
+        const keel_image_info_t *member = &info->members[i];
         if (!member->entry_count || member->entry_count > ROWS ||
             member->entry_count != first->entry_count)
             return false;
@@ -281,7 +281,8 @@ static bool same_entries(const image_info_t *info)
     return info->member_count > 0;
 }
 
-static void print_entries(FILE *file, const image_entry_t *entries, uint32_t count, int indent)
+static void print_entries(FILE *file, const keel_image_entry_info_t *entries, uint32_t count,
+                          int indent)
 {
     for (uint32_t i = 0; i < count; i++) {
         fputc('\n', file);
@@ -289,47 +290,35 @@ static void print_entries(FILE *file, const image_entry_t *entries, uint32_t cou
     }
 }
 
-static void print_body(FILE *file, const node_t *node, int indent);
+static void print_body(FILE *file, const keel_image_info_t *node, int indent);
 
 // The members, each under a line of its own, if there is more to say of it than its line did.
-static void print_children(FILE *file, const node_t *node, int indent)
+static void print_children(FILE *file, const keel_image_info_t *node, int indent)
 {
-    for (uint32_t i = 0; i < node->info.member_count; i++) {
-        const node_t *child = &node->children[i];
-        const image_member_t *member = child->member;
-        if (!child->failure && !child->info.entry_count && !child->info.member_count &&
-            !member->entry_count)
-            continue;
+    for (uint32_t i = 0; i < node->member_count; i++) {
+        const keel_image_info_t *child = &node->members[i];
+        if (!child->failure && !child->entry_count && !child->member_count) continue;
         char target[CELL], version[CELL];
-        clean(target, sizeof target, node_target(child));
+        clean(target, sizeof target, child->target);
         version_format(version, sizeof version, child);
-        fprintf(file, "\n%*s%" PRIu32 ": %s%s%s%s\n", indent, "", i + 1, titles[node_kind(child)],
+        fprintf(file, "\n%*s%" PRIu32 ": %s%s%s%s\n", indent, "", i + 1, titles[child->kind],
                 target[0] ? " for " : "", target, version);
         print_body(file, child, indent + 2);
     }
 }
 
-static void print_body(FILE *file, const node_t *node, int indent)
+static void print_body(FILE *file, const keel_image_info_t *node, int indent)
 {
-    const image_member_t *member = node->member;
     if (node->failure) {
         char message[CELL];
         clean(message, sizeof message, keel_status_message(node->failure));
         fprintf(file, "%*scannot be read: %s\n", indent, "", message);
     }
-    if (member && member->entry_count)
-        print_entries(file, member->entries, member->entry_count, indent);
-    else
-        print_entries(file, node->info.entries, node->info.entry_count, indent);
-    if (!node->info.member_count) return;
-    if (!node->children) {
-        fprintf(file, "%*s%" PRIu32 " members, too deep or too many to show\n", indent, "",
-                node->info.member_count);
-        return;
-    }
+    print_entries(file, node->entries, node->entry_count, indent);
+    if (!node->member_count) return;
     print_members(file, node, indent);
-    if (same_entries(&node->info)) {
-        const image_member_t *first = node->info.members;
+    if (same_entries(node)) {
+        const keel_image_info_t *first = node->members;
         fprintf(file, "\n%*sin each:\n", indent, "");
         print_entries(file, first->entries, first->entry_count, indent);
     } else {
@@ -337,18 +326,18 @@ static void print_body(FILE *file, const node_t *node, int indent)
     }
 }
 
-void text_print(FILE *file, const char *name, const node_t *root)
+void text_print(FILE *file, const char *name, const keel_image_info_t *root)
 {
     char text[CELL], version[CELL], size[64], devices[256];
     clean(text, sizeof text, name);
-    fprintf(file, "%s: %s", text, titles[node_kind(root)]);
-    clean(text, sizeof text, node_target(root));
+    fprintf(file, "%s: %s", text, titles[root->kind]);
+    clean(text, sizeof text, root->target);
     version_format(version, sizeof version, root);
     size_format(size, sizeof size, root->size);
     fprintf(file, "%s%s%s, %s", text[0] ? " for " : "", text, version, size);
-    clean(text, sizeof text, root->info.producer);
+    clean(text, sizeof text, root->producer);
     fprintf(file, "%s%s\n", text[0] ? ", by " : "", text);
-    node_devices(root, devices, sizeof devices);
+    image_devices(root, devices, sizeof devices);
     if (devices[0]) fprintf(file, "  loads on %s\n", devices);
     print_body(file, root, 2);
 }
