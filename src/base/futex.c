@@ -6,6 +6,7 @@
 #if defined(__linux__) && !KEEL_PORTABLE
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -25,6 +26,34 @@ bool futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
 void futex_wake(_Atomic uint32_t *word, int count)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+void futex_wake_shared(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+// The kernel's struct futex_waitv, flags and number of the call: its headers before 5.16 have none.
+typedef struct waitv_t {
+    uint64_t expected, address;
+    uint32_t flags, reserved;
+} waitv_t;
+
+enum { WAITV_32 = 2, WAITV_PRIVATE = 128, WAITV_CALL = 449 };
+
+bool futex_wait_any(const futex_word_t *words, uint32_t count, uint64_t deadline_ns)
+{
+    waitv_t list[FUTEX_WORDS];
+    struct timespec deadline = {(time_t)(deadline_ns / 1000000000u),
+                                (long)(deadline_ns % 1000000000u)};
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = (waitv_t){words[i].expected, (uintptr_t)words[i].word,
+                            words[i].shared ? WAITV_32 : WAITV_32 | WAITV_PRIVATE, 0};
+    long result = syscall(WAITV_CALL, list, count, 0,
+                          deadline_ns == KEEL_FOREVER ? NULL : &deadline, CLOCK_MONOTONIC);
+    // EAGAIN: one is not as expected. EFAULT: its memory is gone.
+    return result >= 0 || errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR ||
+           errno == EFAULT;
 }
 
 #else
@@ -88,6 +117,17 @@ void futex_wake(_Atomic uint32_t *word, int count)
     pthread_mutex_lock(&buckets[b].mutex);
     pthread_cond_broadcast(&buckets[b].changed);
     pthread_mutex_unlock(&buckets[b].mutex);
+}
+
+bool futex_wait_any(const futex_word_t *words, uint32_t count, uint64_t deadline_ns)
+{
+    (void)words, (void)count, (void)deadline_ns;
+    return false;
+}
+
+void futex_wake_shared(_Atomic uint32_t *word)
+{
+    (void)word; // there is no memory of several processes (shared_page.h)
 }
 
 #endif
