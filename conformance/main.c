@@ -227,6 +227,9 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     if (!serial) others |= NEED_OVERLAP;
     if (!serial && !uri_has(uri, "commands=stream")) others |= NEED_PARALLEL_RECORDINGS;
     if (other_side(uri)->create) others |= NEED_OTHER_SIDE;
+#if !defined(__SANITIZE_THREAD__) // which lets the child of a fork start no threads
+    others |= NEED_PROCESS;
+#endif
     return others;
 }
 

@@ -23,6 +23,7 @@ typedef enum owned_kind_t {
     OWNED_MEMORY,
     OWNED_DESCRIPTOR,
     OWNED_THREAD,
+    OWNED_CHILD,
     OWNED_GATE,
     OWNED_CLEANUP,
 } owned_kind_t;
@@ -158,6 +159,15 @@ void test_asleep(void);
 
 // Runs `fn` in the child of a fork, where checks may be used, and waits for it.
 void in_child(void (*fn)(void *user), void *user);
+
+// The same beside the test: the other side of something, where no allocation is made to fail and
+// the test's devices are lost. Its end is that of a process that did not release anything. One that
+// was not joined is killed after the test; so is one whose parent ends. For tests with
+// NEED_PROCESS.
+typedef struct child_t child_t;
+child_t *child_start(void (*fn)(void *user), void *user);
+void child_join(child_t *child);
+void child_kill(child_t *child);
 
 // Something to wait for that is not Keel's. Opened by the runner when the test has failed, so that
 // no thread stays behind one.

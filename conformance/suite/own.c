@@ -59,6 +59,7 @@ static void release(const owned_t *owned)
     case OWNED_MEMORY: free(owned->object); break;
     case OWNED_DESCRIPTOR: close((int)(intptr_t)owned->object); break;
     case OWNED_THREAD: thread_finish(owned->object); break;
+    case OWNED_CHILD: child_finish(owned->object); break;
     case OWNED_GATE: gate_finish(owned->object); break;
     case OWNED_CLEANUP: owned->cleanup(owned->object); break;
     }
@@ -95,6 +96,8 @@ void disown(void *object)
 static void unblock(void)
 {
     pthread_mutex_lock(&lock);
+    for (owned_t *owned = top; owned; owned = owned->below)
+        if (owned->kind == OWNED_CHILD) child_finish(owned->object); // which would see what follows
     for (owned_t *owned = top; owned; owned = owned->below) {
         if (owned->kind == OWNED_GATE) gate_open(owned->object);
         if (owned->kind == OWNED_SEMAPHORE) {
@@ -105,11 +108,12 @@ static void unblock(void)
     pthread_mutex_unlock(&lock);
 }
 
-// In which order things go: clean-ups may stop threads, threads use objects, and work in flight
-// may use memory, and what descriptors stand for, until its device is closed.
+// In which order things go: children are stopped, clean-ups may stop threads, threads use objects,
+// and work in flight may use memory, and what descriptors stand for, until its device is closed.
 static int turn_of(owned_kind_t kind)
 {
     switch (kind) {
+    case OWNED_CHILD:
     case OWNED_CLEANUP: return 0;
     case OWNED_THREAD: return 1;
     case OWNED_MEMORY:

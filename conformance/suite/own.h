@@ -7,5 +7,6 @@
 
 void thread_finish(thread_t *thread);
 void gate_finish(gate_t *gate);
+void child_finish(child_t *child);
 
 #endif

@@ -93,6 +93,7 @@ void fixture_forget(void); // what was released is not to be given to the next t
 
 // The allocator that counts, and fails on request (0: never).
 void starve_install(uint64_t fail_at);
+void starve_stop(void); // in a child of the test: from now on none fails
 bool starve_hit(void);
 int64_t starve_outstanding(void);
 

@@ -57,10 +57,12 @@ const char *test_name(const test_t *test, char *text, size_t size)
 const char *need_name(uint32_t caps, uint32_t also)
 {
     static const char *const names[] = {
-        "QUEUE_ALLOCA",  "DYNAMIC_COUNTS", "BRANCHES",   "EVENTS",        "TIMESTAMPS",
-        "RAW_ARGUMENTS", "FILES",          "HOST_CALLS", "IMPORT_HOST",   "EXPORT_FD",
-        "DLPACK",        "GROUP_SIZE",     "EXECUTES",   "KERNEL_STATUS", "IMPORT_SEMAPHORE",
-        "NATIVE",
+        "QUEUE_ALLOCA", "DYNAMIC_COUNTS",   "BRANCHES",
+        "EVENTS",       "TIMESTAMPS",       "RAW_ARGUMENTS",
+        "FILES",        "HOST_CALLS",       "IMPORT_HOST",
+        "EXPORT_FD",    "DLPACK",           "GROUP_SIZE",
+        "EXECUTES",     "KERNEL_STATUS",    "IMPORT_SEMAPHORE",
+        "NATIVE",       "SHARED_SEMAPHORE",
     };
     static const char *const others[] = {
         "NODES",
@@ -75,6 +77,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "OVERLAP",
         "PARALLEL_RECORDINGS",
         "OTHER_SIDE",
+        "PROCESS",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

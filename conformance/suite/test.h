@@ -28,7 +28,8 @@ enum {
     NEED_EXACT_USAGE = 1 << 8,          // buffers serve for no more than they were made for
     NEED_OVERLAP = 1 << 9,              // work runs beside other work, and no call waits for each
     NEED_PARALLEL_RECORDINGS = 1 << 10, // so does, in a recording, what no barrier orders
-    NEED_OTHER_SIDE = 1 << 11 // an API is at hand that makes semaphores to import (other.h)
+    NEED_OTHER_SIDE = 1 << 11, // an API is at hand that makes semaphores to import (other.h)
+    NEED_PROCESS = 1 << 12     // a process beside the test can have threads (child_start)
 };
 
 typedef struct test_t {

@@ -4,10 +4,14 @@
 #include "suite/run.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -88,6 +92,15 @@ void test_asleep(void)
     await_sleep(&first);
 }
 
+// Has the system kill the calling process when the other one ends.
+static void die_with(pid_t parent)
+{
+#if defined(__linux__)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != parent) _exit(0); // it has
+}
+
 void in_child(void (*fn)(void *user), void *user)
 {
     pid_t pid = fork();
@@ -102,6 +115,51 @@ void in_child(void (*fn)(void *user), void *user)
     CHECK(waitpid(pid, &status, 0) == pid);
     if (run_outcome_now() != OUTCOME_PASSED) run_leave();
     CHECK_EQ(status, 0);
+}
+
+struct child_t {
+    pid_t pid; // 0: it has ended
+};
+
+child_t *child_start(void (*fn)(void *user), void *user)
+{
+    child_t *child = scratch(sizeof *child);
+    pid_t parent = getpid();
+    child->pid = fork();
+    CHECK(child->pid >= 0);
+    if (child->pid) {
+        own(OWNED_CHILD, child);
+        return child;
+    }
+    jmp_buf point;
+    run_exit = &point;
+    starve_stop();
+    die_with(parent);
+    if (!setjmp(point)) fn(user);
+    _exit(0); // how it ended lies in memory shared with the parent
+}
+
+void child_finish(child_t *child)
+{
+    if (!child->pid) return;
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, NULL, 0);
+    child->pid = 0;
+}
+
+void child_join(child_t *child)
+{
+    int status = -1;
+    CHECK(waitpid(child->pid, &status, 0) == child->pid);
+    child->pid = 0;
+    if (run_outcome_now() != OUTCOME_PASSED) run_leave();
+    CHECK_EQ(status, 0);
+}
+
+void child_kill(child_t *child)
+{
+    child_finish(child);
+    if (run_outcome_now() != OUTCOME_PASSED) run_leave();
 }
 
 struct gate_t {
