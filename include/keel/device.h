@@ -107,6 +107,8 @@ typedef enum keel_cap_t {
     KEEL_CAP_KERNEL_STATUS = 1 << 13,    // kernels of host_kernel.h run, and may return a failure
     KEEL_CAP_IMPORT_SEMAPHORE = 1 << 14, // semaphores of other APIs
     KEEL_CAP_NATIVE = 1 << 15,           // handles of the vendor's own objects (native.h)
+    KEEL_CAP_SHARED_SEMAPHORE = 1 << 16, // semaphores of several processes: on Linux every device
+                                         // has it, the library sees to it
 } keel_cap_t;
 
 // A kind of memory of the device that DLPack has a name for. A buffer is exported under the first

@@ -36,6 +36,22 @@
 // A timeline semaphore of another API, Vulkan for example, can be imported (keel_semaphore_import)
 // and is used like any other.
 //
+// A semaphore can be shared between processes (keel_semaphore_options_t.shared): one process
+// exports it, another one imports the descriptor. Queues of every device wait for it and signal it
+// by way of the host.
+//   - Value and failure are the same in all processes. Each signal must be larger than all before,
+//     of all processes together. The code of a failure travels, and 511 bytes of its message.
+//   - It fails for all when one process closes or loses the device that it made or imported the
+//     semaphore with. A process that wants to leave the others alone releases the semaphore first.
+//   - A process gives it up when it releases its last reference, or ends, in whatever way. What it
+//     has signalled stays signalled. When no other process is left, waits for points that are not
+//     reached fail with KEEL_ABORTED within about 0.1 s, also if a thread of this process was to
+//     signal them. The end of one of three processes goes unnoticed.
+//   - While a descriptor of it is open anywhere, another process may still come, and waits go on:
+//     close a descriptor when it is passed on.
+//   - A process that breaks these rules, by accident or on purpose, can signal, fail and hold up
+//     the semaphore, and do no other harm. One that lowers the value fails it, with KEEL_ABORTED.
+//
 // Points are plain data and borrow their semaphore. Any thread may call every function. Only
 // keel_wait and keel_wait_with wait; <keel/completion.h> has ways that do not.
 #ifndef KEEL_SEMAPHORE_H_
@@ -132,20 +148,23 @@ static inline keel_points_t keel_points(std::initializer_list<keel_point_t> list
 typedef struct keel_semaphore_options_t {
     uint64_t initial; // the first value, below 2^63
     const char *name; // used in messages; may be NULL
+    bool shared;      // other processes can import it; one that is imported is shared in any case
 } keel_semaphore_options_t;
 
-// What a semaphore of another API is known by.
+// What a semaphore is known by outside of the process, or in another API.
 typedef enum keel_semaphore_kind_t {
     KEEL_SEMAPHORE_TIMELINE_FD, // a file descriptor of a timeline semaphore (not of a binary one),
                                 // as Vulkan exports it
                                 // (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT)
+    KEEL_SEMAPHORE_SHARED_FD,   // a file descriptor of one that Keel shares between processes, as
+                                // keel_semaphore_export gives it
 } keel_semaphore_kind_t;
 
 // A semaphore to import, or an exported one.
 typedef struct keel_external_semaphore_t {
     keel_semaphore_kind_t kind;
     union {
-        int fd; // KEEL_SEMAPHORE_TIMELINE_FD
+        int fd; // of both kinds
     } handle;
 } keel_external_semaphore_t;
 
@@ -167,15 +186,22 @@ KEEL_EXTERN_C_BEGIN
 // Makes a semaphore. It belongs to `device`: it fails when the device is closed or lost. Queues of
 // any device may wait for it and signal it.
 //
-// KEEL_INVALID_ARGUMENT for an initial value of 2^63 or more.
+// KEEL_INVALID_ARGUMENT for an initial value of 2^63 or more. For one that is shared:
+// KEEL_UNSUPPORTED without KEEL_CAP_SHARED_SEMAPHORE; KEEL_RESOURCE_EXHAUSTED if the process has no
+// descriptor or memory left. It takes one descriptor.
 KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
                                              const keel_semaphore_options_t *options,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
-// Makes a semaphore of one that another API made. The file descriptor is duplicated; the caller
-// still closes its own. options->initial is a value that the semaphore is known to have reached.
+// Makes a semaphore of one that another process or another API made. The file descriptor is
+// duplicated; the caller still closes its own. options->initial is a value that the semaphore is
+// known to have reached.
 //
-// Queues of any device, the host and the other API wait for its points and signal them.
+// KEEL_SEMAPHORE_SHARED_FD: the descriptor came from another process, by a socket (SCM_RIGHTS) or
+// by inheritance. The top of this file says what holds for such semaphores.
+//
+// KEEL_SEMAPHORE_TIMELINE_FD: queues of any device, the host and the other API wait for its points
+// and signal them.
 //   - A signal made here reaches the other side soon after. A queue of the semaphore's own device
 //     makes it without the host.
 //   - Keel observes a signal of the other side only while something here waits for it.
@@ -185,20 +211,22 @@ KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
 //     across the border.
 //   - The other side does not learn of failures: a signal that fails here is never made there.
 //
-// KEEL_UNSUPPORTED without KEEL_CAP_IMPORT_SEMAPHORE. KEEL_INVALID_ARGUMENT if the descriptor is
-// not open, is no timeline semaphore, or belongs to another GPU. KEEL_RESOURCE_EXHAUSTED if the
-// process has no descriptor left.
+// KEEL_UNSUPPORTED without KEEL_CAP_SHARED_SEMAPHORE or KEEL_CAP_IMPORT_SEMAPHORE, as the kind
+// demands. KEEL_INVALID_ARGUMENT if the descriptor is not open, is no semaphore of that kind, or
+// belongs to another GPU; and if a shared one has not reached options->initial.
+// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left.
 KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
                                              const keel_external_semaphore_t *external,
                                              const keel_semaphore_options_t *options,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
-// Writes a new file descriptor of an imported semaphore to `external`; the caller closes it.
-// `external->kind` says what is wanted.
+// Writes a new file descriptor of the semaphore to `external`; the caller closes it. It is closed
+// on exec. `external->kind` says what is wanted: KEEL_SEMAPHORE_SHARED_FD of one that is shared
+// between processes, KEEL_SEMAPHORE_TIMELINE_FD of one that was imported as such.
 //
-// KEEL_UNSUPPORTED for a semaphore that keel_semaphore_create made: no device can export these
-// (CUDA has no such call). Let the other API make the semaphore and import it.
-// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left.
+// KEEL_UNSUPPORTED for any other: no device can export what keel_semaphore_create made to another
+// API (CUDA has no such call). Let that API make the semaphore and import it. Also if /proc is not
+// mounted, for a shared one. KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left.
 KEEL_API keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
                                              keel_external_semaphore_t *external) KEEL_MUST_USE;
 
@@ -206,8 +234,8 @@ KEEL_API keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
 KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
 
 // Gives up a reference. Submissions and waits (<keel/completion.h>) hold references of their own.
-// NULL is fine. Never waits. If something waited for a point of an imported semaphore that has not
-// come, the device keeps observing it until the point comes or the process ends.
+// NULL is fine. Never waits. If something waited for a point of a semaphore of another API that has
+// not come, the device keeps observing it until the point comes or the process ends.
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
 
 // Writes the value reached so far to `value`. If the semaphore has failed, the call still writes

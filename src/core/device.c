@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/shared_page.h"
 #include "base/thread.h"
 #include "core/check.h"
 #include "core/device_ref.h"
@@ -92,6 +93,7 @@ keel_status_t keel_device_open(const char *uri, const keel_device_options_t *opt
         return status;
     }
     fork_generation();
+    if (shared_page_is_supported()) d->caps.bits |= KEEL_CAP_SHARED_SEMAPHORE;
     object_init(&d->object);
     atomic_init(&d->users, 1);
     live_add(LIVE_DEVICE, 1);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "core/check.h"
 #include "core/device_ref.h"
+#include "kit/shared.h"
 #include "kit/timeline.h"
 
 static void semaphore_link(keel_semaphore_t *semaphore)
@@ -61,6 +62,25 @@ static keel_status_t semaphore_publish(keel_device_t *device, char *name, keel_s
     return ended;
 }
 
+static keel_status_t shared_check(const keel_device_t *device)
+{
+    CHECK(device->caps.bits & KEEL_CAP_SHARED_SEMAPHORE, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_SHARED_SEMAPHORE: the system shares none between processes");
+    return NULL;
+}
+
+// Where the value is kept: in memory of several processes, where the driver says, or on the host.
+static keel_status_t semaphore_make(keel_device_t *device, bool shared, uint64_t initial,
+                                    keel_semaphore_t **made)
+{
+    if (shared) {
+        KEEL_TRY(shared_check(device));
+        return shared_create(initial, made);
+    }
+    return device->ops->semaphore_create ? device->ops->semaphore_create(device, initial, made)
+                                         : timeline_create(initial, made);
+}
+
 keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_options_t *options,
                                     keel_semaphore_t **semaphore)
 {
@@ -72,9 +92,7 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
     char *name = NULL;
     keel_semaphore_t *s = NULL;
     KEEL_TRY(options_read(options, &initial, &name));
-    keel_status_t status = device->ops->semaphore_create
-                               ? device->ops->semaphore_create(device, initial, &s)
-                               : timeline_create(initial, &s);
+    keel_status_t status = semaphore_make(device, options && options->shared, initial, &s);
     if (!status) return semaphore_publish(device, name, s, semaphore);
     mem_free(name);
     return status;
@@ -82,8 +100,10 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
 
 static keel_status_t external_check(const keel_external_semaphore_t *external)
 {
-    CHECK(external->kind == KEEL_SEMAPHORE_TIMELINE_FD, KEEL_INVALID_ARGUMENT,
-          "external->kind is %d, which is none of keel_semaphore_kind_t", (int)external->kind);
+    CHECK(external->kind == KEEL_SEMAPHORE_TIMELINE_FD ||
+              external->kind == KEEL_SEMAPHORE_SHARED_FD,
+          KEEL_INVALID_ARGUMENT, "external->kind is %d, which is none of keel_semaphore_kind_t",
+          (int)external->kind);
     return NULL;
 }
 
@@ -96,6 +116,31 @@ static keel_status_t descriptor_copy(int fd, int *copy)
     return NULL;
 }
 
+static keel_status_t timeline_import(keel_device_t *device,
+                                     const keel_external_semaphore_t *external, uint64_t initial,
+                                     keel_semaphore_t **made)
+{
+    CHECK(device->caps.bits & KEEL_CAP_IMPORT_SEMAPHORE, KEEL_UNSUPPORTED,
+          "the device has no KEEL_CAP_IMPORT_SEMAPHORE");
+    keel_external_semaphore_t own = *external;
+    KEEL_TRY(descriptor_copy(external->handle.fd, &own.handle.fd));
+    keel_status_t status = device->ops->semaphore_import(device, &own, initial, made);
+    if (status) close(own.handle.fd);
+    return status;
+}
+
+// Opens it, by the way of its kind.
+static keel_status_t semaphore_open(keel_device_t *device,
+                                    const keel_external_semaphore_t *external, uint64_t initial,
+                                    keel_semaphore_t **made)
+{
+    KEEL_TRY(external_check(external));
+    if (external->kind == KEEL_SEMAPHORE_TIMELINE_FD)
+        return timeline_import(device, external, initial, made);
+    KEEL_TRY(shared_check(device));
+    return shared_import(external->handle.fd, initial, made);
+}
+
 keel_status_t keel_semaphore_import(keel_device_t *device,
                                     const keel_external_semaphore_t *external,
                                     const keel_semaphore_options_t *options,
@@ -106,19 +151,13 @@ keel_status_t keel_semaphore_import(keel_device_t *device,
     CHECK_NOT_NULL(device);
     CHECK_NOT_NULL(external);
     KEEL_TRY(device_check(device));
-    CHECK(device->caps.bits & KEEL_CAP_IMPORT_SEMAPHORE, KEEL_UNSUPPORTED,
-          "the device has no KEEL_CAP_IMPORT_SEMAPHORE");
-    KEEL_TRY(external_check(external));
     uint64_t initial;
     char *name = NULL;
     keel_semaphore_t *s = NULL;
-    keel_external_semaphore_t own = *external;
-    KEEL_TRY(descriptor_copy(external->handle.fd, &own.handle.fd));
-    keel_status_t status = options_read(options, &initial, &name);
-    if (!status) status = device->ops->semaphore_import(device, &own, initial, &s);
+    KEEL_TRY(options_read(options, &initial, &name));
+    keel_status_t status = semaphore_open(device, external, initial, &s);
     if (!status) return semaphore_publish(device, name, s, semaphore);
     mem_free(name);
-    close(own.handle.fd);
     return status;
 }
 
@@ -129,11 +168,6 @@ keel_status_t keel_semaphore_export(keel_semaphore_t *semaphore,
     CHECK_NOT_NULL(external);
     KEEL_TRY(device_check(semaphore->device));
     KEEL_TRY(external_check(external));
-    CHECK(
-        semaphore->ops->export, KEEL_UNSUPPORTED,
-        "semaphore '%s' was made here, and the device can export none: let the other API make it, "
-        "and import that",
-        TEXT_OF(semaphore->name));
     return semaphore->ops->export(semaphore, external);
 }
 

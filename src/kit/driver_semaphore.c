@@ -45,8 +45,13 @@ static void outer_destroy(remote_t *remote)
     mem_free_aligned(remote);
 }
 
-static const remote_ops_t outer_ops = {outer_load, outer_signal, outer_fail, outer_watch,
-                                       outer_destroy};
+static const remote_ops_t outer_ops = {
+    .load = outer_load,
+    .signal = outer_signal,
+    .fail = outer_fail,
+    .watch = outer_watch,
+    .destroy = outer_destroy,
+};
 
 keel_status_t keel_remote_create(keel_device_t *device, const keel_remote_ops_t *ops, void *own,
                                  uint64_t initial, keel_semaphore_t **semaphore)

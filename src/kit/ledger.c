@@ -460,6 +460,7 @@ static const semaphore_ops_t ledger_ops = {
     .watch = ledger_watch,
     .unwatch = ledger_unwatch,
     .promised = ledger_promised,
+    .export = semaphore_not_exported,
     .destroy = ledger_destroy,
     .one_queue = true,
 };

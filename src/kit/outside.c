@@ -212,6 +212,8 @@ uint64_t outside_awaited(outside_t *outside, keel_semaphore_t *semaphore)
 static keel_status_t outside_export(keel_semaphore_t *semaphore,
                                     keel_external_semaphore_t *external)
 {
+    if (external->kind != KEEL_SEMAPHORE_TIMELINE_FD)
+        return semaphore_not_exported(semaphore, external);
     external->handle.fd = fcntl(imported_of(semaphore)->fd, F_DUPFD_CLOEXEC, 0);
     if (external->handle.fd >= 0) return NULL;
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "the process has no file descriptor left");

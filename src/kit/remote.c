@@ -27,7 +27,7 @@ static uint64_t remote_known(remote_t *remote)
 }
 
 // The device has come that far, and failed if `failure` (consumed) is given. True: there was news,
-// and threads sleep for more.
+// threads sleep for more, and the driver has to be told of these.
 static bool remote_reach(remote_t *remote, uint64_t value, keel_status_t failure)
 {
     keel_semaphore_t *semaphore = &remote->semaphore;
@@ -35,7 +35,7 @@ static bool remote_reach(remote_t *remote, uint64_t value, keel_status_t failure
     bool news = value > remote_known(remote);
     waiter_t *list = timeline_raise(semaphore, value);
     remote->asked &= waiters_first(semaphore) != UINT64_MAX;
-    bool more = news && !failure && remote->asked;
+    bool more = news && !failure && remote->asked && !remote->ops->lasts;
     lock_leave(&semaphore->lock);
     waiters_fire(list, NULL);
     if (failure) timeline_fail(semaphore, failure);
@@ -191,6 +191,13 @@ static keel_status_t remote_settle(signal_t *signal, keel_status_t failure)
     return refusal ? signal_refused(signal, refusal) : NULL;
 }
 
+static keel_status_t remote_export(keel_semaphore_t *semaphore, keel_external_semaphore_t *external)
+{
+    remote_t *remote = remote_of(semaphore);
+    return remote->ops->export ? remote->ops->export(remote, external)
+                               : semaphore_not_exported(semaphore, external);
+}
+
 static void remote_destroy(keel_semaphore_t *semaphore)
 {
     remote_of(semaphore)->ops->destroy(remote_of(semaphore));
@@ -205,6 +212,7 @@ static const semaphore_ops_t remote_semaphore_ops = {
     .promised = remote_promised,
     .promise = remote_promise,
     .settle = remote_settle,
+    .export = remote_export,
     .destroy = remote_destroy,
 };
 

@@ -48,7 +48,8 @@ typedef struct remote_t remote_t;
 // may come at any time until the semaphore has failed: also while the device closes and after
 // device_close, and when the device is lost, where they touch memory alone.
 typedef struct remote_ops_t {
-    // What the device has: writes *value; returns why it has failed, a new reference, or NULL.
+    // What the device has: writes *value, in which comes what the host knows; returns why it has
+    // failed, a new reference, or NULL.
     // acquire: pairs with the device's release; what was written before the signal is seen after
     // this. If it has failed, *value is where it stands still.
     keel_status_t (*load)(remote_t *remote, uint64_t *value);
@@ -65,6 +66,9 @@ typedef struct remote_ops_t {
     void (*watch)(remote_t *remote);
     // The last reference is gone: frees the struct. As semaphore_ops_t.destroy.
     void (*destroy)(remote_t *remote);
+    // As semaphore_ops_t.export. NULL: it cannot be exported.
+    keel_status_t (*export)(remote_t *remote, keel_external_semaphore_t *external);
+    bool lasts; // one call of `watch` is enough for all waits until none is left
 } remote_ops_t;
 
 struct remote_t {

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/status.h"
+
 _Static_assert(offsetof(waiter_t, node) == 0, "a waiter is found by its node");
 
 void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uint64_t initial)
@@ -18,6 +20,21 @@ void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value)
     promise_t *promise = point_promise(keel_point(semaphore, value + 1));
     if (promise) promise->ops->poll(promise);
     promise_release(promise);
+}
+
+keel_status_t semaphore_not_exported(keel_semaphore_t *semaphore,
+                                     keel_external_semaphore_t *external)
+{
+    const char *name = semaphore->name ? semaphore->name : "";
+    if (external->kind == KEEL_SEMAPHORE_SHARED_FD)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "semaphore '%s' is not shared between processes: make it with "
+                          "keel_semaphore_options_t.shared",
+                          name);
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "semaphore '%s' was made here, and the device can export none: let the other "
+                      "API make it, and import that",
+                      name);
 }
 
 promise_t *point_ask(keel_point_t point, waiter_t *waiter)

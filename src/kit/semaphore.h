@@ -7,7 +7,8 @@
 //                (ledger.h)
 //     outside    by another API as well (outside.h)       keel_semaphore_import
 //     remote     where a device reads and writes it       keel_semaphore_create, where the driver
-//                (remote.h)                               has semaphore_create
+//                (remote.h); or in memory of several      has semaphore_create; the two calls with
+//                processes (shared.h)                     what is shared
 //
 // Each kind has a table, semaphore_ops_t, and a struct that begins with keel_semaphore_t. No other
 // file asks which kind a semaphore is of.
@@ -94,7 +95,8 @@ typedef struct semaphore_ops_t {
     // new reference: then the caller fails the semaphore. NULL also if that had failed before.
     keel_status_t (*settle)(signal_t *signal, keel_status_t failure);
 
-    // As keel_semaphore_export, for a kind that is checked. NULL: it cannot be exported.
+    // As keel_semaphore_export, for a kind that keel_semaphore_kind_t has. Those that cannot be
+    // exported have semaphore_not_exported.
     keel_status_t (*export)(keel_semaphore_t *semaphore, keel_external_semaphore_t *external);
     // The last reference is gone: frees the struct. May be called after the device's end, and in
     // the child of a fork, where it neither locks nor calls a vendor.
@@ -184,6 +186,9 @@ promise_t *point_ask(keel_point_t point, waiter_t *waiter);
 
 // For kinds. Makes the common part ready, of memory that is zero and aligned to 64.
 void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uint64_t initial);
+// For export: KEEL_UNSUPPORTED, and why.
+keel_status_t semaphore_not_exported(keel_semaphore_t *semaphore,
+                                     keel_external_semaphore_t *external) KEEL_COLD;
 // Looks whether the next value is there, if it is promised.
 void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value);
 

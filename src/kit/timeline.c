@@ -21,6 +21,7 @@ static const semaphore_ops_t timeline_ops = {
     .promised = timeline_promised,
     .promise = timeline_promise,
     .settle = timeline_settle,
+    .export = semaphore_not_exported,
     .destroy = timeline_destroy,
 };
 

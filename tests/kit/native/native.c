@@ -278,8 +278,13 @@ static void native_semaphore_destroy(remote_t *remote)
     mem_free_aligned(remote);
 }
 
-static const remote_ops_t native_remote_ops = {native_load, native_signal, native_fail,
-                                               native_watch, native_semaphore_destroy};
+static const remote_ops_t native_remote_ops = {
+    .load = native_load,
+    .signal = native_signal,
+    .fail = native_fail,
+    .watch = native_watch,
+    .destroy = native_semaphore_destroy,
+};
 
 static keel_status_t native_semaphore_create(keel_device_t *device, uint64_t initial,
                                              keel_semaphore_t **semaphore)

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/watcher.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "kit/object.h"
+
+enum {
+    LOOK_NS = 100000000, // how often each is looked at, rung or not; and how long the thread stays
+                         // when nothing is awaited
+    POLL_NS = 1000000,   // the same where bells are of no use
+    VAIN = 64,           // so many wake-ups in a row without news are more than chance
+};
+
+static struct {
+    lock_t lock;              // for what follows, but `word`
+    watched_t *all;           // open
+    remote_t *first, *last;   // awaited
+    size_t count;             // of these
+    bool running;             // there is a thread
+    _Atomic uint32_t word;    // counts changes that the thread must see
+    _Atomic bool without_any; // the system has no futex_wait_any
+    pthread_once_t once;
+} watcher = {.once = PTHREAD_ONCE_INIT};
+
+static _Thread_local bool here;
+
+bool watcher_is_here(void)
+{
+    return here;
+}
+
+static watched_t *watched_of(remote_t *remote)
+{
+    return (watched_t *)(void *)remote;
+}
+
+static void fork_prepare(void)
+{
+    lock_enter(&watcher.lock);
+}
+
+static void fork_parent(void)
+{
+    lock_leave(&watcher.lock);
+}
+
+// The thread and all that is open stay with the parent, whose end is not to wait for the child's.
+static void fork_child(void)
+{
+    for (watched_t *w = watcher.all; w; w = w->next) shared_page_leave(&w->page);
+    watcher.all = NULL;
+    watcher.first = watcher.last = NULL;
+    watcher.count = 0;
+    watcher.running = here = false;
+    lock_leave(&watcher.lock);
+}
+
+static void watcher_init(void)
+{
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+// Under the lock.
+static void entry_append(remote_t *remote)
+{
+    remote->poll.next = NULL;
+    remote->poll.previous = watcher.last;
+    *(watcher.last ? &watcher.last->poll.next : &watcher.first) = remote;
+    watcher.last = remote;
+    remote->poll.listed = true;
+    watcher.count++;
+}
+
+static void entry_remove(remote_t *remote)
+{
+    *(remote->poll.previous ? &remote->poll.previous->poll.next : &watcher.first) =
+        remote->poll.next;
+    *(remote->poll.next ? &remote->poll.next->poll.previous : &watcher.last) =
+        remote->poll.previous;
+    remote->poll.listed = false;
+    watcher.count--;
+}
+
+// Takes the first off the list, retained; NULL: there is none, or it is about to be freed.
+static remote_t *entry_take(void)
+{
+    lock_enter(&watcher.lock);
+    remote_t *remote = watcher.first;
+    if (remote) entry_remove(remote);
+    if (remote && !object_hold(&remote->semaphore.object)) remote = NULL;
+    lock_leave(&watcher.lock);
+    return remote;
+}
+
+// True if it was not on the list.
+static bool entry_add(remote_t *remote)
+{
+    lock_enter(&watcher.lock);
+    bool added = !remote->poll.listed;
+    if (added) entry_append(remote);
+    lock_leave(&watcher.lock);
+    return added;
+}
+
+// What the thread sleeps on.
+typedef struct sleep_t {
+    futex_word_t words[FUTEX_WORDS]; // the first is the watcher's own
+    uint32_t count;
+    bool idle;     // nothing is awaited
+    bool news;     // something had come
+    bool crowded;  // there are more than it can sleep on
+    bool in_time;  // something has woken it
+    uint32_t vain; // how often a bell has since there was news
+} sleep_t;
+
+// Looks at one that is awaited, and goes on to watch it if it still is.
+static void entry_look(remote_t *remote, sleep_t *sleep)
+{
+    keel_semaphore_t *semaphore = &remote->semaphore;
+    bell_t *bell = watched_of(remote)->bell;
+    uint32_t expected = bell_listen(bell);
+    uint64_t before = atomic_load(&semaphore->value);
+    remote_look(remote);
+    sleep->news |= atomic_load(&semaphore->value) != before;
+    if (remote_awaited(remote) == UINT64_MAX) return;
+    entry_add(remote);
+    sleep->idle = false;
+    if (sleep->count < FUTEX_WORDS)
+        sleep->words[sleep->count++] = (futex_word_t){bell, expected, true};
+    else
+        sleep->crowded = true;
+}
+
+// Each is off the list while it is looked at. The thread sleeps without a reference: what is freed
+// meanwhile is only an address to it.
+static void watcher_look(sleep_t *sleep)
+{
+    sleep->words[0] = (futex_word_t){&watcher.word, atomic_load(&watcher.word), false};
+    sleep->count = 1;
+    sleep->idle = true;
+    sleep->news = sleep->crowded = false;
+    lock_enter(&watcher.lock);
+    size_t count = watcher.count;
+    lock_leave(&watcher.lock);
+    while (count--) {
+        remote_t *remote = entry_take();
+        if (!remote) continue;
+        entry_look(remote, sleep);
+        keel_semaphore_release(&remote->semaphore);
+    }
+}
+
+static void watcher_sleep(sleep_t *sleep)
+{
+    const futex_word_t *own = &sleep->words[0];
+    bool polls = sleep->crowded || sleep->vain > VAIN || atomic_load(&watcher.without_any);
+    uint64_t deadline_ns = clock_deadline(polls && !sleep->idle ? POLL_NS : LOOK_NS);
+    if (polls || sleep->idle)
+        futex_wait(own->word, own->expected, deadline_ns);
+    else if (!futex_wait_any(sleep->words, sleep->count, deadline_ns))
+        atomic_store(&watcher.without_any, true);
+    sleep->in_time = keel_now_ns() < deadline_ns;
+    // A bell that rings for nothing may be another process's malice.
+    bool rung = sleep->in_time && atomic_load(own->word) == own->expected;
+    if (rung) sleep->vain++;
+}
+
+// Whether the thread is over: nothing was awaited for a while, or nothing is open.
+static bool watcher_ends(bool waited)
+{
+    lock_enter(&watcher.lock);
+    bool ends = !watcher.first && (waited || !watcher.all);
+    if (ends) watcher.running = false;
+    lock_leave(&watcher.lock);
+    return ends;
+}
+
+static void *watcher_main(void *argument)
+{
+    sleep_t sleep = {.in_time = true};
+    here = true;
+    watcher_look(&sleep);
+    while (!sleep.idle || !watcher_ends(!sleep.in_time)) {
+        watcher_sleep(&sleep);
+        watcher_look(&sleep);
+        if (sleep.news) sleep.vain = 0;
+    }
+    return argument;
+}
+
+static void watcher_wake(void)
+{
+    atomic_fetch_add(&watcher.word, 1);
+    futex_wake(&watcher.word, 1);
+}
+
+// Has the thread look, and starts it if there is none. False if there is none to be had.
+static bool watcher_start(void)
+{
+    lock_enter(&watcher.lock);
+    if (!watcher.running) watcher.running = thread_detach("keel-shared", watcher_main, NULL);
+    bool running = watcher.running;
+    lock_leave(&watcher.lock);
+    if (running) watcher_wake();
+    return running;
+}
+
+void watcher_watch(watched_t *watched)
+{
+    remote_t *remote = &watched->remote;
+    if (!entry_add(remote) || watcher_start()) return;
+    remote->semaphore.ops->fail(&remote->semaphore,
+                                KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                                           "there is no thread to watch semaphore '%s'",
+                                           remote->semaphore.name ? remote->semaphore.name : ""));
+}
+
+void watcher_add(watched_t *watched)
+{
+    pthread_once(&watcher.once, watcher_init);
+    lock_enter(&watcher.lock);
+    watched->previous = NULL;
+    watched->next = watcher.all;
+    if (watcher.all) watcher.all->previous = watched;
+    watcher.all = watched;
+    lock_leave(&watcher.lock);
+}
+
+void watcher_remove(watched_t *watched)
+{
+    lock_enter(&watcher.lock);
+    *(watched->previous ? &watched->previous->next : &watcher.all) = watched->next;
+    if (watched->next) watched->next->previous = watched->previous;
+    if (watched->remote.poll.listed) entry_remove(&watched->remote);
+    bool last = !watcher.all && watcher.running;
+    lock_leave(&watcher.lock);
+    if (last) watcher_wake(); // the thread ends
+}
