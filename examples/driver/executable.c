@@ -159,7 +159,7 @@ static keel_status_t groups_run(const keel_cmd_dispatch_t *c, const keel_host_di
 }
 
 keel_status_t toy_dispatch(toy_device_t *device, const keel_cmd_dispatch_t *c,
-                           const keel_ref_t *table)
+                           const keel_cmd_execute_t *execute)
 {
     KEEL_ALIGNAS(16) unsigned char block[TOY_MAX_CONSTANTS];
     void *bindings[TOY_MAX_BINDINGS];
@@ -169,15 +169,15 @@ keel_status_t toy_dispatch(toy_device_t *device, const keel_cmd_dispatch_t *c,
         .bindings = bindings,
         .lengths = lengths,
         .binding_count = c->binding_count,
-        .constants = c->raw ? (void *)block : (const char *)c + c->constants,
+        .constants = c->patch_count ? (void *)block : (const char *)c + c->constants,
         .constant_size = c->constant_size,
         .local_size = c->local_memory,
     };
-    KEEL_TRY(keel_bind_counts(c, table, dispatch.groups));
-    if (c->raw) KEEL_TRY(keel_bind_raw(c, table, block));
+    KEEL_TRY(keel_bind_counts(c, execute, dispatch.groups));
+    if (c->patch_count) KEEL_TRY(keel_bind_constants(c, execute, block));
     for (uint16_t i = 0; i < c->binding_count; i++) {
         keel_bound_t bound;
-        KEEL_TRY(keel_bind_ref(&c->bindings[i], table, &bound));
+        KEEL_TRY(keel_bind_ref(&c->bindings[i], execute, &bound));
         bindings[i] = bound.data;
         lengths[i] = bound.length;
     }

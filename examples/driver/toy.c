@@ -53,36 +53,37 @@ static toy_run_t *run_pop(toy_device_t *device, bool wait)
     return run;
 }
 
-static keel_status_t fill_run(const keel_cmd_fill_t *c, const keel_ref_t *table)
+static keel_status_t fill_run(const keel_cmd_fill_t *c, const keel_cmd_execute_t *execute)
 {
     keel_bound_t target;
-    KEEL_TRY(keel_bind_fill(c, table, &target));
+    uint32_t pattern;
+    KEEL_TRY(keel_bind_fill(c, execute, &target, &pattern));
     for (uint64_t i = 0; i < target.length; i++)
-        ((char *)target.data)[i] = ((const char *)&c->pattern)[i % 4];
+        ((char *)target.data)[i] = ((const char *)&pattern)[i % 4];
     return NULL;
 }
 
-static keel_status_t update_run(const keel_cmd_update_t *c, const keel_ref_t *table)
+static keel_status_t update_run(const keel_cmd_update_t *c, const keel_cmd_execute_t *execute)
 {
     keel_bound_t target;
-    KEEL_TRY(keel_bind_ref(&c->target, table, &target));
-    memcpy(target.data, c->data, target.length);
+    KEEL_TRY(keel_bind_ref(&c->target, execute, &target));
+    memcpy(target.data, keel_update_data(c, execute), target.length);
     return NULL;
 }
 
-static keel_status_t copy_run(const keel_cmd_copy_t *c, const keel_ref_t *table)
+static keel_status_t copy_run(const keel_cmd_copy_t *c, const keel_cmd_execute_t *execute)
 {
     keel_bound_t source, target;
-    KEEL_TRY(keel_bind_copy(c, table, &source, &target));
+    KEEL_TRY(keel_bind_copy(c, execute, &source, &target));
     memcpy(target.data, source.data, source.length);
     return NULL;
 }
 
-static keel_status_t timestamp_run(const keel_cmd_timestamp_t *c, const keel_ref_t *table)
+static keel_status_t timestamp_run(const keel_cmd_timestamp_t *c, const keel_cmd_execute_t *execute)
 {
     keel_bound_t target;
     uint64_t now = keel_now_ns();
-    KEEL_TRY(keel_bind_ref(&c->target, table, &target));
+    KEEL_TRY(keel_bind_ref(&c->target, execute, &target));
     memcpy(target.data, &now, sizeof now);
     return NULL;
 }
@@ -96,18 +97,18 @@ static keel_status_t transfer_run(const keel_cmd_transfer_t *c)
 
 // A command that works on memory. One after another, so barriers and events need nothing.
 static keel_status_t command_run(toy_device_t *device, const keel_command_t *command,
-                                 const keel_ref_t *table)
+                                 const keel_cmd_execute_t *execute)
 {
     const void *c = command;
     if (device->lose && --device->lose == 0)
         device->lost = KEEL_ERROR(KEEL_DEVICE_LOST, "the toy is lost, as its URI asks for");
     if (device->lost) return keel_status_retain(device->lost);
     switch (command->kind) {
-    case KEEL_CMD_FILL: return fill_run(c, table);
-    case KEEL_CMD_UPDATE: return update_run(c, table);
-    case KEEL_CMD_COPY: return copy_run(c, table);
-    case KEEL_CMD_TIMESTAMP: return timestamp_run(c, table);
-    case KEEL_CMD_DISPATCH: return toy_dispatch(device, c, table);
+    case KEEL_CMD_FILL: return fill_run(c, execute);
+    case KEEL_CMD_UPDATE: return update_run(c, execute);
+    case KEEL_CMD_COPY: return copy_run(c, execute);
+    case KEEL_CMD_TIMESTAMP: return timestamp_run(c, execute);
+    case KEEL_CMD_DISPATCH: return toy_dispatch(device, c, execute);
     case KEEL_CMD_READ:
     case KEEL_CMD_WRITE: return transfer_run(c);
     default: return NULL;
@@ -122,8 +123,8 @@ static keel_status_t recording_run(toy_run_t *run, const keel_cmd_execute_t *exe
     uint32_t loops[TOY_MAX_DEPTH] = {0};
     while (at != end) {
         const keel_command_t *c = at;
-        keel_status_t status = command_run(device, c, execute->bindings);
-        if (!status) status = keel_command_step(commands, execute->bindings, loops, &at);
+        keel_status_t status = command_run(device, c, execute);
+        if (!status) status = keel_command_step(commands, execute, loops, &at);
         if (status) return keel_submission_blame(&run->base, execute, c, status);
     }
     return NULL;

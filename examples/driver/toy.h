@@ -36,7 +36,7 @@ typedef struct toy_run_t {
 } toy_run_t;
 
 keel_status_t toy_dispatch(toy_device_t *device, const keel_cmd_dispatch_t *c,
-                           const keel_ref_t *table);
+                           const keel_cmd_execute_t *execute);
 uint32_t toy_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t toy_load(keel_device_t *device, const keel_image_t *image,
                        keel_executable_t **executable);

@@ -47,13 +47,17 @@ typedef struct keel_host_call_t keel_host_call_t;
 
 // A range of a buffer, which is borrowed. In a recording `buffer` may be NULL. Then the range is
 // one of the buffer in slot `slot` of the binding table that the recording is executed with, and
-// `offset` counts from where the table's entry begins.
+// `offset` counts from where the table's entry begins. Or, with KEEL_PARAMETERS as the slot, it is
+// a range of the parameters of the execution (keel_parameter).
 typedef struct keel_ref_t {
     keel_buffer_t *buffer; // NULL: a slot
     uint64_t offset;       // bytes
     uint64_t length;       // bytes; KEEL_WHOLE: everything from `offset` to the end
     uint32_t slot;         // counts if `buffer` is NULL
 } keel_ref_t;
+
+// The slot of a range of parameters.
+#define KEEL_PARAMETERS UINT32_MAX
 
 // A list of ranges: the bindings of a dispatch, or the binding table of an execution. Borrowed
 // until the call that takes the record returns.
@@ -98,6 +102,7 @@ typedef struct keel_fill_t {
     keel_ref_t target;
     uint32_t pattern;      // the low pattern_size bytes count
     uint32_t pattern_size; // 1, 2 or 4
+    keel_ref_t parameter;  // in place of `pattern`, so many bytes of parameters; length 0: none
 } keel_fill_t;
 
 // The record of keel_op_update.
@@ -108,22 +113,25 @@ typedef struct keel_update_t {
 
 // The record of keel_op_copy.
 typedef struct keel_copy_t {
-    keel_ref_t source;
+    keel_ref_t source; // may be parameters
     keel_ref_t target;
 } keel_copy_t;
 
 // Where the number of workgroups of a dispatch comes from.
 typedef enum keel_counts_t {
     KEEL_COUNTS_DIRECT,  // from keel_dispatch_t.groups
-    KEEL_COUNTS_STATIC,  // from memory: final once the waits of the submission are satisfied
+    KEEL_COUNTS_STATIC,  // from memory: final once the waits of the submission are satisfied; or
+                         // from parameters
     KEEL_COUNTS_DYNAMIC, // from memory: earlier operations of the same list, before a barrier, may
                          // write them; needs KEEL_CAP_DYNAMIC_COUNTS
 } keel_counts_t;
 
-// A device address that is written into a raw argument block before the kernel starts.
+// What is written into the constants of a dispatch before the kernel starts: parameters of the
+// execution, or, into a raw argument block, the address of a range of a buffer.
 typedef struct keel_patch_t {
-    uint32_t offset; // where the 8 bytes go in the block
-    keel_ref_t ref;  // whose address; needs KEEL_USAGE_DISPATCH
+    uint32_t offset; // where it goes in the constants
+    keel_ref_t ref;  // parameters: their bytes; else: 8 bytes, the address; needs
+                     // KEEL_USAGE_DISPATCH
 } keel_patch_t;
 
 // The record of keel_op_dispatch. The function sets entry, groups, constants and bindings. The
@@ -136,20 +144,19 @@ typedef struct keel_patch_t {
 //     keel_patch_t patch = {offsetof(__typeof__(block), x), keel_whole(x)};
 //     keel_op_t op = keel_op_dispatch(f, grid, &block, sizeof block, KEEL_NO_BINDINGS);
 //     op.as.dispatch.raw = true;
-//     op.as.dispatch.patches = &patch;
-//     op.as.dispatch.patch_count = 1;
+//     op = keel_op_patched(op, &patch, 1);
 typedef struct keel_dispatch_t {
     keel_entry_t entry;
     keel_groups_t groups;        // for KEEL_COUNTS_DIRECT
     keel_counts_t counts_kind;   // where the counts come from
-    keel_ref_t counts;           // else: three uint32_t at a multiple of 4
+    keel_ref_t counts;           // else: three uint32_t at a multiple of 4; may be parameters
     keel_groups_t group_size;    // 0: the entry point's own; else needs KEEL_CAP_GROUP_SIZE
     uint32_t local_memory;       // bytes of workgroup memory on top of the entry point's
-    const void *constants;       // constants, or the raw argument block
+    const void *constants;       // constants, or the raw argument block; with patches NULL is zeros
     uint32_t constant_size;      // bytes
     bool raw;                    // needs KEEL_CAP_RAW_ARGUMENTS
     keel_refs_t bindings;        // one per binding of the entry point
-    const keel_patch_t *patches; // only with `raw`
+    const keel_patch_t *patches; // of addresses only with `raw`
     size_t patch_count;          // at most keel_caps_t.max_bindings
 } keel_dispatch_t;
 
@@ -174,7 +181,9 @@ typedef struct keel_transfer_t {
 // The record of keel_op_execute.
 typedef struct keel_execute_t {
     keel_recording_t *recording;
-    keel_refs_t bindings; // the binding table, one entry per slot
+    keel_refs_t bindings;   // the binding table, one entry per slot
+    const void *parameters; // what keel_parameter counts from; copied
+    size_t parameter_size;  // bytes; at least as many as the recording needs
 } keel_execute_t;
 
 // A function of the application that a queue calls (keel_op_host_call). `call` names this call for
@@ -219,7 +228,8 @@ typedef struct keel_event_t {
 
 // The record of keel_op_if, keel_op_while, keel_op_switch and keel_op_case.
 //
-// Blocks are control flow on a uint32_t in a buffer, which the device reads when it gets there:
+// Blocks are control flow on a uint32_t in a buffer, which the device reads when it gets there, or
+// on one that comes with the execution:
 //     if value ... [else ...] end
 //     while value ... end
 //     switch value case 0 ... case 1 ... end
@@ -233,7 +243,7 @@ typedef struct keel_event_t {
 //     ops[0].as.branch.max_iterations = 1000;
 //     KEEL_TRY(keel_recording_add(recording, ops, 3));
 typedef struct keel_branch_t {
-    keel_ref_t value;        // 4 bytes at a multiple of 4; needs KEEL_USAGE_COUNTS
+    keel_ref_t value;        // 4 bytes at a multiple of 4; needs KEEL_USAGE_COUNTS; or parameters
     uint32_t match;          // case: the value it is for
     uint32_t max_iterations; // while: one more fails with KEEL_RESOURCE_EXHAUSTED; 0: no limit
 } keel_branch_t;
@@ -295,6 +305,21 @@ static inline keel_ref_t keel_whole(keel_buffer_t *buffer)
 static inline keel_ref_t keel_slot(uint32_t slot, uint64_t offset, uint64_t length)
 {
     keel_ref_t ref = {NULL, offset, length, slot};
+    return ref;
+}
+
+// Returns a range of the parameters: bytes that come with each execution (keel_op_execute_with),
+// `size` of them from `offset` on. For recordings only, and there for the constants of a dispatch
+// (keel_op_patched), its counts (keel_op_indirect), the pattern of a fill (keel_op_fill_with), the
+// source of a copy and the value of a block. Each execution checks that it brings as many bytes as
+// the operations of the recording need. Executions in flight at the same time have their own.
+//     typedef struct step_t { uint32_t position, count; } step_t;
+//     keel_parameter(offsetof(step_t, position), 4)
+//
+// KEEL_OUT_OF_RANGE for a range that reaches beyond 2^31 - 1 bytes, and in any other place.
+static inline keel_ref_t keel_parameter(uint64_t offset, uint64_t size)
+{
+    keel_ref_t ref = {NULL, offset, size, KEEL_PARAMETERS};
     return ref;
 }
 
@@ -424,6 +449,18 @@ static inline keel_op_t keel_op_fill(keel_ref_t target, uint32_t pattern, uint32
     op.as.fill.target = target;
     op.as.fill.pattern = pattern;
     op.as.fill.pattern_size = pattern_size;
+    op.as.fill.parameter.length = 0;
+    return op;
+}
+
+// Fill with a pattern that comes with the execution: a `parameter` of 1, 2 or 4 bytes
+// (keel_parameter). For recordings only.
+//
+// Needs and fails as keel_op_fill.
+static inline keel_op_t keel_op_fill_with(keel_ref_t target, keel_ref_t parameter)
+{
+    keel_op_t op = keel_op_fill(target, 0, (uint32_t)parameter.length);
+    op.as.fill.parameter = parameter;
     return op;
 }
 
@@ -441,7 +478,8 @@ static inline keel_op_t keel_op_update(keel_ref_t target, const void *data)
 }
 
 // Copy: copies `source` to `target`. Both have the same length and do not overlap. Offsets need no
-// alignment. If one of them is KEEL_WHOLE of a slot, it takes the other's length.
+// alignment. If one of them is KEEL_WHOLE of a slot, it takes the other's length. A source that is
+// keel_parameter() is an update whose bytes come with the execution.
 //
 // Needs KEEL_USAGE_TRANSFER on both, KEEL_ACCESS_READ on the source and KEEL_ACCESS_WRITE on the
 // target. KEEL_INVALID_ARGUMENT if the lengths differ or the ranges overlap. For slots that fails
@@ -487,15 +525,31 @@ static inline keel_op_t keel_op_dispatch(keel_entry_t entry, keel_groups_t group
     return op;
 }
 
+// Returns `dispatch` with patches of its constants: parameters of the execution, and, if it is raw,
+// addresses. The patches are borrowed until the call that takes the record returns. Constants of
+// NULL are zeros, where nothing is patched. A dispatch whose constants all come with the execution:
+//     keel_patch_t position = {0, keel_parameter(0, 4)};
+//     keel_op_patched(keel_op_dispatch(f, grid, NULL, 4, KEEL_BIND(x)), &position, 1)
+//
+// KEEL_OUT_OF_RANGE for a patch that does not lie within the constants, or for more of them than
+// keel_caps_t.max_bindings. KEEL_INVALID_ARGUMENT for an address in constants that are not raw.
+static inline keel_op_t keel_op_patched(keel_op_t dispatch, const keel_patch_t *patches,
+                                        size_t count)
+{
+    dispatch.as.dispatch.patches = patches;
+    dispatch.as.dispatch.patch_count = count;
+    return dispatch;
+}
+
 // Indirect dispatch: returns `dispatch` changed so that the device reads the number of workgroups
 // from `counts`, three uint32_t at a multiple of 4. `kind` is KEEL_COUNTS_STATIC or
-// KEEL_COUNTS_DYNAMIC.
+// KEEL_COUNTS_DYNAMIC; counts that are keel_parameter(offset, 12) are static.
 //     keel_op_indirect(keel_op_dispatch(f, keel_groups(0, 0, 0), &k, sizeof k, KEEL_BIND(x)),
 //                      KEEL_COUNTS_STATIC, keel_span(counts, 0, 12))
 //
 // Needs KEEL_USAGE_COUNTS and KEEL_ACCESS_READ. KEEL_OUT_OF_RANGE for less than 12 bytes;
 // KEEL_INVALID_ARGUMENT for another alignment. Too many workgroups fail the submission with
-// KEEL_OUT_OF_RANGE.
+// KEEL_OUT_OF_RANGE; those of parameters are refused by the call that submits the execution.
 static inline keel_op_t keel_op_indirect(keel_op_t dispatch, keel_counts_t kind, keel_ref_t counts)
 {
     dispatch.as.dispatch.counts_kind = kind;
@@ -638,6 +692,25 @@ static inline keel_op_t keel_op_execute(keel_recording_t *recording, keel_refs_t
     keel_op_t op = keel_op_(KEEL_OP_EXECUTE);
     op.as.execute.recording = recording;
     op.as.execute.bindings = bindings;
+    op.as.execute.parameters = NULL;
+    op.as.execute.parameter_size = 0;
+    return op;
+}
+
+// Execute with parameters: as keel_op_execute, for a recording with operations that name
+// keel_parameter(). `size` bytes at `parameters` are copied by the call that takes the record; they
+// may be more than the recording needs. The next step of a loop, without recording it anew:
+//     step_t step = {.position = i, .count = 1};
+//     keel_op_execute_with(decode, KEEL_BIND(cache), &step, sizeof step)
+//
+// Besides the errors of keel_op_execute: KEEL_OUT_OF_RANGE for fewer bytes than the recording
+// needs, which names the command that needs more, and for counts beyond what the device takes.
+static inline keel_op_t keel_op_execute_with(keel_recording_t *recording, keel_refs_t bindings,
+                                             const void *parameters, size_t size)
+{
+    keel_op_t op = keel_op_execute(recording, bindings);
+    op.as.execute.parameters = parameters;
+    op.as.execute.parameter_size = size;
     return op;
 }
 

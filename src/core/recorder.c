@@ -19,23 +19,44 @@ static keel_status_t record_barrier(recorder_t *recorder, const keel_op_t *op)
 static const ref_use_t target_use = {"target", KEEL_USAGE_TRANSFER, KEEL_ACCESS_WRITE};
 static const ref_use_t source_use = {"source", KEEL_USAGE_TRANSFER, KEEL_ACCESS_READ};
 
+// Has the fill, which is the newest command and retains nothing yet, take its pattern from
+// parameters. After an error it is taken back.
+__attribute__((noinline)) static keel_status_t pattern_set(recorder_t *recorder, keel_cmd_fill_t *c,
+                                                           const keel_ref_t *parameter)
+{
+    c->given = true;
+    c->offset = (uint32_t)parameter->offset;
+    if (keel_ref_is_parameter(parameter) && parameter->length == c->pattern_size) {
+        keel_status_t status = parameter_check(recorder, parameter, "parameter");
+        if (status) commands_drop(recorder->commands, &c->head);
+        return status;
+    }
+    commands_drop(recorder->commands, &c->head);
+    CHECK(keel_ref_is_parameter(parameter), KEEL_INVALID_ARGUMENT,
+          "parameter is of a buffer or slot; keel_parameter() makes one");
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "parameter has %llu bytes; pattern_size is %u",
+                      (unsigned long long)parameter->length, c->pattern_size);
+}
+
 static keel_status_t record_fill(recorder_t *recorder, const keel_op_t *op)
 {
-    keel_fill_t fill = op->as.fill;
-    uint32_t size = fill.pattern_size;
+    keel_ref_t target = op->as.fill.target;
+    uint32_t size = op->as.fill.pattern_size, pattern = op->as.fill.pattern;
     CHECK(size == 1 || size == 2 || size == 4, KEEL_INVALID_ARGUMENT,
           "pattern_size is %u; it must be 1, 2 or 4", size);
-    KEEL_TRY(ref_check(recorder, &fill.target, &target_use));
-    CHECK(fill.target.length == KEEL_WHOLE || fill.target.length % size == 0, KEEL_INVALID_ARGUMENT,
+    KEEL_TRY(ref_check(recorder, &target, &target_use));
+    CHECK(target.length == KEEL_WHOLE || target.length % size == 0, KEEL_INVALID_ARGUMENT,
           "target: length %llu is no multiple of the pattern's %u bytes",
-          (unsigned long long)fill.target.length, size);
+          (unsigned long long)target.length, size);
     keel_cmd_fill_t *c = commands_add(recorder->commands, KEEL_CMD_FILL, sizeof *c);
     if (!c) return status_no_memory();
-    c->target = fill.target;
+    c->target = target;
     c->pattern_size = size;
-    c->pattern = size == 1   ? (fill.pattern & 0xff) * 0x01010101u
-                 : size == 2 ? (fill.pattern & 0xffff) * 0x00010001u
-                             : fill.pattern;
+    c->pattern = size == 1   ? (pattern & 0xff) * 0x01010101u
+                 : size == 2 ? (pattern & 0xffff) * 0x00010001u
+                             : pattern;
+    if (__builtin_expect(op->as.fill.parameter.length != 0, 0))
+        KEEL_TRY(pattern_set(recorder, c, &op->as.fill.parameter));
     ref_retain(&c->target);
     return NULL;
 }
@@ -69,8 +90,30 @@ static bool refs_overlap(const keel_ref_t *a, const keel_ref_t *b)
     return a->length && at < bt + b->length && bt < at + a->length;
 }
 
+// A copy from parameters: an update, whose data comes with the execution.
+__attribute__((noinline)) static keel_status_t record_given_update(recorder_t *recorder,
+                                                                   const keel_copy_t *copy)
+{
+    keel_ref_t target = copy->target;
+    if (!target.buffer && target.length == KEEL_WHOLE) target.length = copy->source.length;
+    KEEL_TRY(parameter_check(recorder, &copy->source, source_use.what));
+    KEEL_TRY(ref_check(recorder, &target, &target_use));
+    CHECK(copy->source.length == target.length, KEEL_INVALID_ARGUMENT,
+          "source has %llu bytes and target %llu", (unsigned long long)copy->source.length,
+          (unsigned long long)target.length);
+    keel_cmd_update_t *c = commands_add(recorder->commands, KEEL_CMD_UPDATE, sizeof *c);
+    if (!c) return status_no_memory();
+    c->target = target;
+    c->given = true;
+    c->offset = (uint32_t)copy->source.offset;
+    ref_retain(&c->target);
+    return NULL;
+}
+
 static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
 {
+    if (__builtin_expect(keel_ref_is_parameter(&op->as.copy.source), 0))
+        return record_given_update(recorder, &op->as.copy);
     keel_ref_t source = op->as.copy.source, target = op->as.copy.target;
     KEEL_TRY(ref_check(recorder, &source, &source_use));
     KEEL_TRY(ref_check(recorder, &target, &target_use));
@@ -237,29 +280,34 @@ static keel_status_t table_check(recorder_t *recorder, const keel_execute_t *e)
 
 KEEL_HOT static keel_status_t record_execute(recorder_t *recorder, const keel_op_t *op)
 {
-    keel_execute_t e = op->as.execute;
-    CHECK(e.recording, KEEL_INVALID_ARGUMENT, "recording is NULL");
-    CHECK(e.recording->device == recorder->device, KEEL_INVALID_ARGUMENT,
-          "recording '%s' was made for another device", TEXT_OF(e.recording->name));
-    CHECK(!e.recording->recorder, KEEL_FAILED_PRECONDITION, "recording '%s' has not ended",
-          TEXT_OF(e.recording->name));
-    KEEL_TRY(table_check(recorder, &e));
-    size_t size = sizeof(keel_cmd_execute_t) + e.bindings.count * sizeof(keel_ref_t);
+    keel_recording_t *recording = op->as.execute.recording;
+    keel_refs_t table = op->as.execute.bindings;
+    CHECK(recording, KEEL_INVALID_ARGUMENT, "recording is NULL");
+    CHECK(recording->device == recorder->device, KEEL_INVALID_ARGUMENT,
+          "recording '%s' was made for another device", TEXT_OF(recording->name));
+    CHECK(!recording->recorder, KEEL_FAILED_PRECONDITION, "recording '%s' has not ended",
+          TEXT_OF(recording->name));
+    KEEL_TRY(table_check(recorder, &op->as.execute));
+    bool takes = __builtin_expect(recording->parameters != NULL, 0);
+    if (takes) KEEL_TRY(parameters_check(&op->as.execute));
+    size_t size = sizeof(keel_cmd_execute_t) + table.count * sizeof(keel_ref_t);
     keel_cmd_execute_t *c = commands_append(recorder->commands, KEEL_CMD_EXECUTE, size);
     if (!c) return status_no_memory();
     c->head = (keel_command_t){(uint32_t)size, KEEL_CMD_EXECUTE};
-    c->recording = e.recording;
-    object_retain(&c->recording->object);
-    c->binding_count = e.bindings.count;
-    for (size_t i = 0; i < e.bindings.count; i++) {
+    c->recording = recording;
+    object_retain(&recording->object);
+    c->binding_count = (uint32_t)table.count;
+    c->parameter_size = 0;
+    for (size_t i = 0; i < table.count; i++) {
         keel_ref_t *ref = &c->bindings[i];
-        *ref = e.bindings.refs[i];
+        *ref = table.refs[i];
         if (ref->buffer && ref->length == KEEL_WHOLE) ref->length = ref->buffer->size - ref->offset;
         ref_retain(ref);
     }
-    bool again = e.recording->options.one_shot && atomic_fetch_add(&e.recording->executed, 1) != 0;
+    if (takes) KEEL_TRY(parameters_add(recorder->commands, c, &op->as.execute));
+    bool again = recording->options.one_shot && atomic_fetch_add(&recording->executed, 1) != 0;
     CHECK(!again, KEEL_FAILED_PRECONDITION, "recording '%s' is one-shot and was executed before",
-          TEXT_OF(e.recording->name)); // counted down again with the command
+          TEXT_OF(recording->name)); // counted down again with the command
     return NULL;
 }
 

@@ -32,6 +32,7 @@ typedef struct keel_recorder_t {
     keel_commands_t *commands; // borrowed
     uint32_t allowed;          // RECORDING_OPS, QUEUE_OPS or TRANSFER_OPS
     bool is_recording;
+    bool takes_parameters; // or would, but for errors
     uint32_t slots;
     keel_slot_need_t *needs; // borrowed, [slots]
     uint32_t depth;
@@ -55,6 +56,10 @@ keel_status_t recorder_add(recorder_t *recorder, const keel_op_t *ops, size_t co
 
 // That blocks and groups are closed.
 keel_status_t recorder_end(recorder_t *recorder) KEEL_MUST_USE;
+
+// Makes what the commands need of parameters; the caller frees it.
+keel_status_t parameters_count(const keel_commands_t *commands,
+                               keel_parameter_need_t **need) KEEL_MUST_USE;
 void recorder_finish(recorder_t *recorder);
 
 // Takes back that one-shot recordings were executed, for a submission that did not happen.

@@ -84,12 +84,14 @@ keel_status_t record_block(recorder_t *recorder, const keel_op_t *op)
     uint32_t most =
         recorder->device->caps.max_depth < MAX_DEPTH ? recorder->device->caps.max_depth : MAX_DEPTH;
     CHECK(recorder->depth < most, KEEL_OUT_OF_RANGE, "blocks are nested more than %u deep", most);
-    KEEL_TRY(ref_check(recorder, &branch.value, &use));
+    bool parameter = keel_ref_is_parameter(&branch.value);
+    KEEL_TRY(parameter ? parameter_check(recorder, &branch.value, use.what)
+                       : ref_check(recorder, &branch.value, &use));
     CHECK(branch.value.length >= 4 && branch.value.offset % 4 == 0, KEEL_INVALID_ARGUMENT,
           "value: a uint32_t takes 4 bytes at a multiple of 4, not %llu at %llu",
           (unsigned long long)branch.value.length, (unsigned long long)branch.value.offset);
     branch.value.length = 4;
-    KEEL_TRY(ref_check(recorder, &branch.value, &use));
+    if (!parameter) KEEL_TRY(ref_check(recorder, &branch.value, &use));
 
     keel_cmd_t kind = op->kind == KEEL_OP_IF      ? KEEL_CMD_IF
                       : op->kind == KEEL_OP_WHILE ? KEEL_CMD_WHILE

@@ -34,22 +34,21 @@ static keel_status_t raw_check(const keel_caps_t *caps, const keel_dispatch_t *d
           info->name, info->constants);
     CHECK(!d->bindings.count, KEEL_INVALID_ARGUMENT,
           "bindings: %zu of them; raw arguments have `patches` instead", d->bindings.count);
-    CHECK(d->patches || !d->patch_count, KEEL_INVALID_ARGUMENT,
-          "patches is NULL, but patch_count is %zu", d->patch_count);
-    CHECK(d->patch_count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
-          "patch_count is %zu; the device takes at most %u", d->patch_count, caps->max_bindings);
     return NULL;
 }
 
 static keel_status_t arguments_check(const keel_caps_t *caps, const keel_dispatch_t *d,
                                      const keel_entry_info_t *info)
 {
-    CHECK(d->constants || !d->constant_size, KEEL_INVALID_ARGUMENT,
+    CHECK(d->constants || !d->constant_size || d->patch_count, KEEL_INVALID_ARGUMENT,
           "constants is NULL, but constant_size is %u", d->constant_size);
     CHECK(d->bindings.refs || !d->bindings.count, KEEL_INVALID_ARGUMENT,
           "bindings.refs is NULL, but bindings.count is %zu", d->bindings.count);
+    CHECK(d->patches || !d->patch_count, KEEL_INVALID_ARGUMENT,
+          "patches is NULL, but patch_count is %zu", d->patch_count);
+    CHECK(d->patch_count <= caps->max_bindings, KEEL_OUT_OF_RANGE,
+          "patch_count is %zu; the device takes at most %u", d->patch_count, caps->max_bindings);
     if (d->raw) return raw_check(caps, d, info);
-    CHECK(!d->patch_count, KEEL_INVALID_ARGUMENT, "patches are for raw arguments");
     CHECK(d->constant_size == info->constants, KEEL_INVALID_ARGUMENT,
           "constant_size is %u; entry point '%s' takes %u bytes", d->constant_size, info->name,
           info->constants);
@@ -73,18 +72,18 @@ static keel_status_t dimension_check(char name, uint32_t count, uint32_t most)
     return NULL;
 }
 
-static keel_status_t grid_check(const keel_caps_t *caps, const keel_dispatch_t *d,
-                                const keel_entry_info_t *info)
+keel_status_t groups_check(const keel_caps_t *caps, keel_groups_t groups,
+                           const keel_entry_info_t *info)
 {
-    if (!d->groups.x || !d->groups.y || !d->groups.z) return NULL; // does nothing
+    if (!groups.x || !groups.y || !groups.z) return NULL; // does nothing
     if (info->raw) {
-        KEEL_TRY(dimension_check('x', d->groups.x, caps->max_group_counts[0]));
-        KEEL_TRY(dimension_check('y', d->groups.y, caps->max_group_counts[1]));
-        KEEL_TRY(dimension_check('z', d->groups.z, caps->max_group_counts[2]));
+        KEEL_TRY(dimension_check('x', groups.x, caps->max_group_counts[0]));
+        KEEL_TRY(dimension_check('y', groups.y, caps->max_group_counts[1]));
+        KEEL_TRY(dimension_check('z', groups.z, caps->max_group_counts[2]));
     }
-    CHECK(grid_fits(d->groups, caps->max_groups), KEEL_OUT_OF_RANGE,
-          "groups: %u x %u x %u; the device takes at most %llu together", d->groups.x, d->groups.y,
-          d->groups.z, (unsigned long long)caps->max_groups);
+    CHECK(grid_fits(groups, caps->max_groups), KEEL_OUT_OF_RANGE,
+          "groups: %u x %u x %u; the device takes at most %llu together", groups.x, groups.y,
+          groups.z, (unsigned long long)caps->max_groups);
     return NULL;
 }
 
@@ -106,6 +105,15 @@ static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispat
     return NULL;
 }
 
+static keel_status_t counts_place_check(const keel_ref_t *counts)
+{
+    CHECK(counts->length >= 12, KEEL_OUT_OF_RANGE, "counts: %llu bytes; three uint32_t are read",
+          (unsigned long long)counts->length);
+    CHECK(counts->offset % 4 == 0, KEEL_INVALID_ARGUMENT, "counts: offset %llu is no multiple of 4",
+          (unsigned long long)counts->offset);
+    return NULL;
+}
+
 // `counts` is the dispatch's, to be changed into what the command holds.
 static keel_status_t counts_check(recorder_t *recorder, const keel_dispatch_t *d,
                                   keel_ref_t *counts)
@@ -114,15 +122,17 @@ static keel_status_t counts_check(recorder_t *recorder, const keel_dispatch_t *d
     CHECK((unsigned)d->counts_kind <= KEEL_COUNTS_DYNAMIC, KEEL_INVALID_ARGUMENT,
           "counts_kind is %d, which is none of keel_counts_t", (int)d->counts_kind);
     if (d->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
+    if (keel_ref_is_parameter(&d->counts)) {
+        *counts = keel_parameter(d->counts.offset, 12);
+        KEEL_TRY(counts_place_check(&d->counts));
+        return parameter_check(recorder, counts, "counts");
+    }
     CHECK(d->counts_kind == KEEL_COUNTS_STATIC ||
               (recorder->device->caps.bits & KEEL_CAP_DYNAMIC_COUNTS),
           KEEL_UNSUPPORTED, "counts_kind: the device has no KEEL_CAP_DYNAMIC_COUNTS");
     *counts = d->counts;
     KEEL_TRY(ref_check(recorder, counts, &use));
-    CHECK(counts->length >= 12, KEEL_OUT_OF_RANGE, "counts: %llu bytes; three uint32_t are read",
-          (unsigned long long)counts->length);
-    CHECK(counts->offset % 4 == 0, KEEL_INVALID_ARGUMENT, "counts: offset %llu is no multiple of 4",
-          (unsigned long long)counts->offset);
+    KEEL_TRY(counts_place_check(counts));
     counts->length = 12;
     return ref_check(recorder, counts, &use);
 }
@@ -186,16 +196,27 @@ bindings_write(recorder_t *recorder, const keel_dispatch_t *d, keel_cmd_dispatch
     return NULL;
 }
 
+static keel_status_t patch_check(recorder_t *recorder, const keel_dispatch_t *d,
+                                 keel_patch_t *patch)
+{
+    static const ref_use_t use = {"ref", KEEL_USAGE_DISPATCH, 0};
+    bool parameter = keel_ref_is_parameter(&patch->ref);
+    CHECK(parameter || d->raw, KEEL_INVALID_ARGUMENT,
+          "ref: addresses are for raw arguments, others have bindings");
+    uint64_t size = parameter ? patch->ref.length : 8;
+    CHECK(size <= d->constant_size && patch->offset <= d->constant_size - size, KEEL_OUT_OF_RANGE,
+          "offset is %u; %llu bytes do not fit there into %u bytes of constants", patch->offset,
+          (unsigned long long)size, d->constant_size);
+    return parameter ? parameter_check(recorder, &patch->ref, "ref")
+                     : ref_check(recorder, &patch->ref, &use);
+}
+
 // Its patches, which the caller retains.
 static keel_status_t patches_write(recorder_t *recorder, const keel_dispatch_t *d, keel_patch_t *to)
 {
-    static const ref_use_t use = {"ref", KEEL_USAGE_DISPATCH, 0};
     for (size_t i = 0; i < d->patch_count; i++) {
         to[i] = d->patches[i];
-        CHECK(d->constant_size >= 8 && to[i].offset <= d->constant_size - 8, KEEL_OUT_OF_RANGE,
-              "patches[%zu].offset is %u; an address does not fit there into %u bytes of arguments",
-              i, to[i].offset, d->constant_size);
-        keel_status_t status = ref_check(recorder, &to[i].ref, &use);
+        keel_status_t status = patch_check(recorder, d, &to[i]);
         if (status) return keel_status_wrap(status, "patches[%zu] is refused", i);
     }
     return NULL;
@@ -263,7 +284,7 @@ record_plain(recorder_t *recorder, const keel_dispatch_t *d, const keel_cmd_disp
     return NULL;
 }
 
-// One that has: counts in memory, a size of its own, raw arguments.
+// One that has: counts in memory, a size of its own, raw arguments, parameters.
 static keel_status_t record_special(recorder_t *recorder, const keel_dispatch_t *d)
 {
     const keel_entry_info_t *info = &d->entry.executable->entries[d->entry.index];
@@ -272,7 +293,7 @@ static keel_status_t record_special(recorder_t *recorder, const keel_dispatch_t 
     command_layout(&fixed, d->bindings.count, d->constant_size, d->patch_count);
     if (d->group_size.x) memcpy(fixed.group_size, &d->group_size, sizeof fixed.group_size);
     fixed.local_memory += d->local_memory;
-    fixed.counts_kind = (uint8_t)d->counts_kind;
+    fixed.counts_kind = (uint8_t)d->counts_kind; // of parameters either means the same
     fixed.raw = d->raw;
 
     keel_cmd_dispatch_t *c =
@@ -280,7 +301,10 @@ static keel_status_t record_special(recorder_t *recorder, const keel_dispatch_t 
     if (!c) return status_no_memory();
     *c = fixed;
     memcpy(c->groups, &d->groups, sizeof c->groups);
-    constants_write(c, d->constants, c->constant_size);
+    if (d->constants)
+        constants_write(c, d->constants, c->constant_size);
+    else
+        memset((char *)c + c->constants, 0, c->patches - c->constants);
     // Refs are checked where they are written, which saves a copy of them.
     keel_patch_t *patches = (keel_patch_t *)(void *)((char *)c + c->patches);
     keel_status_t status = patches_write(recorder, d, patches);
@@ -302,7 +326,7 @@ __attribute__((noinline)) static keel_status_t record_checked(recorder_t *record
     KEEL_TRY(entry_check(recorder, d));
     const keel_entry_info_t *info = &d->entry.executable->entries[d->entry.index];
     KEEL_TRY(arguments_check(caps, d, info));
-    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(grid_check(caps, d, info));
+    if (d->counts_kind == KEEL_COUNTS_DIRECT) KEEL_TRY(groups_check(caps, d->groups, info));
     return record_special(recorder, d);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of the recorder share, from the top down: recorder.c (operations),
-// recorder_dispatch.c (one of them) and recorder_blocks.c (control flow), recorder_ref.c (ranges).
+// parameters.c (of executions), recorder_dispatch.c (one operation) and recorder_blocks.c (control
+// flow), recorder_ref.c (ranges).
 #ifndef KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 #define KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 
@@ -22,6 +23,24 @@ static inline void ref_retain(const keel_ref_t *ref)
 {
     if (ref->buffer) object_retain(&ref->buffer->object);
 }
+
+// Parameters have fewer bytes than 2^31, as the list of commands that they are copied to.
+enum { PARAMETER_BYTES = INT32_MAX };
+
+// Checks a range of parameters. Its length is for the caller to check.
+keel_status_t parameter_check(recorder_t *recorder, const keel_ref_t *ref,
+                              const char *what) KEEL_MUST_USE;
+
+// Checks the parameters of an execution of a recording that takes some.
+keel_status_t parameters_check(const keel_execute_t *e) KEEL_MUST_USE;
+
+// Puts them behind the newest command, which executes the recording, and which may move.
+keel_status_t parameters_add(keel_commands_t *commands, keel_cmd_execute_t *newest,
+                             const keel_execute_t *e) KEEL_MUST_USE;
+
+// That the device takes so many workgroups of an entry point.
+keel_status_t groups_check(const keel_caps_t *caps, keel_groups_t groups,
+                           const keel_entry_info_t *info) KEEL_MUST_USE;
 
 keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_event(recorder_t *recorder, const keel_op_t *op);

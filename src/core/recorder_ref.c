@@ -15,14 +15,25 @@ static const char *access_name(uint32_t bits)
     return bits & KEEL_ACCESS_READ ? "KEEL_ACCESS_READ" : "KEEL_ACCESS_WRITE";
 }
 
+static keel_status_t slot_refusal(const recorder_t *recorder, const keel_ref_t *ref,
+                                  const ref_use_t *use)
+{
+    CHECK(ref->slot != KEEL_PARAMETERS, KEEL_OUT_OF_RANGE,
+          "%s: slot is that of parameters; these are for sources of copies, patterns of fills, "
+          "patches, counts and values of blocks",
+          use->what);
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE, "%s: slot is %u; the recording has %u", use->what,
+                      ref->slot, recorder->slots);
+}
+
 keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use)
 {
     const keel_buffer_t *buffer = ref->buffer;
     if (!buffer) {
         CHECK(recorder->is_recording, KEEL_INVALID_ARGUMENT,
-              "%s: buffer is NULL; slots are for recordings", use->what);
-        CHECK(ref->slot < recorder->slots, KEEL_OUT_OF_RANGE,
-              "%s: slot is %u; the recording has %u", use->what, ref->slot, recorder->slots);
+              "%s: buffer is NULL; slots and parameters are for recordings", use->what);
+        if (__builtin_expect(ref->slot >= recorder->slots, 0))
+            return slot_refusal(recorder, ref, use);
         uint64_t length = ref->length == KEEL_WHOLE ? 0 : ref->length;
         CHECK(ref->offset <= UINT64_MAX - length, KEEL_OUT_OF_RANGE,
               "%s: offset and length overflow", use->what);
@@ -47,5 +58,15 @@ keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *
     CHECK((buffer->access & use->access) == use->access, KEEL_PERMISSION_DENIED,
           "%s: %s was made without %s", use->what, BUFFER_LABEL(buffer),
           access_name(use->access & ~buffer->access));
+    return NULL;
+}
+
+keel_status_t parameter_check(recorder_t *recorder, const keel_ref_t *ref, const char *what)
+{
+    CHECK(recorder->is_recording, KEEL_INVALID_ARGUMENT, "%s: parameters are for recordings", what);
+    CHECK(ref->offset <= PARAMETER_BYTES && ref->length <= PARAMETER_BYTES - ref->offset,
+          KEEL_OUT_OF_RANGE, "%s: offset %llu and length %llu; parameters have at most %d bytes",
+          what, (unsigned long long)ref->offset, (unsigned long long)ref->length, PARAMETER_BYTES);
+    recorder->takes_parameters = true;
     return NULL;
 }

@@ -15,6 +15,7 @@ static void recording_destroy(keel_recording_t *recording)
     mem_free(recording->commands);
     mem_free(recording->recorder);
     mem_free(recording->needs);
+    mem_free(recording->parameters);
     mem_free(recording->name);
     mem_free(recording);
     live_add(LIVE_RECORDING, -1);
@@ -94,6 +95,8 @@ keel_status_t keel_recording_end(keel_recording_t *recording)
     CHECK(recording->recorder, KEEL_FAILED_PRECONDITION, "recording '%s' has ended",
           TEXT_OF(recording->name));
     KEEL_TRY(recorder_end(recording->recorder));
+    if (recording->recorder->takes_parameters)
+        KEEL_TRY(parameters_count(recording->commands, &recording->parameters));
     recorder_finish(recording->recorder);
     mem_free(recording->recorder);
     recording->recorder = NULL;

@@ -32,6 +32,13 @@ keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *b
     return NULL;
 }
 
+keel_status_t bind_value(const binder_t *binder, const keel_ref_t *ref, bound_t *bound)
+{
+    if (!keel_ref_is_parameter(ref)) return bind_ref(binder, ref, bound);
+    *bound = (bound_t){binder->parameters_at + ref->offset, ref->length};
+    return NULL;
+}
+
 bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
 {
     const keel_buffer_t *buffer = ref->buffer;
@@ -44,16 +51,26 @@ bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
     return !external->size && !external->release; // else another owner has it, maybe elsewhere
 }
 
-keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes)
+static keel_status_t patch_write(const binder_t *binder, const keel_patch_t *patch,
+                                 unsigned char *bytes)
 {
-    const keel_patch_t *patches =
-        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
-    memcpy(bytes, (const char *)c + c->constants, c->constant_size);
-    for (uint16_t i = 0; i < c->patch_count; i++) {
-        bound_t bound;
-        KEEL_TRY(bind_ref(binder, &patches[i].ref, &bound));
-        memcpy(bytes + patches[i].offset, &bound.address, sizeof bound.address);
+    const keel_ref_t *ref = &patch->ref;
+    bound_t bound;
+    if (!keel_ref_is_parameter(ref)) {
+        KEEL_TRY(bind_ref(binder, ref, &bound));
+        memcpy(bytes + patch->offset, &bound.address, sizeof bound.address);
+    } else if (binder->parameters) {
+        memcpy(bytes + patch->offset, binder->parameters + ref->offset, ref->length);
     }
+    return NULL;
+}
+
+keel_status_t bind_constants(const binder_t *binder, const keel_cmd_dispatch_t *c,
+                             unsigned char *bytes)
+{
+    const keel_patch_t *patches = command_patches(c);
+    memcpy(bytes, (const char *)c + c->constants, c->constant_size);
+    for (uint16_t i = 0; i < c->patch_count; i++) KEEL_TRY(patch_write(binder, &patches[i], bytes));
     return NULL;
 }
 
@@ -76,7 +93,7 @@ static keel_status_t block_fill(const binder_t *binder, const keel_cmd_dispatch_
     uint32_t rest = (c->constant_size + 7) & ~7u;
     if (rest) {
         memset(constants + rest - 8, 0, 8);
-        memcpy(constants, (const char *)c + c->constants, c->constant_size);
+        KEEL_TRY(bind_constants(binder, c, constants));
     }
     *size = (uint32_t)(constants - bytes) + rest;
     return NULL;
@@ -94,7 +111,7 @@ keel_status_t bind_walk(const binder_t *binder, const keel_cmd_dispatch_t *c, un
     uint64_t more[2] = {0, 0}; // where the counts are; a table, which is not used
     bound_t counts;
     if (c->counts_kind != KEEL_COUNTS_DIRECT) {
-        KEEL_TRY(bind_ref(binder, &c->counts, &counts));
+        KEEL_TRY(bind_value(binder, &c->counts, &counts));
         more[0] = counts.address;
     }
     memcpy(bytes + 16, more, sizeof more);
@@ -144,12 +161,14 @@ keel_status_t bind_fill(const binder_t *binder, const keel_cmd_fill_t *c, bound_
     bound_t target;
     KEEL_TRY(bind_ref(binder, &c->target, &target));
     if (!binder->anywhere) KEEL_TRY(bind_fill_check(target, c->pattern_size));
-    // The widest word that fits: wider is faster, and a pattern of equal bytes fits anywhere.
-    bool even = (c->pattern & 0xff) * 0x01010101u == c->pattern;
+    // The widest word that fits: wider is faster, and a pattern of equal bytes fits anywhere. One
+    // that comes with the execution is another each time, and what writes it is not.
+    uint32_t pattern = c->given ? command_pattern(c, binder->parameters) : c->pattern;
+    bool even = c->given ? c->pattern_size == 1 : (pattern & 0xff) * 0x01010101u == pattern;
     uint64_t both = target.address | target.length;
     uint32_t size = both % 4 == 0 ? 4 : both % 2 == 0 ? 2 : 1;
     *plain = size == 4 || even || (size == 2 && c->pattern_size <= 2);
     if (!*plain) size = 1;
-    *fill = (bound_fill_t){target.address, target.length / size, c->pattern, size};
+    *fill = (bound_fill_t){target.address, target.length / size, pattern, size};
     return NULL;
 }

@@ -6,8 +6,9 @@
 #ifndef KEEL_SRC_KIT_BIND_H_
 #define KEEL_SRC_KIT_BIND_H_
 
-#include <keel/driver/command.h>
 #include <keel/driver/object.h>
+
+#include "kit/command.h"
 
 typedef struct bound_t {
     uint64_t address, length;
@@ -88,9 +89,20 @@ typedef struct binder_t {
     const keel_ref_t *table; // what is in slots; NULL outside of recordings
     // Ahead of time: BIND_ANYWHERE bytes in place of all that has no address yet; 0: an error.
     uint64_t anywhere;
+    const unsigned char *parameters; // of the execution; NULL: they are not known yet, or none
+    uint64_t parameters_at;          // where the device finds them; 0: nowhere
 } binder_t;
 
+// For commands that `execute` runs; NULL: of the submission itself.
+static inline binder_t binder_of(const keel_cmd_execute_t *execute)
+{
+    if (!execute) return (binder_t){0};
+    return (binder_t){.table = execute->bindings, .parameters = keel_execute_parameters(execute)};
+}
+
 keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
+// The same of counts and of the value of a block, which may be parameters.
+keel_status_t bind_value(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
 // Whether that is memory got from the device, which the host does not see.
 bool bind_is_local(const binder_t *binder, const keel_ref_t *ref);
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy);
@@ -99,8 +111,9 @@ keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_
 keel_status_t bind_fill(const binder_t *binder, const keel_cmd_fill_t *c, bound_fill_t *fill,
                         bool *plain);
 
-// The caller's own block, with addresses put in; c->constant_size bytes.
-keel_status_t bind_raw(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes);
+// The constants, or the caller's own block, with what patches say put in; c->constant_size bytes.
+keel_status_t bind_constants(const binder_t *binder, const keel_cmd_dispatch_t *c,
+                             unsigned char *bytes);
 // The blocks that docs/kernels.md lays down, of kernels as they are, and of those that walk over
 // their grid; *size: of the block.
 keel_status_t bind_block(const binder_t *binder, const keel_cmd_dispatch_t *c, unsigned char *bytes,

@@ -221,11 +221,28 @@ keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error)
 
 static void dispatch_refs(const keel_cmd_dispatch_t *c, command_ref_fn *fn, void *user)
 {
-    const keel_patch_t *patches =
-        (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+    const keel_patch_t *patches = command_patches(c);
     for (uint16_t i = 0; i < c->binding_count; i++) fn(user, &c->bindings[i]);
     for (uint16_t i = 0; i < c->patch_count; i++) fn(user, &patches[i].ref);
-    if (c->counts_kind != KEEL_COUNTS_DIRECT) fn(user, &c->counts);
+    bool memory = c->counts_kind != KEEL_COUNTS_DIRECT && !keel_ref_is_parameter(&c->counts);
+    if (memory) fn(user, &c->counts);
+}
+
+static void fill_refs(const keel_cmd_fill_t *c, command_ref_fn *fn, void *user)
+{
+    keel_ref_t pattern = keel_parameter(c->offset, c->pattern_size);
+    fn(user, &c->target);
+    if (c->given) fn(user, &pattern);
+}
+
+uint32_t command_pattern(const keel_cmd_fill_t *c, const unsigned char *parameters)
+{
+    unsigned char bytes[4] = {0};
+    uint32_t pattern;
+    for (uint32_t i = 0; parameters && i < 4; i++)
+        bytes[i] = parameters[c->offset + i % c->pattern_size];
+    memcpy(&pattern, bytes, sizeof pattern);
+    return pattern;
 }
 
 void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
@@ -233,7 +250,7 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
     const void *c = command;
     switch ((keel_cmd_t)command->kind) {
     case KEEL_CMD_DISPATCH: dispatch_refs(c, fn, user); break;
-    case KEEL_CMD_FILL: fn(user, &((const keel_cmd_fill_t *)c)->target); break;
+    case KEEL_CMD_FILL: fill_refs(c, fn, user); break;
     case KEEL_CMD_UPDATE: fn(user, &((const keel_cmd_update_t *)c)->target); break;
     case KEEL_CMD_TIMESTAMP: fn(user, &((const keel_cmd_timestamp_t *)c)->target); break;
     case KEEL_CMD_COPY:
@@ -242,7 +259,10 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
         break;
     case KEEL_CMD_IF:
     case KEEL_CMD_WHILE:
-    case KEEL_CMD_SWITCH: fn(user, &((const keel_cmd_block_t *)c)->value); break;
+    case KEEL_CMD_SWITCH:
+        if (!keel_ref_is_parameter(&((const keel_cmd_block_t *)c)->value))
+            fn(user, &((const keel_cmd_block_t *)c)->value);
+        break;
     default: break;
     }
 }
@@ -271,7 +291,7 @@ static void ref_reach(void *user, const keel_ref_t *ref)
 {
     command_reach_t *reach = user;
     reach->moves |= !ref->buffer || ref->buffer->root->pool;
-    if (ref->length < reach->length) reach->length = ref->length;
+    if (!keel_ref_is_parameter(ref) && ref->length < reach->length) reach->length = ref->length;
 }
 
 command_reach_t command_reach(const keel_command_t *command)
@@ -285,7 +305,7 @@ void commands_updates(const keel_commands_t *commands, unsigned char *data)
 {
     KEEL_EACH_COMMAND (c, commands) {
         const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
-        if (c->kind == KEEL_CMD_UPDATE)
+        if (c->kind == KEEL_CMD_UPDATE && !update->given)
             memcpy(data + update->place, update->data, update->target.length);
     }
 }

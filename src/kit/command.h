@@ -79,7 +79,17 @@ void commands_abandon(const keel_commands_t *commands, keel_status_t cause);
 // Releases what the commands retain, and their memory.
 void commands_finish(keel_commands_t *commands);
 
-// Calls `fn` for each reference to memory of a command that works.
+// The patches of a dispatch.
+static inline const keel_patch_t *command_patches(const keel_cmd_dispatch_t *c)
+{
+    return (const keel_patch_t *)(const void *)((const char *)c + c->patches);
+}
+
+// The pattern that a fill gets from the parameters of its execution; 0 if these are not known.
+uint32_t command_pattern(const keel_cmd_fill_t *c, const unsigned char *parameters);
+
+// Calls `fn` for each reference to memory of a command that works, and to parameters that are
+// written into it: its constants, its pattern. Not to those that the device reads where they are.
 typedef void command_ref_fn(void *user, const keel_ref_t *ref);
 void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user);
 
@@ -89,8 +99,8 @@ uint32_t commands_late(const keel_commands_t *commands, keel_buffer_t **late);
 
 // What a command works on, all in all.
 typedef struct command_reach_t {
-    bool moves;      // some may lie elsewhere every time: slots, and buffers of pools
-    uint64_t length; // of the shortest reference; KEEL_WHOLE: all are as long as their slots
+    bool moves;      // some may be another every time: slots, buffers of pools, parameters
+    uint64_t length; // of the shortest memory; KEEL_WHOLE: all are as long as their slots
 } command_reach_t;
 command_reach_t command_reach(const keel_command_t *command);
 

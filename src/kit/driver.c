@@ -150,52 +150,66 @@ keel_status_t keel_options_read(const keel_uri_t *uri, const keel_option_t *tabl
     return options_read(uri, table, count, options);
 }
 
-// With what the host sees of it.
-static keel_bound_t bound_with_data(const keel_ref_t *ref, const keel_ref_t *table, bound_t bound)
+static const keel_ref_t *table_of(const keel_cmd_execute_t *execute)
 {
-    const keel_buffer_t *root = (ref->buffer ? ref->buffer : table[ref->slot].buffer)->root;
+    return execute ? execute->bindings : NULL;
+}
+
+// With what the host sees of it.
+static keel_bound_t bound_with_data(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                                    bound_t bound)
+{
+    const keel_buffer_t *buffer = ref->buffer ? ref->buffer : execute->bindings[ref->slot].buffer;
     // relaxed: as in bind_find.
-    char *data = atomic_load_explicit(&root->data, memory_order_relaxed);
-    uint64_t base = atomic_load_explicit(&root->address, memory_order_relaxed);
+    char *data = atomic_load_explicit(&buffer->root->data, memory_order_relaxed);
+    uint64_t base = atomic_load_explicit(&buffer->root->address, memory_order_relaxed);
     return (keel_bound_t){bound.address, data ? data + (bound.address - base) : NULL, bound.length};
 }
 
-keel_status_t keel_bind_ref(const keel_ref_t *ref, const keel_ref_t *table, keel_bound_t *bound)
+keel_status_t keel_bind_ref(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                            keel_bound_t *bound)
 {
     bound_t found;
-    KEEL_TRY(bind_now(table, ref, &found));
-    *bound = bound_with_data(ref, table, found);
+    if (keel_ref_is_parameter(ref)) {
+        const unsigned char *data = keel_execute_parameters(execute) + ref->offset;
+        *bound = (keel_bound_t){0, (void *)(uintptr_t)data, ref->length};
+        return NULL;
+    }
+    KEEL_TRY(bind_now(table_of(execute), ref, &found));
+    *bound = bound_with_data(ref, execute, found);
     return NULL;
 }
 
-keel_status_t keel_bind_copy(const keel_cmd_copy_t *command, const keel_ref_t *table,
+keel_status_t keel_bind_copy(const keel_cmd_copy_t *command, const keel_cmd_execute_t *execute,
                              keel_bound_t *source, keel_bound_t *target)
 {
     bound_t from, to;
-    KEEL_TRY(bind_now(table, &command->source, &from));
-    KEEL_TRY(bind_now(table, &command->target, &to));
+    KEEL_TRY(bind_now(table_of(execute), &command->source, &from));
+    KEEL_TRY(bind_now(table_of(execute), &command->target, &to));
     KEEL_TRY(bind_copy_check(from, to));
-    *source = bound_with_data(&command->source, table, from);
-    *target = bound_with_data(&command->target, table, to);
+    *source = bound_with_data(&command->source, execute, from);
+    *target = bound_with_data(&command->target, execute, to);
     return NULL;
 }
 
-keel_status_t keel_bind_fill(const keel_cmd_fill_t *command, const keel_ref_t *table,
-                             keel_bound_t *target)
+keel_status_t keel_bind_fill(const keel_cmd_fill_t *command, const keel_cmd_execute_t *execute,
+                             keel_bound_t *target, uint32_t *pattern)
 {
     bound_t to;
-    KEEL_TRY(bind_now(table, &command->target, &to));
+    KEEL_TRY(bind_now(table_of(execute), &command->target, &to));
     KEEL_TRY(bind_fill_check(to, command->pattern_size));
-    *target = bound_with_data(&command->target, table, to);
+    *target = bound_with_data(&command->target, execute, to);
+    *pattern = command->given ? command_pattern(command, keel_execute_parameters(execute))
+                              : command->pattern;
     return NULL;
 }
 
 // Reads what a command needs now.
-static keel_status_t words_read(const keel_ref_t *ref, const keel_ref_t *table, uint32_t *words,
-                                size_t count)
+static keel_status_t words_read(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                                uint32_t *words, size_t count)
 {
     keel_bound_t bound;
-    KEEL_TRY(keel_bind_ref(ref, table, &bound));
+    KEEL_TRY(keel_bind_ref(ref, execute, &bound));
     if (!bound.data)
         return KEEL_ERROR(KEEL_UNSUPPORTED,
                           "the host reads the words at device address %#llx, "
@@ -205,28 +219,28 @@ static keel_status_t words_read(const keel_ref_t *ref, const keel_ref_t *table, 
     return NULL;
 }
 
-keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
-                               uint32_t counts[3])
+keel_status_t keel_bind_counts(const keel_cmd_dispatch_t *command,
+                               const keel_cmd_execute_t *execute, uint32_t counts[3])
 {
     memcpy(counts, command->groups, sizeof command->groups);
     if (command->counts_kind == KEEL_COUNTS_DIRECT) return NULL;
-    KEEL_TRY(words_read(&command->counts, table, counts, 3));
+    KEEL_TRY(words_read(&command->counts, execute, counts, 3));
     return bind_counts_check(command, counts);
 }
 
-keel_status_t keel_bind_raw(const keel_cmd_dispatch_t *command, const keel_ref_t *table,
-                            void *block)
+keel_status_t keel_bind_constants(const keel_cmd_dispatch_t *command,
+                                  const keel_cmd_execute_t *execute, void *block)
 {
-    return bind_raw(&(binder_t){.table = table}, command, block);
+    binder_t binder = binder_of(execute);
+    return bind_constants(&binder, command, block);
 }
 
-keel_status_t keel_command_step(const keel_commands_t *commands, const keel_ref_t *table,
+keel_status_t keel_command_step(const keel_commands_t *commands, const keel_cmd_execute_t *execute,
                                 uint32_t *loops, const keel_command_t **at)
 {
+    const keel_cmd_block_t *block = (const keel_cmd_block_t *)(const void *)*at;
     uint32_t value = 0;
-    if (command_has_value((*at)->kind))
-        KEEL_TRY(
-            words_read(&((const keel_cmd_block_t *)(const void *)*at)->value, table, &value, 1));
+    if (command_has_value((*at)->kind)) KEEL_TRY(words_read(&block->value, execute, &value, 1));
     return command_jump(commands, value, loops, at);
 }
 

@@ -198,12 +198,62 @@ static void test_blocks(void **state)
     free(c);
 }
 
+static void test_patches(void **state)
+{
+    (void)state;
+    enum { CONSTANTS = 16 };
+    keel_cmd_dispatch_t *c = calloc(1, 4096);
+    assert_non_null(c);
+    command_layout(c, 0, CONSTANTS, 2);
+    memcpy((char *)c + c->constants, "abcdefghijklmnop", CONSTANTS);
+    keel_patch_t *patches = (keel_patch_t *)(void *)((char *)c + c->patches);
+    patches[0] = (keel_patch_t){0, {.buffer = &part, .length = 8}};
+    patches[1] = (keel_patch_t){9, keel_parameter(2, 3)};
+    unsigned char bytes[CONSTANTS];
+    uint64_t address = BASE + PART;
+    binder_t early = {0}, given = {.parameters = (const unsigned char *)"01234567"};
+    assert_null(bind_constants(&early, c, bytes));
+    assert_memory_equal(bytes, &address, 8);
+    assert_memory_equal(bytes + 8, "ijklmnop", 8);
+    assert_null(bind_constants(&given, c, bytes));
+    assert_memory_equal(bytes, &address, 8);
+    assert_memory_equal(bytes + 8, "i234mnop", 8);
+    free(c);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    binder_t binder = {.parameters = (const unsigned char *)"ABCDEFGH", .parameters_at = 0x700};
+    keel_ref_t parameter = keel_parameter(4, 12), memory = {.buffer = &whole, .length = 4};
+    keel_cmd_fill_t c = {.target = memory, .pattern_size = 2, .offset = 3, .given = true};
+    bound_t bound;
+    bound_fill_t fill;
+    bool plain;
+    assert_null(bind_value(&binder, &parameter, &bound));
+    assert_int_equal(bound.address, 0x704);
+    assert_int_equal(bound.length, 12);
+    assert_null(bind_value(&binder, &memory, &bound));
+    assert_int_equal(bound.address, BASE);
+    assert_null(bind_fill(&binder, &c, &fill, &plain));
+    assert_memory_equal(&fill.pattern, "DEDE", 4);
+    // What writes it does not depend on what it is: equal bytes are written like any others.
+    c.target = (keel_ref_t){.buffer = &whole, .offset = 1, .length = 6};
+    binder.parameters = (const unsigned char *)"zzzzzzzz";
+    assert_null(bind_fill(&binder, &c, &fill, &plain));
+    assert_false(plain);
+    c.pattern_size = 1;
+    assert_null(bind_fill(&binder, &c, &fill, &plain));
+    assert_true(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_references), cmocka_unit_test(test_local),
         cmocka_unit_test(test_nowhere),    cmocka_unit_test(test_copies),
         cmocka_unit_test(test_fills),      cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_patches),    cmocka_unit_test(test_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

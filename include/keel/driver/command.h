@@ -69,12 +69,16 @@ typedef struct keel_cmd_fill_t {
     keel_ref_t target;
     uint32_t pattern; // repeated to 4 bytes
     uint32_t pattern_size;
+    uint32_t offset; // with `given`: where in the parameters the pattern is
+    bool given;      // it comes with the execution
 } keel_cmd_fill_t;
 
 typedef struct keel_cmd_update_t {
     keel_command_t head;
     keel_ref_t target;
-    uint32_t place; // the data of updates before it in the list, each rounded up to 16 bytes
+    uint32_t place;  // the data of updates before it in the list, each rounded up to 16 bytes
+    uint32_t offset; // with `given`: where in the parameters the data is
+    bool given;      // it comes with the execution, and `data` has none
     KEEL_ALIGNAS(16) unsigned char data[];
 } keel_cmd_update_t;
 
@@ -97,9 +101,9 @@ typedef struct keel_cmd_dispatch_t {
     uint16_t binding_count;
     uint16_t patch_count;
     uint8_t counts_kind; // keel_counts_t
-    bool raw;
-    bool keeps; // retains the executable; else an earlier command of the list does
-    keel_ref_t counts;
+    bool raw;            // else patches are of parameters only
+    bool keeps;          // retains the executable; else an earlier command of the list does
+    keel_ref_t counts;   // may be of parameters
     keel_ref_t bindings[];
 } keel_cmd_dispatch_t;
 
@@ -158,9 +162,30 @@ typedef struct keel_cmd_transfer_t {
 typedef struct keel_cmd_execute_t {
     keel_command_t head;
     keel_recording_t *recording;
-    size_t binding_count;
-    keel_ref_t bindings[];
+    uint32_t binding_count;
+    uint32_t parameter_size; // as many bytes as the recording needs
+    keel_ref_t bindings[];   // behind them the parameters
 } keel_cmd_execute_t;
+
+// Returns the parameters of an execution, aligned to 8 bytes.
+static inline const unsigned char *keel_execute_parameters(const keel_cmd_execute_t *execute)
+{
+    return (const unsigned char *)(execute->bindings + execute->binding_count);
+}
+
+// Returns the bytes of an update, as many as its target has. `execute` runs the recording that it
+// is in; NULL outside of recordings.
+static inline const unsigned char *keel_update_data(const keel_cmd_update_t *update,
+                                                    const keel_cmd_execute_t *execute)
+{
+    return update->given ? keel_execute_parameters(execute) + update->offset : update->data;
+}
+
+// Whether it is a range of parameters: of counts, of the value of a block, or of a patch.
+static inline bool keel_ref_is_parameter(const keel_ref_t *ref)
+{
+    return ref->slot == KEEL_PARAMETERS && !ref->buffer;
+}
 
 // A call in progress. A deferred one ends when it has both returned and been completed, whichever
 // comes last.
@@ -205,7 +230,8 @@ typedef struct keel_cmd_block_t {
     uint32_t depth;          // how many blocks are around this one: below keel_caps_t.max_depth
     uint32_t match;          // case: the value it is for; others: 0
     uint32_t max_iterations; // while: fail with KEEL_RESOURCE_EXHAUSTED beyond; 0: none
-    keel_ref_t value;        // if, while, switch: the uint32_t to look at; others: none
+    keel_ref_t
+        value; // if, while, switch: the uint32_t to look at, maybe of parameters; others: none
 } keel_cmd_block_t;
 
 typedef struct keel_commands_t {
@@ -282,6 +308,16 @@ typedef struct keel_slot_need_t {
     uint32_t usage;
     uint32_t access;
 } keel_slot_need_t;
+
+// What a recording demands of the parameters of its executions.
+typedef struct keel_parameter_need_t {
+    uint32_t size;    // bytes at least
+    uint32_t largest; // offset of a command that needs so many
+    bool read;        // by the device: counts, values of blocks, the data of updates
+    bool written;     // into commands: constants, patterns
+    uint32_t grids;   // dispatches that have their counts from there
+    uint32_t grid[];  // [grids] their offsets
+} keel_parameter_need_t;
 
 #ifdef __cplusplus
 #pragma GCC diagnostic pop

@@ -134,11 +134,12 @@ struct keel_recording_t {
     keel_device_t *device; // retained
     char *name;            // owned
     keel_recording_options_t options;
-    struct keel_commands_t *commands; // owned; see command.h
-    struct keel_recorder_t *recorder; // owned; while open
-    struct keel_slot_need_t *needs;   // owned: what each slot must provide
-    KEEL_ATOMIC(uint32_t) executed;   // submissions so far, counted for one-shot recordings
-    KEEL_ATOMIC(void *) prepared;     // the driver's
+    struct keel_commands_t *commands;         // owned; see command.h
+    struct keel_recorder_t *recorder;         // owned; while open
+    struct keel_slot_need_t *needs;           // owned: what each slot must provide
+    struct keel_parameter_need_t *parameters; // owned, when ended: what they must be; NULL: none
+    KEEL_ATOMIC(uint32_t) executed;           // submissions so far, counted for one-shot recordings
+    KEEL_ATOMIC(void *) prepared;             // the driver's
 };
 
 struct keel_file_t {

@@ -96,13 +96,13 @@ static keel_status_t dispatch_bound(const keel_cmd_dispatch_t *c,
     return groups_run(c, &dispatch, run, worker, chunk);
 }
 
-static keel_status_t raw_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t *partial,
-                             const cpu_run_t *run, const cpu_worker_t *worker,
-                             const cpu_chunk_t *chunk)
+static keel_status_t patched_run(const keel_cmd_dispatch_t *c, keel_host_dispatch_t *partial,
+                                 const cpu_run_t *run, const cpu_worker_t *worker,
+                                 const cpu_chunk_t *chunk)
 {
     _Alignas(16) unsigned char block[CPU_MAX_CONSTANTS];
-    binder_t binder = {.table = cpu_table(chunk->execute)};
-    KEEL_TRY(bind_raw(&binder, c, block));
+    binder_t binder = binder_of(chunk->execute);
+    KEEL_TRY(bind_constants(&binder, c, block));
     partial->constants = block;
     return dispatch_bound(c, partial, run, worker, chunk);
 }
@@ -117,10 +117,10 @@ static keel_status_t dispatch_run(const cpu_run_t *run, cpu_worker_t *worker,
         .constant_size = c->constant_size,
         .local_size = c->local_memory,
     };
-    KEEL_TRY(cpu_dispatch_counts(c, cpu_table(chunk->execute), dispatch.groups));
+    KEEL_TRY(cpu_dispatch_counts(c, chunk->execute, dispatch.groups));
     if (c->local_memory) KEEL_TRY(local_reserve(worker, c->local_memory));
-    return c->raw ? raw_run(c, &dispatch, run, worker, chunk)
-                  : dispatch_bound(c, &dispatch, run, worker, chunk);
+    return c->patch_count ? patched_run(c, &dispatch, run, worker, chunk)
+                          : dispatch_bound(c, &dispatch, run, worker, chunk);
 }
 
 // The part of a range that the chunk is for.
@@ -139,14 +139,17 @@ static keel_status_t fill_run(const cpu_chunk_t *chunk)
     KEEL_TRY(bind_fill_check(span, c->pattern_size));
     span = span_of_chunk(span, chunk);
     unsigned char *data = cpu_memory(span.address);
-    if ((c->pattern & 0xff) * 0x01010101u == c->pattern) {
-        memset(data, (int)(c->pattern & 0xff), span.length);
+    uint32_t pattern = c->pattern;
+    if (__builtin_expect(c->given, 0))
+        pattern = command_pattern(c, keel_execute_parameters(chunk->execute));
+    if ((pattern & 0xff) * 0x01010101u == pattern) {
+        memset(data, (int)(pattern & 0xff), span.length);
         return NULL;
     }
     // Units are multiples of 4, so each begins where the pattern does.
     uint64_t i = 0;
-    for (; i + 4 <= span.length; i += 4) memcpy(data + i, &c->pattern, 4);
-    memcpy(data + i, &c->pattern, span.length - i);
+    for (; i + 4 <= span.length; i += 4) memcpy(data + i, &pattern, 4);
+    memcpy(data + i, &pattern, span.length - i);
     return NULL;
 }
 
@@ -156,7 +159,8 @@ static keel_status_t update_run(const cpu_chunk_t *chunk)
     bound_t span;
     KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &span));
     span = span_of_chunk(span, chunk);
-    memcpy(cpu_memory(span.address), c->data + chunk->first * CPU_UNIT_BYTES, span.length);
+    const unsigned char *data = keel_update_data(c, chunk->execute);
+    memcpy(cpu_memory(span.address), data + chunk->first * CPU_UNIT_BYTES, span.length);
     return NULL;
 }
 

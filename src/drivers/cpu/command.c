@@ -5,21 +5,30 @@
 #include "drivers/cpu/cpu.h"
 #include "kit/bind.h"
 
-keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
-                               uint32_t *value)
+// Words of memory, or of parameters.
+static keel_status_t words_read(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                                void *words, size_t size)
 {
     bound_t span;
-    KEEL_TRY(bind_now(cpu_table(run->execute), &branch->value, &span));
-    memcpy(value, cpu_memory(span.address), sizeof *value);
+    if (keel_ref_is_parameter(ref)) {
+        memcpy(words, keel_execute_parameters(execute) + ref->offset, size);
+        return NULL;
+    }
+    KEEL_TRY(bind_now(cpu_table(execute), ref, &span));
+    memcpy(words, cpu_memory(span.address), size);
     return NULL;
 }
 
-keel_status_t cpu_counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
+                               uint32_t *value)
+{
+    return words_read(&branch->value, run->execute, value, sizeof *value);
+}
+
+keel_status_t cpu_counts_read(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute,
                               uint32_t counts[3])
 {
-    bound_t span;
-    KEEL_TRY(bind_now(table, &c->counts, &span));
-    memcpy(counts, cpu_memory(span.address), 12);
+    KEEL_TRY(words_read(&c->counts, execute, counts, 12));
     return bind_counts_check(c, counts);
 }
 

@@ -186,7 +186,7 @@ static inline uint32_t cpu_run_level(const cpu_run_t *run)
 typedef struct cpu_chunk_t {
     const keel_command_t *command;
     const keel_commands_t *commands;
-    const keel_cmd_execute_t *execute; // whose binding table is used
+    const keel_cmd_execute_t *execute; // whose binding table and parameters are used
     uint64_t first, count;             // units
     cpu_deal_t *deal;                  // whose units they are; NULL: claimed by themselves
 } cpu_chunk_t;
@@ -211,13 +211,14 @@ static inline unsigned char *cpu_memory(uint64_t address)
 }
 
 // The number of workgroups, if it stands in memory.
-keel_status_t cpu_counts_read(const keel_cmd_dispatch_t *c, const keel_ref_t *table,
+keel_status_t cpu_counts_read(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute,
                               uint32_t counts[3]);
 static inline keel_status_t cpu_dispatch_counts(const keel_cmd_dispatch_t *c,
-                                                const keel_ref_t *table, uint32_t counts[3])
+                                                const keel_cmd_execute_t *execute,
+                                                uint32_t counts[3])
 {
     memcpy(counts, c->groups, sizeof c->groups);
-    return c->counts_kind == KEEL_COUNTS_DIRECT ? NULL : cpu_counts_read(c, table, counts);
+    return c->counts_kind == KEEL_COUNTS_DIRECT ? NULL : cpu_counts_read(c, execute, counts);
 }
 // The value that a branch looks at.
 keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,

@@ -18,7 +18,7 @@ static keel_status_t command_units(const cpu_run_t *run, const keel_command_t *c
     switch (command->kind) {
     case KEEL_CMD_DISPATCH: {
         uint32_t counts[3];
-        KEEL_TRY(cpu_dispatch_counts(c, table, counts));
+        KEEL_TRY(cpu_dispatch_counts(c, run->execute, counts));
         *units = (uint64_t)counts[0] * counts[1] * counts[2];
         break;
     }

@@ -151,17 +151,24 @@ static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
     return nodes_add(&b->open, node->node);
 }
 
+// Where the bytes of an update are when the graph runs.
+static uint64_t update_source(const builder_t *b, const keel_command_t *c)
+{
+    const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)c;
+    return update->given ? b->context->binder.parameters_at + update->offset
+                         : b->instance->updates->address + update->place;
+}
+
 static keel_status_t add_command(builder_t *b, const keel_command_t *c)
 {
     const keel_cmd_dispatch_t *dispatch = (const keel_cmd_dispatch_t *)(const void *)c;
     if (stream_dispatch_is_foreign(c)) return add_updatable(b, c);
-    if (c->kind == KEEL_CMD_DISPATCH && dispatch->counts_kind != KEEL_COUNTS_DIRECT)
+    if (c->kind == KEEL_CMD_DISPATCH && dispatch->counts_kind != KEEL_COUNTS_DIRECT &&
+        !keel_ref_is_parameter(&dispatch->counts)) // which were checked when they came
         KEEL_TRY(add_counts(b, c));
     graph_node_t *node = node_new(b, c, GRAPH_COMMAND);
     if (!node) return status_no_memory();
-    if (c->kind == KEEL_CMD_UPDATE)
-        node->extra.staging =
-            b->instance->updates->address + ((const keel_cmd_update_t *)(const void *)c)->place;
+    if (c->kind == KEEL_CMD_UPDATE) node->extra.staging = update_source(b, c);
     KEEL_TRY(node_add(b, node));
     return node->node ? nodes_add(&b->open, node->node) : NULL;
 }
@@ -363,7 +370,7 @@ static keel_status_t build_range(builder_t *b, const keel_command_t *from, const
 static keel_status_t updates_stage(graph_instance_t *instance)
 {
     const keel_commands_t *commands = instance->recording->commands;
-    if (!(commands->kinds >> KEEL_CMD_UPDATE & 1) || instance->updates) return NULL;
+    if (!commands->updates || instance->updates) return NULL;
     KEEL_TRY(stream_block_acquire(instance->device, commands->updates, &instance->updates));
     commands_updates(commands, instance->updates->data);
     return NULL;
@@ -385,6 +392,7 @@ keel_status_t graph_build(graph_instance_t *instance, const stream_context_t *co
     for (uint32_t i = 0; !status && i < instance->piece_count; i++)
         status = api->graph_instantiate(instance->device->vendor, instance->pieces[i].graph,
                                         &instance->pieces[i].exec);
+    instance->fronted = instance->reports || graph_reads_parameters(instance);
     return status;
 }
 

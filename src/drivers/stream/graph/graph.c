@@ -25,6 +25,7 @@ static void instance_destroy(graph_instance_t *instance)
     mem_free(instance->slots);
     mem_free(instance->refusals);
     mem_free(instance->late);
+    mem_free(instance->parameters);
     mem_free(instance->buffers);
     mem_free(instance);
 }
@@ -110,15 +111,19 @@ static graph_instance_t *instance_find(stream_prepared_t *prepared, const stream
 static keel_status_t instance_note_refs(graph_instance_t *instance)
 {
     const keel_recording_t *recording = instance->recording;
+    const keel_parameter_need_t *need = recording->parameters;
+    bool written = need && need->written;
     instance->late_count = commands_late(recording->commands, NULL);
     instance->slots = mem_zalloc(recording->options.slots * sizeof *instance->slots);
     instance->refusals = mem_zalloc(recording->commands->count);
     instance->late = mem_zalloc(instance->late_count * sizeof *instance->late);
     instance->buffers = mem_zalloc(instance->late_count * sizeof *instance->buffers);
-    if (!instance->slots || !instance->refusals || !instance->late || !instance->buffers)
+    if (written) instance->parameters = mem_zalloc(need->size);
+    if (!instance->slots || !instance->refusals || !instance->late || !instance->buffers ||
+        (written && !instance->parameters))
         return status_no_memory();
     commands_late(recording->commands, instance->buffers);
-    instance->moves = recording->options.slots || instance->late_count;
+    instance->moves = recording->options.slots || instance->late_count || written;
     return NULL;
 }
 
@@ -132,7 +137,9 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
     atomic_store(&instance->queue, queue);
     const stream_api_t *api = instance->device->api;
     keel_status_t status = instance_note_refs(instance);
-    if (!status) status = api->alloc(instance->device->vendor, GRAPH_MEMORY, &instance->memory);
+    uint64_t size = GRAPH_PARAMETERS;
+    if (graph_reads_parameters(instance)) size += recording->parameters->size;
+    if (!status) status = api->alloc(instance->device->vendor, size, &instance->memory);
     *made = instance;
     if (status) instance_destroy(instance);
     return status;
@@ -154,11 +161,26 @@ static graph_instance_t *instance_publish(stream_prepared_t *prepared, graph_ins
     return other;
 }
 
-// Notes where everything lies; true if that is where it was.
+// Whether parameters in nodes are others now.
+static bool parameters_changed(const graph_instance_t *instance, const stream_context_t *context)
+{
+    return instance->parameters && memcmp(instance->parameters, context->binder.parameters,
+                                          instance->recording->parameters->size) != 0;
+}
+
+// All nodes have them.
+static void parameters_note(graph_instance_t *instance, const stream_context_t *context)
+{
+    if (instance->parameters)
+        memcpy(instance->parameters, context->binder.parameters,
+               instance->recording->parameters->size);
+}
+
+// Notes where everything lies; true if that is where it was, and parameters are what they were.
 static bool instance_compare(graph_instance_t *instance, const stream_context_t *context)
 {
-    bool same = !instance->stale;
-    instance->all_changed = true;
+    bool same = !instance->stale && !parameters_changed(instance, context);
+    instance->all_changed = !instance->parameters; // a node may have nothing but parameters
     for (uint32_t i = 0; i < instance->recording->options.slots; i++) {
         bound_t span;
         keel_ref_t whole = {.slot = i, .length = KEEL_WHOLE};
@@ -195,6 +217,7 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
     KEEL_TRY(instance_create(recording, queue, &instance));
     stream_context_t own = *context;
     if (own.binder.anywhere) own.binder.anywhere = instance->memory + GRAPH_ANYWHERE;
+    own.binder.parameters_at = instance->memory + GRAPH_PARAMETERS;
     keel_status_t status = graph_build(instance, &own);
     if (status) {
         *culprit = instance->culprit;
@@ -202,7 +225,10 @@ static keel_status_t instance_make(keel_recording_t *recording, const stream_que
         return status;
     }
     instance->stale = instance->guessed = own.binder.anywhere && instance->moves;
-    if (!own.binder.anywhere) instance_compare(instance, &own);
+    if (!own.binder.anywhere) {
+        instance_compare(instance, &own);
+        parameters_note(instance, &own);
+    }
     *made = instance;
     return NULL;
 }
@@ -252,20 +278,27 @@ keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *
 
 typedef struct touch_t {
     const graph_instance_t *instance;
+    const unsigned char *parameters; // of the execution
     bool touched;
 } touch_t;
 
 static void ref_touch(void *user, const keel_ref_t *ref)
 {
     touch_t *touch = user;
-    touch->touched |= ref->buffer ? touch->instance->late_changed && ref->buffer->root->pool
-                                  : touch->instance->slots[ref->slot].changed;
+    const graph_instance_t *instance = touch->instance;
+    if (keel_ref_is_parameter(ref))
+        touch->touched |= memcmp(instance->parameters + ref->offset,
+                                 touch->parameters + ref->offset, ref->length) != 0;
+    else
+        touch->touched |= ref->buffer ? instance->late_changed && ref->buffer->root->pool
+                                      : instance->slots[ref->slot].changed;
 }
 
-// Whether a node works on something that lies elsewhere now.
-static bool node_is_touched(const graph_instance_t *instance, const graph_node_t *node)
+// Whether a node works on something that lies elsewhere now, or has other parameters.
+static bool node_is_touched(const graph_instance_t *instance, const stream_context_t *context,
+                            const graph_node_t *node)
 {
-    touch_t touch = {instance, false};
+    touch_t touch = {instance, context->binder.parameters, false};
     if (!node->changes || instance->stale || instance->all_changed) return node->changes;
     command_refs(node->command, ref_touch, &touch);
     return touch.touched;
@@ -295,7 +328,7 @@ static keel_status_t nodes_change(stream_run_t *run, graph_instance_t *instance,
     KEEL_TRY(graph_rebind_begin(run, instance, &rebinder));
     for (uint32_t i = 0; i < instance->node_count; i++) {
         const graph_node_t *node = &instance->nodes[i];
-        if (!node_is_touched(instance, node)) continue;
+        if (!node_is_touched(instance, context, node)) continue;
         bool this_one = false;
         keel_status_t status = graph_work_make(instance, context, node, &work);
         if (!status && node->handle)
@@ -332,6 +365,7 @@ instance_adapt(stream_run_t *run, graph_instance_t *instance, const stream_conte
     }
     instance->stale = status != NULL; // some of them may be changed, or none
     if (!status) instance->guessed = false;
+    if (!status) parameters_note(instance, context);
     return status;
 }
 
@@ -344,17 +378,37 @@ static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c
                                        stream_queue_onto(stream_run_queue(run)), &copy);
 }
 
+// Copies the parameters of the execution to where the device reads them.
+static keel_status_t parameters_send(stream_run_t *run, const keel_cmd_execute_t *c,
+                                     const graph_instance_t *instance)
+{
+    void *data;
+    bound_copy_t copy = {.target = instance->memory + GRAPH_PARAMETERS, .size = c->parameter_size};
+    KEEL_TRY(stream_stage(run, c->parameter_size, &data, &copy.source));
+    memcpy(data, keel_execute_parameters(c), c->parameter_size);
+    return instance->device->api->copy(instance->device->vendor,
+                                       stream_queue_onto(stream_run_queue(run)), &copy);
+}
+
+// What comes in front of a run.
+static keel_status_t front_issue(stream_run_t *run, const keel_cmd_execute_t *c,
+                                 const graph_instance_t *instance)
+{
+    if (graph_reads_parameters(instance)) KEEL_TRY(parameters_send(run, c, instance));
+    if (!instance->reports) return NULL;
+    // What the device finds out during this run is for this run alone.
+    bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
+    return instance->device->api->fill(instance->device->vendor,
+                                       stream_queue_onto(stream_run_queue(run)), &fill);
+}
+
 static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c,
                                   graph_instance_t *instance, stream_step_t *step)
 {
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_run_queue(run);
     stream_run_follow(run, STREAM_TAIL_OWN);
-    if (instance->reports && !run->piece) {
-        // What the device finds out during this run is for this run alone.
-        bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
-        KEEL_TRY(device->api->fill(device->vendor, stream_queue_onto(queue), &fill));
-    }
+    if (instance->fronted && !run->piece) KEEL_TRY(front_issue(run, c, instance));
     for (; run->piece < instance->piece_count; run->piece++) {
         if (stream_queue_is_full(queue)) *step = STREAM_STEP_AGAIN;
         if (*step == STREAM_STEP_AGAIN) return NULL;
@@ -388,11 +442,12 @@ KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execut
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
-    stream_context_t context = {.device = device, .binder.table = c->bindings};
+    stream_context_t context = {.device = device, .binder = binder_of(c)};
     graph_instance_t *instance = NULL;
     const keel_command_t *culprit = NULL;
     keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
     if (!status && instance && (instance->moves || instance->stale)) {
+        context.binder.parameters_at = instance->memory + GRAPH_PARAMETERS;
         status = instance_adapt(run, instance, &context);
         if (status) culprit = instance->culprit;
     }

@@ -4,8 +4,10 @@
 // A recording has one instance per queue it is executed on. An instance is one graph, or several in
 // a row for a very long recording, with a node for each command that works; commands between
 // barriers lie side by side. What a node works on may change from one execution to the next, by the
-// binding table or by late allocations: the nodes that it touches are changed then, and if the
-// vendor refuses that, the graphs are made anew. Where many dispatches may change, the device
+// binding table, by parameters or by late allocations: the nodes that it touches are changed then,
+// and if the vendor refuses that, the graphs are made anew. Parameters that the device reads itself
+// (counts, values of blocks, the bytes of updates) have a place in the instance's memory, to which
+// they are copied in front of the run. Where many dispatches may change, the device
 // itself gives them their arguments, in front of the run, and the host only writes these down. A
 // copy or fill that is refused a second time, as one between memory of the host and of the device
 // in turns is, becomes a kernel, whose parameters can always be changed.
@@ -82,6 +84,7 @@ typedef struct graph_instance_t {
     bool updatable;    // has launches that the device changes: grids, arguments or both
     bool fresh;        // and is to be uploaded first
     bool reports;      // has nodes that may find something out
+    bool fronted;      // something is to be done in front of each run: for them, or parameters
     // Up to here is what every run looks at.
     graph_node_t *nodes;
     uint32_t node_count, node_capacity, late_count;
@@ -91,7 +94,8 @@ typedef struct graph_instance_t {
     uint8_t *refusals;             // [commands] of changes of a copy or fill, up to GRAPH_STUBBORN
     uint64_t *late;                // [late_count] and where the late allocations were
     keel_buffer_t **buffers;       // [late_count] these; borrowed from the recording
-    uint64_t memory;               // of the device: report, anywhere, rounds of loops
+    unsigned char *parameters;     // that the nodes have now; NULL: none has any
+    uint64_t memory;               // of the device: report, anywhere, rounds of loops, parameters
     block_t *updates;              // the bytes of updates
     const keel_command_t *culprit; // of the last error in building or changing
 } graph_instance_t;
@@ -101,7 +105,7 @@ enum {
     GRAPH_REPORT = 0,  // 4 u32
     GRAPH_ROUNDS = 64, // u32 per depth of loops
     GRAPH_ANYWHERE = 256,
-    GRAPH_MEMORY = GRAPH_ANYWHERE + BIND_ANYWHERE,
+    GRAPH_PARAMETERS = GRAPH_ANYWHERE + BIND_ANYWHERE, // those of the run, if it reads any
 };
 
 enum { GRAPH_STUBBORN = 2 }; // refusals after which a kernel does it
@@ -111,6 +115,13 @@ keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c, s
 keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *queue);
 void stream_graphs_orphan(stream_device_t *device, const stream_queue_t *queue); // it is gone
 void stream_recording_discard(keel_recording_t *recording);
+
+// Whether the device itself reads parameters, in the instance's memory.
+static inline bool graph_reads_parameters(const graph_instance_t *instance)
+{
+    const keel_parameter_need_t *need = instance->recording->parameters;
+    return need && need->read;
+}
 
 // build.c
 // Makes the graphs of an instance, for what the context says. Errors name the command.

@@ -25,7 +25,7 @@ static keel_status_t branch_make(const graph_instance_t *instance, const stream_
     const keel_cmd_block_t *c = (const keel_cmd_block_t *)(const void *)node->command;
     const graph_branch_t *branch = &node->extra.branch;
     bound_t span;
-    KEEL_TRY(bind_ref(&context->binder, &c->value, &span));
+    KEEL_TRY(bind_value(&context->binder, &c->value, &span));
     work->own.branch = (stream_branch_args_t){
         .value = span.address,
         .condition = branch->condition,

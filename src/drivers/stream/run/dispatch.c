@@ -62,7 +62,7 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
         launch->size = c->constant_size;
         if (launch->size > sizeof arguments->bytes)
             launch->arguments = bytes = arguments->large = mem_alloc(launch->size);
-        return bytes ? bind_raw(&context->binder, c, bytes) : status_no_memory();
+        return bytes ? bind_constants(&context->binder, c, bytes) : status_no_memory();
     }
     const uint32_t *most = context->device->limits.max_group_counts;
     if (c->counts_kind != KEEL_COUNTS_DIRECT || c->groups[0] > most[0] || c->groups[1] > most[1] ||
@@ -77,7 +77,7 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     const stream_limits_t *limits = &context->device->limits;
     bool walks = stream_dispatch_walks(c);
     bound_t counts;
-    KEEL_TRY(bind_ref(&context->binder, &c->counts, &counts));
+    KEEL_TRY(bind_value(&context->binder, &c->counts, &counts));
     *arguments = (builtin_counts_t){
         .counts = counts.address,
         .most = context->device->base.caps.max_groups,

@@ -86,19 +86,35 @@ static keel_status_t issue_launch(stream_run_t *run, const keel_cmd_execute_t *e
         counts.number = stream_command_place(
             execute ? execute->recording->commands : &run->base.commands, &c->head);
         if (!stream_dispatch_walks(c)) return issue_indirect(run, launch, &counts, step);
-        KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
+        if (!keel_ref_is_parameter(&c->counts)) // those were checked when they came
+            KEEL_TRY(issue_builtin(run, STREAM_COUNTS, &counts, sizeof counts));
     }
     return stream_launch(stream_run_queue(run), launch);
 }
 
+// Puts counts that came with the execution where the device finds them.
+static keel_status_t counts_stage(stream_run_t *run, const keel_ref_t *counts, binder_t *binder)
+{
+    void *data;
+    uint64_t address;
+    KEEL_TRY(stream_stage(run, counts->length, &data, &address));
+    memcpy(data, binder->parameters + counts->offset, counts->length);
+    binder->parameters_at = address - counts->offset; // were the others there, too
+    return NULL;
+}
+
 static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t *execute,
-                                    const stream_context_t *context, const keel_cmd_dispatch_t *c,
+                                    stream_context_t *context, const keel_cmd_dispatch_t *c,
                                     stream_step_t *step)
 {
     stream_arguments_t arguments;
     stream_launch_t launch;
     bool none = !c->groups[0] || !c->groups[1] || !c->groups[2];
-    if (c->counts_kind == KEEL_COUNTS_DIRECT && none) return NULL;
+    if (c->counts_kind == KEEL_COUNTS_DIRECT) {
+        if (none) return NULL;
+    } else if (keel_ref_is_parameter(&c->counts)) {
+        KEEL_TRY(counts_stage(run, &c->counts, &context->binder));
+    }
     keel_status_t status = stream_dispatch_launch(context, c, &arguments, &launch);
     if (!status) status = issue_launch(run, execute, context, c, &launch, step);
     if (arguments.large) mem_free(arguments.large);
@@ -158,15 +174,15 @@ static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_
     return sooner ? stream_launch(queue, &launch) : issue_copy(run, &copy);
 }
 
-static keel_status_t issue_update(stream_run_t *run, const stream_context_t *context,
-                                  const keel_cmd_update_t *c)
+static keel_status_t issue_update(stream_run_t *run, const keel_cmd_execute_t *execute,
+                                  const stream_context_t *context, const keel_cmd_update_t *c)
 {
     bound_t span;
     KEEL_TRY(bind_ref(&context->binder, &c->target, &span));
     bound_copy_t copy = {.target = span.address, .size = span.length};
     void *data;
     KEEL_TRY(stream_stage(run, span.length, &data, &copy.source));
-    memcpy(data, c->data, span.length);
+    memcpy(data, keel_update_data(c, execute), span.length);
     return issue_copy(run, &copy);
 }
 
@@ -182,13 +198,12 @@ static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *
 static keel_status_t issue_one(stream_run_t *run, const keel_cmd_execute_t *execute,
                                const keel_command_t *command, stream_step_t *step)
 {
-    stream_context_t context = {.device = stream_run_device(run),
-                                .binder.table = execute ? execute->bindings : NULL};
+    stream_context_t context = {.device = stream_run_device(run), .binder = binder_of(execute)};
     const void *c = command;
     switch ((keel_cmd_t)command->kind) {
     case KEEL_CMD_DISPATCH: return issue_dispatch(run, execute, &context, c, step);
     case KEEL_CMD_FILL: return issue_fill(run, &context, c);
-    case KEEL_CMD_UPDATE: return issue_update(run, &context, c);
+    case KEEL_CMD_UPDATE: return issue_update(run, execute, &context, c);
     case KEEL_CMD_COPY: return issue_copy_between(run, &context, c);
     case KEEL_CMD_TIMESTAMP: return issue_timestamp(run, &context, c);
     default: return NULL; // groups, barriers, events: the stream's order is enough

@@ -4,6 +4,9 @@
 //
 // The run copies the words into staging, parks behind the copy, and comes back to the same command
 // when the copy has ended. No thread waits meanwhile, and other submissions of the queue go on.
+// Words that came with the execution the host has already.
+#include <string.h>
+
 #include "base/status.h"
 #include "drivers/stream/run/run.h"
 
@@ -50,9 +53,8 @@ static keel_status_t peek_copy(stream_run_t *run, const keel_cmd_execute_t *exec
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
-    binder_t binder = {.table = execute ? execute->bindings : NULL};
+    binder_t binder = binder_of(execute);
     bound_t span;
-    KEEL_TRY(peek_make(run));
     KEEL_TRY(bind_ref(&binder, ref, &span));
     bound_copy_t copy = {run->peek->address, span.address, span.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
@@ -64,7 +66,14 @@ keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,
                           const keel_ref_t *ref, stream_step_t *step)
 {
     *step = STREAM_STEP_DONE;
-    if (run->peek && run->peek->copied) {
+    KEEL_TRY(peek_make(run));
+    if (keel_ref_is_parameter(ref)) {
+        uint32_t words[3];
+        memcpy(words, keel_execute_parameters(execute) + ref->offset, ref->length);
+        for (uint64_t i = 0; i < ref->length / 4; i++) run->peek->words[i] = words[i];
+        return NULL;
+    }
+    if (run->peek->copied) {
         run->peek->copied = false;
         return NULL;
     }
