@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings on a GPU: what their submission costs the host, how fast they run, with the same and
-// with other bindings, and whether what has no barrier between it runs at the same time.
+// with other bindings or parameters, and whether what has no barrier between it runs at the same
+// time.
 #include "gpu.h"
 #include "kernels/region.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 48, SETS = 2, PIPELINED = 10, OVERLAPPING = 8 };
+enum { SLOTS = 48, SETS = 2, PIPELINED = 10, OVERLAPPING = 8, GIVEN = 16 };
 
 typedef struct tape_t {
     gpu_t gpu;
@@ -196,6 +197,48 @@ static keel_status_t rebind_round(void *state, tally_t *tally)
     return NULL;
 }
 
+// Every dispatch has its constants from parameters, 16 bytes of them.
+static keel_status_t given_add(tape_t *self, uint32_t index)
+{
+    keel_buffer_t *x = self->buffers[0];
+    keel_patch_t patch = {0, keel_parameter((uint64_t)(index % SLOTS) * GIVEN, GIVEN)};
+    keel_op_t op = keel_op_dispatch(
+        self->gpu.rig.entry, keel_groups(1, 1, 1), NULL, GIVEN,
+        KEEL_BIND(keel_span(x, 0, 64), keel_span(x, 64, 64), keel_span(x, 128, 64)));
+    keel_op_t ops[] = {keel_op_patched(op, &patch, 1), keel_op_barrier()};
+    return keel_recording_add(self->recording, ops, 2);
+}
+
+static keel_status_t given_begin(const setting_t *setting, void **state)
+{
+    KEEL_TRY(tape_open(setting, state, 0));
+    tape_t *self = *state;
+    KEEL_TRY(buffers_make(self));
+    for (uint32_t i = 0; i < setting->job.repeat; i++) KEEL_TRY(given_add(self, i));
+    return tape_close(self);
+}
+
+// As rebind_round, each with other parameters than the one before.
+static keel_status_t given_round(void *state, tally_t *tally)
+{
+    tape_t *self = state;
+    unsigned char blocks[SETS][SLOTS * GIVEN];
+    for (int t = 0; t < SETS; t++) memset(blocks[t], t + 1, sizeof blocks[t]);
+    for (uint32_t s = 0; s < self->gpu.job.samples; s++) {
+        keel_point_t last;
+        uint64_t start = keel_now_ns();
+        for (int i = 0; i < PIPELINED; i++) {
+            keel_op_t op = keel_op_execute_with(self->recording, KEEL_NO_BINDINGS, blocks[i % SETS],
+                                                sizeof blocks[0]);
+            KEEL_TRY(keel_queue_run(self->gpu.queues[0], i ? KEEL_AFTER(last) : KEEL_NO_WAITS, op,
+                                    &last));
+        }
+        KEEL_TRY(gpu_spin(last));
+        tally_add(tally, (double)(keel_now_ns() - start) / PIPELINED / self->gpu.job.repeat);
+    }
+    return NULL;
+}
+
 static keel_status_t bare_rebind_round(void *state, tally_t *tally)
 {
     bare_t *self = state;
@@ -246,6 +289,7 @@ static const side_t keel_submit = {"keel", plain_begin, submit_round, tape_end};
 static const side_t bare_submit = {"raw", bare_graph_begin, bare_submit_round, bare_end};
 static const side_t keel_rebind = {"keel", rebind_begin, rebind_round, tape_end};
 static const side_t keel_patch = {"keel", patch_begin, rebind_round, tape_end};
+static const side_t keel_given = {"keel", given_begin, given_round, tape_end};
 static const side_t bare_rebind = {"raw", bare_graph_begin, bare_rebind_round, bare_end};
 static const side_t keel_overlap = {"keel", overlap_begin, replay_round, tape_end};
 static const side_t keel_ordered = {"ordered", ordered_begin, replay_round, tape_end};
@@ -274,6 +318,19 @@ const row_t gpu_replay_rows[] = {
      .what = "the same with a kernel made elsewhere and addresses patched into its arguments",
      .job = {.kernel = "empty", .repeat = 1000, .samples = 4},
      .sides = {&keel_patch, &bare_rebind},
+     .bars = {AT_MOST(1.1, 1)},
+     .gpu = true},
+    {.name = "gpu.parameters",
+     .what = "1000 dispatches, 16 bytes of constants of each other ones at each of 10 submissions, "
+             "per dispatch; raw: SetParams of each node + launch",
+     .job = {.kernel = "three", .repeat = 1000, .samples = 4},
+     .sides = {&keel_given, &bare_rebind},
+     .bars = {AT_MOST(1.1, 1)},
+     .gpu = true},
+    {.name = "gpu.parameters.few",
+     .what = "the same with 100 dispatches, which the host changes one by one",
+     .job = {.kernel = "three", .repeat = 100, .samples = 40},
+     .sides = {&keel_given, &bare_rebind},
      .bars = {AT_MOST(1.1, 1)},
      .gpu = true},
     {.name = "gpu.overlap",

@@ -73,3 +73,25 @@ KEEL_KERNEL(sum, KEEL_GROUP(256), KEEL_IN(float, x), KEEL_OUT(float, sums),
         sums[keel_group_id(0)] = part[0];
     }
 }
+
+typedef struct token_t {
+    uint32_t position, token;
+} token_t;
+
+// cache[position] = token.
+KEEL_KERNEL(remember, KEEL_GROUP(1), KEEL_INOUT(uint32_t, cache), KEEL_CONSTANTS(token_t, k))
+{
+    KEEL_ONCE {
+        cache[k.position] = k.token;
+    }
+}
+
+// sums[position] += all of cache[0] to cache[position], older ones with a larger weight.
+KEEL_KERNEL(attend, KEEL_GROUP(64), KEEL_IN(uint32_t, cache), KEEL_INOUT(uint32_t, sums),
+            KEEL_CONSTANTS(uint32_t, position))
+{
+    KEEL_ITEMS {
+        uint32_t i = (uint32_t)keel_global_id(0);
+        if (i <= position) keel_atomic_add(&sums[position], cache[i] * (position - i + 1));
+    }
+}
