@@ -44,7 +44,7 @@ static inline keel_status_t point_check(const keel_point_t *point, const char *l
 {
     const keel_semaphore_t *semaphore = point->semaphore;
     if (__builtin_expect(!semaphore || !object_is_ours(&semaphore->object) ||
-                             !point_exists(*point) || (point->until & ~UNTIL_ALL),
+                             !point_exists(point) || (point->until & ~UNTIL_ALL),
                          0))
         return point_refusal(point, list, index);
     return NULL;

@@ -63,13 +63,13 @@ keel_status_t keel_point_native(keel_point_t point, keel_native_t kind, keel_nat
     CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "point.semaphore is NULL");
     CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
           "the semaphore was made before fork and stayed with the parent process");
-    CHECK(point_exists(point), KEEL_INVALID_ARGUMENT, "there is no point %llu yet, or ever",
+    CHECK(point_exists(&point), KEEL_INVALID_ARGUMENT, "there is no point %llu yet, or ever",
           (unsigned long long)point.value);
     CHECK(!point.until, KEEL_INVALID_ARGUMENT,
           "point.until is 0x%x; an event stands for one point, without keel_ended and keel_up_to",
           point.until);
-    if (point_is_past(point)) return NULL;
-    promise_t *promise = point_promise(point);
+    if (point_is_past(&point)) return NULL;
+    promise_t *promise = point_promise(&point);
     if (!promise) return point_state(point);
     bool has = promise->ops->native && promise->ops->native(promise, kind, &handle);
     keel_status_t status =

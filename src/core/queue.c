@@ -181,19 +181,19 @@ static keel_status_t signals_check(keel_points_t signals)
     CHECK(signals.points || !signals.count, KEEL_INVALID_ARGUMENT,
           "signals.points is NULL, but signals.count is %zu", signals.count);
     for (size_t i = 0; i < signals.count; i++) {
-        keel_point_t point = signals.points[i];
-        CHECK(point.semaphore, KEEL_INVALID_ARGUMENT, "signals[%zu].semaphore is NULL", i);
-        CHECK(object_is_ours(&point.semaphore->object), KEEL_DEVICE_LOST,
+        const keel_point_t *point = &signals.points[i];
+        CHECK(point->semaphore, KEEL_INVALID_ARGUMENT, "signals[%zu].semaphore is NULL", i);
+        CHECK(object_is_ours(&point->semaphore->object), KEEL_DEVICE_LOST,
               "signals[%zu]: the semaphore was made before fork and stayed with the parent process",
               i);
-        CHECK(point.semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
+        CHECK(point->semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
               "signals[%zu]: the timeline of a queue is signalled by the queue alone", i);
-        CHECK(point.value && point.value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
+        CHECK(point->value && point->value < SEMAPHORE_FAILED, KEEL_INVALID_ARGUMENT,
               "signals[%zu].value is %llu; it must be between 1 and 2^63 - 1", i,
-              (unsigned long long)point.value);
-        CHECK(!point.until, KEEL_INVALID_ARGUMENT,
+              (unsigned long long)point->value);
+        CHECK(!point->until, KEEL_INVALID_ARGUMENT,
               "signals[%zu].until is 0x%x; it says what a wait waits for, and is 0 in signals", i,
-              point.until);
+              point->until);
     }
     return NULL;
 }
@@ -255,10 +255,10 @@ keel_status_t keel_queue_cancel(keel_point_t point, keel_cancel_t *was)
     CHECK(!point.semaphore->ops->signal, KEEL_INVALID_ARGUMENT,
           "semaphore '%s' is no queue's timeline: its points are no submissions",
           TEXT_OF(point.semaphore->name));
-    CHECK(point.value && point_exists(point), KEEL_INVALID_ARGUMENT,
+    CHECK(point.value && point_exists(&point), KEEL_INVALID_ARGUMENT,
           "the queue has no submission %llu; the last one is %llu", (unsigned long long)point.value,
           (unsigned long long)ledger_last(point.semaphore));
-    keel_cancel_t state = submission_cancel(point);
+    keel_cancel_t state = submission_cancel(point.semaphore, point.value);
     if (state == KEEL_CANCEL_RUNNING) device_withdraw(point.semaphore->device);
     if (was) *was = state;
     return NULL;

@@ -22,7 +22,7 @@ static keel_status_t points_check(keel_points_t list)
 static bool points_are_past(keel_points_t list)
 {
     for (size_t i = 0; i < list.count; i++)
-        if (!point_is_past(list.points[i])) return false;
+        if (!point_is_past(&list.points[i])) return false;
     return true;
 }
 
@@ -49,11 +49,12 @@ static keel_status_t wait_points(keel_points_t points, keel_wait_mode_t mode, ui
     return wait_end(&wait, options ? options->index : NULL);
 }
 
-keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode, uint64_t timeout_ns,
-                             const keel_wait_options_t *options)
+// The rest of keel_wait_with, so that a wait for what is past needs no room for entries.
+__attribute__((noinline)) static keel_status_t wait_pending(keel_points_t points,
+                                                            keel_wait_mode_t mode,
+                                                            uint64_t timeout_ns,
+                                                            const keel_wait_options_t *options)
 {
-    KEEL_TRY(wait_check(points, mode));
-    if (!points.count || (mode == KEEL_ALL && points_are_past(points))) return NULL;
     if (points.count <= FEW) {
         wait_entry_t entries[FEW];
         return wait_points(points, mode, timeout_ns, options, entries);
@@ -63,4 +64,12 @@ keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode, uint64
     keel_status_t status = wait_points(points, mode, timeout_ns, options, entries);
     mem_free(entries);
     return status;
+}
+
+keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode, uint64_t timeout_ns,
+                             const keel_wait_options_t *options)
+{
+    KEEL_TRY(wait_check(points, mode));
+    if (!points.count || (mode == KEEL_ALL && points_are_past(points))) return NULL;
+    return wait_pending(points, mode, timeout_ns, options);
 }

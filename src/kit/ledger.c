@@ -231,28 +231,30 @@ static keel_status_t ledger_failure(const ledger_t *ledger, uint64_t value)
 }
 
 // The slot of a pending point; NULL: it is not.
-static slot_t *ledger_pending(keel_point_t point)
+static slot_t *ledger_pending(keel_semaphore_t *semaphore, uint64_t value)
 {
-    slot_t *slot = point.value <= ledger_last(point.semaphore) ? ledger_slot(point) : NULL;
+    slot_t *slot =
+        value <= ledger_last(semaphore) ? ledger_slot(ledger_of(semaphore), value) : NULL;
     return slot && slot->owner ? slot : NULL;
 }
 
-static point_state_t ledger_state(keel_point_t point, keel_status_t *failure)
+static point_state_t ledger_state(keel_semaphore_t *semaphore, uint64_t value,
+                                  keel_status_t *failure)
 {
-    if (point.value > ledger_last(point.semaphore) || ledger_pending(point)) return POINT_PENDING;
-    if (point_is_past(point)) return POINT_REACHED; // before the first that failed
-    keel_status_t cause = ledger_failure(ledger_of(point.semaphore), point.value);
+    if (value > ledger_last(semaphore) || ledger_pending(semaphore, value)) return POINT_PENDING;
+    if (value_is_past(semaphore, value)) return POINT_REACHED; // before the first that failed
+    keel_status_t cause = ledger_failure(ledger_of(semaphore), value);
     if (!cause) return POINT_REACHED;
     if (failure) *failure = keel_status_retain(cause);
     return POINT_FAILED;
 }
 
 // The same for all up to the point.
-static point_state_t ledger_state_all(keel_point_t point, keel_status_t *failure)
+static point_state_t ledger_state_all(const ledger_t *ledger, uint64_t value,
+                                      keel_status_t *failure)
 {
-    const ledger_t *ledger = ledger_of(point.semaphore);
-    if (point.value > ledger->ended) return POINT_PENDING;
-    if (!ledger->first.cause || point.value < ledger->first.value) return POINT_REACHED;
+    if (value > ledger->ended) return POINT_PENDING;
+    if (!ledger->first.cause || value < ledger->first.value) return POINT_REACHED;
     *failure = keel_status_retain(ledger->first.cause);
     return POINT_FAILED;
 }
@@ -267,12 +269,12 @@ void ledger_take_all(keel_semaphore_t *semaphore, ledger_ended_t *ended)
     ended->cause = ended->behind ? keel_status_retain(ledger->first.cause) : NULL;
 }
 
-point_state_t ledger_poll(keel_point_t point, keel_status_t *failure)
+point_state_t ledger_poll(keel_semaphore_t *semaphore, uint64_t value, keel_status_t *failure)
 {
-    if (point_is_past(point)) return POINT_REACHED;
-    lock_enter(&point.semaphore->lock);
-    point_state_t state = ledger_state(point, failure);
-    lock_leave(&point.semaphore->lock);
+    if (value_is_past(semaphore, value)) return POINT_REACHED;
+    lock_enter(&semaphore->lock);
+    point_state_t state = ledger_state(semaphore, value, failure);
+    lock_leave(&semaphore->lock);
     return state;
 }
 
@@ -303,19 +305,19 @@ static promise_t *promise_later(promise_t *one, promise_t *other)
 }
 
 // Of all that is promised up to the point the last to come true; a new reference, or NULL.
-static promise_t *ledger_last_promised(keel_point_t point)
+static promise_t *ledger_last_promised(keel_semaphore_t *semaphore, uint64_t value)
 {
-    const ledger_t *ledger = ledger_of(point.semaphore);
+    const ledger_t *ledger = ledger_of(semaphore);
     promise_t *last = NULL;
-    lock_enter(&point.semaphore->lock);
-    uint64_t end = ledger_last(point.semaphore);
-    if (end > point.value) end = point.value;
+    lock_enter(&semaphore->lock);
+    uint64_t end = ledger_last(semaphore);
+    if (end > value) end = value;
     for (size_t i = ledger->late_first; i < ledger->late_end && ledger->late[i].value <= end; i++)
         last = promise_later(last, ledger->late[i].slot.promise);
     for (uint64_t v = ledger->base + 1; v <= end; v++)
         last = promise_later(last, ledger->slots[v & ledger->mask].promise);
     if (last) promise_retain(last);
-    lock_leave(&point.semaphore->lock);
+    lock_leave(&semaphore->lock);
     return last;
 }
 
@@ -332,16 +334,16 @@ static bool slot_is_promised(const slot_t *slot, const keel_device_t *early, pro
 // What a waiter for all up to a pending point may take for it: the last promise, if all that is
 // pending is promised, and what has ended is no failure for it. Borrowed, under the lock; NULL:
 // there is none.
-static promise_t *ledger_promise_all(keel_point_t point, const waiter_t *waiter)
+static promise_t *ledger_promise_all(const ledger_t *ledger, const waiter_t *waiter)
 {
-    const ledger_t *ledger = ledger_of(point.semaphore);
-    bool failed = ledger->first.cause && ledger->first.value <= point.value;
+    uint64_t value = waiter->node.key;
+    bool failed = ledger->first.cause && ledger->first.value <= value;
     bool promised = waiter->early && (waiter->ended || !failed);
     promise_t *last = NULL;
     for (size_t i = ledger->late_first; promised && i < ledger->late_end; i++)
-        if (ledger->late[i].value <= point.value)
+        if (ledger->late[i].value <= value)
             promised = slot_is_promised(&ledger->late[i].slot, waiter->early, &last);
-    for (uint64_t v = ledger->base + 1; promised && v <= point.value; v++)
+    for (uint64_t v = ledger->base + 1; promised && v <= value; v++)
         promised = slot_is_promised(&ledger->slots[v & ledger->mask], waiter->early, &last);
     return promised ? last : NULL;
 }
@@ -371,11 +373,10 @@ __attribute__((noinline)) static void waiters_tell(keel_semaphore_t *semaphore, 
     waiters_fire(told, NULL);
 }
 
-KEEL_HOT void ledger_promise(keel_point_t point, promise_t *promise)
+KEEL_HOT void ledger_promise(keel_semaphore_t *semaphore, uint64_t value, promise_t *promise)
 {
-    keel_semaphore_t *semaphore = point.semaphore;
     lock_enter(&semaphore->lock);
-    slot_t *slot = ledger_slot(point);
+    slot_t *slot = ledger_slot(ledger_of(semaphore), value);
     slot->promise = promise;
     if (__builtin_expect(slot->waiters || semaphore->waiters.root, 0))
         waiters_tell(semaphore, slot);
@@ -383,60 +384,64 @@ KEEL_HOT void ledger_promise(keel_point_t point, promise_t *promise)
         lock_leave(&semaphore->lock);
 }
 
-bool ledger_link(keel_point_t point, waiter_t *waiter)
+bool ledger_link(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
-    slot_t *slot = ledger_pending(point);
+    slot_t *slot = ledger_pending(semaphore, waiter->node.key);
     if (!slot || slot->promise) return false;
     slot_add(slot, waiter);
     return true;
 }
 
-static point_state_t ledger_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+static point_state_t ledger_watch(keel_semaphore_t *semaphore, waiter_t *waiter,
+                                  keel_status_t *failure)
 {
+    const ledger_t *ledger = ledger_of(semaphore);
+    uint64_t value = waiter->node.key;
     bool all = waiter->for_all;
-    lock_enter(&point.semaphore->lock);
-    point_state_t state = all ? ledger_state_all(point, failure) : ledger_state(point, failure);
+    lock_enter(&semaphore->lock);
+    point_state_t state =
+        all ? ledger_state_all(ledger, value, failure) : ledger_state(semaphore, value, failure);
     promise_t *promise = NULL;
     if (state == POINT_PENDING)
-        promise = all ? ledger_promise_all(point, waiter) : ledger_promise_of(point);
+        promise = all ? ledger_promise_all(ledger, waiter) : ledger_promise_of(semaphore, value);
     if (promise) promise_retain(promise);
     if (promise && promise_serves(promise, waiter->early)) {
         waiter->promise = promise;
         state = POINT_PROMISED;
     } else if (state == POINT_PENDING && all) {
         waiter->hangs = false;
-        waiters_add(point.semaphore, waiter);
+        waiters_add(semaphore, waiter);
     } else if (state == POINT_PENDING) {
-        slot_add(ledger_slot(point), waiter);
+        slot_add(ledger_slot(ledger, value), waiter);
     }
     bool asks = waiter->asks, asks_all = asks && all && state == POINT_PENDING;
-    lock_leave(&point.semaphore->lock);
+    lock_leave(&semaphore->lock);
     if (state == POINT_PROMISED) return state;
-    if (asks_all) promise = ledger_last_promised(point);
+    if (asks_all) promise = ledger_last_promised(semaphore, value);
     if (promise && asks) promise->ops->ask(promise);
     promise_release(promise);
     return state;
 }
 
-static bool ledger_unwatch(keel_point_t point, waiter_t *waiter)
+static bool ledger_unwatch(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
-    lock_enter(&point.semaphore->lock);
+    lock_enter(&semaphore->lock);
     bool linked = waiter->linked;
     if (linked && waiter->for_all)
-        waiters_remove(point.semaphore, waiter);
+        waiters_remove(semaphore, waiter);
     else if (linked)
-        slot_remove(ledger_slot(point), waiter);
-    lock_leave(&point.semaphore->lock);
+        slot_remove(ledger_slot(ledger_of(semaphore), waiter->node.key), waiter);
+    lock_leave(&semaphore->lock);
     return linked;
 }
 
-static promise_t *ledger_promised(keel_point_t point, bool all)
+static promise_t *ledger_promised(keel_semaphore_t *semaphore, uint64_t value, bool all)
 {
-    if (all) return ledger_last_promised(point);
-    lock_enter(&point.semaphore->lock);
-    promise_t *promise = ledger_promise_of(point);
+    if (all) return ledger_last_promised(semaphore, value);
+    lock_enter(&semaphore->lock);
+    promise_t *promise = ledger_promise_of(semaphore, value);
     if (promise) promise_retain(promise);
-    lock_leave(&point.semaphore->lock);
+    lock_leave(&semaphore->lock);
     return promise;
 }
 

@@ -79,11 +79,10 @@ static inline uint64_t ledger_last(keel_semaphore_t *semaphore)
 slot_t *ledger_late(const ledger_t *ledger, uint64_t value);
 
 // Of one up to `last`, under the lock; NULL, or without an owner: it has ended.
-static inline slot_t *ledger_slot(keel_point_t point)
+static inline slot_t *ledger_slot(const ledger_t *ledger, uint64_t value)
 {
-    const ledger_t *ledger = ledger_of(point.semaphore);
-    if (__builtin_expect(point.value <= ledger->base, 0)) return ledger_late(ledger, point.value);
-    return &ledger->slots[point.value & ledger->mask];
+    if (__builtin_expect(value <= ledger->base, 0)) return ledger_late(ledger, value);
+    return &ledger->slots[value & ledger->mask];
 }
 
 typedef enum ledger_result_t {
@@ -147,7 +146,7 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
                                         keel_status_t failure)
 {
     ledger_t *ledger = ledger_of(semaphore);
-    slot_t *slot = ledger_slot(keel_point(semaphore, value));
+    slot_t *slot = ledger_slot(ledger, value);
     ledger_ended_t ended = {.waiters = slot->waiters};
     for (waiter_t *w = ended.waiters; w; w = (waiter_t *)(void *)w->node.next) w->linked = false;
     *slot = (slot_t){0};
@@ -164,19 +163,20 @@ static inline ledger_ended_t ledger_end(keel_semaphore_t *semaphore, uint64_t va
 }
 
 // What the point hangs on, under the lock; borrowed, or NULL.
-static inline promise_t *ledger_promise_of(keel_point_t point)
+static inline promise_t *ledger_promise_of(keel_semaphore_t *semaphore, uint64_t value)
 {
-    if (point.value > ledger_last(point.semaphore)) return NULL;
-    const slot_t *slot = ledger_slot(point);
+    if (value > ledger_last(semaphore)) return NULL;
+    const slot_t *slot = ledger_slot(ledger_of(semaphore), value);
     return slot ? slot->promise : NULL;
 }
 
 // The point hangs on a promise, which the caller keeps until it ends the point.
-void ledger_promise(keel_point_t point, promise_t *promise);
+void ledger_promise(keel_semaphore_t *semaphore, uint64_t value, promise_t *promise);
 // Where a point stands. If it failed and `failure` is not NULL, *failure is a new reference to the
 // cause.
-point_state_t ledger_poll(keel_point_t point, keel_status_t *failure);
-// Links a waiter to a pending point, under semaphore->lock; false: it is not pending, or promised.
-bool ledger_link(keel_point_t point, waiter_t *waiter);
+point_state_t ledger_poll(keel_semaphore_t *semaphore, uint64_t value, keel_status_t *failure);
+// Links a waiter to the pending point that it is aimed at, under semaphore->lock; false: it is not
+// pending, or promised.
+bool ledger_link(keel_semaphore_t *semaphore, waiter_t *waiter);
 
 #endif

@@ -14,7 +14,7 @@ static void on_unlink(on_t *on)
 {
     uint32_t removed = 0;
     for (uint32_t i = 0; i < on->count; i++)
-        removed += point_unwatch(on->entries[i].point, &on->entries[i].waiter);
+        removed += point_unwatch(&on->entries[i].point, &on->entries[i].waiter);
     if (removed) on_resolve(on, removed, NULL); // not the last
 }
 
@@ -61,7 +61,7 @@ void on_begin(on_t *on, keel_points_t points, keel_wait_mode_t mode, on_entry_t 
     for (uint32_t i = 0; i < on->count; i++) {
         keel_status_t failure = NULL;
         bool open = atomic_load(&on->fate) == ON_OPEN;
-        if (open && point_watch(entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING)
+        if (open && point_watch(&entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING)
             continue;
         if (open) on_note(on, failure);
         keel_status_release(failure);

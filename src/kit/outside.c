@@ -121,17 +121,18 @@ static keel_status_t outside_signal(keel_semaphore_t *semaphore, uint64_t value)
     return status;
 }
 
-static point_state_t outside_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+static point_state_t outside_watch(keel_semaphore_t *semaphore, waiter_t *waiter,
+                                   keel_status_t *failure)
 {
-    point_state_t state = timeline_watch(point, waiter, failure);
-    if (state != POINT_PROMISED) outside_wake(point.semaphore);
+    point_state_t state = timeline_watch(semaphore, waiter, failure);
+    if (state != POINT_PROMISED) outside_wake(semaphore);
     return state;
 }
 
-static bool outside_unwatch(keel_point_t point, waiter_t *waiter)
+static bool outside_unwatch(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
-    bool removed = timeline_unwatch(point, waiter);
-    outside_wake(point.semaphore);
+    bool removed = timeline_unwatch(semaphore, waiter);
+    outside_wake(semaphore);
     return removed;
 }
 

@@ -53,10 +53,10 @@ void remote_look(remote_t *remote)
     }
 }
 
-point_state_t remote_poll(keel_point_t point, keel_status_t *failure)
+point_state_t remote_poll(const keel_point_t *point, keel_status_t *failure)
 {
-    if (!point_is_past(point)) remote_look(remote_of(point.semaphore));
-    return timeline_poll(point, failure);
+    if (!point_is_past(point)) remote_look(remote_of(point->semaphore));
+    return timeline_poll(point->semaphore, point->value, failure);
 }
 
 uint64_t remote_awaited(remote_t *remote)
@@ -122,12 +122,13 @@ static void remote_ask(remote_t *remote)
     remote_look(remote);
 }
 
-static point_state_t remote_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+static point_state_t remote_watch(keel_semaphore_t *semaphore, waiter_t *waiter,
+                                  keel_status_t *failure)
 {
-    remote_t *remote = remote_of(point.semaphore);
+    remote_t *remote = remote_of(semaphore);
     bool asks = false;
-    lock_enter(&point.semaphore->lock);
-    point_state_t state = timeline_poll(point, failure);
+    lock_enter(&semaphore->lock);
+    point_state_t state = timeline_poll(semaphore, waiter->node.key, failure);
     // A device that waits for a value fails with it: who waits for the end is told by the host.
     bool serves = !waiter->ended && promise_serves(&remote->promise, waiter->early);
     if (state == POINT_PENDING && serves) {
@@ -135,19 +136,19 @@ static point_state_t remote_watch(keel_point_t point, waiter_t *waiter, keel_sta
         state = POINT_PROMISED;
     } else if (state == POINT_PENDING) {
         waiter->hangs = false;
-        waiters_add(point.semaphore, waiter);
+        waiters_add(semaphore, waiter);
         asks = waiter->asks;
         remote->asked |= asks;
     }
-    lock_leave(&point.semaphore->lock);
+    lock_leave(&semaphore->lock);
     if (asks) remote_ask(remote);
     return state;
 }
 
-static promise_t *remote_promised(keel_point_t point, bool all)
+static promise_t *remote_promised(keel_semaphore_t *semaphore, uint64_t value, bool all)
 {
-    (void)all;
-    remote_t *remote = remote_of(point.semaphore);
+    (void)value, (void)all;
+    remote_t *remote = remote_of(semaphore);
     return remote_known(remote) & SEMAPHORE_FAILED ? NULL : promise_retain(&remote->promise);
 }
 
@@ -168,7 +169,7 @@ static keel_status_t native_settle(const signal_t *signal, keel_status_t failure
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
     keel_status_t known = NULL;
-    point_state_t state = remote_poll(signal->point, &known);
+    point_state_t state = remote_poll(&signal->point, &known);
     keel_status_release(known);
     if (state != POINT_PENDING) return NULL;
     if (!failure)

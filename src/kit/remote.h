@@ -97,7 +97,7 @@ remote_t *remote_here(keel_semaphore_t *semaphore, const keel_device_t *device);
 void remote_look(remote_t *remote);
 
 // Where a point stands by now. If it failed, *failure is a new reference to the cause.
-point_state_t remote_poll(keel_point_t point, keel_status_t *failure);
+point_state_t remote_poll(const keel_point_t *point, keel_status_t *failure);
 
 // Leaves signal number `index` of the submission, which the device has found out of order, and all
 // after it to the end of the submission. For the driver, before it ends the submission.

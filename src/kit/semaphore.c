@@ -17,7 +17,7 @@ void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uin
 
 void semaphore_chase(keel_semaphore_t *semaphore, uint64_t value)
 {
-    promise_t *promise = point_promise(keel_point(semaphore, value + 1));
+    promise_t *promise = semaphore->ops->promised(semaphore, value + 1, false);
     if (promise) promise->ops->poll(promise);
     promise_release(promise);
 }
@@ -37,12 +37,13 @@ keel_status_t semaphore_not_exported(keel_semaphore_t *semaphore,
                       name);
 }
 
-promise_t *point_ask(keel_point_t point, waiter_t *waiter)
+promise_t *point_ask(const keel_point_t *point, waiter_t *waiter)
 {
-    lock_enter(&point.semaphore->lock);
+    keel_semaphore_t *semaphore = point->semaphore;
+    lock_enter(&semaphore->lock);
     waiter->asks = true;
-    lock_leave(&point.semaphore->lock);
-    return point.semaphore->ops->promised(point, waiter->for_all);
+    lock_leave(&semaphore->lock);
+    return semaphore->ops->promised(semaphore, point->value, waiter->for_all);
 }
 
 keel_status_t signal_refused(const signal_t *signal, keel_status_t refusal)

@@ -77,16 +77,16 @@ typedef struct semaphore_ops_t {
     // Fails all points not reached. Consumes `cause`; only the first one is kept.
     void (*fail)(keel_semaphore_t *semaphore, keel_status_t cause);
 
-    // Links `waiter` (fire, for_all and ended set) to a pending point, to be told later:
-    // POINT_PENDING.
-    // Else it is not linked; if the point failed, *failure is a new reference to the cause.
-    point_state_t (*watch)(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
+    // Links `waiter`, which has been aimed and has `fire`, to a pending point, to be told later:
+    // POINT_PENDING. Else it is not linked; if the point failed, *failure is a new reference to the
+    // cause.
+    point_state_t (*watch)(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
     // Unlinks it. False if it is not linked: it was told, or is being told by another thread.
-    bool (*unwatch)(keel_point_t point, waiter_t *waiter);
-    // What a pending point hangs on, or with `all` the last of what all up to the point do: a new
-    // reference, NULL if nothing. Hosts poll it, or ask after it before they sleep; queues of its
-    // device wait for it without the host.
-    promise_t *(*promised)(keel_point_t point, bool all);
+    bool (*unwatch)(keel_semaphore_t *semaphore, waiter_t *waiter);
+    // What the pending point at `value` hangs on, or with `all` the last of what all up to there
+    // do: a new reference, NULL if nothing. Hosts poll it, or ask after it before they sleep;
+    // queues of its device wait for it without the host.
+    promise_t *(*promised)(keel_semaphore_t *semaphore, uint64_t value, bool all);
 
     // A signal will come when signal->promise does.
     void (*promise)(signal_t *signal);
@@ -133,56 +133,62 @@ struct keel_semaphore_t {
 // was promised before.
 #define SEMAPHORE_FAILED (UINT64_C(1) << 63)
 
-// Whether it is known without taking a lock that the point was reached; false says nothing.
-static inline bool point_is_past(keel_point_t point)
+// Whether it is known without taking a lock that the value was reached; false says nothing.
+static inline bool value_is_past(const keel_semaphore_t *semaphore, uint64_t value)
 {
     // acquire: pairs with the release of what raises the value; what was written before the signal
     // is seen after this.
-    uint64_t value = atomic_load_explicit(&point.semaphore->value, memory_order_acquire);
-    return (value & ~SEMAPHORE_FAILED) >= point.value;
+    uint64_t now = atomic_load_explicit(&semaphore->value, memory_order_acquire);
+    return (now & ~SEMAPHORE_FAILED) >= value;
+}
+
+// Points are passed by address: three words by value would go by way of memory.
+static inline bool point_is_past(const keel_point_t *point)
+{
+    return value_is_past(point->semaphore, point->value);
 }
 
 // Whether the point can be waited for: it can, unless its queue has no such submission yet, or no
 // semaphore can come to the value.
-static inline bool point_exists(keel_point_t point)
+static inline bool point_exists(const keel_point_t *point)
 {
     // relaxed: a caller that has the value got it from a thread that knew the point was there.
-    return point.value <= atomic_load_explicit(&point.semaphore->last, memory_order_relaxed);
+    return point->value <= atomic_load_explicit(&point->semaphore->last, memory_order_relaxed);
 }
 
 // Says what the waiter waits for.
-static inline void waiter_aim(waiter_t *waiter, keel_point_t point)
+static inline void waiter_aim(waiter_t *waiter, const keel_point_t *point)
 {
-    waiter->node.key = point.value;
-    waiter->for_all = point.until & KEEL_UP_TO;
-    waiter->ended = point.until & KEEL_ENDED;
+    waiter->node.key = point->value;
+    waiter->for_all = point->until & KEEL_UP_TO;
+    waiter->ended = point->until & KEEL_ENDED;
 }
 
 // As semaphore_ops_t.watch, .unwatch and .promised. What a failure is, the point says.
-static inline point_state_t point_watch(keel_point_t point, waiter_t *waiter,
+static inline point_state_t point_watch(const keel_point_t *point, waiter_t *waiter,
                                         keel_status_t *failure)
 {
     waiter_aim(waiter, point);
-    point_state_t state = point.semaphore->ops->watch(point, waiter, failure);
+    point_state_t state = point->semaphore->ops->watch(point->semaphore, waiter, failure);
     if (state != POINT_FAILED || !waiter->ended) return state;
     keel_status_release(*failure);
     *failure = NULL;
     return POINT_REACHED;
 }
 
-static inline bool point_unwatch(keel_point_t point, waiter_t *waiter)
+static inline bool point_unwatch(const keel_point_t *point, waiter_t *waiter)
 {
-    return point.semaphore->ops->unwatch(point, waiter);
+    return point->semaphore->ops->unwatch(point->semaphore, waiter);
 }
 
-static inline promise_t *point_promise(keel_point_t point)
+static inline promise_t *point_promise(const keel_point_t *point)
 {
-    return point.semaphore->ops->promised(point, false);
+    return point->semaphore->ops->promised(point->semaphore, point->value, false);
 }
 
 // From now on the waiter's thread does not poll (asks). Returns what is to be asked for it, a new
 // reference; NULL: nothing yet, and what is promised later is asked by itself.
-promise_t *point_ask(keel_point_t point, waiter_t *waiter);
+promise_t *point_ask(const keel_point_t *point, waiter_t *waiter);
 
 // For kinds. Makes the common part ready, of memory that is zero and aligned to 64.
 void semaphore_init(keel_semaphore_t *semaphore, const semaphore_ops_t *ops, uint64_t initial);

@@ -223,7 +223,7 @@ static void waits_give_up(keel_submission_t *submission)
 {
     uint32_t removed = 0;
     for (uint32_t i = 0; i < submission->wait_count; i++)
-        removed += point_unwatch(submission->waits[i].point, &submission->waits[i].waiter);
+        removed += point_unwatch(&submission->waits[i].point, &submission->waits[i].waiter);
     if (removed) submission_resolve(submission, removed);
 }
 
@@ -251,7 +251,7 @@ static void submission_fire(waiter_t *waiter, keel_status_t failure)
 static bool waits_are_over(const keel_submission_t *submission)
 {
     for (uint32_t i = 0; i < submission->wait_count; i++)
-        if (!point_is_past(submission->waits[i].point)) return false;
+        if (!point_is_past(&submission->waits[i].point)) return false;
     return true;
 }
 
@@ -260,9 +260,9 @@ static bool waits_are_promised(keel_submission_t *submission)
 {
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         submission_wait_t *wait = &submission->waits[i];
-        if (wait->waiter.promise || point_is_past(wait->point)) continue;
+        if (wait->waiter.promise || point_is_past(&wait->point)) continue;
         if (wait->point.until) return false; // more than a promise is to be looked at
-        promise_t *promise = point_promise(wait->point);
+        promise_t *promise = point_promise(&wait->point);
         if (!promise || !promise_serves(promise, submission->queue->device)) {
             promise_release(promise);
             return false;
@@ -294,7 +294,8 @@ static void waits_link(keel_submission_t *submission, const keel_device_t *early
         keel_status_t failure = NULL;
         point_state_t state = POINT_PROMISED;
         if (!submission->waits[i].waiter.promise)
-            state = point_watch(submission->waits[i].point, &submission->waits[i].waiter, &failure);
+            state =
+                point_watch(&submission->waits[i].point, &submission->waits[i].waiter, &failure);
         if (state == POINT_PENDING) continue;
         done++;
         if (state == POINT_FAILED) submission_note_failure(submission, failure);
@@ -313,16 +314,16 @@ static void chain_link(keel_submission_t *submission)
     if (submission->wait_count != 1 || wait->point.semaphore != queue->timeline) return;
     if (__builtin_expect(wait->point.until & KEEL_UP_TO, 0)) return;
     if (queue->early) {
-        const promise_t *promise = ledger_promise_of(wait->point);
+        const promise_t *promise = ledger_promise_of(queue->timeline, wait->point.value);
         submission->follows = promise && promise_serves(promise, queue->device);
         return;
     }
     wait->submission = submission;
     wait->waiter.fire = submission_fire;
     wait->waiter.asks = true;
-    waiter_aim(&wait->waiter, wait->point);
+    waiter_aim(&wait->waiter, &wait->point);
     atomic_store_explicit(&submission->waits_left, 2, memory_order_relaxed); // under the lock
-    submission->linked = ledger_link(wait->point, &wait->waiter);
+    submission->linked = ledger_link(queue->timeline, &wait->waiter);
     if (!submission->linked)
         atomic_store_explicit(&submission->waits_left, 0, memory_order_relaxed);
 }
@@ -371,7 +372,7 @@ KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promi
         signal->promise = promise;
         signal->point.semaphore->ops->promise(signal);
     }
-    ledger_promise(keel_point(submission->queue->timeline, submission->id), promise);
+    ledger_promise(submission->queue->timeline, submission->id, promise);
 }
 
 // Releases what they used, up to `rest`, before anyone learns that they ended, so that a waiter
@@ -529,17 +530,16 @@ static keel_status_t cancel_cause(const keel_queue_t *queue, uint64_t id)
                       (unsigned long long)id);
 }
 
-keel_cancel_t submission_cancel(keel_point_t point)
+keel_cancel_t submission_cancel(keel_semaphore_t *timeline, uint64_t id)
 {
-    keel_semaphore_t *timeline = point.semaphore;
     lock_enter(&timeline->lock);
-    const slot_t *slot = point.value <= ledger_last(timeline) ? ledger_slot(point) : NULL;
+    const slot_t *slot = id <= ledger_last(timeline) ? ledger_slot(ledger_of(timeline), id) : NULL;
     keel_submission_t *submission = slot ? slot->owner : NULL;
     bool waits = submission && submission_ask(submission);
     keel_queue_t *queue = submission ? keel_queue_retain(submission->queue) : NULL;
     lock_leave(&timeline->lock);
     if (!submission) return KEEL_CANCEL_ENDED;
-    keel_status_t cause = cancel_cause(queue, point.value);
+    keel_status_t cause = cancel_cause(queue, id);
     if (waits)
         submission_give_up(submission, cause);
     else if (queue->device->ops->queue_cancel)

@@ -71,10 +71,10 @@ void submission_end(keel_submission_t *submission, keel_status_t status);
 // The same for several of one queue, linked by `next`, each with its status in `failure`.
 void submission_end_all(keel_submission_t *first);
 
-// Cancels the submission of a point on a queue's timeline, and tells in which state it was: if it
+// Cancels submission `id` of a queue's timeline, and tells in which state it was: if it
 // waits, it fails; if it was started, its driver is asked to end it (`cancelled`). Any thread, with
 // no lock held: what waits for it is told here. Does not block.
-keel_cancel_t submission_cancel(keel_point_t point);
+keel_cancel_t submission_cancel(keel_semaphore_t *timeline, uint64_t id);
 
 // The same for all of the queue, with `cause` (borrowed). For the end of its device, after which
 // none can come to wait.

@@ -125,13 +125,13 @@ static promise_t *promise_find(const keel_semaphore_t *semaphore, uint64_t value
     return signal->promise;
 }
 
-promise_t *timeline_promised(keel_point_t point, bool all)
+promise_t *timeline_promised(keel_semaphore_t *semaphore, uint64_t value, bool all)
 {
     (void)all; // they come in order
-    lock_enter(&point.semaphore->lock);
-    promise_t *promise = promise_find(point.semaphore, point.value);
+    lock_enter(&semaphore->lock);
+    promise_t *promise = promise_find(semaphore, value);
     if (promise) promise_retain(promise);
-    lock_leave(&point.semaphore->lock);
+    lock_leave(&semaphore->lock);
     return promise;
 }
 
@@ -294,23 +294,23 @@ void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause)
     keel_status_release(cause);
 }
 
-point_state_t timeline_poll(keel_point_t point, keel_status_t *failure)
+point_state_t timeline_poll(keel_semaphore_t *semaphore, uint64_t value, keel_status_t *failure)
 {
     // acquire: pairs with the signal's release. seq_cst for timeline_watch, see the top.
-    uint64_t value = atomic_load(&point.semaphore->value);
-    if ((value & ~SEMAPHORE_FAILED) >= point.value) return POINT_REACHED;
-    if (!(value & SEMAPHORE_FAILED) || point.value <= atomic_load(&point.semaphore->granted))
+    uint64_t now = atomic_load(&semaphore->value);
+    if ((now & ~SEMAPHORE_FAILED) >= value) return POINT_REACHED;
+    if (!(now & SEMAPHORE_FAILED) || value <= atomic_load(&semaphore->granted))
         return POINT_PENDING;
-    if (failure) *failure = timeline_failure(point.semaphore);
+    if (failure) *failure = timeline_failure(semaphore);
     return POINT_FAILED;
 }
 
-point_state_t timeline_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure)
+point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure)
 {
-    keel_semaphore_t *semaphore = point.semaphore;
+    uint64_t value = waiter->node.key;
     lock_enter(&semaphore->lock);
-    point_state_t state = timeline_poll(point, failure);
-    promise_t *promise = state == POINT_PENDING ? promise_find(semaphore, point.value) : NULL;
+    point_state_t state = timeline_poll(semaphore, value, failure);
+    promise_t *promise = state == POINT_PENDING ? promise_find(semaphore, value) : NULL;
     if (promise) promise_retain(promise);
     if (promise && promise_serves(promise, waiter->early)) {
         waiter->promise = promise;
@@ -319,7 +319,8 @@ point_state_t timeline_watch(keel_point_t point, waiter_t *waiter, keel_status_t
     if (state == POINT_PENDING) {
         waiter->hangs = promise;
         waiters_add(semaphore, waiter);
-        state = timeline_poll(point, failure); // a signal that came meanwhile may not have seen us
+        // A signal that came meanwhile may not have seen us.
+        state = timeline_poll(semaphore, value, failure);
         if (state != POINT_PENDING) waiters_remove(semaphore, waiter);
     }
     bool asks = waiter->asks && state == POINT_PENDING;
@@ -330,10 +331,10 @@ point_state_t timeline_watch(keel_point_t point, waiter_t *waiter, keel_status_t
     return state;
 }
 
-bool timeline_unwatch(keel_point_t point, waiter_t *waiter)
+bool timeline_unwatch(keel_semaphore_t *semaphore, waiter_t *waiter)
 {
-    lock_enter(&point.semaphore->lock);
-    bool removed = waiters_remove(point.semaphore, waiter);
-    lock_leave(&point.semaphore->lock);
+    lock_enter(&semaphore->lock);
+    bool removed = waiters_remove(semaphore, waiter);
+    lock_leave(&semaphore->lock);
     return removed;
 }

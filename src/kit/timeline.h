@@ -17,9 +17,9 @@ void timeline_init(keel_semaphore_t *semaphore, uint64_t initial);
 keel_status_t timeline_value(keel_semaphore_t *semaphore, uint64_t *value);
 keel_status_t timeline_signal(keel_semaphore_t *semaphore, uint64_t value);
 void timeline_fail(keel_semaphore_t *semaphore, keel_status_t cause);
-point_state_t timeline_watch(keel_point_t point, waiter_t *waiter, keel_status_t *failure);
-bool timeline_unwatch(keel_point_t point, waiter_t *waiter);
-promise_t *timeline_promised(keel_point_t point, bool all);
+point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel_status_t *failure);
+bool timeline_unwatch(keel_semaphore_t *semaphore, waiter_t *waiter);
+promise_t *timeline_promised(keel_semaphore_t *semaphore, uint64_t value, bool all);
 // Lists a signal whose promise is set, if its value is above all reached and promised so far.
 // Signals that are ordered are promised in their order, so one that is not was not ordered.
 void timeline_promise(signal_t *signal);
@@ -34,7 +34,7 @@ void timeline_break(signal_t *signal);
 
 // Where a point stands, as far as the host knows. If it failed and `failure` is not NULL, *failure
 // is a new reference to the cause.
-point_state_t timeline_poll(keel_point_t point, keel_status_t *failure);
+point_state_t timeline_poll(keel_semaphore_t *semaphore, uint64_t value, keel_status_t *failure);
 // Why it cannot be signalled so: a new reference; NULL: it can, as far as is known without the
 // lock.
 keel_status_t timeline_refusal(keel_semaphore_t *semaphore, uint64_t value);

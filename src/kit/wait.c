@@ -49,7 +49,7 @@ void wait_begin(wait_t *wait, keel_wait_mode_t mode, wait_entry_t *entries, size
         keel_status_t failure = NULL;
         bool decided = atomic_load(&wait->word) & WAIT_DECIDED;
         if (!decided &&
-            point_watch(entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING)
+            point_watch(&entries[i].point, &entries[i].waiter, &failure) == POINT_PENDING)
             continue;
         if (!decided) wait_note(wait, i, failure);
         keel_status_release(failure);
@@ -70,7 +70,7 @@ static promise_t *wait_promise(wait_t *wait, size_t from)
 {
     promise_t *promise = NULL;
     for (size_t i = 0; !promise && i < wait->count; i++) {
-        keel_point_t point = wait->entries[(from + i) % wait->count].point;
+        const keel_point_t *point = &wait->entries[(from + i) % wait->count].point;
         if (!point_is_past(point)) promise = point_promise(point);
     }
     return promise;
@@ -81,7 +81,7 @@ static void wait_look(wait_t *wait)
 {
     bool more = true;
     for (size_t i = 0; more && i < wait->count; i++) {
-        keel_point_t point = wait->entries[i].point;
+        const keel_point_t *point = &wait->entries[i].point;
         promise_t *promise = point_is_past(point) ? NULL : point_promise(point);
         if (promise) promise->ops->poll(promise);
         more = !wait_decided(wait) && (!promise || wait->mode == KEEL_ANY);
@@ -129,8 +129,8 @@ static void wait_ask(wait_t *wait)
     promise_t *last = NULL;
     for (size_t i = 0; i < wait->count && !wait_decided(wait); i++) {
         wait_entry_t *entry = &wait->entries[i];
-        if (point_is_past(entry->point) && !entry->waiter.for_all) continue;
-        promise_t *promise = point_ask(entry->point, &entry->waiter);
+        if (point_is_past(&entry->point) && !entry->waiter.for_all) continue;
+        promise_t *promise = point_ask(&entry->point, &entry->waiter);
         if (!promise) continue;
         if (entry->point.semaphore != queue) {
             promise_ask(last);
@@ -169,7 +169,7 @@ keel_status_t wait_end(wait_t *wait, size_t *index)
 {
     bool given_up = false;
     for (size_t i = 0; i < wait->count && (atomic_load(&wait->word) & WAIT_COUNT); i++) {
-        if (!point_unwatch(wait->entries[i].point, &wait->entries[i].waiter)) continue;
+        if (!point_unwatch(&wait->entries[i].point, &wait->entries[i].waiter)) continue;
         atomic_fetch_sub(&wait->word, 1);
         given_up = true;
     }

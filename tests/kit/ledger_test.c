@@ -45,14 +45,14 @@ static point_state_t watch(keel_point_t point, told_t *told)
 {
     *told = (told_t){.waiter = {.fire = told_fire}};
     keel_status_t failure = NULL;
-    point_state_t state = point_watch(point, &told->waiter, &failure);
+    point_state_t state = point_watch(&point, &told->waiter, &failure);
     keel_status_release(failure);
     return state;
 }
 
 static point_state_t poll(keel_semaphore_t *s, uint64_t value)
 {
-    return ledger_poll(keel_point(s, value), NULL);
+    return ledger_poll(s, value, NULL);
 }
 
 static int setup(void **state)
@@ -97,7 +97,7 @@ static void test_failure_is_of_one_point(void **state)
     assert_int_equal(poll(s, 1), POINT_REACHED);
     assert_int_equal(poll(s, 3), POINT_REACHED);
     keel_status_t seen = NULL;
-    assert_int_equal(ledger_poll(keel_point(s, 2), &seen), POINT_FAILED);
+    assert_int_equal(ledger_poll(s, 2, &seen), POINT_FAILED);
     assert_ptr_equal(seen, cause);
     keel_status_release(seen);
     keel_status_release(cause);
@@ -113,8 +113,8 @@ static void test_waiters_are_told_once(void **state)
     assert_int_equal(watch(keel_ended(keel_up_to(keel_point(s, 3))), &idle), POINT_PENDING);
     assert_int_equal(watch(keel_up_to(keel_point(s, 3)), &all), POINT_PENDING);
     assert_int_equal(watch(keel_point(s, 2), &gone), POINT_PENDING);
-    assert_true(point_unwatch(keel_point(s, 2), &gone.waiter));
-    assert_false(point_unwatch(keel_point(s, 2), &gone.waiter));
+    assert_true(s->ops->unwatch(s, &gone.waiter));
+    assert_false(s->ops->unwatch(s, &gone.waiter));
     keel_status_t cause = KEEL_ERROR(KEEL_ABORTED, "two");
     end_one(s, 2, cause);
     end_one(s, 3, NULL);
@@ -162,7 +162,7 @@ static void test_one_cause_takes_one_range(void **state)
     assert_int_equal(ledger_of(s)->failed_count, 3);
     for (uint64_t v = 1; v <= COUNT; v++) {
         keel_status_t seen = NULL;
-        assert_int_equal(ledger_poll(keel_point(s, v), &seen), POINT_FAILED);
+        assert_int_equal(ledger_poll(s, v, &seen), POINT_FAILED);
         assert_ptr_equal(seen, v == 500 ? other : cause);
         keel_status_release(seen);
     }
@@ -187,7 +187,7 @@ static void fail_many(keel_semaphore_t *s)
 static void check_cause(keel_semaphore_t *s, uint64_t value, keel_code_t code, const char *words)
 {
     keel_status_t failure = NULL;
-    assert_int_equal(ledger_poll(keel_point(s, value), &failure), POINT_FAILED);
+    assert_int_equal(ledger_poll(s, value, &failure), POINT_FAILED);
     assert_int_equal(keel_status_code(failure), code);
     assert_non_null(strstr(keel_status_message(failure), words));
     keel_status_release(failure);
@@ -353,14 +353,14 @@ static void test_link(void **state)
 {
     keel_semaphore_t *s = *state;
     uint64_t one = open_one(s);
-    told_t told = {.waiter = {.fire = told_fire}}, late = told;
+    told_t told = {.waiter = {.fire = told_fire, .node.key = one}}, late = told;
     lock_enter(&s->lock);
-    assert_true(ledger_link(keel_point(s, one), &told.waiter));
+    assert_true(ledger_link(s, &told.waiter));
     lock_leave(&s->lock);
     end_one(s, one, NULL);
     assert_int_equal(told.count, 1);
     lock_enter(&s->lock);
-    assert_false(ledger_link(keel_point(s, one), &late.waiter));
+    assert_false(ledger_link(s, &late.waiter));
     lock_leave(&s->lock);
     assert_int_equal(late.count, 0);
 }

@@ -77,6 +77,7 @@ static keel_point_t at(uint64_t value)
 {
     return keel_point(&semaphore, value);
 }
+#define AT(v) (&(keel_point_t){.semaphore = &semaphore, .value = (v)})
 
 // Promises a value of the semaphore.
 static void promise_value(fake_t *fake, signal_t *signal, uint64_t value)
@@ -93,18 +94,18 @@ static void test_waiters_of_the_device_are_told_at_once(void **state)
     waiter_t before = {.fire = count_told, .early = &here, .asks = true}, after = before;
     waiter_t beyond = before, foreign = {.fire = count_told, .early = &there, .asks = true};
     told = 0;
-    assert_int_equal(point_watch(at(2), &before, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(at(4), &beyond, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(at(3), &foreign, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(2), &before, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(4), &beyond, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(3), &foreign, NULL), POINT_PENDING);
     timeline_promise(&signal);
     assert_int_equal(told, 1);
     assert_ptr_equal(before.promise, &fake.base);
     assert_int_equal(fake.asks, 1); // for the foreign one, which is told by the host
-    assert_int_equal(point_watch(at(3), &after, NULL), POINT_PROMISED);
+    assert_int_equal(point_watch(AT(3), &after, NULL), POINT_PROMISED);
     assert_ptr_equal(after.promise, &fake.base);
     assert_null(timeline_keep(&signal));
     assert_int_equal(told, 2);
-    assert_true(point_unwatch(at(4), &beyond));
+    assert_true(point_unwatch(AT(4), &beyond));
     promise_release(before.promise);
     promise_release(after.promise);
     promise_release(&fake.base);
@@ -135,13 +136,13 @@ static void test_the_oldest_that_covers_a_value_is_found(void **state)
         promise_value(&fakes[i], &signals[i], values[i]);
     }
     for (uint64_t value = 1; value <= 9; value++) {
-        promise_t *promise = point_promise(at(value));
+        promise_t *promise = point_promise(AT(value));
         assert_ptr_equal(promise, &fakes[value <= 2 ? 0 : value <= 5 ? 1 : 2].base);
         promise_release(promise);
     }
-    assert_null(point_promise(at(10)));
+    assert_null(point_promise(AT(10)));
     for (int i = 0; i < 3; i++) timeline_break(&signals[i]);
-    assert_null(point_promise(at(1)));
+    assert_null(point_promise(AT(1)));
 }
 
 // The best of some tries: of a thousand looks for the newest of so many promised values.
@@ -153,7 +154,7 @@ static uint64_t look_ns(fake_t *fake, signal_t *signals, uint64_t count)
     }
     for (int try = 0; try < 20; try++) {
         uint64_t start = keel_now_ns();
-        for (int i = 0; i < 1000; i++) promise_release(point_promise(at(count)));
+        for (int i = 0; i < 1000; i++) promise_release(point_promise(AT(count)));
         uint64_t took = keel_now_ns() - start;
         if (took < best) best = took;
     }
@@ -170,11 +171,11 @@ static void test_only_new_waiters_look_at_a_promise(void **state)
     signal_t one, others[LATER];
     waiter_t before = {.fire = count_told, .asks = true}, after = before, beyond = before;
     told = 0;
-    assert_int_equal(point_watch(at(1), &before, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(at(LATER), &beyond, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(1), &before, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(LATER), &beyond, NULL), POINT_PENDING);
     promise_value(&first, &one, 1);
     assert_int_equal(first.asks, 1);
-    assert_int_equal(point_watch(at(1), &after, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(1), &after, NULL), POINT_PENDING);
     assert_int_equal(first.asks, 2);
     for (uint64_t i = 2; i < LATER; i++) promise_value(&later, &others[i], i);
     assert_int_equal(later.asks, 0);
@@ -257,8 +258,8 @@ static void test_broken_promises_leave_the_point_pending(void **state)
     signal_t signal;
     promise_value(&fake, &signal, 1);
     timeline_break(&signal);
-    assert_null(point_promise(at(1)));
-    assert_int_equal(timeline_poll(at(1), NULL), POINT_PENDING);
+    assert_null(point_promise(AT(1)));
+    assert_int_equal(timeline_poll(&semaphore, 1, NULL), POINT_PENDING);
 }
 
 // A lost device breaks its promises; what another has promised still comes, and shows at once.
@@ -271,11 +272,11 @@ static void test_waiters_of_a_broken_promise_ask_the_next(void **state)
     other.base.device = beyond.base.device = early.early = &there;
     for (uint64_t i = 0; i < 2; i++) promise_value(&lost[i], &signals[i], i + 1);
     told = 0;
-    assert_int_equal(point_watch(at(1), &asking, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(at(1), &early, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(1), &asking, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(1), &early, NULL), POINT_PENDING);
     promise_value(&other, &signals[2], 3);
     promise_value(&beyond, &signals[3], 4);
-    assert_int_equal(point_watch(at(4), &later, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(4), &later, NULL), POINT_PENDING);
     timeline_break(&signals[0]);
     assert_int_equal(lost[1].asks, 0); // goes the same way
     assert_int_equal(other.asks, 0);
@@ -390,17 +391,17 @@ static void test_points_of_a_queue(void **state)
     assert_int_equal(ledger_open(ledger, (keel_submission_t *)(void *)&value, &value),
                      LEDGER_OPENED);
     lock_leave(&ledger->lock);
-    keel_point_t point = keel_point(ledger, value);
+    keel_point_t point = keel_point(ledger, value), up_to = keel_up_to(point);
     waiter_t early = {.fire = count_told, .early = &here}, late = early;
     waiter_t all = {.fire = count_told};
     told = 0;
-    assert_int_equal(point_watch(point, &early, NULL), POINT_PENDING);
-    assert_int_equal(point_watch(keel_up_to(point), &all, NULL), POINT_PENDING);
-    ledger_promise(point, &fake.base);
+    assert_int_equal(point_watch(&point, &early, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(&up_to, &all, NULL), POINT_PENDING);
+    ledger_promise(ledger, value, &fake.base);
     assert_int_equal(told, 1);
     assert_int_equal(fake.asks, 1); // for the one that waits for all
-    assert_int_equal(point_watch(point, &late, NULL), POINT_PROMISED);
-    promise_t *last = point_ask(point, &all);
+    assert_int_equal(point_watch(&point, &late, NULL), POINT_PROMISED);
+    promise_t *last = point_ask(&up_to, &all);
     assert_ptr_equal(last, &fake.base);
     promise_release(last);
     lock_enter(&ledger->lock);
@@ -408,7 +409,7 @@ static void test_points_of_a_queue(void **state)
     lock_leave(&ledger->lock);
     waiters_fire(ended.for_all, NULL);
     assert_int_equal(told, 2);
-    assert_null(point_promise(point));
+    assert_null(point_promise(&point));
     ledger->ops->destroy(ledger);
 }
 

@@ -48,7 +48,7 @@ static void test_waits(void **state)
     assert_null(keel_queue_run(place->queue, gate, keel_op_barrier(), &waits));
     assert_null(keel_queue_run(place->queue, KEEL_AFTER(waits), keel_op_barrier(), &next));
     assert_null(keel_queue_run(place->queue, gate, keel_op_barrier(), &other));
-    assert_int_equal(submission_cancel(waits), KEEL_CANCEL_WAITING);
+    assert_int_equal(submission_cancel(waits.semaphore, waits.value), KEEL_CANCEL_WAITING);
     assert_int_equal(code_of(waits), KEEL_CANCELLED);
     assert_int_equal(code_of(next), KEEL_CANCELLED);
     assert_null(keel_semaphore_signal(place->gate, 1));
@@ -74,7 +74,7 @@ static keel_status_t cancel_itself(void *user, keel_host_call_t *call)
     (void)call;
     itself_t *self = user;
     KEEL_TRY(keel_wait(KEEL_POINTS(keel_point(self->known, 1)), KEEL_ALL, KEEL_FOREVER));
-    self->was = submission_cancel(self->point);
+    self->was = submission_cancel(self->point.semaphore, self->point.value);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static void test_has_ended(void **state)
     keel_point_t done;
     assert_null(keel_queue_run(place->queue, KEEL_NO_WAITS, keel_op_barrier(), &done));
     assert_int_equal(code_of(done), KEEL_OK);
-    assert_int_equal(submission_cancel(done), KEEL_CANCEL_ENDED);
+    assert_int_equal(submission_cancel(done.semaphore, done.value), KEEL_CANCEL_ENDED);
     assert_int_equal(code_of(done), KEEL_OK);
 }
 

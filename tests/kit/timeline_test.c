@@ -81,8 +81,8 @@ static void test_only_grows(void **state)
     keel_status_t status = timeline_signal(s, 5);
     assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
     keel_status_release(status);
-    assert_int_equal(timeline_poll(keel_point(s, 5), NULL), POINT_REACHED);
-    assert_int_equal(timeline_poll(keel_point(s, 6), NULL), POINT_PENDING);
+    assert_int_equal(timeline_poll(s, 5, NULL), POINT_REACHED);
+    assert_int_equal(timeline_poll(s, 6, NULL), POINT_PENDING);
     timeline_free(s);
 }
 
@@ -97,8 +97,8 @@ static void test_failure_freezes_the_value(void **state)
     keel_status_t status = timeline_signal(s, 3);
     assert_ptr_equal(status, first);
     keel_status_release(status);
-    assert_int_equal(timeline_poll(keel_point(s, 2), NULL), POINT_REACHED);
-    assert_int_equal(timeline_poll(keel_point(s, 3), NULL), POINT_FAILED);
+    assert_int_equal(timeline_poll(s, 2, NULL), POINT_REACHED);
+    assert_int_equal(timeline_poll(s, 3, NULL), POINT_FAILED);
     status = wait_for(s, 3, 0);
     assert_ptr_equal(status, first);
     keel_status_release(status);
