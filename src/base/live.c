@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "base/thread.h"
 
 typedef struct counts_t {
     _Atomic int64_t of[LIVE_TYPES]; // written by their thread alone
@@ -17,7 +18,7 @@ typedef struct counts_t {
     bool listed;
 } counts_t;
 
-static _Thread_local counts_t mine;
+static THREAD_LOCAL counts_t mine;
 
 static struct {
     lock_t lock;

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-_Thread_local char thread_mark_;
+THREAD_LOCAL char thread_mark_;
 
 void thread_set_name(pthread_t thread, const char *name)
 {

@@ -4,6 +4,15 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h> // defines __GLIBC__, where that is
+
+// What each thread has of its own. glibc keeps room for such variables of libraries that are opened
+// at run time, if they are few: then they have a fixed place, and no function is called to find it.
+#if defined(__GLIBC__) && !KEEL_PORTABLE
+#define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) _Thread_local
+#else
+#define THREAD_LOCAL _Thread_local
+#endif
 
 // Starts a thread of the library's own: it takes no signals, which are for the application's
 // threads, and debuggers show its name (15 characters at most; NULL: none). Returns an errno, or 0.
@@ -13,7 +22,7 @@ int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void 
 bool thread_detach(const char *name, void *(*fn)(void *), void *argument);
 
 // An address that no other thread has.
-extern _Thread_local char thread_mark_;
+extern THREAD_LOCAL char thread_mark_;
 static inline const void *thread_mark(void)
 {
     return &thread_mark_;

@@ -19,8 +19,8 @@ static struct {
     keel_call_state_t *buckets[BUCKETS]; // linked by `next`
     pthread_once_t once;
 } deferred = {.once = PTHREAD_ONCE_INIT};
-static _Atomic uint64_t numbers;                   // given so far
-static _Thread_local keel_call_state_t *innermost; // of the calls that this thread is in
+static _Atomic uint64_t numbers;                  // given so far
+static THREAD_LOCAL keel_call_state_t *innermost; // of the calls that this thread is in
 
 static void deferred_lock(void)
 {

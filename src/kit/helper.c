@@ -18,7 +18,7 @@ void helper_init(helper_t *helper, const char *name, uint64_t (*work)(void *), v
     helper->owner = owner;
 }
 
-static _Thread_local const helper_t *here;
+static THREAD_LOCAL const helper_t *here;
 
 static void *helper_main(void *argument)
 {

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "base/thread.h"
 
 _Static_assert(offsetof(waiter_t, node) == 0, "a waiter is found by its node");
 
@@ -113,7 +114,7 @@ waiter_t *waiters_take(keel_semaphore_t *semaphore, uint64_t value)
 }
 
 // What the thread is doing right now.
-static _Thread_local struct {
+static THREAD_LOCAL struct {
     uint32_t depth; // of waiters_fire
     uint32_t count; // of waiters since the outermost
 } firing;

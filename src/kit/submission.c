@@ -9,6 +9,7 @@
 #include "base/live.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "kit/ledger.h"
 #include "kit/object.h"
 
@@ -161,8 +162,8 @@ typedef struct later_t {
     const nest_t *nest;
     bool running;
 } later_t;
-static _Thread_local nest_t *inside;
-static _Thread_local later_t later;
+static THREAD_LOCAL nest_t *inside;
+static THREAD_LOCAL later_t later;
 
 void submission_nest(nest_t *nest, const keel_device_t *device)
 {

@@ -26,7 +26,7 @@ static struct {
     pthread_once_t once;
 } watcher = {.once = PTHREAD_ONCE_INIT};
 
-static _Thread_local bool here;
+static THREAD_LOCAL bool here;
 
 bool watcher_is_here(void)
 {

@@ -18,6 +18,7 @@
 
 #include "base/aio.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "base/topology.h"
 #include "drivers/cpu/options.h"
 #include "executable/cache.h"
@@ -291,9 +292,9 @@ static inline bool cpu_walk_has_more(const cpu_run_t *run)
 
 // node.c: the lists, and sleeping.
 
-extern _Thread_local cpu_worker_t *cpu_this_worker; // that this thread is; NULL: none
+extern THREAD_LOCAL cpu_worker_t *cpu_this_worker; // that this thread is; NULL: none
 // The queue that this thread is submitting to, which its caller keeps.
-extern _Thread_local const keel_queue_t *cpu_submitting;
+extern THREAD_LOCAL const keel_queue_t *cpu_submitting;
 keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers);
 void cpu_node_finish(cpu_node_t *node);
 void cpu_node_push(cpu_node_t *node, cpu_run_t *run, bool first); // and wakes a worker

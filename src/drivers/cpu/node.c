@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "drivers/cpu/cpu.h"
 
-_Thread_local cpu_worker_t *cpu_this_worker;
-_Thread_local const keel_queue_t *cpu_submitting;
+THREAD_LOCAL cpu_worker_t *cpu_this_worker;
+THREAD_LOCAL const keel_queue_t *cpu_submitting;
 
 keel_status_t cpu_node_init(cpu_node_t *node, cpu_device_t *device, uint32_t workers)
 {

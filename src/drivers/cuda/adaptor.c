@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "drivers/cuda/cuda.h"
 
 extern const unsigned char keel_embed_cuda_builtin[];
@@ -28,7 +29,7 @@ CUDA_FORWARDS(function_allow, cuFuncSetAttribute,
 CUDA_RELEASES(module_unload, cuModuleUnload, what)
 
 // What the thread has entered; the innermost.
-static _Thread_local stream_before_t *inside;
+static THREAD_LOCAL stream_before_t *inside;
 
 KEEL_HOT static void enter(stream_vendor_t *v, stream_before_t *before)
 {
