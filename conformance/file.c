@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,6 +253,35 @@ TEST(file, failure_waits_for_what_is_under_way,
     reach(submit(keel_op_fill(keel_whole(x), 0xee, 1)));
     reach(submit(keel_op_read(in, 0, keel_whole(x))));
     check_filled(x, 0, SIZE, 0);
+}
+
+static void set_file_limit(rlim_t bytes)
+{
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+static void lift_file_limit(void *user)
+{
+    set_file_limit(RLIM_INFINITY);
+}
+
+// As with a full disk: the code says that it is no fault of the file's.
+TEST(file, write_beyond_a_limit, RUNS)
+{
+    enum { LIMIT = 1 << 16 };
+    folder_t *folder = new_folder();
+    keel_file_t *file =
+        open_file(in_folder(folder, "new"), KEEL_FILE_WRITE | KEEL_FILE_CREATE | KEEL_FILE_READ);
+    keel_buffer_t *source = new_buffer(LIMIT + 4096);
+    signal(SIGXFSZ, SIG_IGN);
+    own_cleanup(lift_file_limit, NULL);
+    set_file_limit(LIMIT);
+    reach(submit(keel_op_write(keel_span(source, 0, LIMIT), file, 0)));
+    reach_failure_saying(submit(keel_op_write(keel_whole(source), file, 0)),
+                         KEEL_RESOURCE_EXHAUSTED, in_folder(folder, "new"));
 }
 
 TEST(file, modes_are_respected, FILES)

@@ -650,8 +650,8 @@ static inline keel_op_t keel_op_dealloca(keel_buffer_t *buffer)
 //     KEEL_TRY(keel_queue_run(q, KEEL_NO_WAITS, keel_op_read(file, 0, keel_whole(x)), &loaded));
 //
 // Needs KEEL_CAP_FILES, KEEL_USAGE_TRANSFER, KEEL_ACCESS_WRITE and KEEL_FILE_READ. The submission
-// fails with KEEL_OUT_OF_RANGE if the file ends too soon, and with KEEL_IO for an error of the
-// system, which the message names.
+// fails with KEEL_OUT_OF_RANGE if the file ends too soon. For an error of the system, which the
+// message names, it fails with KEEL_IO, or with the code that keel_file_open has for that error.
 static inline keel_op_t keel_op_read(keel_file_t *file, uint64_t file_offset, keel_ref_t target)
 {
     keel_op_t op = keel_op_(KEEL_OP_READ);
@@ -665,7 +665,8 @@ static inline keel_op_t keel_op_read(keel_file_t *file, uint64_t file_offset, ke
 // When the operation has ended the system has the data; it may not be on the disk yet.
 //
 // Needs KEEL_CAP_FILES, KEEL_USAGE_TRANSFER, KEEL_ACCESS_READ and KEEL_FILE_WRITE. The submission
-// fails with KEEL_IO for an error of the system, a full disk for example, which the message names.
+// fails with KEEL_RESOURCE_EXHAUSTED if the disk is full, or the file would exceed a limit of the
+// user or the process. Other errors of the system give codes as for keel_op_read.
 static inline keel_op_t keel_op_write(keel_ref_t source, keel_file_t *file, uint64_t file_offset)
 {
     keel_op_t op = keel_op_read(file, file_offset, source);

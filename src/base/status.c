@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -132,6 +133,31 @@ keel_status_t status_as(keel_status_t status, keel_code_t code)
 {
     if (status && !status->is_static) status->code = code;
     return status;
+}
+
+keel_code_t status_errno_code(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: return KEEL_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ETXTBSY:
+    case ELOOP: return KEEL_PERMISSION_DENIED;
+    case EBADF:
+    case EINVAL:
+    case EISDIR:
+    case ENAMETOOLONG: return KEEL_INVALID_ARGUMENT;
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+    case EFBIG: // a limit of the process or the file system
+    case EDQUOT: return KEEL_RESOURCE_EXHAUSTED;
+    case ENOMEM: return KEEL_OUT_OF_MEMORY;
+    case ENOTSUP: return KEEL_UNSUPPORTED;
+    default: return KEEL_IO;
+    }
 }
 
 keel_status_t status_from_errno(keel_code_t code, int error, const char *what)

@@ -22,6 +22,9 @@ keel_status_t status_at(keel_status_t status, const char *path);
 // Changes the code of a status to which the caller has the only reference. Returns it.
 keel_status_t status_as(keel_status_t status, keel_code_t code);
 
+// The code for an error of the system that concerns a file; KEEL_IO if no other says more.
+keel_code_t status_errno_code(int error);
+
 // An error made from errno, for a call into the system.
 keel_status_t status_from_errno(keel_code_t code, int error, const char *what);
 

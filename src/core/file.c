@@ -13,37 +13,13 @@
 
 enum { PATH_ROOM = 4096 + 64 }; // for a path of any length the system takes, and a few words
 
-static keel_code_t code_of(int error)
-{
-    switch (error) {
-    case ENOENT:
-    case ENOTDIR: return KEEL_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ETXTBSY:
-    case ELOOP: return KEEL_PERMISSION_DENIED;
-    case EBADF:
-    case EINVAL:
-    case EISDIR:
-    case ENAMETOOLONG: return KEEL_INVALID_ARGUMENT;
-    case EMFILE:
-    case ENFILE:
-    case ENOSPC:
-    case EDQUOT: return KEEL_RESOURCE_EXHAUSTED;
-    case ENOMEM: return KEEL_OUT_OF_MEMORY;
-    case ENOTSUP: return KEEL_UNSUPPORTED;
-    default: return KEEL_IO;
-    }
-}
-
 static keel_status_t file_error(const keel_file_t *file, int error, const char *verb)
 {
     char what[PATH_ROOM];
     bool link = error == ELOOP && (file->flags & KEEL_FILE_CREATE);
     snprintf(what, sizeof what, "cannot %s '%s'%s", verb, file->path,
              link ? ", which KEEL_FILE_CREATE does not follow if it is a symbolic link" : "");
-    return status_from_errno(code_of(error), error, what);
+    return status_from_errno(status_errno_code(error), error, what);
 }
 
 static const char *kind_of(mode_t mode)

@@ -216,7 +216,7 @@ keel_status_t command_transfer_status(const keel_cmd_transfer_t *c, int error)
         return KEEL_ERROR(KEEL_OUT_OF_RANGE, "file '%s' ends before offset %llu plus %llu bytes",
                           path, (unsigned long long)c->file_offset,
                           (unsigned long long)c->ref.length);
-    return status_from_errno(KEEL_IO, error, path);
+    return status_from_errno(status_errno_code(error), error, path);
 }
 
 static void dispatch_refs(const keel_cmd_dispatch_t *c, command_ref_fn *fn, void *user)
