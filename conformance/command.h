@@ -3,8 +3,9 @@
 #ifndef CONFORMANCE_COMMAND_H_
 #define CONFORMANCE_COMMAND_H_
 
-// Runs the command; argv[0] is its own name. Returns the process's exit status: 0 if every test
-// behaved as expected, 1 if one did not, 2 if it was called wrongly.
+// Runs the command; argv[0] are the words that repeat it, such as `keel conformance`. Returns the
+// process's exit status: 0 if every test behaved as expected, 1 if one did not, 2 if it was called
+// wrongly.
 int conformance_main(int argc, char **argv);
 
 #endif

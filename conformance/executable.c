@@ -33,9 +33,7 @@ TEST(executable, load_from_memory, RUNS)
     void *copy = scratch(size);
     memcpy(copy, data, size);
     keel_executable_options_t options = {.data = copy, .size = size, .name = "mine"};
-    keel_executable_t *executable = NULL;
-    TRY(keel_executable_load(the_device(), &options, &executable));
-    OWN(executable);
+    keel_executable_t *executable = kernels_load(the_device(), &options);
     drop(copy);
     keel_entry_t entry;
     TRY(keel_executable_entry(executable, "tally", &entry));
@@ -69,9 +67,7 @@ TEST(executable, load_from_a_path, RUNS)
     kernels_image(&data, &size);
     const char *path = write_file(data, size);
     keel_executable_options_t options = {.path = path};
-    keel_executable_t *executable = NULL;
-    TRY(keel_executable_load(the_device(), &options, &executable));
-    OWN(executable);
+    keel_executable_t *executable = kernels_load(the_device(), &options);
     CHECK_GE(keel_executable_entry_count(executable), 10);
     keel_entry_t entry;
     FAILS_SAYING(KEEL_NOT_FOUND, path, keel_executable_entry(executable, "missing", &entry));
@@ -96,8 +92,7 @@ TEST(executable, deep_workgroups, RUNS)
                          keel_executable_load(the_device(), &options, &executable));
         return;
     }
-    TRY(keel_executable_load(the_device(), &options, &executable));
-    OWN(executable);
+    executable = kernels_load(the_device(), &options);
     keel_buffer_t *out = new_buffer(128 * 4);
     keel_entry_t entry = {executable, 0};
     reach(submit(keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out))));
@@ -144,6 +139,7 @@ TEST(executable, damaged_images, RUNS)
 {
     const void *data;
     size_t size;
+    kernels();
     kernels_image(&data, &size);
     load_parts(data, size);
     FAILS(KEEL_CORRUPT, load("this is no image at all, is it?", 31, NULL));
@@ -428,7 +424,7 @@ static void load_in_a_loop(void *user)
 
 TEST(executable, loaded_by_many_threads, RUNS)
 {
-    the_device();
+    kernels();
     thread_t *threads[3];
     for (int i = 0; i < 3; i++) threads[i] = thread_start(load_in_a_loop, NULL);
     for (int i = 0; i < 3; i++) thread_join(threads[i]);
@@ -445,6 +441,7 @@ static keel_status_t load_with(const keel_executable_constant_t *constants, size
 {
     keel_executable_options_t options = {
         .name = "chosen", .constants = constants, .constant_count = count};
+    kernels(); // where the device does not take them, the test ends here
     kernels_image(&options.data, &options.size);
     return keel_executable_load(the_device(), &options, executable);
 }
@@ -502,6 +499,7 @@ TEST(executable, constants_beside_work, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HO
 {
     uint32_t word = 2;
     keel_executable_constant_t constant = {"chosen_word", &word, 4};
+    kernels();
     hold_t *hold = new_hold();
     keel_point_t done = submit(op_hold(hold));
     hold_entered(hold, done);

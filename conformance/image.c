@@ -19,6 +19,7 @@ static const keel_image_info_t *image_of_kernels(void)
 {
     const void *data;
     size_t size;
+    kernels(); // where the device does not take them, the test ends here
     kernels_image(&data, &size);
     return image_of(data, size);
 }

@@ -15,10 +15,7 @@ static keel_executable_t *language_load(void)
     keel_executable_options_t options = {.data = keel_embed_conformance_language,
                                          .size = keel_embed_conformance_language_size,
                                          .name = "language"};
-    keel_executable_t *executable = NULL;
-    TRY(keel_executable_load(the_device(), &options, &executable));
-    OWN(executable);
-    return executable;
+    return kernels_load(the_device(), &options);
 }
 
 static keel_entry_t language_kernel(const char *name)

@@ -19,6 +19,8 @@ static const char usage[] =
     "                    fault: each call of the vendor's library fails in turn\n"
     "  --filter=GLOB     only tests whose name (area.name) matches\n"
     "  --list            print their names and what they need, run nothing\n"
+    "  --kernels=FILE    a container of conformance/kernels/kernels.c to use in place of the\n"
+    "                    suite's: for a device that this build makes no code for\n"
     "  --expect=FILE     fail when other tests are skipped than FILE says\n"
     "  --seed=N          of everything random (1)\n"
     "  --runs=N          shuffle: seeds per test (3)\n"
@@ -44,6 +46,7 @@ enum {
     OPTION_MODE,
     OPTION_FILTER,
     OPTION_LIST,
+    OPTION_KERNELS,
     OPTION_EXPECT,
     OPTION_SEED,
     OPTION_RUNS,
@@ -62,6 +65,7 @@ static const struct option options[] = {
     {"mode", required_argument, NULL, OPTION_MODE},
     {"filter", required_argument, NULL, OPTION_FILTER},
     {"list", no_argument, NULL, OPTION_LIST},
+    {"kernels", required_argument, NULL, OPTION_KERNELS},
     {"expect", required_argument, NULL, OPTION_EXPECT},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"runs", required_argument, NULL, OPTION_RUNS},
@@ -116,6 +120,24 @@ static bool read_call(char *text, settings_t *settings)
     return true;
 }
 
+static bool read_kernels(const char *path, settings_t *settings)
+{
+    FILE *file = fopen(path, "rb");
+    long size = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+    void *image = size > 0 ? malloc((size_t)size) : NULL;
+    if (image) rewind(file);
+    bool read = image && fread(image, 1, (size_t)size, file) == (size_t)size;
+    if (file) fclose(file);
+    free(settings->image);
+    settings->kernels = path;
+    settings->image = read ? image : NULL;
+    settings->image_size = (size_t)size;
+    if (read) return true;
+    free(image);
+    fprintf(stderr, "keel conformance: --kernels=%s: it cannot be read, or is empty\n", path);
+    return false;
+}
+
 static bool read_option(arguments_t *arguments, int option)
 {
     settings_t *settings = &arguments->settings;
@@ -124,6 +146,7 @@ static bool read_option(arguments_t *arguments, int option)
     case OPTION_DEVICE: settings->uri = optarg; return true;
     case OPTION_MODE: return read_mode(optarg, &settings->mode);
     case OPTION_FILTER: settings->filter = optarg; return true;
+    case OPTION_KERNELS: return read_kernels(optarg, settings);
     case OPTION_EXPECT: settings->expect = optarg; return true;
     case OPTION_LIST: arguments->list = true; return true;
     case OPTION_UNDER_TOOL: settings->under_tool = true; return true;
@@ -160,7 +183,8 @@ static bool read_option(arguments_t *arguments, int option)
 static bool read_arguments(int argc, char **argv, arguments_t *arguments)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    *arguments = (arguments_t){.settings = {.uri = "cpu://",
+    *arguments = (arguments_t){.settings = {.command = argv[0],
+                                            .uri = "cpu://",
                                             .seed = 1,
                                             .limit_s = 20,
                                             .filter = "*",
@@ -304,5 +328,6 @@ int conformance_main(int argc, char **argv)
         status = run_tests(&arguments.settings, &report);
     }
     report_finish(&report);
+    free(arguments.settings.image);
     return status;
 }

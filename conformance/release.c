@@ -123,10 +123,8 @@ TEST(release, recordings_do_not_wait, GPU, .also = NEED_OVERLAP)
 TEST(release, executables_do_not_wait, GPU, .also = NEED_OVERLAP)
 {
     keel_executable_options_t options = {0};
-    keel_executable_t *executable = NULL;
     kernels_image(&options.data, &options.size); // which has variables, so it is no other's too
-    TRY(keel_executable_load(the_device(), &options, &executable));
-    OWN(executable);
+    keel_executable_t *executable = kernels_load(the_device(), &options);
     busy_t busy = busy_begin();
     drop(executable);
     busy_end(&busy);

@@ -27,6 +27,7 @@ static const char usage[] =
 enum { BATCH = 200, MOST_FAILURES = 5, URI_SIZE = 96 };
 
 typedef struct settings_t {
+    const char *command; // its words, for messages that repeat it
     const char *uris[MAX_DEVICES];
     size_t uri_count;
     double count, seed, seconds, threads, limit_s, minimise_s;
@@ -77,8 +78,8 @@ static void failure_tell(const settings_t *settings, page_t *page, const job_t *
     printf("\n# seed %" PRIu64 " failed\n", page->graph.seed);
     failure_print(page, stdout);
     if (!minimise || settings->minimise_s <= 0) return;
-    printf("\n# seed %" PRIu64 " made smaller: save as a file, keel graphs --replay=FILE\n",
-           page->graph.seed);
+    printf("\n# seed %" PRIu64 " made smaller: save as a file, %s --replay=FILE\n",
+           page->graph.seed, settings->command);
     failure_minimise(page, job, settings->minimise_s, stdout);
     failure_print(page, stdout);
 }
@@ -261,8 +262,12 @@ static bool option_read(settings_t *settings, int option)
 
 static bool arguments_read(int argc, char **argv, settings_t *settings)
 {
-    *settings =
-        (settings_t){.count = 10000, .seed = 1, .threads = 4, .limit_s = 20, .minimise_s = 60};
+    *settings = (settings_t){.command = argv[0],
+                             .count = 10000,
+                             .seed = 1,
+                             .threads = 4,
+                             .limit_s = 20,
+                             .minimise_s = 60};
     optind = 1;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         if (!option_read(settings, option)) return false;

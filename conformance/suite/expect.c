@@ -83,6 +83,7 @@ void expect_finish(expectations_t *all)
 
 static bool needs(const test_t *test, const char *need)
 {
+    if (strcmp(need_name(0, NEED_KERNELS), need) == 0) return true; // any test may load them
     for (unsigned bit = 0; bit < 32; bit++) {
         if (test->needs >> bit & 1 && strcmp(need_name(1u << bit, 0), need) == 0) return true;
         if (test->also >> bit & 1 && strcmp(need_name(0, 1u << bit), need) == 0) return true;
@@ -99,9 +100,10 @@ static bool speaks_of(const expectation_t *line, const test_t *test)
 
 const expectation_t *expect_find(const expectations_t *all, const test_t *test, const char *need)
 {
+    const char *kernels = need_name(0, NEED_KERNELS);
     for (size_t i = 0; i < all->count; i++) {
         const expectation_t *line = &all->list[i];
-        if (need && strcmp(line->need, need) != 0) continue;
+        if (need ? strcmp(line->need, need) != 0 : strcmp(line->need, kernels) == 0) continue;
         if (line->option[0] && uri_has(all->uri, line->option) == line->without) continue;
         if (speaks_of(line, test)) return line;
     }

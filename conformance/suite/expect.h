@@ -30,7 +30,8 @@ typedef struct expectations_t {
 bool expect_read(expectations_t *all, const char *path, const char *uri);
 void expect_finish(expectations_t *all);
 
-// What says that `test` is skipped, for lack of `need` (NULL: of whatever); NULL: nothing.
+// What says that `test` is skipped, for lack of `need` (NULL: of whatever the test says it needs,
+// which kernels are not); NULL: nothing.
 const expectation_t *expect_find(const expectations_t *all, const test_t *test, const char *need);
 
 // Whether each line speaks of some test; says which do not.

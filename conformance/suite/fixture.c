@@ -294,8 +294,9 @@ void check_filled_(const char *file, int line, keel_buffer_t *buffer, uint64_t o
 
 void kernels_image(const void **data, size_t *size)
 {
-    *data = keel_embed_conformance_kernels;
-    *size = keel_embed_conformance_kernels_size;
+    const settings_t *settings = run_settings();
+    *data = settings->image ? settings->image : keel_embed_conformance_kernels;
+    *size = settings->image ? settings->image_size : keel_embed_conformance_kernels_size;
 }
 
 void host_kernels_image(const void **data, size_t *size)
@@ -304,24 +305,33 @@ void host_kernels_image(const void **data, size_t *size)
     *size = keel_embed_conformance_host_kernels_size;
 }
 
+keel_executable_t *kernels_load(keel_device_t *device, const keel_executable_options_t *options)
+{
+    keel_executable_t *executable = NULL;
+    keel_status_t status = keel_executable_load(device, options, &executable);
+    if (keel_status_code(status) == KEEL_UNSUPPORTED && !faulted()) {
+        keel_status_release(status);
+        skip(need_name(0, NEED_KERNELS), "no image of the kernels is for the device");
+    }
+    TRY(status);
+    OWN(executable);
+    return executable;
+}
+
 keel_executable_t *kernels_on(keel_device_t *device)
 {
     keel_executable_options_t options = {.name = "kernels"};
-    keel_executable_t *executable = NULL;
     kernels_image(&options.data, &options.size);
-    TRY(keel_executable_load(device, &options, &executable));
-    OWN(executable);
+    keel_executable_t *executable = kernels_load(device, &options);
+    run_result()->kernels = true;
     return executable;
 }
 
 static keel_executable_t *host_kernels_on(keel_device_t *device)
 {
     keel_executable_options_t options = {.name = "host kernels"};
-    keel_executable_t *executable = NULL;
     host_kernels_image(&options.data, &options.size);
-    TRY(keel_executable_load(device, &options, &executable));
-    OWN(executable);
-    return executable;
+    return kernels_load(device, &options);
 }
 
 keel_executable_t *kernels(void)

@@ -116,8 +116,10 @@ keel_op_t op_kernel(const char *name, uint32_t groups, const void *constants, si
                     keel_refs_t bindings);
 
 // Kernels of conformance/kernels, by their names; those of host.c need KEEL_CAP_KERNEL_STATUS.
+// Where the device takes no image of theirs, which is KEEL_UNSUPPORTED, the test is skipped.
 keel_executable_t *kernels(void);
 keel_executable_t *kernels_on(keel_device_t *device);
+keel_executable_t *kernels_load(keel_device_t *device, const keel_executable_options_t *options);
 void kernels_image(const void **data, size_t *size);      // a container
 void host_kernels_image(const void **data, size_t *size); // a shared object
 keel_entry_t kernel(const char *name);

@@ -20,12 +20,16 @@ typedef enum fault_t {
 
 // What the command was asked for.
 typedef struct settings_t {
+    const char *command; // its words, for messages that repeat it
     const char *uri;
     run_mode_t mode;
     uint64_t seed;
     double limit_s; // time limit of a test that states none
     const char *filter;
-    const char *expect; // path; NULL: no expectations
+    const char *expect;  // path; NULL: no expectations
+    const char *kernels; // path of the container to use in place of the suite's; NULL: none
+    void *image;         // owned: what stands there
+    size_t image_size;
     unsigned parallel;
     double seconds;  // bound of sampled torture and faults; 0: all of them
     uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
@@ -62,6 +66,7 @@ typedef struct result_t {
     uint64_t places; // allocations, or in fault mode calls
     bool hit;        // what was to fail did
     bool checked;    // the test checked something, here or in a child of its own
+    bool kernels;    // it has loaded the suite's kernels
     double seconds;
     char need[32];                // skipped: what is lacking
     char reason[160];             // one line

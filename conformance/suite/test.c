@@ -78,6 +78,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "PARALLEL_RECORDINGS",
         "OTHER_SIDE",
         "PROCESS",
+        "KERNELS",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

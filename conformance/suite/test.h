@@ -29,7 +29,8 @@ enum {
     NEED_OVERLAP = 1 << 9,              // work runs beside other work, and no call waits for each
     NEED_PARALLEL_RECORDINGS = 1 << 10, // so does, in a recording, what no barrier orders
     NEED_OTHER_SIDE = 1 << 11, // an API is at hand that makes semaphores to import (other.h)
-    NEED_PROCESS = 1 << 12     // a process beside the test can have threads (child_start)
+    NEED_PROCESS = 1 << 12,    // a process beside the test can have threads (child_start)
+    NEED_KERNELS = 1 << 13 // the device takes the suite's kernels; found out when a test loads them
 };
 
 typedef struct test_t {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sub-commands of `keel`. argv[0] is the sub-command's own name; each returns the exit status.
+// The sub-commands of `keel`. argv[0] are the words that repeat it, such as `keel inspect`; each
+// returns the exit status.
 // They stay visible where the rest of the library and of the tool becomes local.
 #ifndef TOOLS_COMMANDS_H_
 #define TOOLS_COMMANDS_H_

@@ -51,17 +51,31 @@ static bool load_driver(const char *path)
     return false;
 }
 
+// Runs a command. Its argv[0] are the words that repeat it, drivers included, for its messages.
+static int run(const struct command_t *command, const char *drivers, int argc, char **argv)
+{
+    char words[4096];
+    int length = snprintf(words, sizeof words, "keel%s %s", drivers, command->name);
+    if (length > 0 && (size_t)length < sizeof words) argv[0] = words;
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     static const char driver[] = "--driver=";
+    char drivers[4000] = "";
     while (argc > 1 && strncmp(argv[1], driver, sizeof driver - 1) == 0) {
-        if (!load_driver(argv[1] + sizeof driver - 1)) return 2;
+        const char *path = argv[1] + sizeof driver - 1;
+        size_t length = strlen(drivers);
+        if (!load_driver(path)) return 2;
+        snprintf(drivers + length, sizeof drivers - length, " %s'%s'", driver, path);
         argc--;
         argv++;
     }
     const char *name = argc > 1 ? argv[1] : "help";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(name, commands[i].name) == 0)
+            return run(&commands[i], drivers, argc - 1, argv + 1);
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
         print_help(stdout);

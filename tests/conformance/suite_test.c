@@ -31,7 +31,7 @@ static int run_command(int argc, char **argv, bool apart)
 
 static int run(const char *const *arguments, int count, bool apart)
 {
-    char *argv[16] = {(char *)"conformance"};
+    char *argv[16] = {(char *)"keel conformance"};
     for (int i = 0; i < count; i++) argv[i + 1] = (char *)arguments[i];
     FILE *file = tmpfile();
     assert_non_null(file);
