@@ -120,17 +120,17 @@ typedef struct sleep_t {
 // Looks at one that is awaited, and goes on to watch it if it still is.
 static void entry_look(remote_t *remote, sleep_t *sleep)
 {
-    keel_semaphore_t *semaphore = &remote->semaphore;
-    bell_t *bell = watched_of(remote)->bell;
-    uint32_t expected = bell_listen(bell);
-    uint64_t before = atomic_load(&semaphore->value);
+    watched_t *watched = watched_of(remote);
+    uint32_t expected = bell_listen(watched->bell);
     remote_look(remote);
-    sleep->news |= atomic_load(&semaphore->value) != before;
+    uint64_t now = atomic_load(&remote->semaphore.value);
+    sleep->news |= now != watched->seen; // also what another thread has found meanwhile
+    watched->seen = now;
     if (remote_awaited(remote) == UINT64_MAX) return;
     entry_add(remote);
     sleep->idle = false;
     if (sleep->count < FUTEX_WORDS)
-        sleep->words[sleep->count++] = (futex_word_t){bell, expected, true};
+        sleep->words[sleep->count++] = (futex_word_t){watched->bell, expected, true};
     else
         sleep->crowded = true;
 }

@@ -17,6 +17,7 @@ typedef struct watched_t {
     remote_t remote; // first; `poll` links those that are awaited
     shared_page_t page;
     bell_t *bell;                      // in the page
+    uint64_t seen;                     // by the watcher, when it last looked
     struct watched_t *next, *previous; // of all that are open
 } watched_t;
 
