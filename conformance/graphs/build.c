@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+// A field of what is given to the command at `at`, or a part of it.
+#define GIVEN(at, field, size)                                                                     \
+    keel_parameter((at) * sizeof(given_t) + offsetof(given_t, field), (size))
+
 static keel_ref_t ref_build(run_t *run, span_t span, uint8_t device)
 {
     if (span.slot) return keel_slot(span.id, span.offset, span.length);
@@ -30,6 +34,13 @@ static keel_op_t kernel_build(run_t *run, size_t action, uint8_t device, const o
         keel_op_dispatch(run->env->devices[device].entries[op->kind],
                          keel_groups(op->groups[0], op->groups[1], op->groups[2]), constants,
                          sizeof *constants, keel_refs(built->refs[at], op->span_count));
+    if (op->given) {
+        keel_ref_t number = GIVEN(at, number, 4);
+        built->patches[at] = (keel_patch_t){offsetof(arith_constants_t, constant), number};
+        dispatch = keel_op_patched(dispatch, &built->patches[at], 1);
+    }
+    if (op->given && op->counts == COUNTS_DIRECT)
+        return keel_op_indirect(dispatch, KEEL_COUNTS_STATIC, GIVEN(at, groups, 12));
     if (op->counts == COUNTS_DIRECT) return dispatch;
     return keel_op_indirect(dispatch,
                             op->counts == COUNTS_STATIC ? KEEL_COUNTS_STATIC : KEEL_COUNTS_DYNAMIC,
@@ -38,6 +49,7 @@ static keel_op_t kernel_build(run_t *run, size_t action, uint8_t device, const o
 
 static keel_op_t update_build(const op_t *op, built_t *built, size_t at)
 {
+    if (op->given) return keel_op_copy(GIVEN(at, data, op->spans[0].length), built->refs[at][0]);
     update_data(op, built->data[at]);
     return keel_op_update(built->refs[at][0], built->data[at]);
 }
@@ -59,6 +71,31 @@ static keel_op_t while_build(const op_t *op, keel_ref_t value)
     return loop;
 }
 
+static keel_op_t fill_build(const op_t *op, keel_ref_t target, size_t at)
+{
+    if (op->given) return keel_op_fill_with(target, GIVEN(at, number, op->numbers[1]));
+    return keel_op_fill(target, op->numbers[0], op->numbers[1]);
+}
+
+static void given_make(const op_t *command, uint32_t added, given_t *given)
+{
+    op_t op = op_given(command, added);
+    given->number = op.numbers[0];
+    for (size_t i = 0; i < 3; i++) given->groups[i] = op.groups[i];
+    if (op.given && op.kind == OP_UPDATE) update_data(&op, given->data);
+}
+
+static keel_op_t execute_build(run_t *run, const op_t *op, built_t *built, size_t at)
+{
+    const recording_t *recording = &run->graph->recordings[op->numbers[0]];
+    given_t *given = built->given[built->executes++];
+    for (size_t i = 0; i < recording->count; i++)
+        given_make(&recording->commands[i], op->numbers[1], &given[i]);
+    return keel_op_execute_with(run->recordings[op->numbers[0]],
+                                keel_refs(built->refs[at], op->span_count), given,
+                                recording->count * sizeof *given);
+}
+
 static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t *op, built_t *built,
                           size_t at)
 {
@@ -70,7 +107,7 @@ static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t 
     switch (op->kind) {
     case OP_GROUP: return keel_op_group_begin("group of a graph");
     case OP_UNGROUP: return keel_op_group_end();
-    case OP_FILL: return keel_op_fill(refs[0], op->numbers[0], op->numbers[1]);
+    case OP_FILL: return fill_build(op, refs[0], at);
     case OP_UPDATE: return update_build(op, built, at);
     case OP_COPY: return keel_op_copy(refs[0], refs[1]);
     case OP_ALLOCA: return keel_op_alloca(run->buffers[spans[0].id][device]);
@@ -79,8 +116,7 @@ static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t 
     case OP_WRITE: return keel_op_write(refs[0], run->files[spans[1].id][device], spans[1].offset);
     case OP_CALL:
     case OP_CALL_SIGNAL: return call_build(run, action, op);
-    case OP_EXECUTE:
-        return keel_op_execute(run->recordings[op->numbers[0]], keel_refs(refs, op->span_count));
+    case OP_EXECUTE: return execute_build(run, op, built, at);
     case OP_EVENT_SET: return keel_op_event_set(op->numbers[0]);
     case OP_EVENT_WAIT: return keel_op_event_wait(op->numbers[0]);
     case OP_IF: return keel_op_if(refs[0]);
@@ -96,6 +132,7 @@ static keel_op_t op_build(run_t *run, size_t action, uint8_t device, const op_t 
 void ops_build(run_t *run, size_t action, uint8_t device, const op_t *ops, size_t count,
                built_t *built)
 {
+    built->executes = 0;
     for (size_t i = 0; i < count; i++)
         built->ops[i] = op_build(run, action, device, &ops[i], built, i);
 }

@@ -211,6 +211,7 @@ static void execute_op(generator_t *generator)
     const recording_t *recording = &graph->recordings[index];
     op_t op = op_make(OP_EXECUTE);
     op.numbers[0] = index;
+    op.numbers[1] = given_random(generator, graph->action_count, draft->op_count) % 1000;
     op.span_count = recording->slot_count;
     if (recording->device != draft->device || generator->shot[index]) return;
     if (generator->aborts[index] && generator->draft_pool) return;

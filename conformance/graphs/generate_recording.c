@@ -65,6 +65,8 @@ static void add_memory_op(maker_t *maker)
     // What is named directly must be there at each execution: no pool's buffers.
     if (!memory_op(maker->generator, maker->recording->device, true, &op)) return;
     op_to_slots(maker, &op);
+    uint32_t dice = given_random(maker->generator, maker->index, maker->recording->count) % 100;
+    op.given = op_can_be_given(&op) && dice < 30;
     maker_add(maker, &op);
 }
 

@@ -61,6 +61,13 @@ bool memory_op(generator_t *generator, uint8_t device, bool kernels, op_t *op);
 void kernel_grid(generator_t *generator, op_t *op);
 op_t op_make(op_kind_t kind);
 
+// A random number for what is given, of a place in the graph. It takes nothing from the generator's
+// own numbers: with parameters or without, a seed makes the same graph otherwise.
+static inline uint32_t given_random(const generator_t *generator, size_t index, size_t at)
+{
+    return (uint32_t)random_mix(generator->graph->seed << 16 | index << 8 | at);
+}
+
 void recording_generate(generator_t *generator, size_t index);
 
 // Orders the draft and puts it into the graph. Returns its number; a host action for which there is

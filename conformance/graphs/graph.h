@@ -18,6 +18,7 @@ enum {
     MAX_THREADS = 8,
     MAX_SPACES = 32,
     SPACE_SIZE = 256, // bytes, at most
+    GIVEN_SIZE = 64,  // bytes of an update that comes with an execution, at most
     MAX_SEMAPHORES = 8,
     MAX_RECORDINGS = 8,
     MAX_COMMANDS = 40, // of a recording
@@ -51,7 +52,8 @@ enum {
     X(OP_WRITE, "write", "rw", 0, TRAIT_SUBMISSION)           /* to a file */                      \
     X(OP_CALL, "call", "m", 2, TRAIT_SUBMISSION)              /* constant, call_mode_t */          \
     X(OP_CALL_SIGNAL, "call_signal", "", 2, TRAIT_SUBMISSION) /* a host call: semaphore, value */  \
-    X(OP_EXECUTE, "execute", "", 1, TRAIT_SUBMISSION)         /* recording; spans are the table */ \
+    X(OP_EXECUTE, "execute", "", 2, TRAIT_SUBMISSION)         /* recording, what it adds to what   \
+                                                                 is given; spans are the table */  \
     X(OP_EVENT_SET, "event_set", "", 1, TRAIT_RECORDING)                                           \
     X(OP_EVENT_WAIT, "event_wait", "", 1, TRAIT_RECORDING)                                         \
     X(OP_IF, "if", "r", 0, TRAIT_RECORDING | TRAIT_BLOCK)                                          \
@@ -103,6 +105,7 @@ typedef struct op_t {
     uint8_t span_count; // of an execute: slots of the table; else as op_infos says
     span_t spans[MAX_SPANS];
     uint32_t numbers[2];
+    bool given; // in a recording: the first number and direct groups come with the execution
 } op_t;
 
 typedef enum space_kind_t {
@@ -216,6 +219,11 @@ typedef struct accesses_t {
     size_t count;
     access_t list[MAX_ACCESSES];
 } accesses_t;
+
+// Whether an operation of a recording can be given what it needs.
+bool op_can_be_given(const op_t *op);
+// What it is in an execution that adds so much to what is given.
+op_t op_given(const op_t *op, uint32_t added);
 
 // The span with its slot looked up in `table` (may be NULL if there is none).
 span_t span_resolve(span_t span, const span_t *table);

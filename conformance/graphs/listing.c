@@ -27,6 +27,8 @@ static void op_print(const op_t *op, FILE *file)
         fprintf(file, " k=%u", op->numbers[0]);
         if (info->numbers > 1) fprintf(file, ",%u", op->numbers[1]);
     }
+    if (op->kind == OP_EXECUTE && op->numbers[1]) fprintf(file, " add=%u", op->numbers[1]);
+    if (op->given) fputs(" given", file);
     if (!(info->traits & TRAIT_KERNEL)) return;
     fprintf(file, " %s=", counts_words[op->counts]);
     if (op->counts == COUNTS_DIRECT)

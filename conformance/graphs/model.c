@@ -11,6 +11,7 @@ typedef struct list_t {
     const op_t *ops;
     size_t count;
     const span_t *table;
+    uint32_t added; // to what the execution gives
 } list_t;
 
 void model_init(model_t *model, const graph_t *graph, const order_t *order)
@@ -232,14 +233,14 @@ static size_t switch_run(model_t *model, const list_t *list, size_t at)
 static void execute_run(model_t *model, const op_t *op)
 {
     const recording_t *recording = &model->graph->recordings[op->numbers[0]];
-    list_t list = {recording->commands, recording->count, op->spans};
+    list_t list = {recording->commands, recording->count, op->spans, op->numbers[1]};
     list_run(model, &list, 0, list.count);
 }
 
 static void list_run(model_t *model, const list_t *list, size_t from, size_t to)
 {
     while (from < to && !model->error && !model->failed) {
-        const op_t *op = &list->ops[from];
+        const op_t *op = &list->ops[from], own = op_given(op, list->added);
         switch (op->kind) {
         case OP_IF: from = if_run(model, list, from); break;
         case OP_WHILE: from = while_run(model, list, from); break;
@@ -248,7 +249,7 @@ static void list_run(model_t *model, const list_t *list, size_t from, size_t to)
             execute_run(model, op);
             from++;
             break;
-        default: op_apply(model, op, list->table); from++;
+        default: op_apply(model, &own, list->table); from++;
         }
     }
 }
@@ -256,7 +257,7 @@ static void list_run(model_t *model, const list_t *list, size_t from, size_t to)
 bool model_run(model_t *model, size_t action)
 {
     const action_t *what = &model->graph->actions[action];
-    list_t list = {what->ops, what->op_count, NULL};
+    list_t list = {what->ops, what->op_count, NULL, 0};
     model->action = action;
     model->failed = false;
     list_run(model, &list, 0, list.count);

@@ -11,6 +11,21 @@ const op_info_t op_infos[OP_KINDS] = {
 #undef GRAPH_OP_
 };
 
+bool op_can_be_given(const op_t *op)
+{
+    if (op->kind == OP_UPDATE) return op->spans[0].length <= GIVEN_SIZE;
+    return op->kind == OP_FILL || op->kind == OP_SCALE || op->kind == OP_MOVE || op->kind == OP_MIX;
+}
+
+op_t op_given(const op_t *op, uint32_t added)
+{
+    op_t given = *op;
+    if (!op->given) return given;
+    given.numbers[0] += added;
+    for (size_t i = 0; i < 3; i++) given.groups[i] = (uint8_t)((op->groups[i] + added) % 4);
+    return given;
+}
+
 span_t span_resolve(span_t span, const span_t *table)
 {
     if (!span.slot) return span;

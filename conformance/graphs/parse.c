@@ -106,6 +106,7 @@ static void table_take(cursor_t *c, op_t *op)
     op->numbers[0] = number_take(c, MAX_RECORDINGS);
     for (spaces_skip(c); *c->at == 'b' && op->span_count < MAX_SPANS; spaces_skip(c))
         op->spans[op->span_count++] = span_take(c);
+    op->numbers[1] = option_take(c, "add", UINT32_MAX);
 }
 
 static void op_take(cursor_t *c, op_t *op)
@@ -130,6 +131,7 @@ static void op_take(cursor_t *c, op_t *op)
         char_need(c, i ? ',' : '=');
         op->numbers[i] = number_take(c, UINT32_MAX);
     }
+    op->given = word_take(c, "given");
     if (info->traits & TRAIT_KERNEL) grid_take(c, op);
 }
 

@@ -48,12 +48,22 @@ struct run_t {
     bool closing;
 };
 
+// What an execution gives to one command of its recording.
+typedef struct given_t {
+    uint32_t number;
+    uint32_t groups[3];
+    uint8_t data[GIVEN_SIZE];
+} given_t;
+
 // Translated operations, with what they point to.
 typedef struct built_t {
     keel_op_t ops[MAX_COMMANDS];
     keel_ref_t refs[MAX_COMMANDS][MAX_SPANS];
     arith_constants_t constants[MAX_COMMANDS];
     uint8_t data[MAX_COMMANDS][SPACE_SIZE];
+    keel_patch_t patches[MAX_COMMANDS];
+    given_t given[MAX_EXECUTES][MAX_COMMANDS];
+    size_t executes; // of these
 } built_t;
 
 // Translates operations of `action` (in a recording: of the one that executes it) for `device`.

@@ -88,6 +88,7 @@ static bool op_good(const place_t *place, const op_t *op)
     const op_info_t *info = &op_infos[op->kind];
     if (info->traits & (place->recording ? TRAIT_SUBMISSION : TRAIT_RECORDING)) return false;
     if (!spans_good(place, op)) return false;
+    if (op->given && (!place->recording || !op_can_be_given(op))) return false;
     if (!(info->traits & TRAIT_KERNEL) && op->counts) return false;
     if (info->traits & TRAIT_KERNEL) return kernel_good(place, op);
     switch (op->kind) {

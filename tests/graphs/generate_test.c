@@ -17,7 +17,7 @@ static void test_all_predictable(void **state)
 static void test_variety(void **state)
 {
     (void)state;
-    size_t ops[OP_KINDS] = {0}, actions[ACTION_KINDS] = {0}, failing = 0;
+    size_t ops[OP_KINDS] = {0}, actions[ACTION_KINDS] = {0}, failing = 0, given = 0;
     for (uint64_t seed = 0; seed < 1000; seed++) {
         const graph_t *graph = sample_generate(seed, true);
         failing += graph->failures;
@@ -27,13 +27,16 @@ static void test_variety(void **state)
                 ops[graph->actions[i].ops[j].kind]++;
         }
         for (size_t i = 0; i < graph->recording_count; i++)
-            for (size_t j = 0; j < graph->recordings[i].count; j++)
+            for (size_t j = 0; j < graph->recordings[i].count; j++) {
                 ops[graph->recordings[i].commands[j].kind]++;
+                given += graph->recordings[i].commands[j].given;
+            }
     }
     for (size_t i = 0; i < OP_KINDS; i++)
         if (ops[i] < 20) fail_msg("%s came up %zu times", op_infos[i].name, ops[i]);
     for (size_t i = ACTION_SUBMIT; i < ACTION_KINDS; i++) assert_true(actions[i] > 20);
     assert_in_range(failing, 400, 600);
+    assert_true(given > 20);
 }
 
 static char *print(const graph_t *graph)
