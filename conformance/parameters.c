@@ -400,6 +400,8 @@ TEST(parameters, copies_of_nothing, RUNS)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "needs 9 bytes",
                  attempt(keel_op_execute_with(recording, KEEL_NO_BINDINGS, "12345678", 8)));
     reach(submit(keel_op_execute_with(recording, KEEL_NO_BINDINGS, "123456789", 9)));
+    keel_recording_t *nothing = RECORD(0, keel_op_copy(keel_parameter(0, 0), keel_span(x, 4, 0)));
+    reach(submit(keel_op_execute(nothing, KEEL_NO_BINDINGS)));
     check_filled(x, 0, 16, 7);
 }
 

@@ -47,7 +47,7 @@ static void need_add_command(keel_parameter_need_t *need, const keel_commands_t 
         need->written = true;
     } else if (command->kind == KEEL_CMD_UPDATE && update->given) {
         need_add(need, commands, command, update->offset + update->target.length);
-        need->read = true;
+        need->read |= update->target.length != 0;
     } else if (command_has_value(command->kind) && keel_ref_is_parameter(&block->value)) {
         need_add(need, commands, command, block->value.offset + block->value.length);
         need->read = true;

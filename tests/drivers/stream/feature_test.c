@@ -165,6 +165,60 @@ static void the_device_changes_many_nodes_where_that_is_faster(void **state)
     assert_int_equal(nodes_set_by_host(STREAM_GRAPHS | STREAM_UPLOAD, 8, 8), 8);
 }
 
+// Executes with these parameters; returns how many nodes the host changed for that.
+static uint64_t sets_with(keel_recording_t *recording, const uint32_t *parameters, size_t count)
+{
+    uint64_t before = vendor_calls(SLOT(exec_set_launch));
+    keel_op_t op = keel_op_execute_with(recording, KEEL_NO_BINDINGS, parameters, count * 4);
+    ok(submit(queue, KEEL_NO_WAITS, &op, 1));
+    return vendor_calls(SLOT(exec_set_launch)) - before;
+}
+
+static void only_nodes_with_other_parameters_change(void **state)
+{
+    enum { DISPATCHES = 4 };
+    (void)state;
+    open_as(STREAM_GRAPHS, (stream_quirks_t){0});
+    keel_buffer_t *x = numbers(0, 0, 0);
+    keel_ref_t ref = keel_whole(x);
+    keel_patch_t patches[DISPATCHES];
+    keel_op_t ops[DISPATCHES];
+    for (uint32_t i = 0; i < DISPATCHES; i++) {
+        patches[i] = (keel_patch_t){0, keel_parameter(i * 4, 4)};
+        ops[i] = keel_op_patched(op_add(&ref, &one, 1), &patches[i], 1);
+    }
+    keel_recording_t *recording = record(ops, DISPATCHES, 0);
+    assert_int_equal(sets_with(recording, (const uint32_t[]){1, 1, 1, 1}, 4), 0); // made for these
+    assert_int_equal(sets_with(recording, (const uint32_t[]){1, 1, 1, 1}, 4), 0);
+    assert_int_equal(sets_with(recording, (const uint32_t[]){1, 5, 1, 1}, 4), 1);
+    assert_int_equal(sets_with(recording, (const uint32_t[]){2, 3, 4, 5}, 4), 4);
+    assert_int_equal(vendor_calls(SLOT(graph_instantiate)), 1);
+    assert_int_equal(words_of(x)[0], 4 + 4 + 8 + 14);
+    keel_recording_release(recording);
+    keel_buffer_release(x);
+    fixture_close(NULL);
+}
+
+// What the device reads by itself is copied in front, and no node changes.
+static void parameters_that_the_device_reads_change_no_node(void **state)
+{
+    (void)state;
+    open_as(STREAM_GRAPHS, (stream_quirks_t){0});
+    keel_buffer_t *x = numbers(0, 0, 0);
+    keel_op_t op = keel_op_copy(keel_parameter(4, 4), keel_span(x, 0, 4));
+    keel_recording_t *recording = record(&op, 1, 0);
+    for (uint32_t i = 1; i < 4; i++) {
+        uint64_t copies = vendor_calls(SLOT(copy));
+        assert_int_equal(sets_with(recording, (const uint32_t[]){7, 10 * i}, 2), 0);
+        assert_int_equal(vendor_calls(SLOT(copy)), copies + 1);
+        assert_int_equal(words_of(x)[0], 10 * i);
+    }
+    assert_int_equal(vendor_calls(SLOT(graph_instantiate)), 1);
+    keel_recording_release(recording);
+    keel_buffer_release(x);
+    fixture_close(NULL);
+}
+
 static uint64_t uploads_of_prepare(uint32_t features)
 {
     open_as(features, (stream_quirks_t){0});
@@ -264,6 +318,8 @@ int main(void)
         cmocka_unit_test(launches_are_graphs_only_where_that_is_cheaper),
         cmocka_unit_test(graphs_are_made_ahead_only_where_room_is_short),
         cmocka_unit_test(the_device_changes_many_nodes_where_that_is_faster),
+        cmocka_unit_test(only_nodes_with_other_parameters_change),
+        cmocka_unit_test(parameters_that_the_device_reads_change_no_node),
         cmocka_unit_test(prepare_uploads_where_the_vendor_can),
         cmocka_unit_test(graphs_are_made_elsewhere_where_that_may_wait),
         cmocka_unit_test(small_transfers_are_kernels_where_that_is_faster),
