@@ -497,6 +497,11 @@ static inline keel_op_t keel_op_copy(keel_ref_t source, keel_ref_t target)
 // as the entry point declares (keel_entry_info_t). For a group size, counts in memory or raw
 // arguments, change the fields of op.as.dispatch.
 //
+// Bindings may overlap where the kernel only reads. If a kernel of <keel/kernel.h> writes through
+// one binding what another binding covers, the results there are undefined: its pointers are
+// `restrict`. A kernel that works in place has one binding, KEEL_INOUT. The call does not look for
+// this, because kernels made in other ways may be written to be bound so.
+//
 // Bindings need KEEL_USAGE_DISPATCH and the access that the kernel declares for them; offsets need
 // no alignment. KEEL_INVALID_ARGUMENT if the constants or the bindings do not fit the entry point.
 // KEEL_OUT_OF_RANGE for more workgroups than keel_caps_t.max_groups (for raw entry points also
