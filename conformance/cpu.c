@@ -415,25 +415,32 @@ TEST(cpu, shuffle_changes_the_order, .driver = "cpu")
 }
 
 typedef struct endless_t {
+    keel_device_t *device;
     keel_queue_t *queue;
+    atomic_int *begun;
     keel_ref_t word;
     uint32_t constants[2];
     keel_op_t op;
+    thread_t *thread; // that submits it
 } endless_t;
 
-// A dispatch of 2^40 workgroups, each of which sets the word.
-static endless_t *new_endless(keel_device_t *device, atomic_int *word)
+// A dispatch of 2^40 workgroups, each of which sets the word, on a device of its own.
+static endless_t *new_endless(const char *uri)
 {
     endless_t *self = scratch(sizeof *self);
-    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = word, .size = 4};
     keel_buffer_t *buffer = NULL;
-    TRY(keel_buffer_import(device, &external, NULL, &buffer));
+    row("%s", uri);
+    self->device = open_device(uri);
+    self->begun = scratch(sizeof *self->begun);
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = self->begun, .size = 4};
+    TRY(keel_buffer_import(self->device, &external, NULL, &buffer));
     OWN(buffer);
-    self->queue = keel_queue_retain(keel_device_queue(device, 0));
+    self->queue = keel_queue_retain(keel_device_queue(self->device, 0));
     OWN(self->queue);
     self->word = keel_whole(buffer);
     self->constants[1] = 1;
-    self->op = keel_op_dispatch(kernel_on(device, "poke"), keel_groups(1 << 20, 1 << 20, 1),
+    self->op = keel_op_dispatch(kernel_on(self->device, "poke"), keel_groups(1 << 20, 1 << 20, 1),
                                 self->constants, sizeof self->constants, keel_refs(&self->word, 1));
     return self;
 }
@@ -444,23 +451,29 @@ static void submit_endless(void *user)
     TRY(keel_queue_run(self->queue, KEEL_NO_WAITS, self->op, NULL));
 }
 
-// What runs ends at the next workgroup, on every worker. An inline device runs it in the call that
-// submits it.
+// Returns when it runs. An inline device runs it in the call that submits it.
+static void endless_begin(endless_t *self)
+{
+    self->thread = thread_start(submit_endless, self);
+    come_to(self->begun, 1);
+}
+
+static keel_point_t endless_point(const endless_t *self)
+{
+    return keel_point(keel_queue_timeline(self->queue), 1);
+}
+
+// What runs ends at the next workgroup, on every worker.
 TEST(cpu, close_ends_a_dispatch, .driver = "cpu")
 {
     static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://?shuffle=3",
                                        "cpu://inline"};
     for (size_t i = 0; i < COUNT(uris); i++) {
-        row("%s", uris[i]);
-        keel_device_t *device = open_device(uris[i]);
-        atomic_int *word = scratch(sizeof *word);
-        endless_t *work = new_endless(device, word);
-        thread_t *thread = thread_start(submit_endless, work);
-        come_to(word, 1);
-        drop(device);
-        thread_join(thread);
-        reach_failure_saying(keel_point(keel_queue_timeline(work->queue), 1), KEEL_CANCELLED,
-                             "was closed");
+        endless_t *work = new_endless(uris[i]);
+        endless_begin(work);
+        drop(work->device);
+        thread_join(work->thread);
+        reach_failure_saying(endless_point(work), KEEL_CANCELLED, "was closed");
     }
 }
 
@@ -469,24 +482,20 @@ TEST(cpu, close_ends_a_loop, .driver = "cpu")
 {
     static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://inline"};
     for (size_t i = 0; i < COUNT(uris); i++) {
-        row("%s", uris[i]);
-        keel_device_t *device = open_device(uris[i]);
-        atomic_int *word = scratch(sizeof *word);
-        endless_t *work = new_endless(device, word);
+        endless_t *work = new_endless(uris[i]);
         keel_recording_t *recording = NULL;
         keel_op_t set = work->op; // writes the word whole: this thread looks meanwhile
         set.as.dispatch.groups = keel_groups(1, 1, 1);
         keel_op_t ops[] = {set, keel_op_while(work->word), set, keel_op_end()};
-        TRY(keel_recording_create(device, NULL, &recording));
+        TRY(keel_recording_create(work->device, NULL, &recording));
         OWN(recording);
         TRY(keel_recording_add(recording, ops, COUNT(ops)));
         TRY(keel_recording_end(recording));
         work->op = keel_op_execute(recording, KEEL_NO_BINDINGS);
-        thread_t *thread = thread_start(submit_endless, work);
-        come_to(word, 1);
-        drop(device);
-        thread_join(thread);
-        reach_failure(keel_point(keel_queue_timeline(work->queue), 1), KEEL_CANCELLED);
+        endless_begin(work);
+        drop(work->device);
+        thread_join(work->thread);
+        reach_failure(endless_point(work), KEEL_CANCELLED);
     }
 }
 
@@ -495,16 +504,12 @@ TEST(cpu, cancel_ends_a_dispatch, .driver = "cpu")
 {
     static const char *const uris[] = {"cpu://?threads=1", "cpu://?threads=4", "cpu://inline"};
     for (size_t i = 0; i < COUNT(uris); i++) {
-        row("%s", uris[i]);
-        keel_device_t *device = open_device(uris[i]);
-        atomic_int *word = scratch(sizeof *word);
-        endless_t *work = new_endless(device, word);
-        keel_point_t done = keel_point(keel_queue_timeline(work->queue), 1), next;
+        endless_t *work = new_endless(uris[i]);
+        keel_point_t done = endless_point(work), next;
         keel_cancel_t was;
-        thread_t *thread = thread_start(submit_endless, work);
-        come_to(word, 1);
+        endless_begin(work);
         TRY(keel_queue_cancel(done, &was));
-        thread_join(thread);
+        thread_join(work->thread);
         CHECK_EQ(was, KEEL_CANCEL_RUNNING);
         reach_failure_saying(done, KEEL_CANCELLED, "was cancelled");
         TRY(keel_queue_run(work->queue, KEEL_NO_WAITS, keel_op_barrier(), &next));

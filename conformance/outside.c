@@ -353,6 +353,32 @@ TEST(outside, failure_stays_here, SHARED)
     CHECK_EQ(value_there(fd), 1);
 }
 
+// Its values only grow, so up to a point is the point. An end is a value or a failure.
+TEST(outside, ended_and_up_to, SHARED)
+{
+    int fd;
+    keel_semaphore_t *semaphore = import(0, &fd);
+    keel_point_t one = keel_point(semaphore, 1), two = keel_point(semaphore, 2);
+    keel_point_t all[] = {submit_to(the_queue(), KEEL_AFTER(keel_ended(one)), KEEL_NO_SIGNALS),
+                          submit_to(the_queue(), KEEL_AFTER(keel_up_to(one)), KEEL_NO_SIGNALS),
+                          submit_to(the_queue(), KEEL_AFTER(keel_ended(two)), KEEL_NO_SIGNALS),
+                          submit_to(the_queue(), KEEL_AFTER(keel_up_to(two)), KEEL_NO_SIGNALS)};
+    CHECK(pending(keel_ended(one)) && pending(keel_up_to(one)));
+    for (size_t i = 0; i < COUNT(all); i++) CHECK(pending(all[i]));
+    signal_there(fd, 1);
+    reach(keel_ended(one));
+    reach(keel_up_to(one));
+    reach(all[0]);
+    reach(all[1]);
+    CHECK(pending(keel_ended(two)) && pending(all[2]) && pending(all[3]));
+    TRY(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "the boiler burst")));
+    reach(keel_ended(two));
+    reach_failure(keel_up_to(two), KEEL_ABORTED);
+    reach(all[2]);
+    reach_failure(all[3], KEEL_ABORTED);
+    reach(keel_up_to(one)); // it stays reached
+}
+
 // What was signalled arrives also when the semaphore was released here.
 TEST(outside, released_at_once, SHARED)
 {

@@ -24,9 +24,8 @@ static keel_point_t all_of(keel_queue_t *queue)
     return keel_ended(keel_up_to(keel_queue_newest(queue)));
 }
 
-TEST(until, ended_of_a_semaphore)
+static void check_ended(keel_semaphore_t *semaphore)
 {
-    keel_semaphore_t *semaphore = new_semaphore(0);
     keel_point_t one = keel_point(semaphore, 1), two = keel_point(semaphore, 2);
     FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(keel_ended(one)), KEEL_ALL, 0));
     TRY(keel_semaphore_signal(semaphore, 1));
@@ -37,6 +36,20 @@ TEST(until, ended_of_a_semaphore)
     reach(keel_ended(keel_up_to(two)));
     reach_failure(two, KEEL_IO);
     reach_failure(keel_up_to(two), KEEL_IO); // on a semaphore it changes nothing
+}
+
+TEST(until, ended_of_a_semaphore)
+{
+    check_ended(new_semaphore(0));
+}
+
+TEST(until, ended_of_a_shared_semaphore, .needs = KEEL_CAP_SHARED_SEMAPHORE)
+{
+    keel_semaphore_options_t options = {.shared = true};
+    keel_semaphore_t *semaphore = NULL;
+    TRY(keel_semaphore_create(the_device(), &options, &semaphore));
+    OWN(semaphore);
+    check_ended(semaphore);
 }
 
 TEST(until, ended_among_others)
