@@ -10,8 +10,9 @@
 
 keel_point_t point_build(const run_t *run, const point_t *point)
 {
-    if (point->own) return run->points[point->id];
-    return keel_point(run->semaphores[point->id], point->value);
+    keel_point_t built =
+        point->own ? run->points[point->id] : keel_point(run->semaphores[point->id], point->value);
+    return point->ended ? keel_ended(built) : built;
 }
 
 static size_t waits_build(const run_t *run, size_t index, keel_point_t *points)

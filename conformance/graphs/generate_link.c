@@ -8,7 +8,7 @@
 
 static point_t own_point(size_t action)
 {
-    point_t point = {true, (uint8_t)action, 0};
+    point_t point = {true, false, (uint8_t)action, 0};
     return point;
 }
 
@@ -46,7 +46,7 @@ bool signal_choose(generator_t *generator, size_t knower, point_t *point)
         if (used && generator->order.known[knower][s] < semaphore_last(generator, s)) continue;
         for (size_t i = 0; i < action->signal_count; i++) twice |= action->signals[i].id == s;
         if (twice) continue;
-        point->own = false;
+        point->own = point->ended = false;
         point->id = (uint8_t)s;
         point->value = semaphore_last(generator, s) + random_range(&generator->random, 1, 3);
         return true;
@@ -69,7 +69,8 @@ static point_t event_point(generator_t *generator, size_t semaphore, uint32_t va
     uint32_t low = generator->graph->semaphores[semaphore].initial;
     for (size_t i = 0; i < order->event_counts[semaphore]; i++)
         if (order->events[semaphore][i].value < value) low = order->events[semaphore][i].value;
-    point_t point = {false, (uint8_t)semaphore, random_range(&generator->random, low + 1, value)};
+    point_t point = {false, false, (uint8_t)semaphore,
+                     random_range(&generator->random, low + 1, value)};
     return point;
 }
 
@@ -147,7 +148,7 @@ static bool relay_by_queue(generator_t *generator, size_t index)
     relay.waits[relay.wait_count++] = own_point(index);
     if (generator->order.event_counts[s])
         relay.waits[relay.wait_count++] = event_point(generator, s, last);
-    point_t signal = {false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
+    point_t signal = {false, false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
     relay.signals[relay.signal_count++] = signal;
     action_append(generator, &relay);
     draft_wait(generator, event_point(generator, s, signal.value));
@@ -166,17 +167,25 @@ static bool relay_by_host(generator_t *generator, size_t index)
     relay.after |= action_bit(wait_append(generator, own_point(index)));
     if (generator->order.event_counts[s])
         relay.after |= action_bit(wait_append(generator, event_point(generator, s, last)));
-    point_t signal = {false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
+    point_t signal = {false, false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
     relay.signals[relay.signal_count++] = signal;
     action_append(generator, &relay);
     draft_wait(generator, event_point(generator, s, signal.value));
     return true;
 }
 
+// The own point of a submission, or its end if the draft may run behind a failure.
+static point_t end_point(generator_t *generator, size_t index, bool firm)
+{
+    point_t point = own_point(index);
+    point.ended = !firm && random_chance(&generator->random, 30);
+    return point;
+}
+
 // Orders the draft after a submission by a host wait.
 static void draft_follow_host(generator_t *generator, size_t index)
 {
-    point_t point = own_point(index);
+    point_t point = end_point(generator, index, false);
     bool semaphore = !generator->graph->failures && random_chance(&generator->random, 50);
     if (semaphore && !semaphore_point(generator, index, &point)) point = own_point(index);
     generator->draft.after |= action_bit(wait_append(generator, point));
@@ -202,7 +211,7 @@ static void draft_follow(generator_t *generator, size_t index, bool firm)
     else if (dice >= 56 && dice < 62 && host_allowed && room_for(generator, 1))
         draft_follow_host(generator, index);
     else
-        draft_wait(generator, own_point(index));
+        draft_wait(generator, end_point(generator, index, firm));
 }
 
 // The latest action that the draft, standing at the end, must follow and does not; or -1.

@@ -141,6 +141,7 @@ typedef struct recording_t {
 // Of a semaphore, or the own point of a submission.
 typedef struct point_t {
     bool own;
+    bool ended; // of a wait: a failure will do as well (keel_ended)
     uint8_t id;
     uint32_t value;
 } point_t;

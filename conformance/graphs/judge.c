@@ -36,9 +36,10 @@ __attribute__((format(printf, 4, 5))) static void complain(judge_t *judge, compl
     if (used + 1 < sizeof to->complaints) strcpy(to->complaints + used, "\n");
 }
 
-// A point of a failed semaphore is reached if the value had come that far by then.
+// A point of a failed semaphore is reached if the value had come that far by then. All have ended.
 static bool point_reached(const judge_t *judge, const point_t *point)
 {
+    if (point->ended) return true;
     if (point->own) return judge->outcome->actions[point->id].state == SEEN_REACHED;
     return judge->outcome->semaphores[point->id].value >= point->value;
 }

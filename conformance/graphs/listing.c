@@ -53,6 +53,7 @@ static void points_print(const char *name, const point_t *points, size_t count, 
             fprintf(file, "@%u", points[i].id);
         else
             fprintf(file, "s%u:%u", points[i].id, points[i].value);
+        if (points[i].ended) fprintf(file, "/ended");
     }
 }
 

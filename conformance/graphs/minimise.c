@@ -21,7 +21,9 @@ static void wait_add(action_t *action, point_t point)
 {
     for (size_t i = 0; i < action->wait_count; i++) {
         const point_t *other = &action->waits[i];
-        if (other->own == point.own && other->id == point.id && other->value == point.value) return;
+        if (other->own == point.own && other->ended == point.ended && other->id == point.id &&
+            other->value == point.value)
+            return;
     }
     if (action->wait_count < MAX_WAITS) action->waits[action->wait_count++] = point;
 }

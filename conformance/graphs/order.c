@@ -69,10 +69,10 @@ static bool learn_wait(const graph_t *graph, order_t *order, size_t index, const
 {
     const action_t *action = &graph->actions[index];
     bool submitted = action->kind == ACTION_SUBMIT;
-    bool reached = submitted || !graph->failures;
+    bool reached = (submitted && !point->ended) || !graph->failures;
     bool missing, changed = false;
     if (action->kind == ACTION_ANY && action->wait_count > 1) return false;
-    if (!reached && action->wait_count > 1) return false;
+    if (!reached && !submitted && action->wait_count > 1) return false; // a failure ends it early
     if (point->own) return learn_end(graph, order, index, point->id, reached);
     const event_t *event = order_event(graph, order, point, &missing);
     if (!event) return false;

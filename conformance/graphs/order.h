@@ -2,9 +2,9 @@
 // What follows about the order of a graph's actions from its points and its threads.
 //
 // Two kinds of knowledge are kept apart. A submission that runs has seen all points it waits for
-// reached, so all that lies behind them has succeeded. A thread that has waited knows less: where
-// failures are possible, the end of a wait for a submission's own point says that this submission
-// has ended, well or not, and nothing about those before it.
+// reached, so all that lies behind them has succeeded; unless the point was to end alone. A thread
+// that has waited knows less: where failures are possible, the end of a wait for a submission's own
+// point says that this submission has ended, well or not, and nothing about those before it.
 #ifndef GRAPHS_ORDER_H_
 #define GRAPHS_ORDER_H_
 

@@ -161,9 +161,12 @@ static uint8_t points_take(cursor_t *c, const char *key, point_t *points, size_t
         point->own = char_take(c, '@');
         if (!point->own) char_need(c, 's');
         point->id = (uint8_t)number_take(c, point->own ? MAX_ACTIONS : MAX_SEMAPHORES);
-        if (point->own) continue;
-        char_need(c, ':');
-        point->value = number_take(c, UINT32_MAX);
+        if (!point->own) {
+            char_need(c, ':');
+            point->value = number_take(c, UINT32_MAX);
+        }
+        point->ended = char_take(c, '/');
+        if (point->ended && !word_take(c, "ended")) c->wrong = c->wrong ? c->wrong : c->at;
     } while (char_take(c, ','));
     return count;
 }

@@ -251,6 +251,7 @@ static bool points_good(const graph_t *graph, const action_t *action, check_t *c
         const point_t *point = &action->signals[i];
         if (point->own || point->id >= graph->semaphore_count)
             return check_problem(check, "a signal is of nothing there is");
+        if (point->ended) return check_problem(check, "a signal has no end");
         if (signalled & action_bit(point->id))
             return check_problem(check, "two signals of a semaphore");
         signalled |= action_bit(point->id);

@@ -47,6 +47,21 @@ static void test_readers(void **state)
     expect_problem(text, "");
 }
 
+// What ends may have failed before what it waits for has ended.
+static void test_ends(void **state)
+{
+    (void)state;
+    const char *const ends = SAMPLE "0 t0 n0 submit q0.0 : copy b0+0:8 b1+0:8\n"
+                                    "1 t0 n1 submit q0.0 wait=@0\n"
+                                    "2 t0 n2 submit q0.0 wait=@1/ended : fill b0+0:8 k=1,1\n";
+    char text[1000] = "failures 1\n";
+    expect_problem(ends, "");
+    strcat(text, ends);
+    expect_problem(text, "actions 0 and 2 race");
+    strcat(text, "semaphore 0 device=0 initial=0\n3 t0 n3 submit q0.0 signal=s0:1/ended\n");
+    expect_problem(text, "action 3: a signal has no end");
+}
+
 static void test_barrier(void **state)
 {
     (void)state;
@@ -216,19 +231,13 @@ static void test_lost_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordered_by_points),
-        cmocka_unit_test(test_race),
-        cmocka_unit_test(test_readers),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_event),
-        cmocka_unit_test(test_aliases),
-        cmocka_unit_test(test_host_wait),
-        cmocka_unit_test(test_deadlock),
-        cmocka_unit_test(test_unordered_signals),
-        cmocka_unit_test(test_signal_inside),
-        cmocka_unit_test(test_soft_control),
-        cmocka_unit_test(test_tight_pool),
-        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_ordered_by_points), cmocka_unit_test(test_race),
+        cmocka_unit_test(test_readers),           cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_barrier),           cmocka_unit_test(test_event),
+        cmocka_unit_test(test_aliases),           cmocka_unit_test(test_host_wait),
+        cmocka_unit_test(test_deadlock),          cmocka_unit_test(test_unordered_signals),
+        cmocka_unit_test(test_signal_inside),     cmocka_unit_test(test_soft_control),
+        cmocka_unit_test(test_tight_pool),        cmocka_unit_test(test_pool),
         cmocka_unit_test(test_lost_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,12 +105,13 @@ static void test_semaphores(void **state)
     expect_complaint(graph, "s0 has");
 }
 
-// Action 1 fails by itself, which must reach 2 and leave 3 alone.
+// Action 1 fails by itself, which must reach 2 and leave 3 alone, and 4, which waits for its end.
 #define FAILURE                                                                                    \
     "failures 1\n" SAMPLE "0 t0 n0 submit q0.0 : fill b0+0:4 k=1,4\n"                              \
     "1 t0 n1 submit q0.0 wait=@0 : abort b0+0:4 k=0 groups=1,1,1\n"                                \
     "2 t0 n2 submit q0.0 wait=@1 : fill b1+0:4 k=2,4\n"                                            \
-    "3 t0 n3 submit q0.0 wait=@0 : fill b1+8:4 k=3,4\n"
+    "3 t0 n3 submit q0.0 wait=@0 : fill b1+8:4 k=3,4\n"                                            \
+    "4 t0 n4 submit q0.0 wait=@1/ended : fill b1+16:4 k=4,4\n"
 
 static void outcome_fail(const graph_t *graph, size_t action, size_t number)
 {
@@ -127,6 +128,7 @@ static const graph_t *failure_make(void)
     memset(&outcome, 0, sizeof outcome);
     memset(outcome.readable, true, sizeof outcome.readable);
     outcome.actions[0].state = outcome.actions[3].state = SEEN_REACHED;
+    outcome.actions[4].state = SEEN_REACHED;
     outcome_fail(graph, 1, 1);
     outcome_fail(graph, 2, 1);
     for (uint32_t i = 0; i < 64; i++) {
@@ -134,6 +136,7 @@ static const graph_t *failure_make(void)
         outcome.memory[1][i] = data_byte(1, i);
     }
     memcpy(&outcome.memory[1][8], "\x03\0\0", 4);
+    memcpy(&outcome.memory[1][16], "\x04\0\0", 4);
     return graph;
 }
 
@@ -156,6 +159,9 @@ static void test_failures(void **state)
     graph = failure_make();
     outcome_fail(graph, 3, 1);
     expect_complaint(graph, "action 3: failed for no reason");
+    graph = failure_make();
+    outcome_fail(graph, 4, 1);
+    expect_complaint(graph, "action 4: failed for no reason");
 }
 
 static void test_causes(void **state)
