@@ -62,7 +62,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "FILES",        "HOST_CALLS",       "IMPORT_HOST",
         "EXPORT_FD",    "DLPACK",           "GROUP_SIZE",
         "EXECUTES",     "KERNEL_STATUS",    "IMPORT_SEMAPHORE",
-        "NATIVE",       "SHARED_SEMAPHORE",
+        "NATIVE",       "SHARED_SEMAPHORE", "COPY_ACROSS",
     };
     static const char *const others[] = {
         "NODES",

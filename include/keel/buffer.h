@@ -141,7 +141,7 @@ KEEL_API keel_buffer_t *keel_buffer_retain(keel_buffer_t *buffer);
 // Does not wait for the device, with one exception. Imported host memory that has no `release`
 // belongs to its owner again when this call returns, or when the work that held the last reference
 // has ended. CUDA unlocks such memory only when all running work has ended, so the call waits for
-// that.
+// that. So it does if the memory is of another device and a GPU has copied it (keel_op_copy).
 //
 // On such vendors freeing device memory waits for the device, too. There a thread of the library
 // frees it, as soon as the device is idle, or after a short time if it never is. Until then

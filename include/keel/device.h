@@ -109,6 +109,7 @@ typedef enum keel_cap_t {
     KEEL_CAP_NATIVE = 1 << 15,           // handles of the vendor's own objects (native.h)
     KEEL_CAP_SHARED_SEMAPHORE = 1 << 16, // semaphores of several processes: on Linux every device
                                          // has it, the library sees to it
+    KEEL_CAP_COPY_ACROSS = 1 << 17,      // copies to and from memory of other devices
 } keel_cap_t;
 
 // A kind of memory of the device that DLPack has a name for. A buffer is exported under the first

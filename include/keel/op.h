@@ -11,7 +11,8 @@
 //
 // Checks. That call also checks the record. What can be known then is an error of that call; what
 // shows only when the work runs fails the submission. Unless an operation says otherwise,
-//     KEEL_INVALID_ARGUMENT   a buffer is NULL, or an object belongs to another device
+//     KEEL_INVALID_ARGUMENT   a buffer is NULL, or an object belongs to another device (copies may
+//                             have one side there)
 //     KEEL_OUT_OF_RANGE       a range does not lie within its buffer
 //     KEEL_PERMISSION_DENIED  a buffer lacks the usage or the access that the operation needs
 // and, when the work runs,
@@ -484,6 +485,22 @@ static inline keel_op_t keel_op_update(keel_ref_t target, const void *data)
 // Needs KEEL_USAGE_TRANSFER on both, KEEL_ACCESS_READ on the source and KEEL_ACCESS_WRITE on the
 // target. KEEL_INVALID_ARGUMENT if the lengths differ or the ranges overlap. For slots that fails
 // the submission.
+//
+// Across devices. In a submission one of the two may lie on another device (KEEL_CAP_COPY_ACROSS).
+// The queue may be one of either device. Keel takes the best way that the two buffers have:
+//     peer     both are memory of one vendor's devices: the vendor copies
+//     host     one is memory that the host can map (KEEL_MEMORY_HOST_VISIBLE, HOST_COHERENT): the
+//              other device copies it directly. For that a GPU page-locks it, once: the first copy
+//              takes longer, and the memory stays locked until its buffer is released or the GPU's
+//              device is closed
+//     staged   else, and for memory of the host that cannot be page-locked (memory of pools): in
+//              pieces through memory of the host, several of which are under way at a time
+// If the device of the queue cannot copy by itself, the queue that the other buffer's node started
+// with (keel_device_queue) takes part, and its timeline has points for that. Both devices must stay
+// open: if the other one is closed or lost before the copy has begun, the submission fails with
+// that cause; closing waits for copies that use the device's memory at that moment.
+// KEEL_INVALID_ARGUMENT in a recording, or if the queue is of a third device. KEEL_UNSUPPORTED
+// without KEEL_CAP_COPY_ACROSS. KEEL_FAILED_PRECONDITION if the other device is closed.
 static inline keel_op_t keel_op_copy(keel_ref_t source, keel_ref_t target)
 {
     keel_op_t op = keel_op_(KEEL_OP_COPY);

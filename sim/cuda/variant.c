@@ -28,6 +28,7 @@ static const struct {
      {"cuImportExternalSemaphore", "cuSignalExternalSemaphoresAsync",
       "cuWaitExternalSemaphoresAsync", "cuDestroyExternalSemaphore"}},
     {"arguments", 0, {"cuFuncGetParamInfo"}},
+    {"peers", 0, {"cuMemcpyPeerAsync", "cuCtxEnablePeerAccess"}},
 };
 enum { FEATURES = sizeof features / sizeof *features };
 

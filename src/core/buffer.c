@@ -9,6 +9,7 @@
 #include "kit/device.h"
 #include "kit/executable.h"
 #include "kit/pool.h"
+#include "kit/view.h"
 
 static keel_status_t options_check(const keel_device_t *device,
                                    const keel_buffer_options_t *options)
@@ -82,9 +83,9 @@ static keel_status_t buffer_make(keel_device_t *device, const keel_buffer_option
 
 static void buffer_unmake(keel_buffer_t *buffer)
 {
+    if (!buffer->staging) live_add(LIVE_BUFFER, -1);
     mem_free(buffer->name);
     mem_free(buffer);
-    live_add(LIVE_BUFFER, -1);
 }
 
 static void device_count(keel_device_t *device, uint64_t bytes)
@@ -215,13 +216,20 @@ static void root_release_memory(keel_buffer_t *buffer)
     device_drop(device);
 }
 
+static void root_destroy(keel_buffer_t *buffer)
+{
+    root_release_memory(buffer);
+    buffer_unmake(buffer);
+}
+
 // Apart from the release, which seldom is the last.
 __attribute__((noinline)) static void buffer_destroy(keel_buffer_t *buffer)
 {
-    if (buffer->root == buffer)
-        root_release_memory(buffer);
-    else
-        keel_buffer_release(buffer->root);
+    if (buffer->root == buffer) {
+        if (views_end(buffer, root_destroy)) root_destroy(buffer);
+        return;
+    }
+    keel_buffer_release(buffer->root);
     buffer_unmake(buffer);
 }
 

@@ -10,9 +10,11 @@
 #include "core/device_ref.h"
 #include "core/registry.h"
 #include "core/uri.h"
+#include "kit/across.h"
 #include "kit/chores.h"
 #include "kit/ledger.h"
 #include "kit/submission.h"
+#include "kit/view.h"
 #include "kit/wait.h"
 
 keel_status_t keel_device_list(const char *driver, keel_device_listing_t *devices, size_t capacity,
@@ -127,6 +129,7 @@ static void device_unfurnish(keel_device_t *device)
         keel_queue_release(device->queues[i]);
     for (uint32_t i = 0; device->pools && i < device->caps.nodes; i++)
         keel_pool_release(device->pools[i]);
+    device_drop_staging(device);
 }
 
 // Waits for all that runs, and has the driver give up its threads. What came in before the queue
@@ -139,6 +142,8 @@ static void device_settle(keel_device_t *device)
     }
     for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         keel_status_release(queue_drain(q, KEEL_FOREVER));
+    device_wait_alone(device);
+    views_close(device);
     device->ops->device_close(device);
 }
 

@@ -16,9 +16,6 @@ static keel_status_t record_barrier(recorder_t *recorder, const keel_op_t *op)
                : status_no_memory();
 }
 
-static const ref_use_t target_use = {"target", KEEL_USAGE_TRANSFER, KEEL_ACCESS_WRITE};
-static const ref_use_t source_use = {"source", KEEL_USAGE_TRANSFER, KEEL_ACCESS_READ};
-
 // Has the fill, which is the newest command and retains nothing yet, take its pattern from
 // parameters. After an error it is taken back.
 __attribute__((noinline)) static keel_status_t pattern_set(recorder_t *recorder, keel_cmd_fill_t *c,
@@ -110,11 +107,18 @@ __attribute__((noinline)) static keel_status_t record_given_update(recorder_t *r
     return NULL;
 }
 
+static bool is_elsewhere(const recorder_t *recorder, const keel_ref_t *ref)
+{
+    return ref->buffer && ref->buffer->device != recorder->device;
+}
+
 static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
 {
     if (__builtin_expect(keel_ref_is_parameter(&op->as.copy.source), 0))
         return record_given_update(recorder, &op->as.copy);
     keel_ref_t source = op->as.copy.source, target = op->as.copy.target;
+    if (__builtin_expect(is_elsewhere(recorder, &source) || is_elsewhere(recorder, &target), 0))
+        return record_across(recorder, op);
     KEEL_TRY(ref_check(recorder, &source, &source_use));
     KEEL_TRY(ref_check(recorder, &target, &target_use));
     // A slot's whole takes its length from the other side; the slot must then be that long.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of the recorder share, from the top down: recorder.c (operations),
-// parameters.c (of executions), recorder_dispatch.c (one operation) and recorder_blocks.c (control
-// flow), recorder_ref.c (ranges).
+// parameters.c (of executions), recorder_dispatch.c and recorder_across.c (one operation each),
+// recorder_blocks.c (control flow), recorder_ref.c (ranges).
 #ifndef KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 #define KEEL_SRC_CORE_RECORDER_INTERNAL_H_
 
@@ -16,7 +16,12 @@ typedef struct ref_use_t {
     uint32_t access;
 } ref_use_t;
 
-// Checks a range; its length comes back as a number unless it is a slot's.
+extern const ref_use_t target_use, source_use; // of fills, copies and the like
+
+// Checks a range of a buffer, of whatever device; its length comes back as a number.
+keel_status_t ref_fits(keel_ref_t *ref, const ref_use_t *use) KEEL_MUST_USE;
+
+// Checks a range of the recorder's device; its length comes back as a number unless it is a slot's.
 keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use) KEEL_MUST_USE;
 
 static inline void ref_retain(const keel_ref_t *ref)
@@ -43,6 +48,7 @@ keel_status_t groups_check(const keel_caps_t *caps, keel_groups_t groups,
                            const keel_entry_info_t *info) KEEL_MUST_USE;
 
 keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op);
+keel_status_t record_across(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_event(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_block(recorder_t *recorder, const keel_op_t *op); // if, while, switch
 keel_status_t record_else(recorder_t *recorder, const keel_op_t *op);

@@ -54,6 +54,7 @@ static void command_release(const keel_command_t *command)
     case KEEL_CMD_UPDATE: refs_release(&((const keel_cmd_update_t *)c)->target, 1); break;
     case KEEL_CMD_TIMESTAMP: refs_release(&((const keel_cmd_timestamp_t *)c)->target, 1); break;
     case KEEL_CMD_COPY:
+    case KEEL_CMD_ACROSS: // begins with one
         refs_release(&((const keel_cmd_copy_t *)c)->source, 1);
         refs_release(&((const keel_cmd_copy_t *)c)->target, 1);
         break;
@@ -104,10 +105,9 @@ void commands_finish(keel_commands_t *commands)
 static const char *command_name(uint32_t kind)
 {
     static const char *const names[] = {
-        "barrier", "fill",      "update",    "copy",       "dispatch", "timestamp",
-        "group",   "group end", "alloca",    "dealloca",   "read",     "write",
-        "execute", "host call", "event set", "event wait", "if",       "while",
-        "switch",  "else",      "case",      "end",
+        "barrier",    "fill",   "update",   "copy",   "copy",  "dispatch", "timestamp", "group",
+        "group end",  "alloca", "dealloca", "read",   "write", "execute",  "host call", "event set",
+        "event wait", "if",     "while",    "switch", "else",  "case",     "end",
     };
     return kind < sizeof names / sizeof names[0] ? names[kind] : "command";
 }
@@ -254,6 +254,7 @@ void command_refs(const keel_command_t *command, command_ref_fn *fn, void *user)
     case KEEL_CMD_UPDATE: fn(user, &((const keel_cmd_update_t *)c)->target); break;
     case KEEL_CMD_TIMESTAMP: fn(user, &((const keel_cmd_timestamp_t *)c)->target); break;
     case KEEL_CMD_COPY:
+    case KEEL_CMD_ACROSS:
         fn(user, &((const keel_cmd_copy_t *)c)->source);
         fn(user, &((const keel_cmd_copy_t *)c)->target);
         break;

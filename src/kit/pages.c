@@ -337,6 +337,17 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool wri
                                     : "read");
 }
 
+uint64_t pages_stretch(const pages_user_t *user, const void *data, uint64_t size)
+{
+    span_t bytes = bytes_of(data, size);
+    uintptr_t stop = bytes.end;
+    lock_enter(&pages_guard);
+    const piece_t *piece = piece_at(user, bytes.start, &stop);
+    if (piece && piece->span.end < bytes.end) bytes.end = piece->span.end;
+    lock_leave(&pages_guard);
+    return bytes.end - bytes.start;
+}
+
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 {
     span_t span = pages_of(bytes_of(data, size));

@@ -48,6 +48,9 @@ struct pages_user_t {
 // be. KEEL_IO if it cannot be, and the system does not say what it is.
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address);
+// How many of the bytes, from the first one on, were locked together. A vendor copies no more than
+// those by one call: buffers that share a page are locked in several pieces. Any thread.
+uint64_t pages_stretch(const pages_user_t *user, const void *data, uint64_t size);
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size);
 // Closes the vendor's device, when what it has locked is needed no more.
 void pages_close(pages_user_t *user);

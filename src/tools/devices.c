@@ -7,10 +7,24 @@
 #include <string.h>
 
 static const char *const cap_names[] = {
-    "queue alloca",   "dynamic counts", "branches",   "events",        "timestamps",
-    "raw arguments",  "files",          "host calls", "host import",   "fd export",
-    "dlpack",         "group size",     "executes",   "kernel status", "semaphore import",
+    "queue alloca",
+    "dynamic counts",
+    "branches",
+    "events",
+    "timestamps",
+    "raw arguments",
+    "files",
+    "host calls",
+    "host import",
+    "fd export",
+    "dlpack",
+    "group size",
+    "executes",
+    "kernel status",
+    "semaphore import",
     "native handles",
+    "shared semaphores",
+    "copy across",
 };
 
 static const char *const memory_names[] = {

@@ -29,7 +29,9 @@ run() {
 }
 
 run without=graphs cuda "&commands=stream"
-for feature in conditional updatable upload pools arguments; do run without=$feature cuda; done
+for feature in conditional updatable upload pools arguments peers; do
+    run without=$feature cuda
+done
 for feature in managed shared outside; do run without=$feature cuda-$feature; done
 for quirk in roomy prompt; do run quirk=$quirk cuda; done
 run without=updatable,quirk=rigid cuda

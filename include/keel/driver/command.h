@@ -38,6 +38,7 @@ typedef enum keel_cmd_t {
     KEEL_CMD_FILL,
     KEEL_CMD_UPDATE,
     KEEL_CMD_COPY,
+    KEEL_CMD_ACROSS, // a copy whose one side lies on another device
     KEEL_CMD_DISPATCH,
     KEEL_CMD_TIMESTAMP,
     KEEL_CMD_GROUP_BEGIN,
@@ -86,6 +87,13 @@ typedef struct keel_cmd_copy_t {
     keel_command_t head;
     keel_ref_t source, target;
 } keel_cmd_copy_t;
+
+// A copy to or from a buffer of another device; KEEL_CAP_COPY_ACROSS. In submissions only.
+typedef struct keel_cmd_across_t {
+    keel_cmd_copy_t copy;
+    keel_buffer_t *other; // the side that lies on the other device; one of the copy's
+    bool visits;          // the other device waits for the copy before it closes
+} keel_cmd_across_t;
 
 typedef struct keel_cmd_dispatch_t {
     keel_command_t head;

@@ -101,6 +101,10 @@ struct keel_device_ops_t {
     bool (*device_native)(keel_device_t *device, keel_queue_t *queue, keel_native_t kind,
                           uint64_t *handle);
 
+    // Whether the device copies to and from memory of `other`, a device of any driver, which the
+    // host need not see. (optional) default: it does not.
+    bool (*device_peers)(keel_device_t *device, keel_device_t *other);
+
     // Makes the driver's queue struct (keel_mem_zalloc, begins with keel_queue_t) and sets
     // submission_size.
     keel_status_t (*queue_create)(keel_device_t *device, const keel_queue_options_t *options,

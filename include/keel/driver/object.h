@@ -47,6 +47,9 @@ struct keel_device_t {
     keel_queue_t *all_queues;                  // borrowed, linked by keel_queue_t.link
     keel_semaphore_t *all_semaphores;          // borrowed, linked by keel_semaphore_t.link
     keel_pool_t *all_pools;                    // borrowed, linked by keel_pool_t.link
+    KEEL_ATOMIC(uint32_t) guests;              // copies of other devices that use its memory now
+    struct staging_t *staging;                 // owned: for the next copies to other devices
+    struct view_t *views;                      // borrowed: memory of others as this device sees it
 };
 
 struct keel_queue_t {
@@ -92,6 +95,8 @@ struct keel_buffer_t {
     bool kept;                      // a mark of the pool's, while it looks at a submission
     keel_buffer_t *lender;      // retained: whose memory it has; NULL: that of the pool, or none
     KEEL_ATOMIC(uint32_t) lent; // buffers that have a part of its memory
+    KEEL_ATOMIC(struct views_t *) views; // owned: how other devices see it; NULL: none does
+    bool staging;                        // the library's own, for copies between devices
     // In imported ones.
     keel_external_buffer_t external;
     keel_executable_t *executable; // in use: whose global it is

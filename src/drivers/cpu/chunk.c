@@ -177,6 +177,26 @@ static keel_status_t copy_run(const cpu_chunk_t *chunk)
     return NULL;
 }
 
+static keel_status_t across_bind(const keel_cmd_across_t *c, const keel_ref_t *ref, bound_t *bound)
+{
+    if (ref->buffer != c->other) return bind_now(NULL, ref, bound);
+    void *data = ref_host(ref);
+    *bound = (bound_t){(uint64_t)(uintptr_t)data, ref->length};
+    return data ? NULL : bind_missing(NULL, ref);
+}
+
+static keel_status_t across_copy(const keel_cmd_across_t *c, const cpu_chunk_t *chunk)
+{
+    bound_t source, target;
+    KEEL_TRY(across_bind(c, &c->copy.source, &source));
+    KEEL_TRY(across_bind(c, &c->copy.target, &target));
+    KEEL_TRY(bind_copy_check(source, target));
+    source = span_of_chunk(source, chunk);
+    target = span_of_chunk(target, chunk);
+    memcpy(cpu_memory(target.address), cpu_memory(source.address), source.length);
+    return NULL;
+}
+
 static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_timestamp_t *c = (const keel_cmd_timestamp_t *)(const void *)chunk->command;
@@ -234,6 +254,24 @@ static keel_status_t dealloca_run(const cpu_chunk_t *chunk)
     keel_cmd_alloca_t *c = (keel_cmd_alloca_t *)(uintptr_t)chunk->command;
     keel_status_t status;
     return pool_dealloca_starts(c, &status) ? pool_dealloca(c->buffer) : status;
+}
+
+static void across_done(keel_submission_t *submission, keel_cmd_across_t *c, keel_status_t status)
+{
+    resume_at((cpu_run_t *)(void *)submission, &c->copy.head, status);
+}
+
+static cpu_outcome_t across_run(cpu_run_t *run, const cpu_chunk_t *chunk, keel_status_t *status)
+{
+    keel_cmd_across_t *c = (keel_cmd_across_t *)(uintptr_t)chunk->command;
+    if (!cpu_reaches(c)) {
+        across_begin(&run->base, c, across_done);
+        return CPU_GOES_ON;
+    }
+    if (!device_visit(c->other->device, status)) return CPU_ENDED;
+    *status = across_copy(c, chunk);
+    device_leave(c->other->device);
+    return CPU_ENDED;
 }
 
 _Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
@@ -316,6 +354,7 @@ static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const 
     case KEEL_CMD_FILL: *status = fill_run(chunk); return CPU_ENDED;
     case KEEL_CMD_UPDATE: *status = update_run(chunk); return CPU_ENDED;
     case KEEL_CMD_COPY: *status = copy_run(chunk); return CPU_ENDED;
+    case KEEL_CMD_ACROSS: return across_run(run, chunk, status);
     case KEEL_CMD_TIMESTAMP: *status = timestamp_run(chunk); return CPU_ENDED;
     case KEEL_CMD_ALLOCA: return alloca_run(run, chunk, status);
     case KEEL_CMD_DEALLOCA: *status = dealloca_run(chunk); return CPU_ENDED;

@@ -51,6 +51,10 @@ uint32_t cpu_command_cost(const keel_command_t *command)
     case KEEL_CMD_FILL: return transfer_cost(&((const keel_cmd_fill_t *)c)->target);
     case KEEL_CMD_UPDATE: return transfer_cost(&((const keel_cmd_update_t *)c)->target);
     case KEEL_CMD_COPY: return transfer_cost(&((const keel_cmd_copy_t *)c)->source);
+    case KEEL_CMD_ACROSS: {
+        const keel_cmd_across_t *across = c;
+        return cpu_reaches(across) ? transfer_cost(&across->copy.source) : 1;
+    }
     case KEEL_CMD_HOST_CALL: return 0;
     default: return 1; // done at once, or only begun
     }

@@ -22,6 +22,7 @@
 #include "base/topology.h"
 #include "drivers/cpu/options.h"
 #include "executable/cache.h"
+#include "kit/across.h"
 #include "kit/submission.h"
 
 enum {
@@ -224,6 +225,11 @@ static inline keel_status_t cpu_dispatch_counts(const keel_cmd_dispatch_t *c,
 // The value that a branch looks at.
 keel_status_t cpu_branch_value(const cpu_run_t *run, const keel_cmd_block_t *branch,
                                uint32_t *value);
+// Whether the processor can make a copy to or from another device by itself.
+static inline bool cpu_reaches(const keel_cmd_across_t *c)
+{
+    return buffer_is_host(c->other);
+}
 // What a unit of a command takes, in ticks, by what was seen before; 0: not known.
 uint32_t cpu_command_cost(const keel_command_t *command);
 void cpu_command_learn(const keel_command_t *command, uint64_t units, uint64_t took);

@@ -125,7 +125,8 @@ static void caps_fill(keel_caps_t *caps, const cpu_options_t *options)
         .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |
                 KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_FILES |
                 KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXPORT_FD | KEEL_CAP_DLPACK |
-                KEEL_CAP_GROUP_SIZE | KEEL_CAP_EXECUTES | KEEL_CAP_KERNEL_STATUS,
+                KEEL_CAP_GROUP_SIZE | KEEL_CAP_EXECUTES | KEEL_CAP_KERNEL_STATUS |
+                KEEL_CAP_COPY_ACROSS,
         .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
         .min_priority = -(CPU_LEVELS / 2),
         .max_priority = CPU_LEVELS / 2,

@@ -31,6 +31,11 @@ static keel_status_t command_units(const cpu_run_t *run, const keel_command_t *c
     case KEEL_CMD_COPY:
         *units = transfer_units(&((const keel_cmd_copy_t *)c)->source, table);
         break;
+    case KEEL_CMD_ACROSS: {
+        const keel_cmd_across_t *across = c;
+        if (cpu_reaches(across)) *units = transfer_units(&across->copy.source, table);
+        break;
+    }
     default: break;
     }
     return NULL;

@@ -25,6 +25,30 @@ CUDA_FORWARDS(pool_trim, cuMemPoolTrimTo, (stream_pool_h pool, uint64_t keep), p
 CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const bound_copy_t *c), c->target, c->source,
               c->size, stream)
 
+// Devices of one library. One that another library has opened is none of its own.
+static bool peers(const stream_vendor_t *v, const stream_vendor_t *other)
+{
+    return v->symbols == other->symbols;
+}
+
+// Lets copies go from GPU to GPU, if the machine has such a way. If not, the vendor takes another.
+static void peer_meet(stream_vendor_t *v, const stream_vendor_t *other)
+{
+    // relaxed: to do it twice does no harm.
+    if (atomic_load_explicit(&v->met, memory_order_relaxed) == other->context) return;
+    if (v->device != other->device)
+        (void)CUDA_RESULT(v->symbols, cuCtxEnablePeerAccess, other->context, 0);
+    atomic_store_explicit(&v->met, other->context, memory_order_relaxed);
+}
+
+static keel_status_t copy_peer(stream_vendor_t *v, stream_h stream, const bound_copy_t *c,
+                               stream_vendor_t *to, stream_vendor_t *from)
+{
+    peer_meet(v, to == v ? from : to);
+    return CUDA_CALL(v->symbols, cuMemcpyPeerAsync, c->target, to->context, c->source,
+                     from->context, c->size, stream);
+}
+
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
@@ -190,4 +214,6 @@ void cuda_fill_memory(stream_api_t *api)
     api->pool_trim = pool_trim;
     api->fill = fill;
     api->copy = copy;
+    api->peers = peers;
+    api->copy_peer = copy_peer;
 }

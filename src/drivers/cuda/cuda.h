@@ -11,11 +11,12 @@
 struct stream_vendor_t {
     const cuda_symbols_t *symbols; // borrowed: they stay
     CUdevice device;
-    CUcontext context; // retained, unless it is the caller's
-    bool adopted;      // it is
-    bool owned;        // made for this struct alone
-    bool implicit;     // the caller's stream belongs to whatever context is current
-    int architecture;  // compute capability: 90 is 9.0
+    CUcontext context;      // retained, unless it is the caller's
+    bool adopted;           // it is
+    bool owned;             // made for this struct alone
+    bool implicit;          // the caller's stream belongs to whatever context is current
+    int architecture;       // compute capability: 90 is 9.0
+    _Atomic(CUcontext) met; // of the last peer; it goes by no other name
 };
 
 // The parts of the table: each fills in its functions.

@@ -77,8 +77,8 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
         {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, STREAM_SHARED},
         {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, STREAM_OUTSIDE},
     };
-    *features =
-        STREAM_GRAPHS | STREAM_CONDITIONS | STREAM_UPDATABLE | STREAM_UPLOAD | STREAM_ARGUMENTS;
+    *features = STREAM_GRAPHS | STREAM_CONDITIONS | STREAM_UPDATABLE | STREAM_UPLOAD |
+                STREAM_ARGUMENTS | STREAM_PEERS;
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         uint32_t has = 0;
         KEEL_TRY(attribute(v, asked[i].attribute, &has));

@@ -79,6 +79,7 @@ typedef enum stream_feature_t {
     STREAM_SHARED = 1 << 6,     // memory that is exported as a file descriptor
     STREAM_OUTSIDE = 1 << 7,    // timeline semaphores of other APIs can be imported
     STREAM_ARGUMENTS = 1 << 8,  // the vendor says how large a kernel's block of arguments is
+    STREAM_PEERS = 1 << 9,      // memory of other devices of the vendor can be copied
 } stream_feature_t;
 
 // What was measured of a vendor and matters to the core. Each driver says where its values come
@@ -222,6 +223,11 @@ typedef struct stream_api_t {
 
     keel_status_t (*fill)(stream_vendor_t *v, stream_h stream, const bound_fill_t *fill);
     keel_status_t (*copy)(stream_vendor_t *v, stream_h stream, const bound_copy_t *copy);
+    // Whether copy_peer goes between the two devices, in both directions.
+    bool (*peers)(const stream_vendor_t *v, const stream_vendor_t *other);
+    // From memory of one device to memory of another, on a stream of either of them, which is `v`.
+    keel_status_t (*copy_peer)(stream_vendor_t *v, stream_h stream, const bound_copy_t *copy,
+                               stream_vendor_t *to, stream_vendor_t *from);
     keel_status_t (*launch)(stream_vendor_t *v, stream_h stream, const stream_launch_t *launch);
 
     // What an image for `target` is worth here: as executable_rank.

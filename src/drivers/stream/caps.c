@@ -27,7 +27,7 @@ void stream_caps_fill(stream_device_t *device)
         .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |
                 KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_FILES |
                 KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_DLPACK | KEEL_CAP_GROUP_SIZE |
-                KEEL_CAP_EXECUTES,
+                KEEL_CAP_EXECUTES | KEEL_CAP_COPY_ACROSS,
         .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
         .min_priority = -(levels / 2),
         .max_priority = levels - levels / 2,

@@ -116,6 +116,7 @@ static keel_device_ops_t ops_of(const stream_device_t *device)
         .device_destroy = device_destroy,
         .device_clock = stream_device_clock,
         .device_memory = device_memory,
+        .device_peers = stream_device_peers,
         .queue_create = stream_queue_create,
         .queue_destroy = stream_queue_destroy,
         .queue_submit = stream_queue_submit,

@@ -49,6 +49,8 @@ static const slot_t slots[] = {
     SLOT(builtin_image, STREAM_REQUIRED),
     SLOT(builtin_names, STREAM_REQUIRED),
     SLOT(function_arguments, STREAM_ARGUMENTS),
+    SLOT(peers, STREAM_PEERS),
+    SLOT(copy_peer, STREAM_PEERS),
     SLOT(alloc_managed, STREAM_MANAGED),
     SLOT(beside, STREAM_OUTSIDE),
     SLOT(stream_call, STREAM_OUTSIDE),

@@ -114,6 +114,7 @@ static stream_step_t run_step(stream_run_t *run, keel_command_t *c)
         stream_host_begin(run, c);
         return STREAM_STEP_DONE;
     case KEEL_CMD_WRITE: status = stream_host_write(run, c); break;
+    case KEEL_CMD_ACROSS: status = stream_across(run, (void *)c, &step); break;
     case KEEL_CMD_ALLOCA: return alloca_step(run, (keel_cmd_alloca_t *)(void *)c);
     case KEEL_CMD_DEALLOCA: {
         keel_cmd_alloca_t *dealloca = (keel_cmd_alloca_t *)(void *)c;

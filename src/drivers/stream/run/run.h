@@ -5,6 +5,7 @@
 #define KEEL_SRC_DRIVERS_STREAM_RUN_RUN_H_
 
 #include "drivers/stream/memory/memory.h"
+#include "kit/across.h"
 #include "kit/bind.h"
 #include "kit/command.h"
 #include "kit/pending.h"
@@ -66,6 +67,7 @@ struct stream_run_t {
     bool begun;       // its waits are on the stream
     bool hosted;      // has operations of the host, or peeks
     bool hungry;      // it is parked for want of memory
+    bool visits;      // has copies on the stream that use memory of other devices
     bool put_off;     // no event could be recorded to park or end with
 };
 
@@ -234,7 +236,8 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c);
 
 // Kinds of commands that the host does, and those of them that begin on the host.
 #define STREAM_HOST_KINDS                                                                          \
-    (1u << KEEL_CMD_READ | 1u << KEEL_CMD_WRITE | 1u << KEEL_CMD_HOST_CALL | 1u << KEEL_CMD_ALLOCA)
+    (1u << KEEL_CMD_READ | 1u << KEEL_CMD_WRITE | 1u << KEEL_CMD_HOST_CALL |                       \
+     1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_ACROSS)
 static inline bool stream_host_is(uint32_t kind)
 {
     return kind == KEEL_CMD_READ || kind == KEEL_CMD_HOST_CALL;
@@ -247,6 +250,13 @@ static inline bool stream_host_is(uint32_t kind)
 void stream_host_begin(stream_run_t *run, keel_command_t *command);
 // Begins a write: its copies are on the stream.
 keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command);
+
+// across.c: copies to and from memory of other devices.
+
+// As keel_device_ops_t.device_peers.
+bool stream_device_peers(keel_device_t *device, keel_device_t *other);
+// Issues a copy, or has it made by others, which ends by stream_run_done. The issuer's.
+keel_status_t stream_across(stream_run_t *run, keel_cmd_across_t *c, stream_step_t *step);
 
 // peek.c: what the host reads of the device's memory.
 
