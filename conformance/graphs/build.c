@@ -11,6 +11,9 @@
 static keel_ref_t ref_build(run_t *run, span_t span, uint8_t device)
 {
     if (span.slot) return keel_slot(span.id, span.offset, span.length);
+    const space_t *space = &run->graph->spaces[span.id];
+    // One side of a copy may lie on another device.
+    if (space->kind == SPACE_BUFFER || space->kind == SPACE_POOL) device = space->device;
     keel_ref_t ref = keel_span(run->buffers[span.id][device], span.offset, span.length);
     // The same bytes can be said in several ways.
     uint32_t way = (span.offset ^ span.length) & 3;
@@ -18,7 +21,7 @@ static keel_ref_t ref_build(run_t *run, span_t span, uint8_t device)
         ref.buffer = run->parts[span.id][device];
         ref.offset -= PART_OFFSET;
     }
-    bool to_the_end = span.offset + span.length == run->graph->spaces[span.id].size;
+    bool to_the_end = span.offset + span.length == space->size;
     if (way % 2 && to_the_end) ref.length = KEEL_WHOLE;
     return ref;
 }

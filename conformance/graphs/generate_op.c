@@ -129,6 +129,20 @@ bool memory_op(generator_t *generator, uint8_t device, bool kernels, op_t *op)
     return true;
 }
 
+// A copy between the draft's device and another one of the graph.
+static void across_op(generator_t *generator)
+{
+    random_t *random = &generator->random;
+    op_t op = op_make(OP_COPY);
+    uint16_t length = (uint16_t)random_range(random, 1, 64);
+    size_t here = random_below(random, 2);
+    uint8_t other = generator->devices[random_below(random, (uint32_t)generator->device_count)];
+    if (!(generator->bits & KEEL_CAP_COPY_ACROSS) || other == generator->draft.device) return;
+    if (!span_choose(generator, generator->draft.device, length, &op.spans[here])) return;
+    if (!span_choose(generator, other, length, &op.spans[!here])) return;
+    if (spans_apart(&op.spans[0], &op.spans[1])) draft_add(generator, &op);
+}
+
 // A cell of the device whose contents follow from what surely happened before the draft, or -1.
 static int cell_choose(generator_t *generator, uint8_t device)
 {
@@ -399,6 +413,8 @@ void draft_ops(generator_t *generator, uint32_t count)
             indirect_op(generator);
         } else if (dice < 66 && kernels) {
             execute_op(generator);
+        } else if (dice < 74 && generator->device_count > 1) {
+            across_op(generator);
         } else if (memory_op(generator, draft->device, kernels, &op)) {
             draft_add(generator, &op);
         }

@@ -15,8 +15,10 @@ typedef struct place_t {
     uint8_t device;
 } place_t;
 
-static bool span_good(const place_t *place, span_t span, bool file)
+// A range that is there, on whatever device; *here: on that of the list.
+static bool span_exists(const place_t *place, span_t span, bool file, bool *here)
 {
+    *here = true;
     if (span.slot) {
         if (!place->recording || span.id >= place->recording->slot_count) return false;
         if (!place->table) return true;
@@ -25,10 +27,16 @@ static bool span_good(const place_t *place, span_t span, bool file)
     }
     if (span.id >= place->graph->space_count) return false;
     const space_t *space = &place->graph->spaces[span.id];
-    bool here =
+    *here =
         space->kind == SPACE_SHARED || space->kind == SPACE_FILE || space->device == place->device;
-    return here && file == (space->kind == SPACE_FILE) && span.length &&
+    return file == (space->kind == SPACE_FILE) && span.length &&
            span.offset + span.length <= space->size;
+}
+
+static bool span_good(const place_t *place, span_t span, bool file)
+{
+    bool here;
+    return span_exists(place, span, file, &here) && here;
 }
 
 static bool word_good(const place_t *place, span_t span, size_t words)
@@ -56,12 +64,14 @@ static bool spans_apart(const place_t *place, const op_t *op)
 static bool spans_good(const place_t *place, const op_t *op)
 {
     const char *uses = op_infos[op->kind].spans;
+    size_t elsewhere = 0, most = op->kind == OP_COPY && !place->recording; // one side of a copy
     for (size_t i = 0; uses[i]; i++) {
-        bool file = (op->kind == OP_READ && i == 0) || (op->kind == OP_WRITE && i == 1);
-        if (!span_good(place, op->spans[i], file)) return false;
+        bool file = (op->kind == OP_READ && i == 0) || (op->kind == OP_WRITE && i == 1), here;
+        if (!span_exists(place, op->spans[i], file, &here)) return false;
         if (op->spans[i].length != op->spans[0].length) return false;
+        elsewhere += !here;
     }
-    return spans_apart(place, op);
+    return elsewhere <= most && spans_apart(place, op);
 }
 
 static bool kernel_good(const place_t *place, const op_t *op)
