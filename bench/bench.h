@@ -30,6 +30,8 @@ typedef enum transfer_t {
     TRANSFER_COPY,
     TRANSFER_FILL,
     TRANSFER_UPLOAD, // from pinned memory of the host
+    TRANSFER_IN,     // from a buffer of cpu://
+    TRANSFER_OUT,    // to one
 } transfer_t;
 
 // What a row does; which fields matter is up to its sides.

@@ -7,18 +7,34 @@
 
 typedef struct spans_t {
     gpu_t gpu;
+    keel_device_t *cpu; // NULL: all is on the GPU
     keel_buffer_t *first, *second;
     keel_op_t *ops;
 } spans_t;
+
+static bool is_across(transfer_t kind)
+{
+    return kind == TRANSFER_IN || kind == TRANSFER_OUT;
+}
 
 static void spans_end(void *state)
 {
     spans_t *self = state;
     keel_buffer_release(self->first);
     keel_buffer_release(self->second);
+    keel_device_release(self->cpu);
     gpu_close(&self->gpu);
     free(self->ops);
     free(self);
+}
+
+// The first copy page-locks the memory, which is not what is measured.
+static keel_status_t spans_warm(const spans_t *self)
+{
+    keel_point_t done;
+    KEEL_TRY(keel_queue_submit(self->gpu.queues[0], KEEL_NO_WAITS, self->ops, 1, KEEL_NO_SIGNALS,
+                               &done));
+    return gpu_spin(done);
 }
 
 static keel_status_t spans_begin(const setting_t *setting, void **state)
@@ -31,16 +47,19 @@ static keel_status_t spans_begin(const setting_t *setting, void **state)
     keel_buffer_options_t options = {.size = setting->job.size};
     KEEL_TRY(keel_buffer_create(self->gpu.rig.device, &options, &self->second));
     if (kind == TRANSFER_UPLOAD) options.memory = KEEL_MEMORY_HOST_VISIBLE;
-    KEEL_TRY(keel_buffer_create(self->gpu.rig.device, &options, &self->first));
+    if (is_across(kind)) KEEL_TRY(keel_device_open("cpu://", NULL, &self->cpu));
+    KEEL_TRY(
+        keel_buffer_create(self->cpu ? self->cpu : self->gpu.rig.device, &options, &self->first));
     self->ops = calloc(2 * (size_t)setting->job.repeat, sizeof *self->ops);
     if (!self->ops) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
+    keel_ref_t first = keel_whole(self->first), second = keel_whole(self->second);
     for (uint32_t i = 0; i < setting->job.repeat; i++) {
-        self->ops[2 * i] = kind == TRANSFER_FILL
-                               ? keel_op_fill(keel_whole(self->second), 7, 4)
-                               : keel_op_copy(keel_whole(self->first), keel_whole(self->second));
+        self->ops[2 * i] = kind == TRANSFER_FILL  ? keel_op_fill(second, 7, 4)
+                           : kind == TRANSFER_OUT ? keel_op_copy(second, first)
+                                                  : keel_op_copy(first, second);
         self->ops[2 * i + 1] = keel_op_barrier();
     }
-    return NULL;
+    return self->cpu ? spans_warm(self) : NULL;
 }
 
 static keel_status_t spans_round(void *state, tally_t *tally)
@@ -62,18 +81,20 @@ static keel_status_t bare_spans_begin(const setting_t *setting, void **state)
 {
     KEEL_TRY(bare_begin(setting, state));
     bare_t *self = *state;
-    return raw_spans(self->raw, setting->job.size, setting->job.transfer == TRANSFER_UPLOAD);
+    transfer_t kind = setting->job.transfer;
+    return raw_spans(self->raw, setting->job.size, kind == TRANSFER_UPLOAD || is_across(kind));
 }
 
 static keel_status_t bare_spans_round(void *state, tally_t *tally)
 {
     bare_t *self = state;
-    bool fill = self->job.transfer == TRANSFER_FILL;
+    transfer_t kind = self->job.transfer;
     for (uint32_t s = 0; s < self->job.samples; s++) {
         uint64_t start = keel_now_ns();
         for (uint32_t i = 0; i < self->job.repeat; i++)
-            KEEL_TRY(fill ? raw_fill(self->raw, self->job.size)
-                          : raw_copy(self->raw, self->job.size));
+            KEEL_TRY(kind == TRANSFER_FILL  ? raw_fill(self->raw, self->job.size)
+                     : kind == TRANSFER_OUT ? raw_copy_back(self->raw, self->job.size)
+                                            : raw_copy(self->raw, self->job.size));
         KEEL_TRY(raw_record(self->raw, 0, 0));
         KEEL_TRY(raw_spin(self->raw, 0));
         tally_add(tally, (double)(keel_now_ns() - start) / self->job.repeat);
@@ -106,5 +127,9 @@ const row_t gpu_transfer_rows[] = {
     SMALL("gpu.fill", "fill", TRANSFER_FILL),
     LARGE("gpu.upload", "copy from pinned memory of the host", TRANSFER_UPLOAD),
     SMALL("gpu.upload", "copy from pinned memory of the host", TRANSFER_UPLOAD),
+    LARGE("gpu.in", "copy from a buffer of cpu://", TRANSFER_IN),
+    SMALL("gpu.in", "copy from a buffer of cpu://", TRANSFER_IN),
+    LARGE("gpu.out", "copy to a buffer of cpu://", TRANSFER_OUT),
+    SMALL("gpu.out", "copy to a buffer of cpu://", TRANSFER_OUT),
     {0},
 };

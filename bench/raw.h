@@ -45,7 +45,8 @@ keel_status_t raw_pair(raw_t *raw, uint64_t size) KEEL_MUST_USE;
 
 // Two spans of memory, the first one pinned memory of the host if `host`; transfers on stream 0.
 keel_status_t raw_spans(raw_t *raw, uint64_t size, bool host) KEEL_MUST_USE;
-keel_status_t raw_copy(raw_t *raw, uint64_t size) KEEL_MUST_USE; // first to second
-keel_status_t raw_fill(raw_t *raw, uint64_t size) KEEL_MUST_USE; // of the second
+keel_status_t raw_copy(raw_t *raw, uint64_t size) KEEL_MUST_USE;      // first to second
+keel_status_t raw_copy_back(raw_t *raw, uint64_t size) KEEL_MUST_USE; // to the host, if it is that
+keel_status_t raw_fill(raw_t *raw, uint64_t size) KEEL_MUST_USE;      // of the second
 
 #endif

@@ -65,6 +65,7 @@ enum {
     X(cuMemFreeHost, cuMemFreeHost, (void *))                                                      \
     X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, object_t))             \
     X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, object_t))         \
+    X(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, object_t))               \
     X(cuMemsetD32Async, cuMemsetD32Async, (uint64_t, uint32_t, size_t, object_t))
 
 static struct {
@@ -297,6 +298,12 @@ keel_status_t raw_copy(raw_t *raw, uint64_t size)
         RAW_TRY(cu.cuMemcpyHtoDAsync(raw->second, raw->host, size, raw->streams[0]));
     else
         RAW_TRY(cu.cuMemcpyDtoDAsync(raw->second, raw->first, size, raw->streams[0]));
+    return NULL;
+}
+
+keel_status_t raw_copy_back(raw_t *raw, uint64_t size)
+{
+    RAW_TRY(cu.cuMemcpyDtoHAsync(raw->host, raw->second, size, raw->streams[0]));
     return NULL;
 }
 
