@@ -131,6 +131,18 @@ static bound_t span_of_chunk(bound_t whole, const cpu_chunk_t *chunk)
     return (bound_t){whole.address + start, length};
 }
 
+static void bytes_fill(unsigned char *data, uint64_t length, uint32_t pattern)
+{
+    if ((pattern & 0xff) * 0x01010101u == pattern) {
+        memset(data, (int)(pattern & 0xff), length);
+        return;
+    }
+    // Units are multiples of 4, so each begins where the pattern does.
+    uint64_t i = 0;
+    for (; i + 4 <= length; i += 4) memcpy(data + i, &pattern, 4);
+    memcpy(data + i, &pattern, length - i);
+}
+
 static keel_status_t fill_run(const cpu_chunk_t *chunk)
 {
     const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)chunk->command;
@@ -138,18 +150,10 @@ static keel_status_t fill_run(const cpu_chunk_t *chunk)
     KEEL_TRY(bind_now(cpu_table(chunk->execute), &c->target, &span));
     KEEL_TRY(bind_fill_check(span, c->pattern_size));
     span = span_of_chunk(span, chunk);
-    unsigned char *data = cpu_memory(span.address);
     uint32_t pattern = c->pattern;
     if (__builtin_expect(c->given, 0))
         pattern = command_pattern(c, keel_execute_parameters(chunk->execute));
-    if ((pattern & 0xff) * 0x01010101u == pattern) {
-        memset(data, (int)(pattern & 0xff), span.length);
-        return NULL;
-    }
-    // Units are multiples of 4, so each begins where the pattern does.
-    uint64_t i = 0;
-    for (; i + 4 <= span.length; i += 4) memcpy(data + i, &pattern, 4);
-    memcpy(data + i, &pattern, span.length - i);
+    bytes_fill(cpu_memory(span.address), span.length, pattern);
     return NULL;
 }
 
