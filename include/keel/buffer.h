@@ -76,6 +76,8 @@ typedef struct keel_buffer_info_t {
     bool resident;       // has memory now
     uint64_t offset;     // where a subspan begins within its root; 0 for a root
     keel_buffer_t *root; // the buffer that has the memory: itself, or what it is part of; borrowed
+    keel_device_t *device; // whose it is; borrowed
+    const char *name;      // as asked for, "" without one; lives as long as the buffer
 } keel_buffer_info_t;
 
 // What memory from outside, or for outside, is known by.

@@ -43,6 +43,12 @@ typedef struct keel_executable_options_t {
     size_t constant_count;
 } keel_executable_options_t;
 
+// What keel_executable_info tells about an executable.
+typedef struct keel_executable_info_t {
+    keel_device_t *device; // whose it is
+    const char *name;      // as asked for; else its path, or "executable"
+} keel_executable_info_t;
+
 // What keel_entry_info tells about an entry point.
 typedef struct keel_entry_info_t {
     const char *name;       // lives as long as the executable
@@ -83,6 +89,10 @@ KEEL_API keel_executable_t *keel_executable_retain(keel_executable_t *executable
 // its globals hold references of their own. NULL is fine. Does not wait: where the vendor would, a
 // thread of the library unloads the code.
 KEEL_API void keel_executable_release(keel_executable_t *executable);
+
+// Returns what the executable is. This never changes, and is borrowed from the executable. Never
+// fails.
+KEEL_API const keel_executable_info_t *keel_executable_info(const keel_executable_t *executable);
 
 // Returns the number of entry points.
 KEEL_API size_t keel_executable_entry_count(const keel_executable_t *executable);

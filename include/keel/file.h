@@ -22,6 +22,13 @@ typedef enum keel_file_flag_t {
                                // exist; does not follow a symbolic link
 } keel_file_flag_t;
 
+// What keel_file_info tells about a file.
+typedef struct keel_file_info_t {
+    keel_device_t *device; // whose it is
+    const char *path;      // where it was opened; of an imported one, the words for it in messages
+    uint32_t flags;        // keel_file_flag_t: what it was opened for, or the descriptor can
+} keel_file_info_t;
+
 KEEL_EXTERN_C_BEGIN
 
 // Opens the file at `path` for queues of `device`. `flags` are keel_file_flag_t.
@@ -47,6 +54,9 @@ KEEL_API keel_file_t *keel_file_retain(keel_file_t *file);
 
 // Gives up a reference. The last one closes the descriptor. NULL is fine.
 KEEL_API void keel_file_release(keel_file_t *file);
+
+// Returns what the file is. This never changes, and is borrowed from the file. Never fails.
+KEEL_API const keel_file_info_t *keel_file_info(const keel_file_t *file);
 
 // Writes the present size in bytes to `size`. Reads and writes in flight may change it.
 //

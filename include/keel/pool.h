@@ -57,6 +57,12 @@ typedef struct keel_pool_options_t {
     const char *name;      // used in messages; may be NULL
 } keel_pool_options_t;
 
+// What keel_pool_info tells about a pool.
+typedef struct keel_pool_info_t {
+    keel_device_t *device;       // whose it is
+    keel_pool_options_t options; // as asked for, with the defaults filled in; name "" without one
+} keel_pool_info_t;
+
 // The state of a pool at one moment; all but the last two in bytes.
 typedef struct keel_pool_stats_t {
     uint64_t limit;    // from the options, or what the device has
@@ -84,6 +90,9 @@ KEEL_API keel_pool_t *keel_pool_retain(keel_pool_t *pool);
 // Gives up a reference. The last one returns the pool's memory to the system. Buffers of the pool
 // hold references, so it lives at least as long as they do. NULL is fine. Does not wait for work.
 KEEL_API void keel_pool_release(keel_pool_t *pool);
+
+// Returns what the pool is. This never changes, and is borrowed from the pool. Never fails.
+KEEL_API const keel_pool_info_t *keel_pool_info(const keel_pool_t *pool);
 
 // Writes the state of the pool to `stats`. Other threads may change it at once. In the child of a
 // fork all but the limit are 0. Never fails.

@@ -21,6 +21,12 @@ typedef struct keel_recording_options_t {
     const char *name; // used in messages; may be NULL
 } keel_recording_options_t;
 
+// What keel_recording_info tells about a recording.
+typedef struct keel_recording_info_t {
+    keel_device_t *device;            // whose it is
+    keel_recording_options_t options; // as asked for; name "" without one
+} keel_recording_info_t;
+
 KEEL_EXTERN_C_BEGIN
 
 // Makes an empty, open recording.
@@ -65,6 +71,10 @@ KEEL_API keel_status_t keel_recording_end(keel_recording_t *recording) KEEL_MUST
 // queue of another device.
 KEEL_API keel_status_t keel_recording_prepare(keel_recording_t *recording,
                                               keel_queue_t *queue) KEEL_MUST_USE;
+
+// Returns what the recording is. This never changes, and is borrowed from the recording. Never
+// fails.
+KEEL_API const keel_recording_info_t *keel_recording_info(const keel_recording_t *recording);
 
 // Returns the number of commands recorded so far. A block may take more commands than operations.
 KEEL_API size_t keel_recording_count(const keel_recording_t *recording);

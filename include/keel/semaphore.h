@@ -151,6 +151,12 @@ typedef struct keel_semaphore_options_t {
     bool shared;      // other processes can import it; one that is imported is shared in any case
 } keel_semaphore_options_t;
 
+// What keel_semaphore_info tells about a semaphore.
+typedef struct keel_semaphore_info_t {
+    keel_device_t *device; // whose it is
+    const char *name;      // as asked for; "" without one, and for the timeline of a queue
+} keel_semaphore_info_t;
+
 // What a semaphore is known by outside of the process, or in another API.
 typedef enum keel_semaphore_kind_t {
     KEEL_SEMAPHORE_TIMELINE_FD, // a file descriptor of a timeline semaphore (not of a binary one),
@@ -237,6 +243,10 @@ KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
 // NULL is fine. Never waits. If something waited for a point of a semaphore of another API that has
 // not come, the device keeps observing it until the point comes or the process ends.
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
+
+// Returns what the semaphore is. This never changes, and is borrowed from the semaphore. Never
+// fails.
+KEEL_API const keel_semaphore_info_t *keel_semaphore_info(const keel_semaphore_t *semaphore);
 
 // Writes the value reached so far to `value`. If the semaphore has failed, the call still writes
 // the last value, and returns the cause. Of a queue's timeline it is the value up to which all

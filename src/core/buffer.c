@@ -255,6 +255,8 @@ void keel_buffer_info(const keel_buffer_t *buffer, keel_buffer_info_t *info)
         .resident = atomic_load(&buffer->root->resident) != 0,
         .offset = buffer->offset,
         .root = buffer->root,
+        .device = buffer->device,
+        .name = TEXT_OF(buffer->name),
     };
 }
 

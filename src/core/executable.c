@@ -153,6 +153,7 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
     e->destroy = executable_destroy;
     e->name = name;
     e->device = device;
+    e->info = (keel_executable_info_t){device, name};
     device_hold(device);
     live_add(LIVE_EXECUTABLE, 1);
     status = constants_set(e, options);
@@ -176,6 +177,11 @@ void keel_executable_release(keel_executable_t *executable)
     uint64_t begun = atomic_load_explicit(&executable->uses_begun, memory_order_relaxed);
     if (atomic_fetch_sub_explicit(&executable->uses_ended, begun, memory_order_acq_rel) == begun)
         executable_destroy(executable);
+}
+
+const keel_executable_info_t *keel_executable_info(const keel_executable_t *executable)
+{
+    return &executable->info;
 }
 
 size_t keel_executable_entry_count(const keel_executable_t *executable)

@@ -77,6 +77,7 @@ static keel_status_t file_make(keel_device_t *device, const char *path, uint32_t
 // Hands the file out, or destroys it if there is an error.
 static keel_status_t file_finish(keel_status_t status, keel_file_t *made, keel_file_t **file)
 {
+    made->info = (keel_file_info_t){made->device, made->path, made->flags};
     if (status)
         file_destroy(made);
     else
@@ -159,6 +160,11 @@ keel_file_t *keel_file_retain(keel_file_t *file)
 void keel_file_release(keel_file_t *file)
 {
     if (file && object_release(&file->object)) file_destroy(file);
+}
+
+const keel_file_info_t *keel_file_info(const keel_file_t *file)
+{
+    return &file->info;
 }
 
 keel_status_t keel_file_size(keel_file_t *file, uint64_t *size)

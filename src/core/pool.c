@@ -92,6 +92,8 @@ keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t 
     own.name = NULL;
     p->options = own;
     p->name = name;
+    p->info = (keel_pool_info_t){device, own};
+    p->info.options.name = TEXT_OF(name);
     p->device = device;
     device_hold(device);
     live_add(LIVE_POOL, 1);
@@ -115,6 +117,11 @@ void keel_pool_release(keel_pool_t *pool)
     device->ops->pool_destroy(pool);
     live_add(LIVE_POOL, -1);
     device_drop(device);
+}
+
+const keel_pool_info_t *keel_pool_info(const keel_pool_t *pool)
+{
+    return &pool->info;
 }
 
 void keel_pool_stats(keel_pool_t *pool, keel_pool_stats_t *stats)

@@ -43,6 +43,7 @@ static keel_status_t timeline_create(keel_device_t *device, keel_semaphore_t **t
 {
     KEEL_TRY(ledger_create(timeline));
     (*timeline)->device = device;
+    (*timeline)->info = (keel_semaphore_info_t){device, ""};
     device_hold(device);
     object_init(&(*timeline)->object);
     return NULL;

@@ -28,6 +28,8 @@ static keel_status_t recording_init(keel_recording_t *recording,
     recording->options = *options;
     recording->options.name = NULL;
     KEEL_TRY(copy_name(options->name, &recording->name));
+    recording->info = (keel_recording_info_t){recording->device, *options};
+    recording->info.options.name = TEXT_OF(recording->name);
     recording->commands = mem_zalloc(sizeof *recording->commands);
     recording->recorder = mem_zalloc(sizeof *recording->recorder);
     recording->needs = mem_zalloc(options->slots * sizeof *recording->needs);
@@ -114,6 +116,11 @@ keel_status_t keel_recording_prepare(keel_recording_t *recording, keel_queue_t *
           "recording and queue are of different devices");
     if (!recording->device->ops->recording_prepare) return NULL;
     return recording->device->ops->recording_prepare(recording, queue);
+}
+
+const keel_recording_info_t *keel_recording_info(const keel_recording_t *recording)
+{
+    return &recording->info;
 }
 
 size_t keel_recording_count(const keel_recording_t *recording)

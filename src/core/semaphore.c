@@ -49,6 +49,7 @@ static keel_status_t semaphore_publish(keel_device_t *device, char *name, keel_s
 {
     made->device = device;
     made->name = name;
+    made->info = (keel_semaphore_info_t){device, TEXT_OF(name)};
     device_hold(device);
     object_init(&made->object);
     semaphore_link(made);
@@ -189,6 +190,11 @@ void keel_semaphore_release(keel_semaphore_t *semaphore)
     mem_free(semaphore->name);
     semaphore->ops->destroy(semaphore);
     device_drop(device);
+}
+
+const keel_semaphore_info_t *keel_semaphore_info(const keel_semaphore_t *semaphore)
+{
+    return &semaphore->info;
 }
 
 keel_status_t keel_semaphore_value(keel_semaphore_t *semaphore, uint64_t *value)

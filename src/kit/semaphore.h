@@ -108,8 +108,9 @@ typedef struct semaphore_ops_t {
 struct keel_semaphore_t {
     keel_object_t object;
     const semaphore_ops_t *ops;
-    keel_device_t *device; // retained, by ledgers borrowed
-    char *name;            // owned
+    keel_device_t *device;      // retained, by ledgers borrowed
+    char *name;                 // owned
+    keel_semaphore_info_t info; // for the application
     struct {
         keel_semaphore_t *next, *previous; // in keel_device_t.all_semaphores
     } link;

@@ -107,6 +107,7 @@ struct keel_pool_t {
     keel_device_t *device;       // retained
     keel_pool_options_t options; // limit resolved, name cleared
     char *name;                  // owned
+    keel_pool_info_t info;       // for the application
     struct {
         keel_pool_t *next, *previous; // in keel_device_t.all_pools
     } link;
@@ -114,8 +115,9 @@ struct keel_pool_t {
 
 struct keel_executable_t {
     keel_object_t object;
-    keel_device_t *device; // retained
-    char *name;            // owned
+    keel_device_t *device;       // retained
+    char *name;                  // owned
+    keel_executable_info_t info; // for the application
     uint32_t entry_count;
     const keel_entry_info_t *entries;           // [entry_count], the driver's
     const keel_binding_info_t *const *bindings; // [entry_count][entries[i].bindings], the driver's
@@ -139,6 +141,7 @@ struct keel_recording_t {
     keel_device_t *device; // retained
     char *name;            // owned
     keel_recording_options_t options;
+    keel_recording_info_t info;               // for the application
     struct keel_commands_t *commands;         // owned; see command.h
     struct keel_recorder_t *recorder;         // owned; while open
     struct keel_slot_need_t *needs;           // owned: what each slot must provide
@@ -152,7 +155,8 @@ struct keel_file_t {
     keel_device_t *device; // retained
     char *path;            // owned; for messages
     uint32_t flags;
-    int fd; // owned
+    keel_file_info_t info; // for the application
+    int fd;                // owned
 };
 
 #endif
