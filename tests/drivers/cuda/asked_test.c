@@ -16,6 +16,8 @@ static _Atomic bool held;          // copies begin when so many threads sleep fo
 static _Atomic uint32_t sleepers;
 static pthread_t main_thread;
 static _Atomic int priority; // of the first stream since it was NONE
+// Kept for all tests: giving memory back waits for what runs, and holds up all who ask the vendor.
+static keel_buffer_t *slow_source, *slow_target;
 
 static CUresult stream_create(CUstream *stream, unsigned int flags, int asked)
 {
@@ -126,11 +128,15 @@ static int setup(void **state)
     symbols->cuMemcpyAsync = copy;
     main_thread = pthread_self();
     *state = device_open("");
+    slow_source = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
+    slow_target = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     return 0;
 }
 
 static int teardown(void **state)
 {
+    keel_buffer_release(slow_source);
+    keel_buffer_release(slow_target);
     keel_device_release(*state);
     *symbols = real;
     return atomic_load(&streams) != atomic_load(&streams_gone);
@@ -154,16 +160,14 @@ static void test_kernels_are_loaded_early(void **state)
 static int priority_of(keel_device_t *device, int32_t wanted)
 {
     keel_queue_options_t options = {.priority = wanted};
-    keel_buffer_t *buffer = buffer_create(device, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     keel_queue_t *queue = NULL;
     keel_point_t done;
     atomic_store(&priority, NONE);
     assert_null(keel_queue_create(device, &options, &queue));
-    assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(buffer), 1, 4, &done));
+    assert_null(keel_queue_fill(queue, KEEL_NO_WAITS, keel_whole(slow_target), 1, 4, &done));
     int asked = atomic_load(&priority);
     ok(done);
     keel_queue_release(queue);
-    keel_buffer_release(buffer);
     return asked;
 }
 
@@ -198,22 +202,18 @@ static uint64_t processor_ns(void)
 // since, by the queue's own stream.
 static void test_waiters_sleep(void **state)
 {
-    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
     uint64_t start = keel_now_ns(), processor = processor_ns();
     uint32_t made = atomic_load(&streams);
     keel_point_t done;
     sleeps_count(1);
-    assert_null(keel_queue_copy(keel_device_queue(*state, 0), KEEL_NO_WAITS, keel_whole(from),
-                                keel_whole(to), &done));
+    assert_null(keel_queue_copy(keel_device_queue(*state, 0), KEEL_NO_WAITS,
+                                keel_whole(slow_source), keel_whole(slow_target), &done));
     ok(done);
     assert_true(keel_now_ns() - start >= SLOW_NS);
     assert_in_range(processor_ns() - processor, 0, SLOW_NS / 3);
     assert_in_range(atomic_load(&sleeps), 1, 4);
     assert_int_equal(atomic_load(&spins), 0);
     assert_int_equal(atomic_load(&streams), made);
-    keel_buffer_release(from);
-    keel_buffer_release(to);
 }
 
 static void *wait_for(void *point)
@@ -233,9 +233,8 @@ static void test_older_points_are_watched_too(void **state)
     keel_queue_t *queue = NULL;
     int watchers = threads_named("keel-watch");
     assert_null(keel_queue_create(*state, NULL, &queue));
-    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL);
-    keel_op_t copy = keel_op_copy(keel_whole(from), keel_whole(to)), barrier = keel_op_barrier();
+    keel_op_t copy = keel_op_copy(keel_whole(slow_source), keel_whole(slow_target)),
+              barrier = keel_op_barrier();
     keel_op_t work[] = {copy, barrier, copy, barrier, copy};
     keel_point_t older, newer;
     pthread_t first, second;
@@ -259,8 +258,6 @@ static void test_older_points_are_watched_too(void **state)
     assert_null(failed);
     keel_queue_release(queue);
     await(threads_named("keel-watch") <= watchers);
-    keel_buffer_release(from);
-    keel_buffer_release(to);
 }
 
 // A thread that waits for all of a queue's work needs to be woken once. On a device to which
@@ -303,14 +300,13 @@ static void wait_fails(keel_point_t point)
 static void test_what_may_fail_is_watched_too(void **state)
 {
     keel_queue_t *queue = keel_device_queue(*state, 0);
-    keel_buffer_t *from = buffer_create(*state, FILLED, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(*state, FILLED, KEEL_MEMORY_DEVICE_LOCAL), *none = NULL;
+    keel_buffer_t *none = NULL;
     keel_buffer_options_t options = {.size = 64};
     keel_semaphore_t *semaphore = NULL;
     assert_null(keel_buffer_reserve(keel_device_pool(*state, 0), &options, &none));
     assert_null(keel_semaphore_create(*state, NULL, &semaphore));
-    keel_op_t work[] = {keel_op_copy(keel_whole(from), keel_whole(to)), keel_op_barrier(),
-                        keel_op_fill(keel_whole(none), 1, 4)};
+    keel_op_t work[] = {keel_op_copy(keel_whole(slow_source), keel_whole(slow_target)),
+                        keel_op_barrier(), keel_op_fill(keel_whole(none), 1, 4)};
     keel_point_t done, signal = keel_point(semaphore, 1);
     sleeps_count(1);
     assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, work, 3, KEEL_NO_SIGNALS, &done));
@@ -322,8 +318,6 @@ static void test_what_may_fail_is_watched_too(void **state)
     assert_int_equal(atomic_load(&sleeps), 1);
     keel_semaphore_release(semaphore);
     keel_buffer_release(none);
-    keel_buffer_release(from);
-    keel_buffer_release(to);
 }
 
 // A thread that signals issues what waited for it, but not all of it if that is much. On
