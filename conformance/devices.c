@@ -16,6 +16,34 @@ static const char *partner(int i)
     return i ? "cpu://?threads=1" : the_uri();
 }
 
+TEST(devices, reach)
+{
+    keel_reach_t own, here, there;
+    TRY(keel_device_reach(the_device(), the_device(), &own));
+    CHECK_EQ(own.how, KEEL_REACH_PEER);
+    CHECK_EQ(own.bandwidth, 0);
+    for (int i = 0; i < 2; i++) {
+        row("with %s", partner(i));
+        keel_device_t *other = open_device(partner(i));
+        TRY(keel_device_reach(the_device(), other, &here));
+        TRY(keel_device_reach(other, the_device(), &there));
+        CHECK_EQ(here.how, there.how);
+        CHECK_EQ(here.bandwidth, there.bandwidth);
+        bool both = the_caps()->bits & keel_device_caps(other)->bits & KEEL_CAP_COPY_ACROSS;
+        if (both) CHECK(here.how != KEEL_REACH_NONE);
+        if (here.how == KEEL_REACH_PEER) CHECK_EQ(here.bandwidth, 0);
+    }
+}
+
+TEST(devices, reach_bad_arguments)
+{
+    keel_reach_t reach;
+    keel_device_t *device = the_device();
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "device", keel_device_reach(NULL, device, &reach));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "other", keel_device_reach(device, NULL, &reach));
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "reach", keel_device_reach(device, device, NULL));
+}
+
 TEST(devices, wait_for_a_foreign_point)
 {
     for (int i = 0; i < 2; i++) {

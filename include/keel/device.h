@@ -175,6 +175,22 @@ typedef struct keel_device_info_t {
                         // the lanes and the rate of the PCI slot; packets' headers count as bytes
 } keel_device_info_t;
 
+// How data gets from the memory of one device into that of another, from the slowest way up.
+typedef enum keel_reach_how_t {
+    KEEL_REACH_NONE,   // not at all, for lack of KEEL_CAP_COPY_ACROSS
+    KEEL_REACH_STAGED, // in pieces, through memory of the host
+    KEEL_REACH_HOST,   // the memory of one is the host's, which the other one copies directly
+    KEEL_REACH_PEER,   // one of the two copies from and to the other's memory, without the host
+} keel_reach_how_t;
+
+// What keel_device_reach tells about two devices. It is about the first of their memory types.
+typedef struct keel_reach_t {
+    keel_reach_how_t how;
+    uint64_t bandwidth; // bytes per second each way, at most: what the slower of their links to the
+                        // host carries, of those that are known (keel_device_info_t.link). 0: none
+                        // is known, or the way does not lead through the host
+} keel_reach_t;
+
 // One moment on the host's clock and on the device's. Timestamps (keel_op_timestamp) are on the
 // device's.
 typedef struct keel_clock_pair_t {
@@ -226,6 +242,11 @@ KEEL_API void keel_device_release(keel_device_t *device);
 // needed longer. It can be read also when the device is lost, and in the child of a fork. Never
 // fails.
 KEEL_API const keel_device_info_t *keel_device_info(const keel_device_t *device);
+
+// Tells how copies between the memory of two devices go, which is the same in both directions, and
+// how fast they can be at best. A device is its own peer. Nothing is measured or guessed.
+KEEL_API keel_status_t keel_device_reach(keel_device_t *device, keel_device_t *other,
+                                         keel_reach_t *reach) KEEL_MUST_USE;
 
 // Returns what the device can do. Borrowed; it does not change.
 KEEL_API const keel_caps_t *keel_device_caps(const keel_device_t *device);

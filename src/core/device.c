@@ -188,6 +188,29 @@ const keel_device_info_t *keel_device_info(const keel_device_t *device)
     return &device->info;
 }
 
+// The lesser of two rates, of those that are known.
+static uint64_t rate_least(uint64_t one, uint64_t other)
+{
+    if (!one || !other) return one ? one : other;
+    return one < other ? one : other;
+}
+
+keel_status_t keel_device_reach(keel_device_t *device, keel_device_t *other, keel_reach_t *reach)
+{
+    CHECK_NOT_NULL(device);
+    CHECK_NOT_NULL(other);
+    CHECK_NOT_NULL(reach);
+    KEEL_TRY(device_check(device));
+    KEEL_TRY(device_check(other));
+    keel_reach_how_t how = device_reach(device, other);
+    bool by_host = how == KEEL_REACH_STAGED || how == KEEL_REACH_HOST;
+    *reach = (keel_reach_t){
+        .how = how,
+        .bandwidth = by_host ? rate_least(device->info.link, other->info.link) : 0,
+    };
+    return NULL;
+}
+
 const keel_caps_t *keel_device_caps(const keel_device_t *device)
 {
     return &device->caps;

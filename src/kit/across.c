@@ -101,15 +101,15 @@ bool across_is_served(keel_device_t *device, const keel_buffer_t *other)
     return is_reached(device, other) || has_across(other->device);
 }
 
-reach_t device_reach(keel_device_t *a, keel_device_t *b)
+keel_reach_how_t device_reach(keel_device_t *a, keel_device_t *b)
 {
     const uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT;
     bool here = (a->caps.memory_types[0] & host) == host;
     bool there = (b->caps.memory_types[0] & host) == host;
     if (a == b || (has_across(a) && is_peer(a, b)) || (has_across(b) && is_peer(b, a)))
-        return REACH_PEER;
-    if ((has_across(a) && there) || (has_across(b) && here)) return REACH_HOST;
-    return has_across(a) && has_across(b) ? REACH_STAGED : REACH_NONE;
+        return KEEL_REACH_PEER;
+    if ((has_across(a) && there) || (has_across(b) && here)) return KEEL_REACH_HOST;
+    return has_across(a) && has_across(b) ? KEEL_REACH_STAGED : KEEL_REACH_NONE;
 }
 
 // The queue that the buffer's node started with, retained.

@@ -17,16 +17,8 @@
 
 #include "kit/submission.h"
 
-// How a device gets at what lies in the first memory type of another, from the slowest way up.
-typedef enum reach_t {
-    REACH_NONE,   // not at all
-    REACH_STAGED, // through memory of the host, in pieces
-    REACH_HOST,   // one of the two is memory of the host, which the other one copies directly
-    REACH_PEER,   // by the vendor's own way
-} reach_t;
-
 // The best way for copies between the two. The same device is its own peer. Any thread.
-reach_t device_reach(keel_device_t *a, keel_device_t *b);
+keel_reach_how_t device_reach(keel_device_t *a, keel_device_t *b);
 
 // Whether the host sees the memory at once, with nothing to flush or invalidate.
 static inline bool buffer_is_host(const keel_buffer_t *buffer)

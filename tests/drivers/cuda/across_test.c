@@ -95,7 +95,7 @@ static void test_two_of_a_library(void **state)
     (void)state;
     keel_device_t *first = device_open(""), *second = NULL;
     assert_null(device_try_open("1", "", &second));
-    assert_int_equal(device_reach(first, second), REACH_PEER);
+    assert_int_equal(device_reach(first, second), KEEL_REACH_PEER);
     atomic_store(&peer_copies, 0);
     carry(first, second);
     assert_int_equal(atomic_load(&peer_copies), 4);
@@ -114,7 +114,7 @@ static void test_two_libraries(void **state)
     assert_int_equal(system(command), 0);
     snprintf(uri, sizeof uri, "cuda://0?lib=%s", path);
     keel_device_t *first = device_open(""), *second = device_at(uri);
-    assert_int_equal(device_reach(first, second), REACH_STAGED);
+    assert_int_equal(device_reach(first, second), KEEL_REACH_STAGED);
     atomic_store(&peer_copies, 0);
     carry(first, second);
     assert_int_equal(atomic_load(&peer_copies), 0);
@@ -128,7 +128,7 @@ static void test_locked_once(void **state)
     (void)state;
     keel_device_t *gpu = device_open(""), *cpu = device_at("cpu://?threads=1");
     keel_buffer_t *x = buffer_create(gpu, SIZE, 0), *y = buffer_create(cpu, SIZE, 0);
-    assert_int_equal(device_reach(gpu, cpu), REACH_HOST);
+    assert_int_equal(device_reach(gpu, cpu), KEEL_REACH_HOST);
     atomic_store(&locks, 0);
     atomic_store(&unlocks, 0);
     for (int i = 0; i < 5; i++) {

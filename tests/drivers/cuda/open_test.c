@@ -98,6 +98,23 @@ static void test_info(void **state)
     keel_device_release(device);
 }
 
+// Two GPUs of one library are peers; one of them and the processor meet in memory of the host.
+static void test_reach(void **state)
+{
+    (void)state;
+    keel_device_t *first = device_open(""), *second = NULL, *host = NULL;
+    keel_reach_t reach;
+    assert_null(device_try_open("1", "", &second));
+    assert_null(keel_device_open("cpu://inline", NULL, &host));
+    assert_null(keel_device_reach(first, second, &reach));
+    assert_int_equal(reach.how, KEEL_REACH_PEER);
+    assert_null(keel_device_reach(second, host, &reach));
+    assert_int_equal(reach.how, KEEL_REACH_HOST);
+    keel_device_release(host);
+    keel_device_release(second);
+    keel_device_release(first);
+}
+
 static void test_what_is_not_there(void **state)
 {
     (void)state;
@@ -284,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_number_uuid_and_address),
         cmocka_unit_test(test_info),
+        cmocka_unit_test(test_reach),
         cmocka_unit_test(test_what_is_not_there),
         cmocka_unit_test(test_adopts_context_and_stream),
         cmocka_unit_test(test_adopts_streams),
