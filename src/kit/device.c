@@ -4,6 +4,7 @@
 #include "kit/object.h"
 #include "kit/pool.h"
 #include "kit/submission.h"
+#include "kit/watcher.h"
 
 keel_queue_t *device_next_queue(keel_device_t *device, keel_queue_t *after)
 {
@@ -52,8 +53,9 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
     for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         if (device->ops->queue_cancel) device->ops->queue_cancel(q, cause);
     settle(device);
+    // One that has been released here is no concern of other processes that share it.
     for (keel_semaphore_t *s = next_semaphore(device, NULL); s; s = next_semaphore(device, s))
-        s->ops->fail(s, keel_status_retain(cause));
+        if (!watcher_is_last(s)) s->ops->fail(s, keel_status_retain(cause));
     keel_status_release(cause);
 }
 

@@ -16,13 +16,14 @@ enum {
 };
 
 static struct {
-    lock_t lock;              // for what follows, but `word`
-    watched_t *all;           // open
-    remote_t *first, *last;   // awaited
-    size_t count;             // of these
-    bool running;             // there is a thread
-    _Atomic uint32_t word;    // counts changes that the thread must see
-    _Atomic bool without_any; // the system has no futex_wait_any
+    lock_t lock;               // for what follows, but `word`
+    watched_t *all;            // open
+    remote_t *first, *last;    // awaited
+    size_t count;              // of these
+    const remote_t *looked_at; // that the thread has a reference of; NULL: none
+    bool running;              // there is a thread
+    _Atomic uint32_t word;     // counts changes that the thread must see
+    _Atomic bool without_any;  // the system has no futex_wait_any
     pthread_once_t once;
 } watcher = {.once = PTHREAD_ONCE_INIT};
 
@@ -55,6 +56,7 @@ static void fork_child(void)
     watcher.all = NULL;
     watcher.first = watcher.last = NULL;
     watcher.count = 0;
+    watcher.looked_at = NULL;
     watcher.running = here = false;
     lock_leave(&watcher.lock);
 }
@@ -92,8 +94,32 @@ static remote_t *entry_take(void)
     remote_t *remote = watcher.first;
     if (remote) entry_remove(remote);
     if (remote && !object_hold(&remote->semaphore.object)) remote = NULL;
+    watcher.looked_at = remote;
     lock_leave(&watcher.lock);
     return remote;
+}
+
+// Gives back what entry_take has retained. The last reference goes without the lock, and it stays
+// noted as this thread's: no other can come but that of watcher_is_last's caller.
+static void entry_drop(remote_t *remote)
+{
+    _Atomic uint32_t *count = &remote->semaphore.object.refs;
+    lock_enter(&watcher.lock);
+    uint32_t refs = atomic_load(count);
+    while (refs > 1 && !atomic_compare_exchange_weak(count, &refs, refs - 1)) {
+    }
+    if (refs > 1) watcher.looked_at = NULL;
+    lock_leave(&watcher.lock);
+    if (refs == 1) keel_semaphore_release(&remote->semaphore);
+}
+
+bool watcher_is_last(const keel_semaphore_t *semaphore)
+{
+    lock_enter(&watcher.lock);
+    bool looks = watcher.looked_at && &watcher.looked_at->semaphore == semaphore;
+    bool last = atomic_load(&semaphore->object.refs) <= 1u + looks;
+    lock_leave(&watcher.lock);
+    return last;
 }
 
 // True if it was not on the list.
@@ -150,7 +176,7 @@ static void watcher_look(sleep_t *sleep)
         remote_t *remote = entry_take();
         if (!remote) continue;
         entry_look(remote, sleep);
-        keel_semaphore_release(&remote->semaphore);
+        entry_drop(remote);
     }
 }
 
@@ -236,6 +262,7 @@ void watcher_remove(watched_t *watched)
     *(watched->previous ? &watched->previous->next : &watcher.all) = watched->next;
     if (watched->next) watched->next->previous = watched->previous;
     if (watched->remote.poll.listed) entry_remove(&watched->remote);
+    if (watcher.looked_at == &watched->remote) watcher.looked_at = NULL;
     bool last = !watcher.all && watcher.running;
     lock_leave(&watcher.lock);
     if (last) watcher_wake(); // the thread ends

@@ -27,6 +27,9 @@ void watcher_add(watched_t *watched);
 void watcher_remove(watched_t *watched);
 // As remote_ops_t.watch. The semaphore fails if the system gives no thread.
 void watcher_watch(watched_t *watched);
+// Whether nothing keeps the semaphore but one reference of the caller's and perhaps a look of the
+// watcher: no part of this process can use it any more.
+bool watcher_is_last(const keel_semaphore_t *semaphore);
 // Whether the calling thread is the watcher.
 bool watcher_is_here(void);
 

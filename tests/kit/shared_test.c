@@ -257,6 +257,29 @@ static void one_watcher(void **state)
     keel_semaphore_release(second);
 }
 
+// A process releases its semaphore and closes the device while the watcher still looks at it: the
+// others keep theirs.
+static void closed_behind_it(void **state)
+{
+    enum { ROUNDS = 500 };
+    const rig_t *rig = *state;
+    keel_external_semaphore_t external = {KEEL_SEMAPHORE_SHARED_FD, {rig->fd}};
+    for (uint64_t value = 6; value < 6 + ROUNDS; value++) {
+        keel_device_t *device = NULL;
+        keel_semaphore_t *mine = NULL;
+        keel_point_t done;
+        assert_null(keel_device_open("cpu://inline", NULL, &device));
+        assert_null(keel_semaphore_import(device, &external, NULL, &mine));
+        assert_null(keel_queue_signal(keel_device_queue(device, 0),
+                                      KEEL_AFTER(keel_point(mine, value)), KEEL_NO_SIGNALS, &done));
+        assert_null(keel_semaphore_signal(rig->s, value));
+        assert_null(wait_for(done.semaphore, done.value)); // the watcher has ended it
+        keel_semaphore_release(mine);
+        keel_device_release(device);
+        assert_int_equal(atomic_load(&rig->raw->value), value);
+    }
+}
+
 int main(void)
 {
     if (!shared_page_is_supported()) return 77;
@@ -270,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(second_cause, setup, teardown),
         cmocka_unit_test(page_is_scribbled_on),
         cmocka_unit_test_setup_teardown(one_watcher, setup, teardown),
+        cmocka_unit_test_setup_teardown(closed_behind_it, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
