@@ -351,9 +351,7 @@ static void close_in_flight(int partner_index, bool ours)
     drop(ours ? here : other);
     for (int i = 0; i < N; i++) {
         keel_status_t status = keel_wait(KEEL_POINTS(points[i]), KEEL_ALL, patience());
-        keel_code_t code = keel_status_code(status);
-        keel_status_release(status);
-        CHECK(!code || code == KEEL_CANCELLED || faulted());
+        if (status) FAILS(KEEL_CANCELLED, status);
     }
     drop(ours ? other : here);
 }

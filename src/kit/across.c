@@ -255,8 +255,8 @@ static keel_status_t copy_submit(keel_queue_t *queue, keel_points_t waits, keel_
                                  keel_ref_t target, keel_point_t *done)
 {
     keel_op_t op = keel_op_copy(source, target);
-    return closed_why(queue->device,
-                      keel_queue_submit(queue, waits, &op, 1, KEEL_NO_SIGNALS, done));
+    keel_status_t status = keel_queue_submit(queue, waits, &op, 1, KEEL_NO_SIGNALS, done);
+    return closed_why(source.buffer->device, closed_why(target.buffer->device, status));
 }
 
 // A failure of the first copy fails the second, which waits for it.
