@@ -4,7 +4,7 @@
 // turns, and no thread of either process waits between two of them.
 //
 //     parent    x = 0     x = 2x + 1                x = 2x + 1               reads x
-//     turn   0 ──────▶ 1 ────────────▶ 2 ─────────▶ 3 ────────▶ 4 ... ─────▶ last
+//     turn   0 ------> 1 ------------> 2 ---------> 3 --------> 4 ... -----> last
 //     child                               x = 3x + 1
 #include <keel/keel.h>
 #include <stdio.h>
