@@ -111,7 +111,8 @@ refused "a driver loaded, static" "second copy of Keel" \
     "$drivers/build/loads_keel_static" "$skeleton" skeleton://
 works "a copy of null" "$keel" --driver="$skeleton" conformance --device=skeleton:// \
     --expect="$expects/null$portable.txt"
-works "the toy" "$keel" --driver="$toy" conformance --device=toy:// --expect="$expects/toy$portable.txt"
+works "the toy" "$keel" --driver="$toy" conformance --device=toy:// \
+    --expect="$expects/toy$portable.txt"
 works "the toy, lost" "$drivers/build/loses" "$toy"
 "$keel" --driver="$skeleton" --driver="$toy" devices >"$folder/devices"
 works "the copy of null is listed" grep '^skeleton://' "$folder/devices"
