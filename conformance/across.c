@@ -277,20 +277,34 @@ TEST(across, imported, .needs = KEEL_CAP_COPY_ACROSS | KEEL_CAP_EXECUTES)
     }
 }
 
+// A copy from another device that waits for its gate to come to 1.
+typedef struct held_t {
+    keel_device_t *other;
+    keel_semaphore_t *gate;
+    keel_buffer_t *x, *there; // filled with ones; on the other device
+    keel_point_t done;
+} held_t;
+
+static held_t hold_copy(const char *uri)
+{
+    held_t held = {.other = open_device(uri), .gate = new_semaphore(0)};
+    held.x = new_buffer_filled(64, 1);
+    held.there = new_buffer_on(held.other, 64);
+    held.done = submit_after(KEEL_AFTER(keel_point(held.gate, 1)),
+                             keel_op_copy(keel_whole(held.there), keel_whole(held.x)));
+    return held;
+}
+
 // A failed wait fails the copy, which touches nothing.
 TEST(across, failed_wait, COPIES)
 {
     for (int i = 0; i < PARTNERS; i++) {
         row("with %s", partner(i));
-        keel_device_t *other = open_device(partner(i));
-        keel_semaphore_t *gate = new_semaphore(0);
-        keel_buffer_t *x = new_buffer_filled(64, 1), *there = new_buffer_on(other, 64);
-        keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)),
-                                         keel_op_copy(keel_whole(there), keel_whole(x)));
-        TRY(keel_semaphore_fail(gate, KEEL_ERROR(KEEL_CORRUPT, "no good")));
-        reach_failure_saying(done, KEEL_CORRUPT, "no good");
-        check_filled(x, 0, 64, 1);
-        drop(other);
+        held_t held = hold_copy(partner(i));
+        TRY(keel_semaphore_fail(held.gate, KEEL_ERROR(KEEL_CORRUPT, "no good")));
+        reach_failure_saying(held.done, KEEL_CORRUPT, "no good");
+        check_filled(held.x, 0, 64, 1);
+        drop(held.other);
     }
 }
 
@@ -298,15 +312,11 @@ TEST(across, cancelled, COPIES)
 {
     for (int i = 0; i < PARTNERS; i++) {
         row("with %s", partner(i));
-        keel_device_t *other = open_device(partner(i));
-        keel_semaphore_t *gate = new_semaphore(0);
-        keel_buffer_t *x = new_buffer_filled(64, 1), *there = new_buffer_on(other, 64);
-        keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)),
-                                         keel_op_copy(keel_whole(there), keel_whole(x)));
-        TRY(keel_queue_cancel(done, NULL));
-        reach_failure(done, KEEL_CANCELLED);
-        check_filled(x, 0, 64, 1);
-        drop(other);
+        held_t held = hold_copy(partner(i));
+        TRY(keel_queue_cancel(held.done, NULL));
+        reach_failure(held.done, KEEL_CANCELLED);
+        check_filled(held.x, 0, 64, 1);
+        drop(held.other);
     }
 }
 
@@ -315,19 +325,15 @@ TEST(across, other_one_closes, COPIES)
 {
     for (int i = 0; i < PARTNERS; i++) {
         row("with %s", partner(i));
-        keel_device_t *other = open_device(partner(i));
-        keel_semaphore_t *gate = new_semaphore(0);
-        keel_buffer_t *x = new_buffer_filled(64, 1), *there = new_buffer_on(other, 64);
-        keel_point_t done = submit_after(KEEL_AFTER(keel_point(gate, 1)),
-                                         keel_op_copy(keel_whole(there), keel_whole(x)));
-        drop(other);
-        TRY(keel_semaphore_signal(gate, 1));
-        reach_failure_saying(done, KEEL_CANCELLED, "closed");
-        check_filled(x, 0, 64, 1);
-        keel_op_t op = keel_op_copy(keel_whole(there), keel_whole(x));
+        held_t held = hold_copy(partner(i));
+        drop(held.other);
+        TRY(keel_semaphore_signal(held.gate, 1));
+        reach_failure_saying(held.done, KEEL_CANCELLED, "closed");
+        check_filled(held.x, 0, 64, 1);
+        keel_op_t op = keel_op_copy(keel_whole(held.there), keel_whole(held.x));
         FAILS_SAYING(KEEL_FAILED_PRECONDITION, "closed",
                      keel_queue_submit(the_queue(), KEEL_NO_WAITS, &op, 1, KEEL_NO_SIGNALS, NULL));
-        reach(submit(keel_op_fill(keel_whole(x), 2, 1)));
+        reach(submit(keel_op_fill(keel_whole(held.x), 2, 1)));
     }
 }
 

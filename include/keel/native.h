@@ -16,7 +16,7 @@
 
 // What kind of object a handle stands for.
 typedef enum keel_native_t {
-    KEEL_NATIVE_CUDA_DEVICE = 1,  // CUdevice: of a device; the number as such
+    KEEL_NATIVE_CUDA_DEVICE = 1,  // CUdevice: of a device; a plain number
     KEEL_NATIVE_CUDA_CONTEXT = 2, // CUcontext: of a device
     KEEL_NATIVE_CUDA_STREAM = 3,  // CUstream: of a queue
     KEEL_NATIVE_CUDA_EVENT = 4,   // CUevent: of a point

@@ -228,7 +228,7 @@ KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
 
 // Writes a new file descriptor of the semaphore to `external`; the caller closes it. It is closed
 // on exec. `external->kind` says what is wanted: KEEL_SEMAPHORE_SHARED_FD of one that is shared
-// between processes, KEEL_SEMAPHORE_TIMELINE_FD of one that was imported as such.
+// between processes, KEEL_SEMAPHORE_TIMELINE_FD of one that another API made.
 //
 // KEEL_UNSUPPORTED for any other: no device can export what keel_semaphore_create made to another
 // API (CUDA has no such call). Let that API make the semaphore and import it. Also if /proc is not
