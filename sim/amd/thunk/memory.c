@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 typedef struct block {
     struct block *next;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 static gfx_t gpus[GPU_MAX];
 static unsigned gpus_found;

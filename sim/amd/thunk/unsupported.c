@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls whose answer is that this GPU cannot, or that there is nothing to do.
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 // The debugger's interface.
 HSAKMT_STATUS hsaKmtRuntimeEnable(void *debug, bool setup)

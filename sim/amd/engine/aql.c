@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "amd/thunk/packet.h"
+#include "amd/engine/packet.h"
 
 enum { FLIGHT_MAX = 8, WINDOW = 64, SHUFFLE_WINDOW = 8 };
 

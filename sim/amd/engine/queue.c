@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * sizeof(uint64_t) };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packets of a compute queue, one by one.
-#ifndef SIM_AMD_THUNK_PACKET_H_
-#define SIM_AMD_THUNK_PACKET_H_
+#ifndef SIM_AMD_ENGINE_PACKET_H_
+#define SIM_AMD_ENGINE_PACKET_H_
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 // What became of a packet. A queue with a failed packet has reported it and ended.
 typedef enum { PACKET_DONE, PACKET_WAITS, PACKET_FAILED, PACKET_STOPPED } outcome_t;

@@ -2,7 +2,7 @@
 // What the packets of a compute queue do. Their order is the business of aql.c.
 #include <stdio.h>
 
-#include "amd/thunk/packet.h"
+#include "amd/engine/packet.h"
 
 #include <hsa/hsa_ext_amd.h>
 

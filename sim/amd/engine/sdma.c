@@ -2,7 +2,7 @@
 // The copy engine. Its ring holds packets of several words; doorbell and indices count bytes.
 #include <string.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 enum {
     SDMA_NOP = 0,

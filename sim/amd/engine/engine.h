@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of libhsakmt.so.1 share. The functions that the runtime calls are those of
-// <hsakmt.h>; any thread may call them.
-#ifndef SIM_AMD_THUNK_THUNK_H_
-#define SIM_AMD_THUNK_THUNK_H_
+// The devices: queues, packets, events. Any thread may call any of it.
+#ifndef SIM_AMD_ENGINE_ENGINE_H_
+#define SIM_AMD_ENGINE_ENGINE_H_
 
 #define LITTLEENDIAN_CPU 1 // <hsa/hsa.h> knows no aarch64
 #include <hsakmt.h>

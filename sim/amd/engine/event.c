@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 // No thread sleeps longer at a time. An event that is set before a thread
 // waits is taken by the first that does, as in the kernel driver, and the runtime has two threads

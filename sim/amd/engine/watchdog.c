@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "amd/thunk/packet.h"
+#include "amd/engine/packet.h"
 
 static uint64_t limit_ns;
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "amd/thunk/thunk.h"
+#include "amd/engine/engine.h"
 
 static void segment_fault(int number, siginfo_t *info, void *context)
 {
