@@ -194,7 +194,8 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     fill_vectors(w, kernel, group, index);
     uint32_t items = group->items - index * LANES;
     wave_set_s64(w, SGPR_EXEC, items >= LANES ? ~0ull : (1ull << items) - 1);
-    w->mask_for = ~wave_exec(w);
+    w->mask_for = wave_exec(w);
+    lanes_expand(w->lane_mask, w->mask_for);
     w->pc = code_at(isa, dispatch->kernel + (uint64_t)kernel->entry);
     w->state = w->pc ? WAVE_RUNNING : WAVE_FAULTED;
 }

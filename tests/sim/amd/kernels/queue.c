@@ -54,6 +54,17 @@ KERNEL void beyond(uint32_t *data)
     data[0] = last[4096 + lane_in_group()];
 }
 
+// A group begins with no lane at all and ends with eight.
+KERNEL void lanes_off(uint32_t *data)
+{
+    uint32_t value = 1, other = 0;
+    uint64_t exec;
+    __asm__ volatile("s_mov_b64 %2, exec\n s_mov_b64 exec, 0\n v_mov_b32 %0, 7\n"
+                     "s_mov_b64 exec, 0xff\n v_mov_b32 %1, 7\n s_mov_b64 exec, %2"
+                     : "+v"(value), "+v"(other), "=&s"(exec));
+    data[group_id() * GROUP_SIZE + lane_in_group()] = value;
+}
+
 // Waits until the host has written its number.
 KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
 {
