@@ -2,24 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh BUILD [TARGET] [SECONDS]: fuzzes one target, or each in turn, for so long (60 s). What it
 # finds is kept under BUILD/findings; what it learns, under BUILD/corpus, and the next run starts
-# with it. The target csmith is the software AMD GPU, with random C programs.
+# with it. The targets csmith and diverge are the software AMD GPU, with random C programs and
+# random kernels.
 set -eu
 build=$1 target=${2:-} seconds=${3:-60}
 here=$(dirname "$0")
 if [ -z "$target" ]; then
     target=$(cd "$here/corpus" && ls)
-    if command -v csmith >/dev/null && [ -x "$build/tests/sim/amd/test_sim_amd_csmith" ]; then
-        target="$target csmith"
+    if [ -x "$build/tests/sim/amd/test_sim_amd_diverge" ]; then
+        target="$target diverge"
+        if command -v csmith >/dev/null; then target="$target csmith"; fi
     fi
 fi
 mkdir -p "$build/findings"
 status=0
 for name in $target; do
-    if [ "$name" = csmith ]; then
-        "$here/../sim/amd/csmith.py" "$build/tests/sim/amd/test_sim_amd_csmith" \
+    case $name in
+    csmith | diverge)
+        "$here/../sim/amd/$name.py" "$build/tests/sim/amd/test_sim_amd_$name" \
             "$build/findings" --seconds="$seconds" || status=1
         continue
-    fi
+        ;;
+    esac
     mkdir -p "$build/corpus/$name"
     dictionary=
     if [ -e "$here/$name.dict" ]; then dictionary=-dict=$here/$name.dict; fi
