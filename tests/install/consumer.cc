@@ -2,6 +2,7 @@
 // A user of the installed library in C++17, as such a program would be written: handles that
 // release themselves, errors as exceptions, lists written in place.
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
