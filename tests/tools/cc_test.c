@@ -657,28 +657,6 @@ static void shows_two_kernels_of_one_name(void **state)
     }
 }
 
-// gcc 14 does not say where a struct was defined before: a later message has the place.
-static void finds_the_first_kernel_in_a_later_message(void **state)
-{
-    char text[4096];
-    write_file("gcc14", "#!/bin/sh\ncat >&2 <<'END'\n"
-                        "k.c:5:1: error: redefinition of struct or union 'struct keel_shape_abs'\n"
-                        "    5 | KEEL_KERNEL(abs)\n"
-                        "k.c:6:9: error: 'nobody' undeclared\n"
-                        "k.c:2:1: note: of another message\n"
-                        "k.c:5:1: error: redeclaration of enumerator 'keel_bindings_abs'\n"
-                        "k.c:3:1: note: previous definition of 'keel_bindings_abs'\n"
-                        "END\nexit 1\n");
-    assert_int_equal(chmod(in_folder("gcc14"), 0755), 0);
-    assert_int_equal(run("", "k.c -o x.keel --host-cc=./gcc14", text, sizeof text), 1);
-    const char *told = "k.c:5:1: error: there is a kernel 'abs' already\n"
-                       "k.c:3:1: note: here\n"
-                       "k.c:6:9: error: 'nobody' undeclared\n"
-                       "k.c:2:1: note: of another message\n"
-                       "keel cc: no code for ";
-    if (strncmp(text, told, strlen(told)) != 0) fail_msg("keel cc said: %s", text);
-}
-
 // A compiler that takes its time, and notes that it runs.
 static pid_t start_slowly(void)
 {
@@ -833,7 +811,6 @@ int main(void)
         cmocka_unit_test(refuses_functions_that_nothing_defines),
         cmocka_unit_test(refuses_too_much_memory),
         cmocka_unit_test(shows_two_kernels_of_one_name),
-        cmocka_unit_test(finds_the_first_kernel_in_a_later_message),
         cmocka_unit_test(leaves_nothing_when_interrupted),
         cmocka_unit_test(shows_a_warning_once),
         cmocka_unit_test(writes_all_or_nothing),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of <keel/kernel.h>: what KEEL_KERNEL becomes. In each case
 //
+//   keel_once_NAME    a function that does nothing: of all that a second kernel of the name would
+//                     define again, the one of which every compiler says where the first is
 //   keel_shape_NAME   a type whose fields have the sizes of the group
 //   keel_ragged_NAME  char[2] if a sub-group of the group may lack items, else char[1]
 //   keel_locals_NAME  workgroup memory
@@ -93,6 +95,7 @@ typedef struct keel_record_t {
 #define KEEL_LOOK_WRONG(it)
 
 #define KEEL_SHAPE_(kernel, x, y, z)                                                               \
+    KEEL_INLINE_ void keel_once_##kernel(void) {}                                                  \
     struct keel_shape_##kernel {                                                                   \
         char size_0[x], size_1[y], size_2[z], items[(x) * (y) * (z)];                              \
     };                                                                                             \

@@ -8,7 +8,7 @@
 #include "tools/cc/check.h"
 
 // The first thing that KEEL_KERNEL defines, and so the first that is there already.
-#define FIRST "keel_shape_"
+#define FIRST "keel_once_"
 
 // A part of the text; length 0: none.
 typedef struct part_t {
@@ -73,22 +73,10 @@ static bool same(part_t a, part_t b)
     return a.length && a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-// The place of the first note about an error at `place`. gcc 14 says where a function was defined
-// before, but not where a struct was, so the note may belong to a later message.
-static part_t note_about(part_t place, const char *text)
-{
-    part_t note = {text, 0};
-    for (part_t message; *text && !note.length; text += message.length) {
-        message = message_of(text);
-        if (same(place_in(message, ": error: "), place)) note = place_in(message, ": note: ");
-    }
-    return note;
-}
-
 static void duplicate_print(part_t message, part_t place, FILE *to)
 {
     const char *name = find(message, FIRST) + strlen(FIRST);
-    part_t first = note_about(place, message.text);
+    part_t first = place_in(message, ": note: ");
     size_t length = 0;
     while (isalnum((unsigned char)name[length]) || name[length] == '_') length++;
     fprintf(to, "%.*s: error: there is a kernel '%.*s' already\n", (int)place.length, place.text,
