@@ -75,15 +75,23 @@ KEEL_INLINE_ uint64_t keel_ballot_(int p)
 
 #else
 
+// Lanes of a wave, as clang has them unless it is told otherwise; then it refuses the ballot below.
+// Its own macro for them is gone in clang 22.
+#if defined(__GFX10__) || defined(__GFX11__) || defined(__GFX12__)
+#define KEEL_WAVE_ 32
+#else
+#define KEEL_WAVE_ 64
+#endif
+
 KEEL_INLINE_ uint32_t keel_subgroup_size(void)
 {
-    return __AMDGCN_WAVEFRONT_SIZE;
+    return KEEL_WAVE_;
 }
 
 KEEL_INLINE_ uint32_t keel_subgroup_item(void)
 {
     uint32_t low = __builtin_amdgcn_mbcnt_lo(~0u, 0);
-    return __AMDGCN_WAVEFRONT_SIZE == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
+    return KEEL_WAVE_ == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
 }
 
 KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
@@ -93,7 +101,7 @@ KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
 
 KEEL_INLINE_ uint64_t keel_ballot_(int p)
 {
-#if __AMDGCN_WAVEFRONT_SIZE == 64
+#if KEEL_WAVE_ == 64
     return __builtin_amdgcn_ballot_w64(p);
 #else
     return __builtin_amdgcn_ballot_w32(p);
