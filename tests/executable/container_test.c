@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "executable/packed.h"
+#include "refusing.h"
 
 static void contents_check(const container_t *c)
 {
@@ -398,24 +399,6 @@ static void test_shrinking_file(void **state)
     mem_free(packed.bytes);
 }
 
-// An allocator that fails once, and knows how many blocks are out.
-static int allocations_left, blocks;
-
-static void *failing_resize(void *user, void *old, size_t size)
-{
-    (void)user;
-    if (allocations_left-- == 0) return NULL;
-    blocks += !old;
-    return realloc(old, size);
-}
-
-static void counting_free(void *user, void *memory)
-{
-    (void)user;
-    blocks--;
-    free(memory);
-}
-
 static keel_status_t write_and_read(void)
 {
     const container_input_t image = {KEEL_IMAGE_HSACO, "gfx90a", sample_bytes(), 5000,
@@ -441,21 +424,19 @@ static keel_status_t write_and_read(void)
 static void test_no_memory(void **state)
 {
     (void)state;
-    const keel_allocator_t failing = {failing_resize, counting_free, NULL};
-    keel_allocator_set(&failing);
+    keel_allocator_set(&refusing);
     bool done = false;
-    int round = 0;
-    for (; !done && round < 100; round++) {
-        allocations_left = round;
+    for (refused_at = 1; !done && refused_at < 100; refused_at++) {
+        made = 0;
         keel_status_t status = write_and_read();
         keel_code_t code = keel_status_code(status);
         keel_status_release(status);
-        done = allocations_left >= 0;
+        done = made < refused_at;
         assert_int_equal(code, done ? KEEL_OK : KEEL_OUT_OF_MEMORY);
-        assert_int_equal(blocks, 0);
+        assert_int_equal(live, 0);
     }
     keel_allocator_set(NULL);
-    assert_in_range(round, 6, 99);
+    assert_in_range(refused_at, 7, 99);
 }
 
 int main(void)

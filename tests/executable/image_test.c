@@ -3,6 +3,7 @@
 #include "executable/image.h"
 
 #include "executable/build.h"
+#include "refusing.h"
 #include "tools.h"
 
 static const struct {
@@ -23,24 +24,6 @@ static const struct {
     {TESTS_DATA "/../fuzz/corpus/container/seed-cc--compress", KEEL_IMAGE_CONTAINER},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
-
-// An allocator that refuses one allocation, and knows what is left.
-static int refused_at, made, live;
-
-static void *failing_resize(void *user, void *old, size_t size)
-{
-    (void)user;
-    if (++made == refused_at) return NULL;
-    if (!old) live++;
-    return realloc(old, size);
-}
-
-static void failing_free(void *user, void *memory)
-{
-    (void)user;
-    live--;
-    free(memory);
-}
 
 static void test_recognised(void **state)
 {
@@ -67,11 +50,10 @@ static void test_recognised(void **state)
 static void test_without_memory(void **state)
 {
     (void)state;
-    static const keel_allocator_t allocator = {failing_resize, failing_free, NULL};
     for (size_t i = 0; i < SAMPLES; i++) {
         size_t size;
         char *data = tools_read(samples[i].file, &size);
-        keel_allocator_set(&allocator);
+        keel_allocator_set(&refusing);
         bool done = false;
         for (refused_at = 1; !done; refused_at++) {
             image_info_t info;

@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "executable/tree.h"
 
-#include <keel/base.h>
-
 #include "executable/bytes.h"
+#include "refusing.h"
 #include "tools.h"
-
-// An allocator that refuses one allocation, and knows what is left.
-static int refused_at, made, live;
-
-static void *failing_resize(void *user, void *old, size_t size)
-{
-    (void)user;
-    if (++made == refused_at) return NULL;
-    if (!old) live++;
-    return realloc(old, size);
-}
-
-static void failing_free(void *user, void *memory)
-{
-    (void)user;
-    live--;
-    free(memory);
-}
 
 static void test_members_are_unpacked(void **state)
 {
@@ -117,10 +98,9 @@ static void test_damaged_member(void **state)
 static void test_no_memory(void **state)
 {
     (void)state;
-    static const keel_allocator_t failing = {failing_resize, failing_free, NULL};
     size_t size;
     char *data = tools_read(TESTS_DATA "/../fuzz/corpus/bundle/seed-three--compress", &size);
-    keel_allocator_set(&failing);
+    keel_allocator_set(&refusing);
     bool whole = false;
     for (refused_at = 1; !whole && refused_at < 1000; refused_at++) {
         keel_image_info_t root;
