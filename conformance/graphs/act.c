@@ -12,6 +12,7 @@ keel_point_t point_build(const run_t *run, const point_t *point)
 {
     keel_point_t built =
         point->own ? run->points[point->id] : keel_point(run->semaphores[point->id], point->value);
+    if (point->up_to) built = keel_up_to(built);
     return point->ended ? keel_ended(built) : built;
 }
 

@@ -6,12 +6,18 @@
 
 #include <sched.h>
 
+static keel_buffer_t *call_buffer(const call_t *call)
+{
+    uint8_t device = call->run->graph->actions[call->action].device;
+    return call->run->buffers[call->op->spans[0].id][device];
+}
+
 static keel_status_t call_work(const call_t *call)
 {
     const span_t *span = &call->op->spans[0];
     uint8_t index = call->run->graph->actions[call->action].device;
     env_device_t *device = &call->run->env->devices[index];
-    keel_buffer_t *buffer = call->run->buffers[span->id][index];
+    keel_buffer_t *buffer = call_buffer(call);
     uint8_t bytes[SPACE_SIZE];
     if (call->op->numbers[1] == CALL_FAIL || call->op->numbers[1] == CALL_FAIL_LATER)
         return KEEL_ERROR(injected_code(call->run->graph, call->action), "host call fails with %zu",
@@ -27,7 +33,8 @@ keel_status_t call_begin(void *user, keel_host_call_t *handle)
     run_t *run = call->run;
     if (call->op->kind == OP_CALL_SIGNAL)
         return keel_semaphore_signal(run->semaphores[call->op->numbers[0]], call->op->numbers[1]);
-    if (call->op->numbers[1] == CALL_NOW || call->op->numbers[1] == CALL_FAIL)
+    bool waits = call->op->numbers[1] == CALL_NOW && stage_needed(call_buffer(call));
+    if (!waits && (call->op->numbers[1] == CALL_NOW || call->op->numbers[1] == CALL_FAIL))
         return call_work(call);
     keel_call_defer(handle);
     pthread_mutex_lock(&run->mutex);

@@ -23,9 +23,21 @@ typedef struct play_t {
     uint64_t begun, ended;
 } play_t;
 
+// Whether all have ended that may have come to the queue of submission `last` before it.
+static bool queue_ended(const play_t *play, size_t last)
+{
+    const graph_t *graph = play->graph;
+    for (size_t i = 0; i < graph->action_count; i++)
+        if (action_beside(&graph->actions[i], &graph->actions[last]) &&
+            !(play->order->issued[i] & action_bit(last)) && !(play->ended & action_bit(i)))
+            return false;
+    return true;
+}
+
 static bool point_ended(const play_t *play, const point_t *point)
 {
     bool missing;
+    if (point->up_to) return queue_ended(play, point->id);
     if (point->own) return play->ended & action_bit(point->id);
     const event_t *event = order_event(play->graph, play->order, point, &missing);
     return !missing && (!event || play->ended & action_bit(event->action));

@@ -109,14 +109,14 @@ static bool point_choose(generator_t *generator, point_t *point)
         size_t count = generator->order.event_counts[s];
         uint32_t last =
             count ? generator->order.events[s][count - 1].value : graph->semaphores[s].initial;
-        point_t made = {false, random_chance(random, 20), (uint8_t)s,
+        point_t made = {false, random_chance(random, 20), false, (uint8_t)s,
                         random_range(random, 0, last)};
         *point = made;
         return true;
     }
     if (!graph->action_count) return false;
     uint32_t index = random_below(random, graph->action_count);
-    point_t made = {true, random_chance(random, 20), (uint8_t)index, 0};
+    point_t made = {true, random_chance(random, 20), false, (uint8_t)index, 0};
     *point = made;
     return graph->actions[index].kind == ACTION_SUBMIT;
 }

@@ -8,8 +8,20 @@
 
 static point_t own_point(size_t action)
 {
-    point_t point = {true, false, (uint8_t)action, 0};
+    point_t point = {.own = true, .id = (uint8_t)action};
     return point;
+}
+
+// Fences of the queue that an action goes to. It is submitted behind them: else who waits for one
+// could wait for an action that waits for it.
+static uint64_t fences_before(const generator_t *generator, const action_t *action)
+{
+    uint64_t fences = 0;
+    for (size_t i = 0; i < generator->graph->action_count; i++)
+        if (generator->fences & action_bit(i) &&
+            action_beside(action, &generator->graph->actions[i]))
+            fences |= action_bit(i);
+    return fences;
 }
 
 static size_t action_append(generator_t *generator, const action_t *action)
@@ -18,6 +30,7 @@ static size_t action_append(generator_t *generator, const action_t *action)
     size_t index = graph->action_count++;
     assert(index < MAX_ACTIONS);
     graph->actions[index] = *action;
+    graph->actions[index].after |= fences_before(generator, action);
     order_append(graph, &generator->order, index);
     for (size_t i = 0; action->kind != ACTION_FAIL && i < action->signal_count; i++) {
         event_t event = {(uint8_t)index, false, action->signals[i].value};
@@ -46,9 +59,8 @@ bool signal_choose(generator_t *generator, size_t knower, point_t *point)
         if (used && generator->order.known[knower][s] < semaphore_last(generator, s)) continue;
         for (size_t i = 0; i < action->signal_count; i++) twice |= action->signals[i].id == s;
         if (twice) continue;
-        point->own = point->ended = false;
-        point->id = (uint8_t)s;
-        point->value = semaphore_last(generator, s) + random_range(&generator->random, 1, 3);
+        uint32_t value = semaphore_last(generator, s) + random_range(&generator->random, 1, 3);
+        *point = (point_t){.id = (uint8_t)s, .value = value};
         return true;
     }
     return false;
@@ -69,8 +81,8 @@ static point_t event_point(generator_t *generator, size_t semaphore, uint32_t va
     uint32_t low = generator->graph->semaphores[semaphore].initial;
     for (size_t i = 0; i < order->event_counts[semaphore]; i++)
         if (order->events[semaphore][i].value < value) low = order->events[semaphore][i].value;
-    point_t point = {false, false, (uint8_t)semaphore,
-                     random_range(&generator->random, low + 1, value)};
+    point_t point = {.id = (uint8_t)semaphore,
+                     .value = random_range(&generator->random, low + 1, value)};
     return point;
 }
 
@@ -148,7 +160,7 @@ static bool relay_by_queue(generator_t *generator, size_t index)
     relay.waits[relay.wait_count++] = own_point(index);
     if (generator->order.event_counts[s])
         relay.waits[relay.wait_count++] = event_point(generator, s, last);
-    point_t signal = {false, false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
+    point_t signal = {.id = (uint8_t)s, .value = last + random_range(&generator->random, 1, 3)};
     relay.signals[relay.signal_count++] = signal;
     action_append(generator, &relay);
     draft_wait(generator, event_point(generator, s, signal.value));
@@ -167,10 +179,30 @@ static bool relay_by_host(generator_t *generator, size_t index)
     relay.after |= action_bit(wait_append(generator, own_point(index)));
     if (generator->order.event_counts[s])
         relay.after |= action_bit(wait_append(generator, event_point(generator, s, last)));
-    point_t signal = {false, false, (uint8_t)s, last + random_range(&generator->random, 1, 3)};
+    point_t signal = {.id = (uint8_t)s, .value = last + random_range(&generator->random, 1, 3)};
     relay.signals[relay.signal_count++] = signal;
     action_append(generator, &relay);
     draft_wait(generator, event_point(generator, s, signal.value));
+    return true;
+}
+
+// A submission to the queue of `index`, behind it and ordered by nothing; the draft waits for all
+// up to there. A failure may lie anywhere before it: where there are any, an end must do.
+static bool relay_by_fence(generator_t *generator, size_t index, bool firm)
+{
+    const action_t *first = &generator->graph->actions[index];
+    bool failures = generator->graph->failures;
+    action_t fence;
+    if ((firm && failures) || !room_for(generator, 2)) return false;
+    action_begin(generator, ACTION_SUBMIT, &fence);
+    fence.device = first->device;
+    fence.queue = first->queue;
+    fence.after |= action_bit(index);
+    point_t point = own_point(action_append(generator, &fence));
+    point.up_to = true;
+    point.ended = failures || random_chance(&generator->random, 30);
+    generator->fences |= action_bit(point.id);
+    draft_wait(generator, point);
     return true;
 }
 
@@ -206,9 +238,11 @@ static void draft_follow(generator_t *generator, size_t index, bool firm)
         draft_wait(generator, point);
     else if (dice >= 40 && dice < 50 && relay_by_queue(generator, index))
         return;
-    else if (dice >= 50 && dice < 56 && host_allowed && relay_by_host(generator, index))
+    else if (dice >= 50 && dice < 56 && relay_by_fence(generator, index, firm))
         return;
-    else if (dice >= 56 && dice < 62 && host_allowed && room_for(generator, 1))
+    else if (dice >= 56 && dice < 62 && host_allowed && relay_by_host(generator, index))
+        return;
+    else if (dice >= 62 && dice < 68 && host_allowed && room_for(generator, 1))
         draft_follow_host(generator, index);
     else
         draft_wait(generator, end_point(generator, index, firm));

@@ -44,6 +44,7 @@ typedef struct generator_t {
     bool shot[MAX_RECORDINGS];        // used up
     bool aborts[MAX_RECORDINGS];      // holds a kernel that fails
     uint64_t failing;                 // actions that fail by themselves
+    uint64_t fences;                  // submissions that stand for all before them on their queues
     action_t draft;
     uint64_t draft_firm; // actions it must be a certain successor of
     bool draft_fails;

@@ -142,6 +142,7 @@ typedef struct recording_t {
 typedef struct point_t {
     bool own;
     bool ended; // of a wait: a failure will do as well (keel_ended)
+    bool up_to; // of a wait, own: and all before it on its queue (keel_up_to)
     uint8_t id;
     uint32_t value;
 } point_t;
@@ -199,6 +200,13 @@ static inline uint64_t action_bit(size_t action)
 static inline bool action_on_host(const action_t *action)
 {
     return action->kind != ACTION_NONE && action->kind != ACTION_SUBMIT;
+}
+
+// Whether two submissions go to one queue.
+static inline bool action_beside(const action_t *a, const action_t *b)
+{
+    return a->kind == ACTION_SUBMIT && b->kind == ACTION_SUBMIT && a->device == b->device &&
+           a->queue == b->queue;
 }
 
 static inline bool action_waits(const action_t *action)

@@ -54,6 +54,7 @@ static void points_print(const char *name, const point_t *points, size_t count, 
         else
             fprintf(file, "s%u:%u", points[i].id, points[i].value);
         if (points[i].ended) fprintf(file, "/ended");
+        if (points[i].up_to) fprintf(file, "/up_to");
     }
 }
 

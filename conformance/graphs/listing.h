@@ -8,8 +8,8 @@
 //     4 t1 n6 submit q0.1 wait=@2,s0:5 signal=s1:2 after=3 : copy b0+0:16 b1+8:16; execute r0 b0+..
 //
 // t is the thread, n the turn, q device and queue, @2 the own point of action 2, s0:5 a point of a
-// semaphore, both with /ended if a failure will do, b1+8:16 sixteen bytes of space 1 from byte 8,
-// $0 a slot. What follows # is a comment.
+// semaphore, both with /ended if a failure will do, @2/up_to all of that queue so far, b1+8:16
+// sixteen bytes of space 1 from byte 8, $0 a slot. What follows # is a comment.
 #ifndef GRAPHS_LISTING_H_
 #define GRAPHS_LISTING_H_
 

@@ -21,8 +21,8 @@ static void wait_add(action_t *action, point_t point)
 {
     for (size_t i = 0; i < action->wait_count; i++) {
         const point_t *other = &action->waits[i];
-        if (other->own == point.own && other->ended == point.ended && other->id == point.id &&
-            other->value == point.value)
+        if (other->own == point.own && other->ended == point.ended && other->up_to == point.up_to &&
+            other->id == point.id && other->value == point.value)
             return;
     }
     if (action->wait_count < MAX_WAITS) action->waits[action->wait_count++] = point;
@@ -45,14 +45,27 @@ static bool action_reaches(const graph_t *graph, const order_t *order, size_t in
     return event && event->action == index;
 }
 
+// Instead of all up to `gone`, which is left out, waits for all up to those it came behind.
+static void wait_add_up_to(const graph_t *graph, const action_t *gone, point_t point,
+                           action_t *action)
+{
+    for (size_t i = 0; i < graph->action_count; i++) {
+        if (!(gone->after & action_bit(i)) || !action_beside(&graph->actions[i], gone)) continue;
+        point.id = (uint8_t)i;
+        wait_add(action, point);
+    }
+}
+
 static void waits_redirect(const graph_t *graph, const order_t *order, size_t index,
                            action_t *action)
 {
     const action_t *gone = &graph->actions[index];
     bool waited = false;
     for (size_t i = action->wait_count; i-- > 0;) {
-        if (!action_reaches(graph, order, index, &action->waits[i])) continue;
+        point_t point = action->waits[i];
+        if (!action_reaches(graph, order, index, &point)) continue;
         wait_remove(action, i);
+        if (point.up_to) wait_add_up_to(graph, gone, point, action);
         waited = true;
     }
     bool followed = action->after & action_bit(index);
@@ -96,11 +109,13 @@ static size_t action_total(const graph_t *graph)
     return total;
 }
 
-// Drops runs of actions, long ones first.
+// Drops runs of actions, long ones first. Pairs are among them: an alloca goes with its dealloca.
 static bool drop_actions(shrink_t *shrink)
 {
     bool changed = false;
-    for (size_t length = action_total(shrink->graph) / 2 + 1; length > 0; length /= 2) {
+    size_t length = action_total(shrink->graph) + 1;
+    while (length > 1) {
+        length = (length + 1) / 2;
         for (size_t end = shrink->graph->action_count; end > 0;) {
             size_t dropped = 0;
             shrink->candidate = *shrink->graph;

@@ -57,11 +57,26 @@ static bool learn_past(order_t *order, size_t action, size_t other)
 static bool learn_end(const graph_t *graph, order_t *order, size_t action, size_t other,
                       bool reached)
 {
-    bool submitted = graph->actions[other].kind == ACTION_SUBMIT;
+    const action_t *past = &graph->actions[other];
+    bool submitted = past->kind == ACTION_SUBMIT;
     bool changed = bits_add(&order->before[action], action_bit(other));
+    if (past->kind == ACTION_SIGNAL)
+        changed |= known_raise(&order->known[action][past->signals[0].id], past->signals[0].value);
     if (submitted && reached) changed |= bits_add(&order->firm[action], action_bit(other));
     // What a host action knows holds whatever became of it.
     if (reached || !submitted) changed |= learn_past(order, action, other);
+    return changed;
+}
+
+// `action` has seen the end of all that was submitted to the queue of `last` before it.
+static bool learn_up_to(const graph_t *graph, order_t *order, size_t action, size_t last,
+                        bool reached)
+{
+    bool changed = false;
+    for (size_t i = 0; i < graph->action_count; i++)
+        if (order->issued[last] & action_bit(i) &&
+            action_beside(&graph->actions[i], &graph->actions[last]))
+            changed |= learn_end(graph, order, action, i, reached);
     return changed;
 }
 
@@ -73,7 +88,8 @@ static bool learn_wait(const graph_t *graph, order_t *order, size_t index, const
     bool missing, changed = false;
     if (action->kind == ACTION_ANY && action->wait_count > 1) return false;
     if (!reached && !submitted && action->wait_count > 1) return false; // a failure ends it early
-    if (point->own) return learn_end(graph, order, index, point->id, reached);
+    if (point->up_to) changed = learn_up_to(graph, order, index, point->id, reached);
+    if (point->own) return learn_end(graph, order, index, point->id, reached) || changed;
     const event_t *event = order_event(graph, order, point, &missing);
     if (!event) return false;
     // If the semaphore failed instead, nothing moves it any more: as good as knowing the value.
@@ -103,9 +119,6 @@ static bool order_update(const graph_t *graph, order_t *order, size_t index, boo
     for (size_t j = 0; j < graph->action_count; j++)
         if (order->issued[index] & action_bit(j) && action_on_host(&graph->actions[j]))
             changed |= learn_end(graph, order, index, j, !graph->failures);
-    if (action->kind == ACTION_SIGNAL)
-        changed |=
-            known_raise(&order->known[index][action->signals[0].id], action->signals[0].value);
     if (!graph->failures) changed |= bits_add(&order->firm[index], order->before[index]);
     return changed;
 }

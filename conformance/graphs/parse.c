@@ -25,13 +25,13 @@ static bool char_take(cursor_t *c, char wanted)
     return true;
 }
 
-// A word that ends with the line or before one of " =:;,".
+// A word that ends with the line or before one of " =:;,/".
 static bool word_take(cursor_t *c, const char *word)
 {
     size_t length = strlen(word);
     spaces_skip(c);
     if (c->wrong || strncmp(c->at, word, length) != 0) return false;
-    if (c->at[length] && !strchr(" \t=:;,", c->at[length])) return false;
+    if (c->at[length] && !strchr(" \t=:;,/", c->at[length])) return false;
     c->at += length;
     return true;
 }
@@ -165,8 +165,11 @@ static uint8_t points_take(cursor_t *c, const char *key, point_t *points, size_t
             char_need(c, ':');
             point->value = number_take(c, UINT32_MAX);
         }
-        point->ended = char_take(c, '/');
-        if (point->ended && !word_take(c, "ended")) c->wrong = c->wrong ? c->wrong : c->at;
+        while (char_take(c, '/')) {
+            bool *kind = word_take(c, "ended") ? &point->ended : &point->up_to;
+            if (kind == &point->up_to && !word_take(c, "up_to") && !c->wrong) c->wrong = c->at;
+            *kind = true;
+        }
     } while (char_take(c, ','));
     return count;
 }

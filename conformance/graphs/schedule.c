@@ -17,6 +17,16 @@ static bool waits_for_memory(const graph_t *graph, const action_t *action)
     return false;
 }
 
+// What must have been begun before all can end that may come to the queue of `last` before it.
+static uint64_t needs_up_to(const graph_t *graph, const needs_t *needs, size_t last)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < last; i++)
+        if (action_beside(&graph->actions[i], &graph->actions[last]))
+            end |= action_bit(i) | needs->end[i];
+    return end;
+}
+
 static void needs_compute(generator_t *generator, size_t index, needs_t *needs)
 {
     const graph_t *graph = generator->graph;
@@ -32,6 +42,7 @@ static void needs_compute(generator_t *generator, size_t index, needs_t *needs)
         if (!point->own && !event) continue;
         size_t signaller = point->own ? point->id : event->action;
         end |= action_bit(signaller) | needs->end[signaller];
+        if (point->up_to) end |= needs_up_to(graph, needs, signaller);
     }
     for (size_t i = 0; i < index && waits_for_memory(graph, action); i++)
         if (action->after & action_bit(i)) end |= needs->end[i];

@@ -256,12 +256,16 @@ static bool points_good(const graph_t *graph, const action_t *action, check_t *c
             return check_problem(check, "only submissions have points of their own");
         if (point->own && point->id >= self)
             return check_problem(check, "a wait is for a later action");
+        if (point->up_to && !point->own)
+            return check_problem(check, "a semaphore has no submissions up to a point");
+        if (point->up_to && graph->failures && !point->ended)
+            return check_problem(check, "where something fails, up_to goes with ended");
     }
     for (size_t i = 0; i < action->signal_count; i++) {
         const point_t *point = &action->signals[i];
         if (point->own || point->id >= graph->semaphore_count)
             return check_problem(check, "a signal is of nothing there is");
-        if (point->ended) return check_problem(check, "a signal has no end");
+        if (point->ended || point->up_to) return check_problem(check, "a signal has no end");
         if (signalled & action_bit(point->id))
             return check_problem(check, "two signals of a semaphore");
         signalled |= action_bit(point->id);

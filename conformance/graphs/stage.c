@@ -44,13 +44,20 @@ static keel_status_t stage_copy(const env_device_t *device, keel_ref_t source, k
     return keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
 }
 
+bool stage_needed(keel_buffer_t *buffer)
+{
+    keel_buffer_info_t info;
+    keel_buffer_info(buffer, &info);
+    return !(info.memory & KEEL_MEMORY_HOST_VISIBLE);
+}
+
 // Whether the host cannot reach the buffer. One without memory is refused here: a copy that fails
 // would leave its cause on the queue.
 static keel_status_t buffer_look(keel_buffer_t *buffer, bool *hidden)
 {
     keel_buffer_info_t info;
     keel_buffer_info(buffer, &info);
-    *hidden = !(info.memory & KEEL_MEMORY_HOST_VISIBLE);
+    *hidden = stage_needed(buffer);
     if (*hidden && !info.resident)
         return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "the buffer has no memory");
     return NULL;

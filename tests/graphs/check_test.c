@@ -47,6 +47,32 @@ static void test_readers(void **state)
     expect_problem(text, "");
 }
 
+// All up to a submission are those that surely came before it to its queue.
+static void test_up_to(void **state)
+{
+    (void)state;
+    const char *const first = SAMPLE "0 t0 n0 submit q0.0 : copy b0+0:8 b1+0:8\n";
+    static const char *const rest[][2] = {
+        {"1 t0 n1 submit q0.0\n2 t0 n2 submit q0.1 wait=@1/up_to : fill b0+0:8 k=1,1\n", ""},
+        {"1 t1 n1 submit q0.0 after=0\n2 t0 n2 submit q0.1 wait=@1/up_to : fill b0+0:8 k=1,1\n",
+         ""},
+        {"1 t0 n1 submit q0.0\n2 t0 n2 submit q0.1 wait=@1 : fill b0+0:8 k=1,1\n",
+         "actions 0 and 2 race"},
+        {"1 t1 n1 submit q0.0\n2 t0 n2 submit q0.1 wait=@1/up_to : fill b0+0:8 k=1,1\n",
+         "actions 0 and 2 race"},
+        {"1 t0 n1 submit q0.2\n2 t0 n2 submit q0.1 wait=@1/up_to : fill b0+0:8 k=1,1\n",
+         "actions 0 and 2 race"},
+        {"semaphore 0 device=0 initial=0\n1 t0 n2 submit q0.0\n"
+         "2 t0 n3 submit q0.1 wait=@1/up_to signal=s0:1\n3 t0 n1 submit q0.0 wait=s0:1\n",
+         "action 2 would wait for ever"},
+    };
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "%s%s", first, rest[i][0]);
+        expect_problem(text, rest[i][1]);
+    }
+}
+
 // What ends may have failed before what it waits for has ended.
 static void test_ends(void **state)
 {
@@ -153,6 +179,9 @@ static void test_unordered_signals(void **state)
     strcat(text, "1 t0 n1 submit q0.0 wait=@0 signal=s0:2\n");
     expect_problem(text, "action 1 signals s0:2 without knowing of s0:1");
     strcpy(text, body);
+    strcat(text, "1 t1 n1 signal signal=s0:2\n");
+    expect_problem(text, "action 1 signals s0:2 without knowing of s0:1");
+    strcpy(text, body);
     strcat(text, "1 t0 n1 submit q0.0 wait=s0:1 signal=s0:2\n");
     expect_problem(text, "");
 }
@@ -231,13 +260,21 @@ static void test_lost_edges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ordered_by_points), cmocka_unit_test(test_race),
-        cmocka_unit_test(test_readers),           cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_barrier),           cmocka_unit_test(test_event),
-        cmocka_unit_test(test_aliases),           cmocka_unit_test(test_host_wait),
-        cmocka_unit_test(test_deadlock),          cmocka_unit_test(test_unordered_signals),
-        cmocka_unit_test(test_signal_inside),     cmocka_unit_test(test_soft_control),
-        cmocka_unit_test(test_tight_pool),        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_ordered_by_points),
+        cmocka_unit_test(test_race),
+        cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_up_to),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_event),
+        cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_host_wait),
+        cmocka_unit_test(test_deadlock),
+        cmocka_unit_test(test_unordered_signals),
+        cmocka_unit_test(test_signal_inside),
+        cmocka_unit_test(test_soft_control),
+        cmocka_unit_test(test_tight_pool),
+        cmocka_unit_test(test_pool),
         cmocka_unit_test(test_lost_edges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
