@@ -2,7 +2,6 @@
 #include "amd/base.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,15 +88,4 @@ uint64_t clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void clock_relax(unsigned *count)
-{
-    unsigned waited = (*count)++;
-    if (waited < 64) {
-        sched_yield();
-        return;
-    }
-    long us = waited < 1024 ? 20 : waited < 4096 ? 100 : 500;
-    nanosleep(&(struct timespec){0, us * 1000}, NULL);
 }

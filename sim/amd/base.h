@@ -34,7 +34,4 @@ static inline uint64_t clock_ticks(void)
     return clock_ns() / 10;
 }
 
-// Waits a little longer each time it is called with the same, at first zero, count.
-void clock_relax(unsigned *count);
-
 #endif

@@ -173,6 +173,7 @@ static bool flight_run(flight_t *flight, uint64_t id)
     }
     atomic_store(&flight->packet, UINT64_MAX);
     atomic_fetch_sub(&p->flying, 1);
+    if (flight->threaded) bell_ring(&memory_bell);
     return outcome == PACKET_DONE;
 }
 
@@ -329,14 +330,16 @@ void aql_destroy(queue_t *queue)
 void aql_run(queue_t *queue)
 {
     processor_t *p = queue->processor;
-    unsigned idle = 0;
+    patience_t patience = {0};
     while (!p->gone) {
         if (step(p, false)) {
-            idle = 0;
+            patience = (patience_t){0};
             continue;
         }
         note_waiting(p);
-        if (queue_idle(queue, &idle)) return;
+        // Packets that are there wait for signals or for other packets, else the doorbell rings.
+        bool here = p->awake || atomic_load(&p->flying);
+        if (queue_idle(queue, here ? &memory_bell : &queue->bell, &patience)) return;
     }
 }
 

@@ -15,6 +15,7 @@
 #include "amd/base.h"
 #include "amd/isa/isa.h"
 #include "amd/map.h"
+#include "amd/wait.h"
 
 enum { NODE_CPU = 0, NODE_FIRST_GPU = 1, GPU_MAX = 8 };
 
@@ -49,6 +50,7 @@ typedef struct {
     uint64_t own_index[2];
     amd_queue_t *shared;         // borrowed; NULL for a copy engine
     struct processor *processor; // owned; of packets; NULL for a copy engine
+    bell_t bell;                 // rung when it shall stop
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error
     _Atomic uint64_t waiting;       // the next packet, which has been there
@@ -82,8 +84,9 @@ void guard_start(void);
 // What a GPU's memory is at an address that the host may not touch; false when there is none.
 bool memory_is_hidden(uint64_t address, unsigned *out_node);
 
-// Waits a little; true when the queue shall stop.
-bool queue_idle(queue_t *queue, unsigned *count);
+// Waits a little for what comes without notice, or until the bell rings, which is the queue's own
+// or memory_bell. True when the queue shall stop.
+bool queue_idle(queue_t *queue, bell_t *bell, patience_t *patience);
 
 // Reports an error to the runtime and, with what the packet is, to people, and waits for the
 // queue's end.

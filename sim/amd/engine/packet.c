@@ -195,6 +195,7 @@ outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
     uint32_t event = signal->event_id;
     // Release: pairs with the acquire of the thread that waits for the packet.
     __atomic_fetch_sub(&signal->value, 1, __ATOMIC_ACQ_REL);
+    bell_ring(&memory_bell);
     if (mailbox) {
         uint64_t *box = map_bytes(mailbox, sizeof *box, queue->node);
         if (box) __atomic_store_n(box, event, __ATOMIC_RELEASE); // read after the interrupt

@@ -20,16 +20,18 @@ static slot_t slots[QUEUE_MAX]; // by number; 0 is none
 static uint64_t *doorbells;     // one per slot, in memory of all nodes
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool queue_idle(queue_t *queue, unsigned *count)
+bool queue_idle(queue_t *queue, bell_t *bell, patience_t *patience)
 {
-    clock_relax(count);
+    enum { LIMIT_NS = 500000 }; // until a doorbell is seen, and a signal that the host changed
+    bell_wait(bell, patience, LIMIT_NS);
     return atomic_load_explicit(&queue->stop, memory_order_relaxed);
 }
 
 static void wait_for_end(queue_t *queue)
 {
-    unsigned count = 0;
-    while (!queue_idle(queue, &count)) continue;
+    enum { LIMIT_NS = 1000000000 };
+    patience_t patience = {0};
+    while (!atomic_load(&queue->stop)) bell_wait(&queue->bell, &patience, LIMIT_NS);
 }
 
 static const char *error_text(uint64_t error)
@@ -200,6 +202,8 @@ HSAKMT_STATUS hsaKmtDestroyQueue(HSA_QUEUEID id)
     pthread_mutex_unlock(&lock);
     if (!slot.queue) return HSAKMT_STATUS_INVALID_HANDLE;
     atomic_store(&slot.queue->stop, true);
+    bell_ring(&slot.queue->bell);
+    bell_ring(&memory_bell);
     pthread_join(slot.thread, NULL);
     queue_destroy(slot.queue);
     pthread_mutex_lock(&lock);

@@ -112,14 +112,14 @@ static words_t poll(queue_t *queue, const uint32_t *packet)
     enum { POLL_WORDS = 6 };
     bool memory = packet[0] >> 31;
     uint64_t address = address_at(packet + 1);
-    unsigned idle = 0;
+    patience_t patience = {0};
     if (!memory) return POLL_WORDS; // a register: nothing to wait for
     const uint32_t *word = map_bytes(address, sizeof *word, queue->node);
     if (!word) return fault(queue, address);
     // Acquire: pairs with the signalling side.
     while (!holds(packet[0] >> 28 & 7, __atomic_load_n(word, __ATOMIC_ACQUIRE) & packet[4],
                   packet[3])) {
-        if (queue_idle(queue, &idle)) return 0;
+        if (queue_idle(queue, &memory_bell, &patience)) return 0;
     }
     return POLL_WORDS;
 }
@@ -139,6 +139,7 @@ static words_t write_word(queue_t *queue, const uint32_t *packet)
     uint32_t *target = map_bytes(address, sizeof *target, queue->node);
     if (!target) return fault(queue, address);
     __atomic_store_n(target, packet[3], __ATOMIC_RELEASE); // after the copies before it
+    bell_ring(&memory_bell);
     return 4;
 }
 
@@ -155,6 +156,7 @@ static words_t add(queue_t *queue, const uint32_t *packet)
         return 0;
     }
     __atomic_fetch_add(target, address_at(packet + 3), __ATOMIC_ACQ_REL); // after the copies
+    bell_ring(&memory_bell);
     return 8;
 }
 
@@ -194,15 +196,15 @@ static words_t run_packet(queue_t *queue, const uint32_t *packet)
 void sdma_run(queue_t *queue)
 {
     uint64_t read = 0;
-    unsigned idle = 0;
+    patience_t patience = {0};
     for (;;) {
         // Acquire: pairs with the runtime's release after it has written packets.
         uint64_t written = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
         if (written == UINT64_MAX || read >= written) {
-            if (queue_idle(queue, &idle)) return;
+            if (queue_idle(queue, &queue->bell, &patience)) return;
             continue;
         }
-        idle = 0;
+        patience = (patience_t){0};
         uint32_t packet[SDMA_PACKET_MAX];
         for (unsigned k = 0; k < SDMA_PACKET_MAX; k++) {
             memcpy(&packet[k], queue->ring + ((read + 4 * k) & (queue->size - 1)), sizeof *packet);

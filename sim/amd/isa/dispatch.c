@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a dispatch: workgroups one after the other on each thread, the waves of a workgroup in
 // turns.
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "amd/base.h"
 #include "amd/isa/trace.h"
+#include "amd/wait.h"
 
 __extension__ typedef unsigned __int128 wide_t;
 
@@ -231,18 +231,20 @@ static bool stopped(const isa_t *isa)
 // Gives each wave of a workgroup its turn. False on a fault.
 static bool room_turn(isa_t *isa, room_t *room)
 {
-    unsigned done = 0, waiting = 0, yielded = 0, count = room->count;
+    unsigned done = 0, waiting = 0, yielded = 0, stored = 0, count = room->count;
     unsigned first = isa->random ? (unsigned)random_below(isa, count) : 0;
     for (unsigned k = 0; k < count; k++) {
         wave_t *w = &room->waves[(first + k) % count];
+        w->stored = false;
         if (w->state == WAVE_RUNNING || w->state == WAVE_YIELDED) wave_run(w);
         if (w->state == WAVE_FAULTED) return false;
+        stored += w->stored || w->stores_pending;
         done += w->state == WAVE_DONE;
         waiting += w->state == WAVE_AT_BARRIER;
         yielded += w->state == WAVE_YIELDED;
     }
     room->rounds++;
-    room->idle = done + waiting + yielded == count && yielded;
+    room->idle = done + waiting + yielded == count && yielded && !stored;
     if (done == count) {
         room->count = 0;
     } else if (done + waiting == count) {
@@ -349,8 +351,10 @@ static bool rooms_turn(isa_t *isa, rooms_t *rooms)
 
 bool grid_run(isa_t *isa, grid_t *grid)
 {
+    enum { IDLE_NS = 100000 }; // until a wave sees what the host or another kernel wrote
     const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
     rooms_t rooms = {0};
+    patience_t patience = {0};
     isa->fault = (fault_t){0};
     if (isa->code != dispatch->code) code_forget(isa);
     isa->code = dispatch->code;
@@ -360,7 +364,11 @@ bool grid_run(isa_t *isa, grid_t *grid)
     for (;;) {
         if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, &rooms)) break;
         if (!rooms.active && rooms.last) return true;
-        if (rooms.active && rooms.idle) sched_yield();
+        if (rooms.active && rooms.idle) {
+            bell_wait(&memory_bell, &patience, IDLE_NS);
+        } else {
+            patience = (patience_t){0};
+        }
         if (stopped(isa)) break;
     }
     atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);

@@ -408,6 +408,7 @@ static const insn_t *run_waitcnt(wave_t *w, const insn_t *i)
     if (vector_memory && w->stores_pending) {
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         w->stores_pending = false;
+        w->stored = true;
     }
     return insn_next(i);
 }

@@ -64,7 +64,7 @@ typedef struct {
     uint64_t scratch_room;
     unsigned count;  // of waves; 0: no workgroup is here
     unsigned rounds; // that its waves have had
-    bool idle;       // in the last round all of them did nothing but wait
+    bool idle;       // in the last round all of them waited, and none changed memory
 } room_t;
 
 enum { ROOM_MAX = 16 };

@@ -159,6 +159,7 @@ struct wave {
     uint64_t group;   // number of that
     int budget;       // branches until others get their turn
     bool stores_pending;
+    bool stored;  // stores of this turn have been waited for
     isa_t *isa;   // borrowed
     uint8_t *lds; // borrowed; of the workgroup
     uint32_t lds_size;
