@@ -12,7 +12,7 @@
 
 static const char usage[] =
     "usage: keel sim [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
-    "  --gpus=LIST   gfx900, gfx906, gfx908 or gfx90a, several separated by commas\n"
+    "  --gpus=LIST   gfx900, gfx906, gfx908, gfx90a or gfx942, several with commas\n"
     "  --seed=N      run packets, workgroups and waves in the random order that N gives\n"
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
@@ -62,7 +62,7 @@ typedef struct {
 } setting_t;
 
 static const setting_t settings[] = {
-    {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a", 1, 8},
+    {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a, gfx942", 1, 8},
     {"--seed", "KEEL_SIM_SEED", NULL, 0, UINT64_MAX},
     {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256},
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000},

@@ -80,10 +80,26 @@ static inline uint32_t add_halves(uint32_t a, uint32_t b)
     return low | high << 16;
 }
 
+// The nearest even; no number stays none.
+static inline uint32_t float_to_brain(float value)
+{
+    uint32_t bits = float_bits(value);
+    if (value != value) return bits >> 16 | 0x40;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+static inline uint32_t add_brains(uint32_t a, uint32_t b)
+{
+    uint32_t low = float_to_brain(bits_float(a << 16) + bits_float(b << 16));
+    uint32_t high = float_to_brain(bits_float(a & 0xffff0000) + bits_float(b & 0xffff0000));
+    return low | high << 16;
+}
+
 ATOMIC_DEFINE(add_f, 32, float_bits(bits_float(o) + bits_float(x)))
 ATOMIC_DEFINE(min_f, 32, float_bits(atomic_fmin(bits_float(o), bits_float(x))))
 ATOMIC_DEFINE(max_f, 32, float_bits(atomic_fmax(bits_float(o), bits_float(x))))
 ATOMIC_DEFINE(pk_add_f16_, 32, add_halves(o, x))
+ATOMIC_DEFINE(pk_add_bf16_, 32, add_brains(o, x))
 ATOMIC_DEFINE(add_f, 64, double_bits(bits_double(o) + bits_double(x)))
 ATOMIC_DEFINE(min_f, 64, double_bits(atomic_dmin(bits_double(o), bits_double(x))))
 ATOMIC_DEFINE(max_f, 64, double_bits(atomic_dmax(bits_double(o), bits_double(x))))

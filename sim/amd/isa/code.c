@@ -161,7 +161,7 @@ const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const ch
         kernel_name(isa->dispatch->kernel, kernel, sizeof kernel);
         fault->kind = kind;
         char code[160];
-        insn_text(i, code, sizeof code);
+        insn_text(isa, i, code, sizeof code);
         snprintf(fault->text, sizeof fault->text, "kernel %s, at 0x%llx: %s: %s", kernel,
                  (unsigned long long)code_address(isa, i), code, text);
         log_line(LOG_ERROR, "%s", fault->text);

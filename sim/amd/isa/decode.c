@@ -146,7 +146,7 @@ static bool dpp_known(const isa_t *isa, unsigned control)
     if (control <= 0xff) return true;
     if (control < 0x130) return (control & 15) != 0;
     if (control < 0x140) return (control & 3) == 0;
-    return control <= 0x143 || (isa->gfx == GFX90A && control >= 0x150 && control <= 0x15f);
+    return control <= 0x143 || (isa->target->row_broadcast && control >= 0x150 && control <= 0x15f);
 }
 
 static bool decode_dpp(const isa_t *isa, insn_t *i)
@@ -234,17 +234,19 @@ static bool decode_vop3p(isa_t *isa, insn_t *i)
 }
 
 // Whether a matrix is in accumulation registers is told for each source, and for C and D together;
-// on gfx908 those always are. offset keeps cbsz, abid and blgp.
+// on gfx908 those always are. Indices of a sparse matrix never are. offset keeps cbsz, abid and
+// blgp.
 static bool decode_matrix(isa_t *isa, insn_t *i)
 {
     uint32_t word = i->raw[0], more = i->raw[1];
     const bool acc[3] = {bits(more, 27, 1), bits(more, 28, 1),
-                         isa->gfx == GFX908 || bits(word, 15, 1)};
+                         isa->target->matrices_in_acc || bits(word, 15, 1)};
     i->words = 2;
     i->dst = (uint16_t)(bits(word, 0, 8) + (acc[2] ? VGPR_ACC : 0));
     i->offset = (int32_t)(bits(word, 8, 3) | bits(word, 11, 4) << 4 | bits(more, 29, 3) << 8);
     for (unsigned k = 0; k < 3; k++) {
         if (!vector_source(isa, i, k, bits(more, 9 * k, 9))) return false;
+        if (k == 2 && matrix_sparse(i->op)) break;
         if (i->src[k].from == FROM_VECTOR && acc[k]) i->src[k].index += VGPR_ACC;
     }
     return true;
@@ -253,7 +255,7 @@ static bool decode_matrix(isa_t *isa, insn_t *i)
 static bool decode_ds(const isa_t *isa, insn_t *i)
 {
     uint32_t word = i->raw[0], more = i->raw[1];
-    unsigned acc = isa->gfx == GFX90A && bits(word, 25, 1) ? VGPR_ACC : 0;
+    unsigned acc = isa->target->acc_in_memory && bits(word, 25, 1) ? VGPR_ACC : 0;
     i->words = 2;
     i->offset = (int32_t)bits(word, 0, 16);
     i->address = (uint16_t)bits(more, 0, 8);
@@ -266,7 +268,7 @@ static bool decode_ds(const isa_t *isa, insn_t *i)
 static bool decode_flat(const isa_t *isa, insn_t *i, encoding_t encoding)
 {
     uint32_t word = i->raw[0], more = i->raw[1];
-    unsigned acc = isa->gfx == GFX90A && bits(more, 23, 1) ? VGPR_ACC : 0;
+    unsigned acc = isa->target->acc_in_memory && bits(more, 23, 1) ? VGPR_ACC : 0;
     i->words = 2;
     i->offset = encoding == ENC_FLAT ? (int32_t)bits(word, 0, 12) : (int32_t)(word << 19) >> 19;
     i->returns = (uint8_t)bits(word, 16, 1);
@@ -276,13 +278,17 @@ static bool decode_flat(const isa_t *isa, insn_t *i, encoding_t encoding)
     i->has_scalar = encoding != ENC_FLAT && i->scalar != 127;
     i->has_vector = encoding != ENC_SCRATCH || !i->has_scalar;
     i->dst = (uint16_t)(bits(more, 24, 8) + acc);
-    return !bits(word, 13, 1); // loads into LDS are not modelled
+    if (encoding == ENC_SCRATCH && isa->target->own_scratch) {
+        i->has_vector = (uint8_t)bits(word, 13, 1);
+        return true;
+    }
+    return !bits(word, 13, 1); // a load into LDS, which compilers do not make here
 }
 
 static bool decode_mubuf(const isa_t *isa, insn_t *i)
 {
     uint32_t word = i->raw[0], more = i->raw[1];
-    unsigned acc = isa->gfx == GFX90A && bits(more, 23, 1) ? VGPR_ACC : 0;
+    unsigned acc = isa->target->acc_in_memory && bits(more, 23, 1) ? VGPR_ACC : 0;
     i->words = 2;
     i->offset = (int32_t)bits(word, 0, 12);
     i->has_vector = (uint8_t)bits(word, 12, 1);
@@ -291,7 +297,8 @@ static bool decode_mubuf(const isa_t *isa, insn_t *i)
     i->data[1] = (uint16_t)bits(more, 0, 8); // the vector part of the address
     i->data[0] = i->dst = (uint16_t)(bits(more, 8, 8) + acc);
     i->address = (uint16_t)(4 * bits(more, 16, 5));
-    return scalar_source(i, 0, bits(more, 24, 8), TYPE_u32) && !bits(word, 16, 1);
+    if (bits(word, 16, 1)) i->op = memory_with_lds(i->op);
+    return i->op && scalar_source(i, 0, bits(more, 24, 8), TYPE_u32);
 }
 
 // Where encodings of two words, which begin with these six bits, have their number.
@@ -389,7 +396,8 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)
     i->dst_words = (uint8_t)type_words(i->op->dst);
     i->run = i->op->run;
     if (i->run == run_vector || i->run == run_vector_mask) {
-        if (modified(&i->mod) || i->op->flags & OP_KEEP_HIGH) i->run = run_vector_modified;
+        bool keeps = i->op->flags & (OP_KEEP_HIGH | OP_KEEP_BYTES);
+        if (modified(&i->mod) || keeps) i->run = run_vector_modified;
     }
     if (is_float(i->op) || encoding == ENC_MUBUF) {
         i->plain = i->run;

@@ -17,6 +17,7 @@ isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host)
     isa_t *isa = calloc(1, sizeof *isa);
     if (!isa) return NULL;
     isa->gfx = gfx;
+    isa->target = gfx_target(gfx);
     isa->node = node;
     if (host) isa->host = *host;
     isa->opcodes = opcode_tables(gfx);
@@ -107,7 +108,8 @@ static bool room_grow(room_t *room, unsigned waves, uint64_t scratch)
 static uint32_t mode_of(uint32_t resource1)
 {
     uint32_t mode = resource1 >> 12 & 0xff; // rounding and denormals
-    return mode | (resource1 >> 21 & 1) << 8 | (resource1 >> 23 & 1) << 9;
+    return mode | (resource1 >> 21 & 1) << 8 | (resource1 >> 23 & 1) << 9 |
+           (resource1 >> 26 & 1) << 23; // FP16_OVFL
 }
 
 typedef struct {
@@ -145,7 +147,7 @@ static void fill_scalars(wave_t *w, const descriptor_t *kernel, const group_t *g
         if (kernel->resource2 >> (7 + k) & 1) w->s[s++] = group->id[k];
     }
     if (kernel->resource2 >> 10 & 1) w->s[s++] = group->waves;
-    if (kernel->resource2 & 1) w->s[s] = index * per_wave;
+    if (kernel->resource2 & 1 && !w->isa->target->own_scratch) w->s[s] = index * per_wave;
 }
 
 // Work-item numbers: in three registers, or packed into one.
@@ -156,7 +158,7 @@ static void fill_vectors(wave_t *w, const descriptor_t *kernel, const group_t *g
     uint32_t item = index * LANES, row = item / group->size[0];
     uint32_t id[3] = {item % group->size[0], row % group->size[1], row / group->size[1]};
     for (unsigned l = 0; l < LANES; l++) {
-        if (w->isa->gfx == GFX90A) {
+        if (w->isa->target->packed_ids) {
             w->v[0][l] = id[0] | id[1] << 10 | id[2] << 20;
         } else {
             for (unsigned k = 0; k < registers; k++) w->v[k][l] = id[k];
@@ -176,8 +178,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     const dispatch_t *dispatch = isa->dispatch;
     // No code should rely on registers that the kernel has not written.
     memset(w->s, 0xcd, sizeof w->s);
-    unsigned granule = isa->gfx == GFX90A ? 8 : 4;
-    memset(w->v, 0xcd, sizeof w->v[0] * granule * ((kernel->resource1 & 63) + 1));
+    memset(w->v, 0xcd, sizeof w->v[0] * isa->target->granule * ((kernel->resource1 & 63) + 1));
     w->isa = isa;
     w->number = index;
     w->group = group->number;

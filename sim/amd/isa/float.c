@@ -199,6 +199,8 @@ static float cube_t(float x, float y, float z)
     X(v_madmk_f32, f32, f32, f32, f32, OP_LITERAL_B, mad(a, b, c))                                 \
     X(v_madak_f32, f32, f32, f32, f32, OP_LITERAL_C, mad(a, b, c))                                 \
     X(v_fmac_f32, f32, f32, f32, f32, FMAC, fmaf(a, b, c))                                         \
+    X(v_fmamk_f32, f32, f32, f32, f32, OP_LITERAL_B, fmaf(a, b, c))                                \
+    X(v_fmaak_f32, f32, f32, f32, f32, OP_LITERAL_C, fmaf(a, b, c))                                \
     X(v_fma_f32, f32, f32, f32, f32, 0, fmaf(a, b, c))                                             \
     X(v_min3_f32, f32, f32, f32, f32, 0, min_f(min_f(a, b), c))                                    \
     X(v_max3_f32, f32, f32, f32, f32, 0, max_f(max_f(a, b), c))                                    \

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-TARGETS = ["gfx900", "gfx906", "gfx908", "gfx90a"]
+TARGETS = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942"]
 V = 256  # the first vector register, where an operand may also be scalar
 LITERAL = 0x3F9D70A4  # tried first: what wants a literal would take the next line for it
 

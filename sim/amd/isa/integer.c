@@ -154,6 +154,7 @@ static inline uint32_t below_high(unsigned l)
 // instruction's.
 #define OPS(X)                                                                                     \
     X(v_mov_b32, u32, u32, none, none, 0, a)                                                       \
+    X(v_mov_b64, u64, u64, none, none, 0, a)                                                       \
     X(v_not_b32, u32, u32, none, none, 0, ~a)                                                      \
     X(v_bfrev_b32, u32, u32, none, none, 0, reverse(a))                                            \
     X(v_ffbh_u32, u32, u32, none, none, 0, leading(a))                                             \
@@ -223,6 +224,7 @@ static inline uint32_t below_high(unsigned l)
       (uint32_t)__builtin_popcount(a &below_low(l)) + b)                                           \
     X(v_mbcnt_hi_u32_b32, u32, u32, u32, none, 0,                                                  \
       (uint32_t)__builtin_popcount(a &below_high(l)) + b)                                          \
+    X(v_lshl_add_u64, u64, u64, u32, u64, 0, (a << (b & 7)) + c)                                   \
     X(v_lshlrev_b64, u64, u32, u64, none, 0, b << (a & 63))                                        \
     X(v_lshrrev_b64, u64, u32, u64, none, 0, b >> (a & 63))                                        \
     X(v_ashrrev_i64, i64, u32, i64, none, 0, b >> (a & 63))                                        \

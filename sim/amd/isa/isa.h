@@ -9,11 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { GFX900, GFX906, GFX908, GFX90A, GFX_COUNT } gfx_t;
+typedef enum { GFX900, GFX906, GFX908, GFX90A, GFX942, GFX_COUNT } gfx_t;
 
 // "gfx90a" and its like; GFX_COUNT for a name that is not among them.
 gfx_t gfx_parse(const char *name, size_t length);
 const char *gfx_name(gfx_t gfx);
+
+// Dies that a GPU of this kind is made of, among which the workgroups of a dispatch are dealt out.
+unsigned gfx_dies(gfx_t gfx);
 
 // The upper halves of flat addresses that mean a workgroup's or a lane's own memory.
 enum { APERTURE_LDS = 0x10000, APERTURE_SCRATCH = 0x20000 };

@@ -164,6 +164,8 @@ SMALL(DEFINE_SMALL)
     DEFINE_ATOMIC(name##32, 32, atomic_##name##32(p, X32(0)))                                      \
     DEFINE_ATOMIC(name##64, 64, atomic_##name##64(p, X64(0)))
 ATOMICS(DEFINE_BOTH)
+DEFINE_ATOMIC(pk_add_f16, 32, atomic_pk_add_f16_32(p, X32(0)))
+DEFINE_ATOMIC(pk_add_bf16, 32, atomic_pk_add_bf16_32(p, X32(0)))
 DEFINE_ATOMIC(swap32, 32, atomic_swap32(p, X32(0)))
 DEFINE_ATOMIC(swap64, 64, atomic_swap64(p, X64(0)))
 DEFINE_ATOMIC(cmpst32, 32, atomic_cmpswap32(p, X32(1), X32(0)))
@@ -227,6 +229,8 @@ static const insn_t *run_swizzle(wave_t *w, const insn_t *i)
 
 static const op_t ops[] = {
     SMALL(ROW_SMALL) ATOMICS(ROW_ATOMIC)                                                          //
+    PLAIN("ds_pk_add_f16", run_pk_add_f16, 0) PLAIN("ds_pk_add_rtn_f16", run_pk_add_f16, 1)       //
+    PLAIN("ds_pk_add_bf16", run_pk_add_bf16, 0) PLAIN("ds_pk_add_rtn_bf16", run_pk_add_bf16, 1)   //
     PLAIN("ds_wrxchg_rtn_b32", run_swap32, 1) PLAIN("ds_wrxchg_rtn_b64", run_swap64, 1)           //
     PLAIN("ds_cmpst_b32", run_cmpst32, 0) PLAIN("ds_cmpst_rtn_b32", run_cmpst32, 1)               //
     PLAIN("ds_cmpst_b64", run_cmpst64, 0) PLAIN("ds_cmpst_rtn_b64", run_cmpst64, 1)               //

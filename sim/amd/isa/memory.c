@@ -82,20 +82,41 @@ static uint64_t buffer_inside(const wave_t *w, const insn_t *i)
     return inside;
 }
 
+// Where the word of a lane is that goes between memory and the workgroup's memory without a
+// register; NULL after a fault.
+static uint8_t *lds_word(wave_t *w, const insn_t *i, uint64_t l)
+{
+    int64_t at = (int64_t)(w->s[SGPR_M0] & 0xffff) + i->offset + 4 * (int64_t)l;
+    if (at >= 0 && at + 4 <= w->lds_size) return w->lds + at;
+    wave_fault(w, i, FAULT_APERTURE, "lane %u: byte %lld of %u of the workgroup's memory",
+               (unsigned)l, (long long)at, w->lds_size);
+    return NULL;
+}
+
+// Lanes that load get zero instead. False after a fault.
+static bool load_zero(wave_t *w, const insn_t *i, uint64_t lanes)
+{
+    bool load = !strncmp(i->op->name, "load", 4), atomic = !strncmp(i->op->name, "atomic", 6);
+    bool to_lds = !strncmp(i->op->name, "load_lds", 8);
+    unsigned words = (access_size(i->op) + 3) / 4;
+    if (!load && !(atomic && i->returns)) return true;
+    EACH_ACTIVE_LANE(lanes)
+    {
+        uint8_t *word = to_lds ? lds_word(w, i, l) : NULL;
+        if (to_lds && !word) return false;
+        if (word) memset(word, 0, 4);
+        for (unsigned k = 0; k < words && !to_lds; k++) w->v[i->dst + k][l] = 0;
+    }
+    return true;
+}
+
 // Outside of a buffer loads give zero, and stores and atomics do nothing.
 const insn_t *run_buffer(wave_t *w, const insn_t *i)
 {
     if (w->s[i->address + 2] == UINT32_MAX) return i->plain(w, i); // scratch has no end of its own
     uint64_t exec = wave_exec(w), inside = buffer_inside(w, i);
     if (inside == exec) return i->plain(w, i);
-    bool load = !strncmp(i->op->name, "load", 4), atomic = !strncmp(i->op->name, "atomic", 6);
-    unsigned words = (access_size(i->op) + 3) / 4;
-    if (load || (atomic && i->returns)) {
-        EACH_ACTIVE_LANE(exec & ~inside)
-        {
-            for (unsigned k = 0; k < words; k++) w->v[i->dst + k][l] = 0;
-        }
-    }
+    if (!load_zero(w, i, exec & ~inside)) return NULL;
     wave_set_s64(w, SGPR_EXEC, inside);
     const insn_t *next = inside ? i->plain(w, i) : insn_next(i);
     wave_set_s64(w, SGPR_EXEC, exec);
@@ -199,11 +220,13 @@ static uint8_t *consecutive(wave_t *w, const uint64_t *address)
 }
 
 // Name, bytes, and what is done with register v, its lane l, and memory at p (words stride apart).
-#define LOADS(X)                                                                                   \
+#define PLAIN_LOADS(X)                                                                             \
     X(load_ubyte, 1, v[0][l] = *p)                                                                 \
     X(load_sbyte, 1, v[0][l] = (uint32_t)(int8_t)*p)                                               \
     X(load_ushort, 2, v[0][l] = peek16(p))                                                         \
-    X(load_sshort, 2, v[0][l] = (uint32_t)(int16_t)peek16(p))                                      \
+    X(load_sshort, 2, v[0][l] = (uint32_t)(int16_t)peek16(p))
+
+#define HALF_LOADS(X)                                                                              \
     X(load_ubyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | *p)                                    \
     X(load_ubyte_d16_hi, 1, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)*p << 16)                     \
     X(load_sbyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | (uint16_t)(int8_t)*p)                  \
@@ -236,8 +259,31 @@ static uint8_t *consecutive(wave_t *w, const uint64_t *address)
 #define DEFINE_LOAD(name, bytes, action) DEFINE_ACCESS(name, bytes, i->dst, action)
 #define DEFINE_STORE(name, bytes, action)                                                          \
     DEFINE_ACCESS(name, bytes, i->data[0], action; w->stores_pending = true)
-LOADS(DEFINE_LOAD)
+PLAIN_LOADS(DEFINE_LOAD)
+HALF_LOADS(DEFINE_LOAD)
 STORES(DEFINE_STORE)
+
+// Loads that go to the workgroup's memory, and the store that comes from there.
+#define DEFINE_LDS(name, bytes, action)                                                            \
+    static const insn_t *run_lds_##name(wave_t *w, const insn_t *i)                                \
+    {                                                                                              \
+        uint64_t address[LANES];                                                                   \
+        uint32_t v[1][LANES];                                                                      \
+        nearby_t nearby = {0};                                                                     \
+        addresses(w, i, address);                                                                  \
+        EACH_ACTIVE_LANE(wave_exec(w))                                                             \
+        {                                                                                          \
+            uint8_t *p = place(w, i, (unsigned)l, address[l], bytes, &nearby).p;                   \
+            uint8_t *word = p ? lds_word(w, i, l) : NULL;                                          \
+            if (!word) return NULL;                                                                \
+            action;                                                                                \
+        }                                                                                          \
+        return insn_next(i);                                                                       \
+    }
+#define DEFINE_TO_LDS(name, bytes, action) DEFINE_LDS(name, bytes, action; poke32(word, v[0][l]))
+PLAIN_LOADS(DEFINE_TO_LDS)
+DEFINE_TO_LDS(load_dword, 4, v[0][l] = peek32(p))
+DEFINE_LDS(store_dword, 4, v[0][l] = peek32(word); poke32(p, v[0][l]); w->stores_pending = true)
 
 // A pair of words that is aligned is loaded and stored in one piece: that is how 64-bit values are
 // shared with others.
@@ -363,6 +409,7 @@ DEFINE_ATOMIC(cmpswap32, 32, atomic_cmpswap32(p, X32(0), X32(1)))
 DEFINE_ATOMIC(cmpswap64, 64, atomic_cmpswap64(p, X64(0), X64(2)))
 DEFINE_ATOMIC(add_f32, 32, atomic_add_f32(p, X32(0)))
 DEFINE_ATOMIC(pk_add_f16, 32, atomic_pk_add_f16_32(p, X32(0)))
+DEFINE_ATOMIC(pk_add_bf16, 32, atomic_pk_add_bf16_32(p, X32(0)))
 DEFINE_ATOMIC(add_f64, 64, atomic_add_f64(p, X64(0)))
 DEFINE_ATOMIC(min_f64, 64, atomic_min_f64(p, X64(0)))
 DEFINE_ATOMIC(max_f64, 64, atomic_max_f64(p, X64(0)))
@@ -381,18 +428,35 @@ static const insn_t *run_cache(wave_t *w, const insn_t *i)
     PLAIN("atomic_" #name, run_##name##32, BYTES(4))                                               \
     PLAIN("atomic_" #name "_x2", run_##name##64, BYTES(8))
 
+// Loads that can go to the workgroup's memory come first, then these in the same order.
+enum { TO_LDS = 5 };
+
 static const op_t ops[] = {
-    LOADS(ROW) STORES(ROW) ATOMIC_INTEGER_OPS(ROW_INTEGER)                                //
-    PLAIN("load_dword", run_load_words, 1) PLAIN("load_dwordx2", run_load_words, 2)       //
+    PLAIN_LOADS(ROW) PLAIN("load_dword", run_load_words, 1)                               //
+    PLAIN("load_lds_ubyte", run_lds_load_ubyte, BYTES(1))                                 //
+    PLAIN("load_lds_sbyte", run_lds_load_sbyte, BYTES(1))                                 //
+    PLAIN("load_lds_ushort", run_lds_load_ushort, BYTES(2))                               //
+    PLAIN("load_lds_sshort", run_lds_load_sshort, BYTES(2))                               //
+    PLAIN("load_lds_dword", run_lds_load_dword, BYTES(4))                                 //
+    PLAIN("store_lds_dword", run_lds_store_dword, BYTES(4))                               //
+    HALF_LOADS(ROW) STORES(ROW) ATOMIC_INTEGER_OPS(ROW_INTEGER)                           //
+    PLAIN("load_dwordx2", run_load_words, 2)                                              //
     PLAIN("load_dwordx3", run_load_words, 3) PLAIN("load_dwordx4", run_load_words, 4)     //
     PLAIN("store_dword", run_store_words, 1) PLAIN("store_dwordx2", run_store_words, 2)   //
     PLAIN("store_dwordx3", run_store_words, 3) PLAIN("store_dwordx4", run_store_words, 4) //
     PLAIN("atomic_cmpswap", run_cmpswap32, BYTES(4))
         PLAIN("atomic_cmpswap_x2", run_cmpswap64, BYTES(8)) //
     PLAIN("atomic_add_f32", run_add_f32, BYTES(4))
-        PLAIN("atomic_pk_add_f16", run_pk_add_f16, BYTES(4))                                      //
+        PLAIN("atomic_pk_add_f16", run_pk_add_f16, BYTES(4))
+            PLAIN("atomic_pk_add_bf16", run_pk_add_bf16, BYTES(4))                                //
     PLAIN("atomic_add_f64", run_add_f64, BYTES(8)) PLAIN("atomic_min_f64", run_min_f64, BYTES(8)) //
     PLAIN("atomic_max_f64", run_max_f64, BYTES(8))                                                //
     PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                             //
-    PLAIN("wbl2", run_cache, 0) PLAIN("invl2", run_cache, 0)};
+    PLAIN("wbl2", run_cache, 0) PLAIN("invl2", run_cache, 0) PLAIN("inv", run_cache, 0)};
 const op_list_t memory_ops = {ops, sizeof ops / sizeof *ops};
+
+const op_t *memory_with_lds(const op_t *op)
+{
+    if (op < ops + TO_LDS) return op + TO_LDS;
+    return op->run == run_lds_store_dword ? op : NULL;
+}

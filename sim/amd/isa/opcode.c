@@ -31,9 +31,9 @@ static int op_compare(const void *a, const void *b)
 static void index_build(void)
 {
     static const op_list_t *const lists[] = {
-        &scalar_ops, &scalar_memory_ops, &indexing_ops, &integer_ops, &float_ops,
-        &half_ops,   &compare_ops,       &cross_ops,    &packed_ops,  &matrix_ops,
-        &memory_ops, &lds_ops,           &lds_rare_ops,
+        &scalar_ops, &scalar_memory_ops, &indexing_ops, &integer_ops,  &float_ops,
+        &half_ops,   &compare_ops,       &cross_ops,    &packed_ops,   &fp8_ops,
+        &matrix_ops, &memory_ops,        &lds_ops,      &lds_rare_ops,
     };
     enum { LIST_COUNT = sizeof lists / sizeof *lists };
     size_t count = 0;
@@ -89,17 +89,47 @@ const opcode_t (*opcode_tables(gfx_t gfx))[ENCODING_OPS]
     return (const opcode_t(*)[ENCODING_OPS])tables[gfx];
 }
 
-static const char *const gfx_names[GFX_COUNT] = {"gfx900", "gfx906", "gfx908", "gfx90a"};
+static const target_t targets[GFX_COUNT] = {
+    [GFX900] = {.name = "gfx900", .granule = 4, .dies = 1},
+    [GFX906] = {.name = "gfx906", .granule = 4, .dies = 1},
+    [GFX908] = {.name = "gfx908", .granule = 4, .dies = 1, .matrices_in_acc = true},
+    [GFX90A] = {.name = "gfx90a",
+                .granule = 8,
+                .dies = 1,
+                .packed_ids = true,
+                .acc_in_memory = true,
+                .row_broadcast = true},
+    [GFX942] = {.name = "gfx942",
+                .granule = 8,
+                .dies = 8,
+                .packed_ids = true,
+                .acc_in_memory = true,
+                .row_broadcast = true,
+                .own_scratch = true,
+                .double_signs = true,
+                .scopes = true},
+};
+
+const target_t *gfx_target(gfx_t gfx)
+{
+    return &targets[gfx];
+}
 
 gfx_t gfx_parse(const char *name, size_t length)
 {
     for (unsigned gfx = 0; gfx < GFX_COUNT; gfx++) {
-        if (strlen(gfx_names[gfx]) == length && !strncmp(gfx_names[gfx], name, length)) return gfx;
+        const char *own = targets[gfx].name;
+        if (strlen(own) == length && !strncmp(own, name, length)) return gfx;
     }
     return GFX_COUNT;
 }
 
 const char *gfx_name(gfx_t gfx)
 {
-    return gfx_names[gfx];
+    return targets[gfx].name;
+}
+
+unsigned gfx_dies(gfx_t gfx)
+{
+    return targets[gfx].dies;
 }

@@ -443,21 +443,29 @@ static const insn_t *run_trap(wave_t *w, const insn_t *i)
     return wave_fault(w, i, FAULT_TRAP, "trap %u", i->raw[0] & 0xff);
 }
 
-// Hardware registers: mode may be read and written, and the apertures read; others read as zero.
-enum { HWREG_MODE = 1, HWREG_SH_MEM_BASES = 15 };
+// Hardware registers: mode may be read and written; the apertures and the number of the die, whose
+// turn comes with every workgroup, read; others read as zero.
+enum { HWREG_MODE = 1, HWREG_SH_MEM_BASES = 15, HWREG_XCC_ID = 20 };
 
 static uint32_t register_bits(const insn_t *i)
 {
     return (i->raw[0] >> 11 & 31) + 1;
 }
 
+static uint32_t hardware_register(const wave_t *w, unsigned which)
+{
+    switch (which) {
+    case HWREG_MODE: return w->mode;
+    case HWREG_SH_MEM_BASES: return APERTURE_SCRATCH >> 16 | (APERTURE_LDS & 0xffff0000);
+    case HWREG_XCC_ID: return (uint32_t)(w->group % w->isa->target->dies);
+    default: return 0;
+    }
+}
+
 static const insn_t *run_getreg(wave_t *w, const insn_t *i)
 {
-    unsigned which = i->raw[0] & 63, offset = i->raw[0] >> 6 & 31;
-    uint32_t value = which == HWREG_MODE ? w->mode
-                     : which == HWREG_SH_MEM_BASES
-                         ? (uint32_t)APERTURE_SCRATCH >> 16 | ((uint32_t)APERTURE_LDS & 0xffff0000)
-                         : 0;
+    unsigned offset = i->raw[0] >> 6 & 31;
+    uint32_t value = hardware_register(w, i->raw[0] & 63);
     w->s[i->dst] = (uint32_t)(value >> offset & low_bits(register_bits(i)));
     return insn_next(i);
 }

@@ -56,6 +56,23 @@ typedef struct {
     const op_t *op;   // NULL: not modelled
 } opcode_t;
 
+// What sets one kind of GPU apart from the others, beyond the numbers of its instructions.
+typedef struct {
+    const char *name;
+    uint8_t granule;      // vector registers that a kernel's descriptor counts as one
+    uint8_t dies;         // numbered by HW_REG_XCC_ID
+    bool packed_ids;      // a work-item's numbers come in one register
+    bool matrices_in_acc; // C and D of matrix instructions are always accumulation registers
+    bool acc_in_memory;   // instructions on memory may name accumulation registers
+    bool row_broadcast;   // DPP has row_newbcast
+    bool own_scratch;     // waves know their scratch, and its instructions if a lane adds to it
+    bool double_signs;    // BLGP of double precision negates the matrices
+    bool scopes;          // coherence is said by sc0, sc1 and nt
+} target_t;
+
+// The facts of a kind of GPU; good for ever.
+const target_t *gfx_target(gfx_t gfx);
+
 // Where a workgroup runs. Usually one is enough; those that wait for others make room for them.
 typedef struct {
     wave_t *waves; // owned
@@ -71,6 +88,7 @@ enum { ROOM_MAX = 16 };
 
 struct isa {
     gfx_t gfx;
+    const target_t *target; // borrowed for ever
     unsigned node;
     isa_host_t host;
     const opcode_t (*opcodes)[ENCODING_OPS]; // one table per encoding; borrowed for ever
@@ -138,11 +156,14 @@ const insn_t *wave_jump(wave_t *w, const insn_t *from, uint64_t address);
 // Decodes the code of one slot in place. The slot's run is never NULL afterwards.
 void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code);
 
-// A decoded instruction as the assembler writes it.
-void insn_text(const insn_t *i, char *out, size_t size);
+// A decoded instruction as the assembler writes it for this GPU.
+void insn_text(const isa_t *isa, const insn_t *i, char *out, size_t size);
 
-// Registers that the result of a matrix instruction takes.
-unsigned matrix_registers(const op_t *op);
+// Registers that a source of a matrix instruction takes, or (3) its result.
+unsigned matrix_registers(const op_t *op, unsigned which);
+
+// Whether its third source has the indices of a sparse matrix.
+bool matrix_sparse(const op_t *op);
 
 // 64 lanes of a constant, and 64 more of its upper word; NULL when memory is short.
 const uint32_t *pool_constant(isa_t *isa, uint64_t value);
@@ -175,6 +196,9 @@ const insn_t *run_vector(wave_t *w, const insn_t *i);
 const insn_t *run_vector_mask(wave_t *w, const insn_t *i);
 const insn_t *run_vector_modified(wave_t *w, const insn_t *i);
 
+// What an operation on a buffer is with the lds bit; NULL when it has none.
+const op_t *memory_with_lds(const op_t *op);
+
 // An instruction on a buffer: as it is where all lanes are inside.
 const insn_t *run_buffer(wave_t *w, const insn_t *i);
 
@@ -196,6 +220,7 @@ typedef struct {
     size_t count;
 } op_list_t;
 extern const op_list_t scalar_ops, scalar_memory_ops, indexing_ops, integer_ops, float_ops,
-    half_ops, compare_ops, cross_ops, packed_ops, matrix_ops, memory_ops, lds_ops, lds_rare_ops;
+    half_ops, compare_ops, cross_ops, packed_ops, fp8_ops, matrix_ops, memory_ops, lds_ops,
+    lds_rare_ops;
 
 #endif

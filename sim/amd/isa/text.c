@@ -92,8 +92,8 @@ static void source_name(text_t *t, unsigned code, type_t type)
     } else if (code >= 251 && code <= 253) {
         text_put(t, "%s", status[code - 251]);
     } else {
-        int32_t literal = (int32_t)t->i->raw[1];
-        text_put(t, literal >= -16 && literal <= 64 ? "%d" : "0x%x", literal);
+        int32_t literal = (int32_t)t->i->raw[1], least = type_words(type) == 2 ? 0 : -16;
+        text_put(t, literal >= least && literal <= 64 ? "%d" : "0x%x", literal);
     }
 }
 
@@ -115,13 +115,13 @@ static void wait_counts(text_t *t, uint32_t word)
 
 static void hardware_register(text_t *t, uint32_t word)
 {
-    static const char *const names[16] = {
-        [1] = "HW_REG_MODE",   [2] = "HW_REG_STATUS",       [3] = "HW_REG_TRAPSTS",
-        [4] = "HW_REG_HW_ID",  [5] = "HW_REG_GPR_ALLOC",    [6] = "HW_REG_LDS_ALLOC",
-        [7] = "HW_REG_IB_STS", [15] = "HW_REG_SH_MEM_BASES"};
+    static const char *const names[32] = {
+        [1] = "HW_REG_MODE",   [2] = "HW_REG_STATUS",        [3] = "HW_REG_TRAPSTS",
+        [4] = "HW_REG_HW_ID",  [5] = "HW_REG_GPR_ALLOC",     [6] = "HW_REG_LDS_ALLOC",
+        [7] = "HW_REG_IB_STS", [15] = "HW_REG_SH_MEM_BASES", [20] = "HW_REG_XCC_ID"};
     unsigned which = word & 63, offset = text_bits(word, 6, 5), size = text_bits(word, 11, 5) + 1;
     text_next(t);
-    if (which < 16 && names[which]) {
+    if (which < 32 && names[which] && (which < 16 || t->target->dies > 1)) {
         text_put(t, "hwreg(%s", names[which]);
     } else {
         text_put(t, "hwreg(%u", which);
@@ -216,8 +216,9 @@ static void sdwa_selections(text_t *t, bool compare, unsigned sources)
                                              "WORD_0", "WORD_1", "DWORD",  "?"};
     static const char *const unused[] = {"PAD", "SEXT", "PRESERVE", "?"};
     const modifiers_t *mod = &t->i->mod;
-    if (!compare) {
-        output_modifiers(t);
+    bool bytes = t->i->op->flags & OP_OF_BYTES;
+    if (!compare) output_modifiers(t);
+    if (!compare && !bytes) {
         text_put(t, " dst_sel:%s dst_unused:UNUSED_%s", selections[mod->dst_sel & 7],
                  unused[mod->dst_unused & 3]);
     }
@@ -256,6 +257,7 @@ static void half_selections(text_t *t, unsigned sources)
 {
     const modifiers_t *mod = &t->i->mod;
     if (!mod->opsel) return;
+    if (t->i->op->flags & OP_KEEP_BYTES) sources++; // a bit more of the destination
     text_put(t, " op_sel:[");
     for (unsigned k = 0; k < sources; k++) text_put(t, "%u,", mod->opsel >> k & 1);
     text_put(t, "%u]", mod->opsel >> 3 & 1);
@@ -356,14 +358,17 @@ static void vector_packed(text_t *t)
 static void vector_matrix(text_t *t)
 {
     const insn_t *i = t->i;
-    unsigned registers = matrix_registers(i->op);
-    text_vector(t, i->dst, registers);
+    text_vector(t, i->dst, matrix_registers(i->op, 3));
     for (unsigned k = 0; k < 3; k++) {
         if (i->src[k].from != FROM_VECTOR) {
             text_source(t, text_bits(i->raw[1], 9 * k, 9), (type_t)i->op->src[k]);
         } else {
-            text_vector(t, i->src[k].index, k == 2 ? registers : i->src[k].words);
+            text_vector(t, i->src[k].index, matrix_registers(i->op, k));
         }
+    }
+    if (i->op->dst == TYPE_f64 && t->target->double_signs) {
+        bit_list(t, "neg", (unsigned)i->offset >> 8, 3, 0);
+        return;
     }
     static const char *const fields[] = {"cbsz", "abid", "blgp"};
     for (unsigned k = 0; k < 3; k++) {
@@ -385,9 +390,9 @@ static const char *suffix(const insn_t *i)
     }
 }
 
-void insn_text(const insn_t *i, char *out, size_t size)
+void insn_text(const isa_t *isa, const insn_t *i, char *out, size_t size)
 {
-    text_t t = {i, out, size, false};
+    text_t t = {isa->target, i, out, size, false};
     if (!i->name || !i->op) {
         text_put(&t, "%s (words %08x %08x)", i->name ? i->name : "?", i->raw[0], i->raw[1]);
         return;

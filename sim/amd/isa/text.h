@@ -6,6 +6,7 @@
 #include "amd/isa/state.h"
 
 typedef struct {
+    const target_t *target;
     const insn_t *i;
     char *out; // where the next character goes
     size_t room;

@@ -18,10 +18,13 @@ static unsigned words_of(const char *name)
     return two && !has(name, "2st64_b32") ? 2 : 1;
 }
 
-static void flags(text_t *t, uint32_t word, unsigned coherent, unsigned streaming)
+// Bits for coherence, streaming, and coherence beyond the GPU.
+static void flags(text_t *t, uint32_t word, unsigned coherent, unsigned streaming, unsigned system)
 {
-    if (word >> coherent & 1) text_put(t, " glc");
-    if (word >> streaming & 1) text_put(t, " slc");
+    bool scopes = t->target->scopes;
+    if (word >> coherent & 1) text_put(t, scopes ? " sc0" : " glc");
+    if (word >> streaming & 1) text_put(t, scopes ? " nt" : " slc");
+    if (word >> system & 1) text_put(t, scopes ? " sc1" : " scc");
 }
 
 static void scalar_memory(text_t *t)
@@ -75,24 +78,28 @@ static void flat_memory(text_t *t)
     const insn_t *i = t->i;
     const char *name = i->name;
     unsigned words = words_of(name);
-    bool store = has(name, "store"), atomic = has(name, "atomic");
-    if (!store && (!atomic || i->returns)) text_vector(t, i->dst, words);
+    bool store = has(name, "store"), atomic = has(name, "atomic"), lds = has(name, "_lds");
+    if (!store && !lds && (!atomic || i->returns)) text_vector(t, i->dst, words);
     flat_address(t);
     if (store || atomic) text_vector(t, i->data[0], has(name, "cmpswap") ? 2 * words : words);
     flat_base(t);
     if (i->offset) text_put(t, " offset:%d", i->offset);
-    flags(t, i->raw[0], 16, 17);
+    flags(t, i->raw[0], 16, 17, 25);
 }
 
 static void buffer_memory(text_t *t)
 {
     const insn_t *i = t->i;
     const char *name = i->name;
-    if (has(name, "wb") || has(name, "inv")) return;
-    text_vector(t, i->data[0], words_of(name) * (has(name, "cmpswap") ? 2 : 1));
+    if (has(name, "wb") || has(name, "inv")) {
+        if (t->target->scopes) flags(t, i->raw[0], 14, 17, 15);
+        return;
+    }
+    bool lds = text_bits(i->raw[0], 16, 1);
+    if (!lds) text_vector(t, i->data[0], words_of(name) * (has(name, "cmpswap") ? 2 : 1));
     if (i->has_vector || i->has_index) {
         text_vector(t, i->data[1], i->has_vector && i->has_index ? 2 : 1);
-    } else {
+    } else if (!has(name, "store_lds")) {
         text_next(t);
         text_put(t, "off");
     }
@@ -101,7 +108,8 @@ static void buffer_memory(text_t *t)
     if (i->has_index) text_put(t, " idxen");
     if (i->has_vector) text_put(t, " offen");
     if (i->offset) text_put(t, " offset:%d", i->offset);
-    flags(t, i->raw[0], 14, 17);
+    flags(t, i->raw[0], 14, 17, 15);
+    if (lds) text_put(t, " lds");
 }
 
 static void lds_offset(text_t *t, bool two)

@@ -40,7 +40,7 @@ void trace_step(const wave_t *w, const insn_t *i)
 {
     char text[160];
     if (i->run == run_undecoded) return;
-    insn_text(i, text, sizeof text);
+    insn_text(w->isa, i, text, sizeof text);
     keel_sim_step(w, code_address(w->isa, i), text);
 }
 
@@ -121,7 +121,7 @@ const insn_t *trace_run(wave_t *w, const insn_t *i)
     if (!before) return i->run(w, i);
     char text[160];
     line_t line = {.length = 0};
-    insn_text(i, text, sizeof text);
+    insn_text(w->isa, i, text, sizeof text);
     uint64_t address = code_address(w->isa, i);
     add_sources(&line, w, i);
     memcpy(before, w, sizeof *before);

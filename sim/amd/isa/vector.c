@@ -77,7 +77,8 @@ const insn_t *run_vector(wave_t *w, const insn_t *i)
 
 static uint64_t mask_in(const wave_t *w, const insn_t *i)
 {
-    if (!(i->op->flags & (OP_MASK_IN | OP_VCC_IN))) return 0;
+    if (!(i->op->flags & (OP_MASK_IN | OP_VCC_IN | OP_MODE_IN))) return 0;
+    if (i->op->flags & OP_MODE_IN) return w->mode;
     if (i->mask < SGPR_COUNT) return wave_s64(w, i->mask);
     return i->mask == 193 ? ~0ull : 0; // the constants that make sense here are -1 and 0
 }
@@ -290,6 +291,9 @@ static void result_place(const wave_t *w, const insn_t *i, uint32_t *r)
         for (unsigned l = 0; l < LANES; l++) r[l] = r[l] << 16 | (old[l] & 0xffff);
     } else if (i->op->flags & OP_KEEP_HIGH) {
         for (unsigned l = 0; l < LANES; l++) r[l] = (r[l] & 0xffff) | (old[l] & 0xffff0000);
+    } else if (i->op->flags & OP_KEEP_BYTES) {
+        unsigned shift = 8u * (mod->opsel >> 2);
+        for (unsigned l = 0; l < LANES; l++) r[l] = r[l] << shift | (old[l] & ~(0xffu << shift));
     }
 }
 

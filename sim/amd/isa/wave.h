@@ -64,19 +64,22 @@ static inline bool type_is_float(type_t type)
 
 // Facts about an operation.
 enum {
-    OP_MASK_IN = 1 << 0,    // takes a mask: vcc, or the third source where it is encoded
-    OP_MASK_OUT = 1 << 1,   // gives a mask
-    OP_EXEC_OUT = 1 << 2,   // gives the mask to exec too
-    OP_VCC_IN = 1 << 3,     // takes vcc as its mask in every encoding
-    OP_READS_DST = 1 << 4,  // the third source is the destination
-    OP_LITERAL_B = 1 << 5,  // a literal follows and is the second source
-    OP_LITERAL_C = 1 << 6,  // a literal follows and is the third source
-    OP_KEEP_HIGH = 1 << 7,  // a 16-bit result leaves the other half alone
-    OP_SCALAR_DST = 1 << 8, // the destination of a vector instruction is a scalar register
-    OP_SATURATES = 1 << 9,  // clamp means saturation, which the operation after this one does
-    OP_MATRIX = 1 << 10,    // of the encoding of matrix instructions
-    OP_FLOAT = 1 << 11,     // rounds and flushes, though its types do not tell
-    OP_BITS = 1 << 12,      // neither, though its types are those of numbers
+    OP_MASK_IN = 1 << 0,     // takes a mask: vcc, or the third source where it is encoded
+    OP_MASK_OUT = 1 << 1,    // gives a mask
+    OP_EXEC_OUT = 1 << 2,    // gives the mask to exec too
+    OP_VCC_IN = 1 << 3,      // takes vcc as its mask in every encoding
+    OP_READS_DST = 1 << 4,   // the third source is the destination
+    OP_LITERAL_B = 1 << 5,   // a literal follows and is the second source
+    OP_LITERAL_C = 1 << 6,   // a literal follows and is the third source
+    OP_KEEP_HIGH = 1 << 7,   // a 16-bit result leaves the other half alone
+    OP_SCALAR_DST = 1 << 8,  // the destination of a vector instruction is a scalar register
+    OP_SATURATES = 1 << 9,   // clamp means saturation, which the operation after this one does
+    OP_MATRIX = 1 << 10,     // of the encoding of matrix instructions
+    OP_FLOAT = 1 << 11,      // rounds and flushes, though its types do not tell
+    OP_BITS = 1 << 12,       // neither, though its types are those of numbers
+    OP_MODE_IN = 1 << 13,    // takes the mode register as its mask
+    OP_KEEP_BYTES = 1 << 14, // a byte of the result goes where opsel says; the others stay
+    OP_OF_BYTES = 1 << 15,   // converts a byte or two of its source
 };
 
 // What an operation is, apart from its number.

@@ -22,7 +22,8 @@ static void gpus_read(void)
         size_t length = strcspn(text, ",");
         gfx_t gfx = gfx_parse(text, length);
         if (gfx == GFX_COUNT) {
-            log_line(LOG_ERROR, "KEEL_SIM_GPUS: %.*s is none of gfx900, gfx906, gfx908, gfx90a",
+            log_line(LOG_ERROR,
+                     "KEEL_SIM_GPUS: %.*s is none of gfx900, gfx906, gfx908, gfx90a, gfx942",
                      (int)length, text);
         } else {
             gpus[gpus_found++] = gfx;
@@ -57,6 +58,7 @@ static const struct model {
     [GFX906] = {9, 0, 6, 0x66a1, 262144, "Keel software GPU (Vega 20)"},
     [GFX908] = {9, 0, 8, 0x738c, 262144, "Keel software GPU (MI100)"},
     [GFX90A] = {9, 0, 10, 0x7408, 524288, "Keel software GPU (MI200)"},
+    [GFX942] = {9, 4, 2, 0x74a1, 524288, "Keel software GPU (MI300)"},
 };
 
 enum { COMPUTE_UNITS = 4, SIMD_PER_UNIT = 4, VRAM_SIZE_GIB = 4, HOST_SIZE_GIB = 8 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// instructions_test GFX90A_FILE GFX908_FILE: every case of kernels/instructions*.def leaves the
-// registers it should.
+// instructions_test GFX90A_FILE GFX908_FILE GFX942_FILE: every case of kernels/instructions*.def
+// leaves the registers it should.
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +48,7 @@ typedef struct {
 
 // Case by case, the functions of LANES and the marks that stand for a function in CASE.
 #define CASE(...)
+#define TEXT(...)
 #define LANES(name, code, inputs, scalars, result)                                                 \
     static uint32_t lane_##name(unsigned l)                                                        \
     {                                                                                              \
@@ -55,6 +56,7 @@ typedef struct {
     }
 #include "kernels/instructions.def"
 #include "kernels/instructions_gfx908.def"
+#include "kernels/instructions_gfx942.def"
 #undef CASE
 #undef LANES
 
@@ -73,6 +75,10 @@ static const case_t cases[] = {
 };
 static const case_t cases_gfx908[] = {
 #include "kernels/instructions_gfx908.def"
+};
+
+static const case_t cases_gfx942[] = {
+#include "kernels/instructions_gfx942.def"
 };
 
 static bool check(const case_t *test, const outputs_t *out)
@@ -130,8 +136,10 @@ static unsigned run(const char *path, gfx_t gfx, const case_t *tests, unsigned c
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) return 2;
-    unsigned bad = run(argv[1], GFX90A, cases, sizeof cases / sizeof *cases);
+    if (argc != 4) return 2;
+    unsigned count = sizeof cases / sizeof *cases, bad = run(argv[1], GFX90A, cases, count);
     bad += run(argv[2], GFX908, cases_gfx908, sizeof cases_gfx908 / sizeof *cases_gfx908);
+    bad += run(argv[3], GFX942, cases, count);
+    bad += run(argv[3], GFX942, cases_gfx942, sizeof cases_gfx942 / sizeof *cases_gfx942);
     return bad != 0;
 }

@@ -9,7 +9,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGETS = [(target, level) for level in "0123s" for target in ("gfx900", "gfx90a", "gfx906", "gfx908")]
+TARGETS = [(target, level) for level in "0123s" for target in ("gfx900", "gfx942", "gfx906", "gfx90a", "gfx908")]
 
 # Programs of csmith with --float assign pointers to numbers of other types, an error for gcc 14,
 # even with -w.

@@ -16,7 +16,7 @@ static void print_code(isa_t *isa, const module_t *module, uint64_t from, uint64
         insn_t i;
         memcpy(words, module->image + from + at, size - at >= 8 ? 8 : 4);
         insn_decode(isa, &i, words);
-        insn_text(&i, text, sizeof text);
+        insn_text(isa, &i, text, sizeof text);
         printf("%llx %s\n", (unsigned long long)(from + at), text);
         at += 4u * i.words;
     }

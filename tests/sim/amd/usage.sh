@@ -18,7 +18,7 @@ refuses() { # refuses TEXT OPTION...
     esac
 }
 
-refuses "'gfx1030' is none of gfx900, gfx906, gfx908, gfx90a" --gpus=gfx900,gfx1030 -- true
+refuses "'gfx1030' is none of gfx900, gfx906, gfx908, gfx90a, gfx942" --gpus=gfx900,gfx1030 -- true
 refuses "'' is none of gfx900" --gpus gfx900, -- true
 five=gfx900,gfx900,gfx900,gfx900,gfx900
 refuses "at most 8, not 10" --gpus=$five,$five -- true

@@ -5,15 +5,11 @@
 // make: the build turns each \n that comes out of it into one.
 #define CASE(name, code, inputs, scalars, results, masks) PIECE(name, code)
 #define LANES(name, code, inputs, scalars, result)        PIECE(name, code)
+#define TEXT(...)                                         __VA_ARGS__
 #define STRIP(...)                                        __VA_ARGS__
 #define PIECE(name, code)                                                                          \
     .globl case_##name \n .protected case_##name \n case_##name: \n STRIP code \n s_branch finish
 
-#ifdef GFX908
-    .amdgcn_target "amdgcn-amd-amdhsa--gfx908"
-#else
-    .amdgcn_target "amdgcn-amd-amdhsa--gfx90a"
-#endif
     .text
     .globl run
     .p2align 8
@@ -61,6 +57,9 @@ finish:
 #include "instructions_gfx908.def"
 #else
 #include "instructions.def"
+#endif
+#ifdef GFX942
+#include "instructions_gfx942.def"
 #endif
 
     .rodata

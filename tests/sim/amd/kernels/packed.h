@@ -116,7 +116,7 @@ static void bytes(const item_t *in, answer_t *out)
     out->t = float_word(f) + (uint32_t)__builtin_popcount((uint16_t)a) * (uint16_t)(b >> 16);
 }
 
-#if defined __gfx906__ || defined __gfx908__ || defined __gfx90a__
+#if defined __gfx906__ || defined __gfx908__ || defined __gfx90a__ || defined __gfx942__
 typedef short dot_pair_t __attribute__((ext_vector_type(2)));
 typedef unsigned short dot_unsigned_t __attribute__((ext_vector_type(2)));
 typedef _Float16 dot_half_t __attribute__((ext_vector_type(2)));

@@ -2,6 +2,12 @@
 // Kernels for tests of queues: small, and some of them wrong on purpose.
 #include "device.h"
 
+// The number of the die that a workgroup runs on: HW_REG_XCC_ID, all 32 bits of it.
+KERNEL void die(uint32_t *out)
+{
+    if (lane_in_group() == 0) out[group_id()] = __builtin_amdgcn_s_getreg(20 | 31 << 11);
+}
+
 KERNEL void add_one(uint32_t *data, uint32_t count)
 {
     uint32_t n = group_id() * GROUP_SIZE + lane_in_group();
