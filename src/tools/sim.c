@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // keel sim: runs a program that finds software AMD GPUs below its ROCm.
 #include "tools/commands.h"
+#include "tools/root.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -18,19 +19,27 @@ static const char usage[] =
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa: what is written to standard error\n"
     "  --break=NAME  run the program in gdb and stop in this kernel\n"
+    "  --rocm=SUITE  run it with the ROCm that the script sim/rocm fetched, from its /usr\n"
     "  --help        print this\n";
+
+// The folder of this program.
+static bool own_folder(char *folder, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+    if (length < 0) return false;
+    folder[length] = 0;
+    char *slash = strrchr(folder, '/');
+    if (!slash) return false;
+    *slash = 0;
+    return true;
+}
 
 // The folder of a library of sim: beside this program in its build, or where it is installed.
 static bool find_folder(char *folder, size_t size, const char *file)
 {
     static const char *const places[] = {"sim/amd", "../" KEEL_LIBDIR "/keel/sim/amd"};
     char program[3072];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length < 0) return false;
-    program[length] = 0;
-    char *slash = strrchr(program, '/');
-    if (!slash) return false;
-    *slash = 0;
+    if (!own_folder(program, sizeof program)) return false;
     for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
         char path[4096 + 64];
         snprintf(folder, size, "%s/%s", program, places[k]);
@@ -68,6 +77,7 @@ static const setting_t settings[] = {
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000},
     {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3},
     {"--break", "KEEL_SIM_BREAK", NULL, 0, 0},
+    {"--rocm", "KEEL_SIM_ROCM", NULL, 0, 0},
 };
 
 static bool word_known(const char *words, const char *word, size_t length)
@@ -137,16 +147,18 @@ static bool option_parse(char **argv, int *index)
     return false;
 }
 
-// Sets up the environment of a program and says what is missing.
-static bool prepare(char *folder, size_t size)
+static bool find_gpu(char *folder, size_t size)
 {
-    if (!find_folder(folder, size, "libhsakmt.so.1")) {
-        fprintf(
-            stderr,
+    if (find_folder(folder, size, "libhsakmt.so.1")) return true;
+    fprintf(stderr,
             "keel sim: no libhsakmt.so.1 in sim/amd beside this program, nor where it is "
             "installed; it is built where libhsakmt-dev and libhsa-runtime-dev are installed\n");
-        return false;
-    }
+    return false;
+}
+
+// Sets up the environment of a program that finds the software GPU in the folder.
+static bool prepare(const char *folder)
+{
     if (prepend("LD_LIBRARY_PATH", ":", folder, "") &&
         prepend("LD_PRELOAD", " ", folder, "/libsimkfd.so") &&
         prepend("PATH", ":", folder, "/bin")) {
@@ -184,6 +196,21 @@ static int run_debugger(const char *folder, char **argv)
     return status;
 }
 
+// Runs the program with the ROCm of a folder.
+static int run_rocm(const char *name, const char *folder, char **argv)
+{
+    char build[3072], root[4096];
+    if (getenv("KEEL_SIM_BREAK")) {
+        fprintf(stderr, "keel sim: --break and --rocm: the debugger does not see that /usr\n");
+        return 2;
+    }
+    if (!own_folder(build, sizeof build) || !root_find(root, sizeof root, name, build)) return 1;
+    if (root_enter(root, folder)) return prepare(ROOT_SIM) ? run(argv) : 1;
+    if (!prepare(folder)) return 1;
+    root_run(root, argv);
+    return 127;
+}
+
 int command_sim(int argc, char **argv)
 {
     char folder[4096];
@@ -201,7 +228,10 @@ int command_sim(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    if (!prepare(folder, sizeof folder)) return 1;
+    const char *rocm = getenv("KEEL_SIM_ROCM");
+    if (!find_gpu(folder, sizeof folder)) return 1;
+    if (rocm) return run_rocm(rocm, folder, argv + i);
+    if (!prepare(folder)) return 1;
     return getenv("KEEL_SIM_BREAK") ? run_debugger(folder, argv + i) : run(argv + i);
 }
 
@@ -221,7 +251,7 @@ int command_sim_bench(int argc, char **argv)
     snprintf(program, sizeof program, "%s/bin/bench", folder);
     snprintf(kernels, sizeof kernels, "%s/bench.hsaco", folder);
     snprintf(start, sizeof start, "%s/bin/start", folder);
-    bool hip = access(start, X_OK) == 0 && prepare(folder, sizeof folder);
+    bool hip = access(start, X_OK) == 0 && find_gpu(folder, sizeof folder) && prepare(folder);
     char *line[] = {program, kernels, hip ? start : NULL, NULL};
     return run(line);
 }

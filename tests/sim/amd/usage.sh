@@ -29,6 +29,8 @@ refuses "a number from 1 to 256, not '0'" --threads=0 -- true
 refuses "not '-1'" --watchdog -1 -- true
 refuses "'everything' is none of calls, packets, isa" --log=isa,everything -- true
 refuses "what is --gpu=gfx900?" --gpu=gfx900 -- true
+refuses "--rocm wants a value" --rocm -- true
+refuses "--break and --rocm: " --rocm=trixie --break=add_one -- true
 refuses "usage: keel sim" --seed=3
 "$keel" sim --gpus=gfx900,gfx90a --seed 0x10 --threads=2 --watchdog=0 --log=calls,isa -- true ||
     failed=1

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# rocm.sh BUILD SUITE...: fetches the ROCm of Debian's suites (sim/rocm), compiles the tests of ROCm
+# and HIP by each suite's own compiler, and runs them there on the software GPU of the build. The
+# last line is `N passed, N failed, N skipped`. Logs are in BUILD/rocm/SUITE.tests.
+set -u
+[ $# -ge 2 ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
+cd "$(dirname "$0")/../../.." || exit 1
+keel=$1/keel build=$1
+shift
+export LC_ALL=C
+tests=tests/sim/amd
+targets=$("$keel" sim --help | grep -o 'gfx9[0-9a-f]*' | sort -u)
+passed=0 failed=0 skipped=0
+
+inside() { "$keel" sim --rocm="$suite" "$@"; }
+
+# make NAME SOURCE... -- COMMAND...: compiles in the root, if a source, the root or this script has
+# changed.
+make() {
+    local name=$1 source stale= sources=("$build/rocm/$suite/versions" $tests/rocm.sh)
+    shift
+    while [ "$1" != -- ]; do
+        sources+=("$1")
+        shift
+    done
+    shift
+    for source in "${sources[@]}"; do [ "$out/$name" -nt "$source" ] || stale=1; done
+    [ -n "$stale" ] || return 0
+    echo "$suite: compiling $name"
+    if ! inside -- "$@" -o "$out/$name" >"$out/$name.log" 2>&1; then
+        rm -f "$out/$name"
+        failed=$((failed + 1))
+        echo "$suite: $name does not compile:"
+        tail -n 20 "$out/$name.log"
+        return 1
+    fi
+}
+
+# run NAME TEXT GPUS PROGRAM...: passes if the program ends well and its output has the text. A
+# program that counts, counts for so many.
+run() {
+    local name=$1 text=$2 gpus=$3 log=$out/$1.log good=0 counts p f s
+    shift 3
+    timeout --kill-after=10 600 "$keel" sim --rocm="$suite" --gpus="$gpus" -- "$@" >"$log" 2>&1 &&
+        grep -q -e "$text" "$log" && good=1
+    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
+    read -r p f s <<<"${counts:-$good $((1 - good)) 0}"
+    [ $good = 1 ] || [ "$f" != 0 ] || f=1
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    printf '%s: %-24s %s passed, %s failed, %s skipped\n' "$suite" "$name" "$p" "$f" "$s"
+    [ "$f" = 0 ] || tail -n 40 "$log" | sed 's/^/    /'
+}
+
+# What the suite's compiler knows of what the software GPU is.
+known_targets() {
+    local known target
+    known=$(inside -- "llvm-mc-${clang#*-}" -triple=amdgcn-amd-amdhsa -mcpu=help </dev/null 2>&1)
+    for target in $targets; do
+        case $known in *$target*) echo "$target" ;; esac
+    done
+}
+
+compile_all() {
+    local target test bad=0 offload= rtc= flags="-std=c17 -O1 -w -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ -I. -pthread"
+    for target in $mine; do
+        offload="$offload --offload-arch=$target"
+        make "$target-O2-queue.hsaco" $tests/kernels/*.[ch] -- "$clang" -std=c2x -O2 -nogpulib \
+            -target amdgcn-amd-amdhsa -mcpu="$target" -mcode-object-version=4 -ffreestanding \
+            -ffp-contract=off $tests/kernels/queue.c || bad=1
+    done
+    for test in hsa strict; do
+        make $test $tests/${test}_test.c $tests/hsa.[ch] -- "$clang" $flags $tests/${test}_test.c \
+            $tests/hsa.c -lhsa-runtime64 || bad=1
+    done
+    make hip $tests/hip_test.c -- "$clang" $flags $tests/hip_test.c -lamdhip64 || bad=1
+    make app $tests/app.hip -- hipcc -O2 $offload -w $tests/app.hip || bad=1
+    # hipRTC is a library of its own from version 6 on.
+    [ ! -e "$build/rocm/$suite/libraries/libhiprtc.so" ] || rtc=-lhiprtc
+    make programs $tests/hip/* -- hipcc -std=c++17 -O2 $offload -Wall -Wextra -pthread \
+        $tests/hip/*.hip $rtc || bad=1
+    return $bad
+}
+
+run_all() {
+    local gpus
+    run rocminfo 'amdhsa--gfx90a' gfx906,gfx90a rocminfo
+    for gpus in gfx900 gfx906,gfx908 gfx90a,gfx90a $newest; do
+        run "hsa-$gpus" '' "$gpus" "$out/hsa" "$out"
+    done
+    run strict '' gfx90a "$out/strict" "$out"
+    for gpus in gfx900 gfx906 gfx908 gfx90a,gfx90a $newest; do
+        run "hip-$gpus" '' "$gpus" "$out/hip" "$out"
+        run "app-$gpus" '^0 wrong' "${gpus%,*}" "$out/app"
+        run "programs-$gpus" ' 0 failed' "$gpus" "$out/programs"
+    done
+    KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a "$out/programs"
+}
+
+for suite; do
+    sim/rocm "$suite" --root="$build/rocm/$suite"
+    case $? in
+    0) ;;
+    77) skipped=$((skipped + 1)); continue ;;
+    *) failed=$((failed + 1)); continue ;;
+    esac
+    out=$PWD/$build/rocm/$suite.tests
+    clang=$(sed -n 's/^\(clang-[0-9]*\) .*/\1/p' "$build/rocm/$suite/versions")
+    mine=$(known_targets)
+    newest=$(echo "$mine" | grep gfx942)
+    [ "$mine" = "$(cat "$out/targets" 2>/dev/null)" ] || rm -rf "$out" # it is for others
+    mkdir -p "$out"
+    echo "$mine" >"$out/targets"
+    compile_all && run_all
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]
