@@ -2,7 +2,8 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build lib demo test test-all check asan tsan foreign sweep fuzz bench install format clean
+.PHONY: build lib demo test test-all test-rocm check asan tsan foreign sweep fuzz bench install
+.PHONY: format clean
 
 build:
 	@cmake --preset default >/dev/null
@@ -44,6 +45,14 @@ asan tsan:
 foreign:
 	@.ci/setup all
 	@.ci/run-steps $@
+
+# Runs tests of ROCm and HIP on the software AMD GPU, with the ROCm of these Debian suites, which it
+# fetches: make test-rocm [SUITES="trixie sid"]
+test-rocm:
+	@.ci/setup test
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target keel_tool sim/amd/all
+	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
 
 # Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in
 # software; goes on where it was interrupted: make sweep [AREA="pool wait"] [EACH=12]

@@ -44,7 +44,7 @@ run() {
     shift 3
     timeout --kill-after=10 600 "$keel" sim --rocm="$suite" --gpus="$gpus" -- "$@" >"$log" 2>&1 &&
         grep -q -e "$text" "$log" && good=1
-    counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tr -d 'a-z,')
     read -r p f s <<<"${counts:-$good $((1 - good)) 0}"
     [ $good = 1 ] || [ "$f" != 0 ] || f=1
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
@@ -62,7 +62,8 @@ known_targets() {
 }
 
 compile_all() {
-    local target test bad=0 offload= rtc= flags="-std=c17 -O1 -w -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ -I. -pthread"
+    local target test bad=0 offload= rtc=
+    local flags="-std=c17 -O1 -w -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ -I. -pthread"
     for target in $mine; do
         offload="$offload --offload-arch=$target"
         make "$target-O2-queue.hsaco" $tests/kernels/*.[ch] -- "$clang" -std=c2x -O2 -nogpulib \
@@ -94,7 +95,8 @@ run_all() {
         run "app-$gpus" '^0 wrong' "${gpus%,*}" "$out/app"
         run "programs-$gpus" ' 0 failed' "$gpus" "$out/programs"
     done
-    KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a "$out/programs"
+    KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a \
+        "$out/programs"
 }
 
 for suite; do

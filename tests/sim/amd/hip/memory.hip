@@ -280,12 +280,15 @@ PROGRAM(virtual_memory)
         HIP(hipMemMap((char *)place + n * page, page, 0, handles[n], 0));
     }
     HIP(hipMemSetAccess(place, 2 * page, &access, 1));
-    // Across the seam of the two.
-    unsigned *data = (unsigned *)((char *)place + page) - COUNT / 2;
+    // The kernel works across the seam of the two; HIP copies only in one of them.
+    enum { HALF = COUNT / 2, BYTES = HALF * sizeof(unsigned) };
+    unsigned *upper = (unsigned *)((char *)place + page), *data = upper - HALF;
     std::vector<unsigned> in = count_up(COUNT), out(COUNT);
-    HIP(hipMemcpy(data, in.data(), COUNT * sizeof *data, hipMemcpyHostToDevice));
+    HIP(hipMemcpy(data, in.data(), BYTES, hipMemcpyHostToDevice));
+    HIP(hipMemcpy(upper, in.data() + HALF, BYTES, hipMemcpyHostToDevice));
     LAUNCH(add, COUNT / 100, 100, 0, data, COUNT, 6);
-    HIP(hipMemcpy(out.data(), data, COUNT * sizeof *data, hipMemcpyDeviceToHost));
+    HIP(hipMemcpy(out.data(), data, BYTES, hipMemcpyDeviceToHost));
+    HIP(hipMemcpy(out.data() + HALF, upper, BYTES, hipMemcpyDeviceToHost));
     CHECK(all_are(out.data(), COUNT, 6));
     for (size_t n = 0; n < 2; n++) {
         HIP(hipMemUnmap((char *)place + n * page, page));
