@@ -50,11 +50,12 @@ typedef struct cpu_worker_t {
     bool started;
     void *local; // owned: workgroup memory
     uint32_t local_size;
-    cpu_run_t *next;  // set off by the run that just ended, to be run next without the lists
-    uint32_t in_turn; // runs taken that way in a row
-    bool ending;      // the thread is signalling the end of a run
-    bool guest;       // no worker: a thread that runs something for itself, and must not poll
-    uint64_t random;  // shuffle
+    cpu_run_t *next;   // set off by the run that just ended, to be run next without the lists
+    uint32_t in_turn;  // runs taken that way in a row
+    bool ending;       // the thread is signalling the end of a run
+    bool guest;        // no worker: a thread that runs something for itself, and must not poll
+    uint64_t random;   // shuffle
+    uint64_t yield_at; // shuffle: no earlier
     struct {
         cpu_detached_t *calls; // owned
         size_t count, capacity;

@@ -123,10 +123,21 @@ static bool drive_should_yield(const drive_t *d, uint64_t now)
     return ready >> 1 || (ready && now - d->since > cpu_run_device(d->run)->slice_ticks);
 }
 
+// In shuffle mode, lets other threads go first now and then. On a busy machine that takes some
+// milliseconds each time: as long is then spent on work.
+static void drive_shuffle(cpu_worker_t *worker)
+{
+    uint64_t now = clock_ticks();
+    if (now & 3 || now < worker->yield_at) return;
+    sched_yield();
+    uint64_t back = clock_ticks();
+    worker->yield_at = back + (back - now);
+}
+
 static void drive_chunk(drive_t *d)
 {
     d->status = NULL;
-    if (cpu_run_device(d->run)->shuffle && (clock_ticks() & 3) == 0) sched_yield();
+    if (cpu_run_device(d->run)->shuffle) drive_shuffle(d->worker);
     d->has_ended = cpu_chunk_run(d->run, d->worker, &d->chunk, &d->status) == CPU_ENDED;
 }
 
