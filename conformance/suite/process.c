@@ -81,6 +81,7 @@ static void slot_start(pool_t *pool, slot_t *slot)
     slot->killed = false;
     rewind(slot->output);
     if (ftruncate(fileno(slot->output), 0)) abort();
+    limits_adapt();
     slot->start_ns = keel_now_ns();
     slot->deadline_ns = slot->start_ns + (uint64_t)(limit_of(pool->settings, slot->job.test) * 1e9);
     fflush(NULL);
@@ -231,6 +232,7 @@ static bool run_together(const settings_t *settings, const job_source_t *source)
         const test_t *test = slot->job.test;
         if (test) fprintf(stderr, "%s\n", test_name(test, name, sizeof name));
         *slot->result = (result_t){0};
+        limits_adapt();
         alarm((unsigned)limit_of(settings, test) + 1);
         run_job(settings, &slot->job, slot->result);
         alarm(0);

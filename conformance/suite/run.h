@@ -78,6 +78,11 @@ typedef struct result_t {
 // result.
 void run_job(const settings_t *settings, const job_t *job, result_t *result);
 
+// Looks how crowded the machine is. Limits of time are there for what hangs: where more threads
+// want to run than there are processors, all takes longer. Until the next call all limits stay the
+// same, also in processes that are forked.
+void limits_adapt(void);
+// How long a test may take, in seconds.
 double limit_of(const settings_t *settings, const test_t *test);
 
 // The rest is for check.c and fixture.c.
