@@ -73,6 +73,26 @@ static bool fail(isa_t *isa, fault_kind_t kind, const char *text)
     return false;
 }
 
+// Reads the arguments that the descriptor wants in registers. Code for GPUs that can do this begins
+// behind code for those that cannot.
+static bool preload_read(isa_t *isa, uint16_t preload, descriptor_t *out)
+{
+    enum { CODE_WITHOUT = 256 };
+    unsigned count = preload & 127, first = preload >> 7;
+    if (!count) return true;
+    if (count > PRELOAD_MAX) return fail(isa, FAULT_MEMORY, "more arguments than registers");
+    uint64_t address = isa->dispatch->kernarg + 4ull * first;
+    const uint8_t *bytes = map_bytes(address, 4 * count, isa->node);
+    if (!bytes) {
+        isa->fault.address = address;
+        return fail(isa, FAULT_MEMORY, "its arguments are in no memory of this node");
+    }
+    memcpy(out->preload, bytes, 4 * count);
+    out->preload_count = count;
+    out->entry += CODE_WITHOUT;
+    return true;
+}
+
 static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
 {
     const uint8_t *bytes = map_bytes(address, DESCRIPTOR_SIZE, isa->node);
@@ -84,7 +104,9 @@ static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
     memcpy(&out->resource1, bytes + 48, sizeof out->resource1);
     memcpy(&out->resource2, bytes + 52, sizeof out->resource2);
     memcpy(&out->properties, bytes + 56, sizeof out->properties);
-    return true;
+    uint16_t preload;
+    memcpy(&preload, bytes + 58, sizeof preload);
+    return preload_read(isa, preload, out);
 }
 
 static bool room_grow(room_t *room, unsigned waves, uint64_t scratch)
@@ -141,6 +163,7 @@ static void fill_scalars(wave_t *w, const descriptor_t *kernel, const group_t *g
         s += 2;
     }
     if (kernel->properties & 1 << 6) w->s[s++] = dispatch->scratch_size;
+    memcpy(&w->s[s], kernel->preload, sizeof *w->s * kernel->preload_count);
 
     s = kernel->resource2 >> 1 & 31;
     for (unsigned k = 0; k < 3; k++) {

@@ -108,12 +108,17 @@ struct isa {
     bool watched, breaks;       // the dispatch is logged or debugged; a debugger stops in it
 };
 
-// The part of a kernel descriptor that matters here, at its offsets.
+enum { PRELOAD_MAX = 16 };
+
+// The part of a kernel descriptor that matters here.
 typedef struct {
     int64_t entry;       // of the code, from the descriptor
     uint32_t resource1;  // float mode
     uint32_t resource2;  // which scalar registers are filled
     uint16_t properties; // which of them the user gets
+    // Words of the arguments that are in registers, too, when the kernel begins.
+    uint32_t preload[PRELOAD_MAX];
+    unsigned preload_count;
 } descriptor_t;
 
 // The workgroups of a dispatch, of which every thread takes one after the other. The n-th is
