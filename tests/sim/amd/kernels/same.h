@@ -275,6 +275,7 @@ static void pointers(const item_t *in, answer_t *out)
 // More of them.
 #include "atomics.h"
 #include "floats.h"
+#include "narrow.h"
 #include "packed.h"
 #include "words.h"
 
@@ -302,6 +303,7 @@ static void pointers(const item_t *in, answer_t *out)
     PACKED(X)                                                                                      \
     ATOMIC(X)                                                                                      \
     FLOATS(X)                                                                                      \
-    WORDS(X)
+    WORDS(X)                                                                                       \
+    NARROW(X)
 
 #endif
