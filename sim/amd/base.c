@@ -72,7 +72,8 @@ static uint64_t number(const char *name, uint64_t usual, uint64_t most)
 
 static void settings_init(void)
 {
-    settings.seed = number("KEEL_SIM_SEED", 0, UINT64_MAX);
+    settings.weak = number("KEEL_SIM_WEAK", 0, UINT64_MAX);
+    settings.seed = number("KEEL_SIM_SEED", settings.weak, UINT64_MAX);
     settings.threads = (unsigned)number("KEEL_SIM_THREADS", 1, 256);
     settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 1000000);
 }

@@ -23,6 +23,7 @@ bool log_enabled(log_topic_t topic);
 typedef struct {
     uint64_t seed;       // KEEL_SIM_SEED: of the random order of everything; 0: no such
     unsigned threads;    // KEEL_SIM_THREADS: that run one dispatch
+    uint64_t weak;       // KEEL_SIM_WEAK: the seed of weak memory; 0: memory is strong
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;
 const settings_t *sim_settings(void);

@@ -9,6 +9,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static span_t *spans; // sorted by base, disjoint
 static size_t span_count, span_room;
 static uint64_t generation; // written under the lock, read without
+static void (*_Atomic on_removal)(uint64_t base);
 
 // The index of the first span that ends after the address.
 static size_t span_index(uint64_t address)
@@ -61,8 +62,20 @@ bool map_add(const span_t *span)
     return fits;
 }
 
+void map_on_removal(void (*leaves)(uint64_t base))
+{
+    on_removal = leaves;
+}
+
+static void leaving(uint64_t base)
+{
+    void (*leaves)(uint64_t) = on_removal;
+    if (leaves) leaves(base);
+}
+
 bool map_remove(uint64_t base)
 {
+    leaving(base);
     pthread_rwlock_wrlock(&lock);
     span_t *span = span_at(base);
     if (span) {
@@ -76,10 +89,25 @@ bool map_remove(uint64_t base)
 
 bool map_allow(uint64_t base, uint64_t nodes)
 {
+    span_t old;
+    if (map_find(base, &old) && old.nodes & ~nodes) leaving(base);
     pthread_rwlock_wrlock(&lock);
     span_t *span = span_at(base);
     if (span) {
         span->nodes = nodes;
+        generation_bump();
+    }
+    pthread_rwlock_unlock(&lock);
+    return span != NULL;
+}
+
+bool map_coarse(uint64_t base, unsigned home)
+{
+    pthread_rwlock_wrlock(&lock);
+    span_t *span = span_at(base);
+    if (span) {
+        span->coarse = true;
+        span->home = home;
         generation_bump();
     }
     pthread_rwlock_unlock(&lock);

@@ -13,6 +13,8 @@ typedef struct {
     uint64_t size;  // in bytes
     uint8_t *host;  // where the bytes are; borrowed
     uint64_t nodes; // bit n: node n may touch it
+    unsigned home;  // the node whose memory it is; 0: the host's
+    bool coarse;    // a GPU may keep what it reads and writes there to itself for a while
 } span_t;
 
 // False when the span overlaps one that is there, or when memory is short.
@@ -23,6 +25,14 @@ bool map_remove(uint64_t base);
 
 // Says which nodes may touch the span that begins at base; false when there is none.
 bool map_allow(uint64_t base, uint64_t nodes);
+
+// Says that the span that begins at base is coarse-grained memory of a node; false when there is
+// none.
+bool map_coarse(uint64_t base, unsigned home);
+
+// Has a function called, with its base, before a span is taken out or a node may no longer touch
+// it. There is one such function; any thread may call it, with no lock of the map.
+void map_on_removal(void (*leaves)(uint64_t base));
 
 // The span that holds an address; false when none does.
 bool map_find(uint64_t address, span_t *out_span);

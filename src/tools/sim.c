@@ -15,6 +15,7 @@ static const char usage[] =
     "usage: keel sim [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
     "  --gpus=LIST   gfx900, gfx906, gfx908, gfx90a or gfx942, several with commas\n"
     "  --seed=N      run packets, workgroups and waves in the random order that N gives\n"
+    "  --weak[=N]    weak memory: what is not fenced is late or stale, as N (1) gives it\n"
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa: what is written to standard error\n"
@@ -68,16 +69,18 @@ typedef struct {
     const char *name, *variable;
     const char *words; // NULL: no words
     uint64_t least, most;
+    const char *usual; // of an option without a value; NULL: it wants one
 } setting_t;
 
 static const setting_t settings[] = {
-    {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a, gfx942", 1, 8},
-    {"--seed", "KEEL_SIM_SEED", NULL, 0, UINT64_MAX},
-    {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256},
-    {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000},
-    {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3},
-    {"--break", "KEEL_SIM_BREAK", NULL, 0, 0},
-    {"--rocm", "KEEL_SIM_ROCM", NULL, 0, 0},
+    {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a, gfx942", 1, 8, NULL},
+    {"--seed", "KEEL_SIM_SEED", NULL, 0, UINT64_MAX, NULL},
+    {"--weak", "KEEL_SIM_WEAK", NULL, 1, UINT64_MAX, "1"},
+    {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256, NULL},
+    {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},
+    {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3, NULL},
+    {"--break", "KEEL_SIM_BREAK", NULL, 0, 0, NULL},
+    {"--rocm", "KEEL_SIM_ROCM", NULL, 0, 0, NULL},
 };
 
 static bool word_known(const char *words, const char *word, size_t length)
@@ -132,7 +135,8 @@ static bool setting_set(const setting_t *setting, const char *value)
     return good && setenv(setting->variable, value, 1) == 0;
 }
 
-// Takes --NAME=VALUE, or --NAME and the next argument; false after a message.
+// Takes --NAME=VALUE, or --NAME and the next argument unless the option can do without; false after
+// a message.
 static bool option_parse(char **argv, int *index)
 {
     const char *argument = argv[*index];
@@ -141,7 +145,7 @@ static bool option_parse(char **argv, int *index)
         const setting_t *setting = &settings[k];
         if (strlen(setting->name) != length || strncmp(argument, setting->name, length)) continue;
         if (argument[length]) return setting_set(setting, argument + length + 1);
-        return setting_set(setting, argv[++*index]);
+        return setting_set(setting, setting->usual ? setting->usual : argv[++*index]);
     }
     fprintf(stderr, "keel sim: what is %s?\n%s", argument, usage);
     return false;

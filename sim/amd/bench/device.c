@@ -109,7 +109,8 @@ void *device_alloc(size_t size)
     check(memory != NULL, "memory is short", "device_alloc");
     memset(memory, 0, room);
     uint64_t base = (uint64_t)(uintptr_t)memory;
-    check(map_add(&(span_t){base, size, memory, 1u << DEVICE_NODE}), "overlap", "device_alloc");
+    const span_t span = {.base = base, .size = size, .host = memory, .nodes = ~0ull};
+    check(map_add(&span), "overlap", "device_alloc");
     return memory;
 }
 

@@ -18,7 +18,7 @@ module_t module_load(const char *path);
 uint64_t module_symbol(const module_t *module, const char *name);
 void module_unload(module_t *module);
 
-// Memory of the host that the device may touch at the same address.
+// Memory of the host that devices, of any node, may touch at the same address.
 void *device_alloc(size_t size);
 void device_free(void *memory);
 

@@ -337,6 +337,7 @@ void aql_run(queue_t *queue)
             continue;
         }
         note_waiting(p);
+        if (!p->awake) node_settle(queue->node);
         // Packets that are there wait for signals or for other packets, else the doorbell rings.
         bool here = p->awake || atomic_load(&p->flying);
         if (queue_idle(queue, here ? &memory_bell : &queue->bell, &patience)) return;

@@ -43,7 +43,8 @@ static void events_init(void)
     void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return;
     mailboxes = memory;
-    map_add(&(span_t){(uint64_t)(uintptr_t)memory, BYTES, memory, gpu_nodes()});
+    map_add(&(span_t){
+        .base = (uint64_t)(uintptr_t)memory, .size = BYTES, .host = memory, .nodes = gpu_nodes()});
 }
 
 HSAKMT_STATUS hsaKmtCreateEvent(HsaEventDescriptor *wanted, bool manual, bool set, HsaEvent **out)

@@ -75,9 +75,27 @@ static dispatch_t dispatch_read(const queue_t *queue, const hsa_kernel_dispatch_
     };
 }
 
+// Both fields of a header have two bits, and one number that means nothing.
+static scope_t scope_at(uint16_t header, unsigned shift)
+{
+    unsigned scope = header >> shift & 3;
+    return scope > SCOPE_SYSTEM ? SCOPE_SYSTEM : (scope_t)scope;
+}
+
+static void acquire(const queue_t *queue, uint16_t header)
+{
+    node_acquire(queue->node, scope_at(header, HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE));
+}
+
+static void release(const queue_t *queue, uint16_t header)
+{
+    node_release(queue->node, scope_at(header, HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE));
+}
+
 outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64_t id)
 {
     const dispatch_t dispatch = dispatch_read(queue, packet, id);
+    uint16_t header = ((const hsa_kernel_dispatch_packet_t *)packet)->header;
     log_line(LOG_PACKETS,
              "queue %llu, packet %llu: dispatch of 0x%llx, %u x %u x %u by %u x %u x %u",
              (unsigned long long)queue->id, (unsigned long long)id,
@@ -86,7 +104,12 @@ outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64
     uint64_t error =
         dispatch_error(&dispatch, ((const hsa_kernel_dispatch_packet_t *)packet)->setup & 3);
     if (error) return fail(queue, packet, error);
-    if (isa_dispatch(isa, &dispatch)) return PACKET_DONE;
+    acquire(queue, header);
+    if (isa_dispatch(isa, &dispatch)) {
+        release(queue, header);
+        return PACKET_DONE;
+    }
+    node_settle(queue->node); // what was stored before a fault arrives
     const fault_t *fault = isa_fault(isa);
     if (fault->kind == FAULT_NONE) return PACKET_STOPPED;
     if (fault->kind == FAULT_MEMORY) {
@@ -161,12 +184,14 @@ static outcome_t run_pm4(queue_t *queue, const uint32_t *packet)
                      (unsigned long long)queue->id, words[k]);
             return fail(queue, packet, QUEUE_ERROR_VENDOR_PACKET);
         }
-        if (operation == PM4_ACQUIRE_MEM) atomic_fetch_add(&code_generation, 1);
+        if (operation != PM4_ACQUIRE_MEM) continue;
+        node_acquire(queue->node, SCOPE_SYSTEM);
+        atomic_fetch_add(&code_generation, 1);
     }
     return PACKET_DONE;
 }
 
-outcome_t packet_try(queue_t *queue, const void *packet, uint16_t header)
+static outcome_t try_any(queue_t *queue, const void *packet, uint16_t header)
 {
     switch (header & 0xff) {
     case HSA_PACKET_TYPE_BARRIER_AND: return try_barrier(queue, packet, true);
@@ -179,6 +204,17 @@ outcome_t packet_try(queue_t *queue, const void *packet, uint16_t header)
         }
     default: return fail(queue, packet, QUEUE_ERROR_PACKET);
     }
+}
+
+// Both when the packet is over: what it waited for has happened before.
+outcome_t packet_try(queue_t *queue, const void *packet, uint16_t header)
+{
+    outcome_t outcome = try_any(queue, packet, header);
+    if (outcome == PACKET_DONE) {
+        acquire(queue, header);
+        release(queue, header);
+    }
+    return outcome;
 }
 
 outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)

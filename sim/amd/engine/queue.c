@@ -100,8 +100,11 @@ isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue))
 {
     const isa_host_t host = {interrupt, stop, meanwhile, queue};
     isa_t *isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
-    if (isa) isa_shuffle(isa, sim_settings()->seed);
-    return isa;
+    if (!isa) return NULL;
+    isa_shuffle(isa, sim_settings()->seed);
+    if (!sim_settings()->weak || isa_weak(isa, sim_settings()->weak)) return isa;
+    isa_destroy(isa);
+    return NULL;
 }
 
 void queue_each(void (*visit)(queue_t *queue))
@@ -127,7 +130,10 @@ static bool doorbells_make(void)
         mmap(NULL, DOORBELL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) return false;
     doorbells = page;
-    return map_add(&(span_t){(uint64_t)(uintptr_t)page, DOORBELL_BYTES, page, gpu_nodes()});
+    return map_add(&(span_t){.base = (uint64_t)(uintptr_t)page,
+                             .size = DOORBELL_BYTES,
+                             .host = page,
+                             .nodes = gpu_nodes()});
 }
 
 // The indices of a compute queue are in the struct that it shares with the runtime.

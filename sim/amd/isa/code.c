@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "amd/base.h"
-#include "amd/isa/state.h"
+#include "amd/isa/caches.h"
 
 enum { BLOCK_BYTES = BLOCK_WORDS * 4 };
 
@@ -92,6 +92,15 @@ const insn_t *wave_jump(wave_t *w, const insn_t *from, uint64_t address)
     return to ? to : wave_memory_fault(w, from, -1, address);
 }
 
+void code_fetch(isa_t *isa, uint64_t address, const void *p, void *out, size_t size)
+{
+    if (isa->caches) {
+        caches_fetch(isa->caches, address, out, size);
+    } else {
+        memcpy(out, p, size);
+    }
+}
+
 const insn_t *run_undecoded(wave_t *w, const insn_t *i)
 {
     isa_t *isa = w->isa;
@@ -104,7 +113,7 @@ const insn_t *run_undecoded(wave_t *w, const insn_t *i)
     if (!span) return wave_memory_fault(w, i, -1, address);
     uint64_t offset = address - span->base;
     uint32_t code[2] = {0};
-    memcpy(code, span->host + offset, offset + 8 <= span->size ? 8 : 4);
+    code_fetch(isa, address, span->host + offset, code, offset + 8 <= span->size ? 8 : 4);
     insn_t *slot = &block->insns[i - block->insns];
     insn_decode(isa, slot, code);
     return slot;

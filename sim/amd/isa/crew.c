@@ -28,6 +28,7 @@ static void help(helper_t *helper, grid_t *grid, unsigned index)
 {
     isa_t *isa = helper->isa;
     if (grid->seed) isa_shuffle(isa, grid->seed * (index + 2) | 1);
+    if (grid->weak) isa_weak(isa, grid->weak);
     helper->faulted = !grid_run(isa, grid) && isa->fault.kind != FAULT_NONE;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the words of an instruction to insn_t.
-#include "amd/isa/state.h"
+#include "amd/isa/caches.h"
 
 static uint32_t bits(uint32_t word, unsigned low, unsigned count)
 {
@@ -394,13 +394,14 @@ void insn_decode(isa_t *isa, insn_t *i, const uint32_t *code)
     if (!i->op || !decode_fields(isa, i, encoding, number)) return;
     i->lanes = i->op->lanes;
     i->dst_words = (uint8_t)type_words(i->op->dst);
-    i->run = i->op->run;
+    i->run = isa->caches ? weak_run(i) : i->op->run;
     if (i->run == run_vector || i->run == run_vector_mask) {
         bool keeps = i->op->flags & (OP_KEEP_HIGH | OP_KEEP_BYTES);
         if (modified(&i->mod) || keeps) i->run = run_vector_modified;
     }
-    if (is_float(i->op) || encoding == ENC_MUBUF) {
+    bool buffer = encoding == ENC_MUBUF && i->op->detail; // without, it is about caches
+    if (is_float(i->op) || buffer) {
         i->plain = i->run;
-        i->run = encoding == ENC_MUBUF ? run_buffer : run_float;
+        i->run = buffer ? run_buffer : run_float;
     }
 }

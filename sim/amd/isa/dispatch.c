@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "amd/base.h"
+#include "amd/isa/caches.h"
 #include "amd/isa/trace.h"
 #include "amd/wait.h"
 
@@ -29,6 +30,7 @@ void isa_destroy(isa_t *isa)
     if (!isa) return;
     crew_destroy(isa->crew);
     code_forget(isa);
+    if (isa->caches) caches_leave(isa->caches);
     for (unsigned k = 0; k < ROOM_MAX; k++) {
         free(isa->rooms[k].waves);
         free(isa->rooms[k].lds);
@@ -50,6 +52,15 @@ uint64_t isa_count(const isa_t *isa)
 void isa_shuffle(isa_t *isa, uint64_t seed)
 {
     isa->random = seed;
+}
+
+bool isa_weak(isa_t *isa, uint64_t seed)
+{
+    if (isa->caches) return true;
+    isa->caches = caches_join(isa->node, isa->gfx, seed);
+    isa->weak_seed = seed;
+    code_forget(isa); // what was decoded knows no caches
+    return isa->caches != NULL;
 }
 
 // A number below a bound, by xorshift.
@@ -87,7 +98,7 @@ static bool preload_read(isa_t *isa, uint16_t preload, descriptor_t *out)
         isa->fault.address = address;
         return fail(isa, FAULT_MEMORY, "its arguments are in no memory of this node");
     }
-    memcpy(out->preload, bytes, 4 * count);
+    code_fetch(isa, address, bytes, out->preload, 4ull * count);
     out->preload_count = count;
     out->entry += CODE_WITHOUT;
     return true;
@@ -100,12 +111,14 @@ static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
         isa->fault.address = address;
         return fail(isa, FAULT_MEMORY, "its descriptor is in no memory of this node");
     }
-    memcpy(&out->entry, bytes + 16, sizeof out->entry);
-    memcpy(&out->resource1, bytes + 48, sizeof out->resource1);
-    memcpy(&out->resource2, bytes + 52, sizeof out->resource2);
-    memcpy(&out->properties, bytes + 56, sizeof out->properties);
+    uint8_t words[DESCRIPTOR_SIZE];
+    code_fetch(isa, address, bytes, words, sizeof words);
+    memcpy(&out->entry, words + 16, sizeof out->entry);
+    memcpy(&out->resource1, words + 48, sizeof out->resource1);
+    memcpy(&out->resource2, words + 52, sizeof out->resource2);
+    memcpy(&out->properties, words + 56, sizeof out->properties);
     uint16_t preload;
-    memcpy(&preload, bytes + 58, sizeof preload);
+    memcpy(&preload, words + 58, sizeof preload);
     return preload_read(isa, preload, out);
 }
 
@@ -205,6 +218,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     w->isa = isa;
     w->number = index;
     w->group = group->number;
+    w->unit = room->unit;
     w->scc = 0;
     wave_set_mode(w, mode_of(kernel->resource1));
     w->lds = room->lds;
@@ -256,6 +270,7 @@ static bool stopped(const isa_t *isa)
 static bool room_turn(isa_t *isa, room_t *room)
 {
     unsigned done = 0, waiting = 0, yielded = 0, stored = 0, count = room->count;
+    if (isa->caches) caches_tick(isa->caches);
     unsigned first = isa->random ? (unsigned)random_below(isa, count) : 0;
     for (unsigned k = 0; k < count; k++) {
         wave_t *w = &room->waves[(first + k) % count];
@@ -300,6 +315,7 @@ static bool room_enter(isa_t *isa, room_t *room, const grid_t *grid, uint64_t nu
     }
     memset(room->lds, 0xa5, dispatch->lds_size);
     if (scratch) memset(room->scratch, 0xcd, scratch);
+    if (isa->caches) room->unit = caches_unit(isa->caches);
     for (unsigned k = 0; k < group.waves; k++) wave_start(isa, room, &grid->kernel, &group, k);
     room->count = group.waves;
     room->rounds = 0;
@@ -325,6 +341,7 @@ static void grid_init(isa_t *isa, grid_t *grid)
         grid->total *= grid->counts[k];
     }
     grid->step = 1;
+    grid->weak = isa->weak_seed;
     if (!isa->random) return;
     grid->seed = isa->random;
     grid->first = random_below(isa, grid->total);
@@ -373,6 +390,15 @@ static bool rooms_turn(isa_t *isa, rooms_t *rooms)
     return true;
 }
 
+// The waves of workgroups that do not go on leave memory alone.
+static void rooms_abandon(isa_t *isa)
+{
+    for (unsigned k = 0; isa->caches && k < ROOM_MAX; k++) {
+        const room_t *room = &isa->rooms[k];
+        for (unsigned n = 0; n < room->count; n++) caches_end(isa->caches, &room->waves[n]);
+    }
+}
+
 bool grid_run(isa_t *isa, grid_t *grid)
 {
     enum { IDLE_NS = 100000 }; // until a wave sees what the host or another kernel wrote
@@ -395,6 +421,7 @@ bool grid_run(isa_t *isa, grid_t *grid)
         }
         if (stopped(isa)) break;
     }
+    rooms_abandon(isa);
     atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
     return false;
 }

@@ -66,6 +66,21 @@ void isa_destroy(isa_t *isa);
 // length in random order. Seed 0: in order, each wave as far as it gets.
 void isa_shuffle(isa_t *isa, uint64_t seed);
 
+// Weak memory: from now on waves see memory through the caches of the node, which all its weak
+// interpreters share, and what they do to it happens late and in an order that follows from the
+// seed that the first of them gave (isa/caches.h). False when memory is short.
+bool isa_weak(isa_t *isa, uint64_t seed);
+
+// How far a packet's acquire and release reach, by the numbers of its header.
+typedef enum { SCOPE_NONE, SCOPE_AGENT, SCOPE_SYSTEM } scope_t;
+
+// What the acquire and release of a packet do to the caches of a node, whose interpreters must not
+// end meanwhile; nothing where no interpreter is weak. When a node has nothing to do, it settles:
+// stores that are still under way arrive.
+void node_acquire(unsigned node, scope_t scope);
+void node_release(unsigned node, scope_t scope);
+void node_settle(unsigned node);
+
 // Runs the workgroups of a dispatch on so many threads at once; more than one are made here and
 // end with the interpreter. False when they cannot be had: then it runs on fewer.
 bool isa_threads(isa_t *isa, unsigned count);

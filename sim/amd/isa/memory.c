@@ -3,7 +3,7 @@
 //
 // Scratch is interleaved as the hardware does: word n of lane l is at 256 n + 4 l. It is addressed
 // here by lane offsets below the scratch aperture, whatever the instruction.
-#include "amd/isa/atomic.h"
+#include "amd/isa/access.h"
 
 enum { SCRATCH_STRIDE = 4 * LANES };
 
@@ -59,8 +59,8 @@ static void buffer_addresses(wave_t *w, const insn_t *i, uint64_t *out)
     }
 }
 
-// Bytes that an operation touches: so many words, or what is in the upper half of detail.
-static unsigned access_size(const op_t *op)
+// So many words, or what is in the upper half of detail.
+unsigned memory_size(const op_t *op)
 {
     return op->detail & 0xff ? 4u * op->detail : op->detail >> 8;
 }
@@ -76,7 +76,7 @@ static uint64_t buffer_inside(const wave_t *w, const insn_t *i)
     EACH_ACTIVE_LANE(exec)
     {
         uint64_t end = (uint64_t)buffer_scalar(w, i) + (uint32_t)i->offset +
-                       (i->has_vector ? vector[l] : 0) + access_size(i->op);
+                       (i->has_vector ? vector[l] : 0) + memory_size(i->op);
         inside |= (uint64_t)(counted ? index[l] < records : end <= records) << l;
     }
     return inside;
@@ -98,7 +98,7 @@ static bool load_zero(wave_t *w, const insn_t *i, uint64_t lanes)
 {
     bool load = !strncmp(i->op->name, "load", 4), atomic = !strncmp(i->op->name, "atomic", 6);
     bool to_lds = !strncmp(i->op->name, "load_lds", 8);
-    unsigned words = (access_size(i->op) + 3) / 4;
+    unsigned words = (memory_size(i->op) + 3) / 4;
     if (!load && !(atomic && i->returns)) return true;
     EACH_ACTIVE_LANE(lanes)
     {
@@ -123,7 +123,7 @@ const insn_t *run_buffer(wave_t *w, const insn_t *i)
     return next;
 }
 
-static void addresses(wave_t *w, const insn_t *i, uint64_t *out)
+void memory_addresses(wave_t *w, const insn_t *i, uint64_t *out)
 {
     switch ((encoding_t)i->segment) {
     case ENC_FLAT: flat_addresses(w, i, out); break;
@@ -185,19 +185,6 @@ static inline place_t place(wave_t *w, const insn_t *i, unsigned l, uint64_t add
     return place_far(w, i, l, address, size, nearby);
 }
 
-static inline uint16_t peek16(const uint8_t *p)
-{
-    uint16_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
-static inline void poke16(uint8_t *p, uint32_t value)
-{
-    uint16_t half = (uint16_t)value;
-    memcpy(p, &half, sizeof half);
-}
-
 static inline void poke32(uint8_t *p, uint32_t value)
 {
     memcpy(p, &value, sizeof value);
@@ -219,34 +206,13 @@ static uint8_t *consecutive(wave_t *w, const uint64_t *address)
     return span ? span->host + (base - span->base) : NULL;
 }
 
-// Name, bytes, and what is done with register v, its lane l, and memory at p (words stride apart).
-#define PLAIN_LOADS(X)                                                                             \
-    X(load_ubyte, 1, v[0][l] = *p)                                                                 \
-    X(load_sbyte, 1, v[0][l] = (uint32_t)(int8_t)*p)                                               \
-    X(load_ushort, 2, v[0][l] = peek16(p))                                                         \
-    X(load_sshort, 2, v[0][l] = (uint32_t)(int16_t)peek16(p))
-
-#define HALF_LOADS(X)                                                                              \
-    X(load_ubyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | *p)                                    \
-    X(load_ubyte_d16_hi, 1, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)*p << 16)                     \
-    X(load_sbyte_d16, 1, v[0][l] = (v[0][l] & 0xffff0000) | (uint16_t)(int8_t)*p)                  \
-    X(load_sbyte_d16_hi, 1, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)(int8_t)*p << 16)             \
-    X(load_short_d16, 2, v[0][l] = (v[0][l] & 0xffff0000) | peek16(p))                             \
-    X(load_short_d16_hi, 2, v[0][l] = (v[0][l] & 0xffff) | (uint32_t)peek16(p) << 16)
-
-#define STORES(X)                                                                                  \
-    X(store_byte, 1, *p = (uint8_t)v[0][l])                                                        \
-    X(store_byte_d16_hi, 1, *p = (uint8_t)(v[0][l] >> 16))                                         \
-    X(store_short, 2, poke16(p, v[0][l]))                                                          \
-    X(store_short_d16_hi, 2, poke16(p, v[0][l] >> 16))
-
 #define DEFINE_ACCESS(name, bytes, first, action)                                                  \
     static const insn_t *run_##name(wave_t *w, const insn_t *i)                                    \
     {                                                                                              \
         uint64_t address[LANES];                                                                   \
         uint32_t(*v)[LANES] = &w->v[first];                                                        \
         nearby_t nearby = {0};                                                                     \
-        addresses(w, i, address);                                                                  \
+        memory_addresses(w, i, address);                                                           \
         EACH_ACTIVE_LANE(wave_exec(w))                                                             \
         {                                                                                          \
             place_t at = place(w, i, (unsigned)l, address[l], bytes, &nearby);                     \
@@ -270,7 +236,7 @@ STORES(DEFINE_STORE)
         uint64_t address[LANES];                                                                   \
         uint32_t v[1][LANES];                                                                      \
         nearby_t nearby = {0};                                                                     \
-        addresses(w, i, address);                                                                  \
+        memory_addresses(w, i, address);                                                           \
         EACH_ACTIVE_LANE(wave_exec(w))                                                             \
         {                                                                                          \
             uint8_t *p = place(w, i, (unsigned)l, address[l], bytes, &nearby).p;                   \
@@ -312,7 +278,7 @@ static const insn_t *run_load_words(wave_t *w, const insn_t *i)
     uint64_t address[LANES];
     unsigned words = i->op->detail;
     // The loaded words may replace the address, so that has been computed for all lanes before.
-    addresses(w, i, address);
+    memory_addresses(w, i, address);
     uint8_t *all = words == 1 ? consecutive(w, address) : NULL;
     if (all) {
         memcpy(w->v[i->dst], all, sizeof w->v[0]);
@@ -333,7 +299,7 @@ static const insn_t *run_store_words(wave_t *w, const insn_t *i)
     uint64_t address[LANES];
     unsigned words = i->op->detail;
     w->stores_pending = true;
-    addresses(w, i, address);
+    memory_addresses(w, i, address);
     uint8_t *all = words == 1 ? consecutive(w, address) : NULL;
     if (all) {
         memcpy(all, w->v[i->data[0]], sizeof w->v[0]);
@@ -349,7 +315,7 @@ static const insn_t *run_store_words(wave_t *w, const insn_t *i)
     return insn_next(i);
 }
 
-static bool misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t address, unsigned size)
+bool memory_misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t address, unsigned size)
 {
     if (address % size == 0) return false;
     wave_fault(w, i, FAULT_MEMORY, "lane %u: address 0x%llx is not aligned for an atomic", lane,
@@ -388,10 +354,10 @@ static void pair_return(uint64_t copy, place_t at)
         uint64_t address[LANES], own;                                                              \
         uint32_t(*v)[LANES] = &w->v[i->data[0]];                                                   \
         nearby_t nearby = {0};                                                                     \
-        addresses(w, i, address);                                                                  \
+        memory_addresses(w, i, address);                                                           \
         EACH_ACTIVE_LANE(wave_exec(w))                                                             \
         {                                                                                          \
-            if (misaligned(w, i, (unsigned)l, address[l], bits / 8)) return NULL;                  \
+            if (memory_misaligned(w, i, (unsigned)l, address[l], bits / 8)) return NULL;           \
             place_t at = place(w, i, (unsigned)l, address[l], bits / 8, &nearby);                  \
             if (!at.p) return NULL;                                                                \
             bool apart = bits == 64 && at.stride != 4;                                             \
@@ -405,16 +371,9 @@ static void pair_return(uint64_t copy, place_t at)
     DEFINE_ATOMIC(name##32, 32, atomic_##name##32(p, X32(0)))                                      \
     DEFINE_ATOMIC(name##64, 64, atomic_##name##64(p, X64(0)))
 ATOMIC_INTEGER_OPS(DEFINE_INTEGER)
-DEFINE_ATOMIC(cmpswap32, 32, atomic_cmpswap32(p, X32(0), X32(1)))
-DEFINE_ATOMIC(cmpswap64, 64, atomic_cmpswap64(p, X64(0), X64(2)))
-DEFINE_ATOMIC(add_f32, 32, atomic_add_f32(p, X32(0)))
-DEFINE_ATOMIC(pk_add_f16, 32, atomic_pk_add_f16_32(p, X32(0)))
-DEFINE_ATOMIC(pk_add_bf16, 32, atomic_pk_add_bf16_32(p, X32(0)))
-DEFINE_ATOMIC(add_f64, 64, atomic_add_f64(p, X64(0)))
-DEFINE_ATOMIC(min_f64, 64, atomic_min_f64(p, X64(0)))
-DEFINE_ATOMIC(max_f64, 64, atomic_max_f64(p, X64(0)))
+OTHER_ATOMICS(DEFINE_ATOMIC)
 
-// Caches are not modelled; what orders them orders the host's memory.
+// There are no caches unless memory is weak; what orders them orders the host's memory.
 static const insn_t *run_cache(wave_t *w, const insn_t *i)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -431,6 +390,8 @@ static const insn_t *run_cache(wave_t *w, const insn_t *i)
 // Loads that can go to the workgroup's memory come first, then these in the same order.
 enum { TO_LDS = 5 };
 
+#define ROW_ATOMIC(name, bits, call) PLAIN(#name, run_##name, BYTES(bits / 8))
+
 static const op_t ops[] = {
     PLAIN_LOADS(ROW) PLAIN("load_dword", run_load_words, 1)                               //
     PLAIN("load_lds_ubyte", run_lds_load_ubyte, BYTES(1))                                 //
@@ -444,14 +405,8 @@ static const op_t ops[] = {
     PLAIN("load_dwordx3", run_load_words, 3) PLAIN("load_dwordx4", run_load_words, 4)     //
     PLAIN("store_dword", run_store_words, 1) PLAIN("store_dwordx2", run_store_words, 2)   //
     PLAIN("store_dwordx3", run_store_words, 3) PLAIN("store_dwordx4", run_store_words, 4) //
-    PLAIN("atomic_cmpswap", run_cmpswap32, BYTES(4))
-        PLAIN("atomic_cmpswap_x2", run_cmpswap64, BYTES(8)) //
-    PLAIN("atomic_add_f32", run_add_f32, BYTES(4))
-        PLAIN("atomic_pk_add_f16", run_pk_add_f16, BYTES(4))
-            PLAIN("atomic_pk_add_bf16", run_pk_add_bf16, BYTES(4))                                //
-    PLAIN("atomic_add_f64", run_add_f64, BYTES(8)) PLAIN("atomic_min_f64", run_min_f64, BYTES(8)) //
-    PLAIN("atomic_max_f64", run_max_f64, BYTES(8))                                                //
-    PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                             //
+    OTHER_ATOMICS(ROW_ATOMIC)                                                             //
+    PLAIN("wbinvl1", run_cache, 0) PLAIN("wbinvl1_vol", run_cache, 0)                     //
     PLAIN("wbl2", run_cache, 0) PLAIN("invl2", run_cache, 0) PLAIN("inv", run_cache, 0)};
 const op_list_t memory_ops = {ops, sizeof ops / sizeof *ops};
 

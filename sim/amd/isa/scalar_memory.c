@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar loads, stores and atomics, cache control, clocks.
 #include "amd/base.h"
-#include "amd/isa/atomic.h"
+#include "amd/isa/access.h"
 
 static uint64_t address(const wave_t *w, const insn_t *i, uint64_t base)
 {
     uint64_t offset = (uint64_t)(int64_t)i->offset + (i->has_scalar ? w->s[i->scalar] : 0);
     return (base + offset) & ~(uint64_t)3;
+}
+
+// A buffer resource has its stride and flags above the 48 bits of the address.
+static uint64_t buffer_address(const wave_t *w, const insn_t *i)
+{
+    return address(w, i, wave_s64(w, i->address) & 0xffffffffffff);
+}
+
+uint64_t scalar_memory_address(const wave_t *w, const insn_t *i)
+{
+    bool buffer = !strncmp(i->op->name, "s_buffer", 8);
+    return buffer ? buffer_address(w, i) : address(w, i, wave_s64(w, i->address));
 }
 
 static const insn_t *transfer(wave_t *w, const insn_t *i, uint64_t from, bool store)
@@ -37,16 +49,15 @@ static const insn_t *run_store(wave_t *w, const insn_t *i)
     return transfer(w, i, address(w, i, wave_s64(w, i->address)), true);
 }
 
-// A buffer resource has its stride and flags above the 48 bits of the address.
 static const insn_t *run_buffer_load(wave_t *w, const insn_t *i)
 {
-    return transfer(w, i, address(w, i, wave_s64(w, i->address) & 0xffffffffffff), false);
+    return transfer(w, i, buffer_address(w, i), false);
 }
 
 static const insn_t *run_buffer_store(wave_t *w, const insn_t *i)
 {
     w->stores_pending = true;
-    return transfer(w, i, address(w, i, wave_s64(w, i->address) & 0xffffffffffff), true);
+    return transfer(w, i, buffer_address(w, i), true);
 }
 
 // The place of an atomic of so many bytes; NULL after a fault. detail tells addresses of buffers.

@@ -80,6 +80,7 @@ typedef struct {
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;
     unsigned count;  // of waves; 0: no workgroup is here
+    unsigned unit;   // of the caches
     unsigned rounds; // that its waves have had
     bool idle;       // in the last round all of them waited, and none changed memory
 } room_t;
@@ -105,6 +106,8 @@ struct isa {
     room_t rooms[ROOM_MAX];
     const dispatch_t *dispatch; // borrowed while it runs
     struct crew *crew;          // owned; NULL: no other threads
+    struct caches *caches;      // shared by the node; NULL: memory is not weak
+    uint64_t weak_seed;         // of them
     bool watched, breaks;       // the dispatch is logged or debugged; a debugger stops in it
 };
 
@@ -129,6 +132,7 @@ typedef struct {
     uint64_t counts[3], total, first, step;
     atomic_ullong next; // to be taken
     uint64_t seed;      // 0: no random order
+    uint64_t weak;      // the seed of weak memory; 0: memory is not
 } grid_t;
 
 // Runs workgroups until none is left. False on a fault or when the host says stop; then the others
@@ -141,6 +145,9 @@ void crew_start(struct crew *crew, grid_t *grid);
 const fault_t *crew_join(struct crew *crew);
 void crew_destroy(struct crew *crew);
 uint64_t crew_count(const struct crew *crew);
+
+// Reads code, or what comes with a dispatch, which is at p.
+void code_fetch(isa_t *isa, uint64_t address, const void *p, void *out, size_t size);
 
 // Forgets decoded code.
 void code_forget(isa_t *isa);

@@ -169,6 +169,7 @@ struct wave {
     uint8_t *scratch;      // borrowed; interleaved by lane, as the hardware does
     uint64_t scratch_base; // its address as the kernel computes it
     uint32_t scratch_size; // per lane
+    unsigned unit;         // where its workgroup runs, if memory is weak
 };
 
 static inline uint64_t wave_s64(const wave_t *w, unsigned n)

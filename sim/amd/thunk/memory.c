@@ -65,10 +65,11 @@ static bool block_insert(const block_t *made)
     block_t *block = malloc(sizeof *block);
     if (!block) return false;
     *block = *made;
-    if (!map_add(&(span_t){block->device, block->size, block->bytes, 0})) {
+    if (!map_add(&(span_t){.base = block->device, .size = block->size, .host = block->bytes})) {
         free(block);
         return false;
     }
+    if (block->flags.ui32.CoarseGrain) map_coarse(block->device, block->node);
     block->next = blocks;
     blocks = block;
     return true;

@@ -11,7 +11,7 @@
 gpu_t hsa_gpus[HSA_GPU_MAX];
 unsigned hsa_gpu_count;
 hsa_agent_t hsa_cpu;
-hsa_amd_memory_pool_t hsa_host_memory, hsa_kernarg_memory;
+hsa_amd_memory_pool_t hsa_host_memory, hsa_kernarg_memory, hsa_coarse_memory;
 
 enum { SIGNAL_MAX = 256 };
 static hsa_signal_t signals[SIGNAL_MAX];
@@ -55,6 +55,8 @@ static hsa_status_t pool_seen(hsa_amd_memory_pool_t pool, void *user)
         hsa_kernarg_memory = pool;
     } else if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED) {
         hsa_host_memory = pool;
+    } else {
+        hsa_coarse_memory = pool;
     }
     return HSA_STATUS_SUCCESS;
 }

@@ -24,7 +24,8 @@ enum { HSA_GPU_MAX = 8 };
 extern gpu_t hsa_gpus[HSA_GPU_MAX];
 extern unsigned hsa_gpu_count;
 extern hsa_agent_t hsa_cpu;
-extern hsa_amd_memory_pool_t hsa_host_memory, hsa_kernarg_memory;
+extern hsa_amd_memory_pool_t hsa_host_memory, hsa_kernarg_memory; // fine-grained
+extern hsa_amd_memory_pool_t hsa_coarse_memory;                   // of the host
 
 void check_status(hsa_status_t status, const char *what, int line);
 void check_true(bool good, const char *what, int line);

@@ -26,6 +26,7 @@ refuses "--gpus wants a value" --gpus -- true
 refuses "--break wants a value" --break= -- true
 refuses "a number from 0 to 18446744073709551615, not 'one'" --seed=one -- true
 refuses "a number from 1 to 256, not '0'" --threads=0 -- true
+refuses "a number from 1 to 18446744073709551615, not '0'" --weak=0 -- true
 refuses "not '-1'" --watchdog -1 -- true
 refuses "'everything' is none of calls, packets, isa" --log=isa,everything -- true
 refuses "what is --gpu=gfx900?" --gpu=gfx900 -- true
@@ -36,4 +37,8 @@ refuses "usage: keel sim" --seed=3
     failed=1
 "$keel" sim -- /nothing/there 2>/dev/null
 [ $? = 127 ] || failed=1
+for weak in --weak --weak=7; do
+    said=$("$keel" sim $weak -- printenv KEEL_SIM_WEAK)
+    [ "--weak=$said" = "$weak" ] || [ "$weak,$said" = --weak,1 ] || failed=1
+done
 exit $failed
