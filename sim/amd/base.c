@@ -75,6 +75,7 @@ static void settings_init(void)
     settings.weak = number("KEEL_SIM_WEAK", 0, UINT64_MAX);
     settings.seed = number("KEEL_SIM_SEED", settings.weak, UINT64_MAX);
     settings.threads = (unsigned)number("KEEL_SIM_THREADS", 1, 256);
+    settings.strict = number("KEEL_SIM_STRICT", 0, 1);
     settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 1000000);
 }
 

@@ -16,6 +16,7 @@ static const char usage[] =
     "  --gpus=LIST   gfx900, gfx906, gfx908, gfx90a or gfx942, several with commas\n"
     "  --seed=N      run packets, workgroups and waves in the random order that N gives\n"
     "  --weak[=N]    weak memory: what is not fenced is late or stale, as N (1) gives it\n"
+    "  --strict      tell of packets that are odd though they are allowed\n"
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa: what is written to standard error\n"
@@ -76,6 +77,7 @@ static const setting_t settings[] = {
     {"--gpus", "KEEL_SIM_GPUS", "gfx900, gfx906, gfx908, gfx90a, gfx942", 1, 8, NULL},
     {"--seed", "KEEL_SIM_SEED", NULL, 0, UINT64_MAX, NULL},
     {"--weak", "KEEL_SIM_WEAK", NULL, 1, UINT64_MAX, "1"},
+    {"--strict", "KEEL_SIM_STRICT", NULL, 0, 1, "1"},
     {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256, NULL},
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},
     {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3, NULL},

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "amd/engine/packet.h"
+#include "amd/engine/strict.h"
 
 enum { FLIGHT_MAX = 8, WINDOW = 64, SHUFFLE_WINDOW = 8 };
 
@@ -63,7 +63,11 @@ static uint64_t announced(processor_t *p)
     const queue_t *queue = p->queue;
     // Acquire, both: pairs with the releases of the writers of packets.
     uint64_t doorbell = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
-    p->awake = p->awake || doorbell != p->rung;
+    if (doorbell != p->rung) {
+        uint64_t index = __atomic_load_n(queue->write_index, __ATOMIC_ACQUIRE);
+        strict_doorbell(queue, doorbell, p->next, index);
+        p->awake = true;
+    }
     p->rung = doorbell;
     if (!p->awake) return 0;
     // Packets up to the number in the doorbell are there, even if the index is seen late.
@@ -322,6 +326,7 @@ bool aql_create(queue_t *queue)
 void aql_destroy(queue_t *queue)
 {
     if (!queue->processor) return;
+    if (!atomic_load(&queue->failed)) strict_queue_end(queue, queue->processor->next);
     processor_finish(queue->processor);
     free(queue->processor);
     queue->processor = NULL;

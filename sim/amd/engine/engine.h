@@ -40,6 +40,20 @@ bool event_memory_fault(unsigned node, uint64_t address);
 // Grows whenever code may have changed, so that queues forget what they decoded.
 extern _Atomic uint64_t code_generation;
 
+enum { PACKET_SIZE = 64, KERNARG_WATCHED = 4096 };
+
+// What a packet in flight looked like when it was first seen. None of it may change until it is
+// over (strict.h).
+typedef struct {
+    const void *at; // in the ring; NULL: none
+    uint8_t body[PACKET_SIZE];
+    int64_t signal_kind; // of its completion signal, and where that sends interrupts
+    uint64_t signal_mailbox;
+    uint32_t signal_event;
+    size_t kernarg_size; // as far as it is kept
+    uint8_t kernarg[KERNARG_WATCHED];
+} watched_t;
+
 typedef struct {
     HSA_QUEUEID id;
     unsigned node;
@@ -57,6 +71,7 @@ typedef struct {
     _Atomic uint64_t waiting_since; // since then (clock_ns; 0: it is not there)
     atomic_bool waiting_rung;       // and the doorbell was rung
     uint64_t reported;              // by the watchdog, under the lock of queues
+    watched_t watched;              // the packet that waits
 } queue_t;
 
 // The engines: they run until the queue is told to stop.

@@ -2,7 +2,7 @@
 // What the packets of a compute queue do. Their order is the business of aql.c.
 #include <stdio.h>
 
-#include "amd/engine/packet.h"
+#include "amd/engine/strict.h"
 
 #include <hsa/hsa_ext_amd.h>
 
@@ -104,9 +104,12 @@ outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64
     uint64_t error =
         dispatch_error(&dispatch, ((const hsa_kernel_dispatch_packet_t *)packet)->setup & 3);
     if (error) return fail(queue, packet, error);
+    watched_t watched;
+    strict_begin(&watched, queue, packet);
     acquire(queue, header);
     if (isa_dispatch(isa, &dispatch)) {
         release(queue, header);
+        strict_end(&watched, queue);
         return PACKET_DONE;
     }
     node_settle(queue->node); // what was stored before a fault arrives
@@ -209,8 +212,10 @@ static outcome_t try_any(queue_t *queue, const void *packet, uint16_t header)
 // Both when the packet is over: what it waited for has happened before.
 outcome_t packet_try(queue_t *queue, const void *packet, uint16_t header)
 {
+    if (queue->watched.at != packet) strict_begin(&queue->watched, queue, packet);
     outcome_t outcome = try_any(queue, packet, header);
     if (outcome == PACKET_DONE) {
+        strict_end(&queue->watched, queue);
         acquire(queue, header);
         release(queue, header);
     }
@@ -230,13 +235,14 @@ outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
     uint64_t mailbox = signal->event_mailbox_ptr;
     uint32_t event = signal->event_id;
     // Release: pairs with the acquire of the thread that waits for the packet.
-    __atomic_fetch_sub(&signal->value, 1, __ATOMIC_ACQ_REL);
+    int64_t value = __atomic_fetch_sub(&signal->value, 1, __ATOMIC_ACQ_REL);
     bell_ring(&memory_bell);
     if (mailbox) {
         uint64_t *box = map_bytes(mailbox, sizeof *box, queue->node);
         if (box) __atomic_store_n(box, event, __ATOMIC_RELEASE); // read after the interrupt
         event_interrupt(event);
     }
+    strict_signal(queue, handle, value);
     return PACKET_DONE;
 }
 

@@ -8,8 +8,6 @@
 // What became of a packet. A queue with a failed packet has reported it and ended.
 typedef enum { PACKET_DONE, PACKET_WAITS, PACKET_FAILED, PACKET_STOPPED } outcome_t;
 
-enum { PACKET_SIZE = 64 };
-
 // Runs a kernel dispatch to its end.
 outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64_t id);
 

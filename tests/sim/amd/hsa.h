@@ -62,6 +62,7 @@ int cases_run(int argc, char **argv, const case_t *cases, unsigned count);
 // a text in it.
 void log_keep(void);
 bool log_wait(const char *text);
+bool log_is_empty(void);
 
 // Puts a packet of 64 bytes, with this header, into the queue and rings.
 void packet_push(hsa_queue_t *queue, const void *packet, uint16_t header);

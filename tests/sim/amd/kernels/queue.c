@@ -78,6 +78,15 @@ KERNEL void wait_for(uint32_t *flag, uint32_t value, uint32_t *out)
     out[lane_in_group()] = value;
 }
 
+// Says that it runs, and goes on when the host has answered.
+KERNEL void answer(uint32_t *flag, uint32_t spare)
+{
+    if (lane_in_group() != 0) return;
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 2) __builtin_amdgcn_s_sleep(1);
+    flag[1] = spare;
+}
+
 KERNEL void set_word(uint32_t *word, uint32_t value)
 {
     if (lane_in_group() == 0) __atomic_store_n(word, value, __ATOMIC_RELEASE);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// mistake_test DIRECTORY [CASE]: what those who write packets can do wrong, each with the line that
+// tells them, and a right program that gets none.
+#include <string.h>
+
+#include "hsa.h"
+
+#include <hsa/amd_hsa_signal.h>
+
+typedef struct {
+    uint32_t *flag;
+    uint32_t spare;
+} answer_t;
+
+static hsa_queue_t *queue;
+static volatile uint32_t *flag;
+static answer_t *arguments;
+
+// A kernel that has told the host that it runs, and now waits for it.
+static void answer_begin(hsa_signal_t done)
+{
+    kernel_t answer = kernel_find(&hsa_gpus[0], "answer.kd");
+    flag = memory_alloc(hsa_host_memory, 4096);
+    flag[0] = 0;
+    const answer_t wanted = {(uint32_t *)flag, 7};
+    const hsa_kernel_dispatch_packet_t packet =
+        dispatch_make(&answer, 1, &wanted, sizeof wanted, done);
+    arguments = packet.kernarg_address;
+    queue = queue_make(&hsa_gpus[0]);
+    log_keep();
+    packet_push(queue, &packet, DISPATCH_HEADER);
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 1) continue;
+}
+
+static void answer_end(void)
+{
+    __atomic_store_n(flag, 2, __ATOMIC_RELEASE);
+}
+
+static void test_none(void)
+{
+    hsa_signal_t done = signal_make(1);
+    answer_begin(done);
+    answer_end();
+    signal_wait(done);
+    HSA(hsa_queue_destroy(queue));
+    CHECK(flag[1] == 7 && log_is_empty());
+}
+
+static void test_body(void)
+{
+    hsa_signal_t done = signal_make(1);
+    answer_begin(done);
+    ((hsa_kernel_dispatch_packet_t *)queue->base_address)->reserved2 = 1;
+    answer_end();
+    signal_wait(done);
+    CHECK(log_wait("packet 0, dispatch of kernel answer: byte 48 of it was written after it had "
+                   "been made valid"));
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_body_of_barrier(void)
+{
+    hsa_signal_t gate = signal_make(1), done = signal_make(1);
+    const hsa_barrier_and_packet_t packet = {.dep_signal = {gate}, .completion_signal = done};
+    queue = queue_make(&hsa_gpus[0]);
+    log_keep();
+    packet_push(queue, &packet, HSA_PACKET_TYPE_BARRIER_AND);
+    // The queue has seen it when the watchdog has.
+    CHECK(log_wait("packet 0 has not completed for 1 s: barrier-and"));
+    ((hsa_barrier_and_packet_t *)queue->base_address)->reserved2 = 1;
+    hsa_signal_store_screlease(gate, 0);
+    signal_wait(done);
+    CHECK(log_wait("byte 48 of it was written after it had been made valid"));
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_arguments(void)
+{
+    hsa_signal_t done = signal_make(1);
+    answer_begin(done);
+    arguments->spare = 8;
+    answer_end();
+    signal_wait(done);
+    CHECK(log_wait("packet 0, dispatch of kernel answer: byte 8 of its arguments was written "
+                   "while it ran"));
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_signal_destroyed(void)
+{
+    hsa_signal_t done;
+    HSA(hsa_signal_create(1, 0, NULL, &done));
+    answer_begin(done);
+    HSA(hsa_signal_destroy(done));
+    answer_end();
+    CHECK(log_wait("packet 0, dispatch of kernel answer: its signal 0x"));
+    CHECK(log_wait("was destroyed"));
+    HSA(hsa_queue_destroy(queue));
+}
+
+// Allowed, so that --strict alone tells of it.
+static void test_signal_unarmed(void)
+{
+    hsa_signal_t done = signal_make(0);
+    answer_begin(done);
+    answer_end();
+    CHECK(log_wait("of node 1: a packet counts its signal 0x"));
+    CHECK(log_wait("down from 0: it was not armed"));
+    HSA(hsa_queue_destroy(queue));
+}
+
+// A barrier packet that depends on nothing, without its header and without a doorbell.
+static hsa_barrier_and_packet_t *barrier_write(hsa_signal_t done)
+{
+    queue = queue_make(&hsa_gpus[0]);
+    log_keep();
+    hsa_queue_add_write_index_relaxed(queue, 1);
+    hsa_barrier_and_packet_t *packet = queue->base_address;
+    memset((uint8_t *)packet + 2, 0, sizeof *packet - 2);
+    packet->completion_signal = done;
+    return packet;
+}
+
+static void barrier_validate(hsa_barrier_and_packet_t *packet)
+{
+    __atomic_store_n(&packet->header, HSA_PACKET_TYPE_BARRIER_AND, __ATOMIC_RELEASE);
+}
+
+static void test_doorbell_count(void)
+{
+    hsa_signal_t done = signal_make(1);
+    barrier_validate(barrier_write(done));
+    hsa_signal_store_screlease(queue->doorbell_signal, 1);
+    CHECK(log_wait("of node 1: the doorbell was rung with 1, but the write index is 1"));
+    signal_wait(done);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_doorbell_early(void)
+{
+    hsa_signal_t done = signal_make(1);
+    hsa_barrier_and_packet_t *packet = barrier_write(done);
+    hsa_signal_store_screlease(queue->doorbell_signal, 0);
+    CHECK(log_wait("of node 1: the doorbell was rung for packet 0 before its header"));
+    barrier_validate(packet);
+    signal_wait(done);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_doorbell_half(void)
+{
+    hsa_signal_t done = signal_make(1);
+    barrier_validate(barrier_write(done));
+    amd_signal_t *doorbell = (amd_signal_t *)queue->doorbell_signal.handle;
+    __atomic_store_n((uint32_t *)doorbell->hardware_doorbell_ptr, 0, __ATOMIC_RELEASE);
+    CHECK(log_wait("of node 1: half of the doorbell was written"));
+    signal_wait(done);
+    HSA(hsa_queue_destroy(queue));
+}
+
+static void test_doorbell_never(void)
+{
+    barrier_validate(barrier_write((hsa_signal_t){0}));
+    HSA(hsa_queue_destroy(queue));
+    CHECK(log_wait("of node 1 ends: the doorbell was never rung for packet 0, barrier-and"));
+}
+
+static const case_t cases[] = {
+    {"none", test_none, "KEEL_SIM_STRICT=1"},
+    {"body", test_body, NULL},
+    {"body_of_barrier", test_body_of_barrier, "KEEL_SIM_WATCHDOG=1"},
+    {"arguments", test_arguments, NULL},
+    {"signal_destroyed", test_signal_destroyed, NULL},
+    {"signal_unarmed", test_signal_unarmed, "KEEL_SIM_STRICT=1"},
+    {"doorbell_count", test_doorbell_count, NULL},
+    {"doorbell_early", test_doorbell_early, NULL},
+    {"doorbell_half", test_doorbell_half, NULL},
+    {"doorbell_never", test_doorbell_never, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    return cases_run(argc, argv, cases, sizeof cases / sizeof *cases);
+}
