@@ -53,6 +53,10 @@ int main(int argc, char **argv)
     ran = device_run(isa, module_symbol(&module, "beyond.kd"), 1, 64, &data, sizeof data);
     expect(isa, ran, FAULT_APERTURE, WORDS("kernel beyond", "lane 0", "workgroup's memory"));
 
+    ran = device_run(isa, module_symbol(&module, "load_beyond.kd"), 1, 64, &data, sizeof data);
+    expect(isa, ran, FAULT_APERTURE,
+           WORDS("kernel load_beyond", "buffer_load_dword", "lane 16: byte 256 of 256"));
+
     // The last lane of the first wave is one word over the end.
     arguments.data = data + 1024 - 63;
     ran =

@@ -60,6 +60,20 @@ KERNEL void beyond(uint32_t *data)
     data[0] = last[4096 + lane_in_group()];
 }
 
+// Loads that go to the group's memory, of which the last lanes have none.
+KERNEL void load_beyond(uint32_t *data)
+{
+    typedef uint32_t resource_t __attribute__((ext_vector_type(4)));
+    uint64_t address = (uint64_t)data;
+    resource_t buffer = {(uint32_t)address, (uint32_t)(address >> 32) & 0xffff, 4096, 0x20000};
+    __asm__ volatile("s_mov_b32 m0, 192\n buffer_load_dword %0, %1, 0 offen lds\n"
+                     "s_waitcnt vmcnt(0)" ::"v"(4 * lane_in_group()),
+                     "s"(buffer)
+                     : "memory");
+    volatile LOCAL_AT uint32_t *first = words;
+    data[0] = first[lane_in_group()];
+}
+
 // A group begins with no lane at all and ends with eight.
 KERNEL void lanes_off(uint32_t *data)
 {
