@@ -165,9 +165,9 @@ typedef struct {
     unsigned item, lane;
 } place_t;
 
-// Where element (row, column) of a block of C and D is. Lanes hold groups of rows; what blocks and
-// groups leave of the 64 lanes goes into further registers.
-static place_t place(const shape_t *shape, unsigned block, unsigned row, unsigned column)
+// Where a row of a block of C and D begins; its columns are in the lanes that follow. Lanes hold
+// groups of rows; what blocks and groups leave of the 64 lanes goes into further registers.
+static place_t place(const shape_t *shape, unsigned block, unsigned row)
 {
     unsigned m = shape->m, group = shape->kind[0] == OF_F64 ? 1 : 4, area = m * m / group;
     unsigned block_lanes = area < LANES ? LANES / area : 1, row_lanes = LANES / block_lanes / m;
@@ -175,12 +175,13 @@ static place_t place(const shape_t *shape, unsigned block, unsigned row, unsigne
     return (place_t){
         row % group +
             group * (row / (group * row_lanes) % repeats + repeats * (block / block_lanes)),
-        column + m * (block % block_lanes + block_lanes * (row / group % row_lanes)),
+        m * (block % block_lanes + block_lanes * (row / group % row_lanes)),
     };
 }
 
 // One element of D from so many of a row of A and a column of B.
-static uint64_t product(kind_t kind, unsigned count, const double *a, const double *b, uint64_t c)
+static inline uint64_t product(kind_t kind, unsigned count, const double *a, const double *b,
+                               uint64_t c)
 {
     if (kind == OF_F64) {
         double sum = bits_double(c);
@@ -268,12 +269,15 @@ static const insn_t *run_matrix(wave_t *w, const insn_t *i)
     for (unsigned block = 0; block < shape->blocks; block++) {
         const double *block_a = a + block_of_a(i, shape, block) * m * k;
         const double *block_b = b + block * m * k;
-        for (unsigned n = 0; n < m * m; n++) {
-            place_t at = place(shape, block, n / m, n % m);
-            uint64_t c = word_of_c(w, i, at, words) ^ sign_of_c;
-            uint64_t value = product(kind, k, block_a + n / m * k, block_b + n % m * k, c);
-            d[at.item * words * LANES + at.lane] = (uint32_t)value;
-            if (words == 2) d[(at.item * words + 1) * LANES + at.lane] = (uint32_t)(value >> 32);
+        for (unsigned row = 0; row < m; row++) {
+            place_t at = place(shape, block, row);
+            uint32_t *low = d + at.item * words * LANES, *high = low + LANES;
+            for (unsigned column = 0; column < m; column++, at.lane++) {
+                uint64_t c = word_of_c(w, i, at, words) ^ sign_of_c;
+                uint64_t value = product(kind, k, block_a + row * k, block_b + column * k, c);
+                low[at.lane] = (uint32_t)value;
+                if (words == 2) high[at.lane] = (uint32_t)(value >> 32);
+            }
         }
     }
     memcpy(w->v[i->dst], d, 4u * m * m * shape->blocks * words);
@@ -304,9 +308,9 @@ static const insn_t *run_sparse(wave_t *w, const insn_t *i)
     gather(shape, 0, given, wave_source(w, i, 0), 0, a);
     gather(shape, 1, k, wave_source(w, i, 1), 0, b);
     for (unsigned row = 0; row < m; row++) {
+        place_t at = place(shape, 0, row);
         places_in_row(w, i, row, places);
-        for (unsigned column = 0; column < m; column++) {
-            place_t at = place(shape, 0, row, column);
+        for (unsigned column = 0; column < m; column++, at.lane++) {
             for (unsigned n = 0; n < given; n++) partners[n] = b[column * k + places[n]];
             uint32_t sum = w->v[i->dst + at.item][at.lane];
             d[at.item * LANES + at.lane] =
