@@ -87,6 +87,47 @@ bool map_remove(uint64_t base)
     return span != NULL;
 }
 
+// A span whose bytes are in a range; false when there is none.
+static bool span_within(const uint8_t *host, uint64_t size, uint64_t *out_base)
+{
+    bool found = false;
+    pthread_rwlock_rdlock(&lock);
+    for (size_t k = 0; k < span_count && !found; k++) {
+        found = (uintptr_t)spans[k].host - (uintptr_t)host < size;
+        if (found) *out_base = spans[k].base;
+    }
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+void map_drop(const uint8_t *host, uint64_t size)
+{
+    uint64_t base;
+    while (span_within(host, size, &base)) map_remove(base);
+}
+
+void map_hold(void)
+{
+    pthread_rwlock_wrlock(&lock);
+}
+
+void map_release(bool in_child)
+{
+    if (in_child) {
+        pthread_rwlock_init(&lock, NULL);
+    } else {
+        pthread_rwlock_unlock(&lock);
+    }
+}
+
+void map_forget(void)
+{
+    pthread_rwlock_wrlock(&lock);
+    span_count = 0;
+    generation_bump();
+    pthread_rwlock_unlock(&lock);
+}
+
 bool map_allow(uint64_t base, uint64_t nodes)
 {
     span_t old;

@@ -23,6 +23,17 @@ bool map_add(const span_t *span);
 // Takes out the span that begins at base; false when there is none.
 bool map_remove(uint64_t base);
 
+// Takes out all spans whose bytes are within [host, host + size).
+void map_drop(const uint8_t *host, uint64_t size);
+
+// Around a fork: no thread changes anything between the two. In the child the threads are gone that
+// were reading.
+void map_hold(void);
+void map_release(bool in_child);
+
+// Forgets everything, in a process that was forked off another.
+void map_forget(void);
+
 // Says which nodes may touch the span that begins at base; false when there is none.
 bool map_allow(uint64_t base, uint64_t nodes);
 

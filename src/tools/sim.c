@@ -155,18 +155,16 @@ static bool option_parse(char **argv, int *index)
 
 static bool find_gpu(char *folder, size_t size)
 {
-    if (find_folder(folder, size, "libhsakmt.so.1")) return true;
-    fprintf(stderr,
-            "keel sim: no libhsakmt.so.1 in sim/amd beside this program, nor where it is "
-            "installed; it is built where libhsakmt-dev and libhsa-runtime-dev are installed\n");
+    if (find_folder(folder, size, "libkeelkfd.so")) return true;
+    fprintf(stderr, "keel sim: no libkeelkfd.so in sim/amd beside this program, nor where it is "
+                    "installed; it is built where libhsa-runtime-dev is installed\n");
     return false;
 }
 
 // Sets up the environment of a program that finds the software GPU in the folder.
 static bool prepare(const char *folder)
 {
-    if (prepend("LD_LIBRARY_PATH", ":", folder, "") &&
-        prepend("LD_PRELOAD", " ", folder, "/libsimkfd.so") &&
+    if (prepend("LD_PRELOAD", " ", folder, "/libkeelkfd.so") &&
         prepend("PATH", ":", folder, "/bin")) {
         return true;
     }

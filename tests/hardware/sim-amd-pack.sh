@@ -21,13 +21,14 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/kernels"
 
 cp build-x86_64/rocm/{hsa,strict,hip} $root/usr/bin/rocminfo sim/amd/host/lsmod "$folder/bin"
 cp build-x86_64/sim/amd/bin/bench "$folder/bin"
-for test in same instructions matrix fault order kernel thunk; do
+for test in same instructions matrix fault order kernel kfd; do
     cp build-x86_64/tests/sim/amd/test_sim_amd_$test "$folder/bin/$test"
 done
 cp build-x86_64/tests/sim/amd/*.hsaco build-x86_64/sim/amd/bench.hsaco "$folder/kernels"
-cp build-x86_64/sim/amd/{libhsakmt.so.1,libsimkfd.so} "$folder/lib"
+cp build-x86_64/sim/amd/libkeelkfd.so "$folder/lib"
 # All but the C library, which is the machine's own.
-for name in libhsa-runtime64.so.1 libelf.so.1 libstdc++.so.6 libnuma.so.1; do
+for name in libhsa-runtime64.so.1 libhsakmt.so.1 libdrm.so.2 libdrm_amdgpu.so.1 libelf.so.1 \
+    libstdc++.so.6 libnuma.so.1; do
     cp -L $libraries/$name "$folder/lib"
 done
 cp -L $root/lib/x86_64-linux-gnu/{libgcc_s.so.1,libz.so.1} "$folder/lib"

@@ -29,12 +29,12 @@ step same "$bin/same" "$kernels"/*-same.hsaco
 step instructions "$bin/instructions" "$kernels"/{gfx90a,gfx908}-instructions.hsaco
 step matrix "$bin/matrix" "$kernels"/*-matrix.hsaco
 step kernel "$bin/kernel" "$kernels"/*-kernel.hsaco
-for test in fault order thunk; do step $test "$bin/$test" "$kernels/gfx90a-O2-queue.hsaco"; done
+for test in fault order kfd; do step $test "$bin/$test" "$kernels/gfx90a-O2-queue.hsaco"; done
 step bench "$bin/bench" "$kernels/bench.hsaco"
 cat "$logs/bench.log"
 
-export LD_LIBRARY_PATH=$folder/lib:$hip PATH=$bin:$PATH
-step rocminfo env KEEL_SIM_GPUS=gfx900,gfx90a LD_PRELOAD="$folder/lib/libsimkfd.so" "$bin/rocminfo"
+export LD_LIBRARY_PATH=$folder/lib:$hip PATH=$bin:$PATH LD_PRELOAD=$folder/lib/libkeelkfd.so
+KEEL_SIM_GPUS=gfx900,gfx90a step rocminfo "$bin/rocminfo"
 for gpus in gfx900 gfx906,gfx908 gfx90a,gfx90a; do
     KEEL_SIM_GPUS=$gpus step "hsa-$gpus" "$bin/hsa" "$kernels"
 done

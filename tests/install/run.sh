@@ -157,7 +157,7 @@ if command -v g++ >/dev/null; then
 fi
 
 # The software GPU, where it was built and there is a program to see it.
-if [ -e "$build/sim/amd/libhsakmt.so.1" ] && command -v rocminfo >/dev/null; then
+if [ -e "$build/sim/amd/libkeelkfd.so" ] && command -v rocminfo >/dev/null; then
     if "$prefix/bin/keel" sim --gpus=gfx906 -- rocminfo | grep -q 'amdhsa--gfx906'; then
         echo "keel sim: works"
     else

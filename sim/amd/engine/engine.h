@@ -4,7 +4,6 @@
 #define SIM_AMD_ENGINE_ENGINE_H_
 
 #define LITTLEENDIAN_CPU 1 // <hsa/hsa.h> knows no aarch64
-#include <hsakmt.h>
 #include <stdatomic.h>
 
 #include <hsa/hsa.h>
@@ -30,7 +29,38 @@ static inline uint64_t gpu_nodes(void)
     return ((1ull << gpu_count()) - 1) << NODE_FIRST_GPU;
 }
 
-// Sets an event and writes its number into its mailbox, as an interrupt of the device would.
+// Events: flags that threads wait on, by their numbers. 0 is none.
+enum { EVENT_MAX = 4096 };
+typedef enum { EVENT_SIGNAL, EVENT_MEMORY, EVENT_OTHER } event_kind_t;
+
+// One of the events that a thread waits for.
+typedef struct {
+    uint32_t id;
+    uint64_t age;      // not 0: as it was when the thread last looked; another one ends the wait
+    event_kind_t kind; // out
+    bool activated;    // out: this one ended the wait, or would have
+    bool fault;        // out: and there was an access to memory that is not there
+    unsigned node;     // of that access
+    uint64_t address;
+} event_wait_t;
+
+typedef enum { WAIT_DONE, WAIT_TIMEOUT, WAIT_FAILED, WAIT_UNKNOWN } wait_result_t;
+
+// The number of a new event; 0 when there are too many.
+uint32_t event_create(event_kind_t kind, bool manual);
+
+// Each false when there is no such event.
+bool event_destroy(uint32_t id);
+bool event_set(uint32_t id);
+bool event_reset(uint32_t id);
+bool event_known(uint32_t id);
+
+// Waits for one event or all. WAIT_UNKNOWN when one of them is none, WAIT_FAILED when one is
+// destroyed meanwhile. With UINT32_MAX milliseconds it waits without an end; but a wait without
+// ages may end early with WAIT_TIMEOUT; the caller looks at what it waits for and waits again.
+wait_result_t event_wait(event_wait_t *events, unsigned count, bool all, uint32_t milliseconds);
+
+// Sets an event as an interrupt of the device does.
 void event_interrupt(uint32_t id);
 
 // Tells the runtime of an access to memory that a node may not touch. False when it does not
@@ -54,17 +84,45 @@ typedef struct {
     uint8_t kernarg[KERNARG_WATCHED];
 } watched_t;
 
+typedef enum { QUEUE_COMPUTE, QUEUE_COPY } queue_kind_t;
+
+// What a queue works on. The memory is borrowed until the queue ends.
 typedef struct {
-    HSA_QUEUEID id;
     unsigned node;
-    HSA_QUEUE_TYPE type;
+    queue_kind_t kind;
+    uint8_t *ring;
+    uint64_t size;                      // of the ring, in bytes
+    uint64_t *read_index, *write_index; // of a compute queue: those in its amd_queue_t
+} queue_want_t;
+
+// Starts a queue; its number, or 0 when there are too many or memory is short.
+uint32_t queue_begin(const queue_want_t *want);
+
+// Ends a queue, whatever it does; false when there is none of that number.
+bool queue_end(uint32_t id);
+bool queue_known(uint32_t id);
+
+// The doorbells of all queues, 8 bytes for each by its number, as a file that can be mapped, and
+// where they are. -1 and NULL when memory is short.
+enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * 8 };
+int doorbell_file(void);
+uint8_t *doorbell_bytes(void);
+
+// Each forgets everything, in a process that was forked off another: the threads are the other's,
+// and may have held locks.
+void queue_forget(void);
+void event_forget(void);
+void watchdog_forget(void);
+
+typedef struct {
+    uint64_t id;
+    unsigned node;
     uint8_t *ring;                                 // borrowed
     uint64_t size;                                 // of the ring, in bytes
     uint64_t *doorbell, *read_index, *write_index; // borrowed
-    uint64_t own_index[2];
-    amd_queue_t *shared;         // borrowed; NULL for a copy engine
-    struct processor *processor; // owned; of packets; NULL for a copy engine
-    bell_t bell;                 // rung when it shall stop
+    amd_queue_t *shared;                           // borrowed; NULL for a copy engine
+    struct processor *processor;                   // owned; of packets; NULL for a copy engine
+    bell_t bell;                                   // rung when it shall stop
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error
     _Atomic uint64_t waiting;       // the next packet, which has been there
@@ -90,7 +148,7 @@ void queue_each(void (*visit)(queue_t *queue));
 // An interpreter for dispatches of the queue; NULL when memory is short. meanwhile may be NULL.
 isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue));
 
-// Starts the thread that reports packets that do not end, once.
+// Starts the thread that reports packets that do not end, unless it runs.
 void watchdog_start(void);
 
 // Has accesses of the host to memory of a GPU reported before they kill it, once.

@@ -1,136 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: flags that threads wait on. Each has a mailbox, a word that device code may write its
-// number to before it sends an interrupt.
+// Events: flags that threads wait on, as the kernel driver has them.
+//
+// Setting an event wakes every thread that waits for it at that moment. It stays set, for the next
+// thread, only if none waits, or until it is reset by hand. Each setting is counted: the event's
+// age. A thread that says which age it knows is not made to wait for one that is past.
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "amd/engine/engine.h"
 
-// No thread sleeps longer at a time. An event that is set before a thread
-// waits is taken by the first that does, as in the kernel driver, and the runtime has two threads
-// that wait for the errors of queues: the second would sleep for ever. It looks at its signals
-// again whenever a wait ends, for whatever reason.
-enum { EVENT_MAX = 4096, SLEEP_MAX_MS = 20 };
+// No thread that names no age sleeps longer at a time. An event that is set before a thread waits
+// is taken by the first that does, and runtimes without ages have two threads that wait for the
+// errors of queues: the second would sleep for ever. It looks at its signals again whenever a wait
+// ends, for whatever reason.
+enum { SLEEP_MAX_MS = 20 };
 
-// Setting an event wakes every thread that waits for it at that moment. It stays
-// set, for the next thread, only if none waits, or until it is reset by hand: the runtime relies on
-// two threads that wait for the same event both waking up.
 typedef struct {
-    HsaEvent event;
-    bool used, manual, set;
+    bool used, manual, set, fault;
+    event_kind_t kind;
     unsigned waiters;
-    uint64_t activations;
+    uint64_t age;    // 1, and one more each time it is set
+    uint64_t number; // of the event that is here; grows when one is destroyed
+    unsigned node;   // of the fault
+    uint64_t address;
 } slot_t;
 
-static slot_t slots[EVENT_MAX]; // by number; 0 is none
-static uint64_t *mailboxes;     // one per slot, in memory of all nodes
+// What a thread remembers of an event while it waits.
+typedef struct {
+    uint64_t age, number;
+} seen_t;
+
+static slot_t slots[EVENT_MAX]; // 0 is none
+static uint32_t free_hint = 1;  // no free slot is below
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void events_init(void)
 {
-    enum { BYTES = EVENT_MAX * sizeof(uint64_t) };
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
-    mailboxes = memory;
-    map_add(&(span_t){
-        .base = (uint64_t)(uintptr_t)memory, .size = BYTES, .host = memory, .nodes = gpu_nodes()});
 }
 
-HSAKMT_STATUS hsaKmtCreateEvent(HsaEventDescriptor *wanted, bool manual, bool set, HsaEvent **out)
+// The slot of an event, with the lock; NULL when there is none, without.
+static slot_t *slot_lock(uint32_t id)
 {
     pthread_once(&once, events_init);
-    if (!mailboxes) return HSAKMT_STATUS_NO_MEMORY;
+    if (id == 0 || id >= EVENT_MAX) return NULL;
     pthread_mutex_lock(&lock);
-    unsigned id = 1;
+    if (slots[id].used) return &slots[id];
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+uint32_t event_create(event_kind_t kind, bool manual)
+{
+    pthread_once(&once, events_init);
+    pthread_mutex_lock(&lock);
+    uint32_t id = free_hint;
     while (id < EVENT_MAX && slots[id].used) id++;
+    free_hint = id;
     if (id < EVENT_MAX) {
         slot_t *slot = &slots[id];
-        // Waiters of the event that was here before may not have left yet.
-        slot->used = true;
-        slot->manual = manual;
-        slot->set = set;
-        memset(&slot->event, 0, sizeof slot->event);
-        slot->event.EventId = id;
-        slot->event.EventData.EventType = wanted->EventType;
-        if (wanted->EventType == HSA_EVENTTYPE_SIGNAL) {
-            slot->event.EventData.EventData.SyncVar = wanted->SyncVar;
-        }
-        slot->event.EventData.HWData1 = id;
-        slot->event.EventData.HWData2 = (HSAuint64)(uintptr_t)&mailboxes[id];
-        slot->event.EventData.HWData3 = id;
-        *out = &slot->event;
+        *slot = (slot_t){.used = true,
+                         .manual = manual,
+                         .kind = kind,
+                         .waiters = slot->waiters, // of the event before, who have not left yet
+                         .age = 1,
+                         .number = slot->number};
     }
     pthread_mutex_unlock(&lock);
-    return id < EVENT_MAX ? HSAKMT_STATUS_SUCCESS : HSAKMT_STATUS_OUT_OF_RESOURCES;
+    return id < EVENT_MAX ? id : 0;
 }
 
 // The lock is held.
 static void slot_set(slot_t *slot)
 {
-    if (!slot->used) return;
-    slot->activations++;
+    slot->age++;
     slot->set = slot->manual || slot->waiters == 0;
     pthread_cond_broadcast(&changed);
 }
 
-static void event_set(unsigned id)
+bool event_known(uint32_t id)
 {
-    pthread_mutex_lock(&lock);
-    slot_set(&slots[id]);
+    slot_t *slot = slot_lock(id);
+    if (slot) pthread_mutex_unlock(&lock);
+    return slot != NULL;
+}
+
+bool event_set(uint32_t id)
+{
+    slot_t *slot = slot_lock(id);
+    if (!slot) return false;
+    slot_set(slot);
     pthread_mutex_unlock(&lock);
+    return true;
+}
+
+bool event_reset(uint32_t id)
+{
+    slot_t *slot = slot_lock(id);
+    if (!slot) return false;
+    slot->set = false;
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+bool event_destroy(uint32_t id)
+{
+    slot_t *slot = slot_lock(id);
+    if (!slot) return false;
+    slot->used = false;
+    slot->number++; // who waits for it fails
+    if (id < free_hint) free_hint = id;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 void event_interrupt(uint32_t id)
 {
-    pthread_once(&once, events_init);
-    if (id > 0 && id < EVENT_MAX) event_set(id);
+    event_set(id);
 }
 
 bool event_memory_fault(unsigned node, uint64_t address)
 {
     bool told = false;
+    pthread_once(&once, events_init);
     pthread_mutex_lock(&lock);
-    for (unsigned id = 1; id < EVENT_MAX; id++) {
+    for (uint32_t id = 1; id < EVENT_MAX; id++) {
         slot_t *slot = &slots[id];
-        if (!slot->used || slot->event.EventData.EventType != HSA_EVENTTYPE_MEMORY) continue;
-        HsaMemoryAccessFault *fault = &slot->event.EventData.EventData.MemoryAccessFault;
-        *fault = (HsaMemoryAccessFault){.NodeId = node,
-                                        .VirtualAddress = address & ~(uint64_t)4095,
-                                        .Flags = HSA_EVENTID_MEMORY_FATAL_PROCESS};
-        fault->Failure.NotPresent = 1;
+        if (!slot->used || slot->kind != EVENT_MEMORY) continue;
+        slot->fault = true;
+        slot->node = node;
+        slot->address = address & ~(uint64_t)4095;
         slot_set(slot);
         told = true;
     }
     pthread_mutex_unlock(&lock);
     return told;
-}
-
-HSAKMT_STATUS hsaKmtDestroyEvent(HsaEvent *event)
-{
-    if (!event) return HSAKMT_STATUS_INVALID_HANDLE;
-    pthread_mutex_lock(&lock);
-    slot_set(&slots[event->EventId]); // who still waits shall not wait for ever
-    slots[event->EventId].used = false;
-    pthread_mutex_unlock(&lock);
-    return HSAKMT_STATUS_SUCCESS;
-}
-
-HSAKMT_STATUS hsaKmtSetEvent(HsaEvent *event)
-{
-    if (!event) return HSAKMT_STATUS_INVALID_HANDLE;
-    event_set(event->EventId);
-    return HSAKMT_STATUS_SUCCESS;
 }
 
 static struct timespec deadline_in(uint32_t milliseconds)
@@ -146,64 +160,106 @@ static struct timespec deadline_in(uint32_t milliseconds)
     return time;
 }
 
-static slot_t *slot_of(const HsaEvent *event)
-{
-    return event ? &slots[event->EventId] : NULL;
-}
-
-// Begins to wait: remembers how often each event was activated before. An event that is set counts
-// as activated now, and is taken back unless it stays set.
-static void wait_begin(HsaEvent **events, unsigned count, uint64_t *seen)
+// Begins to wait: remembers how old each event was. One that is set counts as set now, and is taken
+// back unless it stays set; so does one that is older than the thread knows.
+static void wait_begin(const event_wait_t *events, unsigned count, seen_t *seen)
 {
     for (unsigned k = 0; k < count; k++) {
-        slot_t *slot = slot_of(events[k]);
-        if (!slot) continue;
+        slot_t *slot = &slots[events[k].id];
+        bool newer = events[k].age && events[k].age != slot->age;
         slot->waiters++;
-        seen[k] = slot->activations - (slot->set ? 1 : 0);
+        seen[k] = (seen_t){slot->age - (slot->set || newer ? 1 : 0), slot->number};
         if (!slot->manual) slot->set = false;
     }
 }
 
-static bool wait_over(HsaEvent **events, unsigned count, bool all, const uint64_t *seen)
+static bool wait_over(const event_wait_t *events, unsigned count, bool all, const seen_t *seen)
 {
     unsigned activated = 0;
     for (unsigned k = 0; k < count; k++) {
-        const slot_t *slot = slot_of(events[k]);
-        activated += slot && slot->activations != seen[k];
+        const slot_t *slot = &slots[events[k].id];
+        if (slot->number != seen[k].number) return true;
+        activated += slot->age != seen[k].age;
     }
     return all ? activated == count : activated > 0;
 }
 
-static void wait_end(HsaEvent **events, unsigned count)
+// Says what happened to each event; false when one was destroyed.
+static bool wait_end(event_wait_t *events, unsigned count, const seen_t *seen)
+{
+    bool whole = true;
+    for (unsigned k = 0; k < count; k++) {
+        slot_t *slot = &slots[events[k].id];
+        event_wait_t *event = &events[k];
+        slot->waiters--;
+        whole = whole && slot->number == seen[k].number;
+        event->kind = slot->kind;
+        event->activated = slot->age != seen[k].age;
+        event->fault = event->activated && slot->fault;
+        event->node = slot->node;
+        event->address = slot->address;
+        event->age = slot->age;
+    }
+    return whole;
+}
+
+static bool have_ages(const event_wait_t *events, unsigned count)
 {
     for (unsigned k = 0; k < count; k++) {
-        slot_t *slot = slot_of(events[k]);
-        if (slot) slot->waiters--;
+        if (!events[k].age && slots[events[k].id].kind == EVENT_SIGNAL) return false;
     }
+    return true;
 }
 
-HSAKMT_STATUS hsaKmtWaitOnMultipleEvents(HsaEvent *events[], HSAuint32 count, bool all,
-                                         HSAuint32 milliseconds)
+static bool all_used(const event_wait_t *events, unsigned count)
 {
-    struct timespec deadline =
-        deadline_in(milliseconds < SLEEP_MAX_MS ? milliseconds : SLEEP_MAX_MS);
-    uint64_t *seen = calloc(count, sizeof *seen);
+    for (unsigned k = 0; k < count; k++) {
+        if (events[k].id == 0 || events[k].id >= EVENT_MAX || !slots[events[k].id].used) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The lock is held, and all events are there.
+static wait_result_t wait_locked(event_wait_t *events, unsigned count, bool all,
+                                 uint32_t milliseconds, seen_t *seen)
+{
+    bool endless = milliseconds == UINT32_MAX;
+    if (milliseconds > SLEEP_MAX_MS && !have_ages(events, count)) {
+        endless = false;
+        milliseconds = SLEEP_MAX_MS;
+    }
+    struct timespec deadline = deadline_in(milliseconds);
     int waited = 0;
-    if (!seen) return HSAKMT_STATUS_NO_MEMORY;
-    pthread_once(&once, events_init);
-    pthread_mutex_lock(&lock);
     wait_begin(events, count, seen);
-    while (!wait_over(events, count, all, seen) && waited != ETIMEDOUT) {
-        waited = pthread_cond_timedwait(&changed, &lock, &deadline);
+    bool over = wait_over(events, count, all, seen);
+    while (!over && waited != ETIMEDOUT) {
+        waited = endless ? pthread_cond_wait(&changed, &lock)
+                         : pthread_cond_timedwait(&changed, &lock, &deadline);
+        over = wait_over(events, count, all, seen);
     }
-    wait_end(events, count);
-    pthread_mutex_unlock(&lock);
-    free(seen);
-    return waited == ETIMEDOUT ? HSAKMT_STATUS_WAIT_TIMEOUT : HSAKMT_STATUS_SUCCESS;
+    if (!wait_end(events, count, seen)) return WAIT_FAILED;
+    return over ? WAIT_DONE : WAIT_TIMEOUT;
 }
 
-HSAKMT_STATUS hsaKmtWaitOnEvent(HsaEvent *event, HSAuint32 milliseconds)
+wait_result_t event_wait(event_wait_t *events, unsigned count, bool all, uint32_t milliseconds)
 {
-    if (!event) return HSAKMT_STATUS_INVALID_HANDLE;
-    return hsaKmtWaitOnMultipleEvents(&event, 1, false, milliseconds);
+    seen_t few[16], *seen = count <= 16 ? few : malloc(count * sizeof *seen);
+    wait_result_t result = WAIT_UNKNOWN;
+    pthread_once(&once, events_init);
+    if (!seen) return WAIT_FAILED;
+    pthread_mutex_lock(&lock);
+    if (all_used(events, count)) result = wait_locked(events, count, all, milliseconds, seen);
+    pthread_mutex_unlock(&lock);
+    if (seen != few) free(seen);
+    return result;
+}
+
+void event_forget(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    once = (pthread_once_t)PTHREAD_ONCE_INIT;
+    memset(slots, 0, sizeof slots);
+    free_hint = 1;
 }

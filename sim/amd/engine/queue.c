@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "amd/engine/engine.h"
-
-enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * sizeof(uint64_t) };
 
 typedef struct {
     queue_t *queue; // owned
@@ -17,7 +16,8 @@ typedef struct {
 } slot_t;
 
 static slot_t slots[QUEUE_MAX]; // by number; 0 is none
-static uint64_t *doorbells;     // one per slot, in memory of all nodes
+static uint64_t *doorbells;     // one per slot
+static int doorbells_file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool queue_idle(queue_t *queue, bell_t *bell, patience_t *patience)
@@ -123,90 +123,97 @@ static void queue_destroy(queue_t *queue)
     free(queue);
 }
 
+// The lock is held. Behind the doorbells is a page that a device maps for its registers.
 static bool doorbells_make(void)
 {
+    enum { SIZE = DOORBELL_BYTES + 4096 };
     if (doorbells) return true;
-    void *page =
-        mmap(NULL, DOORBELL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return false;
-    doorbells = page;
-    return map_add(&(span_t){.base = (uint64_t)(uintptr_t)page,
-                             .size = DOORBELL_BYTES,
-                             .host = page,
-                             .nodes = gpu_nodes()});
-}
-
-// The indices of a compute queue are in the struct that it shares with the runtime.
-static bool queue_connect(queue_t *queue, HsaQueueResource *resource)
-{
-    if (queue->type != HSA_QUEUE_COMPUTE_AQL) {
-        queue->read_index = &queue->own_index[0];
-        queue->write_index = &queue->own_index[1];
-        resource->Queue_read_ptr_aql = (HSAuint64 *)queue->read_index;
-        resource->Queue_write_ptr_aql = (HSAuint64 *)queue->write_index;
-        return true;
+    doorbells_file = memfd_create("doorbells", MFD_CLOEXEC);
+    if (doorbells_file < 0) return false;
+    void *page = ftruncate(doorbells_file, SIZE)
+                     ? MAP_FAILED
+                     : mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, doorbells_file, 0);
+    if (page == MAP_FAILED) {
+        close(doorbells_file);
+        doorbells_file = -1;
+        return false;
     }
-    queue->read_index = (uint64_t *)resource->Queue_read_ptr_aql;
-    queue->write_index = (uint64_t *)resource->Queue_write_ptr_aql;
-    queue->shared =
-        (amd_queue_t *)((char *)queue->read_index - offsetof(amd_queue_t, read_dispatch_id));
-    return aql_create(queue);
-}
-
-static bool queue_start(queue_t *queue, HsaQueueResource *resource)
-{
-    unsigned id = 1;
-    while (id < QUEUE_MAX && slots[id].queue) id++;
-    if (id == QUEUE_MAX || !doorbells_make() || !queue_connect(queue, resource)) return false;
-    queue->id = id;
-    queue->doorbell = &doorbells[id];
-    *queue->doorbell = UINT64_MAX;
-    if (pthread_create(&slots[id].thread, NULL, queue_thread, queue)) return false;
-    slots[id].queue = queue;
-    resource->QueueId = id;
-    resource->Queue_DoorBell_aql = (HSAuint64 *)queue->doorbell;
+    doorbells = page;
     return true;
 }
 
-// As many parameters as the vendor's interface has.
-#define CREATE_PARAMETERS                                                                          \
-    HSAuint32 node, HSA_QUEUE_TYPE type, HSAuint32 percentage, HSA_QUEUE_PRIORITY priority,        \
-        void *ring, HSAuint64 size, HsaEvent *event, HsaQueueResource *resource
-
-HSAKMT_STATUS hsaKmtCreateQueue(CREATE_PARAMETERS)
+int doorbell_file(void)
 {
-    bool copies = type == HSA_QUEUE_SDMA || type == HSA_QUEUE_SDMA_XGMI;
-    if (!gpu_is(node)) return HSAKMT_STATUS_INVALID_NODE_UNIT;
-    if (!copies && type != HSA_QUEUE_COMPUTE_AQL) return HSAKMT_STATUS_NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    int file = doorbells_make() ? doorbells_file : -1;
+    pthread_mutex_unlock(&lock);
+    return file;
+}
+
+uint8_t *doorbell_bytes(void)
+{
+    return doorbell_file() < 0 ? NULL : (uint8_t *)doorbells;
+}
+
+static bool queue_start(queue_t *queue, queue_kind_t kind)
+{
+    unsigned id = 1;
+    while (id < QUEUE_MAX && slots[id].queue) id++;
+    if (id == QUEUE_MAX || !doorbells_make()) return false;
+    queue->id = id;
+    queue->doorbell = &doorbells[id];
+    *queue->doorbell = UINT64_MAX;
+    if (kind == QUEUE_COMPUTE) {
+        queue->shared =
+            (amd_queue_t *)((char *)queue->read_index - offsetof(amd_queue_t, read_dispatch_id));
+        if (!aql_create(queue)) return false;
+    }
+    if (pthread_create(&slots[id].thread, NULL, queue_thread, queue)) return false;
+    slots[id].queue = queue;
+    return true;
+}
+
+uint32_t queue_begin(const queue_want_t *want)
+{
     queue_t *queue = calloc(1, sizeof *queue);
-    if (!queue) return HSAKMT_STATUS_NO_MEMORY;
-    queue->node = node;
-    queue->type = type;
-    queue->ring = ring;
-    queue->size = size;
+    if (!queue) return 0;
+    queue->node = want->node;
+    queue->ring = want->ring;
+    queue->size = want->size;
+    queue->read_index = want->read_index;
+    queue->write_index = want->write_index;
     queue->reported = UINT64_MAX;
     pthread_mutex_lock(&lock);
-    bool started = queue_start(queue, resource);
+    bool started = queue_start(queue, want->kind);
+    uint32_t id = started ? (uint32_t)queue->id : 0;
     pthread_mutex_unlock(&lock);
-    log_line(LOG_CALLS, "CreateQueue: node %u, type %d, %llu bytes: %s", node, (int)type,
-             (unsigned long long)size, started ? "started" : "refused");
     if (started) watchdog_start();
     if (!started) queue_destroy(queue);
-    return started ? HSAKMT_STATUS_SUCCESS : HSAKMT_STATUS_OUT_OF_RESOURCES;
+    return id;
 }
 
-static bool queue_known(HSA_QUEUEID id)
+// The lock is held.
+static bool is_running(uint32_t id)
 {
-    return id > 0 && id < QUEUE_MAX && slots[id].queue;
+    return id > 0 && id < QUEUE_MAX && slots[id].queue && !slots[id].ending;
 }
 
-HSAKMT_STATUS hsaKmtDestroyQueue(HSA_QUEUEID id)
+bool queue_known(uint32_t id)
 {
     pthread_mutex_lock(&lock);
-    slot_t slot = queue_known(id) && !slots[id].ending ? slots[id] : (slot_t){0};
-    if (slot.queue) slots[id].ending = true;
+    bool known = is_running(id);
     pthread_mutex_unlock(&lock);
-    if (!slot.queue) return HSAKMT_STATUS_INVALID_HANDLE;
+    return known;
+}
+
+bool queue_end(uint32_t id)
+{
+    pthread_mutex_lock(&lock);
+    bool known = is_running(id);
+    slot_t slot = known ? slots[id] : (slot_t){0};
+    if (known) slots[id].ending = true;
+    pthread_mutex_unlock(&lock);
+    if (!known) return false;
     atomic_store(&slot.queue->stop, true);
     bell_ring(&slot.queue->bell);
     bell_ring(&memory_bell);
@@ -215,17 +222,13 @@ HSAKMT_STATUS hsaKmtDestroyQueue(HSA_QUEUEID id)
     pthread_mutex_lock(&lock);
     slots[id] = (slot_t){0};
     pthread_mutex_unlock(&lock);
-    return HSAKMT_STATUS_SUCCESS;
+    return true;
 }
 
-// There are no shares of the machine to hand out, nor units to choose from.
-HSAKMT_STATUS hsaKmtUpdateQueue(HSA_QUEUEID id, HSAuint32 percentage, HSA_QUEUE_PRIORITY priority,
-                                void *ring, HSAuint64 size, HsaEvent *event)
+void queue_forget(void)
 {
-    return queue_known(id) ? HSAKMT_STATUS_SUCCESS : HSAKMT_STATUS_INVALID_HANDLE;
-}
-
-HSAKMT_STATUS hsaKmtSetQueueCUMask(HSA_QUEUEID id, HSAuint32 count, HSAuint32 *mask)
-{
-    return queue_known(id) ? HSAKMT_STATUS_SUCCESS : HSAKMT_STATUS_INVALID_HANDLE;
+    pthread_mutex_init(&lock, NULL);
+    memset(slots, 0, sizeof slots);
+    doorbells = NULL;
+    doorbells_file = -1;
 }

@@ -58,15 +58,18 @@ static void *watchdog_main(void *unused)
     return NULL;
 }
 
-static void start(void)
-{
-    pthread_t thread;
-    limit_ns = sim_settings()->watchdog_s * 1000000000;
-    if (limit_ns && !pthread_create(&thread, NULL, watchdog_main, NULL)) pthread_detach(thread);
-}
+static atomic_bool running;
 
 void watchdog_start(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start);
+    pthread_t thread;
+    uint64_t limit = sim_settings()->watchdog_s * 1000000000;
+    if (!limit || atomic_exchange(&running, true)) return;
+    limit_ns = limit;
+    if (!pthread_create(&thread, NULL, watchdog_main, NULL)) pthread_detach(thread);
+}
+
+void watchdog_forget(void)
+{
+    atomic_store(&running, false);
 }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's files: which paths are its own, and what their descriptors are. A descriptor is
+// known by the file behind it, so copies of it are known too.
+#ifndef SIM_AMD_KFD_FILE_H_
+#define SIM_AMD_KFD_FILE_H_
+
+#include <stdbool.h>
+
+// Opens one of the driver's files. A descriptor; -1 with errno; or FILE_FOREIGN when the path is
+// none of the driver's.
+enum { FILE_FOREIGN = -2 };
+int file_open(const char *path, int flags);
+
+typedef enum { FILE_OTHER, FILE_KFD, FILE_INHERITED } file_kind_t;
+
+// Whether a descriptor is /dev/kfd, of this process or, FILE_INHERITED, of the one that it was
+// forked off.
+file_kind_t file_kind(int descriptor);
+
+// The node of a descriptor of a render node; 0 when it is none.
+unsigned file_render_node(int descriptor);
+
+#endif
