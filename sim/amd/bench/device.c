@@ -120,15 +120,8 @@ void device_free(void *memory)
     free(memory);
 }
 
-bool device_run(isa_t *isa, uint64_t kernel, uint32_t groups, uint32_t size, const void *arguments,
-                size_t argument_size)
+dispatch_t device_dispatch(uint64_t kernel, uint32_t groups, uint32_t size)
 {
-    uint8_t *kernarg = device_alloc(argument_size + 256); // room for hidden arguments
-    memcpy(kernarg, arguments, argument_size);
-    uint16_t *packet = device_alloc(64); // kernels look up the size of their group there
-    packet[2] = (uint16_t)size;
-    packet[3] = packet[4] = 1;
-    memcpy(packet + 6, &(uint32_t){groups * size}, 4);
     const uint32_t *descriptor = (const uint32_t *)(uintptr_t)kernel;
     dispatch_t dispatch = {
         .grid = {groups * size, 1, 1},
@@ -136,15 +129,32 @@ bool device_run(isa_t *isa, uint64_t kernel, uint32_t groups, uint32_t size, con
         .lds_size = descriptor[0],
         .scratch_size = descriptor[1],
         .kernel = kernel,
-        .kernarg = (uint64_t)(uintptr_t)kernarg,
-        .packet = (uint64_t)(uintptr_t)packet,
     };
     // A kernel that recurses cannot say how much it needs.
     if (dispatch.scratch_size) dispatch.scratch_size += 16384;
+    return dispatch;
+}
+
+bool device_launch(isa_t *isa, dispatch_t dispatch, const void *arguments, size_t argument_size)
+{
+    uint8_t *kernarg = device_alloc(argument_size + 256); // room for hidden arguments
+    memcpy(kernarg, arguments, argument_size);
+    uint16_t *packet = device_alloc(64); // kernels look up the size of their group there
+    packet[2] = (uint16_t)dispatch.group[0];
+    packet[3] = packet[4] = 1;
+    memcpy(packet + 6, &dispatch.grid[0], 4);
+    dispatch.kernarg = (uint64_t)(uintptr_t)kernarg;
+    dispatch.packet = (uint64_t)(uintptr_t)packet;
     bool done = isa_dispatch(isa, &dispatch);
     device_free(packet);
     device_free(kernarg);
     return done;
+}
+
+bool device_run(isa_t *isa, uint64_t kernel, uint32_t groups, uint32_t size, const void *arguments,
+                size_t argument_size)
+{
+    return device_launch(isa, device_dispatch(kernel, groups, size), arguments, argument_size);
 }
 
 uint64_t random_next(uint64_t *state)

@@ -27,6 +27,10 @@ void device_free(void *memory);
 bool device_run(isa_t *isa, uint64_t kernel, uint32_t groups, uint32_t size, const void *arguments,
                 size_t argument_size);
 
+// The same in two steps: what is to run, which the caller may change, and its run.
+dispatch_t device_dispatch(uint64_t kernel, uint32_t groups, uint32_t size);
+bool device_launch(isa_t *isa, dispatch_t dispatch, const void *arguments, size_t argument_size);
+
 // Numbers that look random and are the same each time.
 uint64_t random_next(uint64_t *state);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet processor of a compute queue.
 //
-// Packets are launched in order, unless the queue shuffles them, and end in any order. One with the
-// barrier bit is launched when all before it have ended; a barrier packet keeps those after it back
-// until it is over. The queue's own thread runs a dispatch itself and looks, now and then, whether
-// the next packet may be launched beside it: that one gets a thread of its own. So a kernel may
-// wait for one behind it, and a queue whose packets come one by one needs no second thread.
+// Packets are launched in order, unless the queue shuffles them, and end in any order. A dispatch
+// is launched when all workgroups of those before it have begun, one with the barrier bit when all
+// before it have ended; a barrier packet keeps those after it back until it is over. The queue's
+// own thread runs a dispatch itself and looks, now and then, whether the next packet may be
+// launched beside it: that one gets a thread of its own. So a kernel may wait for one behind it,
+// and a queue whose packets come one by one needs no second thread.
 //
 //     retired            next               written
 //        | launched, some ended | not launched |
@@ -17,7 +18,8 @@
 
 #include "amd/engine/strict.h"
 
-enum { FLIGHT_MAX = 8, WINDOW = 64, SHUFFLE_WINDOW = 8 };
+// No more dispatches run at a time than the GPU has room for waves, and one is about to begin.
+enum { FLIGHT_MAX = UNIT_COUNT * UNIT_SIMDS * SIMD_WAVES_MAX + 1, SHUFFLE_WINDOW = 8 };
 
 // One dispatch that runs. The first is that of the queue's own thread.
 typedef struct {
@@ -33,8 +35,9 @@ typedef struct {
 typedef struct processor {
     queue_t *queue;
     uint64_t retired, next;
-    uint64_t launched; // bit n: packet next + n, which was taken before those in front of it
-    atomic_bool ended[WINDOW]; // by number modulo WINDOW, from retired on
+    uint64_t launched;  // bit n: packet next + n, which was taken before those in front of it
+    atomic_bool *ended; // owned; by number modulo count, from retired on
+    uint64_t count;     // of packets in the ring
     atomic_uint flying;
     uint64_t rung; // the doorbell as it was
     bool awake;    // it has rung and packets may be left
@@ -43,6 +46,7 @@ typedef struct processor {
     uint64_t random;
     pthread_mutex_t lock;
     pthread_cond_t wake;
+    unsigned threads; // of flights, apart from the queue's own
     flight_t flights[FLIGHT_MAX];
 } processor_t;
 
@@ -112,14 +116,25 @@ static uint64_t choose_any(processor_t *p, uint64_t count)
     return choices[random_below(p, found)];
 }
 
+// Whether all workgroups have begun of all dispatches that run: others come behind them.
+static bool all_placed(const processor_t *p)
+{
+    for (unsigned k = 0; k <= p->threads; k++) {
+        const flight_t *flight = &p->flights[k];
+        if (atomic_load(&flight->packet) != UINT64_MAX && !isa_placed(flight->isa)) return false;
+    }
+    return true;
+}
+
 // The packet to launch now, UINT64_MAX for none.
 static uint64_t choose(processor_t *p)
 {
     uint64_t count = announced(p);
-    if (p->next >= count || p->next >= p->retired + WINDOW - SHUFFLE_WINDOW) return UINT64_MAX;
+    if (p->next >= count || p->next >= p->retired + p->count) return UINT64_MAX;
     uint16_t header = header_at(p->queue, p->next);
     if ((header & 0xff) == HSA_PACKET_TYPE_INVALID) return UINT64_MAX;
     if (is_barred(header) && atomic_load(&p->flying)) return UINT64_MAX;
+    if (is_dispatch(header) && !all_placed(p)) return UINT64_MAX;
     return p->random && is_dispatch(header) ? choose_any(p, count) : p->next;
 }
 
@@ -137,7 +152,7 @@ static void mark_launched(processor_t *p, uint64_t id)
 static void retire(processor_t *p)
 {
     queue_t *queue = p->queue;
-    while (p->retired < p->next && atomic_exchange(&p->ended[p->retired % WINDOW], false)) {
+    while (p->retired < p->next && atomic_exchange(&p->ended[p->retired % p->count], false)) {
         __atomic_store_n((uint16_t *)packet_at(queue, p->retired), HSA_PACKET_TYPE_INVALID,
                          __ATOMIC_RELEASE);
         __atomic_store_n(queue->read_index, ++p->retired, __ATOMIC_RELEASE);
@@ -169,11 +184,11 @@ static bool flight_run(flight_t *flight, uint64_t id)
     if (outcome == PACKET_DONE) {
         hsa_signal_t done = completion(queue, id);
         if (!flight->threaded) {
-            atomic_store(&p->ended[id % WINDOW], true);
+            atomic_store(&p->ended[id % p->count], true);
             retire(p);
         }
         outcome = packet_complete(queue, done, start);
-        if (flight->threaded) atomic_store(&p->ended[id % WINDOW], true);
+        if (flight->threaded) atomic_store(&p->ended[id % p->count], true);
     }
     atomic_store(&flight->packet, UINT64_MAX);
     atomic_fetch_sub(&p->flying, 1);
@@ -202,18 +217,19 @@ static void *flight_main(void *argument)
 // A flight with a thread that does nothing, made when there is none; NULL when all are busy.
 static flight_t *flight_idle(processor_t *p)
 {
-    for (unsigned k = 1; k < FLIGHT_MAX; k++) {
-        flight_t *flight = &p->flights[k];
-        if (flight->threaded && atomic_load(&flight->packet) != UINT64_MAX) continue;
-        if (flight->threaded) return flight;
-        flight->isa = queue_isa(p->queue, NULL);
-        flight->threaded =
-            flight->isa && !pthread_create(&flight->thread, NULL, flight_main, flight);
-        if (flight->threaded) return flight;
-        isa_destroy(flight->isa);
-        flight->isa = NULL;
-        return NULL;
+    for (unsigned k = 1; k <= p->threads; k++) {
+        if (atomic_load(&p->flights[k].packet) == UINT64_MAX) return &p->flights[k];
     }
+    if (p->threads + 1 == FLIGHT_MAX) return NULL;
+    flight_t *flight = &p->flights[p->threads + 1];
+    flight->isa = queue_isa(p->queue, NULL);
+    flight->threaded = flight->isa && !pthread_create(&flight->thread, NULL, flight_main, flight);
+    if (flight->threaded) {
+        p->threads++;
+        return flight;
+    }
+    isa_destroy(flight->isa);
+    flight->isa = NULL;
     return NULL;
 }
 
@@ -239,7 +255,7 @@ static bool try_other(processor_t *p, uint64_t id, uint16_t header)
     if (outcome == PACKET_DONE) {
         hsa_signal_t done = completion(queue, id);
         mark_launched(p, id);
-        atomic_store(&p->ended[id % WINDOW], true);
+        atomic_store(&p->ended[id % p->count], true);
         retire(p);
         outcome = packet_complete(queue, done, start);
     }
@@ -297,6 +313,9 @@ static bool processor_init(processor_t *p, queue_t *queue)
         atomic_init(&p->flights[k].packet, UINT64_MAX);
     }
     queue->processor = p;
+    p->count = queue->size / PACKET_SIZE;
+    p->ended = calloc(p->count, sizeof *p->ended);
+    if (!p->ended) return false;
     p->flights[0].isa = queue_isa(queue, meanwhile);
     return p->flights[0].isa && isa_threads(p->flights[0].isa, sim_settings()->threads);
 }
@@ -311,6 +330,7 @@ static void processor_finish(processor_t *p)
         if (p->flights[k].threaded) pthread_join(p->flights[k].thread, NULL);
         isa_destroy(p->flights[k].isa);
     }
+    free(p->ended);
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
 }

@@ -12,7 +12,7 @@
 #include <hsa/amd_hsa_signal.h>
 
 #include "amd/base.h"
-#include "amd/isa/isa.h"
+#include "amd/isa/units.h"
 #include "amd/map.h"
 #include "amd/wait.h"
 
@@ -102,6 +102,10 @@ uint32_t queue_begin(const queue_want_t *want);
 bool queue_end(uint32_t id);
 bool queue_known(uint32_t id);
 
+// Says which compute units a queue may use, for dispatches that begin from now on; false when there
+// is none of that number.
+bool queue_mask(uint32_t id, uint64_t mask);
+
 // The doorbells of all queues, 8 bytes for each by its number, as a file that can be mapped, and
 // where they are. -1 and NULL when memory is short.
 enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * 8 };
@@ -123,6 +127,7 @@ typedef struct {
     amd_queue_t *shared;                           // borrowed; NULL for a copy engine
     struct processor *processor;                   // owned; of packets; NULL for a copy engine
     bell_t bell;                                   // rung when it shall stop
+    _Atomic uint64_t units;                        // bit n: it may use compute unit n
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error
     _Atomic uint64_t waiting;       // the next packet, which has been there

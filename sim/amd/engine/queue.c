@@ -18,6 +18,7 @@ typedef struct {
 static slot_t slots[QUEUE_MAX]; // by number; 0 is none
 static uint64_t *doorbells;     // one per slot
 static int doorbells_file = -1;
+static units_t *units[NODE_FIRST_GPU + GPU_MAX]; // of each node, made with its first queue
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool queue_idle(queue_t *queue, bell_t *bell, patience_t *patience)
@@ -98,7 +99,7 @@ static bool stop(void *user)
 
 isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue))
 {
-    const isa_host_t host = {interrupt, stop, meanwhile, queue};
+    const isa_host_t host = {interrupt, stop, meanwhile, queue, units[queue->node]};
     isa_t *isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
     if (!isa) return NULL;
     isa_shuffle(isa, sim_settings()->seed);
@@ -166,7 +167,8 @@ static bool queue_start(queue_t *queue, queue_kind_t kind)
     if (kind == QUEUE_COMPUTE) {
         queue->shared =
             (amd_queue_t *)((char *)queue->read_index - offsetof(amd_queue_t, read_dispatch_id));
-        if (!aql_create(queue)) return false;
+        if (!units[queue->node]) units[queue->node] = units_create(gpu_gfx(queue->node));
+        if (!units[queue->node] || !aql_create(queue)) return false;
     }
     if (pthread_create(&slots[id].thread, NULL, queue_thread, queue)) return false;
     slots[id].queue = queue;
@@ -183,6 +185,7 @@ uint32_t queue_begin(const queue_want_t *want)
     queue->read_index = want->read_index;
     queue->write_index = want->write_index;
     queue->reported = UINT64_MAX;
+    atomic_init(&queue->units, UNITS_ALL);
     pthread_mutex_lock(&lock);
     bool started = queue_start(queue, want->kind);
     uint32_t id = started ? (uint32_t)queue->id : 0;
@@ -202,6 +205,15 @@ bool queue_known(uint32_t id)
 {
     pthread_mutex_lock(&lock);
     bool known = is_running(id);
+    pthread_mutex_unlock(&lock);
+    return known;
+}
+
+bool queue_mask(uint32_t id, uint64_t mask)
+{
+    pthread_mutex_lock(&lock);
+    bool known = is_running(id);
+    if (known) atomic_store(&slots[id].queue->units, mask & UNITS_ALL);
     pthread_mutex_unlock(&lock);
     return known;
 }
@@ -229,6 +241,7 @@ void queue_forget(void)
 {
     pthread_mutex_init(&lock, NULL);
     memset(slots, 0, sizeof slots);
+    memset(units, 0, sizeof units);
     doorbells = NULL;
     doorbells_file = -1;
 }

@@ -63,6 +63,7 @@ bool isa_threads(isa_t *isa, unsigned count)
     pthread_cond_init(&crew->idle, NULL);
     isa_host_t host = isa->host;
     host.meanwhile = NULL;
+    host.units = isa->units;
     for (; crew->count + 1 < count; crew->count++) {
         helper_t *helper = &crew->helpers[crew->count];
         helper->crew = crew;

@@ -22,7 +22,11 @@ isa_t *isa_create(gfx_t gfx, unsigned node, const isa_host_t *host)
     isa->node = node;
     if (host) isa->host = *host;
     isa->opcodes = opcode_tables(gfx);
-    return isa;
+    isa->owns_units = !isa->host.units;
+    isa->units = isa->owns_units ? units_create(gfx) : isa->host.units;
+    if (isa->units) return isa;
+    free(isa);
+    return NULL;
 }
 
 void isa_destroy(isa_t *isa)
@@ -31,17 +35,24 @@ void isa_destroy(isa_t *isa)
     crew_destroy(isa->crew);
     code_forget(isa);
     if (isa->caches) caches_leave(isa->caches);
-    for (unsigned k = 0; k < ROOM_MAX; k++) {
+    for (unsigned k = 0; k < isa->room_count; k++) {
         free(isa->rooms[k].waves);
         free(isa->rooms[k].lds);
         free(isa->rooms[k].scratch);
     }
+    free(isa->rooms);
+    if (isa->owns_units) units_destroy(isa->units);
     free(isa);
 }
 
 const fault_t *isa_fault(const isa_t *isa)
 {
     return &isa->fault;
+}
+
+bool isa_placed(const isa_t *isa)
+{
+    return atomic_load(&isa->placed);
 }
 
 uint64_t isa_count(const isa_t *isa)
@@ -120,6 +131,22 @@ static bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out)
     uint16_t preload;
     memcpy(&preload, words + 58, sizeof preload);
     return preload_read(isa, preload, out);
+}
+
+// A room that is free; NULL when memory is short. Others may move.
+static room_t *room_find(isa_t *isa)
+{
+    for (unsigned k = 0; k < isa->room_count; k++) {
+        if (!isa->rooms[k].count) return &isa->rooms[k];
+    }
+    unsigned count = isa->room_count ? 2 * isa->room_count : 4;
+    room_t *rooms = realloc(isa->rooms, count * sizeof *rooms);
+    if (!rooms) return NULL;
+    memset(rooms + isa->room_count, 0, (count - isa->room_count) * sizeof *rooms);
+    room_t *room = &rooms[isa->room_count];
+    isa->rooms = rooms;
+    isa->room_count = count;
+    return room;
 }
 
 static bool room_grow(room_t *room, unsigned waves, uint64_t scratch)
@@ -218,7 +245,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     w->isa = isa;
     w->number = index;
     w->group = group->number;
-    w->unit = room->unit;
+    w->unit = room->cache;
     w->scc = 0;
     wave_set_mode(w, mode_of(kernel->resource1));
     w->lds = room->lds;
@@ -242,7 +269,7 @@ static void wave_run(wave_t *w)
 {
     const insn_t *i = w->pc;
     uint64_t count = 0;
-    w->budget = w->isa->random ? 1 + (int)random_below(w->isa, 16) : BUDGET;
+    w->budget = w->isa->random ? 1 + (int)random_below(w->isa, 16) : w->isa->budget;
     w->state = WAVE_RUNNING;
     if (w->isa->watched) {
         for (; i; count++) {
@@ -266,8 +293,14 @@ static bool stopped(const isa_t *isa)
     return host->stop && host->stop(host->user);
 }
 
+static void room_leave(isa_t *isa, room_t *room, const grid_t *grid)
+{
+    room->count = 0;
+    units_give(isa->units, room->unit, &grid->demand);
+}
+
 // Gives each wave of a workgroup its turn. False on a fault.
-static bool room_turn(isa_t *isa, room_t *room)
+static bool room_turn(isa_t *isa, room_t *room, const grid_t *grid)
 {
     unsigned done = 0, waiting = 0, yielded = 0, stored = 0, count = room->count;
     if (isa->caches) caches_tick(isa->caches);
@@ -284,8 +317,9 @@ static bool room_turn(isa_t *isa, room_t *room)
     }
     room->rounds++;
     room->idle = done + waiting + yielded == count && yielded && !stored;
+    room->idles = room->idle ? room->idles + 1 : 0;
     if (done == count) {
-        room->count = 0;
+        room_leave(isa, room, grid);
     } else if (done + waiting == count) {
         for (unsigned k = 0; k < count; k++) {
             if (room->waves[k].state == WAVE_AT_BARRIER) room->waves[k].state = WAVE_RUNNING;
@@ -315,10 +349,10 @@ static bool room_enter(isa_t *isa, room_t *room, const grid_t *grid, uint64_t nu
     }
     memset(room->lds, 0xa5, dispatch->lds_size);
     if (scratch) memset(room->scratch, 0xcd, scratch);
-    if (isa->caches) room->unit = caches_unit(isa->caches);
+    if (isa->caches) room->cache = caches_unit(isa->caches);
     for (unsigned k = 0; k < group.waves; k++) wave_start(isa, room, &grid->kernel, &group, k);
     room->count = group.waves;
-    room->rounds = 0;
+    room->rounds = room->idles = 0;
     if (isa->breaks) trace_break(&room->waves[0]);
     return true;
 }
@@ -356,52 +390,84 @@ typedef struct {
     bool idle, last; // none did anything; there are no more to begin
 } rooms_t;
 
-// Begins another workgroup if there is none, or if those that are there do not get on; in a random
-// order sometimes without need.
-static bool rooms_fill(isa_t *isa, grid_t *grid, rooms_t *rooms)
+// Begins another workgroup, unless there is none, or no compute unit for it. False on a fault.
+static bool rooms_begin(isa_t *isa, grid_t *grid, rooms_t *rooms, bool *out_begun)
 {
-    bool needed = rooms->stalled == rooms->active && rooms->active < ROOM_MAX;
-    bool random = isa->random && rooms->active < 4 && random_below(isa, 4) == 0;
-    if (rooms->last || (!needed && !random)) return true;
-    uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
-    rooms->last = n >= grid->total;
+    uint64_t units = grid->dispatch->units;
+    *out_begun = false;
+    rooms->last = atomic_load_explicit(&grid->next, memory_order_relaxed) >= grid->total;
     if (rooms->last) return true;
-    room_t *room = isa->rooms;
-    while (room->count) room++;
+    int unit = units_take(isa->units, units ? units : UNITS_ALL, &grid->demand);
+    if (unit < 0) return true;
+    uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
+    if (n + 1 == grid->total) atomic_store(grid->placed, true);
+    room_t *room = n < grid->total ? room_find(isa) : NULL;
+    if (!room) {
+        units_give(isa->units, unit, &grid->demand);
+        return n >= grid->total || fail(isa, FAULT_APERTURE, "no memory for its workgroups");
+    }
+    room->unit = unit;
+    room->count = 1; // it is taken from here on, whatever comes of it
     rooms->active++;
+    *out_begun = true;
     uint64_t number = (uint64_t)(((wide_t)n * grid->step + grid->first) % grid->total);
     return room_enter(isa, room, grid, number);
 }
 
-static bool rooms_turn(isa_t *isa, rooms_t *rooms)
+// Begins a workgroup if there is none, and as many again as there are if those do not get on; in a
+// random order sometimes one without need.
+static bool rooms_fill(isa_t *isa, grid_t *grid, rooms_t *rooms)
 {
-    enum { STALL_ROUNDS = 64 };
+    bool needed = rooms->stalled == rooms->active, begun = true;
+    bool random = isa->random && rooms->active < 4 && random_below(isa, 4) == 0;
+    unsigned more = needed ? rooms->active + !rooms->active : random;
+    while (more-- && begun) {
+        if (!rooms_begin(isa, grid, rooms, &begun)) return false;
+    }
+    return true;
+}
+
+// A workgroup that only waits will hardly get on by itself; one that runs may have much to do.
+static bool room_stalled(const room_t *room)
+{
+    enum { STALL_ROUNDS = 64, STALL_IDLES = 4 };
+    return room->count && (room->rounds > STALL_ROUNDS || room->idles >= STALL_IDLES);
+}
+
+// Gives each workgroup its turn, which is the shorter the more of them there are. False on a fault.
+static bool rooms_turn(isa_t *isa, const grid_t *grid, rooms_t *rooms)
+{
+    isa->budget = BUDGET / (1 + (int)rooms->active / 4);
     rooms->stalled = 0;
     rooms->idle = true;
     for (unsigned k = 0, seen = 0, active = rooms->active; seen < active; k++) {
         room_t *room = &isa->rooms[k];
         if (!room->count) continue;
         seen++;
-        if (!room_turn(isa, room)) return false;
+        if (!room_turn(isa, room, grid)) return false;
         rooms->idle = rooms->idle && room->idle;
         rooms->active -= !room->count;
-        rooms->stalled += room->count && room->rounds > STALL_ROUNDS;
+        rooms->stalled += room_stalled(room);
     }
     return true;
 }
 
 // The waves of workgroups that do not go on leave memory alone.
-static void rooms_abandon(isa_t *isa)
+static void rooms_leave(isa_t *isa, const grid_t *grid)
 {
-    for (unsigned k = 0; isa->caches && k < ROOM_MAX; k++) {
-        const room_t *room = &isa->rooms[k];
-        for (unsigned n = 0; n < room->count; n++) caches_end(isa->caches, &room->waves[n]);
+    for (unsigned k = 0; k < isa->room_count; k++) {
+        room_t *room = &isa->rooms[k];
+        if (!room->count) continue;
+        for (unsigned n = 0; isa->caches && n < room->wave_room && n < room->count; n++) {
+            caches_end(isa->caches, &room->waves[n]);
+        }
+        room_leave(isa, room, grid);
     }
 }
 
 bool grid_run(isa_t *isa, grid_t *grid)
 {
-    enum { IDLE_NS = 100000 }; // until a wave sees what the host or another kernel wrote
+    enum { IDLE_NS = 50000 }; // until a wave sees what the host or another kernel wrote
     const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
     rooms_t rooms = {0};
     patience_t patience = {0};
@@ -410,20 +476,28 @@ bool grid_run(isa_t *isa, grid_t *grid)
     isa->code = dispatch->code;
     isa->breaks = trace_breaks(dispatch->kernel);
     isa->watched = isa->breaks || log_enabled(LOG_ISA);
-    for (unsigned k = 0; k < ROOM_MAX; k++) isa->rooms[k].count = 0; // of one that failed
     for (;;) {
-        if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, &rooms)) break;
+        if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, grid, &rooms)) break;
         if (!rooms.active && rooms.last) return true;
-        if (rooms.active && rooms.idle) {
-            bell_wait(&memory_bell, &patience, IDLE_NS);
+        if (rooms.idle) {
+            bell_wait(rooms.active ? &memory_bell : units_bell(isa->units), &patience, IDLE_NS);
         } else {
             patience = (patience_t){0};
         }
         if (stopped(isa)) break;
     }
-    rooms_abandon(isa);
+    rooms_leave(isa, grid);
     atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
     return false;
+}
+
+// What each workgroup takes of a compute unit.
+static demand_t demand_of(const isa_t *isa, const grid_t *grid)
+{
+    const uint32_t *group = grid->dispatch->group;
+    return (demand_t){.waves = (group[0] * group[1] * group[2] + LANES - 1) / LANES,
+                      .registers = isa->target->granule * ((grid->kernel.resource1 & 63) + 1),
+                      .lds = grid->dispatch->lds_size};
 }
 
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
@@ -435,10 +509,13 @@ bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
     if (dispatch->lds_size > LDS_SIZE_MAX)
         return fail(isa, FAULT_APERTURE, "too much group memory");
     grid_init(isa, &grid);
+    grid.demand = demand_of(isa, &grid);
+    grid.placed = &isa->placed;
     struct crew *crew = grid.total > 1 ? isa->crew : NULL;
     crew_start(crew, &grid);
     bool good = grid_run(isa, &grid);
     const fault_t *fault = crew_join(crew);
+    atomic_store(&isa->placed, false);
     if (fault && isa->fault.kind == FAULT_NONE) isa->fault = *fault;
     return good && !fault;
 }

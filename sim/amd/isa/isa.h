@@ -23,6 +23,13 @@ enum { APERTURE_LDS = 0x10000, APERTURE_SCRATCH = 0x20000 };
 
 enum { LDS_SIZE_MAX = 64 * 1024, WORKGROUP_SIZE_MAX = 1024 };
 
+// The compute units of every GPU here, and the SIMDs of each.
+enum { UNIT_COUNT = 4, UNIT_SIMDS = 4, UNITS_ALL = (1 << UNIT_COUNT) - 1 };
+
+// Waves that a SIMD of the GPU holds at a time, at most SIMD_WAVES_MAX.
+enum { SIMD_WAVES_MAX = 10 };
+unsigned gfx_simd_waves(gfx_t gfx);
+
 typedef enum {
     FAULT_NONE,
     FAULT_INSTRUCTION, // the GPU does not know it, or it is not modelled
@@ -43,12 +50,14 @@ typedef struct {
     uint32_t group[3];
     uint32_t lds_size;
     uint32_t scratch_size; // per work-item
+    uint64_t units;        // bit n: may run on compute unit n; 0: on all of them
     uint64_t kernel;       // address of the kernel descriptor
     uint64_t kernarg, packet, queue, id;
     uint64_t code; // what was decoded under another number is forgotten
 } dispatch_t;
 
 typedef struct isa isa_t;
+typedef struct units units_t;
 
 // What device code may ask of its surroundings.
 typedef struct {
@@ -56,6 +65,7 @@ typedef struct {
     bool (*stop)(void *user);                      // true: leave the dispatch, asked now and then
     void (*meanwhile)(void *user); // called now and then, by the thread that dispatches only
     void *user;
+    units_t *units; // borrowed; that it shares with others; NULL: it has a GPU for itself
 } isa_host_t;
 
 // NULL when memory is short. The host is copied; node decides what memory may be touched.
@@ -88,6 +98,10 @@ bool isa_threads(isa_t *isa, unsigned count);
 // Runs until the last wave has ended. False on a fault, which isa_fault then describes, and when
 // host->stop said so, with FAULT_NONE.
 bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch);
+
+// Whether every workgroup of the dispatch has begun. Any thread may ask.
+bool isa_placed(const isa_t *isa);
+
 const fault_t *isa_fault(const isa_t *isa);
 
 // Instructions run since creation, each counted once per wave. Not while a dispatch runs.

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "amd/isa/isa.h"
+#include "amd/isa/units.h"
 #include "amd/isa/wave.h"
 
 enum { BLOCK_WORDS = 1024, SPAN_CACHE = 8 };
@@ -60,6 +60,8 @@ typedef struct {
 typedef struct {
     const char *name;
     uint8_t granule;      // vector registers that a kernel's descriptor counts as one
+    uint8_t simd_waves;   // that a SIMD holds at a time
+    uint16_t simd_rows;   // vector registers that they share
     uint8_t dies;         // numbered by HW_REG_XCC_ID
     bool packed_ids;      // a work-item's numbers come in one register
     bool matrices_in_acc; // C and D of matrix instructions are always accumulation registers
@@ -73,19 +75,20 @@ typedef struct {
 // The facts of a kind of GPU; good for ever.
 const target_t *gfx_target(gfx_t gfx);
 
-// Where a workgroup runs. Usually one is enough; those that wait for others make room for them.
+// Where a workgroup runs. Usually one is enough; those that wait for others make room for them, as
+// long as the compute units have some.
 typedef struct {
     wave_t *waves; // owned
     unsigned wave_room;
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;
     unsigned count;  // of waves; 0: no workgroup is here
-    unsigned unit;   // of the caches
+    unsigned cache;  // of its compute unit, where memory is weak
+    int unit;        // that it runs on
     unsigned rounds; // that its waves have had
+    unsigned idles;  // of the last of them, in which it was idle
     bool idle;       // in the last round all of them waited, and none changed memory
 } room_t;
-
-enum { ROOM_MAX = 16 };
 
 struct isa {
     gfx_t gfx;
@@ -103,7 +106,12 @@ struct isa {
     fault_t fault;
     uint64_t count;
     uint64_t random; // state of the random order; 0 for none
-    room_t rooms[ROOM_MAX];
+    room_t *rooms;   // owned
+    unsigned room_count;
+    int budget;                 // branches that a wave gets at a time
+    units_t *units;             // of the GPU
+    bool owns_units;            // and no other interpreter's
+    atomic_bool placed;         // every workgroup of its dispatch has begun
     const dispatch_t *dispatch; // borrowed while it runs
     struct crew *crew;          // owned; NULL: no other threads
     struct caches *caches;      // shared by the node; NULL: memory is not weak
@@ -130,9 +138,11 @@ typedef struct {
     const dispatch_t *dispatch;
     descriptor_t kernel;
     uint64_t counts[3], total, first, step;
-    atomic_ullong next; // to be taken
-    uint64_t seed;      // 0: no random order
-    uint64_t weak;      // the seed of weak memory; 0: memory is not
+    demand_t demand;     // of one workgroup
+    atomic_ullong next;  // to be taken
+    atomic_bool *placed; // borrowed; of the interpreter that dispatches
+    uint64_t seed;       // 0: no random order
+    uint64_t weak;       // the seed of weak memory; 0: memory is not
 } grid_t;
 
 // Runs workgroups until none is left. False on a fault or when the host says stop; then the others

@@ -108,7 +108,7 @@ static int destroy_queue(const kfd_destroy_queue_t *a)
     return queue_end(a->queue_id) ? 0 : -EINVAL;
 }
 
-// There are no shares of the machine to hand out, nor units to choose from.
+// There are no shares of the machine to hand out.
 static int update_queue(const kfd_update_queue_t *a)
 {
     if (a->queue_percentage > KFD_PERCENTAGE_MAX || a->queue_priority > KFD_PRIORITY_MAX) {
@@ -119,8 +119,14 @@ static int update_queue(const kfd_update_queue_t *a)
 
 static int set_cu_mask(const kfd_cu_mask_t *a)
 {
+    const uint32_t *mask = (const uint32_t *)(uintptr_t)a->cu_mask_ptr;
     if (!a->num_cu_mask || a->num_cu_mask % 32) return -EINVAL;
-    return queue_known(a->queue_id) ? 0 : -EFAULT;
+    if (!(*mask & UNITS_ALL)) {
+        log_line(LOG_ERROR, "SET_CU_MASK: %08x has none of the %d compute units", *mask,
+                 UNIT_COUNT);
+        return -EINVAL;
+    }
+    return queue_mask(a->queue_id, *mask) ? 0 : -EFAULT;
 }
 
 // The page of mailboxes is the caller's affair: packets name the mailbox that they write to.

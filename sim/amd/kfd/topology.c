@@ -24,7 +24,7 @@ static const struct model {
     [GFX942] = {90402, 0x74a1, "Keel software GPU (MI300)"},
 };
 
-enum { COMPUTE_UNITS = 4, SIMD_PER_UNIT = 4, HOST_SIZE_GIB = 8, FIRST_SIMD = 0x80000000 };
+enum { HOST_SIZE_GIB = 8, FIRST_SIMD = 0x80000000 };
 
 // capability: queues have sizes that are powers of two (bit 7), doorbells of 64 bits (type 2).
 enum { CAPABILITY = 1 << 7 | 2 << 12 };
@@ -76,22 +76,22 @@ static void put_gpu(out_t *out, unsigned node)
 {
     const struct model *model = &models[gpu_gfx(node)];
     put_number(out, "cpu_cores_count", 0);
-    put_number(out, "simd_count", COMPUTE_UNITS * SIMD_PER_UNIT);
+    put_number(out, "simd_count", UNIT_COUNT * UNIT_SIMDS);
     put_number(out, "mem_banks_count", 1);
     put_number(out, "caches_count", 2);
     put_number(out, "io_links_count", gpu_count());
     put_number(out, "p2p_links_count", 0);
     put_number(out, "cpu_core_id_base", 0);
     put_number(out, "simd_id_base", (uint32_t)FIRST_SIMD);
-    put_number(out, "max_waves_per_simd", 10);
+    put_number(out, "max_waves_per_simd", gfx_simd_waves(gpu_gfx(node)));
     put_number(out, "lds_size_in_kb", LDS_SIZE_MAX / 1024);
     put_number(out, "gds_size_in_kb", 0);
     put_number(out, "num_gws", 0);
     put_number(out, "wave_front_size", 64);
     put_number(out, "array_count", 1);
     put_number(out, "simd_arrays_per_engine", 1);
-    put_number(out, "cu_per_simd_array", COMPUTE_UNITS);
-    put_number(out, "simd_per_cu", SIMD_PER_UNIT);
+    put_number(out, "cu_per_simd_array", UNIT_COUNT);
+    put_number(out, "simd_per_cu", UNIT_SIMDS);
     put_number(out, "max_slots_scratch_cu", 32);
     put_number(out, "gfx_target_version", model->version);
     put_number(out, "vendor_id", 0x1002);

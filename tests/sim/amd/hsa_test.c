@@ -184,6 +184,68 @@ static void test_device_enqueue(void)
     HSA(hsa_queue_destroy(second));
 }
 
+// Kernels of one queue that wait for each other, as many as the queue holds; and the workgroups of
+// one kernel, as many as the GPU holds.
+static void test_meet(void)
+{
+    enum { PACKETS = 60 };
+    const gpu_t *gpu = &hsa_gpus[0];
+    hsa_queue_t *queue = queue_make(gpu);
+    kernel_t kernel = kernel_find(gpu, "meet.kd");
+    uint32_t *count = memory_alloc(hsa_host_memory, 2 * sizeof *count), units, waves;
+    hsa_signal_t done = signal_make(PACKETS + 1);
+    struct {
+        uint32_t *count, groups;
+    } arguments = {count, PACKETS};
+    memset(count, 0, 2 * sizeof *count);
+    for (unsigned k = 0; k < PACKETS; k++) {
+        hsa_kernel_dispatch_packet_t packet =
+            dispatch_make(&kernel, 1, &arguments, sizeof arguments, done);
+        packet_push(queue, &packet, DISPATCH_HEADER & ~HEADER_BARRIER);
+    }
+    HSA(hsa_agent_get_info(gpu->agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT,
+                           &units));
+    HSA(hsa_agent_get_info(gpu->agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU,
+                           &waves));
+    arguments.count++;
+    arguments.groups = units * waves;
+    dispatch_push(queue, &kernel, arguments.groups, &arguments, sizeof arguments, done);
+    signal_wait(done);
+    CHECK(count[0] == PACKETS && count[1] == units * waves);
+    HSA(hsa_queue_destroy(queue));
+}
+
+// How many workgroups of a dispatch run at a time, at most.
+static uint32_t crowd(const gpu_t *gpu, hsa_queue_t *queue, uint32_t groups)
+{
+    kernel_t kernel = kernel_find(gpu, "crowd.kd");
+    uint32_t *words = memory_alloc(hsa_host_memory, 2 * sizeof *words);
+    hsa_signal_t done = signal_make(1);
+    struct {
+        uint32_t *now, *most, looks;
+    } arguments = {words, words + 1, 1000};
+    memset(words, 0, 2 * sizeof *words);
+    dispatch_push(queue, &kernel, groups, &arguments, sizeof arguments, done);
+    signal_wait(done);
+    return words[1];
+}
+
+// A queue with two compute units runs no more workgroups than those hold.
+static void test_units(void)
+{
+    const gpu_t *gpu = &hsa_gpus[0];
+    hsa_queue_t *queue = queue_make(gpu);
+    const uint32_t two[] = {5}, all[] = {15};
+    uint32_t waves;
+    HSA(hsa_agent_get_info(gpu->agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU,
+                           &waves));
+    HSA(hsa_amd_queue_cu_set_mask(queue, 32, two));
+    CHECK(crowd(gpu, queue, 2 * waves + 20) <= 2 * waves);
+    HSA(hsa_amd_queue_cu_set_mask(queue, 32, all));
+    CHECK(crowd(gpu, queue, 2 * waves + 20) > 2 * waves);
+    HSA(hsa_queue_destroy(queue));
+}
+
 // Own memory of one GPU to that of another.
 static void test_peers(void)
 {
@@ -350,6 +412,8 @@ static const case_t cases[] = {
     {"wait_for_host", test_wait_for_host, NULL},
     {"device_enqueue", test_device_enqueue, NULL},
     {"copy_engine", test_copy_engine, NULL},
+    {"meet", test_meet, NULL},
+    {"units", test_units, NULL},
     {"peers", test_peers, NULL},
     {"illegal", test_illegal, NULL},
     {"trap", test_trap, NULL},

@@ -114,6 +114,28 @@ KERNEL void meet(uint32_t *count, uint32_t groups)
     while (__atomic_load_n(count, __ATOMIC_ACQUIRE) != groups) __builtin_amdgcn_s_sleep(1);
 }
 
+// How many groups are here at a time, at most: each stays for so many looks at a word.
+static void be_here(uint32_t *now, uint32_t *most, uint32_t looks)
+{
+    if (lane_in_group() != 0) return;
+    uint32_t here = __atomic_add_fetch(now, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_max(most, here, __ATOMIC_RELAXED);
+    while (looks-- && __atomic_load_n(now, __ATOMIC_RELAXED)) __builtin_amdgcn_s_sleep(1);
+    __atomic_fetch_sub(now, 1, __ATOMIC_RELAXED);
+}
+
+KERNEL void crowd(uint32_t *now, uint32_t *most, uint32_t looks)
+{
+    be_here(now, most, looks);
+}
+
+// The same with 128 registers.
+KERNEL void crowd_wide(uint32_t *now, uint32_t *most, uint32_t looks)
+{
+    __asm__ volatile("" ::: "v127");
+    be_here(now, most, looks);
+}
+
 // Puts a packet into another queue and rings its doorbell, as the host would.
 KERNEL void enqueue(uint64_t *ring, uint64_t mask, uint64_t *write_index, uint64_t *doorbell,
                     const uint64_t *packet)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "amd/isa/units.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "amd/isa/state.h"
+
+struct units {
+    pthread_mutex_t lock;
+    bell_t bell;
+    demand_t whole;            // what a unit has
+    demand_t left[UNIT_COUNT]; // and what of it is not taken
+};
+
+unsigned gfx_simd_waves(gfx_t gfx)
+{
+    return gfx_target(gfx)->simd_waves;
+}
+
+units_t *units_create(gfx_t gfx)
+{
+    units_t *units = calloc(1, sizeof *units);
+    if (!units) return NULL;
+    pthread_mutex_init(&units->lock, NULL);
+    units->whole = (demand_t){
+        .waves = UNIT_SIMDS * gfx_simd_waves(gfx),
+        .registers = UNIT_SIMDS * gfx_target(gfx)->simd_rows,
+        .lds = LDS_SIZE_MAX,
+    };
+    for (unsigned k = 0; k < UNIT_COUNT; k++) units->left[k] = units->whole;
+    return units;
+}
+
+void units_destroy(units_t *units)
+{
+    if (!units) return;
+    pthread_mutex_destroy(&units->lock);
+    free(units);
+}
+
+bell_t *units_bell(units_t *units)
+{
+    return &units->bell;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+// What is taken of a unit, which has no more than the whole.
+static demand_t share(const units_t *units, const demand_t *demand)
+{
+    return (demand_t){least(demand->waves, units->whole.waves),
+                      least(demand->registers * demand->waves, units->whole.registers),
+                      least(demand->lds, units->whole.lds)};
+}
+
+// The unit with the most waves left, so that workgroups spread over all of them.
+static int choose(const units_t *units, uint64_t mask, const demand_t *need)
+{
+    int chosen = -1;
+    for (int k = 0; k < UNIT_COUNT; k++) {
+        const demand_t *left = &units->left[k];
+        if (!(mask >> k & 1) || left->waves < need->waves || left->lds < need->lds) continue;
+        if (left->registers < need->registers) continue;
+        if (chosen < 0 || left->waves > units->left[chosen].waves) chosen = k;
+    }
+    return chosen;
+}
+
+int units_take(units_t *units, uint64_t mask, const demand_t *demand)
+{
+    demand_t need = share(units, demand);
+    pthread_mutex_lock(&units->lock);
+    int unit = choose(units, mask, &need);
+    if (unit >= 0) {
+        units->left[unit].waves -= need.waves;
+        units->left[unit].registers -= need.registers;
+        units->left[unit].lds -= need.lds;
+    }
+    pthread_mutex_unlock(&units->lock);
+    return unit;
+}
+
+void units_give(units_t *units, int unit, const demand_t *demand)
+{
+    demand_t need = share(units, demand);
+    pthread_mutex_lock(&units->lock);
+    units->left[unit].waves += need.waves;
+    units->left[unit].registers += need.registers;
+    units->left[unit].lds += need.lds;
+    pthread_mutex_unlock(&units->lock);
+    bell_ring(&units->bell);
+}
