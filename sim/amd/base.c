@@ -58,25 +58,26 @@ void log_line(log_topic_t topic, const char *format, ...)
 static settings_t settings;
 static pthread_once_t settings_once = PTHREAD_ONCE_INIT;
 
-static uint64_t number(const char *name, uint64_t usual, uint64_t most)
+static uint64_t number(const char *name, uint64_t usual, uint64_t least, uint64_t most)
 {
     const char *text = getenv(name);
     if (!text || !*text) return usual;
     char *end;
     uint64_t value = strtoull(text, &end, 0);
-    if (!*end && value <= most) return value;
-    fprintf(stderr, "sim: %s wants a number up to %llu, not '%s'\n", name, (unsigned long long)most,
-            text);
+    if (!*end && value >= least && value <= most) return value;
+    fprintf(stderr, "sim: %s wants a number from %llu to %llu, not '%s'\n", name,
+            (unsigned long long)least, (unsigned long long)most, text);
     return usual;
 }
 
 static void settings_init(void)
 {
-    settings.weak = number("KEEL_SIM_WEAK", 0, UINT64_MAX);
-    settings.seed = number("KEEL_SIM_SEED", settings.weak, UINT64_MAX);
-    settings.threads = (unsigned)number("KEEL_SIM_THREADS", 1, 256);
-    settings.strict = number("KEEL_SIM_STRICT", 0, 1);
-    settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 1000000);
+    settings.weak = number("KEEL_SIM_WEAK", 0, 0, UINT64_MAX);
+    settings.seed = number("KEEL_SIM_SEED", settings.weak, 0, UINT64_MAX);
+    settings.threads = (unsigned)number("KEEL_SIM_THREADS", 1, 1, 256);
+    settings.queues = (unsigned)number("KEEL_SIM_QUEUES", 24, 1, 1024);
+    settings.strict = number("KEEL_SIM_STRICT", 0, 0, 1);
+    settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 0, 1000000);
 }
 
 const settings_t *sim_settings(void)

@@ -18,6 +18,7 @@ static const char usage[] =
     "  --weak[=N]    weak memory: what is not fenced is late or stale, as N (1) gives it\n"
     "  --strict      tell of packets that are odd though they are allowed\n"
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
+    "  --queues=N    run N compute queues of a GPU at a time, more in turn (24)\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa: what is written to standard error\n"
     "  --break=NAME  run the program in gdb and stop in this kernel\n"
@@ -79,6 +80,7 @@ static const setting_t settings[] = {
     {"--weak", "KEEL_SIM_WEAK", NULL, 1, UINT64_MAX, "1"},
     {"--strict", "KEEL_SIM_STRICT", NULL, 0, 1, "1"},
     {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256, NULL},
+    {"--queues", "KEEL_SIM_QUEUES", NULL, 1, 1024, NULL},
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},
     {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3, NULL},
     {"--break", "KEEL_SIM_BREAK", NULL, 0, 0, NULL},

@@ -271,6 +271,7 @@ static bool step(processor_t *p, bool beside)
     uint64_t id = choose(p);
     if (id == UINT64_MAX) return false;
     uint16_t header = header_at(p->queue, id);
+    if (!beside) seat_take(p->queue);
     if (!is_dispatch(header)) return try_other(p, id, header);
     if (beside) return launch_beside(p, id);
     flight_begin(&p->flights[0], id);
@@ -363,6 +364,7 @@ void aql_run(queue_t *queue)
         }
         note_waiting(p);
         if (!p->awake) node_settle(queue->node);
+        if (!p->awake && !atomic_load(&p->flying)) seat_give(queue);
         // Packets that are there wait for signals or for other packets, else the doorbell rings.
         bool here = p->awake || atomic_load(&p->flying);
         if (queue_idle(queue, here ? &memory_bell : &queue->bell, &patience)) return;

@@ -90,6 +90,7 @@ typedef enum { QUEUE_COMPUTE, QUEUE_COPY } queue_kind_t;
 typedef struct {
     unsigned node;
     queue_kind_t kind;
+    int priority; // higher ones run first
     uint8_t *ring;
     uint64_t size;                      // of the ring, in bytes
     uint64_t *read_index, *write_index; // of a compute queue: those in its amd_queue_t
@@ -106,6 +107,9 @@ bool queue_known(uint32_t id);
 // is none of that number.
 bool queue_mask(uint32_t id, uint64_t mask);
 
+// Gives a queue another priority; false when there is none of that number.
+bool queue_priority(uint32_t id, int priority);
+
 // The doorbells of all queues, 8 bytes for each by its number, as a file that can be mapped, and
 // where they are. -1 and NULL when memory is short.
 enum { QUEUE_MAX = 1024, DOORBELL_BYTES = QUEUE_MAX * 8 };
@@ -117,8 +121,19 @@ uint8_t *doorbell_bytes(void);
 void queue_forget(void);
 void event_forget(void);
 void watchdog_forget(void);
+void seat_forget(void);
 
+// A queue's place among those that run; seats.c has the rules.
 typedef struct {
+    struct queue *next; // of the same node
+    bool taken, waiting;
+    atomic_bool asked; // to leave it
+    uint64_t since;    // clock_ns when it was taken, or when the wait for it began
+    unsigned riders;   // threads that run waves
+    int priority;
+} seat_t;
+
+typedef struct queue {
     uint64_t id;
     unsigned node;
     uint8_t *ring;                                 // borrowed
@@ -126,8 +141,9 @@ typedef struct {
     uint64_t *doorbell, *read_index, *write_index; // borrowed
     amd_queue_t *shared;                           // borrowed; NULL for a copy engine
     struct processor *processor;                   // owned; of packets; NULL for a copy engine
-    bell_t bell;                                   // rung when it shall stop
-    _Atomic uint64_t units;                        // bit n: it may use compute unit n
+    seat_t seat;
+    bell_t bell;            // rung when it shall stop
+    _Atomic uint64_t units; // bit n: it may use compute unit n
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error
     _Atomic uint64_t waiting;       // the next packet, which has been there
@@ -136,6 +152,21 @@ typedef struct {
     uint64_t reported;              // by the watchdog, under the lock of queues
     watched_t watched;              // the packet that waits
 } queue_t;
+
+// Makes a queue known to those that share the GPU, and the end of that.
+void seat_add(queue_t *queue);
+void seat_remove(queue_t *queue);
+
+// Waits until the queue may run, or shall stop.
+void seat_take(queue_t *queue);
+
+// The same for a thread that runs waves of it, which calls seat_leave when it stops to.
+void seat_enter(queue_t *queue);
+void seat_leave(queue_t *queue);
+
+// Gives the place up if no thread runs waves.
+void seat_give(queue_t *queue);
+void seat_priority(queue_t *queue, int priority);
 
 // The engines: they run until the queue is told to stop.
 bool aql_create(queue_t *queue);

@@ -32,6 +32,7 @@ static void wait_for_end(queue_t *queue)
 {
     enum { LIMIT_NS = 1000000000 };
     patience_t patience = {0};
+    seat_give(queue);
     while (!atomic_load(&queue->stop)) bell_wait(&queue->bell, &patience, LIMIT_NS);
 }
 
@@ -97,9 +98,31 @@ static bool stop(void *user)
     return atomic_load_explicit(&((queue_t *)user)->stop, memory_order_relaxed);
 }
 
+static void enter(void *user)
+{
+    seat_enter(user);
+}
+
+static void leave(void *user)
+{
+    seat_leave(user);
+}
+
+static bool asked(void *user)
+{
+    return atomic_load_explicit(&((queue_t *)user)->seat.asked, memory_order_relaxed);
+}
+
 isa_t *queue_isa(queue_t *queue, void (*meanwhile)(void *queue))
 {
-    const isa_host_t host = {interrupt, stop, meanwhile, queue, units[queue->node]};
+    const isa_host_t host = {.interrupt = interrupt,
+                             .stop = stop,
+                             .meanwhile = meanwhile,
+                             .enter = enter,
+                             .leave = leave,
+                             .asked = asked,
+                             .user = queue,
+                             .units = units[queue->node]};
     isa_t *isa = isa_create(gpu_gfx(queue->node), queue->node, &host);
     if (!isa) return NULL;
     isa_shuffle(isa, sim_settings()->seed);
@@ -120,6 +143,7 @@ void queue_each(void (*visit)(queue_t *queue))
 static void queue_destroy(queue_t *queue)
 {
     if (!queue) return;
+    seat_remove(queue);
     aql_destroy(queue);
     free(queue);
 }
@@ -172,6 +196,7 @@ static bool queue_start(queue_t *queue, queue_kind_t kind)
     }
     if (pthread_create(&slots[id].thread, NULL, queue_thread, queue)) return false;
     slots[id].queue = queue;
+    seat_add(queue);
     return true;
 }
 
@@ -180,6 +205,7 @@ uint32_t queue_begin(const queue_want_t *want)
     queue_t *queue = calloc(1, sizeof *queue);
     if (!queue) return 0;
     queue->node = want->node;
+    queue->seat.priority = want->priority;
     queue->ring = want->ring;
     queue->size = want->size;
     queue->read_index = want->read_index;
@@ -218,6 +244,15 @@ bool queue_mask(uint32_t id, uint64_t mask)
     return known;
 }
 
+bool queue_priority(uint32_t id, int priority)
+{
+    pthread_mutex_lock(&lock);
+    bool known = is_running(id);
+    if (known) seat_priority(slots[id].queue, priority);
+    pthread_mutex_unlock(&lock);
+    return known;
+}
+
 bool queue_end(uint32_t id)
 {
     pthread_mutex_lock(&lock);
@@ -242,6 +277,7 @@ void queue_forget(void)
     pthread_mutex_init(&lock, NULL);
     memset(slots, 0, sizeof slots);
     memset(units, 0, sizeof units);
+    seat_forget();
     doorbells = NULL;
     doorbells_file = -1;
 }

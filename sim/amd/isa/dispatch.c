@@ -293,10 +293,16 @@ static bool stopped(const isa_t *isa)
     return host->stop && host->stop(host->user);
 }
 
+static void room_stop(isa_t *isa, room_t *room, const grid_t *grid)
+{
+    if (room->unit >= 0) units_give(isa->units, room->unit, &grid->demand);
+    room->unit = -1;
+}
+
 static void room_leave(isa_t *isa, room_t *room, const grid_t *grid)
 {
     room->count = 0;
-    units_give(isa->units, room->unit, &grid->demand);
+    room_stop(isa, room, grid);
 }
 
 // Gives each wave of a workgroup its turn. False on a fault.
@@ -393,11 +399,10 @@ typedef struct {
 // Begins another workgroup, unless there is none, or no compute unit for it. False on a fault.
 static bool rooms_begin(isa_t *isa, grid_t *grid, rooms_t *rooms, bool *out_begun)
 {
-    uint64_t units = grid->dispatch->units;
     *out_begun = false;
     rooms->last = atomic_load_explicit(&grid->next, memory_order_relaxed) >= grid->total;
     if (rooms->last) return true;
-    int unit = units_take(isa->units, units ? units : UNITS_ALL, &grid->demand);
+    int unit = units_take(isa->units, grid->units, &grid->demand);
     if (unit < 0) return true;
     uint64_t n = atomic_fetch_add_explicit(&grid->next, 1, memory_order_relaxed);
     if (n + 1 == grid->total) atomic_store(grid->placed, true);
@@ -465,30 +470,79 @@ static void rooms_leave(isa_t *isa, const grid_t *grid)
     }
 }
 
-bool grid_run(isa_t *isa, grid_t *grid)
+static void rooms_stop(isa_t *isa, const grid_t *grid)
+{
+    for (unsigned k = 0; k < isa->room_count; k++) {
+        if (isa->rooms[k].count) room_stop(isa, &isa->rooms[k], grid);
+    }
+}
+
+// Gives all workgroups a compute unit again, or none of them.
+static bool rooms_resume(isa_t *isa, const grid_t *grid)
+{
+    for (unsigned k = 0; k < isa->room_count; k++) {
+        room_t *room = &isa->rooms[k];
+        if (!room->count) continue;
+        room->unit = units_take(isa->units, grid->units, &grid->demand);
+        if (room->unit >= 0) continue;
+        rooms_stop(isa, grid);
+        return false;
+    }
+    return true;
+}
+
+// Lets others run, if the host wants it. False when it wants the dispatch to end.
+static bool rooms_yield(isa_t *isa, const grid_t *grid)
+{
+    enum { FULL_NS = 1000000 };
+    const isa_host_t *host = &isa->host;
+    patience_t patience = {0};
+    if (!host->asked || !host->asked(host->user)) return true;
+    rooms_stop(isa, grid);
+    do {
+        host->leave(host->user);
+        bell_wait(units_bell(isa->units), &patience, FULL_NS);
+        host->enter(host->user);
+        if (stopped(isa)) return false;
+    } while (host->asked(host->user) || !rooms_resume(isa, grid));
+    return true;
+}
+
+// Runs workgroups until none is left; false on a fault or when the host says stop.
+static bool rooms_run(isa_t *isa, grid_t *grid)
 {
     enum { IDLE_NS = 50000 }; // until a wave sees what the host or another kernel wrote
-    const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
     rooms_t rooms = {0};
     patience_t patience = {0};
-    isa->fault = (fault_t){0};
-    if (isa->code != dispatch->code) code_forget(isa);
-    isa->code = dispatch->code;
-    isa->breaks = trace_breaks(dispatch->kernel);
-    isa->watched = isa->breaks || log_enabled(LOG_ISA);
     for (;;) {
-        if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, grid, &rooms)) break;
+        if (!rooms_fill(isa, grid, &rooms) || !rooms_turn(isa, grid, &rooms)) return false;
         if (!rooms.active && rooms.last) return true;
         if (rooms.idle) {
             bell_wait(rooms.active ? &memory_bell : units_bell(isa->units), &patience, IDLE_NS);
         } else {
             patience = (patience_t){0};
         }
-        if (stopped(isa)) break;
+        if (stopped(isa) || !rooms_yield(isa, grid)) return false;
     }
-    rooms_leave(isa, grid);
-    atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
-    return false;
+}
+
+bool grid_run(isa_t *isa, grid_t *grid)
+{
+    const dispatch_t *dispatch = isa->dispatch = grid->dispatch;
+    const isa_host_t *host = &isa->host;
+    isa->fault = (fault_t){0};
+    if (isa->code != dispatch->code) code_forget(isa);
+    isa->code = dispatch->code;
+    isa->breaks = trace_breaks(dispatch->kernel);
+    isa->watched = isa->breaks || log_enabled(LOG_ISA);
+    if (host->enter) host->enter(host->user);
+    bool good = rooms_run(isa, grid);
+    if (!good) {
+        rooms_leave(isa, grid);
+        atomic_store_explicit(&grid->next, grid->total, memory_order_relaxed);
+    }
+    if (host->leave) host->leave(host->user);
+    return good;
 }
 
 // What each workgroup takes of a compute unit.
@@ -510,6 +564,7 @@ bool isa_dispatch(isa_t *isa, const dispatch_t *dispatch)
         return fail(isa, FAULT_APERTURE, "too much group memory");
     grid_init(isa, &grid);
     grid.demand = demand_of(isa, &grid);
+    grid.units = dispatch->units ? dispatch->units : UNITS_ALL;
     grid.placed = &isa->placed;
     struct crew *crew = grid.total > 1 ? isa->crew : NULL;
     crew_start(crew, &grid);

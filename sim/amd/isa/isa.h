@@ -64,6 +64,11 @@ typedef struct {
     void (*interrupt)(void *user, uint32_t event); // s_sendmsg(MSG_INTERRUPT): wake this event
     bool (*stop)(void *user);                      // true: leave the dispatch, asked now and then
     void (*meanwhile)(void *user); // called now and then, by the thread that dispatches only
+    // Around the time in which a thread runs waves, which begins when enter returns. Between two
+    // turns of the waves asked says that leave and enter should be called. NULL, all: at any time.
+    void (*enter)(void *user);
+    void (*leave)(void *user);
+    bool (*asked)(void *user);
     void *user;
     units_t *units; // borrowed; that it shares with others; NULL: it has a GPU for itself
 } isa_host_t;

@@ -84,7 +84,7 @@ typedef struct {
     uint64_t scratch_room;
     unsigned count;  // of waves; 0: no workgroup is here
     unsigned cache;  // of its compute unit, where memory is weak
-    int unit;        // that it runs on
+    int unit;        // that it runs on; -1 while the host has the waves stopped
     unsigned rounds; // that its waves have had
     unsigned idles;  // of the last of them, in which it was idle
     bool idle;       // in the last round all of them waited, and none changed memory
@@ -138,6 +138,7 @@ typedef struct {
     const dispatch_t *dispatch;
     descriptor_t kernel;
     uint64_t counts[3], total, first, step;
+    uint64_t units;      // that they may use
     demand_t demand;     // of one workgroup
     atomic_ullong next;  // to be taken
     atomic_bool *placed; // borrowed; of the interpreter that dispatches

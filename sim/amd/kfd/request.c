@@ -92,6 +92,7 @@ static int create_queue(kfd_create_queue_t *a)
     const queue_want_t want = {
         .node = gpu_node(a->gpu_id),
         .kind = copies ? QUEUE_COPY : QUEUE_COMPUTE,
+        .priority = (int)a->queue_priority,
         .ring = queue_memory(a, "ring", a->ring_base_address, a->ring_size),
         .size = a->ring_size,
         .read_index = queue_memory(a, "read pointer", a->read_pointer_address, 8),
@@ -108,13 +109,13 @@ static int destroy_queue(const kfd_destroy_queue_t *a)
     return queue_end(a->queue_id) ? 0 : -EINVAL;
 }
 
-// There are no shares of the machine to hand out.
+// Of all that may be changed, the priority means something here.
 static int update_queue(const kfd_update_queue_t *a)
 {
     if (a->queue_percentage > KFD_PERCENTAGE_MAX || a->queue_priority > KFD_PRIORITY_MAX) {
         return -EINVAL;
     }
-    return queue_known(a->queue_id) ? 0 : -EFAULT;
+    return queue_priority(a->queue_id, (int)a->queue_priority) ? 0 : -EFAULT;
 }
 
 static int set_cu_mask(const kfd_cu_mask_t *a)

@@ -246,6 +246,69 @@ static void test_units(void)
     HSA(hsa_queue_destroy(queue));
 }
 
+// One queue runs at a time: a kernel waits for what the kernel of another queue does, which is
+// stopped while it looks. How often it looked, of LOOKS times.
+enum { LOOKS = 3000 };
+static uint32_t look_beside(hsa_amd_queue_priority_t priority, uint32_t looks)
+{
+    const gpu_t *gpu = &hsa_gpus[0];
+    hsa_queue_t *first = queue_make(gpu), *second = queue_make(gpu);
+    kernel_t hold = kernel_find(gpu, "hold.kd"), look = kernel_find(gpu, "look.kd");
+    uint32_t *words = memory_alloc(hsa_host_memory, 4 * sizeof *words);
+    hsa_signal_t done = signal_make(2);
+    memset(words, 0, 4 * sizeof *words);
+    struct {
+        uint32_t *here, *flag, *out;
+    } held = {words, words + 1, words + 2};
+    struct {
+        uint32_t *flag, *word, looks, *out;
+    } looked = {words + 1, words + 2, looks, words + 3};
+    HSA(hsa_amd_queue_set_priority(second, priority));
+    dispatch_push(first, &hold, 1, &held, sizeof held, done);
+    while (!__atomic_load_n(&words[0], __ATOMIC_ACQUIRE)) continue;
+    dispatch_push(second, &look, 1, &looked, sizeof looked, done);
+    signal_wait(done);
+    HSA(hsa_queue_destroy(first));
+    HSA(hsa_queue_destroy(second));
+    return words[3];
+}
+
+static void test_priority(void)
+{
+    CHECK(look_beside(HSA_AMD_QUEUE_PRIORITY_HIGH, LOOKS) == LOOKS);
+}
+
+static void test_turns(void)
+{
+    CHECK(look_beside(HSA_AMD_QUEUE_PRIORITY_NORMAL, UINT32_MAX) < UINT32_MAX);
+}
+
+// Kernels of three queues that wait for each other, each of which fills the GPU, and of which one
+// runs at a time: those that are stopped make room.
+static void test_full_turns(void)
+{
+    enum { QUEUES = 3 };
+    const gpu_t *gpu = &hsa_gpus[0];
+    kernel_t kernel = kernel_find(gpu, "meet.kd");
+    uint32_t *count = memory_alloc(hsa_host_memory, sizeof *count), units, waves;
+    hsa_queue_t *queues[QUEUES];
+    hsa_signal_t done = signal_make(QUEUES);
+    HSA(hsa_agent_get_info(gpu->agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT,
+                           &units));
+    HSA(hsa_agent_get_info(gpu->agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU,
+                           &waves));
+    struct {
+        uint32_t *count, groups;
+    } arguments = {count, QUEUES * units * waves};
+    *count = 0;
+    for (unsigned k = 0; k < QUEUES; k++) {
+        queues[k] = queue_make(gpu);
+        dispatch_push(queues[k], &kernel, units * waves, &arguments, sizeof arguments, done);
+    }
+    signal_wait(done);
+    for (unsigned k = 0; k < QUEUES; k++) HSA(hsa_queue_destroy(queues[k]));
+}
+
 // Own memory of one GPU to that of another.
 static void test_peers(void)
 {
@@ -414,6 +477,9 @@ static const case_t cases[] = {
     {"copy_engine", test_copy_engine, NULL},
     {"meet", test_meet, NULL},
     {"units", test_units, NULL},
+    {"priority", test_priority, "KEEL_SIM_QUEUES=1"},
+    {"turns", test_turns, "KEEL_SIM_QUEUES=1"},
+    {"full_turns", test_full_turns, "KEEL_SIM_QUEUES=1"},
     {"peers", test_peers, NULL},
     {"illegal", test_illegal, NULL},
     {"trap", test_trap, NULL},

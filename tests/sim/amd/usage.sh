@@ -28,13 +28,15 @@ refuses "a number from 0 to 18446744073709551615, not 'one'" --seed=one -- true
 refuses "a number from 1 to 256, not '0'" --threads=0 -- true
 refuses "a number from 1 to 18446744073709551615, not '0'" --weak=0 -- true
 refuses "a number from 0 to 1, not '2'" --strict=2 -- true
+refuses "a number from 1 to 1024, not '0'" --queues=0 -- true
 refuses "not '-1'" --watchdog -1 -- true
 refuses "'everything' is none of calls, packets, isa" --log=isa,everything -- true
 refuses "what is --gpu=gfx900?" --gpu=gfx900 -- true
 refuses "--rocm wants a value" --rocm -- true
 refuses "--break and --rocm: " --rocm=trixie --break=add_one -- true
 refuses "usage: keel sim" --seed=3
-"$keel" sim --gpus=gfx900,gfx90a --seed 0x10 --threads=2 --watchdog=0 --log=calls,isa -- true ||
+"$keel" sim --gpus=gfx900,gfx90a --seed 0x10 --threads=2 --queues=1 --watchdog=0 \
+    --log=calls,isa -- true ||
     failed=1
 "$keel" sim -- /nothing/there 2>/dev/null
 [ $? = 127 ] || failed=1

@@ -136,6 +136,28 @@ KERNEL void crowd_wide(uint32_t *now, uint32_t *most, uint32_t looks)
     be_here(now, most, looks);
 }
 
+// Says that it is here, waits for a word, and sets another.
+KERNEL void hold(uint32_t *here, uint32_t *flag, uint32_t *out)
+{
+    if (lane_in_group() != 0) return;
+    __atomic_store_n(here, 1, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) __builtin_amdgcn_s_sleep(1);
+    __atomic_store_n(out, 1, __ATOMIC_RELEASE);
+}
+
+// Sets a word and looks for another, so many times or until it is set; how often it looked.
+KERNEL void look(uint32_t *flag, uint32_t *word, uint32_t looks, uint32_t *out)
+{
+    if (lane_in_group() != 0) return;
+    uint32_t n = 0;
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    while (n < looks && !__atomic_load_n(word, __ATOMIC_ACQUIRE)) {
+        n++;
+        __builtin_amdgcn_s_sleep(1);
+    }
+    *out = n;
+}
+
 // Puts a packet into another queue and rings its doorbell, as the host would.
 KERNEL void enqueue(uint64_t *ring, uint64_t mask, uint64_t *write_index, uint64_t *doorbell,
                     const uint64_t *packet)
