@@ -101,7 +101,6 @@ uint32_t queue_begin(const queue_want_t *want);
 
 // Ends a queue, whatever it does; false when there is none of that number.
 bool queue_end(uint32_t id);
-bool queue_known(uint32_t id);
 
 // Says which compute units a queue may use, for dispatches that begin from now on; false when there
 // is none of that number.
@@ -109,6 +108,10 @@ bool queue_mask(uint32_t id, uint64_t mask);
 
 // Gives a queue another priority; false when there is none of that number.
 bool queue_priority(uint32_t id, int priority);
+
+// Gives a queue the barriers of its GPU. 0, or the error of the kernel: there is no such queue, or
+// another has them.
+int queue_gws(uint32_t id);
 
 // The doorbells of all queues, 8 bytes for each by its number, as a file that can be mapped, and
 // where they are. -1 and NULL when memory is short.
@@ -143,6 +146,7 @@ typedef struct queue {
     struct processor *processor;                   // owned; of packets; NULL for a copy engine
     seat_t seat;
     bell_t bell;            // rung when it shall stop
+    atomic_bool gws;        // it is for cooperative launches
     _Atomic uint64_t units; // bit n: it may use compute unit n
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error

@@ -67,6 +67,7 @@ static dispatch_t dispatch_read(const queue_t *queue, const hsa_kernel_dispatch_
         .lds_size = packet->group_segment_size,
         .scratch_size = packet->private_segment_size,
         .units = atomic_load(&queue->units),
+        .gws = atomic_load(&queue->gws),
         .kernel = packet->kernel_object,
         .kernarg = (uint64_t)(uintptr_t)packet->kernarg_address,
         .packet = (uint64_t)(uintptr_t)packet,

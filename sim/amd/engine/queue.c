@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // User queues: each has a doorbell and a thread that plays the engine behind it.
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -227,14 +228,6 @@ static bool is_running(uint32_t id)
     return id > 0 && id < QUEUE_MAX && slots[id].queue && !slots[id].ending;
 }
 
-bool queue_known(uint32_t id)
-{
-    pthread_mutex_lock(&lock);
-    bool known = is_running(id);
-    pthread_mutex_unlock(&lock);
-    return known;
-}
-
 bool queue_mask(uint32_t id, uint64_t mask)
 {
     pthread_mutex_lock(&lock);
@@ -251,6 +244,25 @@ bool queue_priority(uint32_t id, int priority)
     if (known) seat_priority(slots[id].queue, priority);
     pthread_mutex_unlock(&lock);
     return known;
+}
+
+// The lock is held. One queue of a GPU has the global wave sync at a time.
+static bool gws_taken(unsigned node)
+{
+    for (unsigned id = 1; id < QUEUE_MAX; id++) {
+        const queue_t *queue = slots[id].queue;
+        if (queue && queue->node == node && atomic_load(&queue->gws)) return true;
+    }
+    return false;
+}
+
+int queue_gws(uint32_t id)
+{
+    pthread_mutex_lock(&lock);
+    int error = !is_running(id) ? -EINVAL : gws_taken(slots[id].queue->node) ? -EBUSY : 0;
+    if (!error) atomic_store(&slots[id].queue->gws, true);
+    pthread_mutex_unlock(&lock);
+    return error;
 }
 
 bool queue_end(uint32_t id)

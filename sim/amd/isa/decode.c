@@ -262,7 +262,8 @@ static bool decode_ds(const isa_t *isa, insn_t *i)
     i->data[0] = (uint16_t)(bits(more, 8, 8) + acc);
     i->data[1] = (uint16_t)(bits(more, 16, 8) + acc);
     i->dst = (uint16_t)(bits(more, 24, 8) + acc);
-    return !bits(word, 16, 1); // global data share is not modelled
+    // Of the global data share only the barriers are modelled.
+    return bits(word, 16, 1) == (strncmp(i->name, "ds_gws", 6) == 0);
 }
 
 static bool decode_flat(const isa_t *isa, insn_t *i, encoding_t encoding)

@@ -254,7 +254,7 @@ static void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kerne
     uint64_t offset = (uint64_t)index * w->scratch_size * LANES;
     w->scratch = room->scratch ? room->scratch + offset : NULL;
     w->scratch_base = (uint64_t)(uintptr_t)room->scratch + offset;
-    w->stores_pending = false;
+    w->stores_pending = w->gws_waits = false;
     fill_scalars(w, kernel, group, index);
     fill_vectors(w, kernel, group, index);
     uint32_t items = group->items - index * LANES;

@@ -50,6 +50,7 @@ typedef struct {
     uint32_t group[3];
     uint32_t lds_size;
     uint32_t scratch_size; // per work-item
+    bool gws;              // it may use the global wave sync
     uint64_t units;        // bit n: may run on compute unit n; 0: on all of them
     uint64_t kernel;       // address of the kernel descriptor
     uint64_t kernarg, packet, queue, id;

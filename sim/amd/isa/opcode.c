@@ -33,7 +33,7 @@ static void index_build(void)
     static const op_list_t *const lists[] = {
         &scalar_ops, &scalar_memory_ops, &indexing_ops, &integer_ops,  &float_ops,
         &half_ops,   &compare_ops,       &cross_ops,    &packed_ops,   &fp8_ops,
-        &matrix_ops, &memory_ops,        &lds_ops,      &lds_rare_ops,
+        &matrix_ops, &memory_ops,        &lds_ops,      &lds_rare_ops, &gws_ops,
     };
     enum { LIST_COUNT = sizeof lists / sizeof *lists };
     size_t count = 0;

@@ -244,6 +244,6 @@ typedef struct {
 } op_list_t;
 extern const op_list_t scalar_ops, scalar_memory_ops, indexing_ops, integer_ops, float_ops,
     half_ops, compare_ops, cross_ops, packed_ops, fp8_ops, matrix_ops, memory_ops, lds_ops,
-    lds_rare_ops;
+    lds_rare_ops, gws_ops;
 
 #endif

@@ -128,6 +128,12 @@ static void lds_memory(text_t *t)
     const insn_t *i = t->i;
     const char *name = i->name;
     if (has(name, "nop")) return;
+    if (has(name, "gws")) {
+        text_vector(t, i->address, 1);
+        lds_offset(t, false);
+        text_put(t, " gds");
+        return;
+    }
     bool read = has(name, "read"), memory = has(name, "src2");
     bool counts = has(name, "append") || has(name, "consume"), lanes = has(name, "addtid");
     bool swizzle = has(name, "swizzle"), two = !memory && (has(name, "2_") || has(name, "2st64"));

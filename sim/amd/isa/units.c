@@ -11,6 +11,9 @@ struct units {
     bell_t bell;
     demand_t whole;            // what a unit has
     demand_t left[UNIT_COUNT]; // and what of it is not taken
+    struct {
+        uint32_t others, phase;
+    } gws[GWS_COUNT];
 };
 
 unsigned gfx_simd_waves(gfx_t gfx)
@@ -93,4 +96,35 @@ void units_give(units_t *units, int unit, const demand_t *demand)
     units->left[unit].lds += need.lds;
     pthread_mutex_unlock(&units->lock);
     bell_ring(&units->bell);
+}
+
+void gws_set(units_t *units, unsigned number, uint32_t others)
+{
+    pthread_mutex_lock(&units->lock);
+    units->gws[number].others = others;
+    pthread_mutex_unlock(&units->lock);
+}
+
+uint32_t gws_come(units_t *units, unsigned number, uint32_t others)
+{
+    pthread_mutex_lock(&units->lock);
+    uint32_t phase = units->gws[number].phase;
+    bool last = !units->gws[number].others;
+    if (last) {
+        units->gws[number].others = others;
+        units->gws[number].phase++;
+    } else {
+        units->gws[number].others--;
+    }
+    pthread_mutex_unlock(&units->lock);
+    if (last) bell_ring(&memory_bell);
+    return phase;
+}
+
+bool gws_over(units_t *units, unsigned number, uint32_t phase)
+{
+    pthread_mutex_lock(&units->lock);
+    bool over = units->gws[number].phase != phase;
+    pthread_mutex_unlock(&units->lock);
+    return over;
 }

@@ -26,4 +26,12 @@ int units_take(units_t *units, uint64_t mask, const demand_t *demand);
 void units_give(units_t *units, int unit, const demand_t *demand);
 bell_t *units_bell(units_t *units);
 
+// The global wave sync (GWS): barriers for waves of the whole GPU, by number. One is set to how
+// many waves beside the last are to come. A wave that comes gets the phase that ends with the last
+// of them, which sets the barrier anew for as many as it says.
+enum { GWS_COUNT = 64 };
+void gws_set(units_t *units, unsigned number, uint32_t others);
+uint32_t gws_come(units_t *units, unsigned number, uint32_t others);
+bool gws_over(units_t *units, unsigned number, uint32_t phase);
+
 #endif

@@ -161,6 +161,8 @@ struct wave {
     unsigned number;  // in its workgroup
     uint64_t group;   // number of that
     int budget;       // branches until others get their turn
+    bool gws_waits;   // at a barrier of the GPU, in this phase of it
+    uint32_t gws_phase;
     bool stores_pending;
     bool stored;  // stores of this turn have been waited for
     isa_t *isa;   // borrowed

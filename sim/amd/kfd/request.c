@@ -130,6 +130,13 @@ static int set_cu_mask(const kfd_cu_mask_t *a)
     return queue_mask(a->queue_id, *mask) ? 0 : -EFAULT;
 }
 
+static int alloc_queue_gws(kfd_gws_t *a)
+{
+    if (!a->num_gws || a->num_gws > GWS_COUNT) return -EINVAL;
+    a->first_gws = 0;
+    return queue_gws(a->queue_id);
+}
+
 // The page of mailboxes is the caller's affair: packets name the mailbox that they write to.
 static int create_event(kfd_create_event_t *a)
 {
@@ -204,7 +211,6 @@ static const char *name_of(unsigned number)
 #undef NAME
     case KFD_GET_PROCESS_APERTURES: return "GET_PROCESS_APERTURES";
     case KFD_GET_QUEUE_WAVE_STATE: return "GET_QUEUE_WAVE_STATE";
-    case KFD_ALLOC_QUEUE_GWS: return "ALLOC_QUEUE_GWS";
     case KFD_SMI_EVENTS: return "SMI_EVENTS";
     case KFD_SVM: return "SVM";
     case KFD_CRIU_OP: return "CRIU_OP";
@@ -223,9 +229,7 @@ static int refuse(unsigned number)
 {
     enum { MAINLINE_END = 0x80 };
     static atomic_bool named[256];
-    int error = number == KFD_ALLOC_QUEUE_GWS                ? -ENODEV
-                : number == KFD_SVM || number == KFD_CRIU_OP ? -EPERM
-                                                             : -EINVAL;
+    int error = number == KFD_SVM || number == KFD_CRIU_OP ? -EPERM : -EINVAL;
     if (!atomic_exchange(&named[number & 0xff], true)) {
         // What only AMD's own kernel modules have, runtimes try, and do without.
         log_line(number < MAINLINE_END ? LOG_ERROR : LOG_CALLS,
@@ -255,6 +259,7 @@ static int serve(unsigned number, void *a)
     case KFD_MAP_MEMORY_TO_GPU: return memory_map(a, true);
     case KFD_UNMAP_MEMORY_FROM_GPU: return memory_map(a, false);
     case KFD_SET_CU_MASK: return set_cu_mask(a);
+    case KFD_ALLOC_QUEUE_GWS: return alloc_queue_gws(a);
     case KFD_GET_DMABUF_INFO: return memory_info(a);
     case KFD_IMPORT_DMABUF: return memory_import(a);
     case KFD_SET_XNACK_MODE: return set_xnack_mode(a);

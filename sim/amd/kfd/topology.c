@@ -86,7 +86,7 @@ static void put_gpu(out_t *out, unsigned node)
     put_number(out, "max_waves_per_simd", gfx_simd_waves(gpu_gfx(node)));
     put_number(out, "lds_size_in_kb", LDS_SIZE_MAX / 1024);
     put_number(out, "gds_size_in_kb", 0);
-    put_number(out, "num_gws", 0);
+    put_number(out, "num_gws", GWS_COUNT);
     put_number(out, "wave_front_size", 64);
     put_number(out, "array_count", 1);
     put_number(out, "simd_arrays_per_engine", 1);

@@ -148,6 +148,12 @@ typedef struct {
 } kfd_cu_mask_t;
 
 typedef struct {
+    uint32_t queue_id, num_gws;
+    uint32_t first_gws; // out
+    uint32_t pad;
+} kfd_gws_t;
+
+typedef struct {
     uint64_t size; // out
     uint64_t metadata_ptr;
     uint32_t metadata_size; // in and out
@@ -217,6 +223,7 @@ typedef struct {
     X(SET_CU_MASK, 0x1a, W, kfd_cu_mask_t)                                                         \
     X(GET_DMABUF_INFO, 0x1c, WR, kfd_dmabuf_info_t)                                                \
     X(IMPORT_DMABUF, 0x1d, WR, kfd_import_dmabuf_t)                                                \
+    X(ALLOC_QUEUE_GWS, 0x1e, WR, kfd_gws_t)                                                        \
     X(SET_XNACK_MODE, 0x21, WR, kfd_xnack_mode_t)                                                  \
     X(AVAILABLE_MEMORY, 0x23, WR, kfd_available_memory_t)                                          \
     X(EXPORT_DMABUF, 0x24, WR, kfd_export_dmabuf_t)                                                \
@@ -231,7 +238,6 @@ enum { KFD_REQUESTS(KFD_NUMBER) };
 enum {
     KFD_GET_PROCESS_APERTURES = 0x06,
     KFD_GET_QUEUE_WAVE_STATE = 0x1b,
-    KFD_ALLOC_QUEUE_GWS = 0x1e,
     KFD_SMI_EVENTS = 0x1f,
     KFD_SVM = 0x20,
     KFD_CRIU_OP = 0x22,

@@ -57,6 +57,9 @@ int main(int argc, char **argv)
     expect(isa, ran, FAULT_APERTURE,
            WORDS("kernel load_beyond", "buffer_load_dword", "lane 16: byte 256 of 256"));
 
+    ran = device_run(isa, module_symbol(&module, "all_ready.kd"), 1, 64, &arguments.count, 4);
+    expect(isa, ran, FAULT_INSTRUCTION, WORDS("ds_gws_init", "not for cooperative launches"));
+
     // The last lane of the first wave is one word over the end.
     arguments.data = data + 1024 - 63;
     ran =

@@ -523,7 +523,9 @@ static void refusals(void)
     CHECK(REFUSED(EXPORT_DMABUF, &((kfd_export_dmabuf_t){12345, 0, 0})) == -EINVAL);
     CHECK(REFUSED(IMPORT_DMABUF, &((kfd_import_dmabuf_t){.gpu_id = GPU})) == -EINVAL);
     CHECK(kfd_request(KFD_SVM, &alloc, 24) == -EPERM);
-    CHECK(kfd_request(KFD_ALLOC_QUEUE_GWS, &alloc, 16) == -ENODEV);
+    CHECK(REFUSED(ALLOC_QUEUE_GWS, &((kfd_gws_t){.queue_id = 1000, .num_gws = 1})) == -EINVAL);
+    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){1000, 32, number(&(uint32_t){16})})) == -EINVAL);
+    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){1000, 32, number(&(uint32_t){1})})) == -EFAULT);
     CHECK(kfd_request(0x7f, NULL, 0) == -EINVAL);
 }
 

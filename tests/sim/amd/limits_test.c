@@ -39,6 +39,26 @@ static bool meet(isa_t *isa, uint64_t kernel, uint32_t groups)
     return met;
 }
 
+// The workgroups of a cooperative launch meet at a barrier of the GPU, made ready before.
+static void cooperate(isa_t *isa, const module_t *module, uint32_t groups)
+{
+    uint32_t *words = device_alloc((groups + 1) * sizeof *words);
+    dispatch_t ready = device_dispatch(module_symbol(module, "all_ready.kd"), 1, 1);
+    dispatch_t all = device_dispatch(module_symbol(module, "all_meet.kd"), groups, 64);
+    struct {
+        uint32_t *count, groups, *seen;
+    } arguments = {words, groups, words + 1};
+    ready.gws = all.gws = true;
+    bool ran = device_launch(isa, ready, &groups, sizeof groups) &&
+               device_launch(isa, all, &arguments, sizeof arguments);
+    for (uint32_t k = 1; k <= groups; k++) ran = ran && words[k] == groups;
+    if (!ran || words[0] != 3 * groups) {
+        printf("%u groups do not meet at a barrier of the GPU\n", groups);
+        bad++;
+    }
+    device_free(words);
+}
+
 static void check(const char *path)
 {
     const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
@@ -62,6 +82,7 @@ static void check(const char *path)
     if (!meet(isa, module_symbol(&module, "meet.kd"), UNIT_COUNT * waves)) bad++;
     if (!isa_threads(isa, 2) || !meet(isa, module_symbol(&module, "meet.kd"), UNIT_COUNT * waves))
         bad++;
+    cooperate(isa, &module, UNIT_COUNT * waves);
     isa_destroy(isa);
     module_unload(&module);
 }

@@ -75,6 +75,7 @@ static void request(unsigned long ours, unsigned long theirs, const char *what)
     X(kfd_map_memory_t, kfd_ioctl_map_memory_to_gpu_args, device_ids_array_ptr)                    \
     X(kfd_map_memory_t, kfd_ioctl_map_memory_to_gpu_args, n_success)                               \
     X(kfd_cu_mask_t, kfd_ioctl_set_cu_mask_args, cu_mask_ptr)                                      \
+    X(kfd_gws_t, kfd_ioctl_alloc_queue_gws_args, first_gws)                                        \
     X(kfd_dmabuf_info_t, kfd_ioctl_get_dmabuf_info_args, metadata_size)                            \
     X(kfd_dmabuf_info_t, kfd_ioctl_get_dmabuf_info_args, dmabuf_fd)                                \
     X(kfd_import_dmabuf_t, kfd_ioctl_import_dmabuf_args, dmabuf_fd)                                \

@@ -136,6 +136,26 @@ KERNEL void crowd_wide(uint32_t *now, uint32_t *most, uint32_t looks)
     be_here(now, most, looks);
 }
 
+// The groups of a cooperative launch: each counts itself, waits for all, and sees the count.
+KERNEL void all_meet(uint32_t *count, uint32_t groups, uint32_t *seen)
+{
+    if (lane_in_group() != 0) return;
+    for (uint32_t round = 1; round <= 3; round++) {
+        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+        __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
+        uint32_t all = __atomic_load_n(count, __ATOMIC_ACQUIRE);
+        if (round == 1) seen[group_id()] = all;
+        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
+    }
+}
+
+// Makes a barrier of the GPU ready for so many waves.
+KERNEL void all_ready(uint32_t waves)
+{
+    __builtin_amdgcn_ds_gws_init(waves - 1, 0);
+}
+
 // Says that it is here, waits for a word, and sets another.
 KERNEL void hold(uint32_t *here, uint32_t *flag, uint32_t *out)
 {
