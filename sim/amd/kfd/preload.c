@@ -23,12 +23,14 @@
 // once, or an error number.
 int keel_sim_enter(char **argv);
 
-// The function that this one stands in front of.
+// The function that this one stands in front of. Relaxed: threads that look at once find the same.
 #define NEXT(name)                                                                                 \
-    static __typeof__(&name) next;                                                                 \
+    static __typeof__(&name) found;                                                                \
+    __typeof__(&name) next = __atomic_load_n(&found, __ATOMIC_RELAXED);                            \
     if (!next) {                                                                                   \
-        void *found = dlsym(RTLD_NEXT, #name);                                                     \
-        memcpy(&next, &found, sizeof next);                                                        \
+        void *symbol = dlsym(RTLD_NEXT, #name);                                                    \
+        memcpy(&next, &symbol, sizeof next);                                                       \
+        __atomic_store_n(&found, next, __ATOMIC_RELAXED);                                          \
     }
 
 #define OPEN(name)                                                                                 \
@@ -37,7 +39,8 @@ int keel_sim_enter(char **argv);
         NEXT(name)                                                                                 \
         va_list arguments;                                                                         \
         va_start(arguments, flags);                                                                \
-        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;               \
+        bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;                          \
+        mode_t mode = makes ? va_arg(arguments, mode_t) : 0;                                       \
         va_end(arguments);                                                                         \
         int file = file_open(path, flags);                                                         \
         return file == FILE_FOREIGN ? next(path, flags, mode) : file;                              \
