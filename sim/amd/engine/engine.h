@@ -60,6 +60,10 @@ bool event_known(uint32_t id);
 // ages may end early with WAIT_TIMEOUT; the caller looks at what it waits for and waits again.
 wait_result_t event_wait(event_wait_t *events, unsigned count, bool all, uint32_t milliseconds);
 
+// Reports threads that stopped waiting before a time, have not come back, and whose event has not
+// come: what they waited for happened without it. A GPU's driver would let them sleep.
+void event_watch(uint64_t before);
+
 // Sets an event as an interrupt of the device does.
 void event_interrupt(uint32_t id);
 

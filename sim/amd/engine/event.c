@@ -26,6 +26,8 @@ typedef struct {
     uint64_t number; // of the event that is here; grows when one is destroyed
     unsigned node;   // of the fault
     uint64_t address;
+    uint64_t
+        left; // clock_ns when a thread's wait ended early; 0: it waits again, or the event came
 } slot_t;
 
 // What a thread remembers of an event while it waits.
@@ -83,6 +85,7 @@ uint32_t event_create(event_kind_t kind, bool manual)
 static void slot_set(slot_t *slot)
 {
     slot->age++;
+    slot->left = 0;
     slot->set = slot->manual || slot->waiters == 0;
     pthread_cond_broadcast(&changed);
 }
@@ -168,6 +171,7 @@ static void wait_begin(const event_wait_t *events, unsigned count, seen_t *seen)
         slot_t *slot = &slots[events[k].id];
         bool newer = events[k].age && events[k].age != slot->age;
         slot->waiters++;
+        slot->left = 0;
         seen[k] = (seen_t){slot->age - (slot->set || newer ? 1 : 0), slot->number};
         if (!slot->manual) slot->set = false;
     }
@@ -225,11 +229,9 @@ static bool all_used(const event_wait_t *events, unsigned count)
 static wait_result_t wait_locked(event_wait_t *events, unsigned count, bool all,
                                  uint32_t milliseconds, seen_t *seen)
 {
-    bool endless = milliseconds == UINT32_MAX;
-    if (milliseconds > SLEEP_MAX_MS && !have_ages(events, count)) {
-        endless = false;
-        milliseconds = SLEEP_MAX_MS;
-    }
+    bool early = milliseconds > SLEEP_MAX_MS && !have_ages(events, count);
+    bool endless = milliseconds == UINT32_MAX && !early;
+    if (early) milliseconds = SLEEP_MAX_MS;
     struct timespec deadline = deadline_in(milliseconds);
     int waited = 0;
     wait_begin(events, count, seen);
@@ -239,6 +241,7 @@ static wait_result_t wait_locked(event_wait_t *events, unsigned count, bool all,
                          : pthread_cond_timedwait(&changed, &lock, &deadline);
         over = wait_over(events, count, all, seen);
     }
+    if (!over && early && count == 1) slots[events[0].id].left = clock_ns();
     if (!wait_end(events, count, seen)) return WAIT_FAILED;
     return over ? WAIT_DONE : WAIT_TIMEOUT;
 }
@@ -254,6 +257,21 @@ wait_result_t event_wait(event_wait_t *events, unsigned count, bool all, uint32_
     pthread_mutex_unlock(&lock);
     if (seen != few) free(seen);
     return result;
+}
+
+void event_watch(uint64_t before)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t id = 1; id < EVENT_MAX; id++) {
+        slot_t *slot = &slots[id];
+        if (!slot->used || !slot->left || slot->left >= before) continue;
+        slot->left = 0;
+        log_line(LOG_ERROR,
+                 "watchdog: a thread waited for event %u and went on without it: the signal was "
+                 "changed and no interrupt sent",
+                 id);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void event_forget(void)

@@ -292,4 +292,5 @@ void queue_forget(void)
     seat_forget();
     doorbells = NULL;
     doorbells_file = -1;
+    node_forget();
 }

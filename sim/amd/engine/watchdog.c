@@ -54,6 +54,7 @@ static void *watchdog_main(void *unused)
     for (;;) {
         usleep((useconds_t)(limit_ns / 4000 < 500000 ? limit_ns / 4000 : 500000));
         queue_each(visit);
+        if (sim_settings()->strict) event_watch(clock_ns() - limit_ns);
     }
     return NULL;
 }

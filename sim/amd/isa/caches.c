@@ -722,3 +722,9 @@ void node_settle(unsigned node)
 {
     node_release(node, SCOPE_AGENT);
 }
+
+void node_forget(void)
+{
+    pthread_mutex_init(&nodes_lock, NULL);
+    memset(of_node, 0, sizeof of_node);
+}

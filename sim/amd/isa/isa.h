@@ -97,6 +97,9 @@ void node_acquire(unsigned node, scope_t scope);
 void node_release(unsigned node, scope_t scope);
 void node_settle(unsigned node);
 
+// Forgets the caches of all nodes, in a process that was forked off another.
+void node_forget(void);
+
 // Runs the workgroups of a dispatch on so many threads at once; more than one are made here and
 // end with the interpreter. False when they cannot be had: then it runs on fewer.
 bool isa_threads(isa_t *isa, unsigned count);
