@@ -4,7 +4,6 @@
 set -eu
 build=$1 seeds=$2 passed=0 failed=0
 tests=$build/tests/sim/amd
-export LD_LIBRARY_PATH=$build/sim/amd${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -24,7 +23,7 @@ for seed in $(seq "$seeds"); do
     for gpus in gfx900,gfx900 gfx906,gfx908 gfx90a,gfx90a; do
         for test in hsa hip; do
             [ -x "$tests/test_sim_amd_$test" ] || continue
-            try "$test, $gpus, seed $seed" env KEEL_SIM_GPUS=$gpus KEEL_SIM_WEAK="$seed" \
+            try "$test, $gpus, seed $seed" "$build/keel" sim --gpus=$gpus --weak="$seed" -- \
                 "$tests/test_sim_amd_$test" "$tests"
         done
     done
