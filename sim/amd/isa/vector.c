@@ -62,9 +62,19 @@ void wave_merge(wave_t *w, const insn_t *i, uint64_t lanes)
     }
 }
 
+// The same without a call in the usual cases, which are most of all that runs.
+static inline const uint32_t *usual_source(wave_t *w, const insn_t *i, unsigned k)
+{
+    const source_t *src = &i->src[k];
+    if (__builtin_expect(src->from == FROM_VECTOR, 1)) return w->v[src->index];
+    if (src->from == FROM_NOTHING) return NULL;
+    return src->from == FROM_CONSTANT ? i->value[k].lanes : wave_source(w, i, k);
+}
+
 const insn_t *run_vector(wave_t *w, const insn_t *i)
 {
-    const uint32_t *a = wave_source(w, i, 0), *b = wave_source(w, i, 1), *c = wave_source(w, i, 2);
+    const uint32_t *a = usual_source(w, i, 0), *b = usual_source(w, i, 1);
+    const uint32_t *c = usual_source(w, i, 2);
     uint64_t exec = wave_exec(w);
     if (exec == ~0ull) {
         i->lanes(w->v[i->dst], a, b, c, 0);
