@@ -26,13 +26,13 @@ def run(command, seconds):
         command[0], done.stdout.strip(), done.stderr.strip()[-800:])
 
 
-def host(path, include, level="1"):
-    """What the program path.c prints on the host, None when it does not end."""
+def host(path, include, level="1", seconds=2):
+    """What the program path.c prints on the host, None when it does not end, or its compiler."""
     made = run([os.environ.get("CC", "cc"), "-std=gnu11", "-O" + level, "-w", MIXED,
                 "-ffp-contract=off"] + include + [path + ".c", "-o", path, "-lm"], 60)
     if made:
         raise SystemExit(made)
-    return run([path], 2)
+    return run([path], seconds) if made is not None else None
 
 
 def host_agrees(path, include, want):
