@@ -250,7 +250,7 @@ TEST(semaphore, values_that_cannot_come)
     TRY(keel_completion_create(&ends));
     OWN(ends);
     for (size_t i = 0; i < COUNT(values); i++) {
-        char value[32];
+        char value[40];
         keel_point_t points[] = {keel_point(semaphore, 1), keel_point(semaphore, values[i])};
         snprintf(value, sizeof value, "[1].value is %llu", (unsigned long long)values[i]);
         row("%s", value);

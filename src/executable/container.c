@@ -10,8 +10,8 @@
 
 bool container_is(const void *start, size_t size)
 {
-    return size >= sizeof FORMAT_MAGIC - 1 &&
-           memcmp(start, FORMAT_MAGIC, sizeof FORMAT_MAGIC - 1) == 0;
+    static const char magic[] = FORMAT_MAGIC;
+    return size >= sizeof magic && memcmp(start, magic, sizeof magic) == 0;
 }
 
 static keel_status_t prefix_check(const prefix_t *prefix, uint64_t size)

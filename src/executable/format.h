@@ -8,7 +8,7 @@
 #include "executable/flatbuffer.h"
 
 // Ends like PNG's: a transfer as text damages it.
-#define FORMAT_MAGIC "KEEL\r\n\x1a\n"
+#define FORMAT_MAGIC {'K', 'E', 'E', 'L', '\r', '\n', '\x1a', '\n'}
 
 typedef struct prefix_t {
     char magic[8];
