@@ -49,8 +49,9 @@ static hsa_status_t pool_seen(hsa_amd_memory_pool_t pool, void *user)
     HSA(hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_SEGMENT, &segment));
     if (segment != HSA_AMD_SEGMENT_GLOBAL) return HSA_STATUS_SUCCESS;
     HSA(hsa_amd_memory_pool_get_info(pool, HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags));
+    bool coarse = flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED;
     if (user) {
-        *(hsa_amd_memory_pool_t *)user = pool;
+        if (coarse) *(hsa_amd_memory_pool_t *)user = pool; // newer runtimes have a fine one, too
     } else if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT) {
         hsa_kernarg_memory = pool;
     } else if (flags & HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // mistake_test DIRECTORY [CASE]: what those who write packets can do wrong, each with the line that
 // tells them, and a right program that gets none.
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,6 +185,10 @@ static void test_interrupt(void)
     hsa_signal_t signal = signal_make(1);
     amd_signal_t *words = (amd_signal_t *)signal.handle;
     bool told = false;
+    if (dlsym(RTLD_DEFAULT, "hsa_amd_vmem_address_reserve")) {
+        puts("skipped: it is told where waits carry no age of their event, as in ROCm 5");
+        return;
+    }
     log_keep();
     for (unsigned k = 0; k < ROUNDS && !told; k++) {
         pthread_t thread;
