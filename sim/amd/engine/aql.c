@@ -50,11 +50,6 @@ typedef struct processor {
     flight_t flights[FLIGHT_MAX];
 } processor_t;
 
-static uint8_t *packet_at(const queue_t *queue, uint64_t id)
-{
-    return queue->ring + id % (queue->size / PACKET_SIZE) * PACKET_SIZE;
-}
-
 // Acquire: pairs with the release of the packet's writer.
 static uint16_t header_at(const queue_t *queue, uint64_t id)
 {
@@ -314,7 +309,7 @@ static bool processor_init(processor_t *p, queue_t *queue)
         atomic_init(&p->flights[k].packet, UINT64_MAX);
     }
     queue->processor = p;
-    p->count = queue->size / PACKET_SIZE;
+    p->count = packet_count(queue);
     p->ended = calloc(p->count, sizeof *p->ended);
     if (!p->ended) return false;
     p->flights[0].isa = queue_isa(queue, meanwhile);

@@ -8,6 +8,17 @@
 // What became of a packet. A queue with a failed packet has reported it and ended.
 typedef enum { PACKET_DONE, PACKET_WAITS, PACKET_FAILED, PACKET_STOPPED } outcome_t;
 
+// How many packets the ring of a queue holds, and where one of them lies.
+static inline uint64_t packet_count(const queue_t *queue)
+{
+    return queue->size / PACKET_SIZE;
+}
+
+static inline uint8_t *packet_at(const queue_t *queue, uint64_t id)
+{
+    return queue->ring + id % packet_count(queue) * PACKET_SIZE;
+}
+
 // Runs a kernel dispatch to its end.
 outcome_t packet_dispatch(queue_t *queue, isa_t *isa, const void *packet, uint64_t id);
 

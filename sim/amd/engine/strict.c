@@ -5,16 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t packet_count(const queue_t *queue)
-{
-    return queue->size / PACKET_SIZE;
-}
-
-static const uint8_t *packet_at(const queue_t *queue, uint64_t id)
-{
-    return queue->ring + id % packet_count(queue) * PACKET_SIZE;
-}
-
 // The number of a packet in the ring: no more than one round ahead of those that are over.
 static uint64_t packet_id(const queue_t *queue, const void *packet)
 {
