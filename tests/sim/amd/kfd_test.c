@@ -5,6 +5,7 @@
 #define LITTLEENDIAN_CPU 1 // <hsa/hsa.h> knows no aarch64
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "sim/amd/bench/device.h"
 #include "sim/amd/kfd/kfd.h"
+#include "tests/asleep.h"
 
 enum { GPU = GPU_ID + 1, THREADS = 4, ROUNDS = 100, PACKETS = 64, COUNT = 1000 };
 enum { BARRIER = 1 << HSA_PACKET_HEADER_BARRIER };
@@ -277,13 +279,12 @@ static void abandon(void)
     memset(words, 0, 4096);
     struct {
         uint32_t *flag;
-        uint32_t value;
-        uint32_t *out;
-    } wait_for = {words, 1, words + 512};
+        uint32_t spare;
+    } answer = {words, 0};
     for (unsigned k = 0; k < 3; k++) {
-        queue_dispatch(&queue, "wait_for.kd", 1, &wait_for, sizeof wait_for, 0);
+        queue_dispatch(&queue, "answer.kd", 1, &answer, sizeof answer, 0);
     }
-    usleep(2000);
+    while (!__atomic_load_n(words, __ATOMIC_ACQUIRE)) sched_yield();
     queue_finish(&queue);
     memory_end(&memory);
 }
@@ -342,9 +343,17 @@ static void copies(uint64_t *state)
     memory_end(&device);
 }
 
+// A thread, and the event that it waits for or destroys.
+typedef struct {
+    uint32_t event;
+    atomic_int number; // of the thread that waits; 0: it has not begun
+} waiter_t;
+
 static void *wait_main(void *argument)
 {
-    while (!event_await(*(uint32_t *)argument, &(uint64_t){0}, 1000)) continue;
+    waiter_t *waiter = argument;
+    atomic_store(&waiter->number, thread_number());
+    while (!event_await(waiter->event, &(uint64_t){0}, 1000)) continue;
     return NULL;
 }
 
@@ -352,11 +361,15 @@ static void *wait_main(void *argument)
 static void events(void)
 {
     uint32_t event = event_make(true);
-    pthread_t waiters[2];
-    for (unsigned k = 0; k < 2; k++) CHECK(!pthread_create(&waiters[k], NULL, wait_main, &event));
-    usleep(1000);
+    waiter_t waiters[2] = {{.event = event}, {.event = event}};
+    pthread_t threads[2];
+    for (unsigned k = 0; k < 2; k++) {
+        CHECK(!pthread_create(&threads[k], NULL, wait_main, &waiters[k]));
+        while (!atomic_load(&waiters[k].number)) sched_yield();
+        asleep(atomic_load(&waiters[k].number));
+    }
     ASK(SET_EVENT, &((kfd_event_t){event, 0}));
-    for (unsigned k = 0; k < 2; k++) CHECK(!pthread_join(waiters[k], NULL));
+    for (unsigned k = 0; k < 2; k++) CHECK(!pthread_join(threads[k], NULL));
     ASK(RESET_EVENT, &((kfd_event_t){event, 0}));
     CHECK(!event_await(event, &(uint64_t){0}, 0));
     event_end(event);
@@ -379,8 +392,9 @@ static void event_taken(void)
 
 static void *destroy_main(void *argument)
 {
-    usleep(1000);
-    event_end(*(uint32_t *)argument);
+    waiter_t *waiter = argument;
+    asleep(atomic_load(&waiter->number));
+    event_end(waiter->event);
     return NULL;
 }
 
@@ -391,7 +405,8 @@ static void event_destroyed(void)
     kfd_event_data_t data = {.signal = {1}, .event_id = event};
     kfd_wait_events_t waited = {number(&data), 1, 0, UINT32_MAX, 0};
     pthread_t thread;
-    CHECK(!pthread_create(&thread, NULL, destroy_main, &event));
+    waiter_t waiter = {event, thread_number()};
+    CHECK(!pthread_create(&thread, NULL, destroy_main, &waiter));
     int result = REFUSED(WAIT_EVENTS, &waited);
     CHECK(!pthread_join(thread, NULL));
     CHECK(result == -EINVAL || (result == -EIO && waited.wait_result == KFD_WAIT_FAIL));

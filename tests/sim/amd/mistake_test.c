@@ -3,12 +3,14 @@
 // tells them, and a right program that gets none.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hsa.h"
+#include "tests/asleep.h"
 
 #include <hsa/amd_hsa_signal.h>
 
@@ -171,17 +173,20 @@ static void test_doorbell_never(void)
     CHECK(log_wait("of node 1 ends: the doorbell was never rung for packet 0, barrier-and"));
 }
 
+static atomic_int waiter_number; // 0: it has not begun
+
 static void *waiter(void *signal)
 {
+    atomic_store(&waiter_number, thread_number());
     hsa_signal_wait_scacquire(*(hsa_signal_t *)signal, HSA_SIGNAL_CONDITION_LT, 1, UINT64_MAX,
                               HSA_WAIT_STATE_BLOCKED);
     return NULL;
 }
 
-// The thread sleeps when its signal changes, most likely; if not, once more.
+// The thread sleeps when its signal changes, unless its sleep is over just then: then once more.
 static void test_interrupt(void)
 {
-    enum { ROUNDS = 4, BLOCKED_US = 50000 };
+    enum { ROUNDS = 4 };
     hsa_signal_t signal = signal_make(1);
     amd_signal_t *words = (amd_signal_t *)signal.handle;
     bool told = false;
@@ -193,8 +198,10 @@ static void test_interrupt(void)
     for (unsigned k = 0; k < ROUNDS && !told; k++) {
         pthread_t thread;
         hsa_signal_store_screlease(signal, 1);
+        atomic_store(&waiter_number, 0);
         CHECK(pthread_create(&thread, NULL, waiter, &signal) == 0);
-        usleep(BLOCKED_US);
+        while (!atomic_load(&waiter_number)) sched_yield();
+        asleep(atomic_load(&waiter_number));
         __atomic_store_n(&words->value, 0, __ATOMIC_RELEASE);
         CHECK(pthread_join(thread, NULL) == 0);
         told = log_wait("and went on without it: the signal was changed and no interrupt sent");
