@@ -17,7 +17,8 @@ static void log_init(void)
     static const struct {
         const char *name;
         unsigned topic;
-    } topics[] = {{"calls", LOG_CALLS}, {"packets", LOG_PACKETS}, {"isa", LOG_ISA}};
+    } topics[] = {
+        {"calls", LOG_CALLS}, {"packets", LOG_PACKETS}, {"isa", LOG_ISA}, {"time", LOG_TIME}};
     const char *text = getenv("KEEL_SIM_LOG");
     while (text && *text) {
         size_t length = strcspn(text, ",");
@@ -28,7 +29,7 @@ static void log_init(void)
             known = true;
         }
         if (!known) {
-            fprintf(stderr, "sim: KEEL_SIM_LOG knows calls, packets and isa, not '%.*s'\n",
+            fprintf(stderr, "sim: KEEL_SIM_LOG knows calls, packets, isa and time, not '%.*s'\n",
                     (int)length, text);
         }
         text += length + (text[length] == ',');

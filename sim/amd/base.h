@@ -12,6 +12,7 @@ typedef enum {
     LOG_CALLS = 1 << 0,   // calls of the runtime into the library
     LOG_PACKETS = 1 << 1, // packets of queues
     LOG_ISA = 1 << 2,     // every instruction, with what it left in its destination
+    LOG_TIME = 1 << 3,    // at the end, the processor time that all this took
 } log_topic_t;
 
 // One line to standard error, in one write.
@@ -29,6 +30,17 @@ typedef struct {
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;
 const settings_t *sim_settings(void);
+
+// A number below a bound, by xorshift; the state is not 0.
+static inline uint64_t random_below(uint64_t *state, uint64_t bound)
+{
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    *state = x;
+    return (x >> 11) % bound;
+}
 
 // Nanoseconds of a clock that never stops; the GPU's own counter runs at 100 MHz beside it.
 uint64_t clock_ns(void);

@@ -5,8 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Which pieces of a span are filled.
+enum { PIECE = 256 << 10 };
+struct fresh {
+    uint8_t value;
+    size_t count;
+    bool filled[];
+};
+
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static span_t *spans; // sorted by base, disjoint
+static pthread_mutex_t fill_lock = PTHREAD_MUTEX_INITIALIZER; // of all pieces; inside of the other
+static span_t *spans;                                         // sorted by base, disjoint
 static size_t span_count, span_room;
 static uint64_t generation; // written under the lock, read without
 static void (*_Atomic on_removal)(uint64_t base);
@@ -79,6 +88,7 @@ bool map_remove(uint64_t base)
     pthread_rwlock_wrlock(&lock);
     span_t *span = span_at(base);
     if (span) {
+        free(span->fresh);
         span_count--;
         memmove(span, span + 1, (span_count - (size_t)(span - spans)) * sizeof *spans);
         generation_bump();
@@ -123,7 +133,7 @@ void map_release(bool in_child)
 void map_forget(void)
 {
     pthread_rwlock_wrlock(&lock);
-    span_count = 0;
+    while (span_count) free(spans[--span_count].fresh);
     generation_bump();
     pthread_rwlock_unlock(&lock);
 }
@@ -131,7 +141,7 @@ void map_forget(void)
 bool map_allow(uint64_t base, uint64_t nodes)
 {
     span_t old;
-    if (map_find(base, &old) && old.nodes & ~nodes) leaving(base);
+    if (map_find(base, 0, &old) && old.nodes & ~nodes) leaving(base);
     pthread_rwlock_wrlock(&lock);
     span_t *span = span_at(base);
     if (span) {
@@ -155,12 +165,64 @@ bool map_coarse(uint64_t base, unsigned home)
     return span != NULL;
 }
 
-bool map_find(uint64_t address, span_t *out_span)
+bool map_fresh(uint64_t base, uint8_t value)
+{
+    pthread_rwlock_wrlock(&lock);
+    span_t *span = span_at(base);
+    size_t count = span ? (span->size + PIECE - 1) / PIECE : 0;
+    struct fresh *fresh = span ? calloc(1, sizeof *fresh + count * sizeof *fresh->filled) : NULL;
+    if (fresh) {
+        fresh->value = value;
+        fresh->count = count;
+        span->fresh = fresh;
+        generation_bump();
+    }
+    pthread_rwlock_unlock(&lock);
+    return fresh != NULL;
+}
+
+// The pieces from first to last; the lock of pieces is held.
+static void pieces_fill(const span_t *span, size_t first, size_t last)
+{
+    for (size_t k = first; k <= last; k++) {
+        uint64_t at = (uint64_t)k * PIECE, left = span->size - at;
+        if (span->fresh->filled[k]) continue;
+        memset(span->host + at, span->fresh->value, left < PIECE ? left : PIECE);
+        span->fresh->filled[k] = true;
+    }
+}
+
+// Fills bytes of a span, as far as they are in it, and makes it the filled part around them.
+static void part_fill(span_t *span, uint64_t offset, uint64_t size)
+{
+    const struct fresh *fresh = span->fresh;
+    if (size > span->size - offset) size = span->size - offset;
+    size_t first = offset / PIECE, last = (offset + size - 1) / PIECE;
+    pthread_mutex_lock(&fill_lock);
+    pieces_fill(span, first, last);
+    while (first > 0 && fresh->filled[first - 1]) first--;
+    while (last + 1 < fresh->count && fresh->filled[last + 1]) last++;
+    pthread_mutex_unlock(&fill_lock);
+    uint64_t begin = (uint64_t)first * PIECE, end = (uint64_t)(last + 1) * PIECE;
+    if (end > span->size) end = span->size;
+    span->base += begin;
+    span->host += begin;
+    span->size = end - begin;
+}
+
+void map_fill(uint64_t base)
+{
+    span_t whole;
+    if (map_find(base, 0, &whole) && whole.base == base) map_find(base, whole.size, &whole);
+}
+
+bool map_find(uint64_t address, uint64_t size, span_t *out_span)
 {
     pthread_rwlock_rdlock(&lock);
     size_t index = span_index(address);
     bool found = index < span_count && spans[index].base <= address;
     if (found) *out_span = spans[index];
+    if (found && size && out_span->fresh) part_fill(out_span, address - out_span->base, size);
     pthread_rwlock_unlock(&lock);
     return found;
 }
@@ -174,7 +236,7 @@ uint64_t map_generation(void)
 void *map_bytes(uint64_t address, uint64_t size, unsigned node)
 {
     span_t span;
-    if (!map_find(address, &span) || !(span.nodes >> node & 1)) return NULL;
+    if (!map_find(address, size, &span) || !(span.nodes >> node & 1)) return NULL;
     uint64_t offset = address - span.base;
     return size <= span.size - offset ? span.host + offset : NULL;
 }

@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 typedef struct {
-    uint64_t base;  // as devices see it
-    uint64_t size;  // in bytes
-    uint8_t *host;  // where the bytes are; borrowed
-    uint64_t nodes; // bit n: node n may touch it
-    unsigned home;  // the node whose memory it is; 0: the host's
-    bool coarse;    // a GPU may keep what it reads and writes there to itself for a while
+    uint64_t base;       // as devices see it
+    uint64_t size;       // in bytes
+    uint8_t *host;       // where the bytes are; borrowed
+    uint64_t nodes;      // bit n: node n may touch it
+    unsigned home;       // the node whose memory it is; 0: the host's
+    bool coarse;         // a GPU may keep what it reads and writes there to itself for a while
+    struct fresh *fresh; // the map's own
 } span_t;
 
 // False when the span overlaps one that is there, or when memory is short.
@@ -45,8 +46,17 @@ bool map_coarse(uint64_t base, unsigned home);
 // it. There is one such function; any thread may call it, with no lock of the map.
 void map_on_removal(void (*leaves)(uint64_t base));
 
-// The span that holds an address; false when none does.
-bool map_find(uint64_t address, span_t *out_span);
+// Says that no byte of the span that begins at base was touched yet: each is to be filled with a
+// value before it is. False when there is no such span, or when memory is short.
+bool map_fresh(uint64_t base, uint8_t value);
+
+// Fills what is left of the span that begins at base, if any.
+void map_fill(uint64_t base);
+
+// The span that holds an address; false when none does. With a size the bytes [address, address +
+// size) are to be touched, as far as they are in the span: then they are filled, and of a span
+// with fresh bytes elsewhere only the part around them is found.
+bool map_find(uint64_t address, uint64_t size, span_t *out_span);
 
 // Grows with every change, so that a copied span is good as long as this stays the same.
 uint64_t map_generation(void);

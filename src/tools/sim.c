@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // keel sim: runs a program that finds software AMD GPUs below its ROCm.
 #include "tools/commands.h"
+#include "tools/place.h"
 #include "tools/root.h"
 
 #include <errno.h>
@@ -20,49 +21,15 @@ static const char usage[] =
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --queues=N    run N compute queues of a GPU at a time, more in turn (24)\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
-    "  --log=LIST    calls, packets, isa: what is written to standard error\n"
+    "  --log=LIST    calls, packets, isa, time: what is written to standard error\n"
     "  --break=NAME  run the program in gdb and stop in this kernel\n"
     "  --rocm=SUITE  run it with the ROCm that the script sim/rocm fetched, from its /usr\n"
     "  --help        print this\n";
 
-// The folder of this program.
-static bool own_folder(char *folder, size_t size)
-{
-    ssize_t length = readlink("/proc/self/exe", folder, size - 1);
-    if (length < 0) return false;
-    folder[length] = 0;
-    char *slash = strrchr(folder, '/');
-    if (!slash) return false;
-    *slash = 0;
-    return true;
-}
-
-// The folder of a library of sim: beside this program in its build, or where it is installed.
+// The folder of a library of sim.
 static bool find_folder(char *folder, size_t size, const char *file)
 {
-    static const char *const places[] = {"sim/amd", "../" KEEL_LIBDIR "/keel/sim/amd"};
-    char program[3072];
-    if (!own_folder(program, sizeof program)) return false;
-    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
-        char path[4096 + 64];
-        snprintf(folder, size, "%s/%s", program, places[k]);
-        snprintf(path, sizeof path, "%s/%s", folder, file);
-        if (access(path, R_OK) == 0) return true;
-    }
-    return false;
-}
-
-// Puts a value before those that a variable has.
-static bool prepend(const char *name, const char *separator, const char *folder, const char *rest)
-{
-    const char *old = getenv(name);
-    size_t size = strlen(folder) + strlen(rest) + (old ? strlen(old) : 0) + 2;
-    char *value = malloc(size);
-    if (!value) return false;
-    snprintf(value, size, "%s%s%s%s", folder, rest, old ? separator : "", old ? old : "");
-    bool set = setenv(name, value, 1) == 0;
-    free(value);
-    return set;
+    return place_find(folder, size, file, "sim/amd", "../" KEEL_LIBDIR "/keel/sim/amd");
 }
 
 // An option, the variable that tells the library, and what it may be: words separated by commas, a
@@ -82,7 +49,7 @@ static const setting_t settings[] = {
     {"--threads", "KEEL_SIM_THREADS", NULL, 1, 256, NULL},
     {"--queues", "KEEL_SIM_QUEUES", NULL, 1, 1024, NULL},
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},
-    {"--log", "KEEL_SIM_LOG", "calls, packets, isa", 1, 3, NULL},
+    {"--log", "KEEL_SIM_LOG", "calls, packets, isa, time", 1, 4, NULL},
     {"--break", "KEEL_SIM_BREAK", NULL, 0, 0, NULL},
     {"--rocm", "KEEL_SIM_ROCM", NULL, 0, 0, NULL},
 };
@@ -166,8 +133,8 @@ static bool find_gpu(char *folder, size_t size)
 // Sets up the environment of a program that finds the software GPU in the folder.
 static bool prepare(const char *folder)
 {
-    if (prepend("LD_PRELOAD", " ", folder, "/libkeelkfd.so") &&
-        prepend("PATH", ":", folder, "/bin")) {
+    if (place_prepend("LD_PRELOAD", " ", folder, "/libkeelkfd.so") &&
+        place_prepend("PATH", ":", folder, "/bin")) {
         return true;
     }
     fprintf(stderr, "keel sim: memory is short\n");
@@ -210,7 +177,7 @@ static int run_rocm(const char *name, const char *folder, char **argv)
         fprintf(stderr, "keel sim: --break and --rocm: the debugger does not see that /usr\n");
         return 2;
     }
-    if (!own_folder(build, sizeof build) || !root_find(root, sizeof root, name, build)) return 1;
+    if (!place_own(build, sizeof build) || !root_find(root, sizeof root, name, build)) return 1;
     if (root_enter(root, folder)) return prepare(ROOT_SIM) ? run(argv) : 1;
     if (!prepare(folder)) return 1;
     root_run(root, argv);

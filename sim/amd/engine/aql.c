@@ -17,9 +17,9 @@
 #include <stdlib.h>
 
 #include "amd/engine/strict.h"
+#include "amd/usage.h"
 
-// No more dispatches run at a time than the GPU has room for waves, and one is about to begin.
-enum { FLIGHT_MAX = UNIT_COUNT * UNIT_SIMDS * SIMD_WAVES_MAX + 1, SHUFFLE_WINDOW = 8 };
+enum { SHUFFLE_WINDOW = 8 };
 
 // One dispatch that runs. The first is that of the queue's own thread.
 typedef struct {
@@ -47,7 +47,8 @@ typedef struct processor {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     unsigned threads; // of flights, apart from the queue's own
-    flight_t flights[FLIGHT_MAX];
+    unsigned flight_count;
+    flight_t flights[];
 } processor_t;
 
 // Acquire: pairs with the release of the packet's writer.
@@ -86,14 +87,6 @@ static bool is_dispatch(uint16_t header)
     return (header & 0xff) == HSA_PACKET_TYPE_KERNEL_DISPATCH;
 }
 
-static uint64_t random_below(processor_t *p, uint64_t bound)
-{
-    p->random ^= p->random << 13;
-    p->random ^= p->random >> 7;
-    p->random ^= p->random << 17;
-    return (p->random >> 11) % bound;
-}
-
 // One of the dispatches that may run now, any of them. It sometimes waits for more to choose from.
 static uint64_t choose_any(processor_t *p, uint64_t count)
 {
@@ -106,9 +99,9 @@ static uint64_t choose_any(processor_t *p, uint64_t count)
         choices[found++] = id;
     }
     if (!found) return UINT64_MAX;
-    if (found < SHUFFLE_WINDOW && p->patience++ < random_below(p, 8)) return UINT64_MAX;
+    if (found < SHUFFLE_WINDOW && p->patience++ < random_below(&p->random, 8)) return UINT64_MAX;
     p->patience = 0;
-    return choices[random_below(p, found)];
+    return choices[random_below(&p->random, found)];
 }
 
 // Whether all workgroups have begun of all dispatches that run: others come behind them.
@@ -215,10 +208,10 @@ static flight_t *flight_idle(processor_t *p)
     for (unsigned k = 1; k <= p->threads; k++) {
         if (atomic_load(&p->flights[k].packet) == UINT64_MAX) return &p->flights[k];
     }
-    if (p->threads + 1 == FLIGHT_MAX) return NULL;
+    if (p->threads + 1 == p->flight_count) return NULL;
     flight_t *flight = &p->flights[p->threads + 1];
     flight->isa = queue_isa(p->queue, NULL);
-    flight->threaded = flight->isa && !pthread_create(&flight->thread, NULL, flight_main, flight);
+    flight->threaded = flight->isa && !usage_thread(&flight->thread, flight_main, flight);
     if (flight->threaded) {
         p->threads++;
         return flight;
@@ -304,7 +297,7 @@ static bool processor_init(processor_t *p, queue_t *queue)
     p->random = sim_settings()->seed;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
-    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+    for (unsigned k = 0; k < p->flight_count; k++) {
         p->flights[k].processor = p;
         atomic_init(&p->flights[k].packet, UINT64_MAX);
     }
@@ -319,10 +312,10 @@ static bool processor_init(processor_t *p, queue_t *queue)
 static void processor_finish(processor_t *p)
 {
     pthread_mutex_lock(&p->lock);
-    for (unsigned k = 1; k < FLIGHT_MAX; k++) p->flights[k].over = true;
+    for (unsigned k = 1; k < p->flight_count; k++) p->flights[k].over = true;
     pthread_cond_broadcast(&p->wake);
     pthread_mutex_unlock(&p->lock);
-    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+    for (unsigned k = 0; k < p->flight_count; k++) {
         if (p->flights[k].threaded) pthread_join(p->flights[k].thread, NULL);
         isa_destroy(p->flights[k].isa);
     }
@@ -331,10 +324,19 @@ static void processor_finish(processor_t *p)
     pthread_mutex_destroy(&p->lock);
 }
 
+// No more dispatches run at a time than the GPU has room for waves, and one is about to begin.
+static unsigned flights_of(gfx_t gfx)
+{
+    return gfx_units(gfx) * UNIT_SIMDS * gfx_simd_waves(gfx) + 1;
+}
+
 bool aql_create(queue_t *queue)
 {
-    processor_t *p = calloc(1, sizeof *p);
-    if (!p || processor_init(p, queue)) return p != NULL;
+    unsigned count = flights_of(gpu_gfx(queue->node));
+    processor_t *p = calloc(1, sizeof *p + count * sizeof *p->flights);
+    if (!p) return false;
+    p->flight_count = count;
+    if (processor_init(p, queue)) return true;
     aql_destroy(queue);
     return false;
 }
@@ -369,7 +371,7 @@ void aql_run(queue_t *queue)
 void aql_watch(const queue_t *queue, uint64_t before, watch_fn *report)
 {
     const processor_t *p = queue->processor;
-    for (unsigned k = 0; k < FLIGHT_MAX; k++) {
+    for (unsigned k = 0; k < p->flight_count; k++) {
         uint64_t id = atomic_load(&p->flights[k].packet), since = atomic_load(&p->flights[k].since);
         if (id != UINT64_MAX && since && since < before) report(queue, id, since, NULL);
     }

@@ -57,7 +57,8 @@ bool event_known(uint32_t id);
 
 // Waits for one event or all. WAIT_UNKNOWN when one of them is none, WAIT_FAILED when one is
 // destroyed meanwhile. With UINT32_MAX milliseconds it waits without an end; but a wait without
-// ages may end early with WAIT_TIMEOUT; the caller looks at what it waits for and waits again.
+// ages, and in strict mode any, may end early with WAIT_TIMEOUT; the caller looks at what it waits
+// for and waits again.
 wait_result_t event_wait(event_wait_t *events, unsigned count, bool all, uint32_t milliseconds);
 
 // Reports threads that stopped waiting before a time, have not come back, and whose event has not
@@ -106,9 +107,9 @@ uint32_t queue_begin(const queue_want_t *want);
 // Ends a queue, whatever it does; false when there is none of that number.
 bool queue_end(uint32_t id);
 
-// Says which compute units a queue may use, for dispatches that begin from now on; false when there
-// is none of that number.
-bool queue_mask(uint32_t id, uint64_t mask);
+// Says which compute units a queue may use, for dispatches that begin from now on. 0, or the error
+// of the kernel: there is no such queue, or its GPU has none of these units.
+int queue_mask(uint32_t id, uint64_t mask);
 
 // Gives a queue another priority; false when there is none of that number.
 bool queue_priority(uint32_t id, int priority);
@@ -151,7 +152,7 @@ typedef struct queue {
     seat_t seat;
     bell_t bell;            // rung when it shall stop
     atomic_bool gws;        // it is for cooperative launches
-    _Atomic uint64_t units; // bit n: it may use compute unit n
+    _Atomic uint64_t units; // bit n: it may use compute unit n; 0: all
     atomic_bool stop;
     atomic_bool failed;             // it has reported an error
     _Atomic uint64_t waiting;       // the next packet, which has been there

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "amd/engine/engine.h"
+#include "amd/usage.h"
 
 typedef struct {
     queue_t *queue; // owned
@@ -195,7 +196,7 @@ static bool queue_start(queue_t *queue, queue_kind_t kind)
         if (!units[queue->node]) units[queue->node] = units_create(gpu_gfx(queue->node));
         if (!units[queue->node] || !aql_create(queue)) return false;
     }
-    if (pthread_create(&slots[id].thread, NULL, queue_thread, queue)) return false;
+    if (usage_thread(&slots[id].thread, queue_thread, queue)) return false;
     slots[id].queue = queue;
     seat_add(queue);
     return true;
@@ -212,7 +213,6 @@ uint32_t queue_begin(const queue_want_t *want)
     queue->read_index = want->read_index;
     queue->write_index = want->write_index;
     queue->reported = UINT64_MAX;
-    atomic_init(&queue->units, UNITS_ALL);
     pthread_mutex_lock(&lock);
     bool started = queue_start(queue, want->kind);
     uint32_t id = started ? (uint32_t)queue->id : 0;
@@ -228,13 +228,25 @@ static bool is_running(uint32_t id)
     return id > 0 && id < QUEUE_MAX && slots[id].queue && !slots[id].ending;
 }
 
-bool queue_mask(uint32_t id, uint64_t mask)
+// The lock is held.
+static int mask_set(queue_t *queue, uint64_t mask)
+{
+    gfx_t gfx = gpu_gfx(queue->node);
+    if (!(mask & gfx_units_all(gfx))) {
+        log_line(LOG_ERROR, "SET_CU_MASK: %llx has none of the %u compute units",
+                 (unsigned long long)mask, gfx_units(gfx));
+        return -EINVAL;
+    }
+    atomic_store(&queue->units, mask & gfx_units_all(gfx));
+    return 0;
+}
+
+int queue_mask(uint32_t id, uint64_t mask)
 {
     pthread_mutex_lock(&lock);
-    bool known = is_running(id);
-    if (known) atomic_store(&slots[id].queue->units, mask & UNITS_ALL);
+    int error = is_running(id) ? mask_set(slots[id].queue, mask) : -EFAULT;
     pthread_mutex_unlock(&lock);
-    return known;
+    return error;
 }
 
 bool queue_priority(uint32_t id, int priority)

@@ -2,7 +2,7 @@
 // The copy engine. Its ring holds packets of several words; doorbell and indices count bytes.
 #include <string.h>
 
-#include "amd/engine/engine.h"
+#include "amd/engine/strict.h"
 
 enum {
     SDMA_NOP = 0,
@@ -193,14 +193,24 @@ static words_t run_packet(queue_t *queue, const uint32_t *packet)
     return 0;
 }
 
+// Where the packets end that the queue has been told of. rung is the doorbell as it was.
+static uint64_t announced(const queue_t *queue, uint64_t read, uint64_t *rung)
+{
+    // Acquire: pairs with the runtime's release after it has written packets.
+    uint64_t value = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
+    if (value != *rung) strict_copy_doorbell(queue, value, *rung, read);
+    *rung = value;
+    if (value == UINT64_MAX) return 0;
+    return value >> 32 == UINT32_MAX ? (uint32_t)value : value; // the half that was written
+}
+
 void sdma_run(queue_t *queue)
 {
-    uint64_t read = 0;
+    uint64_t read = 0, rung = UINT64_MAX;
     patience_t patience = {0};
     for (;;) {
-        // Acquire: pairs with the runtime's release after it has written packets.
-        uint64_t written = __atomic_load_n(queue->doorbell, __ATOMIC_ACQUIRE);
-        if (written == UINT64_MAX || read >= written) {
+        uint64_t written = announced(queue, read, &rung);
+        if (read >= written) {
             if (queue_idle(queue, &queue->bell, &patience)) return;
             continue;
         }
@@ -214,6 +224,7 @@ void sdma_run(queue_t *queue)
         words_t words = run_packet(queue, packet);
         atomic_store(&queue->waiting_since, 0);
         if (!words) return;
+        strict_copy_packet(queue, read, 4ull * words, written);
         read += 4ull * words;
         // Release: a writer that sees the index may overwrite the packets.
         __atomic_store_n(queue->read_index, read, __ATOMIC_RELEASE);

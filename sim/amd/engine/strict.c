@@ -128,6 +128,40 @@ void strict_doorbell(const queue_t *queue, uint64_t value, uint64_t next, uint64
     }
 }
 
+static void report_copy(const queue_t *queue, uint64_t value, const char *what, uint64_t than)
+{
+    log_line(LOG_ERROR, "copy queue %llu of node %u: the doorbell was rung with 0x%llx: %s %llu",
+             (unsigned long long)queue->id, queue->node, (unsigned long long)value, what,
+             (unsigned long long)than);
+}
+
+void strict_copy_doorbell(const queue_t *queue, uint64_t value, uint64_t before, uint64_t read)
+{
+    // Acquire: pairs with the release of the writer of packets.
+    uint64_t written = __atomic_load_n(queue->write_index, __ATOMIC_ACQUIRE);
+    if (value >> 32 == UINT32_MAX) {
+        report_copy(queue, value, "half of it was written, and it has bits:", 64);
+    } else if (value % 4) {
+        report_copy(queue, value, "packets end at multiples of", 4);
+    } else if (before != UINT64_MAX && value < before) {
+        report_copy(queue, value, "it goes back from", before);
+    } else if (value - read > queue->size) {
+        report_copy(queue, value, "so many bytes are not in a ring of", queue->size);
+    } else if (value > written) {
+        report_copy(queue, value, "the write index is only", written);
+    }
+}
+
+void strict_copy_packet(const queue_t *queue, uint64_t read, uint64_t bytes, uint64_t rung)
+{
+    if (bytes <= rung - read) return;
+    log_line(LOG_ERROR,
+             "copy queue %llu of node %u: the packet at byte %llu has %llu bytes, of which the "
+             "doorbell was rung for %llu",
+             (unsigned long long)queue->id, queue->node, (unsigned long long)read,
+             (unsigned long long)bytes, (unsigned long long)(rung - read));
+}
+
 void strict_queue_end(const queue_t *queue, uint64_t next)
 {
     uint64_t written = __atomic_load_n(queue->write_index, __ATOMIC_ACQUIRE);

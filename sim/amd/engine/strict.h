@@ -17,6 +17,14 @@ void strict_end(watched_t *watched, const queue_t *queue);
 // index.
 void strict_doorbell(const queue_t *queue, uint64_t value, uint64_t next, uint64_t written);
 
+// The same for a copy engine, whose doorbell takes the end of the packets, in bytes. It was at
+// before, and what is before read is over.
+void strict_copy_doorbell(const queue_t *queue, uint64_t value, uint64_t before, uint64_t read);
+
+// A packet of a copy engine at byte read had so many bytes; the doorbell was rung for those before
+// rung.
+void strict_copy_packet(const queue_t *queue, uint64_t read, uint64_t bytes, uint64_t rung);
+
 // The queue ends; packets from next on have not begun.
 void strict_queue_end(const queue_t *queue, uint64_t next);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "amd/engine/packet.h"
+#include "amd/usage.h"
 
 static uint64_t limit_ns;
 
@@ -67,7 +68,7 @@ void watchdog_start(void)
     uint64_t limit = sim_settings()->watchdog_s * 1000000000;
     if (!limit || atomic_exchange(&running, true)) return;
     limit_ns = limit;
-    if (!pthread_create(&thread, NULL, watchdog_main, NULL)) pthread_detach(thread);
+    if (!usage_thread(&thread, watchdog_main, NULL)) pthread_detach(thread);
 }
 
 void watchdog_forget(void)

@@ -61,6 +61,10 @@ unsigned memory_size(const op_t *op);
 // True after a fault: an atomic of a lane is not aligned.
 bool memory_misaligned(wave_t *w, const insn_t *i, unsigned lane, uint64_t address, unsigned size);
 
+// Where the word of a lane is that goes between memory and the workgroup's memory without a
+// register; NULL after a fault.
+uint8_t *memory_lds_word(wave_t *w, const insn_t *i, uint64_t l);
+
 // The address of a scalar memory instruction.
 uint64_t scalar_memory_address(const wave_t *w, const insn_t *i);
 

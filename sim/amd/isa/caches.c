@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "amd/base.h"
+
 enum { LINE = 64, L1_LINES = 256, SCALAR_LINES = 256, L2_LINES = 8192, NODES = 64 };
 
 typedef struct {
@@ -22,25 +24,18 @@ struct caches {
     unsigned node, users;
     bool probed; // the L2 notices writes of others to the GPU's own memory
     uint64_t random;
-    unit_t units[UNITS];
-    line_t scalar[UNITS / UNITS_TOGETHER][SCALAR_LINES];
-    line_t l2[L2_LINES];
     access_t *spare;          // owned
     span_t span;              // that was used last, good while generation is current
     uint64_t span_generation; // of the map
+    line_t l2[L2_LINES];
+    line_t (*scalar)[SCALAR_LINES]; // owned
+    unsigned dies, unit_count, scalar_count;
+    unit_t units[];
 };
 
 // By node. Written under the lock; who has an interpreter of the node may read it without.
 static caches_t *of_node[NODES];
 static pthread_mutex_t nodes_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t random_below(caches_t *c, uint64_t bound)
-{
-    c->random ^= c->random << 13;
-    c->random ^= c->random >> 7;
-    c->random ^= c->random << 17;
-    return (c->random >> 11) % bound;
-}
 
 // Bits for size bytes of a line from an address on; they do not reach over its end.
 static uint64_t mask_of(uint64_t address, size_t size)
@@ -74,17 +69,21 @@ static void copy(uint8_t *to, const uint8_t *from, size_t size)
     }
 }
 
+static bool span_has(const span_t *span, uint64_t address, size_t size)
+{
+    uint64_t offset = address - span->base;
+    return offset < span->size && size <= span->size - offset;
+}
+
 // The bytes of memory at an address, whose span is then c->span; NULL when they are gone.
 static uint8_t *memory_at(caches_t *c, uint64_t address, size_t size)
 {
     uint64_t generation = map_generation();
-    if (c->span_generation != generation || address - c->span.base >= c->span.size) {
-        if (!map_find(address, &c->span)) c->span = (span_t){0};
+    if (c->span_generation != generation || !span_has(&c->span, address, size)) {
+        if (!map_find(address, size, &c->span)) c->span = (span_t){0};
         c->span_generation = generation;
     }
-    uint64_t offset = address - c->span.base;
-    bool there = offset < c->span.size && size <= c->span.size - offset;
-    return there ? c->span.host + offset : NULL;
+    return span_has(&c->span, address, size) ? c->span.host + (address - c->span.base) : NULL;
 }
 
 static line_t *line_at(line_t *lines, unsigned count, uint64_t address)
@@ -345,16 +344,13 @@ static void sweep(caches_t *c, unit_t *unit)
     }
 }
 
-// Performs what ended waves have left, or all.
-static void perform_left(caches_t *c, bool all)
+// Performs what ended waves have left in a unit, or all.
+static void perform_left(caches_t *c, unit_t *unit, bool all)
 {
-    for (unsigned k = 0; k < UNITS; k++) {
-        unit_t *unit = &c->units[k];
-        for (access_t *a = unit->oldest; a; a = a->next) {
-            if (all || !a->wave) perform(c, unit, a);
-        }
-        sweep(c, unit);
+    for (access_t *a = unit->oldest; a; a = a->next) {
+        if (all || !a->wave) perform(c, unit, a);
     }
+    sweep(c, unit);
 }
 
 static void lines_drop(line_t *lines, unsigned count)
@@ -373,15 +369,21 @@ static void scalar_line_write(caches_t *c, line_t *line)
     line->dirty = 0;
 }
 
-static void scalar_write_all(caches_t *c, unsigned together)
+// Units of one die share a scalar cache.
+static unsigned scalar_of(const caches_t *c, unsigned unit)
 {
-    for (unsigned k = 0; k < SCALAR_LINES; k++) scalar_line_write(c, &c->scalar[together][k]);
+    return unit % c->dies + c->dies * (unit / c->dies / UNITS_TOGETHER);
 }
 
-static void scalar_drop_all(caches_t *c, unsigned together)
+static void scalar_write_all(caches_t *c, unsigned number)
 {
-    scalar_write_all(c, together);
-    lines_drop(c->scalar[together], SCALAR_LINES);
+    for (unsigned k = 0; k < SCALAR_LINES; k++) scalar_line_write(c, &c->scalar[number][k]);
+}
+
+static void scalar_drop_all(caches_t *c, unsigned number)
+{
+    scalar_write_all(c, number);
+    lines_drop(c->scalar[number], SCALAR_LINES);
 }
 
 static void l2_drop_all(caches_t *c)
@@ -393,21 +395,21 @@ static void l2_drop_all(caches_t *c)
 static void acquire(caches_t *c, scope_t scope)
 {
     if (scope == SCOPE_NONE) return;
-    for (unsigned k = 0; k < UNITS; k++) lines_drop(c->units[k].l1, L1_LINES);
-    for (unsigned k = 0; k < UNITS / UNITS_TOGETHER; k++) scalar_drop_all(c, k);
+    for (unsigned k = 0; k < c->unit_count; k++) lines_drop(c->units[k].l1, L1_LINES);
+    for (unsigned k = 0; k < c->scalar_count; k++) scalar_drop_all(c, k);
     if (scope == SCOPE_SYSTEM) l2_drop_all(c);
 }
 
 static void release(caches_t *c, scope_t scope)
 {
     if (scope == SCOPE_NONE) return;
-    perform_left(c, false);
+    for (unsigned k = 0; k < c->unit_count; k++) perform_left(c, &c->units[k], false);
     if (scope == SCOPE_SYSTEM) l2_write_back_all(c);
 }
 
 static void flush(caches_t *c)
 {
-    perform_left(c, true);
+    for (unsigned k = 0; k < c->unit_count; k++) perform_left(c, &c->units[k], true);
     acquire(c, SCOPE_SYSTEM);
 }
 
@@ -428,7 +430,7 @@ static void lines_leave(line_t *lines, unsigned count, const span_t *span)
 // Memory goes away: what is on its way there arrives before, and no cache keeps any of it.
 static void span_leaves(caches_t *c, const span_t *span)
 {
-    for (unsigned k = 0; k < UNITS; k++) {
+    for (unsigned k = 0; k < c->unit_count; k++) {
         unit_t *unit = &c->units[k];
         for (access_t *a = unit->oldest; a; a = a->next) {
             if (a->low < span->base + span->size && span->base < a->high) perform(c, unit, a);
@@ -436,7 +438,7 @@ static void span_leaves(caches_t *c, const span_t *span)
         sweep(c, unit);
         lines_leave(unit->l1, L1_LINES, span);
     }
-    for (unsigned k = 0; k < UNITS / UNITS_TOGETHER; k++) {
+    for (unsigned k = 0; k < c->scalar_count; k++) {
         scalar_write_all(c, k);
         lines_leave(c->scalar[k], SCALAR_LINES, span);
     }
@@ -450,7 +452,7 @@ static void span_leaves(caches_t *c, const span_t *span)
 static void memory_leaves(uint64_t base)
 {
     span_t span;
-    if (!map_find(base, &span)) return;
+    if (!map_find(base, 0, &span)) return;
     pthread_mutex_lock(&nodes_lock);
     for (unsigned k = 0; k < NODES; k++) {
         caches_t *c = of_node[k];
@@ -464,13 +466,22 @@ static void memory_leaves(uint64_t base)
 
 static caches_t *caches_create(unsigned node, gfx_t gfx, uint64_t seed)
 {
-    caches_t *c = calloc(1, sizeof *c);
+    unsigned units = gfx_units(gfx), dies = gfx_dies(gfx);
+    caches_t *c = calloc(1, sizeof *c + units * sizeof *c->units);
     if (!c) return NULL;
+    c->dies = dies;
+    c->unit_count = units;
+    c->scalar_count = dies * ((units / dies + UNITS_TOGETHER - 1) / UNITS_TOGETHER);
+    c->scalar = calloc(c->scalar_count, sizeof *c->scalar);
+    if (!c->scalar) {
+        free(c);
+        return NULL;
+    }
     c->node = node;
     c->probed = gfx >= GFX90A;
     c->random = seed * 0x9e3779b97f4a7c15 | 1; // neighbours begin far from each other
     pthread_mutex_init(&c->lock, NULL);
-    for (unsigned k = 0; k < UNITS; k++) c->units[k].end = &c->units[k].oldest;
+    for (unsigned k = 0; k < c->unit_count; k++) c->units[k].end = &c->units[k].oldest;
     return c;
 }
 
@@ -483,6 +494,7 @@ static void caches_destroy(caches_t *c)
         free(a);
     }
     pthread_mutex_destroy(&c->lock);
+    free(c->scalar);
     free(c);
 }
 
@@ -510,10 +522,10 @@ void caches_leave(caches_t *c)
     pthread_mutex_unlock(&nodes_lock);
 }
 
-unsigned caches_unit(caches_t *c)
+unsigned caches_any_unit(caches_t *c)
 {
     pthread_mutex_lock(&c->lock);
-    unsigned unit = (unsigned)random_below(c, UNITS);
+    unsigned unit = (unsigned)random_below(&c->random, c->unit_count);
     pthread_mutex_unlock(&c->lock);
     return unit;
 }
@@ -552,7 +564,7 @@ static bool perform_one(caches_t *c, unit_t *unit)
     unsigned count = 0;
     for (access_t *a = unit->oldest; a; a = a->next) count += !a->performed;
     if (!count) return false;
-    uint64_t chosen = random_below(c, count);
+    uint64_t chosen = random_below(&c->random, count);
     access_t *a = unit->oldest;
     while (a->performed || chosen--) a = a->next;
     perform(c, unit, a);
@@ -561,9 +573,9 @@ static bool perform_one(caches_t *c, unit_t *unit)
 
 static void perform_any(caches_t *c)
 {
-    unsigned first = (unsigned)random_below(c, UNITS), k = 0;
-    while (k < UNITS && !perform_one(c, &c->units[(first + k) % UNITS])) k++;
-    if (k < UNITS) sweep(c, &c->units[(first + k) % UNITS]);
+    unsigned count = c->unit_count, first = (unsigned)random_below(&c->random, count), k = 0;
+    while (k < count && !perform_one(c, &c->units[(first + k) % count])) k++;
+    if (k < count) sweep(c, &c->units[(first + k) % count]);
 }
 
 access_t *caches_complete(caches_t *c, const wave_t *wave, unsigned most)
@@ -577,7 +589,8 @@ access_t *caches_complete(caches_t *c, const wave_t *wave, unsigned most)
         if (!count++) oldest = link;
     }
     if (count > most) {
-        if (random_below(c, 2)) perform_one(c, unit); // the wave waits for several, in any order
+        // The wave waits for several, in any order.
+        if (random_below(&c->random, 2)) perform_one(c, unit);
         perform(c, unit, *oldest);
         taken = unlink_at(unit, oldest);
     }
@@ -609,13 +622,23 @@ bool caches_tick(caches_t *c)
 {
     enum { PERFORM_ONCE_IN = 4, FORGET_ONCE_IN = 16, TURN_ONCE_IN = 4 };
     pthread_mutex_lock(&c->lock);
-    if (random_below(c, PERFORM_ONCE_IN) == 0) perform_any(c);
-    if (random_below(c, FORGET_ONCE_IN) == 0) {
-        c->units[random_below(c, UNITS)].l1[random_below(c, L1_LINES)].tag = 0;
+    if (random_below(&c->random, PERFORM_ONCE_IN) == 0) perform_any(c);
+    if (random_below(&c->random, FORGET_ONCE_IN) == 0) {
+        c->units[random_below(&c->random, c->unit_count)]
+            .l1[random_below(&c->random, L1_LINES)]
+            .tag = 0;
     }
-    bool turn = random_below(c, TURN_ONCE_IN) == 0;
+    bool turn = random_below(&c->random, TURN_ONCE_IN) == 0;
     pthread_mutex_unlock(&c->lock);
     return turn;
+}
+
+void caches_settle(caches_t *c, unsigned unit)
+{
+    pthread_mutex_lock(&c->lock);
+    perform_left(c, &c->units[unit], false);
+    scalar_write_all(c, scalar_of(c, unit));
+    pthread_mutex_unlock(&c->lock);
 }
 
 void caches_drop_l1(caches_t *c, unsigned unit)
@@ -635,21 +658,21 @@ void caches_drop_l2(caches_t *c)
 void caches_drop_scalar(caches_t *c, unsigned unit)
 {
     pthread_mutex_lock(&c->lock);
-    scalar_drop_all(c, unit / UNITS_TOGETHER);
+    scalar_drop_all(c, scalar_of(c, unit));
     pthread_mutex_unlock(&c->lock);
 }
 
 void caches_write_scalar(caches_t *c, unsigned unit)
 {
     pthread_mutex_lock(&c->lock);
-    scalar_write_all(c, unit / UNITS_TOGETHER);
+    scalar_write_all(c, scalar_of(c, unit));
     pthread_mutex_unlock(&c->lock);
 }
 
 // The place for a line in the scalar cache of a unit.
 static line_t *scalar_line(caches_t *c, unsigned unit, uint64_t address)
 {
-    line_t *line = line_at(c->scalar[unit / UNITS_TOGETHER], SCALAR_LINES, address);
+    line_t *line = line_at(c->scalar[scalar_of(c, unit)], SCALAR_LINES, address);
     if (!line_is(line, address)) {
         scalar_line_write(c, line);
         line->valid = 0;

@@ -9,7 +9,7 @@
 //     wave -- scalar cache (3) ---------------------------+-- L2 (4) -- memory -- host, copies
 //
 // 1. A vector load, store or atomic is issued and waits in a list of its compute unit, of which
-//    there are UNITS. All waves of a workgroup are in one unit. It is performed at any later time,
+//    which has all waves of a workgroup. It is performed at any later time,
 //    in any order, but s_waitcnt vmcnt(n) waits until all but the n youngest of the wave are, and
 //    only then are registers written: waves complete them in order. Operations of one unit on the
 //    same place are performed as they were issued, so waves of one unit agree with each other
@@ -17,7 +17,8 @@
 // 2. Each unit keeps lines that it has read, until an acquire (buffer_wbinvl1*, buffer_inv sc1),
 //    until another line takes its place, or by chance. Loads with glc (on gfx942 sc1) go past it.
 //    Stores go through it and change the unit's own copy; atomics go past it and drop it.
-// 3. Scalar loads and stores have a cache of their own for each UNITS_TOGETHER units, which knows
+// 3. Scalar loads and stores have a cache of their own for each UNITS_TOGETHER units of a die,
+// which knows
 //    nothing of the others. s_dcache_inv drops it, s_dcache_wb makes its stores visible.
 // 4. All units share the L2, where atomics take place; the dies of a gfx942 share one, too. Of
 //    fine-grained memory it keeps nothing. Of coarse-grained memory it keeps what was stored until
@@ -30,7 +31,9 @@
 // A packet's acquire at agent scope drops all L1 and scalar caches, at system scope what the L2
 // has read too; its release at agent scope performs the stores that ended waves have left, at
 // system scope it writes the L2 back too. With no scope nothing happens, and the stores are
-// performed some time later. LDS and scratch are not affected, and scalar loads happen at once.
+// performed some time later. A workgroup that is switched out completes what it has under way, and
+// finds nothing in the caches of the unit where it goes on. LDS and scratch are not affected, and
+// scalar loads happen at once.
 //
 // Each interpreter that has caches shares those of its node; a lock of theirs is held for each
 // operation. Addresses are those of the device.
@@ -39,7 +42,7 @@
 
 #include "amd/isa/state.h"
 
-enum { UNITS = 8, UNITS_TOGETHER = 4 };
+enum { UNITS_TOGETHER = 2 };
 
 typedef struct caches caches_t;
 
@@ -59,6 +62,8 @@ typedef struct access {
     const op_t *op;    // which tells how
     change_fn *change; // of an atomic
     bool returns;      // an atomic with a result
+    bool to_lds;       // a load whose words go to the workgroup's memory, where words says
+    uint32_t words;    // the first lane's; the others follow
     uint64_t lanes;    // that take part
     uint64_t address[LANES];
     uint32_t data[LANES][4]; // to be stored, operands, or what was read
@@ -74,8 +79,8 @@ typedef struct access {
 caches_t *caches_join(unsigned node, gfx_t gfx, uint64_t seed);
 void caches_leave(caches_t *caches);
 
-// A unit for a workgroup.
-unsigned caches_unit(caches_t *caches);
+// The number of a unit, any of them.
+unsigned caches_any_unit(caches_t *caches);
 
 // An operation for the caller to fill in and to issue for a wave, or NULL when memory is short.
 access_t *caches_prepare(caches_t *caches);
@@ -93,6 +98,9 @@ void caches_end(caches_t *caches, const wave_t *wave);
 // let others go on, so that they meet in the middle of what they do.
 bool caches_tick(caches_t *caches);
 
+// What ended waves have left in a unit is performed, and its scalar stores are in the L2.
+void caches_settle(caches_t *caches, unsigned unit);
+
 // What the cache instructions of a wave do.
 void caches_drop_l1(caches_t *caches, unsigned unit);
 void caches_drop_l2(caches_t *caches);
@@ -109,6 +117,9 @@ void caches_fetch(caches_t *caches, uint64_t address, void *out, size_t size);
 
 // Performs everything and leaves nothing in any cache.
 void caches_flush(caches_t *caches);
+
+// Completes everything that a wave has under way.
+void weak_complete(wave_t *wave);
 
 // The function that runs an instruction on caches; its operation's own where memory is not touched.
 run_fn *weak_run(const insn_t *i);

@@ -109,11 +109,10 @@ const insn_t *run_undecoded(wave_t *w, const insn_t *i)
     if (!block) return wave_memory_fault(w, i, -1, address);
     // Beyond its end a block only leads to the next.
     if (i - block->insns >= BLOCK_WORDS || i < block->insns) return wave_jump(w, i, address);
-    const span_t *span = isa_span(isa, address, 4);
+    const span_t *both = isa_span(isa, address, 8), *span = both ? both : isa_span(isa, address, 4);
     if (!span) return wave_memory_fault(w, i, -1, address);
-    uint64_t offset = address - span->base;
     uint32_t code[2] = {0};
-    code_fetch(isa, address, span->host + offset, code, offset + 8 <= span->size ? 8 : 4);
+    code_fetch(isa, address, span->host + (address - span->base), code, both ? 8 : 4);
     insn_t *slot = &block->insns[i - block->insns];
     insn_decode(isa, slot, code);
     return slot;
@@ -139,7 +138,7 @@ const span_t *isa_span(isa_t *isa, uint64_t address, uint64_t size)
         }
     }
     span_t found;
-    if (!map_find(address, &found) || !(found.nodes >> isa->node & 1)) return NULL;
+    if (!map_find(address, size, &found) || !(found.nodes >> isa->node & 1)) return NULL;
     if (size > found.size - (address - found.base)) return NULL;
     span_t *span = &isa->span[isa->span_next++ % SPAN_CACHE];
     *span = found;
@@ -182,7 +181,7 @@ const insn_t *wave_fault(wave_t *w, const insn_t *i, fault_kind_t kind, const ch
 const insn_t *wave_memory_fault(wave_t *w, const insn_t *i, int lane, uint64_t address)
 {
     span_t span;
-    const char *why = !map_find(address, &span)           ? "no such memory"
+    const char *why = !map_find(address, 0, &span)        ? "no such memory"
                       : !(span.nodes >> w->isa->node & 1) ? "this node may not touch it"
                                                           : "reaches over the end of it";
     if (w->isa->fault.kind == FAULT_NONE) w->isa->fault.address = address;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "amd/isa/state.h"
+#include "amd/usage.h"
 
 typedef struct {
     struct crew *crew;
@@ -68,7 +69,7 @@ bool isa_threads(isa_t *isa, unsigned count)
         helper_t *helper = &crew->helpers[crew->count];
         helper->crew = crew;
         helper->isa = isa_create(isa->gfx, isa->node, &host);
-        if (!helper->isa || pthread_create(&helper->thread, NULL, helper_main, helper)) {
+        if (!helper->isa || usage_thread(&helper->thread, helper_main, helper)) {
             isa_destroy(helper->isa);
             break;
         }

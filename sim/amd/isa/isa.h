@@ -15,19 +15,20 @@ typedef enum { GFX900, GFX906, GFX908, GFX90A, GFX942, GFX_COUNT } gfx_t;
 gfx_t gfx_parse(const char *name, size_t length);
 const char *gfx_name(gfx_t gfx);
 
-// Dies that a GPU of this kind is made of, among which the workgroups of a dispatch are dealt out.
+// Dies that a GPU of this kind is made of, among which the workgroups of a dispatch are dealt out,
+// and the compute units in all of them. Unit n is in die n modulo the number of dies.
+enum { DIES_MAX = 8, UNITS_MAX = 64 };
 unsigned gfx_dies(gfx_t gfx);
+unsigned gfx_units(gfx_t gfx);
+uint64_t gfx_units_all(gfx_t gfx); // a bit for each
 
 // The upper halves of flat addresses that mean a workgroup's or a lane's own memory.
 enum { APERTURE_LDS = 0x10000, APERTURE_SCRATCH = 0x20000 };
 
 enum { LDS_SIZE_MAX = 64 * 1024, WORKGROUP_SIZE_MAX = 1024 };
 
-// The compute units of every GPU here, and the SIMDs of each.
-enum { UNIT_COUNT = 4, UNIT_SIMDS = 4, UNITS_ALL = (1 << UNIT_COUNT) - 1 };
-
-// Waves that a SIMD of the GPU holds at a time, at most SIMD_WAVES_MAX.
-enum { SIMD_WAVES_MAX = 10 };
+// The SIMDs of a compute unit, and the waves that each holds at a time.
+enum { UNIT_SIMDS = 4 };
 unsigned gfx_simd_waves(gfx_t gfx);
 
 typedef enum {

@@ -82,9 +82,7 @@ static uint64_t buffer_inside(const wave_t *w, const insn_t *i)
     return inside;
 }
 
-// Where the word of a lane is that goes between memory and the workgroup's memory without a
-// register; NULL after a fault.
-static uint8_t *lds_word(wave_t *w, const insn_t *i, uint64_t l)
+uint8_t *memory_lds_word(wave_t *w, const insn_t *i, uint64_t l)
 {
     int64_t at = (int64_t)(w->s[SGPR_M0] & 0xffff) + i->offset + 4 * (int64_t)l;
     if (at >= 0 && at + 4 <= w->lds_size) return w->lds + at;
@@ -102,7 +100,7 @@ static bool load_zero(wave_t *w, const insn_t *i, uint64_t lanes)
     if (!load && !(atomic && i->returns)) return true;
     EACH_ACTIVE_LANE(lanes)
     {
-        uint8_t *word = to_lds ? lds_word(w, i, l) : NULL;
+        uint8_t *word = to_lds ? memory_lds_word(w, i, l) : NULL;
         if (to_lds && !word) return false;
         if (word) memset(word, 0, 4);
         for (unsigned k = 0; k < words && !to_lds; k++) w->v[i->dst + k][l] = 0;
@@ -240,7 +238,7 @@ STORES(DEFINE_STORE)
         EACH_ACTIVE_LANE(wave_exec(w))                                                             \
         {                                                                                          \
             uint8_t *p = place(w, i, (unsigned)l, address[l], bytes, &nearby).p;                   \
-            uint8_t *word = p ? lds_word(w, i, l) : NULL;                                          \
+            uint8_t *word = p ? memory_lds_word(w, i, l) : NULL;                                   \
             if (!word) return NULL;                                                                \
             action;                                                                                \
         }                                                                                          \
@@ -414,4 +412,9 @@ const op_t *memory_with_lds(const op_t *op)
 {
     if (op < ops + TO_LDS) return op + TO_LDS;
     return op->run == run_lds_store_dword ? op : NULL;
+}
+
+const op_t *memory_without_lds(const op_t *op)
+{
+    return op >= ops + TO_LDS && op < ops + 2 * TO_LDS ? op - TO_LDS : op;
 }

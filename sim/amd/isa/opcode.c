@@ -90,19 +90,23 @@ const opcode_t (*opcode_tables(gfx_t gfx))[ENCODING_OPS]
 }
 
 static const target_t targets[GFX_COUNT] = {
-    [GFX900] = {.name = "gfx900", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1},
-    [GFX906] = {.name = "gfx906", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1},
+    [GFX900] =
+        {.name = "gfx900", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1, .units = 4},
+    [GFX906] =
+        {.name = "gfx906", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1, .units = 4},
     [GFX908] = {.name = "gfx908",
                 .granule = 4,
                 .simd_waves = 10,
                 .simd_rows = 256,
                 .dies = 1,
+                .units = 4,
                 .matrices_in_acc = true},
     [GFX90A] = {.name = "gfx90a",
                 .granule = 8,
                 .simd_waves = 8,
                 .simd_rows = 512,
                 .dies = 1,
+                .units = 4,
                 .packed_ids = true,
                 .acc_in_memory = true,
                 .row_broadcast = true},
@@ -111,6 +115,7 @@ static const target_t targets[GFX_COUNT] = {
                 .simd_waves = 8,
                 .simd_rows = 512,
                 .dies = 8,
+                .units = 16,
                 .packed_ids = true,
                 .acc_in_memory = true,
                 .row_broadcast = true,
@@ -141,4 +146,14 @@ const char *gfx_name(gfx_t gfx)
 unsigned gfx_dies(gfx_t gfx)
 {
     return targets[gfx].dies;
+}
+
+unsigned gfx_units(gfx_t gfx)
+{
+    return targets[gfx].units;
+}
+
+uint64_t gfx_units_all(gfx_t gfx)
+{
+    return ~0ull >> (UNITS_MAX - targets[gfx].units);
 }

@@ -457,7 +457,7 @@ static uint32_t hardware_register(const wave_t *w, unsigned which)
     switch (which) {
     case HWREG_MODE: return w->mode;
     case HWREG_SH_MEM_BASES: return APERTURE_SCRATCH >> 16 | (APERTURE_LDS & 0xffff0000);
-    case HWREG_XCC_ID: return (uint32_t)(w->group % w->isa->target->dies);
+    case HWREG_XCC_ID: return w->unit % w->isa->target->dies;
     default: return 0;
     }
 }

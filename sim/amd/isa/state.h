@@ -63,6 +63,7 @@ typedef struct {
     uint8_t simd_waves;   // that a SIMD holds at a time
     uint16_t simd_rows;   // vector registers that they share
     uint8_t dies;         // numbered by HW_REG_XCC_ID
+    uint8_t units;        // in all of them
     bool packed_ids;      // a work-item's numbers come in one register
     bool matrices_in_acc; // C and D of matrix instructions are always accumulation registers
     bool acc_in_memory;   // instructions on memory may name accumulation registers
@@ -83,7 +84,6 @@ typedef struct {
     uint8_t *lds, *scratch; // owned
     uint64_t scratch_room;
     unsigned count;  // of waves; 0: no workgroup is here
-    unsigned cache;  // of its compute unit, where memory is weak
     int unit;        // that it runs on; -1 while the host has the waves stopped
     unsigned rounds; // that its waves have had
     unsigned idles;  // of the last of them, in which it was idle
@@ -132,13 +132,35 @@ typedef struct {
     unsigned preload_count;
 } descriptor_t;
 
+// Reads the descriptor of the dispatch's kernel, and the arguments that it wants in registers.
+// False after a fault.
+bool descriptor_read(isa_t *isa, uint64_t address, descriptor_t *out);
+
+// One workgroup of a dispatch.
+typedef struct {
+    uint64_t number;
+    uint32_t id[3], size[3];
+    uint32_t items;
+    unsigned waves;
+} group_t;
+
+// Gives a wave the registers that it begins with.
+void wave_start(isa_t *isa, const room_t *room, const descriptor_t *kernel, const group_t *group,
+                unsigned index);
+
+// Records and logs a fault of the dispatch as a whole. Always false.
+bool dispatch_fail(isa_t *isa, fault_kind_t kind, const char *text);
+
 // The workgroups of a dispatch, of which every thread takes one after the other. The n-th is
 // number first + n step, modulo their number.
 typedef struct {
     const dispatch_t *dispatch;
     descriptor_t kernel;
     uint64_t counts[3], total, first, step;
-    uint64_t units;      // that they may use
+    // The compute units that they may use, of each die that has such: workgroup n is on die n
+    // modulo their number.
+    uint64_t shares[DIES_MAX];
+    unsigned share_count;
     demand_t demand;     // of one workgroup
     atomic_ullong next;  // to be taken
     atomic_bool *placed; // borrowed; of the interpreter that dispatches
@@ -219,8 +241,10 @@ const insn_t *run_vector(wave_t *w, const insn_t *i);
 const insn_t *run_vector_mask(wave_t *w, const insn_t *i);
 const insn_t *run_vector_modified(wave_t *w, const insn_t *i);
 
-// What an operation on a buffer is with the lds bit; NULL when it has none.
+// What an operation on a buffer is with the lds bit; NULL when it has none. And the load to a
+// register that one to the workgroup's memory is otherwise; any other operation is itself.
 const op_t *memory_with_lds(const op_t *op);
+const op_t *memory_without_lds(const op_t *op);
 
 // An instruction on a buffer: as it is where all lanes are inside.
 const insn_t *run_buffer(wave_t *w, const insn_t *i);

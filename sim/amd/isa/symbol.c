@@ -84,7 +84,7 @@ void kernel_name(uint64_t address, char *out, size_t size)
     span_t span;
     object_t object;
     const char *name = NULL;
-    if (map_find(address, &span) && object_find(&span, address - span.base, &object)) {
+    if (map_find(address, 0, &span) && object_find(&span, address - span.base, &object)) {
         name = symbol_find(&object, (uint64_t)(span.host + (address - span.base) - object.bytes));
     }
     if (!name) {

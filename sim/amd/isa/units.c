@@ -9,11 +9,12 @@
 struct units {
     pthread_mutex_t lock;
     bell_t bell;
-    demand_t whole;            // what a unit has
-    demand_t left[UNIT_COUNT]; // and what of it is not taken
     struct {
         uint32_t others, phase;
     } gws[GWS_COUNT];
+    demand_t whole; // what a unit has
+    unsigned count; // of units
+    demand_t left[];
 };
 
 unsigned gfx_simd_waves(gfx_t gfx)
@@ -23,7 +24,8 @@ unsigned gfx_simd_waves(gfx_t gfx)
 
 units_t *units_create(gfx_t gfx)
 {
-    units_t *units = calloc(1, sizeof *units);
+    unsigned count = gfx_units(gfx);
+    units_t *units = calloc(1, sizeof *units + count * sizeof *units->left);
     if (!units) return NULL;
     pthread_mutex_init(&units->lock, NULL);
     units->whole = (demand_t){
@@ -31,7 +33,8 @@ units_t *units_create(gfx_t gfx)
         .registers = UNIT_SIMDS * gfx_target(gfx)->simd_rows,
         .lds = LDS_SIZE_MAX,
     };
-    for (unsigned k = 0; k < UNIT_COUNT; k++) units->left[k] = units->whole;
+    units->count = count;
+    for (unsigned k = 0; k < count; k++) units->left[k] = units->whole;
     return units;
 }
 
@@ -61,23 +64,24 @@ static demand_t share(const units_t *units, const demand_t *demand)
 }
 
 // The unit with the most waves left, so that workgroups spread over all of them.
-static int choose(const units_t *units, uint64_t mask, const demand_t *need)
+static int choose(const units_t *units, uint64_t mask, const demand_t *need, unsigned from)
 {
     int chosen = -1;
-    for (int k = 0; k < UNIT_COUNT; k++) {
+    for (unsigned n = 0; n < units->count; n++) {
+        unsigned k = (from + n) % units->count;
         const demand_t *left = &units->left[k];
         if (!(mask >> k & 1) || left->waves < need->waves || left->lds < need->lds) continue;
         if (left->registers < need->registers) continue;
-        if (chosen < 0 || left->waves > units->left[chosen].waves) chosen = k;
+        if (chosen < 0 || left->waves > units->left[chosen].waves) chosen = (int)k;
     }
     return chosen;
 }
 
-int units_take(units_t *units, uint64_t mask, const demand_t *demand)
+int units_take(units_t *units, uint64_t mask, const demand_t *demand, unsigned from)
 {
     demand_t need = share(units, demand);
     pthread_mutex_lock(&units->lock);
-    int unit = choose(units, mask, &need);
+    int unit = choose(units, mask, &need, from);
     if (unit >= 0) {
         units->left[unit].waves -= need.waves;
         units->left[unit].registers -= need.registers;

@@ -19,8 +19,9 @@ units_t *units_create(gfx_t gfx);
 void units_destroy(units_t *units);
 
 // Takes what a workgroup needs of one of the units in a mask, or the whole unit where it has less
-// than that. The number of the unit, or -1 when none has so much left.
-int units_take(units_t *units, uint64_t mask, const demand_t *demand);
+// than that: of the one that has the most left, and among several of these of the first behind
+// number from. The number of the unit, or -1 when none has so much left.
+int units_take(units_t *units, uint64_t mask, const demand_t *demand, unsigned from);
 
 // Gives it back, and wakes who waits for units_bell.
 void units_give(units_t *units, int unit, const demand_t *demand);

@@ -171,7 +171,7 @@ struct wave {
     uint8_t *scratch;      // borrowed; interleaved by lane, as the hardware does
     uint64_t scratch_base; // its address as the kernel computes it
     uint32_t scratch_size; // per lane
-    unsigned unit;         // where its workgroup runs, if memory is weak
+    unsigned unit;         // where its workgroup runs
 };
 
 static inline uint64_t wave_s64(const wave_t *w, unsigned n)

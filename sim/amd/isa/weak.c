@@ -156,8 +156,28 @@ static bool own_lanes_run(wave_t *w, const insn_t *i, uint64_t others)
     return good;
 }
 
+static bool is_lds(const op_t *op)
+{
+    return begins(op->name, "load_lds") || begins(op->name, "store_lds");
+}
+
+// Where the words of lanes are in the workgroup's memory. False after a fault.
+static bool words_check(wave_t *w, const insn_t *i, access_t *a)
+{
+    if (!is_lds(i->op)) return true;
+    EACH_ACTIVE_LANE(a->lanes)
+    {
+        const uint8_t *word = memory_lds_word(w, i, l);
+        if (!word) return false;
+        a->words = (uint32_t)(word - w->lds - 4 * l);
+        memcpy(a->data[l], word, 4); // a store takes it from there
+    }
+    return true;
+}
+
 static void lanes_take(wave_t *w, const insn_t *i, access_t *a)
 {
+    if (is_lds(i->op)) return;
     uint32_t(*v)[LANES] = &w->v[i->data[0]];
     unsigned operands = a->change && begins(i->op->name, "atomic_cmpswap") ? 2 : 1;
     EACH_ACTIVE_LANE(a->lanes)
@@ -184,11 +204,12 @@ static const insn_t *issue(wave_t *w, const insn_t *i, access_kind_t kind, chang
     a->past_l1 = goes_past_l1(w, i);
     a->size = (uint8_t)memory_size(i->op);
     a->dst = i->dst;
-    a->op = i->op;
+    a->op = memory_without_lds(i->op);
     a->change = change;
     a->returns = i->returns;
+    a->to_lds = kind == ACCESS_LOAD && is_lds(i->op);
     a->lanes = memory_lanes(w, i, a->address);
-    bool good = own_lanes_run(w, i, a->lanes) && lanes_check(w, i, a);
+    bool good = own_lanes_run(w, i, a->lanes) && lanes_check(w, i, a) && words_check(w, i, a);
     if (!good || !a->lanes) {
         caches_recycle(caches, a);
         return good ? insn_next(i) : NULL;
@@ -217,13 +238,14 @@ static const insn_t *run_atomic(wave_t *w, const insn_t *i)
 // Writes the registers of an operation that is complete.
 static void finish(wave_t *w, const access_t *a)
 {
-    uint32_t(*v)[LANES] = &w->v[a->dst];
+    uint32_t word[1][LANES], (*v)[LANES] = a->to_lds ? word : &w->v[a->dst];
     EACH_ACTIVE_LANE(a->lanes)
     {
         if (a->kind == ACCESS_LOAD) lane_load(a->op, v, (unsigned)l, a->data[l]);
         for (unsigned k = 0; a->returns && a->change && k < a->size / 4u; k++) {
             v[k][l] = a->data[l][k];
         }
+        if (a->to_lds) memcpy(w->lds + (uint32_t)(a->words + 4 * l), &word[0][l], 4);
     }
 }
 
@@ -235,6 +257,11 @@ static void wait_until(wave_t *w, unsigned most)
         finish(w, a);
         caches_recycle(caches, a);
     }
+}
+
+void weak_complete(wave_t *w)
+{
+    wait_until(w, 0);
 }
 
 static const insn_t *run_waitcnt(wave_t *w, const insn_t *i)
@@ -337,7 +364,6 @@ static bool is_in(const op_t *op, const op_list_t *list)
 
 static run_fn *vector_run(const op_t *op)
 {
-    if (begins(op->name, "load_lds") || begins(op->name, "store_lds")) return run_through;
     if (begins(op->name, "load_")) return run_load;
     if (begins(op->name, "store_")) return run_store;
     if (change_of(op)) return run_atomic;

@@ -59,7 +59,7 @@ EXPORT int amdgpu_query_gpu_info(device_t *device, drm_gpu_info_t *out)
         .num_shader_arrays_per_engine = 1,
         .gpu_counter_freq = 100000,
         .gb_addr_cfg = GB_ADDR_CONFIG,
-        .cu_active_number = 4,
+        .cu_active_number = gfx_units(gpu_gfx(device->node)),
     };
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "amd/kfd/kfd.h"
+#include "amd/usage.h"
 
 // The position in a descriptor of a render node says which one it is. Those of exported buffers are
 // smaller.
@@ -67,6 +68,7 @@ static void forget(void)
     queue_forget();
     event_forget();
     watchdog_forget();
+    usage_forget();
     map_forget();
     memory_forget();
 }

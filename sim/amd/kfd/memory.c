@@ -158,11 +158,24 @@ static bool is_fresh(const buffer_t *buffer)
     return true;
 }
 
+// Large memory that only GPUs touch is filled where and when they do: programs have much of it that
+// they never use.
+static bool is_late(const buffer_t *buffer)
+{
+    enum { LARGE = 1 << 20 };
+    return is_vram(buffer) && !(buffer->flags & KFD_MEM_PUBLIC) && buffer->address &&
+           buffer->size >= LARGE;
+}
+
 static void buffer_fill(const buffer_t *buffer)
 {
     if (buffer->flags & (KFD_MEM_DOORBELL | KFD_MEM_MMIO_REMAP)) return;
     if (buffer->flags & KFD_MEM_USERPTR && !is_fresh(buffer)) return;
-    memset(buffer->bytes, POISON, buffer->size < POISON_MAX ? buffer->size : POISON_MAX);
+    size_t size = buffer->size < POISON_MAX ? buffer->size : POISON_MAX;
+    if (is_late(buffer) && map_fresh(buffer->address, POISON)) return;
+    // All pages at once cost less than one by one; older kernels cannot do it, and need not.
+    madvise(buffer->bytes, size, MADV_POPULATE_WRITE);
+    memset(buffer->bytes, POISON, size);
 }
 
 int memory_alloc(kfd_alloc_memory_t *a)
@@ -240,11 +253,14 @@ int memory_available(kfd_available_memory_t *a)
     return 0;
 }
 
-// Of a buffer with bytes in a file; the lock is held.
+// Of a buffer with bytes in a file, which others than GPUs will see from now on, or at another
+// address; the lock is held.
 static buffer_t *stored_of(uint64_t handle)
 {
     buffer_t *buffer = buffer_of(handle);
-    return buffer && buffer->place.store ? buffer : NULL;
+    if (!buffer || !buffer->place.store) return NULL;
+    if (buffer->address) map_fill(buffer->address);
+    return buffer;
 }
 
 int memory_export(kfd_export_dmabuf_t *a)
@@ -360,7 +376,7 @@ bool memory_elsewhere(uint64_t offset, int *out_file, uint64_t *out_offset)
 void *memory_bytes(uint64_t handle)
 {
     pthread_mutex_lock(&lock);
-    const buffer_t *buffer = buffer_of(handle);
+    const buffer_t *buffer = stored_of(handle);
     void *bytes = buffer ? buffer->bytes : NULL;
     pthread_mutex_unlock(&lock);
     return bytes;
@@ -370,11 +386,11 @@ int memory_place(uint64_t handle, uint64_t offset, uint64_t size, uint64_t addre
 {
     span_t span;
     pthread_mutex_lock(&lock);
-    const buffer_t *buffer = buffer_of(handle);
+    const buffer_t *buffer = stored_of(handle);
     bool done = buffer && size && offset <= buffer->size && size <= buffer->size - offset;
     if (done) {
         uint64_t bit = 1ull << buffer->node;
-        bool there = map_find(address, &span) && span.base == address && span.size == size;
+        bool there = map_find(address, 0, &span) && span.base == address && span.size == size;
         done = there ? map_allow(address, span.nodes | bit)
                      : span_add(buffer, address, buffer->bytes + offset, size, bit);
     }
@@ -387,7 +403,7 @@ int memory_unplace(uint64_t handle, uint64_t address)
     span_t span;
     pthread_mutex_lock(&lock);
     const buffer_t *buffer = buffer_of(handle);
-    bool done = buffer && map_find(address, &span) && span.base == address;
+    bool done = buffer && map_find(address, 0, &span) && span.base == address;
     if (done) {
         uint64_t left = span.nodes & ~(1ull << buffer->node);
         done = left ? map_allow(address, left) : map_remove(address);
@@ -409,7 +425,7 @@ bool memory_is_hidden(uint64_t address, unsigned *out_node)
 {
     span_t span;
     bool hidden = false;
-    if (!map_find(address, &span)) return false;
+    if (!map_find(address, 0, &span)) return false;
     pthread_mutex_lock(&lock);
     for (uint32_t k = 1; k < buffers_end && !hidden; k++) {
         const buffer_t *buffer = &buffers[k];

@@ -17,6 +17,7 @@
 
 #include "amd/kfd/file.h"
 #include "amd/kfd/kfd.h"
+#include "amd/usage.h"
 
 // For a program that opened this library by its path: runs the program anew, with the same
 // arguments, so that the library is in front of the C library. Returns 0 in that second run, at
@@ -33,6 +34,15 @@ int keel_sim_enter(char **argv);
         __atomic_store_n(&found, next, __ATOMIC_RELAXED);                                          \
     }
 
+// The descriptor of a file of the driver; FILE_FOREIGN for any other.
+static int own_open(const char *path, int flags)
+{
+    uint64_t begin = usage_begin();
+    int file = file_open(path, flags);
+    usage_end(begin);
+    return file;
+}
+
 #define OPEN(name)                                                                                 \
     EXPORT int name(const char *path, int flags, ...)                                              \
     {                                                                                              \
@@ -42,7 +52,7 @@ int keel_sim_enter(char **argv);
         bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;                          \
         mode_t mode = makes ? va_arg(arguments, mode_t) : 0;                                       \
         va_end(arguments);                                                                         \
-        int file = file_open(path, flags);                                                         \
+        int file = own_open(path, flags);                                                          \
         return file == FILE_FOREIGN ? next(path, flags, mode) : file;                              \
     }
 OPEN(open)
@@ -55,7 +65,7 @@ int __open64_2(const char *path, int flags);
     EXPORT int name(const char *path, int flags)                                                   \
     {                                                                                              \
         NEXT(name)                                                                                 \
-        int file = file_open(path, flags);                                                         \
+        int file = own_open(path, flags);                                                          \
         return file == FILE_FOREIGN ? next(path, flags) : file;                                    \
     }
 OPEN_CHECKED(__open_2)
@@ -72,7 +82,7 @@ static FILE *stream_of(int file, const char *mode)
     EXPORT FILE *name(const char *path, const char *mode)                                          \
     {                                                                                              \
         NEXT(name)                                                                                 \
-        int file = file_open(path, *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR);        \
+        int file = own_open(path, *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR);         \
         return file == FILE_FOREIGN ? next(path, mode) : stream_of(file, mode);                    \
     }
 FOPEN(fopen)
@@ -178,7 +188,9 @@ EXPORT int ioctl(int file, unsigned long request, ...)
     case FILE_INHERITED: return errno = EBADF, -1;
     case FILE_KFD: break;
     }
+    uint64_t begin = usage_begin();
     int result = kfd_request(_IOC_NR(request), arguments, _IOC_SIZE(request));
+    usage_end(begin);
     if (result < 0) errno = -result;
     return result < 0 ? -1 : 0;
 }
@@ -204,6 +216,11 @@ EXPORT void *mmap(void *address, size_t size, int rights, int flags, int file, o
 EXPORT void *mmap64(void *address, size_t size, int rights, int flags, int file, off64_t offset)
 {
     return map_file(address, size, rights, flags, file, offset);
+}
+
+__attribute__((destructor)) static void tell(void)
+{
+    usage_tell();
 }
 
 // Where the library that holds an address was loaded from; NULL when none does.

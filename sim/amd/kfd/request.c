@@ -120,14 +120,10 @@ static int update_queue(const kfd_update_queue_t *a)
 
 static int set_cu_mask(const kfd_cu_mask_t *a)
 {
-    const uint32_t *mask = (const uint32_t *)(uintptr_t)a->cu_mask_ptr;
+    const uint32_t *words = (const uint32_t *)(uintptr_t)a->cu_mask_ptr;
     if (!a->num_cu_mask || a->num_cu_mask % 32) return -EINVAL;
-    if (!(*mask & UNITS_ALL)) {
-        log_line(LOG_ERROR, "SET_CU_MASK: %08x has none of the %d compute units", *mask,
-                 UNIT_COUNT);
-        return -EINVAL;
-    }
-    return queue_mask(a->queue_id, *mask) ? 0 : -EFAULT;
+    uint64_t mask = words[0] | (a->num_cu_mask > 32 ? (uint64_t)words[1] << 32 : 0);
+    return queue_mask(a->queue_id, mask);
 }
 
 static int alloc_queue_gws(kfd_gws_t *a)

@@ -74,23 +74,24 @@ static void put_cpu(out_t *out)
 
 static void put_gpu(out_t *out, unsigned node)
 {
-    const struct model *model = &models[gpu_gfx(node)];
+    gfx_t gfx = gpu_gfx(node);
+    const struct model *model = &models[gfx];
     put_number(out, "cpu_cores_count", 0);
-    put_number(out, "simd_count", UNIT_COUNT * UNIT_SIMDS);
+    put_number(out, "simd_count", gfx_units(gfx) * UNIT_SIMDS);
     put_number(out, "mem_banks_count", 1);
     put_number(out, "caches_count", 2);
     put_number(out, "io_links_count", gpu_count());
     put_number(out, "p2p_links_count", 0);
     put_number(out, "cpu_core_id_base", 0);
     put_number(out, "simd_id_base", (uint32_t)FIRST_SIMD);
-    put_number(out, "max_waves_per_simd", gfx_simd_waves(gpu_gfx(node)));
+    put_number(out, "max_waves_per_simd", gfx_simd_waves(gfx));
     put_number(out, "lds_size_in_kb", LDS_SIZE_MAX / 1024);
     put_number(out, "gds_size_in_kb", 0);
     put_number(out, "num_gws", GWS_COUNT);
     put_number(out, "wave_front_size", 64);
-    put_number(out, "array_count", 1);
+    put_number(out, "array_count", gfx_dies(gfx));
     put_number(out, "simd_arrays_per_engine", 1);
-    put_number(out, "cu_per_simd_array", UNIT_COUNT);
+    put_number(out, "cu_per_simd_array", gfx_units(gfx) / gfx_dies(gfx));
     put_number(out, "simd_per_cu", UNIT_SIMDS);
     put_number(out, "max_slots_scratch_cu", 32);
     put_number(out, "gfx_target_version", model->version);
@@ -111,7 +112,7 @@ static void put_gpu(out_t *out, unsigned node)
     put_number(out, "debug_prop", 0);
     put_number(out, "sdma_fw_version", 421);
     put_number(out, "unique_id", 0x4b45454c00000000ull + node);
-    put_number(out, "num_xcc", 1);
+    put_number(out, "num_xcc", gfx_dies(gfx));
     put_number(out, "max_engine_clk_ccompute", 2000);
 }
 

@@ -76,7 +76,14 @@ static void test_files(void)
     CHECK(closedir(folder) == 0 && found == 7);
     CHECK(property(NODES "/0/properties", "cpu_cores_count") > 0);
     CHECK(property(NODES "/1/properties", "gfx_target_version") == 90006);
-    CHECK(property(NODES "/2/properties", "gfx_target_version") == 90010);
+    CHECK(property(NODES "/2/properties", "gfx_target_version") == 90402);
+    CHECK(property(NODES "/1/properties", "num_xcc") == 1);
+    CHECK(property(NODES "/1/properties", "simd_count") == 4 * 4);
+    // Eight dies of two compute units: of SIMDs and arrays the driver tells the sum.
+    CHECK(property(NODES "/2/properties", "num_xcc") == 8);
+    CHECK(property(NODES "/2/properties", "simd_count") == 8 * 2 * 4);
+    CHECK(property(NODES "/2/properties", "array_count") == 8);
+    CHECK(property(NODES "/2/properties", "cu_per_simd_array") == 2);
     CHECK(property(NODES "/2/io_links/1/properties", "node_to") == 1);
     CHECK(property(NODES "/1/mem_banks/0/properties", "size_in_bytes") == 4ul << 30);
     CHECK(!fopen(NODES "/3/properties", "r") && errno == ENOENT);

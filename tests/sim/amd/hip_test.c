@@ -3,6 +3,7 @@
 // pools, managed and registered memory, several threads.
 #include <hip/hip_runtime_api.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -140,7 +141,7 @@ static void test_streams(void)
     HIP(hipStreamSynchronize(first));
     HIP(hipEventElapsedTime(&milliseconds, start, end));
     CHECK(milliseconds >= 0 && milliseconds < 10000);
-    for (unsigned k = 0; k < 5000 && !__atomic_load_n(&called, __ATOMIC_ACQUIRE); k++) usleep(1000);
+    while (!__atomic_load_n(&called, __ATOMIC_ACQUIRE)) sched_yield();
     CHECK(called == 1);
     HIP(hipFree(log));
     HIP(hipEventDestroy(start));
@@ -261,16 +262,21 @@ static void test_values(void)
 {
     hipStream_t waits, writes;
     uint64_t *value;
-    uint32_t *device, *host = numbers(20);
+    uint32_t *device, *other, *host = numbers(20);
     HIP(hipStreamCreate(&waits));
     HIP(hipStreamCreate(&writes));
     HIP(hipExtMallocWithFlags((void **)&value, 8, hipMallocSignalMemory));
     HIP(hipMalloc((void **)&device, BYTES));
+    HIP(hipMalloc((void **)&other, BYTES));
     HIP(hipMemcpy(device, host, BYTES, hipMemcpyHostToDevice));
     __atomic_store_n(value, 0, __ATOMIC_RELEASE);
     HIP(hipStreamWaitValue64(waits, value, 5, hipStreamWaitValueGte, ~0ull));
     launch_add_one(device, waits);
-    usleep(10000);
+    // Kernels of another stream run and end meanwhile.
+    for (unsigned k = 0; k < 8; k++) {
+        launch_add_one(other, writes);
+        HIP(hipStreamSynchronize(writes));
+    }
     CHECK(hipStreamQuery(waits) == hipErrorNotReady);
     HIP(hipStreamWriteValue64(writes, value, 5, 0));
     HIP(hipStreamSynchronize(waits));
@@ -278,6 +284,7 @@ static void test_values(void)
     check_numbers(host, 21);
     HIP(hipFree(value));
     HIP(hipFree(device));
+    HIP(hipFree(other));
     HIP(hipStreamDestroy(waits));
     HIP(hipStreamDestroy(writes));
     free(host);

@@ -167,6 +167,23 @@ hsa_queue_t *queue_make(const gpu_t *gpu)
     return queue;
 }
 
+void others_pass(void)
+{
+    enum { KERNELS = 8 };
+    hsa_queue_t *queue = queue_make(&hsa_gpus[0]);
+    kernel_t kernel = kernel_find(&hsa_gpus[0], "set_word.kd");
+    struct {
+        uint32_t *word;
+        uint32_t value;
+    } arguments = {memory_alloc(hsa_host_memory, 4096), 1};
+    for (unsigned k = 0; k < KERNELS; k++) {
+        hsa_signal_t done = signal_make(1);
+        dispatch_push(queue, &kernel, 1, &arguments, sizeof arguments, done);
+        signal_wait(done);
+    }
+    HSA(hsa_queue_destroy(queue));
+}
+
 static FILE *kept_log;
 
 void log_keep(void)

@@ -48,6 +48,10 @@ hsa_queue_t *queue_make(const gpu_t *gpu);
 extern hsa_status_t queue_status;
 extern hsa_signal_t queue_failed;
 
+// Kernels of another queue run and end, one after the other: so could have what waits, if nothing
+// held it back.
+void others_pass(void);
+
 // A test by itself: PROGRAM DIRECTORY NAME runs one, and PROGRAM DIRECTORY all, each in a process
 // of its own, because some end badly on purpose. environment is NAME=VALUE or NULL. The value of
 // main.

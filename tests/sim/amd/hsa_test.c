@@ -83,7 +83,7 @@ static void test_barriers(void)
     dispatch_push(first, &kernel, 1, &(append_t){log, 0}, sizeof(append_t), done);
     hsa_barrier_and_packet_t tell = {.completion_signal = opened};
     packet_push(first, &tell, HSA_PACKET_TYPE_BARRIER_AND | HEADER_BARRIER);
-    usleep(20000);
+    others_pass();
     CHECK(__atomic_load_n(&log[0], __ATOMIC_ACQUIRE) == 0);
     hsa_signal_subtract_screlease(gate, 1);
     signal_wait(done);
@@ -106,7 +106,7 @@ static void test_barrier_value(void)
     };
     packet_push(queue, &packet, HSA_PACKET_TYPE_VENDOR_SPECIFIC | HEADER_BARRIER);
     hsa_signal_store_screlease(value, 8 + 4);
-    usleep(20000);
+    others_pass();
     CHECK(hsa_signal_load_scacquire(done) == 1);
     hsa_signal_store_screlease(value, 8 + 6);
     signal_wait(done);
@@ -146,7 +146,7 @@ static void test_wait_for_host(void)
         uint32_t *out;
     } arguments = {memory, 42, memory + 64};
     dispatch_push(queue, &kernel, 1, &arguments, sizeof arguments, done);
-    usleep(10000);
+    others_pass();
     CHECK(hsa_signal_load_scacquire(done) == 1);
     __atomic_store_n(memory, 42, __ATOMIC_RELEASE);
     signal_wait(done);

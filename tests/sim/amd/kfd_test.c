@@ -289,32 +289,104 @@ static void abandon(void)
     memory_end(&memory);
 }
 
-// Runs packets of a copy engine to their end; the last is a fence, which is added.
-static void copy_run(const uint32_t *packets, unsigned words)
+// A queue of a copy engine, and the word that its fences write.
+typedef struct {
+    memory_t ring, pointers, fence;
+    uint64_t *doorbell, written;
+    uint32_t id;
+} copier_t;
+
+static copier_t copier_make(void)
 {
-    enum { RING = 4096, FENCE = 5, DONE = 77 };
-    memory_t ring = host_make(RING), pointers = host_make(4096), fence = host_make(4096);
-    uint32_t *there = (uint32_t *)fence.at;
-    const uint32_t last[4] = {FENCE, (uint32_t)number(there), (uint32_t)(number(there) >> 32),
-                              DONE};
-    *there = 0;
-    kfd_create_queue_t wanted = {.ring_base_address = number(ring.at),
+    enum { RING = 4096 };
+    copier_t copier = {host_make(RING), host_make(4096), host_make(4096), NULL, 0, 0};
+    kfd_create_queue_t wanted = {.ring_base_address = number(copier.ring.at),
                                  .ring_size = RING,
-                                 .read_pointer_address = number(pointers.at),
-                                 .write_pointer_address = number(pointers.at + 8),
+                                 .read_pointer_address = number(copier.pointers.at),
+                                 .write_pointer_address = number(copier.pointers.at + 8),
                                  .gpu_id = GPU,
                                  .queue_type = KFD_QUEUE_SDMA,
                                  .queue_percentage = 100};
+    memset(copier.pointers.at, 0, 16);
     ASK(CREATE_QUEUE, &wanted);
-    memcpy(ring.at, packets, 4 * words);
-    memcpy(ring.at + 4 * words, last, sizeof last);
-    __atomic_store_n(doorbell_at(wanted.doorbell_offset), 4 * words + sizeof last,
-                     __ATOMIC_RELEASE);
+    copier.doorbell = doorbell_at(wanted.doorbell_offset);
+    copier.id = wanted.queue_id;
+    return copier;
+}
+
+static void copier_end(copier_t *copier)
+{
+    ASK(DESTROY_QUEUE, &((kfd_destroy_queue_t){copier->id, 0}));
+    memory_end(&copier->ring);
+    memory_end(&copier->pointers);
+    memory_end(&copier->fence);
+}
+
+// Writes packets and rings the doorbell with where they end, or with more than that.
+static void copier_push(copier_t *copier, const uint32_t *packets, unsigned words, uint64_t more)
+{
+    memcpy(copier->ring.at + copier->written, packets, 4 * words);
+    copier->written += 4 * words;
+    __atomic_store_n((uint64_t *)(copier->pointers.at + 8), copier->written, __ATOMIC_RELEASE);
+    __atomic_store_n(copier->doorbell, copier->written + more, __ATOMIC_RELEASE);
+}
+
+static void copier_fence(copier_t *copier, uint64_t more)
+{
+    enum { FENCE = 5, DONE = 77 };
+    uint32_t *there = (uint32_t *)copier->fence.at;
+    const uint32_t last[4] = {FENCE, (uint32_t)number(there), (uint32_t)(number(there) >> 32),
+                              DONE};
+    *there = 0;
+    copier_push(copier, last, 4, more);
     while (__atomic_load_n(there, __ATOMIC_ACQUIRE) != DONE) usleep(100);
-    ASK(DESTROY_QUEUE, &((kfd_destroy_queue_t){wanted.queue_id, 0}));
-    memory_end(&ring);
-    memory_end(&pointers);
-    memory_end(&fence);
+}
+
+// Runs packets of a copy engine to their end.
+static void copy_run(const uint32_t *packets, unsigned words)
+{
+    copier_t copier = copier_make();
+    copier_push(&copier, packets, words, 0);
+    copier_fence(&copier, 0);
+    copier_end(&copier);
+}
+
+// What was written to standard error since log_begin has a text.
+static FILE *kept_log;
+
+static void log_begin(void)
+{
+    kept_log = tmpfile();
+    CHECK(kept_log && dup2(fileno(kept_log), STDERR_FILENO) == STDERR_FILENO);
+}
+
+static bool log_has(const char *text)
+{
+    char kept[4096] = "";
+    CHECK(pread(fileno(kept_log), kept, sizeof kept - 1, 0) >= 0);
+    return strstr(kept, text) != NULL;
+}
+
+// Doorbells of copy engines that are rung wrongly are told of.
+static void copy_doorbells(void)
+{
+    const uint64_t half = (uint64_t)UINT32_MAX << 32;
+    copier_t copier = copier_make();
+    int saved = dup(STDERR_FILENO);
+    log_begin();
+    copier_fence(&copier, 0);
+    CHECK(!log_has("sim:"));
+    copier_fence(&copier, half);
+    CHECK(log_has("rung with 0xffffffff00000020: half of it was written"));
+    copier_fence(&copier, -4ull);
+    CHECK(log_has("the packet at byte 32 has 16 bytes, of which the doorbell was rung for 12"));
+    copier_fence(&copier, -2ull);
+    CHECK(log_has("rung with 0x3e: packets end at multiples of 4"));
+    copier_fence(&copier, 4);
+    CHECK(log_has("rung with 0x54: the write index is only 80"));
+    copier_end(&copier);
+    fclose(kept_log);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO && close(saved) == 0);
 }
 
 static void copy_write(uint32_t packet[7], uint64_t from, uint64_t to, size_t size)
@@ -539,9 +611,41 @@ static void refusals(void)
     CHECK(REFUSED(IMPORT_DMABUF, &((kfd_import_dmabuf_t){.gpu_id = GPU})) == -EINVAL);
     CHECK(kfd_request(KFD_SVM, &alloc, 24) == -EPERM);
     CHECK(REFUSED(ALLOC_QUEUE_GWS, &((kfd_gws_t){.queue_id = 1000, .num_gws = 1})) == -EINVAL);
-    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){1000, 32, number(&(uint32_t){16})})) == -EINVAL);
+    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){1000, 31, number(&(uint32_t){1})})) == -EINVAL);
     CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){1000, 32, number(&(uint32_t){1})})) == -EFAULT);
     CHECK(kfd_request(0x7f, NULL, 0) == -EINVAL);
+}
+
+// Large memory of a GPU is filled where it is touched; who is given all of it sees it filled.
+static void filled(void)
+{
+    enum { SIZE = 8 << 20 };
+    memory_t device = memory_make(KFD_MEM_VRAM, SIZE);
+    kfd_export_dmabuf_t exported = {device.handle, 0, 0};
+    uint64_t handle, size, offset = 0;
+    uint8_t *end = map_bytes(number(device.at) + SIZE - 1, 1, GPU - GPU_ID);
+    CHECK(end && *end == 0xdb && end[1 - SIZE] == 0);
+    *end = 5;
+    ASK(EXPORT_DMABUF, &exported);
+    CHECK(!memory_open((int)exported.dmabuf_fd, GPU - GPU_ID, &handle, &size) && size == SIZE);
+    CHECK(!close((int)exported.dmabuf_fd) && !memory_offset(handle, &offset));
+    uint8_t *seen = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, memory_file(), (off_t)offset);
+    CHECK(seen != MAP_FAILED && seen[0] == 0xdb && !memcmp(seen, seen + 1, SIZE - 2));
+    CHECK(seen[SIZE - 1] == 5);
+    munmap(seen, SIZE);
+    ASK(FREE_MEMORY_OF_GPU, &((kfd_free_memory_t){handle}));
+    memory_end(&device);
+}
+
+// A queue runs on those compute units that it is told, if its GPU has any of them.
+static void units(void)
+{
+    ring_t queue = queue_make();
+    const uint32_t none[] = {16}, behind[] = {0, 1}, one[] = {8};
+    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){queue.id, 32, number(none)})) == -EINVAL);
+    CHECK(REFUSED(SET_CU_MASK, &((kfd_cu_mask_t){queue.id, 64, number(behind)})) == -EINVAL);
+    ASK(SET_CU_MASK, &((kfd_cu_mask_t){queue.id, 32, number(one)}));
+    queue_finish(&queue);
 }
 
 // Callers of other times have shorter arguments, or longer ones.
@@ -566,7 +670,10 @@ int main(int argc, char **argv)
     module = module_load(argv[1]);
     refusals();
     sizes();
+    units();
+    filled();
     exhausted();
+    copy_doorbells();
     for (unsigned k = 0; k < 20; k++) event_destroyed();
     for (uintptr_t k = 0; k < THREADS; k++) {
         CHECK(!pthread_create(&threads[k], NULL, thread_main, (void *)(k + 1)));

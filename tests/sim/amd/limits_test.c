@@ -65,9 +65,9 @@ static void check(const char *path)
     gfx_t gfx = gfx_parse(file, strcspn(file, "-"));
     module_t module = module_load(path);
     isa_t *isa = isa_create(gfx, DEVICE_NODE, NULL);
-    const unsigned waves = UNIT_SIMDS * gfx_simd_waves(gfx);
+    const unsigned units = gfx_units(gfx), waves = UNIT_SIMDS * gfx_simd_waves(gfx);
     const dispatch_t one = device_dispatch(module_symbol(&module, "crowd.kd"), 1, 64);
-    crowd(isa, "of one wave", one, UNIT_COUNT * waves);
+    crowd(isa, "of one wave", one, units * waves);
     dispatch_t other = one;
     other.units = 4;
     crowd(isa, "on one unit", other, waves);
@@ -75,14 +75,13 @@ static void check(const char *path)
     crowd(isa, "with a third of its memory", other, 3);
     other = one;
     other.group[0] = 1024;
-    crowd(isa, "of 16 waves", other, UNIT_COUNT * (waves / 16));
+    crowd(isa, "of 16 waves", other, units * (waves / 16));
     other.kernel = module_symbol(&module, "crowd_wide.kd");
     other.group[0] = 64;
-    crowd(isa, "of 128 registers", other, UNIT_COUNT * UNIT_SIMDS * (gfx >= GFX90A ? 4 : 2));
-    if (!meet(isa, module_symbol(&module, "meet.kd"), UNIT_COUNT * waves)) bad++;
-    if (!isa_threads(isa, 2) || !meet(isa, module_symbol(&module, "meet.kd"), UNIT_COUNT * waves))
-        bad++;
-    cooperate(isa, &module, UNIT_COUNT * waves);
+    crowd(isa, "of 128 registers", other, units * UNIT_SIMDS * (gfx >= GFX90A ? 4 : 2));
+    if (!meet(isa, module_symbol(&module, "meet.kd"), units * waves)) bad++;
+    if (!isa_threads(isa, 2) || !meet(isa, module_symbol(&module, "meet.kd"), units * waves)) bad++;
+    cooperate(isa, &module, units * waves);
     isa_destroy(isa);
     module_unload(&module);
 }

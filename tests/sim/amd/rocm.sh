@@ -70,7 +70,7 @@ compile_all() {
             -target amdgcn-amd-amdhsa -mcpu="$target" -mcode-object-version=4 -ffreestanding \
             -ffp-contract=off $tests/kernels/queue.c || bad=1
     done
-    for test in hsa strict; do
+    for test in hsa strict mistake; do
         make $test $tests/${test}_test.c $tests/hsa.[ch] -- "$clang" $flags $tests/${test}_test.c \
             $tests/hsa.c -lhsa-runtime64 || bad=1
     done
@@ -90,6 +90,7 @@ run_all() {
         run "hsa-$gpus" '' "$gpus" "$out/hsa" "$out"
     done
     run strict '' gfx90a "$out/strict" "$out"
+    run mistake '' gfx90a "$out/mistake" "$out"
     for gpus in gfx900 gfx906 gfx908 gfx90a,gfx90a $newest; do
         run "hip-$gpus" '' "$gpus" "$out/hip" "$out"
         run "app-$gpus" '^0 wrong' "${gpus%,*}" "$out/app"

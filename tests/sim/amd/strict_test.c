@@ -2,6 +2,7 @@
 // strict_test DIRECTORY [CASE]: what the software GPU allows and what it catches: packets that
 // overlap and change places, workgroups at the same time, fresh memory, hidden memory, packets that
 // never end.
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,13 @@ typedef struct {
     uint32_t value;
 } word_t;
 
+// A kernel that runs until its flag becomes 2, whatever packets come behind it.
+static void push_running(hsa_queue_t *queue, uint32_t *flag, hsa_signal_t done)
+{
+    push_free(queue, "answer.kd", &(word_t){flag, 7}, sizeof(word_t), done);
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 1) sched_yield();
+}
+
 // A kernel waits for the one behind it, with a barrier packet between them that is over at once.
 static void test_overlap(void)
 {
@@ -43,14 +51,12 @@ static void test_overlap(void)
     uint32_t *memory = memory_alloc(hsa_host_memory, 4096);
     hsa_signal_t done = signal_make(2), between = signal_make(1);
     memset(memory, 0, 4096);
-    push_free(queue, "wait_for.kd", &(wait_for_t){memory, 1, memory + 64}, sizeof(wait_for_t),
-              done);
-    usleep(5000);
+    push_running(queue, memory, done);
     const hsa_barrier_and_packet_t barrier = {.completion_signal = between};
     packet_push(queue, &barrier, HSA_PACKET_TYPE_BARRIER_AND);
     signal_wait(between);
     CHECK(hsa_signal_load_scacquire(done) == 2);
-    push_free(queue, "set_word.kd", &(word_t){memory, 1}, sizeof(word_t), done);
+    push_free(queue, "set_word.kd", &(word_t){memory, 2}, sizeof(word_t), done);
     signal_wait(done);
     CHECK(hsa_queue_load_read_index_scacquire(queue) <= 3);
     HSA(hsa_queue_destroy(queue));
@@ -64,14 +70,13 @@ static void test_no_overlap(void)
     uint32_t *memory = memory_alloc(hsa_host_memory, 4096);
     hsa_signal_t first = signal_make(1), second = signal_make(1);
     memset(memory, 0, 4096);
-    push_free(queue, "wait_for.kd", &(wait_for_t){memory, 1, memory + 64}, sizeof(wait_for_t),
-              first);
-    dispatch_push(queue, &set_word, 1, &(word_t){memory + 1, 5}, sizeof(word_t), second);
-    usleep(50000);
-    CHECK(hsa_signal_load_scacquire(second) == 1 && memory[1] == 0);
-    __atomic_store_n(memory, 1, __ATOMIC_RELEASE);
+    push_running(queue, memory, first);
+    dispatch_push(queue, &set_word, 1, &(word_t){memory + 64, 5}, sizeof(word_t), second);
+    others_pass();
+    CHECK(hsa_signal_load_scacquire(second) == 1 && memory[64] == 0);
+    __atomic_store_n(memory, 2, __ATOMIC_RELEASE);
     signal_wait(second);
-    CHECK(hsa_signal_load_scacquire(first) == 0 && memory[1] == 5);
+    CHECK(hsa_signal_load_scacquire(first) == 0 && memory[64] == 5);
     HSA(hsa_queue_destroy(queue));
 }
 
@@ -132,6 +137,21 @@ static void test_poison(void)
     memset(host, 0, 4 << 20);
     copy_wait(host, hsa_cpu, device, hsa_gpus[0].agent, 4 << 20);
     for (unsigned n = 0; n < 1 << 20; n++) CHECK(host[n] == 0xdbdbdbdb);
+}
+
+// Large memory of a GPU, too, wherever it is touched, also beside what was written.
+static void test_poison_large(void)
+{
+    enum { SIZE = 300 << 20, PART = 4096 };
+    uint8_t *device = memory_alloc(hsa_gpus[0].memory, SIZE);
+    uint8_t *host = memory_alloc(hsa_host_memory, 3 * PART);
+    memset(host, 0x11, 3 * PART);
+    copy_wait(device + SIZE / 2, hsa_gpus[0].agent, host, hsa_cpu, PART);
+    copy_wait(host, hsa_cpu, device + SIZE / 2 - PART, hsa_gpus[0].agent, 3 * PART);
+    for (unsigned n = 0; n < 3 * PART; n++) CHECK(host[n] == (n / PART == 1 ? 0x11 : 0xdb));
+    memset(host, 0, 3 * PART);
+    copy_wait(host, hsa_cpu, device + SIZE - PART, hsa_gpus[0].agent, PART);
+    for (unsigned n = 0; n < PART; n++) CHECK(host[n] == 0xdb);
 }
 
 // The host may not look into a GPU's own memory, and is told so.
@@ -210,6 +230,7 @@ static const case_t cases[] = {
     {"meet_shuffled", test_meet, "KEEL_SIM_SEED=9"},
     {"meet_threads", test_meet, "KEEL_SIM_THREADS=4"},
     {"poison", test_poison, NULL},
+    {"poison_large", test_poison_large, NULL},
     {"host_touches", test_host_touches, NULL},
     {"watchdog_kernel", test_watchdog_kernel, "KEEL_SIM_WATCHDOG=1"},
     {"watchdog_barrier", test_watchdog_barrier, "KEEL_SIM_WATCHDOG=1"},

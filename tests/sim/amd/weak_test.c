@@ -43,11 +43,13 @@ typedef struct {
     const char *name;
     bool (*good)(void);
     bool paired; // a release on one side and an acquire on the other, not one fence
+    gfx_t since; // the first GPU that has it
 } kind_t;
 
 static const kind_t kinds[] = {
-    {"message", message_good, true}, {"queue", queue_good, true},  {"lock", lock_good, true},
-    {"stores", stores_good, false},  {"loads", loads_good, false},
+    {"message", message_good, true, GFX900}, {"copied", message_good, true, GFX942},
+    {"queue", queue_good, true, GFX900},     {"lock", lock_good, true, GFX900},
+    {"stores", stores_good, false, GFX900},  {"loads", loads_good, false, GFX900},
 };
 
 // How a kernel is run: its two sides in one workgroup or in two; whether that is right.
@@ -71,9 +73,21 @@ static const variant_t variants[] = {
     {"unfenced_system", 2, false, true, false},
 };
 
-static isa_t *isa_make(gfx_t gfx, unsigned node, uint64_t seed)
+// A host that has the waves stopped now and then; they go on in whatever unit there is.
+static bool ask(void *user)
 {
-    isa_t *isa = isa_create(gfx, node, NULL);
+    unsigned *asked = user;
+    return ++*asked % 8 == 0;
+}
+
+static void pass(void *user) {}
+
+static unsigned asked;
+static const isa_host_t restless = {.enter = pass, .leave = pass, .asked = ask, .user = &asked};
+
+static isa_t *isa_make(gfx_t gfx, unsigned node, uint64_t seed, const isa_host_t *host)
+{
+    isa_t *isa = isa_create(gfx, node, host);
     isa_shuffle(isa, seed);
     if (isa_weak(isa, seed)) return isa;
     fprintf(stderr, "memory is short\n");
@@ -91,12 +105,11 @@ static void run_alone(isa_t *isa, uint64_t kernel, unsigned groups)
     node_release(DEVICE_NODE, SCOPE_SYSTEM);
 }
 
-// The first round that went wrong, from 1 on; 0: none.
-static unsigned first_wrong(gfx_t gfx, uint64_t kernel, const kind_t *kind, unsigned groups,
+// The first round that went wrong, from 1 on; 0: none. Ends the interpreter.
+static unsigned first_wrong(isa_t *isa, uint64_t kernel, const kind_t *kind, unsigned groups,
                             unsigned rounds)
 {
     unsigned wrong = 0;
-    isa_t *isa = isa_make(gfx, DEVICE_NODE, 1);
     for (unsigned round = 1; round <= rounds && !wrong; round++) {
         memset(shared, 0, BYTES);
         run_alone(isa, kernel, groups);
@@ -110,14 +123,20 @@ static unsigned litmus(gfx_t gfx, const module_t *module, const kind_t *kind,
                        const variant_t *variant, unsigned rounds)
 {
     char name[64];
-    if (!(kind->paired ? variant->paired : variant->single)) return 0;
+    if (gfx < kind->since || !(kind->paired ? variant->paired : variant->single)) return 0;
     snprintf(name, sizeof name, "%s_%s.kd", kind->name, variant->name);
-    unsigned wrong = first_wrong(gfx, module_symbol(module, name), kind, variant->groups, rounds);
+    uint64_t kernel = module_symbol(module, name);
+    unsigned wrong =
+        first_wrong(isa_make(gfx, DEVICE_NODE, 1, NULL), kernel, kind, variant->groups, rounds);
     bool good = variant->right == !wrong;
     printf("%s %s, %u workgroups: %s%u%s\n", gfx_name(gfx), name, variant->groups,
            wrong ? "the mistake is seen in round " : "right in ", wrong ? wrong : rounds,
            good ? "" : " FAILED");
-    return !good;
+    if (!variant->right) return !good;
+    wrong = first_wrong(isa_make(gfx, DEVICE_NODE, 1, &restless), kernel, kind, variant->groups,
+                        rounds);
+    if (wrong) printf("%s %s, switched out: round %u FAILED\n", gfx_name(gfx), name, wrong);
+    return !good + (wrong != 0);
 }
 
 typedef struct {
@@ -152,7 +171,7 @@ static unsigned between_gpus(gfx_t gfx, const module_t *module)
     uint32_t *fine = shared;
     shared = device_alloc(BYTES);
     map_coarse((uint64_t)(uintptr_t)shared, 0);
-    const pair_t pair = {isa_make(gfx, DEVICE_NODE, 1), isa_make(gfx, OTHER_NODE, 2)};
+    const pair_t pair = {isa_make(gfx, DEVICE_NODE, 1, NULL), isa_make(gfx, OTHER_NODE, 2, NULL)};
     uint32_t right = across(&pair, module, "system"), wrong = across(&pair, module, "agent");
     isa_destroy(pair.from);
     isa_destroy(pair.to);

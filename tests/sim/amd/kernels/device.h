@@ -10,6 +10,7 @@
 #define GROUP_SIZE 64
 #define LOCAL      __attribute__((address_space(3), loader_uninitialized))
 #define LOCAL_AT   __attribute__((address_space(3)))
+#define GLOBAL_AT  __attribute__((address_space(1)))
 
 static inline uint32_t lane_in_group(void)
 {

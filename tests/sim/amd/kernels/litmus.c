@@ -62,6 +62,31 @@ static void meet(uint32_t *m, uint32_t before)
         m[OUT] = m[X];                                                                             \
     }
 
+#if __gfx942__
+// The same, but what was changed goes to the workgroup's memory without a register.
+static LOCAL uint32_t copied[64];
+#define COPIED(name, before, after, scope_number, scope_name)                                      \
+    KERNEL void copied_##name(uint32_t *m)                                                         \
+    {                                                                                              \
+        enum { scope = scope_number };                                                             \
+        SIDES                                                                                      \
+        if (side == 0) {                                                                           \
+            meet(m, 0);                                                                            \
+            m[X] = 42;                                                                             \
+            before(scope_name);                                                                    \
+            STORE(m + Y, 1);                                                                       \
+            return;                                                                                \
+        }                                                                                          \
+        m[OUT + 1] = m[X + zero()];                                                                \
+        meet(m, 0);                                                                                \
+        while (!LOAD(m + Y)) continue;                                                             \
+        after(scope_name);                                                                         \
+        __builtin_amdgcn_global_load_lds((GLOBAL_AT uint32_t *)(m + X), &copied[0], 4, 0, 0);      \
+        __builtin_amdgcn_s_waitcnt(0);                                                             \
+        m[OUT] = *(volatile LOCAL_AT uint32_t *)copied;                                            \
+    }
+#endif
+
 // Each side stores, then looks what the other has stored: one of them sees it. OUT has a bit for
 // each turn.
 #define STORES(name, fence, ignored, scope_number, scope_name)                                     \
@@ -162,6 +187,9 @@ static void meet(uint32_t *m, uint32_t before)
     EXPAND(kind, unfenced, NOTHING, , AGENT)                                                       \
     EXPAND(kind, unfenced_system, NOTHING, , SYSTEM)
 PAIRED(MESSAGE)
+#if __gfx942__
+PAIRED(COPIED)
+#endif
 PAIRED(QUEUE)
 PAIRED(LOCK)
 FENCED(STORES)
