@@ -7,6 +7,9 @@ include(KeelKernels)
 set(KEEL_KERNELS "" CACHE PATH "Folder of containers made elsewhere, taken instead of compiling")
 find_program(KEEL_CLANG NAMES clang-22 clang-21 clang-20 clang-19 clang-18)
 find_program(KEEL_LLD NAMES ld.lld-22 ld.lld-21 ld.lld-20 ld.lld-19 ld.lld-18 ld.lld)
+set(KEEL_KERNELS_FOR "" CACHE STRING
+    "What Keel's own kernels are compiled for; empty: all that the tools here can compile for")
+# Not kept in the cache: a compiler that is installed later counts at the next configuring.
 set(targets host)
 if(KEEL_CLANG)
     list(APPEND targets nvptx:sm_70)
@@ -14,9 +17,11 @@ endif()
 if(KEEL_CLANG AND KEEL_LLD)
     list(APPEND targets gfx900 gfx90a)
 endif()
+if(KEEL_KERNELS_FOR)
+    set(targets ${KEEL_KERNELS_FOR})
+endif()
+list(JOIN targets , KEEL_OWN_TARGETS)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
-list(JOIN targets , targets)
-set(KEEL_KERNELS_FOR ${targets} CACHE STRING "What Keel's own kernels are compiled for")
 
 # keel_options(OUT): what `keel cc` is called with in this build.
 function(keel_options out)
@@ -58,7 +63,7 @@ function(keel_own_kernels name source)
     keel_options(options)
     keel_sim_image(image ${name} ${source} ${ARGN})
     keel_add_kernels(${name} ${source}
-        TARGETS ${KEEL_KERNELS_FOR}
+        TARGETS ${KEEL_OWN_TARGETS}
         OPTIONS ${options} ${ARGN}
         IMAGES ${image}
         OUTPUT ${PROJECT_BINARY_DIR}/kernels/${name}.keel)
