@@ -91,7 +91,14 @@ static void child_main(page_t *page, const job_t *job)
     exit(0);
 }
 
-static void child_watch(page_t *page, pid_t child, const job_t *job)
+void child_end(pid_t child)
+{
+    int how;
+    kill(child, SIGKILL);
+    waitpid(child, &how, 0);
+}
+
+void child_watch(page_t *page, pid_t child, const job_t *job)
 {
     struct timespec pause = {0, 2000000};
     uint64_t passed = 0, idle_ms = 0;
@@ -102,8 +109,7 @@ static void child_watch(page_t *page, pid_t child, const job_t *job)
         passed = now;
         nanosleep(&pause, NULL);
         if ((double)idle_ms < job->run.limit_s * 1000 + 10000) continue;
-        kill(child, SIGKILL);
-        waitpid(child, &how, 0);
+        child_end(child);
         page_complain(page, CHILD_FAILED, "hangs before or after the graph, or while closing");
         return;
     }
@@ -118,7 +124,7 @@ static void child_watch(page_t *page, pid_t child, const job_t *job)
     page_complain(page, CHILD_FAILED, text);
 }
 
-void child_run(page_t *page, const job_t *job)
+pid_t child_fork(page_t *page, const job_t *job)
 {
     atomic_store(&page->passed, 0);
     atomic_store(&page->state, CHILD_RUNNING);
@@ -126,5 +132,10 @@ void child_run(page_t *page, const job_t *job)
     pid_t child = fork();
     if (child < 0) abort();
     if (child == 0) child_main(page, job);
-    child_watch(page, child, job);
+    return child;
+}
+
+void child_run(page_t *page, const job_t *job)
+{
+    child_watch(page, child_fork(page, job), job);
 }

@@ -9,6 +9,7 @@
 #include "graphs/run.h"
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 typedef enum child_state_t {
     CHILD_RUNNING,
@@ -38,8 +39,17 @@ typedef struct job_t {
 page_t *page_create(void);
 void page_destroy(page_t *page);
 
-// Runs the job and returns when it is through, has failed, or has not moved for longer than a graph
-// may take; the page says which.
+// Begins the job in a child. Page and job stay as they are until it was watched or killed.
+pid_t child_fork(page_t *page, const job_t *job);
+
+// Returns when the job is through, has failed, or has not moved for longer than a graph may take;
+// the page says which.
+void child_watch(page_t *page, pid_t child, const job_t *job);
+
+// Ends a child that is of no more interest.
+void child_end(pid_t child);
+
+// Begins and watches.
 void child_run(page_t *page, const job_t *job);
 
 #endif

@@ -18,19 +18,20 @@ static const char usage[] =
     "  --seed=N          of the first graph (1)\n"
     "  --seconds=N       run until that time has passed, however many graphs that is\n"
     "  --threads=N       at most so many threads submit (4)\n"
+    "  --jobs=N          batches of graphs that run at a time, each in a process (8)\n"
     "  --no-failures     inject none\n"
     "  --replay=WHAT     run one graph again and again: a seed, or a file with a listing\n"
     "  --limit=N         seconds after which a graph counts as hanging (20)\n"
     "  --minimise=N      seconds to spend on making a failing graph small (60)\n"
     "  --verbose         tell of each batch\n";
 
-enum { BATCH = 200, MOST_FAILURES = 5, URI_SIZE = 96 };
+enum { BATCH = 200, MOST_FAILURES = 5, MOST_JOBS = 64, URI_SIZE = 96 };
 
 typedef struct settings_t {
     const char *command; // its words, for messages that repeat it
     const char *uris[MAX_DEVICES];
     size_t uri_count;
-    double count, seed, seconds, threads, limit_s, minimise_s;
+    double count, seed, seconds, threads, jobs, limit_s, minimise_s;
     const char *replay;
     bool no_failures, verbose, help, counted;
 } settings_t;
@@ -84,45 +85,117 @@ static void failure_tell(const settings_t *settings, page_t *page, const job_t *
     failure_print(page, stdout);
 }
 
-// Runs one batch. Returns how many seeds are through, 0 if nothing can be run at all.
-static uint64_t batch_run(const settings_t *settings, uint64_t seed, uint64_t count, tally_t *tally)
-{
+// Seeds that one child goes through. A batch is used where it lies: its job points into it.
+typedef struct batch_t {
     char texts[MAX_DEVICES][URI_SIZE];
     const char *uris[MAX_DEVICES];
-    page_t *page = page_create();
-    uris_expand(settings, seed, texts, uris);
-    job_t job = job_make(settings, uris);
-    job.first_seed = seed;
-    job.count = count;
-    child_run(page, &job);
-    uint64_t passed = atomic_load(&page->passed);
+    job_t job;
+    page_t *page;
+    pid_t child;
+} batch_t;
+
+static void batch_begin(const settings_t *settings, batch_t *batch, uint64_t seed, uint64_t count)
+{
+    uris_expand(settings, seed, batch->texts, batch->uris);
+    batch->job = job_make(settings, batch->uris);
+    batch->job.first_seed = seed;
+    batch->job.count = count;
+    batch->page = page_create();
+    batch->child = child_fork(batch->page, &batch->job);
+}
+
+static void batch_drop(batch_t *batch)
+{
+    child_end(batch->child);
+    page_destroy(batch->page);
+}
+
+// Waits for the batch's child and tells what it found. Returns how many seeds are through: fewer
+// than the batch has after a failure, none if nothing can be run at all.
+static uint64_t batch_end(const settings_t *settings, batch_t *batch, tally_t *tally)
+{
+    page_t *page = batch->page;
+    child_watch(page, batch->child, &batch->job);
+    uint64_t through = atomic_load(&page->passed);
     int state = atomic_load(&page->state);
-    tally->passed += passed;
-    if (settings->verbose) printf("seeds from %" PRIu64 ": %" PRIu64 " passed\n", seed, passed);
-    if (state == CHILD_BROKEN) fprintf(stderr, "keel graphs: %s", page->judgement.complaints);
+    tally->passed += through;
+    if (settings->verbose)
+        printf("seeds from %" PRIu64 ": %" PRIu64 " passed\n", batch->job.first_seed, through);
+    if (state == CHILD_BROKEN) {
+        fprintf(stderr, "keel graphs: %s", page->judgement.complaints);
+        through = 0;
+    }
     if (state == CHILD_FAILED) {
         tally->failed++;
-        failure_tell(settings, page, &job, true);
-        passed++;
+        failure_tell(settings, page, &batch->job, true);
+        through++;
     }
     page_destroy(page);
-    return state == CHILD_BROKEN ? 0 : passed;
+    return through;
+}
+
+// Batches under way, oldest first, in a ring: they are told of in the order of their seeds.
+typedef struct line_t {
+    batch_t *batches;
+    size_t size, first, count;
+} line_t;
+
+static batch_t *line_add(line_t *line)
+{
+    return &line->batches[(line->first + line->count++) % line->size];
+}
+
+static batch_t *line_take(line_t *line)
+{
+    batch_t *batch = &line->batches[line->first];
+    line->first = (line->first + 1) % line->size;
+    line->count--;
+    return batch;
+}
+
+// Waits for a batch, and for what it left after a failure. False if nothing can be run at all.
+static bool batch_finish(const settings_t *settings, batch_t *batch, tally_t *tally)
+{
+    for (;;) {
+        uint64_t seed = batch->job.first_seed, count = batch->job.count;
+        uint64_t through = batch_end(settings, batch, tally);
+        if (!through) return false;
+        if (through >= count || tally->failed == MOST_FAILURES) return true;
+        batch_begin(settings, batch, seed + through, count - through);
+    }
+}
+
+static bool time_is_up(const settings_t *settings, uint64_t begin)
+{
+    return settings->seconds > 0 && (double)(keel_now_ns() - begin) >= settings->seconds * 1e9;
+}
+
+static bool batches_run(const settings_t *settings, uint64_t count, line_t *line, tally_t *tally)
+{
+    uint64_t begin = keel_now_ns(), begun = 0;
+    bool good = true;
+    while (good && tally->failed < MOST_FAILURES) {
+        while (line->count < line->size && begun < count && !time_is_up(settings, begin)) {
+            uint64_t size = count - begun < BATCH ? count - begun : BATCH;
+            batch_begin(settings, line_add(line), (uint64_t)settings->seed + begun, size);
+            begun += size;
+        }
+        if (!line->count) break;
+        good = batch_finish(settings, line_take(line), tally);
+    }
+    while (line->count) batch_drop(line_take(line));
+    return good;
 }
 
 static int graphs_run(settings_t *settings)
 {
     tally_t tally = {0, 0};
-    uint64_t begin = keel_now_ns(), done = 0;
+    batch_t batches[MOST_JOBS];
+    line_t line = {.batches = batches, .size = (size_t)settings->jobs};
     bool timed = settings->seconds > 0;
     devices_default(settings);
     uint64_t count = timed && !settings->counted ? UINT64_MAX : (uint64_t)settings->count;
-    while (done < count && tally.failed < MOST_FAILURES) {
-        if (timed && (double)(keel_now_ns() - begin) >= settings->seconds * 1e9) break;
-        uint64_t batch = count - done < BATCH ? count - done : BATCH;
-        uint64_t through = batch_run(settings, (uint64_t)settings->seed + done, batch, &tally);
-        if (!through) return 2;
-        done += through;
-    }
+    if (!batches_run(settings, count, &line, &tally)) return 2;
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", tally.passed, tally.failed);
     return tally.failed ? 1 : 0;
 }
@@ -195,6 +268,7 @@ enum {
     OPTION_SEED,
     OPTION_SECONDS,
     OPTION_THREADS,
+    OPTION_JOBS,
     OPTION_NO_FAILURES,
     OPTION_REPLAY,
     OPTION_LIMIT,
@@ -209,6 +283,7 @@ static const struct option options[] = {
     {"seed", required_argument, NULL, OPTION_SEED},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"threads", required_argument, NULL, OPTION_THREADS},
+    {"jobs", required_argument, NULL, OPTION_JOBS},
     {"no-failures", no_argument, NULL, OPTION_NO_FAILURES},
     {"replay", required_argument, NULL, OPTION_REPLAY},
     {"limit", required_argument, NULL, OPTION_LIMIT},
@@ -250,6 +325,7 @@ static bool option_read(settings_t *settings, int option)
     case OPTION_SEED: return number_read("seed", 0, 1e15, &settings->seed);
     case OPTION_SECONDS: return number_read("seconds", 0.1, 1e6, &settings->seconds);
     case OPTION_THREADS: return number_read("threads", 1, MAX_THREADS, &settings->threads);
+    case OPTION_JOBS: return number_read("jobs", 1, MOST_JOBS, &settings->jobs);
     case OPTION_LIMIT: return number_read("limit", 0.1, 1e4, &settings->limit_s);
     case OPTION_MINIMISE: return number_read("minimise", 0, 1e5, &settings->minimise_s);
     case OPTION_REPLAY: settings->replay = optarg; return true;
@@ -266,6 +342,7 @@ static bool arguments_read(int argc, char **argv, settings_t *settings)
                              .count = 10000,
                              .seed = 1,
                              .threads = 4,
+                             .jobs = 8,
                              .limit_s = 20,
                              .minimise_s = 60};
     optind = 1;
