@@ -199,14 +199,19 @@ static bool read_arguments(int argc, char **argv, arguments_t *arguments)
     return false;
 }
 
+// Whether the driver of the URI is one of these words.
+static bool is_for(const char *drivers, const char *uri)
+{
+    size_t length = strcspn(uri, ":");
+    for (const char *word = drivers; *word; word += strcspn(word, " "), word += *word == ' ')
+        if (strcspn(word, " ") == length && strncmp(word, uri, length) == 0) return true;
+    return false;
+}
+
 static bool is_selected(const settings_t *settings, const test_t *test)
 {
     char name[128];
-    size_t driver = strcspn(settings->uri, ":");
-    if (test->driver &&
-        (strlen(test->driver) != driver || strncmp(test->driver, settings->uri, driver) != 0)) {
-        return false;
-    }
+    if (test->driver && !is_for(test->driver, settings->uri)) return false;
     if (fnmatch(settings->filter, test_name(test, name, sizeof name), 0) != 0) return false;
     if (!settings->under_tool || !test->loses) return true;
     fprintf(stderr, "%s is left out: it loses the device, which the others need\n", name);
@@ -234,6 +239,11 @@ static bool has_managed(const keel_caps_t *caps)
     return false;
 }
 
+static bool is_of(const char *uri, const char *scheme)
+{
+    return strncmp(uri, scheme, strlen(scheme)) == 0;
+}
+
 // Which of the NEED_ bits there are, as far as can be told before a test runs.
 static uint32_t others_of(const char *uri, const keel_caps_t *caps)
 {
@@ -242,7 +252,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
     // A vendor's library works in the process that began with it.
-    if (strncmp(uri, "cuda:", 5) != 0 && strncmp(uri, "hip:", 4) != 0) others |= NEED_FORK;
+    if (!is_of(uri, "cuda:") && !is_of(uri, "hip:") && !is_of(uri, "metal:")) others |= NEED_FORK;
     if (!uri_has(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
     if (caps->memory_types[0] & KEEL_MEMORY_HOST_VISIBLE) others |= NEED_MAPPABLE_FD;
     if (caps->queue_families & 1 << KEEL_QUEUE_TRANSFER) others |= NEED_TRANSFER_QUEUES;

@@ -3,7 +3,7 @@
 // back.
 #include "suite/suite.h"
 
-#define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda"
+#define GPU .needs = KEEL_CAP_EXECUTES, .driver = "cuda hip"
 
 enum { LONG_US = 5000000 }; // what waits that long has waited in vain
 
@@ -195,7 +195,7 @@ TEST(release, new_memory_waits_for_old, GPU, .also = NEED_OVERLAP, .alone = true
 
 // The same in a queue's order: only the alloca waits.
 TEST(release, allocas_wait_for_old_memory, .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA,
-     .driver = "cuda", .also = NEED_OVERLAP, .alone = true)
+     .driver = "cuda hip", .also = NEED_OVERLAP, .alone = true)
 {
     uint64_t size = the_caps()->max_buffer_size / 8 * 5;
     keel_pool_t *pool = new_pool(0, 0);
@@ -229,14 +229,14 @@ static void check_alloca_behind(bool waits)
 }
 
 TEST(release, allocas_behind_work_wait_for_old_memory,
-     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda", .also = NEED_OVERLAP,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda hip", .also = NEED_OVERLAP,
      .alone = true)
 {
     check_alloca_behind(false);
 }
 
 TEST(release, allocas_behind_waits_wait_for_old_memory,
-     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda", .also = NEED_OVERLAP,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_QUEUE_ALLOCA, .driver = "cuda hip", .also = NEED_OVERLAP,
      .alone = true)
 {
     check_alloca_behind(true);
@@ -254,7 +254,7 @@ static keel_status_t take_memory(void *user, keel_host_call_t *call)
 
 // Nor does what is on the stream beside a call, which needs the memory.
 TEST(release, calls_beside_work_wait_for_old_memory,
-     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS, .driver = "cuda", .also = NEED_OVERLAP,
+     .needs = KEEL_CAP_EXECUTES | KEEL_CAP_HOST_CALLS, .driver = "cuda hip", .also = NEED_OVERLAP,
      .alone = true)
 {
     uint64_t *size = scratch(sizeof *size);

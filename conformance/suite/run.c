@@ -111,10 +111,15 @@ typedef struct footprint_t {
     int descriptors, threads;
 } footprint_t;
 
+int threads_now(void)
+{
+    return entries_of("/proc/self/task", is_ending);
+}
+
 static footprint_t footprint_now(void)
 {
     if (current.under_tool) return (footprint_t){0};
-    return (footprint_t){entries_of("/dev/fd/", NULL), entries_of("/proc/self/task", is_ending)};
+    return (footprint_t){entries_of("/dev/fd/", NULL), threads_now()};
 }
 
 // What there was before the test: nothing, unless tests share a process.
@@ -201,40 +206,6 @@ static void run_body(const job_t *job)
         fprintf(stderr, "the test checked nothing\n");
         run_outcome(OUTCOME_FAILED, "the test checked nothing");
     }
-}
-
-static void *do_nothing(void *argument)
-{
-    return argument;
-}
-
-// A vendor's library keeps threads and descriptors for as long as the process lives.
-static void warm_up_vendor(const char *uri)
-{
-    keel_device_t *device = NULL;
-    keel_point_t done;
-    if (strncmp(uri, "cpu:", 4) == 0 || strncmp(uri, "null:", 5) == 0) return;
-    keel_status_t status = keel_device_open(uri, NULL, &device);
-    if (!status)
-        status =
-            keel_queue_signal(keel_device_queue(device, 0), KEEL_NO_WAITS, KEEL_NO_SIGNALS, &done);
-    if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
-    keel_status_release(status); // the test will say it again
-    keel_device_release(device);
-}
-
-// Where the C library, a sanitizer (ThreadSanitizer starts a thread, with the first one of the
-// process) or a vendor opens or starts something for its own use, let it do so before counting.
-static void warm_up(const settings_t *settings, const test_t *test)
-{
-    pthread_t thread;
-    size_t count;
-    fflush(NULL);
-    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
-    // What stands in for a vendor leaves nothing behind, and would have its failures here.
-    if (settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE)
-        warm_up_vendor(settings->uri);
-    if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
 
 void run_job(const settings_t *settings, const job_t *job, result_t *result)

@@ -78,6 +78,12 @@ typedef struct result_t {
 // result.
 void run_job(const settings_t *settings, const job_t *job, result_t *result);
 
+// Has all that is kept in the process for good started, so that it does not look like a leak of the
+// test.
+void warm_up(const settings_t *settings, const test_t *test);
+// Threads of the process, less those that are about to end.
+int threads_now(void);
+
 // Looks how crowded the machine is. Limits of time are there for what hangs: where more threads
 // want to run than there are processors, all takes longer. Until the next call all limits stay the
 // same, also in processes that are forked.

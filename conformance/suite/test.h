@@ -41,7 +41,7 @@ typedef struct test_t {
     void (*body)(void);
     uint32_t needs;      // of keel_cap_t; skipped where one is missing
     uint32_t also;       // of the NEED_ bits above
-    const char *driver;  // runs on this driver only; NULL: on all
+    const char *driver;  // runs on this driver only, or on these: "cuda hip"; NULL: on all
     unsigned seconds;    // time limit; 0: the default
     bool heavy;          // long or hungry: torture takes a sample of its allocations
     bool alone;          // measures time: no other test runs beside it

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C library, a sanitizer or a vendor's library opens and starts once in a process, for its
+// own use, it is to open and start before the test: what is there after the test and was not there
+// before is a leak.
+#include "suite/run.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *do_nothing(void *argument)
+{
+    return argument;
+}
+
+enum {
+    BESIDE = 4,      // vendors keep that many of a kind for their next user, not more
+    SIZE = 64 << 10, // small copies go other ways than large ones
+};
+
+// A queue with work of each kind: on buffers of the device's memory and of the host's.
+static keel_status_t queue_use(keel_queue_t *queue, keel_buffer_t *here, keel_buffer_t *host,
+                               keel_point_t *done)
+{
+    const keel_op_t ops[] = {
+        keel_op_fill(keel_whole(here), 1, 4),
+        keel_op_barrier(),
+        keel_op_copy(keel_whole(here), keel_whole(host)),
+        keel_op_barrier(),
+        keel_op_copy(keel_whole(host), keel_whole(here)),
+    };
+    return keel_queue_submit(queue, KEEL_NO_WAITS, ops, sizeof ops / sizeof *ops, KEEL_NO_SIGNALS,
+                             done);
+}
+
+typedef struct warmed_t {
+    keel_device_t *device;
+    keel_buffer_t *here, *host;
+    keel_queue_t *queues[8]; // one of each priority
+    keel_point_t points[8];
+    size_t count;
+} warmed_t;
+
+static keel_status_t device_use(const char *uri, warmed_t *w)
+{
+    keel_buffer_options_t here = {.size = SIZE};
+    keel_buffer_options_t host = {.size = SIZE,
+                                  .memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE};
+    keel_clock_pair_t pair;
+    keel_status_t status = keel_device_open(uri, NULL, &w->device);
+    if (!status) status = keel_device_clock(w->device, &pair);
+    if (!status) status = keel_buffer_create(w->device, &here, &w->here);
+    if (!status) status = keel_buffer_create(w->device, &host, &w->host);
+    if (status) return status;
+    const keel_caps_t *caps = keel_device_caps(w->device);
+    keel_queue_options_t options = {.priority = caps->min_priority};
+    for (; options.priority <= caps->max_priority && w->count < 8 && !status; options.priority++) {
+        size_t i = w->count++;
+        status = keel_queue_create(w->device, &options, &w->queues[i]);
+        if (!status) status = queue_use(w->queues[i], w->here, w->host, &w->points[i]);
+    }
+    return status;
+}
+
+static void device_finish(warmed_t *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->points[i].semaphore)
+            keel_status_release(keel_wait(KEEL_POINTS(w->points[i]), KEEL_ALL, KEEL_FOREVER));
+        keel_queue_release(w->queues[i]);
+    }
+    keel_buffer_release(w->here);
+    keel_buffer_release(w->host);
+    keel_device_release(w->device);
+}
+
+// Opens the device so many times at once. Whatever fails here the test will meet, too.
+static void vendor_use(const char *uri, size_t count)
+{
+    warmed_t used[BESIDE] = {{0}};
+    for (size_t i = 0; i < count; i++) keel_status_release(device_use(uri, &used[i]));
+    for (size_t i = 0; i < count; i++) device_finish(&used[i]);
+}
+
+// Most vendors start what they keep with the first device. One that has more threads after some
+// work than after the first opening keeps threads for work, and starts them as they are needed: it
+// is given as much work at once as has it start all of them. The first device stays open meanwhile:
+// some make their context anew after the last one is closed, which takes most of a test's time.
+static void warm_up_vendor(const char *uri)
+{
+    keel_device_t *device = NULL;
+    if (strncmp(uri, "cpu:", 4) == 0 || strncmp(uri, "null:", 5) == 0) return;
+    keel_status_release(keel_device_open(uri, NULL, &device));
+    int before = threads_now();
+    vendor_use(uri, 1);
+    if (threads_now() > before) vendor_use(uri, BESIDE);
+    keel_device_release(device);
+}
+
+void warm_up(const settings_t *settings, const test_t *test)
+{
+    pthread_t thread;
+    size_t count;
+    fflush(NULL);
+    // ThreadSanitizer starts a thread of its own with the first one of the process.
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
+    // What stands in for a vendor leaves nothing behind, and would have its failures here.
+    if (settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE)
+        warm_up_vendor(settings->uri);
+    if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
+}
