@@ -14,9 +14,11 @@
 enum { BUILTIN_GROUP = 256 }; // items in a group of a fill or a copy
 
 // Writes the device's clock: nanoseconds on NVIDIA's GPUs, ticks of the constant clock on AMD's, of
-// the counter of the processor on a host.
+// the counter of the processor on a host. If `ticks` is not 0, they are converted: that many take
+// `ns` nanoseconds.
 typedef struct builtin_timestamp_t {
     uint64_t target;
+    uint32_t ns, ticks;
 } builtin_timestamp_t;
 
 typedef struct builtin_fill_t {

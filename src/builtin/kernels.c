@@ -31,7 +31,9 @@ static inline uint64_t clock_now(void)
 KEEL_RAW_KERNEL(keel_timestamp, KEEL_GROUP(1), builtin_timestamp_t, a)
 {
     KEEL_ITEMS {
-        *AT(uint64_t, a.target) = clock_now();
+        uint64_t now = clock_now();
+        if (a.ticks) now = now / a.ticks * a.ns + now % a.ticks * a.ns / a.ticks;
+        *AT(uint64_t, a.target) = now;
     }
 }
 

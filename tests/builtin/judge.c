@@ -120,12 +120,16 @@ static void counts_try(judge_t *j)
 static void timestamp_try(judge_t *j)
 {
     uint64_t *times = (uint64_t *)(void *)j->target;
-    memset(times, 0, 16);
+    memset(times, 0, 24);
     for (int i = 0; i < 2; i++) {
-        builtin_timestamp_t a = {(uintptr_t)&times[i]};
+        builtin_timestamp_t a = {.target = (uintptr_t)&times[2 * i]};
         launch(j, "keel_timestamp", 1, 1, &a, sizeof a);
+        builtin_timestamp_t scaled = {(uintptr_t)&times[1], 5, 2};
+        if (i == 0) launch(j, "keel_timestamp", 1, 1, &scaled, sizeof scaled);
     }
-    check(j, times[0] && times[1] > times[0], "keel_timestamp", 8, 0);
+    check(j, times[0] && times[2] > times[0], "keel_timestamp", 8, 0);
+    bool between = times[1] >= times[0] / 2 * 5 && times[1] <= (times[2] / 2 + 1) * 5;
+    check(j, between, "keel_timestamp", 8, 5);
 }
 
 unsigned judge_run(const judge_device_t *device)

@@ -2,6 +2,7 @@
 // `keel cc`: what it makes, for every target that a compiler is here for, and what it says when it
 // makes nothing.
 #include <dlfcn.h>
+#include <keel/image.h>
 #include <keel/keel.h>
 #include <signal.h>
 #include <stdio.h>
@@ -534,6 +535,37 @@ static void refuses_groups_of_broken_subgroups(void **state)
     expect_refused("keel_subgroup_any(y[0] > 1)", 96, words);
 }
 
+// The launch adds to what a kernel declares all that a group may have, so the compiler must not put
+// anything else there: an array that a work-item has for itself, or what the walk keeps.
+static void local_memory_is_what_is_declared(void **state)
+{
+    if (!have_clang) return;
+    write_file("private.c",
+               "#include <keel/kernel.h>\n"
+               "KEEL_KERNEL(private, KEEL_GROUP(64), KEEL_IN(uint32_t, x), KEEL_OUT(uint32_t, y),\n"
+               "            KEEL_LOCAL(uint32_t, tile, 64))\n"
+               "{\n"
+               "    KEEL_ITEMS {\n"
+               "        uint32_t i = keel_local_id(0), own[6];\n"
+               "        for (int k = 0; k < 6; k++) own[k] = x[k * i];\n"
+               "        tile[i] = own[x[i] % 6];\n"
+               "    }\n"
+               "    KEEL_BARRIER();\n"
+               "    KEEL_ITEMS { y[keel_global_id(0)] = tile[63 - keel_local_id(0)]; }\n"
+               "}\n");
+    make("private.c -o private.co --bare --target=gfx90a");
+    static char bytes[1 << 16];
+    keel_image_info_t *image = NULL;
+    FILE *file = fopen(in_folder("private.co"), "r");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_null(keel_image_info(bytes, size, &image));
+    assert_int_equal(image->entry_count, 2); // private and private$walk
+    for (uint32_t i = 0; i < 2; i++) assert_int_equal(image->entries[i].local_memory, 64 * 4);
+    keel_image_info_release(image);
+}
+
 // In each target's own words, in which the kernel or the function is named.
 static void refuses_functions_that_nothing_defines(void **state)
 {
@@ -812,6 +844,7 @@ int main(void)
         cmocka_unit_test(refuses_too_much_memory),
         cmocka_unit_test(shows_two_kernels_of_one_name),
         cmocka_unit_test(leaves_nothing_when_interrupted),
+        cmocka_unit_test(local_memory_is_what_is_declared),
         cmocka_unit_test(shows_a_warning_once),
         cmocka_unit_test(writes_all_or_nothing),
         cmocka_unit_test(takes_any_path),

@@ -65,10 +65,8 @@ KEEL_INLINE_ uint64_t keel_table_find(uint64_t table, uint32_t number, uint64_t 
 KEEL_INLINE_ keel_place_t keel_walk_begin(uint64_t counts, const uint32_t groups[3])
 {
     const KEEL_AT_MEMORY_ uint32_t *read = (const KEEL_AT_MEMORY_ uint32_t *)counts;
-    keel_place_t place = {.count = {groups[0], groups[1], groups[2]}};
-    if (counts)
-        for (int i = 0; i < 3; i++) place.count[i] = read[i];
-    return place;
+    if (!counts) return (keel_place_t){.count = {groups[0], groups[1], groups[2]}};
+    return (keel_place_t){.count = {read[0], read[1], read[2]}};
 }
 
 KEEL_INLINE_ keel_place_t keel_walk_place(keel_place_t place, uint32_t number)

@@ -100,6 +100,9 @@ typedef struct stream_quirks_t {
     // From this many dispatches with changed arguments on, one kernel that changes them on the
     // device is faster than the host (STREAM_UPDATABLE). 0: the host always changes them.
     uint32_t rebind_least;
+    // A fill that begins inside a word of this many bytes, and ends before the end of that word,
+    // writes elsewhere: a kernel of the core's does it. 0: any fill is right.
+    uint32_t fill_word;
     bool graph_waits; // to make a graph, the vendor may wait for the device
     bool free_waits;  // to free memory or unload code, the vendor waits for the device
     bool pool_lags;   // a freed piece of a pool is free only behind a wait for something after it
@@ -123,6 +126,7 @@ typedef struct stream_limits_t {
     uint32_t max_group_counts[3]; // of a launch, per dimension
     int32_t least, greatest;      // priorities of streams, as the vendor counts them
     uint64_t memory;              // bytes
+    uint32_t clock_khz;           // of what STREAM_TIMESTAMP reads; 0: it reads nanoseconds
     uint32_t features;            // bits of stream_feature_t
     stream_quirks_t quirks;
     stream_natives_t natives;

@@ -227,6 +227,11 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
     arguments_add(a, "-nogpulib");
     arguments_add(a, target->family == TARGET_NVPTX ? "-S" : "-mcode-object-version=4");
     if (target->family == TARGET_NVPTX) ptx_version_fix(target, a);
+    if (target->family == TARGET_AMDGCN) {
+        // Local memory is what the kernel declares: the rest belongs to the launch.
+        arguments_add(a, "-mllvm");
+        arguments_add(a, "-disable-promote-alloca-to-lds");
+    }
 }
 
 static void job_prepare(const command_t *c, const target_t *target, job_t *job, made_file_t *file)

@@ -18,6 +18,7 @@
         .graph_room = 4,                                                                           \
         .small_transfer = 4096,                                                                    \
         .rebind_least = 4,                                                                         \
+        .fill_word = 8,                                                                            \
         .graph_waits = true,                                                                       \
         .free_waits = true,                                                                        \
         .pool_lags = true,                                                                         \
@@ -25,7 +26,7 @@
 
 static const vendor_kind_t kinds[] = {
     {.name = "required slots alone"},
-    {.name = "required slots, with quirks", .quirks = QUIRKS},
+    {.name = "required slots, with quirks", .clock_khz = 100000, .quirks = QUIRKS},
     {.name = "plain graphs", .features = STREAM_GRAPHS},
     {.name = "all features", .features = VENDOR_FEATURES},
     {.name = "all features, with quirks", .features = VENDOR_FEATURES, .quirks = QUIRKS},

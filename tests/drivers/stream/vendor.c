@@ -164,6 +164,11 @@ static keel_status_t fake_list(keel_device_listing_t *devices, size_t capacity, 
     return NULL;
 }
 
+const vendor_kind_t *kind_now(void)
+{
+    return vendor.kind;
+}
+
 static keel_status_t fake_open(const keel_uri_t *uri, keel_device_t **opened)
 {
     stream_options_t options;
@@ -178,6 +183,7 @@ static keel_status_t fake_open(const keel_uri_t *uri, keel_device_t **opened)
         .max_group_counts = {1 << 20, 1 << 16, 1 << 16},
         .greatest = VENDOR_GREATEST,
         .memory = 1 << 30,
+        .clock_khz = vendor.kind->clock_khz,
         .features = vendor.kind->features,
         .quirks = vendor.kind->quirks,
     };

@@ -19,6 +19,7 @@
 typedef struct vendor_kind_t {
     const char *name; // of tests on it
     uint32_t features;
+    uint32_t clock_khz; // 0: the clock counts nanoseconds
     stream_quirks_t quirks;
 } vendor_kind_t;
 

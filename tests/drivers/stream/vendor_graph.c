@@ -191,6 +191,7 @@ static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *plac
                                   const stream_launch_t *launch, stream_node_h *handle)
 {
     BEGIN(graph_launch);
+    launch_check(launch);
     node_t *node = node_add(place, handle);
     node->is_work = true;
     launch_copy(&node->work.launch, launch);
@@ -335,6 +336,7 @@ static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, str
                                      const stream_launch_t *launch)
 {
     BEGIN(exec_set_launch);
+    launch_check(launch);
     exec_set(exec, node, &(work_t){.kind = WORK_LAUNCH, .launch = *launch});
     return done(NULL);
 }

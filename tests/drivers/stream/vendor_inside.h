@@ -66,6 +66,8 @@ typedef struct work_t {
     uint64_t address;   // to be freed
 } work_t;
 
+// What no vendor takes.
+void launch_check(const stream_launch_t *launch);
 void launch_copy(stream_launch_t *to, const stream_launch_t *from);
 void work_run(const work_t *work);
 void work_finish(work_t *work);
@@ -88,6 +90,7 @@ void *thing_of(void *handle, thing_kind_t kind);
 void thing_end(void *handle, thing_kind_t kind);
 thing_t *thing_first(void);
 void misuse(const char *format, ...) KEEL_PRINTF(1, 2);
+const vendor_kind_t *kind_now(void); // of the device
 
 // Begins a call: counts it, takes the lock, and blocks or fails as the script says.
 keel_status_t begin_call(stream_vendor_t *v, int slot, const char *name);

@@ -21,7 +21,9 @@ static void timestamp(const stream_launch_t *l)
     const builtin_timestamp_t *a = l->arguments;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    *(uint64_t *)pointer(a->target) = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t khz = kind_now()->clock_khz, ticks = khz ? ns / 1000 * khz / 1000 : ns;
+    *(uint64_t *)pointer(a->target) = a->ticks ? ticks * a->ns / a->ticks : ticks;
 }
 
 static void fill(const stream_launch_t *l)

@@ -31,6 +31,12 @@ static bool is_piece(const work_t *work)
     return work->kind <= WORK_RUN;
 }
 
+void launch_check(const stream_launch_t *launch)
+{
+    for (int i = 0; i < 3; i++)
+        if (!launch->groups[i] || !launch->group_size[i]) misuse("a launch of no groups; ");
+}
+
 void launch_copy(stream_launch_t *to, const stream_launch_t *from)
 {
     void *arguments = malloc(from->size + 1);
@@ -45,16 +51,23 @@ void work_finish(work_t *work)
     if (work->program) program_release(work->program);
 }
 
+// With the quirk, one that lies within a word is not to come here.
+static void fill_run(const bound_fill_t *fill)
+{
+    uint32_t word = kind_now()->quirks.fill_word;
+    if (word && fill->target % word && fill->target % word + fill->count * fill->size < word)
+        misuse("a fill of %llu bytes at 0x%llx", (unsigned long long)(fill->count * fill->size),
+               (unsigned long long)fill->target);
+    for (uint64_t i = 0; i < fill->count; i++)
+        memcpy((char *)(uintptr_t)fill->target + i * fill->size, &fill->pattern, fill->size);
+}
+
 void work_run(const work_t *work)
 {
-    const bound_fill_t *fill = &work->fill;
     const bound_copy_t *copy = &work->copy;
     switch (work->kind) {
     case WORK_LAUNCH: ((const kernel_t *)work->launch.function)->fn(&work->launch); break;
-    case WORK_FILL:
-        for (uint64_t i = 0; i < fill->count; i++)
-            memcpy((char *)(uintptr_t)fill->target + i * fill->size, &fill->pattern, fill->size);
-        break;
+    case WORK_FILL: fill_run(&work->fill); break;
     case WORK_COPY:
         memcpy((void *)(uintptr_t)copy->target, (void *)(uintptr_t)copy->source, copy->size);
         break;
@@ -210,6 +223,7 @@ static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_la
 {
     work_t work = {.kind = WORK_LAUNCH};
     BEGIN(launch);
+    launch_check(l);
     launch_copy(&work.launch, l);
     stream_put(stream, &work);
     return done(NULL);

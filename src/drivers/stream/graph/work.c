@@ -79,6 +79,7 @@ static keel_status_t fill_make(const graph_instance_t *instance, const stream_co
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, (const keel_cmd_fill_t *)(const void *)node->command,
                        &work->fill, &plain));
+    plain = plain && stream_fill_is_right(instance->device, &work->fill);
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
     if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
     work->fill.count =
@@ -103,7 +104,7 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
         break;
     case KEEL_CMD_TIMESTAMP:
         KEEL_TRY(bind_ref(&context->binder, &((const keel_cmd_timestamp_t *)c)->target, &span));
-        work->own.timestamp.target = span.address;
+        work->own.timestamp = stream_timestamp_make(instance->device, span.address);
         work_builtin(instance, work, STREAM_TIMESTAMP, sizeof work->own.timestamp);
         return NULL;
     default: work->copy.size = 0; break;

@@ -55,9 +55,16 @@ void stream_builtin_launch(const stream_device_t *device, stream_builtin_t built
     };
 }
 
+// A tick of a clock of so many kHz takes 10^6 / kHz nanoseconds.
+builtin_timestamp_t stream_timestamp_make(const stream_device_t *device, uint64_t target)
+{
+    uint32_t khz = device->limits.clock_khz;
+    return (builtin_timestamp_t){.target = target, .ns = khz ? 1000000 : 0, .ticks = khz};
+}
+
 static keel_status_t clock_read(stream_device_t *device, const block_t *block)
 {
-    builtin_timestamp_t arguments = {block->address};
+    builtin_timestamp_t arguments = stream_timestamp_make(device, block->address);
     stream_launch_t launch;
     stream_builtin_launch(device, STREAM_TIMESTAMP, &arguments, sizeof arguments, &launch);
     KEEL_TRY(device->api->launch(device->vendor, device->side, &launch));

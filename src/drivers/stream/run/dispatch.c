@@ -88,19 +88,27 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
     return NULL;
 }
 
-// Launches so many groups as `length` bytes need. Returns what a thread does at a time: 16 bytes if
-// all `bits` allow that.
+// Launches so many groups as `length` bytes need, and one for none: no vendor takes a launch of no
+// group. Returns what a thread does at a time: 16 bytes if all `bits` allow that.
 static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
                               stream_launch_t *launch)
 {
-    uint64_t groups = (length + BUILTIN_GROUP * 16 - 1) / (BUILTIN_GROUP * 16),
+    uint64_t groups = length ? (length + BUILTIN_GROUP * 16 - 1) / (BUILTIN_GROUP * 16) : 1,
              most = device->limits.processors * 8;
     // All that is small has one form, which comes again (launch.c), and each thread little to do.
     uint64_t small = device->limits.quirks.small_transfer;
-    if (length <= small) groups = most = small / (BUILTIN_GROUP * 16);
+    if (small && length <= small) groups = most = small / (BUILTIN_GROUP * 16);
     launch->groups[0] = (uint32_t)(groups < most ? groups : most);
     launch->group_size[0] = BUILTIN_GROUP;
     return (length | bits) % 16 ? 1 : 16;
+}
+
+bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fill)
+{
+    uint32_t word = device->limits.quirks.fill_word;
+    if (!word) return true;
+    uint64_t begin = fill->target % word;
+    return begin == 0 || begin + fill->count * fill->size >= word;
 }
 
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,

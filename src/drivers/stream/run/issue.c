@@ -146,7 +146,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     stream_fill_launch(context->device, &fill, &arguments, &launch);
     bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
                   bind_is_local(&context->binder, &c->target);
-    if (plain && !sooner)
+    if (plain && !sooner && stream_fill_is_right(context->device, &fill))
         return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
     return stream_launch(queue, &launch);
 }
@@ -191,7 +191,7 @@ static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *
 {
     bound_t span;
     KEEL_TRY(bind_ref(&context->binder, &c->target, &span));
-    builtin_timestamp_t arguments = {span.address};
+    builtin_timestamp_t arguments = stream_timestamp_make(context->device, span.address);
     return issue_builtin(run, STREAM_TIMESTAMP, &arguments, sizeof arguments);
 }
 

@@ -95,6 +95,7 @@ keel_status_t stream_builtins_load(stream_device_t *device);
 void stream_builtins_unload(stream_device_t *device);
 void stream_builtin_launch(const stream_device_t *device, stream_builtin_t builtin,
                            const void *arguments, uint32_t size, stream_launch_t *launch);
+builtin_timestamp_t stream_timestamp_make(const stream_device_t *device, uint64_t target);
 keel_status_t stream_device_clock(keel_device_t *device, uint64_t *now_ns);
 
 // dispatch.c: commands as the vendor takes them, with addresses resolved and parameters filled in.
@@ -148,6 +149,8 @@ keel_status_t stream_dispatch_launch(const stream_context_t *context, const keel
 // The error of a grid that is too large.
 keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_dispatch_t *c,
                                  const uint32_t groups[3]);
+// Whether the vendor's own call fills what it is to fill (quirk fill_word).
+bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fill);
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         builtin_fill_t *arguments, stream_launch_t *launch);
 void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
