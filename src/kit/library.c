@@ -25,13 +25,25 @@ static void library_discard(library_t *library)
     free(library);
 }
 
+// The system's: one that another library has opened already, else the best.
+static void *system_open(const library_kind_t *kind)
+{
+    void *handle = NULL;
+    enum { COUNT = sizeof kind->files / sizeof *kind->files };
+    for (int i = 0; !handle && i < COUNT && kind->files[i]; i++)
+        handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    for (int i = 0; !handle && i < COUNT && kind->files[i]; i++)
+        handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL);
+    return handle;
+}
+
 static keel_status_t library_start(const library_kind_t *kind, const char *path, library_t *library)
 {
     library->generation = fork_generation();
     library->table = calloc(1, kind->size);
     library->path = path ? strdup(path) : NULL;
     if (!library->table || (path && !library->path)) return status_no_memory();
-    library->handle = dlopen(path ? path : kind->file, RTLD_NOW | RTLD_LOCAL);
+    library->handle = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : system_open(kind);
     if (!library->handle)
         return KEEL_ERROR(KEEL_NOT_FOUND, "no %s can be opened here: %s", kind->name, dlerror());
     return kind->fill(library->handle, library->table);

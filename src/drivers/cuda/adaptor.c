@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, streams, events, kernels.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "drivers/cuda/cuda.h"
+#include "kit/nvptx.h"
 
 extern const unsigned char keel_embed_cuda_builtin[];
 
@@ -169,29 +166,9 @@ static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_la
                      l->local_memory, stream, NULL, extra.list);
 }
 
-// "nvptx:sm_90a": the number, and whether code for it runs on no other.
-static bool target_parse(const char *target, int *architecture, bool *only)
-{
-    static const char prefix[] = "nvptx:sm_";
-    if (strncmp(target, prefix, sizeof prefix - 1) != 0) return false;
-    char *end;
-    *architecture = (int)strtol(target + sizeof prefix - 1, &end, 10);
-    *only = *end == 'a' || *end == 'f';
-    return end != target + sizeof prefix - 1;
-}
-
-// PTX runs on its architecture and all later ones, machine code within a generation.
 static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const char *target)
 {
-    int made = 0, here = v->architecture;
-    bool only = false;
-    if (kind == KEEL_IMAGE_FATBIN) return KEEL_RANK_PORTABLE;
-    if (!target_parse(target, &made, &only) || made > here) return 0;
-    bool older = made < here;
-    if (older && only) return 0;
-    if (kind == KEEL_IMAGE_PTX) return KEEL_RANK_PORTABLE + (uint32_t)made;
-    if (kind != KEEL_IMAGE_CUBIN || made / 10 != here / 10) return 0;
-    return (older ? KEEL_RANK_COMPATIBLE : KEEL_RANK_EXACT) + (uint32_t)made;
+    return nvptx_rank(v->architecture, kind, target);
 }
 
 static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)

@@ -111,7 +111,7 @@ static keel_status_t library_fill(void *handle, void *table)
 keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)
 {
     static library_kind_t kind = {.name = "NVIDIA driver",
-                                  .file = "libcuda.so.1",
+                                  .files = {"libcuda.so.1"},
                                   .size = sizeof(cuda_symbols_t),
                                   .fill = library_fill};
     const void *table = NULL;
