@@ -15,11 +15,12 @@ lib:
 	@cmake --preset lib >/dev/null
 	@cmake --build --preset lib
 
+# SIM=1 shows it on an AMD GPU in software, under the ROCm that is installed.
 demo:
 	@.ci/setup demo
 	@cmake --preset default >/dev/null
-	@cmake --build --preset default --target example_demo
-	@build/examples/demo
+	@cmake --build --preset default --target example_demo $(if $(SIM),keel_tool sim_amd_kfd)
+	@$(if $(SIM),build/keel sim --gpus=gfx90a --) build/examples/demo $(if $(SIM),hip://0)
 
 # Builds with each compiler, then checks, unit tests, examples and conformance. See .ci/steps.
 test:

@@ -3,7 +3,7 @@
 // vendor's library can tell: here it is whether there is one, which one, and when.
 #include "suite/suite.h"
 
-enum { LAST = KEEL_NATIVE_CUDA_EVENT };
+enum { LAST = KEEL_NATIVE_HIP_EVENT };
 
 typedef struct uses_t {
     int count;
@@ -62,6 +62,8 @@ TEST(native, devices_have_no_streams)
     HAS_NONE(keel_device_native(the_device(), KEEL_NATIVE_CUDA_STREAM, &handle));
     HAS_NONE(keel_device_native(the_device(), KEEL_NATIVE_CUDA_EVENT, &handle));
     HAS_NONE(keel_queue_native(the_queue(), KEEL_NATIVE_CUDA_CONTEXT, &handle));
+    FAILS_SAYING(KEEL_UNSUPPORTED, "there is no hipStream_t",
+                 keel_device_native(the_device(), KEEL_NATIVE_HIP_STREAM, &handle));
 }
 
 TEST(native, each_queue_has_its_own, .needs = KEEL_CAP_NATIVE)

@@ -20,6 +20,9 @@ typedef enum keel_native_t {
     KEEL_NATIVE_CUDA_CONTEXT = 2, // CUcontext: of a device
     KEEL_NATIVE_CUDA_STREAM = 3,  // CUstream: of a queue
     KEEL_NATIVE_CUDA_EVENT = 4,   // CUevent: of a point
+    KEEL_NATIVE_HIP_DEVICE = 5,   // hipDevice_t: of a device; a plain number
+    KEEL_NATIVE_HIP_STREAM = 6,   // hipStream_t: of a queue
+    KEEL_NATIVE_HIP_EVENT = 7,    // hipEvent_t: of a point
 } keel_native_t;
 
 // What keel_point_native calls. The status that it returns is passed on.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, streams, events, kernels.
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/hip/hip.h"
+#include "kit/nvptx.h"
+
+extern const unsigned char keel_embed_hip_builtin[];
+
+HIP_FORWARDS(stream_create, hipStreamCreateWithPriority, (int32_t priority, stream_h *stream),
+             (hipStream_t *)(void *)stream, hipStreamNonBlocking, priority)
+HIP_RELEASES(stream_destroy, hipStreamDestroy)
+HIP_FORWARDS(stream_drain, hipStreamSynchronize, (stream_h stream), stream)
+HIP_FORWARDS(stream_wait, hipStreamWaitEvent, (stream_h stream, stream_event_h event), stream,
+             event, 0)
+HIP_FORWARDS(event_record, hipEventRecord, (stream_event_h event, stream_h s), event, s)
+HIP_FORWARDS(event_sync, hipEventSynchronize, (stream_event_h event), event)
+HIP_RELEASES(event_destroy, hipEventDestroy)
+HIP_RELEASES(module_unload, hipModuleUnload)
+
+// The current device and the mode of capturing are variables of the thread: to read and to set
+// them is cheap. A number of a device that exists is never refused.
+static void enter(stream_vendor_t *v, stream_before_t *before)
+{
+    const hip_symbols_t *symbols = v->symbols;
+    hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
+    before->vendor = v;
+    before->has = v->device;
+    (void)symbols->hipGetDevice(&before->has);
+    if (before->has != v->device) (void)symbols->hipSetDevice(v->device);
+    (void)symbols->hipThreadExchangeStreamCaptureMode(&mode);
+    before->mode = mode;
+}
+
+static void leave(stream_before_t *before)
+{
+    const stream_vendor_t *v = before->vendor;
+    hipStreamCaptureMode mode = before->mode;
+    (void)v->symbols->hipThreadExchangeStreamCaptureMode(&mode);
+    if (before->has != v->device) (void)v->symbols->hipSetDevice(before->has);
+}
+
+static void close_device(stream_vendor_t *v)
+{
+    mem_free(v);
+}
+
+static uint64_t memory(stream_vendor_t *v)
+{
+    size_t left = 0, all = 0;
+    keel_status_release(HIP_CALL(v->symbols, hipMemGetInfo, &left, &all));
+    return left;
+}
+
+static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
+                                  stream_event_h *event)
+{
+    unsigned flags = kind == STREAM_EVENT_SLEEPS ? hipEventBlockingSync : 0;
+    return HIP_CALL(v->symbols, hipEventCreateWithFlags, (hipEvent_t *)(void *)event,
+                    flags | hipEventDisableTiming);
+}
+
+static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool *over)
+{
+    hipError_t result = v->symbols->hipEventQuery(event);
+    *over = result == hipSuccess;
+    if (result != hipErrorNotReady) return hip_status(v->symbols, result, "hipEventQuery");
+    (void)v->symbols->hipGetLastError(); // no one else is to find it
+    return NULL;
+}
+
+static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_launch_t *l)
+{
+    hip_extra_t extra;
+    hip_extra_init(&extra, l);
+    return HIP_CALL(v->symbols, hipModuleLaunchKernel, l->function, l->groups[0], l->groups[1],
+                    l->groups[2], l->group_size[0], l->group_size[1], l->group_size[2],
+                    l->local_memory, stream, NULL, extra.list);
+}
+
+// A HIP that forwards to NVIDIA's library has GPUs of NVIDIA's.
+static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const char *target)
+{
+    int nvidia = 0;
+    bool only;
+    if (nvptx_parse(v->target, &nvidia, &only)) return nvptx_rank(nvidia, kind, target);
+    return kind == KEEL_IMAGE_HSACO ? hip_target_rank(v->target, target) : 0;
+}
+
+static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
+{
+    hipModule_t made = NULL;
+    keel_status_t status = HIP_CALL(v->symbols, hipModuleLoadData, &made, data);
+    *module = made;
+    return status;
+}
+
+static keel_status_t module_function(stream_vendor_t *v, stream_module_h module, const char *name,
+                                     stream_function_h *function, uint32_t *local_memory)
+{
+    hipFunction_t found = NULL;
+    int local = 0;
+    keel_status_t status = HIP_CALL(v->symbols, hipModuleGetFunction, &found, module, name);
+    if (status) return keel_status_wrap(status, "it has no kernel '%s'", name);
+    KEEL_TRY(HIP_CALL(v->symbols, hipFuncGetAttribute, &local, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                      found));
+    *function = found;
+    *local_memory = (uint32_t)local;
+    return NULL;
+}
+
+// A launch may ask for all that a group can have: nothing is to be allowed before.
+static keel_status_t function_allow(stream_vendor_t *v, stream_function_h function,
+                                    uint32_t local_memory)
+{
+    return NULL;
+}
+
+static keel_status_t module_global(stream_vendor_t *v, stream_module_h module, const char *name,
+                                   uint64_t *address, uint64_t *size)
+{
+    hipDeviceptr_t found = NULL;
+    size_t bytes = 0;
+    KEEL_TRY(HIP_CALL(v->symbols, hipModuleGetGlobal, &found, &bytes, module, name));
+    *address = (uintptr_t)found;
+    *size = bytes;
+    return NULL;
+}
+
+// A bundle with code for several targets, of which the vendor takes its own.
+static const void *builtin_image(stream_vendor_t *v)
+{
+    return keel_embed_hip_builtin;
+}
+
+// The others change graphs on the device, which HIP does not.
+static const char *const builtin_names[STREAM_BUILTINS] = {
+    [STREAM_TIMESTAMP] = "keel_timestamp",
+    [STREAM_FILL] = "keel_fill",
+    [STREAM_COUNTS] = "keel_counts",
+    [STREAM_COPY] = "keel_copy",
+};
+
+void hip_fill_device(stream_api_t *api)
+{
+    api->driver = "hip";
+    api->enter = enter;
+    api->leave = leave;
+    api->close = close_device;
+    api->memory = memory;
+    api->stream_create = stream_create;
+    api->stream_destroy = stream_destroy;
+    api->stream_drain = stream_drain;
+    api->event_create = event_create;
+    api->event_destroy = event_destroy;
+    api->event_record = event_record;
+    api->event_query = event_query;
+    api->event_sync = event_sync;
+    api->stream_wait = stream_wait;
+    api->launch = launch;
+    api->image_rank = image_rank;
+    api->module_load = module_load;
+    api->module_unload = module_unload;
+    api->module_function = module_function;
+    api->module_global = module_global;
+    api->function_allow = function_allow;
+    api->builtin_image = builtin_image;
+    api->builtin_names = builtin_names;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs. HIP has no nodes that run by a condition, and none that the device changes.
+#include "drivers/hip/hip.h"
+
+HIP_FORWARDS(graph_create, hipGraphCreate, (stream_graph_h * graph), (hipGraph_t *)(void *)graph, 0)
+HIP_RELEASES(graph_destroy, hipGraphDestroy)
+HIP_FORWARDS(graph_instantiate, hipGraphInstantiateWithFlags,
+             (stream_graph_h graph, stream_exec_h *exec), (hipGraphExec_t *)(void *)exec, graph, 0)
+HIP_RELEASES(exec_destroy, hipGraphExecDestroy)
+HIP_FORWARDS(exec_run, hipGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
+HIP_FORWARDS(exec_upload, hipGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
+HIP_FORWARDS(exec_set_copy, hipGraphExecMemcpyNodeSetParams1D,
+             (stream_exec_h exec, stream_node_h node, const bound_copy_t *c), exec, node,
+             hip_pointer(c->target), hip_pointer(c->source), c->size, hipMemcpyDefault)
+
+// Where a node goes, as every function that adds one takes it.
+#define PLACE(place)                                                                               \
+    (place)->graph, (const hipGraphNode_t *)(const void *)(place)->after, (place)->count
+
+static keel_status_t graph_copy(stream_vendor_t *v, const stream_place_t *place,
+                                const bound_copy_t *c, stream_node_h *node)
+{
+    return HIP_CALL(v->symbols, hipGraphAddMemcpyNode1D, (hipGraphNode_t *)(void *)node,
+                    PLACE(place), hip_pointer(c->target), hip_pointer(c->source), c->size,
+                    hipMemcpyDefault);
+}
+
+static keel_status_t graph_join(stream_vendor_t *v, const stream_place_t *place,
+                                stream_node_h *node)
+{
+    return HIP_CALL(v->symbols, hipGraphAddEmptyNode, (hipGraphNode_t *)(void *)node, PLACE(place));
+}
+
+static keel_status_t graph_order(stream_vendor_t *v, stream_graph_h graph, stream_node_h first,
+                                 stream_node_h then)
+{
+    hipGraphNode_t from = first, to = then;
+    return HIP_CALL(v->symbols, hipGraphAddDependencies, graph, &from, &to, 1);
+}
+
+// A launch, with what the vendor reads of it.
+typedef struct kernel_node_t {
+    hip_extra_t extra;
+    hipKernelNodeParams params;
+} kernel_node_t;
+
+static const hipKernelNodeParams *kernel_init(kernel_node_t *node, const stream_launch_t *l)
+{
+    hip_extra_init(&node->extra, l);
+    node->params = (hipKernelNodeParams){
+        .func = l->function,
+        .gridDim = {l->groups[0], l->groups[1], l->groups[2]},
+        .blockDim = {l->group_size[0], l->group_size[1], l->group_size[2]},
+        .sharedMemBytes = l->local_memory,
+        .extra = node->extra.list,
+    };
+    return &node->params;
+}
+
+static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *place,
+                                  const stream_launch_t *launch, stream_node_h *node)
+{
+    kernel_node_t kernel;
+    return HIP_CALL(v->symbols, hipGraphAddKernelNode, (hipGraphNode_t *)(void *)node, PLACE(place),
+                    kernel_init(&kernel, launch));
+}
+
+static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
+                                     const stream_launch_t *launch)
+{
+    kernel_node_t kernel;
+    return HIP_CALL(v->symbols, hipGraphExecKernelNodeSetParams, exec, node,
+                    kernel_init(&kernel, launch));
+}
+
+static hipMemsetParams fill_params(const bound_fill_t *f)
+{
+    return (hipMemsetParams){
+        .dst = hip_pointer(f->target),
+        .value = f->size == 4 ? f->pattern : f->pattern & ((1u << f->size * 8) - 1),
+        .elementSize = f->size,
+        .width = f->count,
+        .height = 1,
+    };
+}
+
+static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
+                                const bound_fill_t *fill, stream_node_h *node)
+{
+    hipMemsetParams params = fill_params(fill);
+    return HIP_CALL(v->symbols, hipGraphAddMemsetNode, (hipGraphNode_t *)(void *)node, PLACE(place),
+                    &params);
+}
+
+static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
+                                   const bound_fill_t *fill)
+{
+    hipMemsetParams params = fill_params(fill);
+    return HIP_CALL(v->symbols, hipGraphExecMemsetNodeSetParams, exec, node, &params);
+}
+
+void hip_fill_graph(stream_api_t *api)
+{
+    api->graph_create = graph_create;
+    api->graph_destroy = graph_destroy;
+    api->graph_launch = graph_launch;
+    api->graph_copy = graph_copy;
+    api->graph_fill = graph_fill;
+    api->graph_join = graph_join;
+    api->graph_order = graph_order;
+    api->graph_instantiate = graph_instantiate;
+    api->exec_destroy = exec_destroy;
+    api->exec_run = exec_run;
+    api->exec_upload = exec_upload;
+    api->exec_set_launch = exec_set_launch;
+    api->exec_set_copy = exec_set_copy;
+    api->exec_set_fill = exec_set_fill;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, pools, fills and copies.
+#include "base/status.h"
+#include "drivers/hip/hip.h"
+
+HIP_FORWARDS(alloc_device, hipMalloc, (uint64_t size, uint64_t *address), (void **)address, size)
+HIP_RELEASES(free_device, hipFree)
+HIP_FORWARDS(alloc_host, hipHostMalloc, (uint64_t size, void **data), data, size,
+             hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
+HIP_RELEASES(free_host, hipHostFree)
+HIP_FORWARDS(host_address, hipHostGetDevicePointer, (void *data, uint64_t *address),
+             (void **)address, data, 0)
+HIP_FORWARDS(alloc_managed, hipMallocManaged, (uint64_t size, uint64_t *address), (void **)address,
+             size, hipMemAttachGlobal)
+HIP_RELEASES(host_unregister, hipHostUnregister)
+HIP_FORWARDS(copy, hipMemcpyAsync, (stream_h stream, const bound_copy_t *c), hip_pointer(c->target),
+             hip_pointer(c->source), c->size, hipMemcpyDefault, stream)
+
+static keel_status_t allocation(stream_vendor_t *v, uint64_t address, uint64_t *start)
+{
+    hipDeviceptr_t found = NULL;
+    size_t size = 0;
+    keel_status_t status =
+        HIP_CALL(v->symbols, hipMemGetAddressRange, &found, &size, hip_pointer(address));
+    *start = (uintptr_t)found;
+    // It calls an address that it does not know not found.
+    return keel_status_code(status) == KEEL_NOT_FOUND ? status_as(status, KEEL_INVALID_ARGUMENT)
+                                                      : status;
+}
+
+static bool is_registered(const stream_vendor_t *v, char *byte)
+{
+    void *address = NULL;
+    bool known = v->symbols->hipHostGetDevicePointer(&address, byte, 0) == hipSuccess;
+    if (!known) (void)v->symbols->hipGetLastError();
+    return known;
+}
+
+// HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
+// the adaptor looks first. It has no way to lock for reading alone, and none is needed: it takes
+// memory that cannot be written.
+static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
+                                   bool *already)
+{
+    *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
+    if (*already) return NULL;
+    return HIP_CALL(v->symbols, hipHostRegister, data, size,
+                    hipHostRegisterPortable | hipHostRegisterMapped);
+}
+
+// Devices of one library. One that another library has opened is none of its own.
+static bool peers(const stream_vendor_t *v, const stream_vendor_t *other)
+{
+    return v->symbols == other->symbols;
+}
+
+static keel_status_t copy_peer(stream_vendor_t *v, stream_h stream, const bound_copy_t *c,
+                               stream_vendor_t *to, stream_vendor_t *from)
+{
+    return HIP_CALL(v->symbols, hipMemcpyPeerAsync, hip_pointer(c->target), to->device,
+                    hip_pointer(c->source), from->device, c->size, stream);
+}
+
+static keel_status_t fill(stream_vendor_t *v, stream_h stream, const bound_fill_t *f)
+{
+    void *target = hip_pointer(f->target);
+    if (f->size == 4)
+        return HIP_CALL(v->symbols, hipMemsetD32Async, target, (int)f->pattern, f->count, stream);
+    if (f->size == 2)
+        return HIP_CALL(v->symbols, hipMemsetD16Async, target, (unsigned short)f->pattern, f->count,
+                        stream);
+    return HIP_CALL(v->symbols, hipMemsetD8Async, target, (unsigned char)f->pattern, f->count,
+                    stream);
+}
+
+void hip_fill_memory(stream_api_t *api)
+{
+    api->alloc = alloc_device;
+    api->free = free_device;
+    api->alloc_host = alloc_host;
+    api->free_host = free_host;
+    api->alloc_managed = alloc_managed;
+    api->allocation = allocation;
+    api->host_address = host_address;
+    api->host_register = host_register;
+    api->host_unregister = host_unregister;
+    api->fill = fill;
+    api->copy = copy;
+    api->peers = peers;
+    api->copy_peer = copy_peer;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What differs between the releases of HIP.
+#ifndef KEEL_SRC_DRIVERS_HIP_RELEASES_H_
+#define KEEL_SRC_DRIVERS_HIP_RELEASES_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The function that describes a device, and what of its struct is read: the name of the target,
+// with the features of which code depends ("gfx90a:sramecc+:xnack-").
+typedef struct hip_properties_t {
+    const char *function;
+    size_t size;   // of the struct
+    size_t target; // offset of a text of 256 bytes
+} hip_properties_t;
+
+typedef struct hip_release_t {
+    int from; // the first release, as hip_symbols_t.version
+    hip_properties_t properties;
+    uint32_t fill_word; // stream_quirks_t
+    uint32_t broken;    // features that it has, and that do not work: STREAM_*
+} hip_release_t;
+
+// The row of a release; NULL if it is too old.
+const hip_release_t *hip_release_find(int version);
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares drivers/hip/symbols.h with the vendor's own header, where that is installed: the types
+// of all functions here, sizes, offsets and values by way of abi_ours.c.
+#include "unit.h"
+
+#if __has_include(<hip/hip_runtime_api.h>)
+#define __HIP_PLATFORM_AMD__ 1
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#include <hip/hip_runtime_api.h>
+#pragma GCC diagnostic pop
+
+#include "drivers/hip/releases.h"
+
+// A function that the header declares otherwise does not compile. One that came with a later
+// release is only declared here.
+typedef const char *hip_text_t;
+#define SYMBOL(type, name, feature, parameters) type name parameters;
+#include "drivers/hip/symbols.def"
+#undef SYMBOL
+
+extern const unsigned long long abi_ours[], abi_wall_clock;
+static const unsigned long long abi_theirs[] = {
+#define SIZE(type)          sizeof(type),
+#define OFFSET(type, field) offsetof(type, field),
+#define VALUE(name)         (unsigned long long)(name),
+#include "drivers/hip/abi.def"
+};
+static const char *const names[] = {
+#define SIZE(type)          "sizeof " #type,
+#define OFFSET(type, field) #type "." #field,
+#define VALUE(name)         #name,
+#include "drivers/hip/abi.def"
+};
+
+static void test_layouts_and_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (abi_ours[i] != abi_theirs[i]) print_error("%s differs\n", names[i]);
+        assert_int_equal(abi_ours[i], abi_theirs[i]);
+    }
+}
+
+// The attribute that HIP 5.2 does not know.
+static void test_wall_clock(void **state)
+{
+    (void)state;
+#if HIP_VERSION_MAJOR > 5 || HIP_VERSION_MINOR >= 7
+    assert_int_equal(abi_wall_clock, hipDeviceAttributeWallClockRate);
+#else
+    assert_true(abi_wall_clock > hipDeviceAttributePhysicalMultiProcessorCount);
+#endif
+}
+
+// The struct that changed with HIP 6, in the release of the header.
+static void test_properties_of_the_release(void **state)
+{
+    (void)state;
+    const hip_release_t *release =
+        hip_release_find(HIP_VERSION_MAJOR * 10000000 + HIP_VERSION_MINOR * 100000);
+    assert_non_null(release);
+    assert_int_equal(release->properties.size, sizeof(hipDeviceProp_t));
+    assert_int_equal(release->properties.target, offsetof(hipDeviceProp_t, gcnArchName));
+}
+#else
+static void test_layouts_and_values(void **state)
+{
+    (void)state;
+    skip(); // there is no hip_runtime_api.h here
+}
+static void test_wall_clock(void **state)
+{
+    (void)state;
+    skip();
+}
+static void test_properties_of_the_release(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layouts_and_values),
+        cmocka_unit_test(test_wall_clock),
+        cmocka_unit_test(test_properties_of_the_release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
