@@ -190,7 +190,7 @@ static void settings_read(void)
             "KEEL_SIM_CUDA: '%s' is no option, or not with that value; options are devices, "
             "version, memory, seed, depth, poison, slow, fail, lose, leaks, calls, counters, "
             "without (graphs, conditional, updatable, upload, pools, managed, shared, outside, "
-            "arguments, peers, with + between them) and quirk (roomy, prompt, rigid)",
+            "arguments, peers, with + between them) and quirk (roomy, prompt, rigid, early)",
             word);
         current.valid = false;
     }

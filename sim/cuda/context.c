@@ -7,6 +7,7 @@
 #include "cuda/external.h"
 #include "cuda/module.h"
 #include "cuda/pool.h"
+#include "cuda/variant.h"
 
 #include <stdlib.h>
 
@@ -90,6 +91,7 @@ bool context_begin(CUcontext context, unsigned flags)
         context->noticed = true;
     }
     context->alive = true;
+    if (has_quirk(QUIRK_EARLY)) engine_start(context);
     return true;
 }
 

@@ -113,14 +113,15 @@ static void *worker_main(void *user)
     return NULL;
 }
 
-// One more worker if there is more to do than others can take, but one at a time: for much that is
-// short a few are enough. Signals meant for the program are not for workers.
-static void worker_start(CUcontext context)
+static bool all_work(const struct CUctx_st *context)
+{
+    return context->worker_count == sizeof context->workers / sizeof *context->workers;
+}
+
+// Signals meant for the program are not for workers.
+static void worker_create(CUcontext context)
 {
     sigset_t all, before;
-    size_t most = sizeof context->workers / sizeof *context->workers;
-    if (context->ready_count <= context->idle || context->starting) return;
-    if (context->worker_count == most) return;
     sigfillset(&all);
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
@@ -137,6 +138,20 @@ static void worker_start(CUcontext context)
         abort();
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+// One more worker if there is more to do than others can take, but one at a time: for much that is
+// short a few are enough.
+static void worker_start(CUcontext context)
+{
+    if (context->ready_count <= context->idle || context->starting || all_work(context)) return;
+    worker_create(context);
+}
+
+void engine_start(CUcontext context)
+{
+    for (unsigned count = 0; !all_work(context) && context->worker_count == count; count++)
+        worker_create(context);
 }
 
 void engine_push(CUcontext context, task_t *task)

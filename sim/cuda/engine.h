@@ -17,6 +17,8 @@ void mark_forget(mark_t *mark, waiter_t *waiter);
 // its stream had waited for.
 bool mark_covers(const mark_t *mark, uint64_t stream, uint64_t number);
 
+// Starts all workers that a context may have.
+void engine_start(CUcontext context);
 // Hands a task to the workers of a context.
 void engine_push(CUcontext context, task_t *task);
 // Stops the workers of a context; lets go of the lock meanwhile.

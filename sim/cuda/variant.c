@@ -32,7 +32,7 @@ static const struct {
 };
 enum { FEATURES = sizeof features / sizeof *features };
 
-static const char *const quirks[] = {"roomy", "prompt", "rigid"};
+static const char *const quirks[] = {"roomy", "prompt", "rigid", "early"};
 
 static bool word_read(const char *word, unsigned *bits)
 {

@@ -12,6 +12,7 @@ typedef enum quirk_t {
     QUIRK_ROOMY = 1 << 0,  // graphs always find room: to make one never waits for the device
     QUIRK_PROMPT = 1 << 1, // memory freed on a stream is free as soon as the stream is past that
     QUIRK_RIGID = 1 << 2,  // executable graphs refuse every change of a node
+    QUIRK_EARLY = 1 << 3,  // a context has all its threads from the beginning
 } quirk_t;
 
 // Reads words with a plus between them into bits, to be kept in settings_t. False: one is unknown.

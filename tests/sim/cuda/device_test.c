@@ -3,6 +3,7 @@
 #include "rig.h"
 #include "tests/asleep.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -353,6 +354,34 @@ static void test_primary_contexts_come_and_go(void)
     CU(cuDevicePrimaryCtxRelease_v2(0));
 }
 
+static unsigned threads_count(void)
+{
+    unsigned count = 0;
+    DIR *folder = opendir("/proc/self/task");
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}
+
+// What a program counts before its work is what it finds afterwards.
+static void test_early_threads(void)
+{
+    CUdeviceptr memory;
+    CUstream streams[4];
+    CU(cuInit(0));
+    unsigned none = threads_count();
+    (void)rig_context();
+    unsigned before = threads_count();
+    CHECK(before > none);
+    CU(cuMemAlloc_v2(&memory, 4096));
+    for (int i = 0; i < 4; i++) {
+        CU(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+        CU(cuMemsetD8Async(memory, 1, 4096, streams[i]));
+    }
+    for (int i = 0; i < 4; i++) CU(cuStreamSynchronize(streams[i]));
+    CHECK(threads_count() == before);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) return 2;
@@ -367,6 +396,7 @@ int main(int argc, char **argv)
     RUN("slow=100000", test_primary_contexts_come_and_go);
     RUN("leaks=1", test_leaks);
     rig_run_dying("test_leaks", "leaks=2", test_leaks, SIGABRT);
+    RUN("quirk=early", test_early_threads);
     RUN("", test_modules);
     RUN("", test_bad_images);
     RUN("", test_launches);
