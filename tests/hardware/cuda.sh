@@ -9,89 +9,18 @@
 #   tensors      PyTorch and Triton beside Keel
 #   graphs       random graphs, on the card alone and mixed with the processor
 #   bench        the benchmark, as table and JSON
+#   hip          HIP's driver on this card: hip_on_cuda/
 #   sanitizer    compute-sanitizer over conformance, card.c and the benchmark
 # The build comes first in any case (`build` alone is only that); it stays in build-card and is
 # brought up to date the next time. KERNELS is a folder that cuda-pack.sh filled elsewhere, for
 # machines without clang. Each step tells its result and seconds when it ends. FOLDER (default: a
-# new temporary one) gets table.txt, logs.tar.gz, and of the benchmark bench.txt and bench.json.
+# new temporary one) gets table.txt, logs.tar.gz, and of the benchmarks bench.txt and bench.json,
+# hip-bench.txt and hip-bench.json.
 # Installs nothing; its status is 0 if nothing failed. Ends before ten minutes are over: what is not
 # begun by then is left out, and the table says so: the parts can be shared out among several calls.
-set -u
-parts='build conformance examples facts card tensors graphs bench sanitizer'
-usage() { sed -n '3,19s/^# //p' "$0"; exit 2; }
-kernels='' folder=''
-while getopts k:o: option; do
-    case $option in
-    k) kernels=$(cd "$OPTARG" && pwd) || exit 2 ;;
-    o) folder=$OPTARG ;;
-    *) usage ;;
-    esac
-done
-shift $((OPTIND - 1))
-for part; do [[ " $parts " == *" $part "* ]] || { echo "what is '$part'?"; usage; }; done
-chosen=" ${*:-$parts} "
-folder=${folder:-$(mktemp -d)}
-mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 1
-cd "$(dirname "$0")/../.." || exit 1
-build=$PWD/build-card keel=$PWD/build-card/keel
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-until=$((SECONDS + 585)) failed=0
-: >"$folder/table.txt"
-
-# note NAME STATUS SECONDS WORDS: a row of the table, to be seen at once.
-note() {
-    printf '%-26s %4s %5s  %s\n' "$1" "$2" "$3" "$4" | tee -a "$folder/table.txt"
-}
-
-# What a log has to say in one line: counts, what was left out, what compute-sanitizer found; else
-# its last line.
-summary() {
-    local said
-    said=$(grep -E '^[0-9]+ tests, from .* left out|^[0-9]+ passed, |SUMMARY: ' "$1" |
-        sed 's/^=* *//' | paste -sd ';' | sed 's/;/; /g')
-    echo "${said:-$(tail -n 1 "$1")}" | cut -c1-160
-}
-
-# step NAME SECONDS COMMAND...: runs it with a time limit. Logs are packed each time, so that they
-# are there even if this script is ended.
-step() {
-    local name=$1 limit=$2 start=$SECONDS status left=$((until - SECONDS))
-    shift 2
-    [ $left -ge 10 ] || { note "$name" - - "left out: the ten minutes are over"; return 0; }
-    timeout --kill-after=5 $((limit < left ? limit : left)) "$@" >"$logs/$name.log" 2>&1
-    status=$?
-    note "$name" $status $((SECONDS - start)) "$(summary "$logs/$name.log")"
-    tar -C "$logs" -czf "$folder/logs.tar.gz" .
-    [ $status = 0 ] || [ $status = 77 ] && return 0
-    failed=1
-    grep -A 4 '^FAILED' "$logs/$name.log" | cut -c1-300
-    return 1
-}
-
-# part NAME: whether it was asked for.
-part() { [[ $chosen == *" $1 "* ]]; }
-
-configure() {
-    cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DKEEL_KERNELS="$kernels" \
-        -DKEEL_TESTS=OFF -DKEEL_EXAMPLES=ON
-}
-
-# Each of the examples, which say themselves what goes wrong.
-examples() {
-    local example name passed=0 bad=0
-    for example in examples/*.c; do
-        name=$(basename "$example" .c)
-        if timeout 60 "$build/examples/$name" cuda://0 2>&1; then
-            passed=$((passed + 1))
-        else
-            bad=$((bad + 1))
-            echo "FAILED $name"
-        fi
-    done
-    echo "$passed passed, $bad failed"
-    [ $bad = 0 ]
-}
+parts='build conformance examples facts card tensors graphs bench hip sanitizer'
+# shellcheck source=tests/hardware/steps.sh
+. "$(dirname "$0")/steps.sh"
 
 # What nvcc makes for the card that is here, in each of its forms.
 foreign() {
@@ -113,13 +42,8 @@ programs() {
 }
 
 conformance_run() {
-    # What is skipped must be what expect/cuda.txt says.
-    local expect=--expect=conformance/expect/cuda.txt tests
-    # In pieces: a context takes a second to make, and the driver makes one at a time.
-    for tests in '[a-e]*' '[f-k]*' 'l*' '[m-p]*' '[q-s]*' '[t-z]*'; do
-        step "conformance-${tests//[^a-z-]/}" 180 "$keel" conformance --device=cuda://0 -j 8 \
-            --timeout=100 $expect --filter="$tests"
-    done
+    local expect=--expect=conformance/expect/cuda.txt
+    conformance conformance cuda://0 cuda.txt
     # By the machine's own means: no pools of the vendor's, no graphs, a wait after each operation.
     step conformance-sync 120 "$keel" conformance --device='cuda://0?alloc=sync&commands=stream' \
         -j 8 --timeout=100 $expect --filter='[ap]*'
@@ -127,9 +51,25 @@ conformance_run() {
         --timeout=100 $expect --filter='[bdi]*'
 }
 
-bench_run() {
-    step bench 250 "$keel" bench --device=cuda://0 --json="$folder/bench.json"
-    [ ! -e "$logs/bench.log" ] || cp "$logs/bench.log" "$folder/bench.txt"
+# HIP's driver on this card, by way of hip_on_cuda.
+hip_library() {
+    local libcuda
+    libcuda=$(ldconfig -p | awk '$1 == "libcuda.so.1" { print $NF; exit }')
+    cc -std=gnu17 -O2 -shared -fPIC -fvisibility=hidden -Wl,-soname,libamdhip64.so.6 \
+        -DKEEL_KERNELS='"src/drivers/cuda/builtin.ptx"' -o "$build/libamdhip64.so.6" \
+        tests/hardware/hip_on_cuda/*.c "${libcuda:--l:libcuda.so.1}" -lpthread &&
+        echo "on ${libcuda:-libcuda.so.1}"
+}
+hip_run() {
+    local device='hip://0?lib=build-card/libamdhip64.so.6'
+    step hip-library 60 bash -c hip_library || return
+    step hip-device 60 "$keel" devices -v "$device"
+    conformance hip-conformance "$device" hip-on-cuda.txt
+    step hip-examples 60 bash -c "examples '$device'"
+    step hip-graphs 60 "$keel" graphs --device="$device" --count=1000
+    step hip-graphs-mixed 60 "$keel" graphs --device=cpu:// --device=cuda://0 --device="$device" \
+        --count=500
+    bench hip-bench "$device"
 }
 
 # Conformance under compute-sanitizer runs in one process for each piece, for as long as is said;
@@ -161,21 +101,13 @@ sanitizer_run() {
     check memcheck-bench 120 "$keel" bench --device=cuda://0 --once
 }
 
-finish() {
-    echo
-    { nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || echo "no nvidia-smi"; } \
-        2>/dev/null | tee -a "$folder/table.txt"
-    cat "$folder/table.txt"
-    exit $failed
+the_card() {
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null ||
+        echo "no nvidia-smi"
 }
 
-export -f configure examples foreign programs
-export build kernels
-demos=(examples/*.c)
-demos=("${demos[@]/#examples\//example_}")
-{ step configure 60 bash -c configure &&
-    step build 300 ninja -C "$build" keel_tool keel_shared "${demos[@]%.c}" &&
-    step programs 60 bash -c programs; } || finish
+export -f foreign programs hip_library
+{ build_all && step programs 60 bash -c programs; } || finish "$(the_card)"
 images=() # the folder of what nvcc made, if it could
 if command -v nvcc >/dev/null; then
     if part card || part sanitizer; then step foreign 60 bash -c foreign && images=("$build"); fi
@@ -184,7 +116,7 @@ else
 fi
 
 if part conformance; then conformance_run; fi
-if part examples; then step examples 120 bash -c examples; fi
+if part examples; then step examples 120 bash -c "examples cuda://0"; fi
 if part facts; then
     step facts 300 "$build/facts" --lib=libcuda.so.1 \
         --kernels=tests/hardware/facts/cuda/kernels/card.ptx
@@ -195,7 +127,8 @@ if part graphs; then
     step graphs 120 "$keel" graphs --device=cuda://0 --count=2000
     step graphs-mixed 60 "$keel" graphs --device=cpu:// --device=cuda://0 --count=500
 fi
-if part bench; then bench_run; fi
+if part bench; then bench bench cuda://0; fi
+if part hip; then hip_run; fi
 if part sanitizer; then
     if command -v compute-sanitizer >/dev/null; then
         sanitizer_run
@@ -203,4 +136,4 @@ if part sanitizer; then
         note sanitizer - - "skipped: there is no compute-sanitizer here"
     fi
 fi
-finish
+finish "$(the_card)"
