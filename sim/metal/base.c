@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/base.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static settings_t current;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list arguments)
+{
+    char line[1024] = "sim: metal: ";
+    size_t prefix = strlen(line);
+    int length = vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
+    size_t count = prefix + (length < 0 ? 0 : (size_t)length);
+    if (count > sizeof line - 2) count = sizeof line - 2;
+    line[count++] = '\n';
+    if (write(STDERR_FILENO, line, count) < 0) return; // nowhere left to complain
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+}
+
+void die(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+    abort();
+}
+
+void *make(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (!memory) die("no memory for %zu bytes", size);
+    return memory;
+}
+
+uint64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool read_number(const char *text, uint64_t *out)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    *out = strtoull(text, &end, 0);
+    return *end == '\0';
+}
+
+// N[+]
+static bool read_moment(char *text, rule_t *rule)
+{
+    size_t length = strlen(text);
+    rule->onwards = length && text[length - 1] == '+';
+    if (rule->onwards) text[length - 1] = '\0';
+    return read_number(text, &rule->number) && rule->number > 0;
+}
+
+// [SELECTOR/]N[+]; a selector has colons of its own.
+static bool read_fail(char *text, settings_t *out)
+{
+    if (out->fail_count == RULES_MAX) return false;
+    rule_t *rule = &out->fail[out->fail_count++];
+    char *slash = strchr(text, '/');
+    if (!slash) return read_moment(text, rule);
+    if ((size_t)(slash - text) >= sizeof rule->selector) return false;
+    memcpy(rule->selector, text, (size_t)(slash - text));
+    return read_moment(slash + 1, rule);
+}
+
+// N[+]:CODE
+static bool read_kill(char *text, settings_t *out)
+{
+    uint64_t code = 0;
+    char *colon = strchr(text, ':');
+    if (!colon || !read_number(colon + 1, &code)) return false;
+    *colon = '\0';
+    out->kill.code = (unsigned)code;
+    return code >= 1 && code <= 12 && read_moment(text, &out->kill);
+}
+
+static bool read_option(const char *name, char *value, settings_t *out)
+{
+    uint64_t number = 0;
+    if (!strcmp(name, "fail")) return read_fail(value, out);
+    if (!strcmp(name, "kill")) return read_kill(value, out);
+    if (!strcmp(name, "cache")) {
+        if (strlen(value) >= sizeof out->cache) return false;
+        strcpy(out->cache, value);
+        return *value != '\0';
+    }
+    if (!read_number(value, &number)) return false;
+    if (!strcmp(name, "devices")) {
+        out->devices = (unsigned)number;
+        return number <= 8;
+    }
+    if (!strcmp(name, "leaks")) {
+        out->leaks = number == 1;
+        return number <= 1;
+    }
+    if (!strcmp(name, "lostnotes")) {
+        out->lost_notes = number == 1;
+        return number <= 1;
+    }
+    return false;
+}
+
+static void read_settings(void)
+{
+    current = (settings_t){.devices = 1, .page = 16384};
+    const char *given = getenv("KEEL_SIM_METAL");
+    char *copy = strdup(given ? given : ""), *rest = copy;
+    for (char *item; (item = strsep(&rest, " ,")) != NULL;) {
+        char *value = strchr(item, '=');
+        if (*item == '\0') continue;
+        if (value) *value++ = '\0';
+        if (!value || !read_option(item, value, &current))
+            die("KEEL_SIM_METAL: `%s`: docs/sim.md lists what there is", item);
+    }
+    free(copy);
+}
+
+const settings_t *settings(void)
+{
+    pthread_once(&once, read_settings);
+    return &current;
+}

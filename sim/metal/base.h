@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the software GPU needs of its host: settings, a log, a clock. Any thread may call any of it.
+#ifndef SIM_METAL_BASE_H_
+#define SIM_METAL_BASE_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// A message that is to answer nil, or a command buffer that is to die.
+typedef struct rule_t {
+    char selector[80]; // empty: any
+    uint64_t number;   // which one, from 1; 0: no such rule
+    bool onwards;      // that one and all after it
+    unsigned code;     // of MTLCommandBufferError
+} rule_t;
+
+enum { RULES_MAX = 16 };
+
+// What KEEL_SIM_METAL says; docs/sim.md describes it.
+typedef struct settings_t {
+    unsigned devices;
+    uint64_t page;   // of memory that is wrapped without a copy
+    bool leaks;      // say at exit which objects are still alive
+    bool lost_notes; // a host's write to an event's value wakes no listener
+    rule_t fail[RULES_MAX];
+    unsigned fail_count;
+    rule_t kill;     // counted over committed command buffers
+    char cache[256]; // a folder that keeps compiled MSL; empty: none
+} settings_t;
+
+const settings_t *settings(void);
+
+// One line to standard error, in one write, that begins with `sim: metal:`.
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// The same, and then the process ends, as it does where Metal asserts.
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Zeroed memory. The process ends if there is none.
+void *make(size_t size);
+
+uint64_t clock_ns(void);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef void (*free_fn)(block_t *block, void *memory, unsigned long length);
+
+static void *map(int fd, size_t size)
+{
+    int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// Shared storage is one memory, mapped twice.
+static bool map_shared(buffer_t *buffer)
+{
+    int fd = memfd_create("MTLBuffer", MFD_CLOEXEC);
+    if (fd < 0) return false;
+    if (ftruncate(fd, (off_t)buffer->mapped) == 0) {
+        buffer->host = map(fd, buffer->mapped);
+        buffer->gpu = map(fd, buffer->mapped);
+    }
+    close(fd);
+    return buffer->host && buffer->gpu;
+}
+
+static bool map_both(buffer_t *buffer)
+{
+    if (buffer->storage == STORAGE_SHARED) return map_shared(buffer);
+    buffer->gpu = map(-1, buffer->mapped);
+    if (buffer->storage == STORAGE_MANAGED) buffer->host = map(-1, buffer->mapped);
+    return buffer->gpu && (buffer->host || buffer->storage == STORAGE_PRIVATE);
+}
+
+// The storage mode; other bits are the cache mode (0) and hazard tracking (8, 9).
+static storage_t storage_of(const void *self, sel_t cmd, unsigned long options)
+{
+    unsigned long mode = options >> 4 & 15;
+    if (mode > STORAGE_PRIVATE) misuse(self, cmd, "buffers have no storage mode %lu", mode);
+    if (options & ~0x3f1ul || (options >> 8 & 3) == 3)
+        misuse(self, cmd, "the options %#lx are not known", options);
+    return (storage_t)mode;
+}
+
+buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned long options)
+{
+    if (length == 0) misuse(self, cmd, "cannot create a buffer of zero length");
+    storage_t storage = storage_of(self, cmd, options);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (length > SIZE_MAX / 2) return NULL;
+    buffer_t *buffer = object_new(&MTLBuffer);
+    buffer->length = length;
+    buffer->storage = storage;
+    buffer->mapped = (length + page - 1) / page * page;
+    if (map_both(buffer)) return buffer;
+    object_release(buffer);
+    return NULL;
+}
+
+buffer_t *buffer_wrap(const void *self, sel_t cmd, range_t memory, unsigned long options)
+{
+    storage_t storage = storage_of(self, cmd, options);
+    if (storage == STORAGE_PRIVATE) misuse(self, cmd, "memory of the program's is never private");
+    size_t page = settings()->page;
+    if (!memory.location || memory.location % page || !memory.length || memory.length % page)
+        return NULL;
+    buffer_t *buffer = object_new(&MTLBuffer);
+    buffer->length = memory.length;
+    buffer->storage = storage;
+    buffer->host = buffer->gpu = (char *)memory.location;
+    return buffer;
+}
+
+static void buffer_dealloc(void *self)
+{
+    buffer_t *buffer = self;
+    if (buffer->free_host)
+        ((free_fn)buffer->free_host->invoke)(buffer->free_host, buffer->host, buffer->length);
+    block_free(buffer->free_host);
+    if (!buffer->mapped) return;
+    if (buffer->host) munmap(buffer->host, buffer->mapped);
+    if (buffer->gpu) munmap(buffer->gpu, buffer->mapped);
+}
+
+void buffer_check(const void *self, sel_t cmd, const buffer_t *buffer, range_t range)
+{
+    if (range.location <= buffer->length && range.length <= buffer->length - range.location) return;
+    misuse(self, cmd, "%lu bytes from %lu are not in the buffer of %lu", range.length,
+           range.location, buffer->length);
+}
+
+static void *buffer_contents(buffer_t *self, sel_t cmd)
+{
+    return self->host;
+}
+
+static unsigned long buffer_length(buffer_t *self, sel_t cmd)
+{
+    return self->length;
+}
+
+static uint64_t buffer_address(buffer_t *self, sel_t cmd)
+{
+    return (uintptr_t)self->gpu;
+}
+
+static unsigned long buffer_storage(buffer_t *self, sel_t cmd)
+{
+    return self->storage;
+}
+
+static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
+{
+    if (self->storage != STORAGE_MANAGED) misuse(self, cmd, "the buffer's storage is not managed");
+    buffer_check(self, cmd, self, range);
+    if (self->mapped) memcpy(self->gpu + range.location, self->host + range.location, range.length);
+}
+
+static method_t buffer_methods[] = {
+    METHOD("contents", buffer_contents),          METHOD("length", buffer_length),
+    METHOD("gpuAddress", buffer_address),         METHOD("storageMode", buffer_storage),
+    METHOD("didModifyRange:", buffer_did_modify), METHODS_END};
+class_t MTLBuffer = {.name = "MTLBuffer",
+                     .size = sizeof(buffer_t),
+                     .dealloc = buffer_dealloc,
+                     .methods = buffer_methods};

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/command.h"
+
+#include "metal/compute.h"
+#include "metal/device.h"
+#include "metal/encoder.h"
+#include "metal/event.h"
+#include "metal/foundation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void run(task_t *task);
+
+command_t *command_new(queue_t *queue, bool retains)
+{
+    command_t *command = object_new(&MTLCommandBuffer);
+    pthread_mutex_init(&command->lock, NULL);
+    pthread_cond_init(&command->changed, NULL);
+    command->task.run = run;
+    command->queue = object_retain(queue);
+    command->retains = retains;
+    command->last_work = &command->works;
+    command->last_scheduled = &command->scheduled;
+    command->last_completed = &command->completed;
+    return command;
+}
+
+static void handlers_free(handler_t *first)
+{
+    for (handler_t *next; first; first = next) {
+        next = first->next;
+        block_free(first->block);
+        free(first);
+    }
+}
+
+// Done as soon as the works have ended: a handler may find its objects gone.
+static void works_free(command_t *command)
+{
+    for (work_t *work; (work = command->works) != NULL;) {
+        command->works = work->next;
+        for (unsigned i = 0; i < work->use_count; i++) {
+            if (command->retains) object_release(work->uses[i]);
+            object_drop(work->uses[i]);
+        }
+        free(work->uses);
+        free(work);
+    }
+    for (blob_t *blob; (blob = command->blobs) != NULL;) {
+        command->blobs = blob->next;
+        free(blob);
+    }
+}
+
+static void command_dealloc(void *self)
+{
+    command_t *command = self;
+    works_free(command);
+    handlers_free(command->scheduled);
+    handlers_free(command->completed);
+    object_release(command->error);
+    if (command->state < COMMITTED) queue_free_one(command->queue);
+    object_release(command->queue);
+}
+
+static state_t state_of(command_t *command)
+{
+    pthread_mutex_lock(&command->lock);
+    state_t state = command->state;
+    pthread_mutex_unlock(&command->lock);
+    return state;
+}
+
+static void state_set(command_t *command, state_t state)
+{
+    pthread_mutex_lock(&command->lock);
+    command->state = state;
+    pthread_cond_broadcast(&command->changed);
+    pthread_mutex_unlock(&command->lock);
+}
+
+bool command_is_committed(command_t *command)
+{
+    return state_of(command) >= COMMITTED;
+}
+
+void *command_add(command_t *command, size_t size, perform_fn perform, void *const *uses,
+                  unsigned use_count)
+{
+    work_t *work = make(size);
+    work->perform = perform;
+    work->uses = make(use_count * sizeof(object_t *) + 1);
+    work->use_count = use_count;
+    for (unsigned i = 0; i < use_count; i++) {
+        work->uses[i] = uses[i];
+        object_hold(uses[i]);
+        if (command->retains) object_retain(uses[i]);
+    }
+    *command->last_work = work;
+    command->last_work = &work->next;
+    return work;
+}
+
+void *command_keep(command_t *command, const void *bytes, size_t size)
+{
+    blob_t *blob = make(sizeof *blob + size);
+    blob->next = command->blobs;
+    command->blobs = blob;
+    if (bytes) memcpy(blob->bytes, bytes, size);
+    return blob->bytes;
+}
+
+// What Metal's texts say of an error, after "error: ".
+static const char *error_text(unsigned code)
+{
+    switch (code) {
+    case ERROR_TIMEOUT:
+        return "Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout)";
+    case 3:
+        return "Caused GPU Address Fault Error "
+               "(0000000b:kIOGPUCommandBufferCallbackErrorPageFault)";
+    case 4:
+        return "Ignored (for causing prior/excessive GPU errors) "
+               "(00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored)";
+    case 8: return "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)";
+    case ERROR_INVALID_RESOURCE:
+        return "Invalid Resource (00000009:kIOGPUCommandBufferCallbackErrorInvalidResource)";
+    case 11: return "The device was removed";
+    default: return "Internal Error (0000000e:Internal Error)";
+    }
+}
+
+static bool is_killed(device_t *device)
+{
+    const rule_t *rule = &settings()->kill;
+    uint64_t number = atomic_fetch_add(&device->started, 1) + 1;
+    return number == rule->number || (rule->onwards && rule->number && number > rule->number);
+}
+
+static bool is_sound(const work_t *work)
+{
+    for (unsigned i = 0; i < work->use_count; i++) {
+        if (!object_is_dead(work->uses[i])) continue;
+        complain("a command buffer without references uses an %s that was released",
+                 work->uses[i]->isa->name);
+        return false;
+    }
+    return true;
+}
+
+// Up to the first work that cannot be done: a dead command buffer makes none of its later signals.
+static unsigned works_perform(command_t *command)
+{
+    if (is_killed(command->queue->device)) return settings()->kill.code;
+    for (work_t *work = command->works; work; work = work->next) {
+        if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
+        unsigned code = work->perform(work);
+        if (code) return code;
+    }
+    return ERROR_NONE;
+}
+
+static void call(handler_t *first, command_t *command)
+{
+    for (; first; first = first->next)
+        ((void (*)(block_t *, command_t *))first->block->invoke)(first->block, command);
+}
+
+// On the device's handlers, after the GPU.
+static void finish(task_t *task)
+{
+    command_t *command = (command_t *)((char *)task - offsetof(command_t, task));
+    call(command->scheduled, command);
+    call(command->completed, command);
+    pthread_mutex_lock(&command->lock);
+    command->over = true;
+    pthread_cond_broadcast(&command->changed);
+    pthread_mutex_unlock(&command->lock);
+    object_release(command);
+}
+
+// On the queue's GPU.
+static void run(task_t *task)
+{
+    command_t *command = (command_t *)((char *)task - offsetof(command_t, task));
+    device_t *device = command->queue->device;
+    state_set(command, SCHEDULED);
+    uint64_t start = clock_ns();
+    unsigned code = works_perform(command);
+    works_free(command);
+    pthread_mutex_lock(&command->lock);
+    command->start_ns = start;
+    command->end_ns = clock_ns();
+    if (code) command->error = error_new("MTLCommandBufferErrorDomain", code, error_text(code));
+    command->state = code ? FAILED : COMPLETED;
+    pthread_mutex_unlock(&command->lock);
+    queue_free_one(command->queue);
+    command->task.run = finish;
+    worker_post(device->handlers, &command->task);
+}
+
+static void check_open(command_t *self, sel_t cmd)
+{
+    if (command_is_committed(self)) misuse(self, cmd, "the command buffer is committed");
+}
+
+static void check_between(command_t *self, sel_t cmd)
+{
+    check_open(self, cmd);
+    if (self->encoder) misuse(self, cmd, "an encoder is open: endEncoding comes first");
+}
+
+static void command_enqueue(command_t *self, sel_t cmd)
+{
+    if (state_of(self) != MADE) misuse(self, cmd, "the command buffer has its place already");
+    state_set(self, ENQUEUED);
+    queue_enqueue(self->queue, self);
+}
+
+static void command_commit(command_t *self, sel_t cmd)
+{
+    check_between(self, cmd);
+    bool placed = state_of(self) == ENQUEUED;
+    state_set(self, COMMITTED);
+    if (!placed) queue_enqueue(self->queue, self);
+    queue_pump(self->queue);
+}
+
+// Of the thread that runs handlers.
+static void check_waiter(command_t *self, sel_t cmd)
+{
+    if (!command_is_committed(self)) misuse(self, cmd, "the command buffer is not committed");
+    if (worker_is_current(self->queue->device->handlers))
+        misuse(self, cmd, "a handler waits for handlers: this never ends");
+}
+
+static void command_wait(command_t *self, sel_t cmd)
+{
+    check_waiter(self, cmd);
+    pthread_mutex_lock(&self->lock);
+    while (!self->over) pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static unsigned long command_status(command_t *self, sel_t cmd)
+{
+    return state_of(self);
+}
+
+static void *command_error(command_t *self, sel_t cmd)
+{
+    pthread_mutex_lock(&self->lock);
+    void *error = object_retain(self->error);
+    pthread_mutex_unlock(&self->lock);
+    return object_autorelease(error);
+}
+
+static double command_start_time(command_t *self, sel_t cmd)
+{
+    pthread_mutex_lock(&self->lock);
+    double time = (double)self->start_ns * 1e-9;
+    pthread_mutex_unlock(&self->lock);
+    return time;
+}
+
+static double command_end_time(command_t *self, sel_t cmd)
+{
+    pthread_mutex_lock(&self->lock);
+    double time = (double)self->end_ns * 1e-9;
+    pthread_mutex_unlock(&self->lock);
+    return time;
+}
+
+static handler_t *handler_new(command_t *self, sel_t cmd, const block_t *block)
+{
+    check_open(self, cmd);
+    if (!block) misuse(self, cmd, "nil where a block must be");
+    handler_t *handler = make(sizeof *handler);
+    handler->block = block_copy(self, cmd, block, BLOCK_OBJECT);
+    return handler;
+}
+
+static void command_add_scheduled(command_t *self, sel_t cmd, const block_t *block)
+{
+    handler_t *handler = handler_new(self, cmd, block);
+    *self->last_scheduled = handler;
+    self->last_scheduled = &handler->next;
+}
+
+static void command_add_completed(command_t *self, sel_t cmd, const block_t *block)
+{
+    handler_t *handler = handler_new(self, cmd, block);
+    *self->last_completed = handler;
+    self->last_completed = &handler->next;
+}
+
+typedef struct event_work_t {
+    work_t work;
+    uint64_t value;
+} event_work_t;
+
+static unsigned perform_wait(work_t *work)
+{
+    event_wait((event_t *)work->uses[0], ((event_work_t *)work)->value, UINT64_MAX);
+    return ERROR_NONE;
+}
+
+static unsigned perform_signal(work_t *work)
+{
+    event_raise((event_t *)work->uses[0], ((event_work_t *)work)->value, false);
+    return ERROR_NONE;
+}
+
+static void add_event(command_t *self, sel_t cmd, event_t *event, perform_fn perform,
+                      uint64_t value)
+{
+    check_between(self, cmd);
+    if (!event_is(event)) misuse(self, cmd, "no event where one must be");
+    event_work_t *made = command_add(self, sizeof *made, perform, (void *[]){event}, 1);
+    made->value = value;
+}
+
+static void command_wait_event(command_t *self, sel_t cmd, event_t *event, uint64_t value)
+{
+    add_event(self, cmd, event, perform_wait, value);
+}
+
+static void command_signal_event(command_t *self, sel_t cmd, event_t *event, uint64_t value)
+{
+    add_event(self, cmd, event, perform_signal, value);
+}
+
+static void *command_blit(command_t *self, sel_t cmd)
+{
+    check_between(self, cmd);
+    self->encoder = encoder_new(&MTLBlitCommandEncoder, self);
+    return object_autorelease(self->encoder);
+}
+
+// Of both kinds: 0 serial, 1 concurrent. Here dispatches of both run one after the other.
+static void *command_compute_type(command_t *self, sel_t cmd, unsigned long type)
+{
+    check_between(self, cmd);
+    if (type > 1) misuse(self, cmd, "there is no dispatch type %lu", type);
+    self->encoder = compute_new(self);
+    return object_autorelease(self->encoder);
+}
+
+static void *command_compute(command_t *self, sel_t cmd)
+{
+    return command_compute_type(self, cmd, 0);
+}
+
+static method_t command_methods[] = {
+    METHOD("enqueue", command_enqueue),
+    METHOD("commit", command_commit),
+    METHOD("waitUntilCompleted", command_wait),
+    METHOD("status", command_status),
+    METHOD("error", command_error),
+    METHOD("GPUStartTime", command_start_time),
+    METHOD("GPUEndTime", command_end_time),
+    METHOD("addScheduledHandler:", command_add_scheduled),
+    METHOD("addCompletedHandler:", command_add_completed),
+    METHOD("encodeWaitForEvent:value:", command_wait_event),
+    METHOD("encodeSignalEvent:value:", command_signal_event),
+    METHOD_MAY_FAIL("blitCommandEncoder", command_blit),
+    METHOD_MAY_FAIL("computeCommandEncoder", command_compute),
+    METHOD_MAY_FAIL("computeCommandEncoderWithDispatchType:", command_compute_type),
+    METHODS_END};
+class_t MTLCommandBuffer = {.name = "MTLCommandBuffer",
+                            .size = sizeof(command_t),
+                            .dealloc = command_dealloc,
+                            .methods = command_methods};

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/compute.h"
+
+#include "metal/buffer.h"
+#include "metal/device.h"
+#include "metal/encoder.h"
+#include "metal/library.h"
+
+#include <stdlib.h>
+
+enum { BYTES_MAX = 4096 };
+
+// What is bound at an index: a buffer with an offset, or bytes.
+typedef struct bound_t {
+    buffer_t *buffer;
+    unsigned long offset;
+    void *bytes; // of the command buffer's
+} bound_t;
+
+typedef struct compute_t {
+    encoder_t encoder;
+    pipeline_t *pipeline;
+    bound_t bound[BUFFERS];
+    unsigned long group_lengths[BUFFERS];
+} compute_t;
+
+typedef struct dispatch_t {
+    work_t work;
+    pipeline_t *pipeline; // one of what it uses
+    thread_t arguments;
+    grid_t grid;
+    unsigned long group_lengths[BUFFERS];
+} dispatch_t;
+
+void *compute_new(command_t *command)
+{
+    return encoder_new(&MTLComputeCommandEncoder, command);
+}
+
+static void check_index(compute_t *self, sel_t cmd, unsigned long index)
+{
+    encoder_check_open(&self->encoder, cmd);
+    if (index >= BUFFERS) misuse(self, cmd, "index %lu: there are %d", index, BUFFERS);
+}
+
+static void compute_set_pipeline(compute_t *self, sel_t cmd, pipeline_t *pipeline)
+{
+    encoder_check_open(&self->encoder, cmd);
+    object_check(self, cmd, pipeline, &MTLComputePipelineState);
+    self->pipeline = pipeline;
+}
+
+static void compute_set_buffer(compute_t *self, sel_t cmd, buffer_t *buffer, unsigned long offset,
+                               unsigned long index)
+{
+    check_index(self, cmd, index);
+    if (buffer) {
+        object_check(self, cmd, buffer, &MTLBuffer);
+        buffer_check(self, cmd, buffer, (range_t){offset, 1});
+    }
+    self->bound[index] = (bound_t){buffer, offset, NULL};
+}
+
+static void compute_set_offset(compute_t *self, sel_t cmd, unsigned long offset,
+                               unsigned long index)
+{
+    check_index(self, cmd, index);
+    buffer_t *buffer = self->bound[index].buffer;
+    if (!buffer) misuse(self, cmd, "no buffer is bound at %lu", index);
+    buffer_check(self, cmd, buffer, (range_t){offset, 1});
+    self->bound[index].offset = offset;
+}
+
+static void compute_set_bytes(compute_t *self, sel_t cmd, const void *bytes, unsigned long length,
+                              unsigned long index)
+{
+    check_index(self, cmd, index);
+    if (!bytes || length == 0 || length > BYTES_MAX)
+        misuse(self, cmd, "%lu bytes: it takes 1 to %d", length, BYTES_MAX);
+    void *copy = command_keep(self->encoder.command, bytes, length);
+    self->bound[index] = (bound_t){NULL, 0, copy};
+}
+
+static void compute_set_group_length(compute_t *self, sel_t cmd, unsigned long length,
+                                     unsigned long index)
+{
+    check_index(self, cmd, index);
+    if (length % 16 || length > GROUP_MEMORY)
+        misuse(self, cmd, "a length of %lu: must be a multiple of 16, at most %d", length,
+               GROUP_MEMORY);
+    self->group_lengths[index] = length;
+}
+
+static void compute_barrier(compute_t *self, sel_t cmd, unsigned long scope)
+{
+    encoder_check_open(&self->encoder, cmd);
+    if (scope == 0 || scope > 7) misuse(self, cmd, "there is no scope %#lx", scope);
+}
+
+static unsigned perform_use(work_t *work)
+{
+    return ERROR_NONE;
+}
+
+// What the kernels of this encoder reach by an address. It must live as long as what is bound.
+static void compute_use(compute_t *self, sel_t cmd, void *resource, unsigned long usage)
+{
+    encoder_check_open(&self->encoder, cmd);
+    object_check(self, cmd, resource, &MTLBuffer);
+    if (usage == 0 || usage > 3) misuse(self, cmd, "there is no usage %#lx of buffers", usage);
+    command_add(self->encoder.command, sizeof(work_t), perform_use, &resource, 1);
+}
+
+// Threadgroup memory is fresh for each grid, and shared by its groups, which run one by one.
+static unsigned perform_dispatch(work_t *work)
+{
+    dispatch_t *dispatch = (dispatch_t *)work;
+    const function_t *function = dispatch->pipeline->function;
+    void *memory[BUFFERS];
+    for (int i = 0; i < BUFFERS; i++) {
+        memory[i] = dispatch->group_lengths[i] ? make(dispatch->group_lengths[i]) : NULL;
+        dispatch->arguments.groups[i] = (uintptr_t)memory[i];
+    }
+    pthread_mutex_lock(&function->library->code->lock);
+    bool good = grid_run(function->entry->run, &dispatch->arguments, &dispatch->grid);
+    pthread_mutex_unlock(&function->library->code->lock);
+    for (int i = 0; i < BUFFERS; i++) free(memory[i]);
+    if (good) return ERROR_NONE;
+    complain("kernel %s: not all threads of a threadgroup reach the same barrier",
+             function->entry->name);
+    return ERROR_TIMEOUT;
+}
+
+static void check_grid(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
+{
+    if (!groups.width || !groups.height || !groups.depth)
+        misuse(self, cmd, "a grid of %lu x %lu x %lu threadgroups: none may be 0", groups.width,
+               groups.height, groups.depth);
+    if (groups.width > UINT32_MAX || groups.height > UINT32_MAX || groups.depth > UINT32_MAX)
+        misuse(self, cmd, "a grid of more than 32 bits");
+    bool fits = threads.width <= THREADS_MAX && threads.height <= THREADS_MAX &&
+                threads.depth <= THREADS_MAX;
+    unsigned long count = fits ? threads.width * threads.height * threads.depth : 0;
+    if (count == 0 || count > THREADS_MAX)
+        misuse(self, cmd, "%lu x %lu x %lu threads in a threadgroup: must be 1 to %d",
+               threads.width, threads.height, threads.depth, THREADS_MAX);
+}
+
+// What the kernel takes must be bound.
+static void check_bound(compute_t *self, sel_t cmd, const entry_t *entry)
+{
+    unsigned long total = 0;
+    for (int i = 0; i < BUFFERS; i++) {
+        const bound_t *bound = &self->bound[i];
+        if (entry->buffers >> i & 1 && !bound->buffer && !bound->bytes)
+            misuse(self, cmd, "kernel %s: nothing is bound at buffer(%d)", entry->name, i);
+        if (entry->groups >> i & 1 && !self->group_lengths[i])
+            misuse(self, cmd, "kernel %s: threadgroup(%d) has no length", entry->name, i);
+        if (bound->buffer) object_check(self, cmd, bound->buffer, &MTLBuffer);
+        total += self->group_lengths[i];
+    }
+    if (total > GROUP_MEMORY)
+        misuse(self, cmd, "%lu bytes of threadgroup memory, at most %d", total, GROUP_MEMORY);
+}
+
+static void arguments_set(const compute_t *self, dispatch_t *dispatch)
+{
+    for (int i = 0; i < BUFFERS; i++) {
+        const bound_t *bound = &self->bound[i];
+        dispatch->group_lengths[i] = self->group_lengths[i];
+        dispatch->arguments.buffers[i] =
+            bound->buffer ? (uintptr_t)bound->buffer->gpu + bound->offset : (uintptr_t)bound->bytes;
+    }
+}
+
+static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
+{
+    encoder_check_open(&self->encoder, cmd);
+    if (!self->pipeline) misuse(self, cmd, "no pipeline is set");
+    object_check(self, cmd, self->pipeline, &MTLComputePipelineState);
+    check_grid(self, cmd, groups, threads);
+    check_bound(self, cmd, self->pipeline->function->entry);
+    void *uses[BUFFERS + 1] = {self->pipeline};
+    unsigned count = 1;
+    for (int i = 0; i < BUFFERS; i++)
+        if (self->bound[i].buffer) uses[count++] = self->bound[i].buffer;
+    dispatch_t *dispatch =
+        command_add(self->encoder.command, sizeof *dispatch, perform_dispatch, uses, count);
+    dispatch->pipeline = self->pipeline;
+    dispatch->grid =
+        (grid_t){{(uint32_t)groups.width, (uint32_t)groups.height, (uint32_t)groups.depth},
+                 {(uint32_t)threads.width, (uint32_t)threads.height, (uint32_t)threads.depth}};
+    arguments_set(self, dispatch);
+}
+
+static method_t compute_methods[] = {
+    ENCODER_METHODS,
+    METHOD("setComputePipelineState:", compute_set_pipeline),
+    METHOD("setBuffer:offset:atIndex:", compute_set_buffer),
+    METHOD("setBufferOffset:atIndex:", compute_set_offset),
+    METHOD("setBytes:length:atIndex:", compute_set_bytes),
+    METHOD("setThreadgroupMemoryLength:atIndex:", compute_set_group_length),
+    METHOD("memoryBarrierWithScope:", compute_barrier),
+    METHOD("useResource:usage:", compute_use),
+    METHOD("dispatchThreadgroups:threadsPerThreadgroup:", compute_dispatch),
+    METHODS_END};
+class_t MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder",
+                                    .size = sizeof(compute_t),
+                                    .dealloc = encoder_dealloc,
+                                    .methods = compute_methods};

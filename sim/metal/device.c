@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/device.h"
+
+#include "metal/buffer.h"
+#include "metal/event.h"
+#include "metal/foundation.h"
+#include "metal/library.h"
+#include "metal/queue.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DEVICES = 8, OUTSTANDING = 64 };
+static const unsigned long max_buffer = 4ul << 30;
+
+static device_t *devices[DEVICES];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+// We keep one reference to each, which is no object of the program's.
+static void make_devices(void)
+{
+    runtime_start();
+    for (unsigned i = 0; i < settings()->devices; i++) {
+        devices[i] = object_new(&MTLDevice);
+        devices[i]->index = i;
+        devices[i]->handlers = worker_start();
+    }
+    atomic_fetch_sub(&MTLDevice.live, settings()->devices);
+}
+
+void *MTLCreateSystemDefaultDevice(void)
+{
+    pthread_once(&once, make_devices);
+    return object_retain(devices[0]);
+}
+
+void *MTLCopyAllDevices(void)
+{
+    pthread_once(&once, make_devices);
+    return array_new((void *const *)devices, settings()->devices);
+}
+
+static void *device_name(device_t *self, sel_t cmd)
+{
+    char name[32];
+    snprintf(name, sizeof name, "Software Metal %u", self->index);
+    return object_autorelease(string_new(name));
+}
+
+static uint64_t device_registry(device_t *self, sel_t cmd)
+{
+    return 0x6d65746c00u + self->index;
+}
+
+static bool device_unified(device_t *self, sel_t cmd)
+{
+    return true;
+}
+
+static unsigned long device_max_buffer(device_t *self, sel_t cmd)
+{
+    return max_buffer;
+}
+
+static extent_t device_max_threads(device_t *self, sel_t cmd)
+{
+    return (extent_t){1024, 1024, 1024};
+}
+
+static void *device_queue_most(device_t *self, sel_t cmd, unsigned long most)
+{
+    if (most == 0) misuse(self, cmd, "a queue of no command buffers");
+    return queue_new(self, most > 64000 ? 64000 : (unsigned)most);
+}
+
+static void *device_queue(device_t *self, sel_t cmd)
+{
+    return queue_new(self, OUTSTANDING);
+}
+
+static void *device_buffer(device_t *self, sel_t cmd, unsigned long length, unsigned long options)
+{
+    if (length > max_buffer) return NULL;
+    return buffer_new(self, cmd, length, options);
+}
+
+static void *device_buffer_bytes(device_t *self, sel_t cmd, const void *bytes, unsigned long length,
+                                 unsigned long options)
+{
+    if (!bytes) misuse(self, cmd, "NULL where bytes must be");
+    if (length > max_buffer) return NULL;
+    buffer_t *buffer = buffer_new(self, cmd, length, options);
+    if (!buffer) return NULL;
+    memcpy(buffer->gpu, bytes, length);
+    if (buffer->storage == STORAGE_MANAGED) memcpy(buffer->host, bytes, length);
+    return buffer;
+}
+
+static void *device_buffer_wrap(device_t *self, sel_t cmd, void *memory, unsigned long length,
+                                unsigned long options, const block_t *deallocator)
+{
+    range_t range = {(unsigned long)memory, length};
+    buffer_t *buffer = buffer_wrap(self, cmd, range, options);
+    if (buffer && deallocator) buffer->free_host = block_copy(self, cmd, deallocator, BLOCK_MEMORY);
+    return buffer;
+}
+
+static void *device_event(device_t *self, sel_t cmd)
+{
+    return event_new(&MTLEvent);
+}
+
+static void *device_shared_event(device_t *self, sel_t cmd)
+{
+    return event_new(&MTLSharedEvent);
+}
+
+static void *device_fence(device_t *self, sel_t cmd)
+{
+    return object_new(&MTLFence);
+}
+
+static uint64_t device_working_set(device_t *self, sel_t cmd)
+{
+    return 8ull << 30;
+}
+
+static unsigned long device_group_memory(device_t *self, sel_t cmd)
+{
+    return GROUP_MEMORY;
+}
+
+static void *device_library(device_t *self, sel_t cmd, string_t *source, void *options,
+                            void **error)
+{
+    object_check(self, cmd, source, &NSString);
+    if (options) misuse(self, cmd, "compile options are not known yet: nil only");
+    return library_new(source->text, error);
+}
+
+static void *device_pipeline(device_t *self, sel_t cmd, function_t *function, void **error)
+{
+    object_check(self, cmd, function, &MTLFunction);
+    return pipeline_new(function);
+}
+
+static method_t device_methods[] = {
+    METHOD("name", device_name),
+    METHOD("registryID", device_registry),
+    METHOD("hasUnifiedMemory", device_unified),
+    METHOD("maxBufferLength", device_max_buffer),
+    METHOD("recommendedMaxWorkingSetSize", device_working_set),
+    METHOD("maxThreadgroupMemoryLength", device_group_memory),
+    METHOD("maxThreadsPerThreadgroup", device_max_threads),
+    METHOD_MAY_FAIL("newCommandQueue", device_queue),
+    METHOD_MAY_FAIL("newCommandQueueWithMaxCommandBufferCount:", device_queue_most),
+    METHOD_MAY_FAIL("newBufferWithLength:options:", device_buffer),
+    METHOD_MAY_FAIL("newBufferWithBytes:length:options:", device_buffer_bytes),
+    METHOD_MAY_FAIL("newBufferWithBytesNoCopy:length:options:deallocator:", device_buffer_wrap),
+    METHOD_MAY_FAIL("newLibraryWithSource:options:error:", device_library),
+    METHOD_MAY_FAIL("newComputePipelineStateWithFunction:error:", device_pipeline),
+    METHOD_MAY_FAIL("newFence", device_fence),
+    METHOD_MAY_FAIL("newEvent", device_event),
+    METHOD_MAY_FAIL("newSharedEvent", device_shared_event),
+    METHODS_END};
+class_t MTLDevice = {.name = "MTLDevice", .size = sizeof(device_t), .methods = device_methods};

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/library.h"
+
+#include "metal/foundation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPILE_FAILURE = 3 }; // of MTLLibraryError
+
+library_t *library_new(const char *source, void **error)
+{
+    char *log = NULL;
+    code_t *code = msl_compile(source, &log);
+    library_t *library = NULL;
+    if (code) {
+        library = object_new(&MTLLibrary);
+        library->code = code;
+    } else if (error) {
+        const char *text = log ? log : "the compiler gave no reason";
+        *error = object_autorelease(error_new("MTLLibraryErrorDomain", COMPILE_FAILURE, text));
+    }
+    free(log);
+    return library;
+}
+
+static void library_dealloc(void *self)
+{
+    msl_free(((library_t *)self)->code);
+}
+
+static void *library_function(library_t *self, sel_t cmd, string_t *name)
+{
+    object_check(self, cmd, name, &NSString);
+    const entry_t *entry = self->code->entries;
+    while (entry && strcmp(entry->name, name->text) != 0) entry = entry->next;
+    if (!entry) return NULL;
+    function_t *function = object_new(&MTLFunction);
+    function->library = object_retain(self);
+    function->entry = entry;
+    return function;
+}
+
+static method_t library_methods[] = {METHOD_MAY_FAIL("newFunctionWithName:", library_function),
+                                     METHODS_END};
+class_t MTLLibrary = {.name = "MTLLibrary",
+                      .size = sizeof(library_t),
+                      .dealloc = library_dealloc,
+                      .methods = library_methods};
+
+static void function_dealloc(void *self)
+{
+    object_release(((function_t *)self)->library);
+}
+
+static void *function_name(function_t *self, sel_t cmd)
+{
+    return object_autorelease(string_new(self->entry->name));
+}
+
+static method_t function_methods[] = {METHOD("name", function_name), METHODS_END};
+class_t MTLFunction = {.name = "MTLFunction",
+                       .size = sizeof(function_t),
+                       .dealloc = function_dealloc,
+                       .methods = function_methods};
+
+pipeline_t *pipeline_new(function_t *function)
+{
+    pipeline_t *pipeline = object_new(&MTLComputePipelineState);
+    pipeline->function = object_retain(function);
+    return pipeline;
+}
+
+static void pipeline_dealloc(void *self)
+{
+    object_release(((pipeline_t *)self)->function);
+}
+
+static unsigned long pipeline_max_threads(pipeline_t *self, sel_t cmd)
+{
+    return THREADS_MAX;
+}
+
+static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)
+{
+    return LANES;
+}
+
+static method_t pipeline_methods[] = {METHOD("maxTotalThreadsPerThreadgroup", pipeline_max_threads),
+                                      METHOD("threadExecutionWidth", pipeline_width), METHODS_END};
+class_t MTLComputePipelineState = {.name = "MTLComputePipelineState",
+                                   .size = sizeof(pipeline_t),
+                                   .dealloc = pipeline_dealloc,
+                                   .methods = pipeline_methods};

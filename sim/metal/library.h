@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// MTLLibrary, MTLFunction and MTLComputePipelineState.
+#ifndef SIM_METAL_LIBRARY_H_
+#define SIM_METAL_LIBRARY_H_
+
+#include "metal/classes.h"
+#include "metal/msl.h"
+
+typedef struct library_t {
+    object_t object;
+    code_t *code; // owned
+} library_t;
+
+typedef struct function_t {
+    object_t object;
+    library_t *library; // retained
+    const entry_t *entry;
+} function_t;
+
+typedef struct pipeline_t {
+    object_t object;
+    function_t *function; // retained
+} pipeline_t;
+
+// Count 1; or NULL, and an autoreleased error if `error` is not NULL.
+library_t *library_new(const char *source, void **error);
+pipeline_t *pipeline_new(function_t *function);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of a text are found by reading it: each `kernel void NAME(...)` has a list of
+// parameters with an attribute each. Behind the text comes a function for each of them, which takes
+// the arguments from a thread_t. clang compiles both as C++ for OpenCL.
+#include "metal/msl.h"
+
+#include "metal/compile.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const positions[POSITIONS] = {
+    [IN_GRID] = "thread_position_in_grid",
+    [IN_GROUP] = "thread_position_in_threadgroup",
+    [GROUP_IN_GRID] = "threadgroup_position_in_grid",
+    [THREADS_PER_GROUP] = "threads_per_threadgroup",
+    [THREADS_PER_GRID] = "threads_per_grid",
+    [GROUPS_PER_GRID] = "threadgroups_per_grid",
+    [INDEX_IN_GROUP] = "thread_index_in_threadgroup",
+    [INDEX_IN_LANES] = "thread_index_in_simdgroup",
+    [LANES_INDEX] = "simdgroup_index_in_threadgroup",
+    [LANES_PER_GROUP] = "simdgroups_per_threadgroup",
+    [THREADS_PER_LANES] = "threads_per_simdgroup",
+};
+
+// A part of a text.
+typedef struct piece_t {
+    const char *begin, *end;
+} piece_t;
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static piece_t trim(piece_t piece)
+{
+    while (piece.begin < piece.end && isspace((unsigned char)*piece.begin)) piece.begin++;
+    while (piece.begin < piece.end && isspace((unsigned char)piece.end[-1])) piece.end--;
+    return piece;
+}
+
+// Overwrites comments, so that none is taken for code.
+static void blank_comments(char *text)
+{
+    for (char *at = text; *at; at++) {
+        const char *end = NULL;
+        if (at[0] == '/' && at[1] == '/')
+            end = strchr(at, '\n');
+        else if (at[0] == '/' && at[1] == '*')
+            end = strstr(at + 2, "*/");
+        else
+            continue;
+        if (!end)
+            end = at + strlen(at);
+        else if (at[1] == '*')
+            end += 2;
+        for (; at < end; at++)
+            if (*at != '\n') *at = ' ';
+        at--;
+    }
+}
+
+// The next word `kernel` at or after a place; NULL if there is none.
+static const char *find_kernel(const char *text, const char *from)
+{
+    for (const char *at = from; (at = strstr(at, "kernel")) != NULL; at += 6)
+        if ((at == text || !is_word(at[-1])) && !is_word(at[6])) return at;
+    return NULL;
+}
+
+// Where the parenthesis that is open before `at` ends.
+static const char *find_close(const char *at)
+{
+    for (int depth = 1; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0) return at;
+    }
+    return NULL;
+}
+
+// One parameter: its type, and [[attribute]] or [[attribute(index)]].
+static bool write_parameter(FILE *out, entry_t *entry, piece_t parameter)
+{
+    const char *open = memmem(parameter.begin, (size_t)(parameter.end - parameter.begin), "[[", 2);
+    if (!open) return false;
+    piece_t type = trim((piece_t){parameter.begin, open});
+    while (type.end > type.begin && is_word(type.end[-1])) type.end--; // the parameter's name
+    int length = (int)(type.end - type.begin);
+    char name[64] = "";
+    unsigned index = 0;
+    int read = sscanf(open, "[[ %63[a-z_] ( %u", name, &index);
+    if (read == 2 && index >= BUFFERS) return false;
+    if (read == 2 && !strcmp(name, "buffer")) {
+        entry->buffers |= 1u << index;
+        return fprintf(out, "sim::bound<%.*s>::at(w[%u])", length, type.begin, index) > 0;
+    }
+    if (read == 2 && !strcmp(name, "threadgroup")) {
+        entry->groups |= 1u << index;
+        return fprintf(out, "sim::bound<%.*s>::at(w[%u])", length, type.begin, BUFFERS + index) > 0;
+    }
+    for (unsigned i = 0; i < POSITIONS; i++)
+        if (!strcmp(name, positions[i]))
+            return fprintf(out, "sim::position<%.*s>((__global const uint *)(w + %d) + %u)", length,
+                           type.begin, 2 * BUFFERS, 3 * i) > 0;
+    return false;
+}
+
+static bool write_entry(FILE *out, entry_t *entry, piece_t list)
+{
+    fprintf(out, "extern \"C\" void sim_entry_%s(__global const ulong *w) { %s(", entry->name,
+            entry->name);
+    int depth = 0;
+    for (const char *at = list.begin, *begin = at; at <= list.end; at++) {
+        if (at < list.end && (depth += (*at == '(' || *at == '<') - (*at == ')' || *at == '>')) > 0)
+            continue;
+        if (at < list.end && *at != ',') continue;
+        piece_t parameter = trim((piece_t){begin, at});
+        if (parameter.begin == parameter.end) break;
+        if (begin != list.begin) fputs(", ", out);
+        if (!write_parameter(out, entry, parameter)) {
+            fprintf(out, ");}\n#error \"kernel %s: a parameter has no attribute that is known\"\n",
+                    entry->name);
+            return false;
+        }
+        begin = at + 1;
+    }
+    return fputs("); }\n", out) >= 0;
+}
+
+// Writes all entry points behind the text, and lists them.
+static void write_entries(FILE *out, code_t *code, const char *source)
+{
+    char *text = strdup(source);
+    blank_comments(text);
+    for (const char *at = text; (at = find_kernel(text, at)) != NULL;) {
+        entry_t *entry = make(sizeof *entry);
+        int past = 0;
+        at += 6;
+        sscanf(at, " ]] void %127[A-Za-z0-9_] ( %n", entry->name, &past);
+        if (!past) sscanf(at, " void %127[A-Za-z0-9_] ( %n", entry->name, &past);
+        const char *close = past ? find_close(at + past) : NULL;
+        if (!close || !write_entry(out, entry, (piece_t){at + past, close})) {
+            free(entry);
+            continue;
+        }
+        entry->next = code->entries;
+        code->entries = entry;
+    }
+    free(text);
+}
+
+static bool load(code_t *code, const char *path)
+{
+    code->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!code->handle) complain("compiled MSL cannot be loaded: %s", dlerror());
+    if (!code->handle) return false;
+    for (entry_t *entry = code->entries; entry; entry = entry->next) {
+        char name[160];
+        snprintf(name, sizeof name, "sim_entry_%s", entry->name);
+        *(void **)&entry->run = dlsym(code->handle, name);
+        if (!entry->run) return false;
+    }
+    return true;
+}
+
+code_t *msl_compile(const char *source, char **log)
+{
+    code_t *code = make(sizeof *code);
+    pthread_mutex_init(&code->lock, NULL);
+    paths_t paths;
+    compile_begin(&paths);
+    FILE *file = fopen(paths.source, "w");
+    if (!file) die("%s cannot be written", paths.source);
+    fprintf(file, "#include <metal_stdlib>\n#line 1 \"program_source\"\n%s\n#line 1 \"entries\"\n",
+            source);
+    write_entries(file, code, source);
+    bool good = fclose(file) == 0 && compile(&paths) && load(code, paths.object);
+    *log = read_text(paths.log);
+    compile_end(&paths);
+    if (good) return code;
+    msl_free(code);
+    return NULL;
+}
+
+void msl_free(code_t *code)
+{
+    if (!code) return;
+    for (entry_t *entry; (entry = code->entries) != NULL;) {
+        code->entries = entry->next;
+        free(entry);
+    }
+    if (code->handle) dlclose(code->handle);
+    pthread_mutex_destroy(&code->lock);
+    free(code);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text of MSL, compiled for the host's processor.
+#ifndef SIM_METAL_MSL_H_
+#define SIM_METAL_MSL_H_
+
+#include "metal/thread.h"
+
+#include <pthread.h>
+
+typedef struct entry_t {
+    char name[128];
+    kernel_fn run;
+    uint32_t buffers, groups; // bits of the indices that it takes
+    struct entry_t *next;
+} entry_t;
+
+typedef struct code_t {
+    void *handle; // of the shared object
+    entry_t *entries;
+    pthread_mutex_t lock; // held while a grid runs: threadgroup variables exist once
+} code_t;
+
+// NULL if it does not compile. `*log` is what the compiler said, or NULL; the caller frees it.
+code_t *msl_compile(const char *source, char **log);
+void msl_free(code_t *code); // NULL is fine
+
+#endif

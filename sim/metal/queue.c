@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/queue.h"
+
+#include "metal/command.h"
+#include "metal/device.h"
+
+queue_t *queue_new(device_t *device, unsigned most)
+{
+    queue_t *queue = object_new(&MTLCommandQueue);
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->freed, NULL);
+    queue->device = object_retain(device);
+    queue->gpu = worker_start();
+    queue->most = most;
+    queue->last = &queue->first;
+    return queue;
+}
+
+// No command buffer is left: each retains its queue.
+static void queue_dealloc(void *self)
+{
+    queue_t *queue = self;
+    worker_close(queue->gpu);
+    object_release(queue->device);
+}
+
+void queue_enqueue(queue_t *queue, command_t *command)
+{
+    object_retain(command);
+    pthread_mutex_lock(&queue->lock);
+    *queue->last = command;
+    queue->last = &command->next;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_pump(queue_t *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    for (command_t *command; (command = queue->first) && command_is_committed(command);) {
+        queue->first = command->next;
+        if (!queue->first) queue->last = &queue->first;
+        command->next = NULL;
+        worker_post(queue->gpu, &command->task);
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_free_one(queue_t *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->outstanding--;
+    pthread_cond_signal(&queue->freed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+// Blocks as Metal does. A program that never wants to be blocked finds this line in its log.
+static void take_one(queue_t *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (queue->outstanding == queue->most)
+        complain("-[MTLCommandQueue commandBuffer] blocks: %u command buffers are outstanding",
+                 queue->most);
+    while (queue->outstanding == queue->most) pthread_cond_wait(&queue->freed, &queue->lock);
+    queue->outstanding++;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void *queue_command(queue_t *self, sel_t cmd)
+{
+    take_one(self);
+    return object_autorelease(command_new(self, true));
+}
+
+static void *queue_command_unretained(queue_t *self, sel_t cmd)
+{
+    take_one(self);
+    return object_autorelease(command_new(self, false));
+}
+
+static method_t queue_methods[] = {
+    METHOD_MAY_FAIL("commandBuffer", queue_command),
+    METHOD_MAY_FAIL("commandBufferWithUnretainedReferences", queue_command_unretained),
+    METHODS_END};
+class_t MTLCommandQueue = {.name = "MTLCommandQueue",
+                           .size = sizeof(queue_t),
+                           .dealloc = queue_dealloc,
+                           .methods = queue_methods};

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metal/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { STACK = 64 << 10, GUARD = 4 << 10 };
+
+// ThreadSanitizer must know of fibers. Elsewhere these do not exist.
+__attribute__((weak)) void *__tsan_get_current_fiber(void);
+__attribute__((weak)) void *__tsan_create_fiber(unsigned flags);
+__attribute__((weak)) void __tsan_destroy_fiber(void *fiber);
+__attribute__((weak)) void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+
+typedef enum fiber_state_t { NEW, READY, AT_GROUP_BARRIER, AT_LANE_BARRIER, ENDED } fiber_state_t;
+
+// Where a thread runs. One that ends without having waited leaves its stack to the next.
+typedef struct fiber_stack_t {
+    struct fiber_stack_t *next;
+    ucontext_t context;
+    void *sanitizer;
+    char *memory;
+} fiber_stack_t;
+
+// Those that no grid uses now.
+static fiber_stack_t *stacks_kept;
+static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct fiber_t {
+    fiber_stack_t *stack; // while it runs or waits
+    fiber_state_t state;
+    uint64_t shown[2]; // to its SIMD-group
+} fiber_t;
+
+typedef struct group_t {
+    kernel_fn kernel;
+    const thread_t *arguments;
+    const grid_t *grid;
+    uint32_t place[3];
+    fiber_t *fibers;
+    unsigned count;
+    fiber_stack_t *stacks; // of this group's threads
+    ucontext_t scheduler;
+    void *sanitizer;
+    fiber_t *current;
+} group_t;
+
+static _Thread_local group_t *running;
+
+static void fiber_leave(group_t *group, fiber_stack_t *stack)
+{
+    if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(group->sanitizer, 0);
+    swapcontext(&stack->context, &group->scheduler);
+}
+
+static void fiber_yield(fiber_state_t state)
+{
+    group_t *group = running;
+    group->current->state = state;
+    fiber_leave(group, group->current->stack);
+}
+
+void simMetalGroupBarrier(void)
+{
+    fiber_yield(AT_GROUP_BARRIER);
+}
+
+void simMetalLaneBarrier(void)
+{
+    fiber_yield(AT_LANE_BARRIER);
+}
+
+static unsigned lanes_begin(void)
+{
+    return (unsigned)(running->current - running->fibers) / LANES * LANES;
+}
+
+uint32_t simMetalLaneIndex(void)
+{
+    return (uint32_t)(running->current - running->fibers) % LANES;
+}
+
+uint32_t simMetalLaneCount(void)
+{
+    unsigned left = running->count - lanes_begin();
+    return left < LANES ? left : LANES;
+}
+
+void *simMetalLane(uint32_t lane)
+{
+    return running->fibers[lanes_begin() + lane % simMetalLaneCount()].shown;
+}
+
+static void positions_set(thread_t *thread, unsigned index, const uint32_t place[3],
+                          const grid_t *grid)
+{
+    const uint32_t *size = grid->threads;
+    uint32_t local[3] = {index % size[0], index / size[0] % size[1], index / size[0] / size[1]};
+    for (int i = 0; i < 3; i++) {
+        thread->at[IN_GRID][i] = place[i] * size[i] + local[i];
+        thread->at[IN_GROUP][i] = local[i];
+        thread->at[GROUP_IN_GRID][i] = place[i];
+        thread->at[THREADS_PER_GROUP][i] = size[i];
+        thread->at[THREADS_PER_GRID][i] = size[i] * grid->groups[i];
+        thread->at[GROUPS_PER_GRID][i] = grid->groups[i];
+    }
+    thread->at[INDEX_IN_GROUP][0] = index;
+    thread->at[INDEX_IN_LANES][0] = index % LANES;
+    thread->at[LANES_INDEX][0] = index / LANES;
+    thread->at[LANES_PER_GROUP][0] = (size[0] * size[1] * size[2] + LANES - 1) / LANES;
+    thread->at[THREADS_PER_LANES][0] = LANES;
+}
+
+static void fiber_run(group_t *group)
+{
+    thread_t thread = *group->arguments;
+    positions_set(&thread, (unsigned)(group->current - group->fibers), group->place, group->grid);
+    group->kernel(&thread);
+    group->current->state = ENDED;
+}
+
+// The thread it was begun for, and after it those that have not begun.
+static void fiber_main(void)
+{
+    group_t *group = running;
+    fiber_stack_t *stack = group->current->stack;
+    const fiber_t *end = group->fibers + group->count;
+    for (;;) {
+        fiber_run(group);
+        if (group->current + 1 == end || group->current[1].state != NEW) break;
+        group->current++;
+        group->current->stack = stack;
+    }
+    fiber_leave(group, stack);
+}
+
+static fiber_stack_t *stack_make(void)
+{
+    fiber_stack_t *stack = make(sizeof *stack);
+    stack->memory = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack->memory == MAP_FAILED) die("no memory for a thread of a kernel");
+    mprotect(stack->memory, GUARD, PROT_NONE);
+    return stack;
+}
+
+static fiber_stack_t *stack_take(group_t *group)
+{
+    pthread_mutex_lock(&stacks_lock);
+    fiber_stack_t *stack = stacks_kept;
+    if (stack) stacks_kept = stack->next;
+    pthread_mutex_unlock(&stacks_lock);
+    if (!stack) stack = stack_make();
+    stack->next = group->stacks;
+    group->stacks = stack;
+    getcontext(&stack->context);
+    stack->context.uc_stack.ss_sp = stack->memory + GUARD;
+    stack->context.uc_stack.ss_size = STACK - GUARD;
+    makecontext(&stack->context, fiber_main, 0);
+    if (__tsan_create_fiber) stack->sanitizer = __tsan_create_fiber(0);
+    return stack;
+}
+
+static void stacks_give_back(group_t *group)
+{
+    for (fiber_stack_t *stack; (stack = group->stacks) != NULL;) {
+        group->stacks = stack->next;
+        if (stack->sanitizer) __tsan_destroy_fiber(stack->sanitizer);
+        pthread_mutex_lock(&stacks_lock);
+        stack->next = stacks_kept;
+        stacks_kept = stack;
+        pthread_mutex_unlock(&stacks_lock);
+    }
+}
+
+static void fibers_run(group_t *group)
+{
+    for (unsigned i = 0; i < group->count; i++) {
+        fiber_t *fiber = &group->fibers[i];
+        if (fiber->state != READY && fiber->state != NEW) continue;
+        if (fiber->state == NEW) fiber->stack = stack_take(group);
+        group->current = fiber;
+        if (__tsan_switch_to_fiber) __tsan_switch_to_fiber(fiber->stack->sanitizer, 0);
+        swapcontext(&group->scheduler, &fiber->stack->context);
+    }
+}
+
+static unsigned fibers_in(const group_t *group, fiber_state_t state, unsigned begin, unsigned end)
+{
+    unsigned count = 0;
+    for (unsigned i = begin; i < end; i++) count += group->fibers[i].state == state;
+    return count;
+}
+
+static void fibers_wake(group_t *group, unsigned begin, unsigned end)
+{
+    for (unsigned i = begin; i < end; i++)
+        if (group->fibers[i].state != ENDED) group->fibers[i].state = READY;
+}
+
+// A barrier of the group is for all of its threads, that of a SIMD-group for those that have not
+// ended. Whether a thread can go on.
+static bool barriers_open(group_t *group)
+{
+    bool woke = fibers_in(group, AT_GROUP_BARRIER, 0, group->count) == group->count;
+    if (woke) fibers_wake(group, 0, group->count);
+    for (unsigned begin = 0; !woke && begin < group->count; begin += LANES) {
+        unsigned end = begin + LANES < group->count ? begin + LANES : group->count;
+        unsigned waiting = fibers_in(group, AT_LANE_BARRIER, begin, end);
+        if (!waiting || waiting + fibers_in(group, ENDED, begin, end) != end - begin) continue;
+        fibers_wake(group, begin, end);
+        woke = true;
+    }
+    return woke;
+}
+
+static bool group_run(group_t *group)
+{
+    memset(group->fibers, 0, group->count * sizeof *group->fibers);
+    do fibers_run(group);
+    while (barriers_open(group));
+    stacks_give_back(group);
+    return fibers_in(group, ENDED, 0, group->count) == group->count;
+}
+
+static bool groups_run(group_t *group)
+{
+    uint32_t *place = group->place;
+    const uint32_t *groups = group->grid->groups;
+    for (place[2] = 0; place[2] < groups[2]; place[2]++)
+        for (place[1] = 0; place[1] < groups[1]; place[1]++)
+            for (place[0] = 0; place[0] < groups[0]; place[0]++)
+                if (!group_run(group)) return false;
+    return true;
+}
+
+bool grid_run(kernel_fn kernel, const thread_t *arguments, const grid_t *grid)
+{
+    group_t group = {.kernel = kernel, .arguments = arguments, .grid = grid};
+    group.count = grid->threads[0] * grid->threads[1] * grid->threads[2];
+    group.fibers = make(group.count * sizeof *group.fibers);
+    if (__tsan_get_current_fiber) group.sanitizer = __tsan_get_current_fiber();
+    running = &group;
+    bool good = groups_run(&group);
+    running = NULL;
+    free(group.fibers);
+    return good;
+}

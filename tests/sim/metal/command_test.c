@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// command_test LIBRARY: command buffers, their order, their handlers and how they die.
+#include "rig.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { COMPLETED = 4, FAILED = 5 };
+
+// What a completed handler saw.
+typedef struct end_t {
+    rig_count_t *count;
+    size_t status;
+} end_t;
+
+static void note_end(block_t *block, id command)
+{
+    end_t *end = block->user;
+    end->status = m_status(command);
+    rig_count_raise(end->count);
+}
+
+static void on_end(id command, end_t *end)
+{
+    block_t block = rig_block((void (*)(void))note_end, end, FOR_COMMAND);
+    m_on_completed(command, &block);
+}
+
+static void fill(id command, id buffer, uint8_t value)
+{
+    id blit = m_blit(command);
+    m_fill(blit, buffer, (range_t){0, 16}, value);
+    m_end(blit);
+}
+
+static void test_complete(id device)
+{
+    id queue = m_new_queue(device, 4), command = m_command(queue);
+    end_t end = {.count = rig_count_new()};
+    CHECK(m_status(command) == 0 && m_start_time(command) == 0.0);
+    on_end(command, &end);
+    m_commit(command);
+    m_wait(command); // after its handlers
+    CHECK(end.status == COMPLETED && m_status(command) == COMPLETED && !m_error(command));
+    CHECK(m_start_time(command) > 0 && m_end_time(command) >= m_start_time(command));
+    m_release(queue);
+    rig_count_free(end.count);
+}
+
+// A place that is reserved and not committed holds up those after it.
+static void test_enqueue_reserves(id device)
+{
+    id queue = m_new_queue(device, 4), buffer = m_new_buffer(device, 16, 0);
+    id first = m_command(queue), second = m_command(queue);
+    m_enqueue(first);
+    fill(second, buffer, 2);
+    m_commit(second);
+    CHECK(m_status(second) == 2);
+    fill(first, buffer, 1);
+    m_commit(first);
+    m_wait(second);
+    CHECK(*(uint8_t *)m_contents(buffer) == 2);
+    m_release(buffer);
+    m_release(queue);
+}
+
+// Two queues, and the host: wait before signal.
+static void test_events_order(id device)
+{
+    id one = m_new_queue(device, 4), two = m_new_queue(device, 4);
+    id event = m_new_event(device), buffer = m_new_buffer(device, 16, 0);
+    id last = m_command(two), first = m_command(one);
+    m_wait_event(last, event, 2);
+    fill(last, buffer, 2);
+    m_commit(last);
+    m_wait_event(first, event, 1);
+    fill(first, buffer, 1);
+    m_signal_event(first, event, 2);
+    m_commit(first);
+    m_set_value(event, 1);
+    m_wait(last);
+    CHECK(*(uint8_t *)m_contents(buffer) == 2 && m_value(event) == 2);
+    m_release(buffer);
+    m_release(event);
+    m_release(two);
+    m_release(one);
+}
+
+// The second is killed: its signal never comes, its handler does, and the third is healthy.
+static void test_killed(id device)
+{
+    id queue = m_new_queue(device, 4), event = m_new_event(device), commands[3];
+    end_t end = {.count = rig_count_new()};
+    const uint64_t after[] = {1, 1, 4};
+    for (unsigned i = 0; i < 3; i++) {
+        commands[i] = m_command(queue);
+        m_signal_event(commands[i], event, 1u << i);
+        if (i == 1) on_end(commands[i], &end);
+        m_commit(commands[i]);
+        m_wait(commands[i]);
+        CHECK(m_value(event) == after[i]);
+    }
+    CHECK(end.status == FAILED && m_status(commands[1]) == FAILED);
+    CHECK(m_code(m_error(commands[1])) == 3);
+    CHECK(strstr(m_utf8(m_text(m_error(commands[1]))), "0000000b"));
+    CHECK(m_status(commands[2]) == COMPLETED);
+    m_release(event);
+    m_release(queue);
+    rig_count_free(end.count);
+}
+
+static void test_killed_onwards(id device)
+{
+    id queue = m_new_queue(device, 4);
+    for (unsigned i = 0; i < 3; i++) {
+        id command = m_command(queue);
+        m_commit(command);
+        m_wait(command);
+        CHECK(m_status(command) == (i == 0 ? COMPLETED : FAILED));
+    }
+    m_release(queue);
+}
+
+// A command buffer keeps what it uses, unless it is told not to.
+static void use_after_release(id queue, id device, id command, size_t status)
+{
+    id buffer = m_new_buffer(device, 16, 0), event = m_new_event(device);
+    m_wait_event(command, event, 1);
+    fill(command, buffer, 1);
+    m_commit(command);
+    m_release(buffer);
+    m_set_value(event, 1);
+    m_wait(command);
+    CHECK(m_status(command) == status);
+    m_release(event);
+}
+
+static void test_retained(id device)
+{
+    id queue = m_new_queue(device, 4);
+    use_after_release(queue, device, m_command(queue), COMPLETED);
+    m_release(queue);
+}
+
+static void test_unretained(id device)
+{
+    id queue = m_new_queue(device, 4);
+    id command = m_command_unretained(queue);
+    use_after_release(queue, device, command, FAILED);
+    CHECK(m_code(m_error(command)) == 9);
+    CHECK(rig_said("uses an MTLBuffer that was released"));
+    m_release(queue);
+}
+
+static void *commit_later(void *command)
+{
+    while (!rig_said("blocks: 1 command buffers are outstanding")) sched_yield();
+    m_commit(command);
+    return NULL;
+}
+
+// One that was never committed counts.
+static void test_outstanding_block(id device)
+{
+    id queue = m_new_queue(device, 1), first = m_command(queue);
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, commit_later, first));
+    id second = m_command(queue);
+    CHECK(m_status(first) >= COMPLETED && second);
+    pthread_join(thread, NULL);
+    m_release(queue);
+}
+
+// The queue is released first, and its last command buffer dies on the library's own threads.
+static void test_release_in_flight(id device)
+{
+    void *pool = metal.objc_autoreleasePoolPush();
+    id queue = m_new_queue(device, 4), event = m_new_event(device), command = m_command(queue);
+    m_wait_event(command, event, 1);
+    m_commit(command);
+    m_release(queue);
+    metal.objc_autoreleasePoolPop(pool);
+    CHECK(metal.simMetalObjects("MTLCommandQueue") == 1);
+    m_set_value(event, 1);
+    m_release(event);
+}
+
+static void dies_commit_twice(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_commit(command);
+    m_commit(command);
+}
+
+static void dies_commit_open(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_blit(command);
+    m_commit(command);
+}
+
+static void dies_two_encoders(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_blit(command);
+    m_blit(command);
+}
+
+static void dies_signal_open(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_blit(command);
+    m_signal_event(command, m_new_event(device), 1);
+}
+
+static void dies_late_handler(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    end_t end = {.count = NULL};
+    m_commit(command);
+    on_end(command, &end);
+}
+
+static void dies_enqueue_twice(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_enqueue(command);
+    m_enqueue(command);
+}
+
+static void dies_lost_encoder(id device)
+{
+    void *pool = metal.objc_autoreleasePoolPush();
+    m_blit(m_command(m_new_queue(device, 4)));
+    metal.objc_autoreleasePoolPop(pool);
+}
+
+static void wait_inside(block_t *block, id command)
+{
+    m_wait(command);
+}
+
+static void dies_wait_in_handler(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    block_t block = rig_block((void (*)(void))wait_inside, NULL, FOR_COMMAND);
+    m_on_completed(command, &block);
+    m_commit(command);
+    m_wait(command);
+}
+
+static void read_error(block_t *block, id command)
+{
+    m_error(command);
+}
+
+static void dies_handler_without_pool(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    block_t block = rig_block((void (*)(void))read_error, NULL, FOR_COMMAND);
+    m_on_completed(command, &block);
+    m_commit(command);
+    m_wait(command);
+}
+
+static void dying(void)
+{
+    DIES("-[MTLCommandBuffer commit]: the command buffer is committed", dies_commit_twice);
+    DIES("-[MTLCommandBuffer commit]: an encoder is open", dies_commit_open);
+    DIES("-[MTLCommandBuffer blitCommandEncoder]: an encoder is open", dies_two_encoders);
+    DIES("-[MTLCommandBuffer encodeSignalEvent:value:]: an encoder is open", dies_signal_open);
+    DIES("addCompletedHandler:]: the command buffer is committed", dies_late_handler);
+    DIES("-[MTLCommandBuffer enqueue]: the command buffer has its place", dies_enqueue_twice);
+    DIES("an encoder was released before endEncoding", dies_lost_encoder);
+    DIES("waitUntilCompleted]: a handler waits for handlers", dies_wait_in_handler);
+    rig_run_dying("dies_handler_without_pool", "kill=1:2", dies_handler_without_pool,
+                  "an NSError was autoreleased on a thread without a pool");
+}
+
+// A fence between two encoders; the command buffer that retains nothing sees that it dies.
+static void test_fence(id device)
+{
+    id queue = m_new_queue(device, 4), buffer = m_new_buffer(device, 16, 0);
+    id fence = m_new_fence(device), command = m_command(queue), encoder = m_blit(command);
+    m_fill(encoder, buffer, (range_t){0, 16}, 1);
+    m_update_fence(encoder, fence);
+    m_end(encoder);
+    encoder = m_blit(command);
+    m_wait_fence(encoder, fence);
+    m_fill(encoder, buffer, (range_t){0, 8}, 2);
+    m_end(encoder);
+    m_commit(command);
+    m_wait(command);
+    const uint8_t *bytes = m_contents(buffer);
+    CHECK(m_status(command) == 4 && bytes[7] == 2 && bytes[8] == 1);
+    m_release(fence);
+    m_release(buffer);
+    m_release(queue);
+}
+
+static void test_dead_fence(id device)
+{
+    id queue = m_new_queue(device, 4), fence = m_new_fence(device);
+    id command = m_command_unretained(queue), encoder = m_blit(command);
+    m_update_fence(encoder, fence);
+    m_end(encoder);
+    m_release(fence);
+    m_commit(command);
+    m_wait(command);
+    CHECK(m_status(command) == 5 && m_code(m_error(command)) == 9);
+    m_release(queue);
+}
+
+static void dies_fence_order(id device)
+{
+    id encoder = m_blit(m_command(m_new_queue(device, 1))), fence = m_new_fence(device);
+    m_update_fence(encoder, fence);
+    m_wait_fence(encoder, fence);
+}
+
+static void all(void)
+{
+    RUN("", test_fence);
+    RUN("", test_dead_fence);
+    DIES("this encoder has updated the fence", dies_fence_order);
+    RUN("", test_complete);
+    RUN("", test_enqueue_reserves);
+    RUN("", test_events_order);
+    RUN("kill=2:3", test_killed);
+    RUN("kill=2+:4", test_killed_onwards);
+    RUN("", test_retained);
+    RUN("", test_unretained);
+    RUN("", test_outstanding_block);
+    RUN("", test_release_in_flight);
+    dying();
+}
+
+int main(int argc, char **argv)
+{
+    return rig_main(argc, argv, all);
+}
