@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for fills and copies that blits refuse, and for updates. Each thread takes every nth unit
+// of a range, n being the number of threads.
+#include "drivers/metal/metal.h"
+
+static const char source[] =
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct range { ulong count; uint pattern; };\n"
+    "kernel void keel_fill(device uchar *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                      uint i [[thread_position_in_grid]], uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    for (ulong at = i; at < r.count; at += n) to[at] = uchar(r.pattern >> (at % 4 * 8));\n"
+    "}\n"
+    "kernel void keel_fill_words(device uint *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                            uint i [[thread_position_in_grid]],\n"
+    "                            uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    for (ulong at = i; at < r.count; at += n) to[at] = r.pattern;\n"
+    "}\n"
+    "kernel void keel_copy(device uchar *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                      device const uchar *from [[buffer(2)]],\n"
+    "                      uint i [[thread_position_in_grid]], uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    for (ulong at = i; at < r.count; at += n) to[at] = from[at];\n"
+    "}\n"
+    "kernel void keel_copy_words(device uint *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                            device const uint *from [[buffer(2)]],\n"
+    "                            uint i [[thread_position_in_grid]],\n"
+    "                            uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    for (ulong at = i; at < r.count; at += n) to[at] = from[at];\n"
+    "}\n"
+    "kernel void keel_update(device uchar *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                        constant uchar *from [[buffer(2)]],\n"
+    "                        uint i [[thread_position_in_grid]], uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    for (ulong at = i; at < r.count; at += n) to[at] = from[at];\n"
+    "}\n";
+
+static const char *const names[METAL_BUILTINS] = {
+    [METAL_FILL] = "keel_fill",     [METAL_FILL_WORDS] = "keel_fill_words",
+    [METAL_COPY] = "keel_copy",     [METAL_COPY_WORDS] = "keel_copy_words",
+    [METAL_UPDATE] = "keel_update",
+};
+
+static keel_status_t refusal(const metal_api_t *api, const char *what, id error)
+{
+    return KEEL_ERROR(KEEL_UNSUPPORTED, "Metal does not compile the driver's kernel %s: %s", what,
+                      metal_text(api, error));
+}
+
+static keel_status_t pipeline_make(metal_device_t *device, id library, const char *name, id *made)
+{
+    const metal_api_t *api = device->api;
+    id error = NULL;
+    id function = mtl_new_function(api, library, mtl_string(api, api->string_class, name));
+    if (function) *made = mtl_new_pipeline(api, device->device, function, &error);
+    mtl_release(api, function);
+    return *made ? NULL : refusal(api, name, error);
+}
+
+keel_status_t metal_builtins_make(metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    id error = NULL;
+    id text = mtl_string(api, api->string_class, source);
+    id library = mtl_new_library(api, device->device, text, NULL, &error);
+    if (!library) return refusal(api, "library", error);
+    keel_status_t status = NULL;
+    for (int i = 0; i < METAL_BUILTINS && !status; i++)
+        status = pipeline_make(device, library, names[i], &device->builtins[i]);
+    mtl_release(api, library);
+    return status;
+}
+
+void metal_builtins_release(metal_device_t *device)
+{
+    for (int i = 0; i < METAL_BUILTINS; i++) mtl_release(device->api, device->builtins[i]);
+}

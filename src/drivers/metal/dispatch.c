@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches. A kernel takes one block of arguments, by setBytes at index 0: the grid, addresses
+// and lengths of what is bound, constants. Metal does not see addresses, so each buffer behind one
+// is made resident, once for each encoder.
+#include <string.h>
+
+#include "drivers/metal/metal.h"
+#include "kit/bind.h"
+
+enum { AT_BLOCK = 0 };
+
+// A buffer that the open encoder has not used yet is made resident; Metal has no more than these
+// few to remember before a message is sent twice, which does no harm.
+static void buffer_use(metal_run_t *run, id buffer)
+{
+    for (uint32_t i = 0; i < METAL_USED; i++)
+        if (run->used[i] == buffer) return;
+    run->used[run->use_next++ % METAL_USED] = buffer;
+    mtl_use_resource(metal_run_device(run)->api, run->encoder, buffer, METAL_READ | METAL_WRITE);
+}
+
+static keel_status_t bindings_use(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                  const keel_cmd_execute_t *execute)
+{
+    for (uint16_t i = 0; i < c->binding_count; i++) {
+        metal_place_t place;
+        KEEL_TRY(metal_place(&c->bindings[i], execute, &place));
+        buffer_use(run, place.buffer);
+    }
+    return NULL;
+}
+
+static unsigned long size_of(const uint32_t size[3])
+{
+    return (unsigned long)size[0] * size[1] * size[2];
+}
+
+bool metal_dispatch_reads(const keel_cmd_dispatch_t *c)
+{
+    return c->counts_kind == KEEL_COUNTS_DYNAMIC && !keel_ref_is_parameter(&c->counts);
+}
+
+keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                             const keel_cmd_execute_t *execute)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    const metal_kernel_t *kernel = c->kernel;
+    const binder_t binder = binder_of(execute);
+    _Alignas(16) unsigned char block[METAL_BYTES];
+    uint32_t groups[3], size = 0;
+    KEEL_TRY(keel_bind_counts(c, execute, groups));
+    if (!size_of(groups)) return NULL;
+    KEEL_TRY(bind_block(&binder, c, block, &size));
+    memcpy(block, groups, sizeof groups);
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    KEEL_TRY(bindings_use(run, c, execute));
+    metal_pipeline_set(run, kernel->pipeline);
+    mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
+    mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]},
+                 (metal_size_t){c->group_size[0], c->group_size[1], c->group_size[2]});
+    return NULL;
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and opening devices.
+#include <keel/driver/driver.h>
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/metal/metal.h"
+#include "kit/gpus.h"
+#include "kit/object.h"
+#include "kit/option.h"
+
+typedef struct metal_options_t {
+    const char *library; // NULL: where the system keeps it
+} metal_options_t;
+
+// The device of that number, retained; NULL: there is none. Within a pool.
+static id device_at(const metal_api_t *api, unsigned long ordinal)
+{
+    id all = api->MTLCopyAllDevices();
+    id device = ordinal < mtl_count(api, all) ? mtl_retain(api, mtl_at(api, all, ordinal)) : NULL;
+    mtl_release(api, all);
+    return device;
+}
+
+static keel_status_t gpu_count(const void *library, int *count)
+{
+    const metal_api_t *api = library;
+    void *pool = metal_enter(api);
+    id all = api->MTLCopyAllDevices();
+    *count = (int)mtl_count(api, all);
+    mtl_release(api, all);
+    metal_leave(api, pool);
+    return NULL;
+}
+
+static void copy_text(const metal_api_t *api, id string, char *out, size_t size)
+{
+    const char *text = mtl_utf8(api, string);
+    snprintf(out, size, "%s", text ? text : "");
+}
+
+static keel_status_t gpu_describe(const void *library, int ordinal, char name[GPU_TEXT],
+                                  uint64_t *memory)
+{
+    const metal_api_t *api = library;
+    void *pool = metal_enter(api);
+    id device = device_at(api, (unsigned long)ordinal);
+    copy_text(api, mtl_name(api, device), name, GPU_TEXT);
+    *memory = mtl_working_set_size(api, device);
+    mtl_release(api, device);
+    metal_leave(api, pool);
+    return NULL;
+}
+
+static const gpus_t gpus = {"metal", gpu_count, gpu_describe, NULL};
+
+// By number: Metal tells neither a UUID nor an address.
+static keel_status_t device_find(const metal_api_t *api, const char *which, int *ordinal)
+{
+    int count = 0;
+    KEEL_TRY(gpu_count(api, &count));
+    if (!count) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal has no device here");
+    bool is_number = strlen(which) < 6 && !which[strspn(which, "0123456789")];
+    *ordinal = is_number ? atoi(which) : count; // nothing at all is 0
+    if (*ordinal < count) return NULL;
+    return KEEL_ERROR(KEEL_NOT_FOUND, "there is no metal://%s; there are 0 to %d", which,
+                      count - 1);
+}
+
+static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
+{
+    const metal_api_t *api;
+    *count = 0;
+    keel_status_t status = metal_open(NULL, &api);
+    if (!status) status = gpus_list(&gpus, api, devices, capacity, count);
+    if (status)
+        log_say(KEEL_LOG_INFO, "there are no Metal devices: %s", keel_status_message(status));
+    keel_status_release(status);
+    return NULL;
+}
+
+// All submissions have ended, but the last handlers may still be on their way out.
+static void metal_device_close(keel_device_t *device)
+{
+    metal_device_t *d = metal_device(device);
+    helper_stop(&d->worker);
+    while (atomic_load(&d->handlers)) sched_yield();
+    aio_destroy(d->aio);
+    d->aio = NULL;
+    void *pool = metal_enter(d->api);
+    metal_builtins_release(d);
+    mtl_release(d->api, d->device);
+    metal_leave(d->api, pool);
+}
+
+static void metal_device_destroy(keel_device_t *device)
+{
+    aio_destroy(metal_device(device)->aio); // in the child of a fork
+    mem_free(device);
+}
+
+static void metal_device_memory(keel_device_t *device, keel_memory_stats_t *stats)
+{
+    metal_device_t *d = metal_device(device);
+    void *pool = metal_enter(d->api);
+    stats->total = stats->budget = mtl_working_set_size(d->api, d->device);
+    metal_leave(d->api, pool);
+}
+
+static const keel_device_ops_t metal_ops = {
+    .device_close = metal_device_close,
+    .device_destroy = metal_device_destroy,
+    .device_memory = metal_device_memory,
+    .queue_create = metal_queue_create,
+    .queue_destroy = metal_queue_destroy,
+    .queue_submit = metal_queue_submit,
+    .buffer_alloc = metal_buffer_alloc,
+    .buffer_free = metal_buffer_free,
+    .buffer_import = metal_buffer_import,
+    .buffer_forget = metal_buffer_forget,
+    .executable_rank = metal_executable_rank,
+    .executable_load = metal_executable_load,
+    .executable_unload = metal_executable_unload,
+    KEEL_SLABS_OPS,
+};
+
+static const keel_caps_t fixed_caps = {
+    .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
+            KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
+            KEEL_CAP_DYNAMIC_COUNTS,
+    .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES,
+    .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
+    .nodes = 1,
+    .workers = 1,
+    .max_bindings = 64,
+    .max_slots = 64,
+    .max_constants = 1024,
+    .max_groups = UINT32_MAX,
+    .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+    .buffer_alignment = 256,
+    .max_commands = 1u << 20,
+    .max_depth = METAL_MAX_DEPTH,
+    .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE |
+                     KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT |
+                     KEEL_MEMORY_HOST_CACHED},
+};
+
+static void caps_read(metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    keel_caps_t *caps = &device->base.caps;
+    metal_size_t threads = mtl_max_threads(api, device->device);
+    *caps = fixed_caps;
+    caps->max_group_size = (uint32_t)threads.width;
+    caps->max_group_sizes[0] = (uint32_t)threads.width;
+    caps->max_group_sizes[1] = (uint32_t)threads.height;
+    caps->max_group_sizes[2] = (uint32_t)threads.depth;
+    caps->max_local_memory = (uint32_t)mtl_max_group_memory(api, device->device);
+    caps->max_buffer_size = mtl_max_buffer_length(api, device->device);
+    caps->subgroup_size = (uint32_t)mtl_pipeline_width(api, device->builtins[0]);
+    copy_text(api, mtl_name(api, device->device), device->base.info.hardware,
+              sizeof device->base.info.hardware);
+    snprintf(device->base.info.vendor, sizeof device->base.info.vendor, "Apple");
+    snprintf(device->base.info.api, sizeof device->base.info.api, "Metal 3");
+    snprintf(device->base.info.target, sizeof device->base.info.target, "msl");
+}
+
+static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
+{
+    device->base.ops = &metal_ops;
+    helper_init(&device->worker, "keel-metal", metal_worker, device);
+    device->device = device_at(device->api, ordinal);
+    if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
+    KEEL_TRY(metal_builtins_make(device));
+    KEEL_TRY(aio_create(&device->aio));
+    caps_read(device);
+    if (!helper_wake(&device->worker))
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
+    return NULL;
+}
+
+static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **device)
+{
+    static const keel_option_t table[] = {
+        {"lib", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, library)},
+    };
+    metal_options_t options = {0};
+    const metal_api_t *api;
+    int ordinal = 0;
+    KEEL_TRY(options_read(uri, table, 1, &options));
+    KEEL_TRY(metal_open(options.library, &api));
+    KEEL_TRY(device_find(api, uri->which, &ordinal));
+    metal_device_t *d = mem_zalloc(sizeof *d);
+    if (!d) return status_no_memory();
+    d->api = api;
+    void *pool = metal_enter(api);
+    keel_status_t status = device_start(d, (unsigned long)ordinal);
+    metal_leave(api, pool);
+    if (status) {
+        metal_device_close(&d->base);
+        metal_device_destroy(&d->base);
+        return status;
+    }
+    log_say(KEEL_LOG_INFO, "metal://%d: %s", ordinal, d->base.info.hardware);
+    *device = &d->base;
+    return NULL;
+}
+
+const keel_driver_t metal_driver = {KEEL_DRIVER_HEAD, .name = "metal", .list = metal_list,
+                                    .open = metal_open_device};

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU does for a run, in encoders of one command buffer. Nothing relies on Metal's
+// tracking of hazards: a barrier between dispatches is a memory barrier. Between encoders, each of
+// which waits for the one before, it is a fence. An encoder stays open until another kind is
+// needed, or a barrier comes between blits.
+#include <sched.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "drivers/metal/metal.h"
+#include "kit/submission.h"
+
+enum {
+    GROUP = 256,         // threads of a group of the driver's own kernels, at most
+    STEP = 32,           // and a multiple of this
+    GROUPS = 1024,       // at most; each thread then takes several units
+    SMALL_COPY = 1 << 16 // up to so many bytes a kernel copies where a compute encoder is open
+};
+
+static keel_status_t exhausted(const char *what)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no %s left", what);
+}
+
+static void encoder_end(metal_run_t *run)
+{
+    if (run->kind == METAL_NONE) return;
+    mtl_end_encoding(metal_run_device(run)->api, run->encoder);
+    run->kind = METAL_NONE;
+    run->encoder = NULL;
+}
+
+// A command buffer to encode into.
+static keel_status_t command_need(metal_run_t *run)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    if (run->command) return NULL;
+    run->command = mtl_retain(api, mtl_command_buffer(api, metal_queue(run->base.queue)->queue));
+    run->committed = run->fenced = run->barrier = false;
+    return run->command ? NULL : exhausted("command buffer");
+}
+
+// Others follow the open encoder: they wait for the fence.
+static keel_status_t encoder_hand_over(metal_run_t *run)
+{
+    if (run->kind == METAL_NONE) return NULL;
+    if (!run->fence) run->fence = metal_fence_take(run);
+    if (!run->fence) return exhausted("fence");
+    mtl_update_fence(metal_run_device(run)->api, run->encoder, run->fence);
+    run->fenced = true;
+    encoder_end(run);
+    return NULL;
+}
+
+static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    KEEL_TRY(encoder_hand_over(run));
+    run->encoder = kind == METAL_BLIT ? mtl_blit_encoder(api, run->command)
+                                      : mtl_compute_encoder(api, run->command, METAL_CONCURRENT);
+    if (!run->encoder) return exhausted("encoder");
+    run->kind = kind;
+    run->barrier = false;
+    run->pipeline = NULL;
+    memset(run->used, 0, sizeof run->used);
+    if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
+    return NULL;
+}
+
+// An encoder of that kind, behind what the last barrier is for.
+keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind)
+{
+    KEEL_TRY(command_need(run));
+    run->now = true;
+    if (run->kind != kind || (run->barrier && kind == METAL_BLIT)) return encoder_open(run, kind);
+    if (run->barrier)
+        mtl_memory_barrier(metal_run_device(run)->api, run->encoder, METAL_SCOPE_BUFFERS);
+    run->barrier = false;
+    return NULL;
+}
+
+void metal_pipeline_set(metal_run_t *run, id pipeline)
+{
+    if (run->pipeline == pipeline) return;
+    run->pipeline = pipeline;
+    mtl_set_pipeline(metal_run_device(run)->api, run->encoder, pipeline);
+}
+
+// What the kernels of builtin.c take at index 1.
+typedef struct range_t {
+    uint64_t count;
+    uint32_t pattern, unused;
+} range_t;
+
+// A kernel of the driver's own; what it reads is bound at index 2.
+static void builtin_dispatch(metal_run_t *run, metal_builtin_t kernel, const metal_place_t *target,
+                             range_t range)
+{
+    metal_device_t *device = metal_run_device(run);
+    const metal_api_t *api = device->api;
+    uint64_t groups = (range.count + GROUP - 1) / GROUP;
+    uint64_t threads = groups > 1 ? GROUP : (range.count + STEP - 1) / STEP * STEP;
+    metal_pipeline_set(run, device->builtins[kernel]);
+    mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
+    mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
+    mtl_dispatch(api, run->encoder, (metal_size_t){groups < GROUPS ? groups : GROUPS, 1, 1},
+                 (metal_size_t){threads, 1, 1});
+}
+
+static bool is_words(const metal_place_t *place)
+{
+    return (place->offset | place->length) % 4 == 0;
+}
+
+static keel_status_t fill_encode(metal_run_t *run, const keel_cmd_fill_t *c,
+                                 const keel_cmd_execute_t *execute)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    keel_bound_t bound;
+    uint32_t pattern;
+    metal_place_t target;
+    KEEL_TRY(keel_bind_fill(c, execute, &bound, &pattern));
+    KEEL_TRY(metal_place(&c->target, execute, &target));
+    if (!target.length) return NULL;
+    bool words = is_words(&target), bytes = pattern == (pattern & 255) * 0x01010101u;
+    if (words && bytes && run->kind != METAL_COMPUTE) {
+        KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
+        mtl_fill_buffer(api, run->encoder, target.buffer,
+                        (metal_range_t){target.offset, target.length}, (uint8_t)pattern);
+        return NULL;
+    }
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    range_t range = {words ? target.length / 4 : target.length, pattern, 0};
+    builtin_dispatch(run, words ? METAL_FILL_WORDS : METAL_FILL, &target, range);
+    return NULL;
+}
+
+// By constants, as many at a time as an encoder takes.
+static keel_status_t update_encode(metal_run_t *run, const keel_cmd_update_t *c,
+                                   const keel_cmd_execute_t *execute)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    const unsigned char *data = keel_update_data(c, execute);
+    metal_place_t target;
+    KEEL_TRY(metal_place(&c->target, execute, &target));
+    if (!target.length) return NULL;
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    for (unsigned long done = 0; done < target.length;) {
+        unsigned long size = target.length - done;
+        if (size > METAL_BYTES) size = METAL_BYTES;
+        metal_place_t part = {target.buffer, target.offset + done, size, NULL};
+        mtl_set_bytes(api, run->encoder, data + done, size, 2);
+        builtin_dispatch(run, METAL_UPDATE, &part, (range_t){size, 0, 0});
+        done += size;
+    }
+    return NULL;
+}
+
+static keel_status_t copy_encode(metal_run_t *run, const keel_cmd_copy_t *c,
+                                 const keel_cmd_execute_t *execute)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    keel_bound_t ignored[2];
+    metal_place_t source, target;
+    KEEL_TRY(keel_bind_copy(c, execute, &ignored[0], &ignored[1]));
+    KEEL_TRY(metal_place(&c->source, execute, &source));
+    KEEL_TRY(metal_place(&c->target, execute, &target));
+    if (!target.length) return NULL;
+    bool words = is_words(&source) && is_words(&target);
+    bool stays = run->kind == METAL_COMPUTE && target.length <= SMALL_COPY;
+    if (words && !stays) {
+        KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
+        mtl_copy_buffer(api, run->encoder, source.buffer, source.offset, target.buffer,
+                        target.offset, target.length);
+        return NULL;
+    }
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    mtl_set_buffer(api, run->encoder, source.buffer, source.offset, 2);
+    builtin_dispatch(run, words ? METAL_COPY_WORDS : METAL_COPY, &target,
+                     (range_t){words ? target.length / 4 : target.length, 0, 0});
+    return NULL;
+}
+
+keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute)
+{
+    const void *c = command;
+    switch (command->kind) {
+    case KEEL_CMD_FILL: return fill_encode(run, c, execute);
+    case KEEL_CMD_UPDATE: return update_encode(run, c, execute);
+    case KEEL_CMD_DISPATCH: return metal_dispatch(run, c, execute);
+    default: return copy_encode(run, c, execute);
+    }
+}
+
+// On a thread of Metal's. The device stays until its last handler has counted down.
+static void command_completed(metal_block_t *block, id command)
+{
+    (void)command;
+    metal_run_t *run = block->user;
+    metal_device_t *device = metal_run_device(run);
+    metal_run_done(run);
+    atomic_fetch_sub(&device->handlers, 1);
+}
+
+void metal_commit(metal_run_t *run)
+{
+    metal_device_t *device = metal_run_device(run);
+    if (!run->command || run->committed) return;
+    encoder_end(run);
+    metal_block_t block = metal_block(device->api, command_completed, run);
+    mtl_on_completed(device->api, run->command, &block);
+    run->committed = true;
+    atomic_fetch_add(&device->handlers, 1);
+    metal_run_begin(run);
+    mtl_commit(device->api, run->command);
+}
+
+static void command_release(metal_run_t *run)
+{
+    mtl_release(metal_run_device(run)->api, run->command);
+    run->command = NULL;
+    run->before = run->now = run->barrier = run->committed = false;
+    metal_slot_give_back(run);
+}
+
+void metal_discard(metal_run_t *run)
+{
+    if (!run->command || run->committed) return;
+    encoder_end(run);
+    command_release(run);
+}
+
+// MTLCommandBufferError. Some mean that the process may use the GPU no more.
+static keel_code_t code_of(long error)
+{
+    switch (error) {
+    case 4:  // access revoked
+    case 7:  // not permitted
+    case 11: // device removed
+        return KEEL_DEVICE_LOST;
+    case 8: return KEEL_RESOURCE_EXHAUSTED; // out of memory
+    case 2:                                 // timeout
+    case 3:                                 // page fault
+    case 12: return KEEL_ABORTED;           // stack overflow
+    default: return KEEL_INTERNAL;
+    }
+}
+
+// The device's thread is in here, and no other goes on with runs.
+static void device_settle(keel_device_t *base)
+{
+    metal_device_t *device = metal_device(base);
+    while (atomic_load(&device->handlers)) {
+        metal_worker(device);
+        sched_yield(); // until Metal has called the handlers of what it gives up
+    }
+    metal_worker(device);
+}
+
+static void device_lose(metal_device_t *device, keel_status_t status)
+{
+    if (atomic_exchange(&device->losing, true)) return;
+    keel_device_lose(&device->base, keel_status_retain(status), device_settle);
+}
+
+void metal_settle(metal_run_t *run)
+{
+    metal_device_t *device = metal_run_device(run);
+    const metal_api_t *api = device->api;
+    if (!run->committed) return;
+    keel_status_t status = NULL;
+    if (mtl_status(api, run->command) == METAL_COMMAND_BUFFER_ERROR) {
+        id error = mtl_error(api, run->command);
+        long code = mtl_code(api, error);
+        status = KEEL_ERROR(code_of(code), "the GPU gave up: %s (MTLCommandBufferError %ld)",
+                            metal_text(api, error), code);
+    }
+    command_release(run);
+    if (!status) return;
+    metal_run_fail(run, keel_status_retain(status));
+    if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);
+    keel_status_release(status);
+}

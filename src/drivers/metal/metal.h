@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Metal driver. docs/metal.md says how the model maps to Metal's.
+//
+//     driver.c      finding and opening devices; what they can do
+//     memory.c      MTLBuffer
+//     queue.c       MTLCommandQueue; command buffers on their way
+//     run.c         a submission: its commands one by one, until its end
+//     encode.c      fills, updates and copies in encoders; fences and barriers
+//     executable.c  MTLLibrary and pipelines; dispatch.c: kernels and their arguments
+//     host.c        what the host does for a submission: calls, files, queue-ordered memory
+//     messages.c    Metal from plain C
+#ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
+#define KEEL_SRC_DRIVERS_METAL_METAL_H_
+
+#include <keel/driver/driver.h>
+
+#include "base/aio.h"
+#include "base/lock.h"
+#include "drivers/metal/messages.h"
+#include "kit/chores.h"
+#include "kit/helper.h"
+
+enum {
+    METAL_MAX_DEPTH = 16,
+    METAL_OUTSTANDING = 256, // command buffers of a queue; more of them block who makes one
+    METAL_FENCES = 8,        // that a queue keeps for later
+    METAL_USED = 16,         // buffers that a run knows to be resident
+    METAL_BYTES = 4096,      // that setBytes takes
+    METAL_ALIGNED = 4096,    // addresses of buffers, at least
+    METAL_PAGE = 16384,      // of memory that Metal takes as it is; a multiple of Intel's
+};
+
+// Kernels of the driver's own, for what blits do not do.
+typedef enum metal_builtin_t {
+    METAL_FILL, // bytes
+    METAL_FILL_WORDS,
+    METAL_COPY, // bytes
+    METAL_COPY_WORDS,
+    METAL_UPDATE, // from constants
+    METAL_BUILTINS
+} metal_builtin_t;
+
+typedef struct metal_run_t metal_run_t;
+
+typedef struct metal_device_t {
+    keel_device_t base;
+    const metal_api_t *api;
+    id device;                    // retained
+    id builtins[METAL_BUILTINS];  // pipelines, retained
+    aio_t *aio;                   // owned
+    helper_t worker;              // goes on with runs
+    _Atomic(metal_run_t *) ready; // those to go on with, newest first
+    _Atomic uint32_t handlers;    // of command buffers, not called yet or still running
+    _Atomic bool losing;
+    lock_t lock;                     // for the list
+    struct metal_memory_t *memories; // all that buffers have; memory.c
+} metal_device_t;
+
+typedef struct metal_queue_t {
+    keel_queue_t base;
+    id queue; // retained
+    chores_t calls;
+    lock_t lock;                          // for what is below
+    uint32_t outstanding;                 // command buffers
+    metal_run_t *starved, **last_starved; // runs that wait for one
+    id fences[METAL_FENCES];              // retained
+    uint32_t fence_count;
+} metal_queue_t;
+
+typedef enum metal_encoder_t { METAL_NONE, METAL_BLIT, METAL_COMPUTE } metal_encoder_t;
+
+// A submission that was started. One thread at a time drives it: encodes its commands until the
+// host must wait for something. `pending` counts what it waits for, and the thread that drives it.
+struct metal_run_t {
+    keel_submission_t base;
+    metal_run_t *next;                 // in a list of the device's or the queue's
+    const keel_command_t *at;          // of the submission, the next one
+    const keel_cmd_execute_t *execute; // the recording that runs; NULL: none
+    const keel_command_t *inner;       // of that recording, the next one
+    uint32_t loops[METAL_MAX_DEPTH];
+    _Atomic(keel_status_t) failure; // the first; owned
+    _Atomic uint32_t pending;
+    bool driven; // the thread that drives it is counted, or it waits for a command buffer
+    // The command buffer that is filled, or was committed.
+    id command; // retained; NULL: none
+    bool slot;  // one of METAL_OUTSTANDING is the run's
+    bool committed;
+    id encoder; // the open one, in the keeping of the pool of who drives
+    metal_encoder_t kind;
+    id pipeline;         // that the encoder has; NULL: none
+    id used[METAL_USED]; // buffers that it has made resident
+    uint32_t use_next;
+    id fence;     // that orders encoders; the run's; NULL: none yet
+    bool fenced;  // an encoder of this command buffer has updated it
+    bool barrier; // one is due before the next command
+    bool before;  // work was encoded before the last barrier, and has not ended
+    bool now;     // work was encoded since
+};
+
+static inline metal_device_t *metal_device(const keel_device_t *device)
+{
+    return (metal_device_t *)(void *)device;
+}
+
+static inline metal_queue_t *metal_queue(const keel_queue_t *queue)
+{
+    return (metal_queue_t *)(void *)queue;
+}
+
+static inline metal_device_t *metal_run_device(const metal_run_t *run)
+{
+    return metal_device(run->base.queue->device);
+}
+
+// A place in a buffer of Metal's.
+typedef struct metal_place_t {
+    id buffer;
+    unsigned long offset, length;
+    void *data; // for the host
+} metal_place_t;
+
+// memory.c
+keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
+void metal_buffer_free(keel_buffer_t *buffer);
+keel_status_t metal_buffer_import(keel_buffer_t *buffer);
+void metal_buffer_forget(keel_buffer_t *buffer);
+// Where that lies which a command refers to, when everything before the last barrier was encoded.
+keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                          metal_place_t *place) KEEL_MUST_USE;
+
+// queue.c
+keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,
+                                 keel_queue_t **queue);
+void metal_queue_destroy(keel_queue_t *queue);
+// Whether the run may have a command buffer. False: it will be gone on with when it may.
+bool metal_slot_take(metal_run_t *run);
+void metal_slot_give_back(metal_run_t *run);
+// A fence for the run; NULL: there is none to be had.
+id metal_fence_take(metal_run_t *run);
+void metal_fence_give_back(metal_run_t *run);
+// Has the device's thread go on with the run.
+void metal_resume(metal_run_t *run);
+uint64_t metal_worker(void *device); // the thread's work
+
+// run.c
+void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
+void metal_run_drive(metal_run_t *run);
+void metal_run_fail(metal_run_t *run, keel_status_t status); // the first failure stays
+// Something that the run waits for begins, and ends.
+void metal_run_begin(metal_run_t *run);
+void metal_run_done(metal_run_t *run);
+
+// encode.c
+// A command that the GPU does.
+keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// Commits what was encoded, if anything was; the run waits for it.
+void metal_commit(metal_run_t *run);
+// Gives up what was encoded and not committed.
+void metal_discard(metal_run_t *run);
+// The command buffer has ended, and this is how.
+void metal_settle(metal_run_t *run);
+
+keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
+void metal_pipeline_set(metal_run_t *run, id pipeline);
+
+// dispatch.c
+// With room for a command buffer.
+keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *command,
+                             const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// Whether the host must read what commands before it write.
+bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
+
+// executable.c
+typedef struct metal_kernel_t {
+    id pipeline; // retained
+} metal_kernel_t;
+uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
+keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,
+                                    keel_executable_t **executable);
+void metal_executable_unload(keel_executable_t *executable);
+
+// host.c
+// A command that the host does, when everything before the last barrier has ended.
+keel_status_t metal_host(metal_run_t *run, const keel_command_t *command,
+                         const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+
+// builtin.c
+keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;
+void metal_builtins_release(metal_device_t *device);
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many messages work takes, and that no thread is blocked by command buffers in flight.
+#include "drivers/metal/device.h"
+
+enum { SIZE = 4096, MANY = 2000 };
+
+static const char *const commit = "commit";
+
+// Fills and copies of one submission are one command buffer, and encoders change only when needed.
+static void one_command_buffer(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    keel_point_t done;
+    keel_op_t ops[] = {
+        keel_op_fill(keel_span(x, 0, 256), 1, 1), // a blit
+        keel_op_barrier(),
+        keel_op_fill(keel_span(x, 1, 7), 2, 1),   // a kernel
+        keel_op_fill(keel_span(x, 16, 16), 3, 1), // an encoder is open, so a kernel too
+        keel_op_barrier(),
+        keel_op_copy(keel_span(x, 0, 16), keel_span(x, 512, 16)),
+    };
+    assert_null(keel_queue_submit(queue, KEEL_NO_WAITS, ops, 6, KEEL_NO_SIGNALS, &done));
+    ok(done);
+    assert_int_equal(sim_sent(commit), 1);
+    assert_int_equal(sim_sent("blitCommandEncoder"), 1);
+    assert_int_equal(sim_sent("computeCommandEncoderWithDispatchType:"), 1);
+    assert_int_equal(sim_sent("newFence"), 1);
+    assert_int_equal(sim_sent("memoryBarrierWithScope:"), 1);
+    assert_int_equal(sim_sent("newSharedEvent"), 0);
+    uint8_t bytes[16];
+    assert_null(keel_buffer_read(x, 512, bytes, sizeof bytes));
+    for (int i = 0; i < 16; i++) assert_int_equal(bytes[i], i >= 1 && i < 8 ? 2 : 1);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
+// What the GPU has nothing to do with needs no command buffer.
+static void no_command_buffer(void)
+{
+    keel_device_t *device = device_open();
+    ok(submit(device, KEEL_NO_WAITS, keel_op_barrier()));
+    assert_int_equal(sim_sent(commit), 0);
+    device_close(device);
+}
+
+static bool blocked(FILE *log)
+{
+    char line[512];
+    bool said = false;
+    rewind(log);
+    while (fgets(line, sizeof line, log)) said |= strstr(line, "blocks") != NULL;
+    return said;
+}
+
+// More are submitted than a queue has command buffers: the software Metal would say who it blocks.
+static void never_blocked(void)
+{
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_semaphore_t *gate = NULL;
+    assert_null(keel_semaphore_create(device, NULL, &gate));
+    for (int i = 0; i < MANY; i++)
+        submit(device, KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_whole(x), 1, 1));
+    assert_null(keel_semaphore_signal(gate, 1));
+    assert_null(keel_queue_wait_idle(keel_device_queue(device, 0), KEEL_FOREVER));
+    assert_int_equal(sim_sent(commit), MANY);
+    keel_semaphore_release(gate);
+    keel_buffer_release(x);
+    device_close(device);
+    assert_false(blocked(log));
+    fclose(log);
+}
+
+static void test_one_command_buffer(void **state)
+{
+    (void)state;
+    run_with("", one_command_buffer);
+}
+
+static void test_no_command_buffer(void **state)
+{
+    (void)state;
+    run_with("", no_command_buffer);
+}
+
+static void test_never_blocked(void **state)
+{
+    (void)state;
+    run_with("", never_blocked);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_command_buffer),
+        cmocka_unit_test(test_no_command_buffer),
+        cmocka_unit_test(test_never_blocked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

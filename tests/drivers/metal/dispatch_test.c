@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels in MSL, out of a container: what they compute, what Metal is told, what is refused.
+#include "base/memory.h"
+#include "drivers/metal/device.h"
+#include "executable/container.h"
+
+enum { COUNT = 1000, GROUP = 64, ROUNDS = 10 };
+
+static const char source[] =
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct scale_block {\n"
+    "    uint groups[3], zero;\n"
+    "    ulong addresses[2], lengths[2];\n"
+    "    uint count;\n"
+    "    float by;\n"
+    "};\n"
+    "kernel void scale(constant scale_block &b [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    device const float *x = (device const float *)b.addresses[0];\n"
+    "    device float *y = (device float *)b.addresses[1];\n"
+    "    if (i < b.count) y[i] = y[i] + b.by * x[i];\n"
+    "}\n"
+    "struct grid_block { uint groups[3], zero; ulong addresses[1], lengths[1]; };\n"
+    "kernel void grid(constant grid_block &b [[buffer(0)]])\n"
+    "{\n"
+    "    device uint *out = (device uint *)b.addresses[0];\n"
+    "    for (uint i = 0; i < 3; i++) out[i] = i + 2;\n"
+    "}\n"
+    "kernel void tell(constant grid_block &b [[buffer(0)]],\n"
+    "                 uint3 g [[threadgroup_position_in_grid]])\n"
+    "{\n"
+    "    device uint *out = (device uint *)b.addresses[0];\n"
+    "    out[g.x + b.groups[0] * (g.y + b.groups[1] * g.z)] = b.groups[2] * 100 + g.z;\n"
+    "}\n";
+
+typedef struct scale_t {
+    uint32_t count;
+    float by;
+} scale_t;
+
+static const keel_binding_info_t bindings[] = {
+    {"x", KEEL_ACCESS_READ},
+    {"y", KEEL_ACCESS_READ | KEEL_ACCESS_WRITE},
+};
+
+static keel_image_entry_t entry(const char *name, uint32_t group, uint32_t count)
+{
+    return (keel_image_entry_t){
+        .info = {.name = name,
+                 .group_size = {group, 1, 1},
+                 .bindings = count,
+                 .constants = count == 2 ? sizeof(scale_t) : 0,
+                 .fixed_size = true},
+        .bindings = bindings,
+        .abi = KEEL_ABI_DIRECT,
+    };
+}
+
+static keel_status_t load_text(keel_device_t *device, const char *text,
+                               const keel_image_entry_t *entries, uint32_t count,
+                               keel_executable_t **executable)
+{
+    container_input_t input = {KEEL_IMAGE_MSL, "msl", text, strlen(text), entries, count};
+    void *bytes = NULL;
+    size_t size = 0;
+    assert_null(container_write(&(container_options_t){0}, &input, 1, &bytes, &size));
+    keel_executable_options_t options = {.data = bytes, .size = size};
+    keel_status_t status = keel_executable_load(device, &options, executable);
+    mem_free(bytes);
+    return status;
+}
+
+static keel_executable_t *load(keel_device_t *device)
+{
+    keel_image_entry_t entries[] = {entry("scale", GROUP, 2), entry("grid", 1, 1),
+                                    entry("tell", 1, 1)};
+    keel_executable_t *executable = NULL;
+    keel_status_t status = load_text(device, source, entries, 3, &executable);
+    if (status) fail_msg("%s", keel_status_message(status));
+    return executable;
+}
+
+static keel_entry_t find(keel_executable_t *executable, const char *name)
+{
+    keel_entry_t found;
+    assert_null(keel_executable_entry(executable, name, &found));
+    return found;
+}
+
+static void write_floats(keel_buffer_t *buffer, float first, float step)
+{
+    float values[COUNT];
+    for (int i = 0; i < COUNT; i++) values[i] = first + step * (float)i;
+    assert_null(keel_buffer_write(buffer, 0, values, sizeof values));
+}
+
+// The same kernel, again and again, each after the one before: a recording that is replayed.
+static void replayed(void)
+{
+    keel_device_t *device = device_open();
+    keel_executable_t *executable = load(device);
+    keel_buffer_t *x = buffer_create(device, COUNT * 4), *y = buffer_create(device, COUNT * 4);
+    write_floats(x, 0, 1);
+    write_floats(y, 5, 0);
+    const scale_t constants = {COUNT, 2};
+    keel_op_t one =
+        keel_op_dispatch(find(executable, "scale"), keel_groups((COUNT + GROUP - 1) / GROUP, 1, 1),
+                         &constants, sizeof constants, KEEL_BIND(x, y));
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    for (int i = 0; i < ROUNDS; i++) {
+        keel_op_t ops[] = {one, keel_op_barrier()};
+        assert_null(keel_recording_add(recording, ops, 2));
+    }
+    assert_null(keel_recording_end(recording));
+    ok(submit(device, KEEL_NO_WAITS, keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    float values[COUNT];
+    assert_null(keel_buffer_read(y, 0, values, sizeof values));
+    for (int i = 0; i < COUNT; i++) assert_true(values[i] == 5 + 2 * (float)i * ROUNDS);
+    assert_int_equal(sim_sent("commit"), 1);
+    assert_int_equal(sim_sent("setComputePipelineState:"), 1);
+    assert_int_equal(sim_sent("useResource:usage:"), 2);
+    assert_int_equal(sim_sent("memoryBarrierWithScope:"), ROUNDS - 1);
+    assert_int_equal(sim_sent("setBytes:length:atIndex:"), ROUNDS);
+    assert_int_equal(sim_sent("dispatchThreadgroups:threadsPerThreadgroup:"), ROUNDS);
+    assert_int_equal(sim_sent("setBuffer:offset:atIndex:"), 0);
+    keel_recording_release(recording);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+// Counts that a kernel before writes. One of no groups is left out.
+static void counted(void)
+{
+    keel_device_t *device = device_open();
+    keel_executable_t *executable = load(device);
+    keel_buffer_t *counts = buffer_create(device, 12), *out = buffer_create(device, 24 * 4);
+    keel_op_t tell =
+        keel_op_dispatch(find(executable, "tell"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out));
+    keel_op_t none = tell;
+    none.as.dispatch.groups = keel_groups(1, 0, 1);
+    keel_op_t ops[] = {
+        keel_op_dispatch(find(executable, "grid"), keel_groups(1, 1, 1), NULL, 0,
+                         KEEL_BIND(counts)),
+        none,
+        keel_op_barrier(),
+        keel_op_indirect(tell, KEEL_COUNTS_DYNAMIC, keel_whole(counts)),
+    };
+    keel_point_t done;
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, 4,
+                                  KEEL_NO_SIGNALS, &done));
+    ok(done);
+    uint32_t values[24];
+    assert_null(keel_buffer_read(out, 0, values, sizeof values));
+    for (uint32_t i = 0; i < 24; i++) assert_int_equal(values[i], 400 + i / 6);
+    assert_int_equal(sim_sent("dispatchThreadgroups:threadsPerThreadgroup:"), 2);
+    keel_buffer_release(counts);
+    keel_buffer_release(out);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+static void refuses(keel_device_t *device, const char *text, keel_image_entry_t what,
+                    keel_code_t code, const char *words)
+{
+    keel_executable_t *executable = NULL;
+    keel_status_t status = load_text(device, text, &what, 1, &executable);
+    char message[4096];
+    keel_status_format(status, message, sizeof message);
+    if (keel_status_code(status) != code || !strstr(message, words)) fail_msg("%s", message);
+    keel_status_release(status);
+}
+
+static void refused(void)
+{
+    keel_device_t *device = device_open();
+    refuses(device, "\nkernel void k() { wrong; }", entry("k", 1, 1), KEEL_CORRUPT,
+            "program_source:2");
+    refuses(device, source, entry("missing", 1, 1), KEEL_CORRUPT, "the text has no such kernel");
+    refuses(device, source, entry("grid", 1025, 1), KEEL_UNSUPPORTED, "1024 at most");
+    keel_image_entry_t raw = entry("grid", 1, 0);
+    raw.abi = KEEL_ABI_RAW;
+    refuses(device, source, raw, KEEL_UNSUPPORTED, "a block of its own making");
+    device_close(device);
+}
+
+static void test_replayed(void **state)
+{
+    (void)state;
+    run_with("", replayed);
+}
+
+static void test_counted(void **state)
+{
+    (void)state;
+    run_with("", counted);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    run_with("", refused);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replayed),
+        cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
