@@ -18,6 +18,7 @@
 //     file.h         reading and writing files in queue order
 //     dlpack.h       tensors in and out
 //     native.h       the vendor's own objects behind Keel's
+//     trace.h        the application's own spans, marks and counters in a trace
 //     host_kernel.h  the kernel ABI of cpu:// (not included here)
 //     kernel.h       the kernel language (not included here)
 //
@@ -64,5 +65,6 @@
 #include <keel/recording.h>
 #include <keel/semaphore.h>
 #include <keel/status.h>
+#include <keel/trace.h>
 
 #endif

@@ -2,8 +2,26 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 THREAD_LOCAL char thread_mark_;
+
+uint64_t thread_number(void)
+{
+#if defined(__linux__) && !KEEL_PORTABLE
+    return (uint64_t)gettid();
+#else
+    return (uint64_t)(uintptr_t)thread_mark(); // unique while the thread lives
+#endif
+}
+
+void thread_own_name(char name[16])
+{
+    name[0] = 0;
+#if defined(__linux__) && !KEEL_PORTABLE
+    pthread_getname_np(pthread_self(), name, 16);
+#endif
+}
 
 void thread_set_name(pthread_t thread, const char *name)
 {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h> // defines __GLIBC__, where that is
 
 // What each thread has of its own. glibc keeps room for such variables of libraries that are opened
@@ -27,6 +28,11 @@ static inline const void *thread_mark(void)
 {
     return &thread_mark_;
 }
+
+// The number by which the system knows the calling thread, and its name: 16 bytes, "" if it has
+// none.
+uint64_t thread_number(void);
+void thread_own_name(char name[16]);
 
 // Names a thread that is not over yet.
 void thread_set_name(pthread_t thread, const char *name);

@@ -224,9 +224,10 @@ KEEL_HOT static keel_status_t commands_fill(keel_submission_t *submission, const
     return status;
 }
 
-KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits,
-                                         const keel_op_t *ops, size_t count, keel_points_t signals,
-                                         keel_point_t *done)
+// Never part of its callers, of which there are two: it is to exist once, and be jumped to.
+KEEL_HOT __attribute__((noinline)) static keel_status_t
+queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, size_t count,
+             keel_points_t signals, keel_point_t *done)
 {
     CHECK_NOT_NULL(queue);
     CHECK(ops || !count, KEEL_INVALID_ARGUMENT, "ops is NULL, but count is %zu", count);
@@ -246,6 +247,29 @@ KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t wait
     if (done) *done = keel_point(queue->timeline, submission->id);
     queue->device->ops->queue_submit(queue, submission);
     return NULL;
+}
+
+// A call of its own, so that one that is not traced keeps nothing for it.
+KEEL_COLD __attribute__((noinline)) static keel_status_t
+submit_traced(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, size_t count,
+              keel_points_t signals, keel_point_t *done)
+{
+    keel_point_t point;
+    uint64_t start = trace_now();
+    KEEL_TRY(queue_submit(queue, waits, ops, count, signals, &point));
+    trace_work_t work = {trace_queue(&queue->traced, queue->device->name, queue->name),
+                         point.value};
+    trace_submit(start, work, (trace_counts_t){count, waits.count, signals.count});
+    if (done) *done = point;
+    return NULL;
+}
+
+KEEL_HOT keel_status_t keel_queue_submit(keel_queue_t *queue, keel_points_t waits,
+                                         const keel_op_t *ops, size_t count, keel_points_t signals,
+                                         keel_point_t *done)
+{
+    if (trace_is_on()) return submit_traced(queue, waits, ops, count, signals, done);
+    return queue_submit(queue, waits, ops, count, signals, done);
 }
 
 keel_status_t keel_queue_cancel(keel_point_t point, keel_cancel_t *was)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "core/check.h"
+#include "trace/event.h"
 
 enum { FEW = 8 }; // points that a wait takes without an allocation
 
@@ -66,10 +67,21 @@ __attribute__((noinline)) static keel_status_t wait_pending(keel_points_t points
     return status;
 }
 
+KEEL_COLD __attribute__((noinline)) static keel_status_t
+wait_traced(keel_points_t points, keel_wait_mode_t mode, uint64_t timeout_ns,
+            const keel_wait_options_t *options)
+{
+    uint64_t start = trace_now();
+    keel_status_t status = wait_pending(points, mode, timeout_ns, options);
+    trace_wait(start, points.count, status);
+    return status;
+}
+
 keel_status_t keel_wait_with(keel_points_t points, keel_wait_mode_t mode, uint64_t timeout_ns,
                              const keel_wait_options_t *options)
 {
     KEEL_TRY(wait_check(points, mode));
     if (!points.count || (mode == KEEL_ALL && points_are_past(points))) return NULL;
+    if (trace_is_on()) return wait_traced(points, mode, timeout_ns, options);
     return wait_pending(points, mode, timeout_ns, options);
 }

@@ -102,7 +102,7 @@ void commands_finish(keel_commands_t *commands)
     *commands = (keel_commands_t){0};
 }
 
-static const char *command_name(uint32_t kind)
+const char *command_name(uint32_t kind)
 {
     static const char *const names[] = {
         "barrier",    "fill",   "update",   "copy",   "copy",  "dispatch", "timestamp", "group",

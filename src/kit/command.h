@@ -107,6 +107,9 @@ command_reach_t command_reach(const keel_command_t *command);
 // Puts the bytes of all updates to their places in `data`.
 void commands_updates(const keel_commands_t *commands, unsigned char *data);
 
+// What a kind of command (keel_cmd_t) is called: "dispatch", say.
+const char *command_name(uint32_t kind);
+
 // Names a command for a person: "group 'decode' > command 3 (dispatch 'saxpy')". Appends to `text`.
 void commands_describe(const keel_commands_t *commands, const keel_command_t *command, char *text,
                        size_t size);

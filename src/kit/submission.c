@@ -376,6 +376,21 @@ KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promi
     ledger_promise(submission->queue->timeline, submission->id, promise);
 }
 
+trace_work_t submission_traced(const keel_submission_t *submission)
+{
+    keel_queue_t *queue = submission->queue;
+    return (trace_work_t){trace_queue(&queue->traced, queue->device->name, queue->name),
+                          submission->id};
+}
+
+KEEL_COLD __attribute__((noinline)) static void submissions_trace(const keel_submission_t *first,
+                                                                  const keel_submission_t *rest,
+                                                                  keel_status_t status)
+{
+    for (const keel_submission_t *s = first; s != rest; s = s->next)
+        trace_end(submission_traced(s), status ? status : atomic_load(&s->failure));
+}
+
 // Releases what they used, up to `rest`, before anyone learns that they ended, so that a waiter
 // finds it gone. A single one has ended with `status`, of several each with its `failure`.
 static void submissions_release(keel_submission_t *first, const keel_submission_t *rest,
@@ -389,6 +404,7 @@ static void submissions_release(keel_submission_t *first, const keel_submission_
         commands_finish(&s->commands);
     }
     submission_unnest(&nest);
+    if (trace_is_on()) submissions_trace(first, rest, status);
 }
 
 // A signal cannot be made, and the submission is to blame: both fail. Consumes `refusal`; returns

@@ -18,6 +18,7 @@
 
 #include "kit/command.h"
 #include "kit/semaphore.h"
+#include "trace/event.h"
 
 typedef struct keel_submission_wait_t {
     waiter_t waiter;    // first
@@ -115,6 +116,9 @@ keel_status_t submission_blame(const keel_submission_t *submission,
 
 // The first one of the queue that has not ended; 0: there is none.
 uint64_t submission_first(keel_queue_t *queue);
+
+// How a trace names it. Until its end; where trace_is_on says so.
+trace_work_t submission_traced(const keel_submission_t *submission) KEEL_COLD;
 
 // Names one of each of several queues in a message, as many as there is room for, and says how many
 // more there are: "; WORDS queue 'main', submission 3; queue 'copies', submission 1; 7 more

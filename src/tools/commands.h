@@ -12,6 +12,7 @@ KEEL_API int command_devices(int argc, char **argv);
 KEEL_API int command_inspect(int argc, char **argv);
 KEEL_API int command_sim(int argc, char **argv);
 KEEL_API int command_sim_bench(int argc, char **argv);
+KEEL_API int command_trace(int argc, char **argv);
 KEEL_API int command_version(int argc, char **argv);
 
 #endif

@@ -70,6 +70,7 @@ struct keel_queue_t {
     bool kept;              // they hold a reference together, which stays until it is the last one
     size_t submission_size; // of the driver's struct around keel_submission_t; set by queue_create
     bool early; // its submissions wait by promises (submission_wait_early); set by queue_create
+    KEEL_ATOMIC(uint32_t) traced; // its number in a trace; 0: none so far
 };
 
 struct keel_buffer_t {

@@ -371,11 +371,61 @@ static cpu_outcome_t chunk_dispatch(cpu_run_t *run, cpu_worker_t *worker, const 
     }
 }
 
-cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
-                            keel_status_t *status)
+// Never part of its callers, of which there are two: it is to exist once, and be jumped to.
+__attribute__((noinline)) static cpu_outcome_t
+chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, keel_status_t *status)
 {
     cpu_outcome_t outcome = chunk_dispatch(run, worker, chunk, status);
     if (outcome == CPU_ENDED && __builtin_expect(*status != NULL, 0))
         *status = submission_blame(&run->base, chunk->execute, chunk->command, *status);
     return outcome;
+}
+
+// What it is called in a trace.
+static uint32_t chunk_name(const keel_command_t *command)
+{
+    static _Atomic uint32_t names[KEEL_CMD_END];
+    if (command->kind != KEEL_CMD_DISPATCH)
+        return trace_name_at(&names[command->kind], command_name(command->kind));
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    return trace_name_at(&((cpu_kernel_t *)c->kernel)->traced,
+                         c->executable->entries[c->entry].name);
+}
+
+static trace_op_t chunk_op(const keel_command_t *command)
+{
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_DISPATCH: return TRACE_OP_DISPATCH;
+    case KEEL_CMD_FILL:
+    case KEEL_CMD_UPDATE:
+    case KEEL_CMD_COPY:
+    case KEEL_CMD_ACROSS:
+    case KEEL_CMD_READ:
+    case KEEL_CMD_WRITE: return TRACE_OP_COPY;
+    case KEEL_CMD_HOST_CALL: return TRACE_OP_HOST;
+    default: return TRACE_OP_OTHER;
+    }
+}
+
+// An operation that goes on by itself may have ended the run: nothing of it is touched then, and
+// nothing recorded.
+KEEL_COLD __attribute__((noinline)) static cpu_outcome_t
+chunk_traced(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, keel_status_t *status)
+{
+    uint64_t start = trace_now();
+    cpu_outcome_t outcome = chunk_run(run, worker, chunk, status);
+    if (outcome != CPU_ENDED) return outcome;
+    const keel_command_t *command = chunk->command;
+    uint64_t place = (uint64_t)((const unsigned char *)command - chunk->commands->data);
+    trace_part(
+        start, submission_traced(&run->base),
+        (trace_part_t){chunk_op(command), chunk_name(command), place, chunk->first, chunk->count});
+    return outcome;
+}
+
+cpu_outcome_t cpu_chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk,
+                            keel_status_t *status)
+{
+    if (trace_is_on()) return chunk_traced(run, worker, chunk, status);
+    return chunk_run(run, worker, chunk, status);
 }

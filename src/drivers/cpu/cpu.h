@@ -65,7 +65,8 @@ typedef struct cpu_worker_t {
 // An entry point.
 typedef struct cpu_kernel_t {
     keel_host_kernel_fn fn;
-    _Atomic uint32_t cost; // ticks per workgroup, as last seen; 0: never
+    _Atomic uint32_t cost;   // ticks per workgroup, as last seen; 0: never
+    _Atomic uint32_t traced; // its name in a trace; 0: none so far
 } cpu_kernel_t;
 
 // Units of a command that are dealt out; deal.c.

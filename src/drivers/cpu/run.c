@@ -400,10 +400,16 @@ static void run_init(cpu_run_t *run)
     (1u << KEEL_CMD_BARRIER | 1u << KEEL_CMD_GROUP_BEGIN | 1u << KEEL_CMD_GROUP_END |              \
      1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_DEALLOCA)
 
+KEEL_COLD __attribute__((noinline)) static void run_trace(const keel_submission_t *submission)
+{
+    trace_ready(submission_traced(submission));
+}
+
 void cpu_run_start(keel_submission_t *submission)
 {
     cpu_run_t *run = (cpu_run_t *)(void *)submission;
     cpu_node_t *node = cpu_run_node(run);
+    if (trace_is_on()) run_trace(submission);
     if (!submission->commands.count) { // nothing but waits and signals
         submission_end(submission, NULL);
         return;

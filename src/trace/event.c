@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/event.h"
+
+uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name)
+{
+    static _Atomic uint32_t last;
+    uint32_t known = atomic_load_explicit(place, memory_order_relaxed), none = 0;
+    if (__builtin_expect(known != 0, 1)) return known;
+    uint32_t number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    // relaxed: the number is all there is. One of several threads gives it.
+    if (!atomic_compare_exchange_strong_explicit(place, &none, number, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return none;
+    uint32_t queue_name = trace_name(name), device_name = trace_name(device);
+    trace_record_t *record = trace_take_always();
+    if (!record) return number;
+    record->id = number;
+    record->name = queue_name;
+    record->a[0] = device_name;
+    trace_put(record, TRACE_QUEUE);
+    return number;
+}
+
+void trace_submit(uint64_t start, trace_work_t work, trace_counts_t counts)
+{
+    if (!start) return;
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->start = start;
+    record->end = trace_now();
+    record->id = work.queue;
+    record->submission = work.submission;
+    record->a[0] = counts.commands;
+    record->a[1] = counts.waits;
+    record->a[2] = counts.signals;
+    trace_put(record, TRACE_SUBMIT);
+}
+
+static void moment(trace_kind_t kind, trace_work_t work, uint16_t flags)
+{
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->flags = flags;
+    record->start = trace_now();
+    record->end = record->start;
+    record->id = work.queue;
+    record->submission = work.submission;
+    trace_put(record, kind);
+}
+
+void trace_ready(trace_work_t work)
+{
+    moment(TRACE_READY, work, 0);
+}
+
+void trace_end(trace_work_t work, keel_status_t status)
+{
+    moment(TRACE_END, work, (uint16_t)keel_status_code(status));
+}
+
+void trace_part(uint64_t start, trace_work_t work, trace_part_t part)
+{
+    if (!start) return;
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->flags = (uint16_t)part.op;
+    record->name = part.name;
+    record->start = start;
+    record->end = trace_now();
+    record->id = work.queue;
+    record->submission = work.submission;
+    record->a[0] = part.command;
+    record->a[1] = part.first;
+    record->a[2] = part.count;
+    trace_put(record, TRACE_OP);
+}
+
+void trace_wait(uint64_t start, uint64_t points, keel_status_t status)
+{
+    if (!start) return;
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->start = start;
+    record->end = trace_now();
+    record->a[0] = points;
+    record->a[1] = (uint64_t)keel_status_code(status);
+    trace_put(record, TRACE_WAIT);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Keel records of itself. To be called where trace_is_on says so; docs/trace.md lists the
+// places. `start` is of trace_start; if that was 0, tracing was turned on meanwhile, and the span
+// is left out.
+#ifndef KEEL_SRC_TRACE_EVENT_H_
+#define KEEL_SRC_TRACE_EVENT_H_
+
+#include <keel/status.h>
+
+#include "trace/name.h"
+#include "trace/trace.h"
+
+// A submission, by its queue's number and its own on the queue's timeline.
+typedef struct trace_work_t {
+    uint32_t queue;
+    uint64_t submission;
+} trace_work_t;
+
+// The number of a queue, remembered at `place`, which is 0 at first.
+uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name);
+
+// A call has submitted `work`.
+typedef struct trace_counts_t {
+    uint64_t commands, waits, signals;
+} trace_counts_t;
+void trace_submit(uint64_t start, trace_work_t work, trace_counts_t counts);
+
+// All that `work` waited for has come; it has ended, with a status (borrowed).
+void trace_ready(trace_work_t work);
+void trace_end(trace_work_t work, keel_status_t status);
+
+// A processor has done a part of an operation of `work`: `count` units from `first`. Of each
+// operation one part has the first unit.
+typedef struct trace_part_t {
+    trace_op_t op;
+    uint32_t name;
+    uint64_t command; // its place in its list
+    uint64_t first, count;
+} trace_part_t;
+void trace_part(uint64_t start, trace_work_t work, trace_part_t part);
+
+// The host waited for so many points, with a status (borrowed).
+void trace_wait(uint64_t start, uint64_t points, keel_status_t status);
+
+#endif

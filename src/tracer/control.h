@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stops and starts the recording of a trace that is being written.
+#ifndef KEEL_SRC_TRACER_CONTROL_H_
+#define KEEL_SRC_TRACER_CONTROL_H_
+
+#include <keel/status.h>
+#include <stdbool.h>
+
+#include "trace/control.h"
+
+// Finds the control of a folder of parts; it stays mapped.
+keel_status_t control_open(const char *folder, trace_control_t **control) KEEL_MUST_USE;
+
+// Whether the processes record. Handlers of signals may call these.
+void control_set(trace_control_t *control, bool records);
+bool control_records(const trace_control_t *control);
+
+#endif

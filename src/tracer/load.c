@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two passes over a file: calls first, so that operations find the call that made them wherever its
+// record is.
+#include "tracer/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "tracer/map.h"
+#include "tracer/rocpd.h"
+
+enum { NAMES = (1 << 17) + 1 }; // numbers that a process gives
+
+// One file that is being read.
+typedef struct loader_t {
+    model_t *model;
+    const reader_t *reader;
+    uint32_t process, first; // the own one; the first of this trace
+    uint32_t *names;         // owned: strings by the file's numbers, and 1; 0: not looked up yet
+    map_t calls;             // events by their numbers
+    map_t works;             // submissions by queue and number
+    uint64_t queue_of;       // whose track was asked for last
+    uint64_t thread_of;
+    uint32_t queue, thread; // their tracks
+    bool has_queue, has_thread;
+    struct {
+        uint64_t thread, key, command;
+        uint32_t event;   // its index and 1; 0: none
+    } part;               // of an operation, that was added last
+    keel_status_t status; // owned: the first failure
+} loader_t;
+
+static keel_status_t name_find(loader_t *loader, uint64_t name, uint32_t *text)
+{
+    char buffer[4096];
+    bool known = name < NAMES;
+    *text = 0;
+    if (known && loader->names[name]) {
+        *text = loader->names[name] - 1;
+        return NULL;
+    }
+    reader_name(loader->reader, (uint32_t)name, buffer, sizeof buffer);
+    KEEL_TRY(model_text(loader->model, buffer, text));
+    if (known) loader->names[name] = *text + 1;
+    return NULL;
+}
+
+static keel_status_t thread_find(loader_t *loader, uint64_t thread, uint32_t *track)
+{
+    if (!loader->has_thread || loader->thread_of != thread) {
+        const trace_record_t *record = reader_thread(loader->reader, thread);
+        track_t wanted = {.process = loader->process, .number = thread};
+        char name[sizeof record->text] = "";
+        if (record) memcpy(name, record->text, sizeof name - 1);
+        KEEL_TRY(model_text(loader->model, name, &wanted.name));
+        KEEL_TRY(model_track(loader->model, wanted, &loader->thread));
+        loader->thread_of = thread;
+        loader->has_thread = true;
+    }
+    *track = loader->thread;
+    return NULL;
+}
+
+static keel_status_t queue_find(loader_t *loader, uint64_t queue, uint32_t *track)
+{
+    if (!loader->has_queue || loader->queue_of != queue) {
+        const trace_record_t *record = reader_queue(loader->reader, queue);
+        // Each library of a process numbers its own.
+        track_t wanted = {.is_queue = true,
+                          .process = loader->process,
+                          .number = (uint64_t)loader->reader->header->number << 32 | queue};
+        device_t device = {.process = loader->process};
+        KEEL_TRY(name_find(loader, record ? record->name : 0, &wanted.name));
+        KEEL_TRY(name_find(loader, record ? record->a[0] : 0, &device.name));
+        KEEL_TRY(model_device(loader->model, device, &wanted.device));
+        KEEL_TRY(model_track(loader->model, wanted, &loader->queue));
+        loader->queue_of = queue;
+        loader->has_queue = true;
+    }
+    *track = loader->queue;
+    return NULL;
+}
+
+// Never 0. Two submissions would have one key only after 2^44 on a queue.
+static uint64_t work_key(const trace_record_t *raw)
+{
+    return 1ull << 63 | (raw->id & 0x7ffff) << 44 | (raw->submission & ((1ull << 44) - 1));
+}
+
+static event_t event_of(const reader_record_t *record, event_kind_t kind)
+{
+    return (event_t){.start_ns = record->start_ns, .end_ns = record->end_ns, .kind = (uint8_t)kind};
+}
+
+static keel_status_t add_submit(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    event_t event = event_of(record, EVENT_CALL);
+    work_t work = {.number = raw->submission, .submit_ns = record->start_ns};
+    uint32_t call, index;
+    KEEL_TRY(model_text(loader->model, "keel_queue_submit", &event.name));
+    KEEL_TRY(model_text(loader->model, "keel", &event.domain));
+    KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    KEEL_TRY(model_event(loader->model, event, &call));
+    work.call = call + 1; // 0 if it was left out
+    work.commands = raw->a[0];
+    work.waits = raw->a[1];
+    work.signals = raw->a[2];
+    KEEL_TRY(queue_find(loader, raw->id, &work.track));
+    KEEL_TRY(model_work(loader->model, work, &index));
+    return map_put(&loader->works, work_key(raw), index);
+}
+
+// The arguments of a call, and what it returned if that is no success.
+static keel_status_t call_args(loader_t *loader, const trace_record_t *raw, uint32_t *args)
+{
+    char text[4096 + 64];
+    KEEL_TRY(name_find(loader, raw->a[1], args));
+    if (!raw->a[0]) return NULL;
+    const char *given = model_string(loader->model, *args);
+    snprintf(text, sizeof text, "%s%sreturned %lld", given, *given ? " " : "",
+             (long long)raw->a[0]);
+    return model_text(loader->model, text, args);
+}
+
+static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    event_t event = event_of(record, EVENT_CALL);
+    uint32_t index;
+    KEEL_TRY(name_find(loader, raw->name, &event.name));
+    KEEL_TRY(name_find(loader, raw->a[2], &event.domain));
+    KEEL_TRY(call_args(loader, raw, &event.args));
+    KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    KEEL_TRY(model_event(loader->model, event, &index));
+    if (index == UINT32_MAX || !raw->id) return NULL;
+    return map_put(&loader->calls, raw->id, index);
+}
+
+static keel_status_t add_wait(loader_t *loader, const reader_record_t *record)
+{
+    event_t event = event_of(record, EVENT_CALL);
+    uint32_t index;
+    KEEL_TRY(model_text(loader->model, "keel_wait", &event.name));
+    KEEL_TRY(model_text(loader->model, "keel", &event.domain));
+    KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    return model_event(loader->model, event, &index);
+}
+
+// Parts of one operation that a thread runs one after the other become one event: a kernel may have
+// thousands of workgroups. The part with the first unit begins an event, since the same command may
+// run again.
+static bool part_joins(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    if (!loader->part.event || !raw->a[1] || loader->part.thread != record->thread ||
+        loader->part.key != work_key(raw) || loader->part.command != raw->a[0])
+        return false;
+    event_t *event = &loader->model->events[loader->part.event - 1];
+    if (event->name + 1 != (raw->name < NAMES ? loader->names[raw->name] : 0)) return false;
+    if (record->end_ns > event->end_ns) event->end_ns = record->end_ns;
+    return true;
+}
+
+static keel_status_t add_op(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    event_t event = event_of(record, EVENT_OP);
+    uint32_t work, index;
+    if (part_joins(loader, record)) return NULL;
+    event.op = (uint8_t)raw->flags;
+    event.later = raw->a[1] != 0; // the part with the first unit is the call
+    if (map_get(&loader->works, work_key(raw), &work)) {
+        work_t *of = &loader->model->works[work];
+        event.link = of->call;
+        if (!of->begin_ns || record->start_ns < of->begin_ns) of->begin_ns = record->start_ns;
+    }
+    KEEL_TRY(name_find(loader, raw->name, &event.name));
+    KEEL_TRY(queue_find(loader, raw->id, &event.track));
+    KEEL_TRY(model_event(loader->model, event, &index));
+    loader->part.thread = record->thread;
+    loader->part.key = work_key(raw);
+    loader->part.command = raw->a[0];
+    loader->part.event = index + 1; // 0 if it was left out
+    return NULL;
+}
+
+static keel_status_t add_gpu(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    event_t event = event_of(record, EVENT_OP);
+    uint32_t index;
+    event.op = (uint8_t)raw->flags;
+    if (event.op == TRACE_OP_DISPATCH)
+        KEEL_TRY(model_shape(loader->model, raw->shape, &event.value));
+    if (event.op == TRACE_OP_COPY) {
+        event.value = raw->a[0];
+        event.copy = raw->a[1] < TRACE_COPIES ? (uint8_t)raw->a[1] : 0;
+    }
+    if (raw->submission && map_get(&loader->calls, raw->submission, &index)) event.link = index + 1;
+    KEEL_TRY(name_find(loader, raw->name, &event.name));
+    KEEL_TRY(queue_find(loader, raw->id, &event.track));
+    return model_event(loader->model, event, &index);
+}
+
+static keel_status_t add_own(loader_t *loader, const reader_record_t *record, event_kind_t kind)
+{
+    event_t event = event_of(record, kind);
+    uint32_t index;
+    if (kind == EVENT_COUNT) event.value = record->raw->a[0];
+    if (kind != EVENT_SPAN) event.end_ns = event.start_ns;
+    KEEL_TRY(name_find(loader, record->raw->name, &event.name));
+    KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    return model_event(loader->model, event, &index);
+}
+
+// What becomes known of a submission after its call.
+static keel_status_t work_learn(loader_t *loader, const reader_record_t *record, trace_kind_t kind)
+{
+    uint32_t index;
+    if (!map_get(&loader->works, work_key(record->raw), &index)) return NULL;
+    work_t *work = &loader->model->works[index];
+    if (kind == TRACE_READY) work->ready_ns = record->start_ns;
+    if (kind != TRACE_END) return NULL;
+    work->end_ns = record->start_ns;
+    work->status = record->raw->flags;
+    return NULL;
+}
+
+static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
+{
+    trace_kind_t kind = (trace_kind_t)record->raw->kind;
+    switch (kind) {
+    case TRACE_SUBMIT: return add_submit(loader, record);
+    case TRACE_CALL: return add_call(loader, record);
+    case TRACE_WAIT: return add_wait(loader, record);
+    case TRACE_OP: return add_op(loader, record);
+    case TRACE_GPU: return add_gpu(loader, record);
+    case TRACE_SPAN: return add_own(loader, record, EVENT_SPAN);
+    case TRACE_MARK: return add_own(loader, record, EVENT_MARK);
+    case TRACE_COUNT: return add_own(loader, record, EVENT_COUNT);
+    default: return work_learn(loader, record, kind);
+    }
+}
+
+static void record_see(void *user, const reader_record_t *record)
+{
+    loader_t *loader = user;
+    if (!loader->status) loader->status = record_add(loader, record);
+}
+
+// Two libraries in one process write a file each.
+static keel_status_t process_join(loader_t *loader, process_t process)
+{
+    model_t *model = loader->model;
+    for (uint32_t i = loader->first; i < model->process_count; i++) {
+        process_t *known = &model->processes[i];
+        if (known->pid != process.pid || known->boot != process.boot) continue;
+        known->ended = known->ended && process.ended;
+        known->lost += process.lost;
+        known->damaged += process.damaged;
+        loader->process = i;
+        return NULL;
+    }
+    return model_process(model, process, &loader->process);
+}
+
+static keel_status_t process_add(loader_t *loader)
+{
+    const reader_t *reader = loader->reader;
+    const trace_header_t *header = reader->header;
+    process_t process = {.pid = header->pid,
+                         .parent = header->parent,
+                         .ended = header->ended != 0,
+                         .lost = header->lost,
+                         .damaged = reader->unknown};
+    const struct {
+        const char *text;
+        size_t size;
+        uint32_t *into;
+    } texts[] = {{header->command, sizeof header->command, &process.command},
+                 {header->rank, sizeof header->rank, &process.rank},
+                 {header->boot, sizeof header->boot, &process.boot}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[sizeof header->command];
+        snprintf(text, sizeof text, "%.*s", (int)texts[i].size - 1, texts[i].text);
+        KEEL_TRY(model_text(loader->model, text, texts[i].into));
+    }
+    if (reader->clocks.count) {
+        const trace_record_t *clocks = reader->clocks.records[0];
+        process.real_ns = (int64_t)(clocks->a[2] - clocks->a[0]);
+    }
+    return process_join(loader, process);
+}
+
+static keel_status_t file_load(loader_t *loader)
+{
+    static const uint32_t first = 1u << TRACE_SUBMIT | 1u << TRACE_CALL;
+    static const uint32_t none = (1u << TRACE_SUBMIT) - 1; // that speak of other records
+    loader->names = mem_zalloc(NAMES * sizeof *loader->names);
+    if (!loader->names) return status_no_memory();
+    KEEL_TRY(process_add(loader));
+    reader_each(loader->reader, first, record_see, loader);
+    reader_each(loader->reader, ~(first | none), record_see, loader);
+    keel_status_t status = loader->status;
+    loader->status = NULL;
+    return status;
+}
+
+keel_status_t load_set(model_t *model, const set_t *set)
+{
+    keel_status_t status = NULL;
+    uint32_t first = model->process_count;
+    for (size_t i = 0; !status && i < set->count; i++) {
+        loader_t loader = {.model = model, .reader = &set->readers[i], .first = first};
+        status = file_load(&loader);
+        mem_free(loader.names);
+        map_finish(&loader.calls);
+        map_finish(&loader.works);
+    }
+    return status;
+}
+
+static keel_status_t parts_load(model_t *model, const char *path)
+{
+    set_t set;
+    keel_status_t status = set_open(&set, path);
+    if (!status) status = load_set(model, &set);
+    set_close(&set);
+    return status;
+}
+
+keel_status_t load_path(model_t *model, const char *path)
+{
+    struct stat about;
+    char parts[4096];
+    if (stat(path, &about) != 0 && errno == ENOENT) {
+        snprintf(parts, sizeof parts, "%s.parts", path);
+        if (stat(parts, &about) == 0) path = parts;
+    }
+    return rocpd_is(path) ? rocpd_read(model, path) : parts_load(model, path);
+}

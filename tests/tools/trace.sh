@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trace.sh KEEL PROGRAM: keel trace runs PROGRAM, the example saxpy on a cpu device, and tells what
+# it did; and says what is wrong with its arguments and files.
+set -eu
+keel=$1
+program=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+fail() {
+    echo "$1"
+    [ ! -f err ] || cat err
+    exit 1
+}
+# refuse STATUS WORDS ARGUMENTS...: keel trace exits with that status and says these words.
+refuse() {
+    status=0 expected=$1 words=$2
+    shift 2
+    "$keel" trace "$@" >out 2>err || status=$?
+    [ "$status" = "$expected" ] || fail "keel trace $*: status $status, not $expected"
+    grep -qF -- "$words" err || fail "keel trace $*: it does not say: $words"
+}
+
+# The program's own output and status stay as they are; the summary has what it did, once.
+"$program" >plain
+"$keel" trace -o first -- "$program" >traced 2>err || fail "the program failed"
+cmp plain traced || fail "the output is another"
+[ ! -e first.parts ] || fail "the parts are still there"
+grep -v -e '^The trace is in first\.$' -e '^$' err >told
+"$keel" trace summary first | grep -v '^$' >summary
+cmp summary told || fail "the summary is another afterwards"
+grep -qE '^process [0-9]+: .*saxpy' summary || fail "no process"
+! grep -q 'INCOMPLETE\|DAMAGED\|had not ended' summary || fail "it is said to be incomplete"
+calls() { # calls NAME: how often the summary says it was called
+    awk -v name="$1" '$0 ~ "%  " name "$" { print $1 }' summary
+}
+for name in saxpy fill update copy; do
+    [ "$(calls $name)" = 1 ] || fail "$name was not called once: $(calls $name)"
+done
+[ "$(calls alloca)" = 2 ] || fail "alloca was not called twice"
+[ "$(calls keel_queue_submit)" = 3 ] || fail "there were not three submissions"
+[ "$(calls 'begun, until it had ended')" = 3 ] || fail "not all submissions ended"
+grep -qE '^ .* %  process [0-9]+, cpu://' summary || fail "no device is busy"
+
+# A program that is killed, one that fails, and one without Keel.
+status=0
+"$keel" trace -o none -- sh -c 'kill -9 $$' 2>err || status=$?
+[ $status = 137 ] || fail "status $status for one that was killed"
+grep -q 'ended by signal 9' err || fail "it does not say that the program was killed"
+refuse 3 'has no records' -o failed -- sh -c 'exit 3'
+
+# Mistakes.
+refuse 1 'first: File exists; name another one with -o, or replace it with -f' -o first -- \
+    "$program"
+"$keel" trace -f -o first -- "$program" >/dev/null 2>&1 || fail "-f does not replace a trace"
+refuse 1 'nowhere/below.parts: No such file' -o nowhere/below -- "$program"
+refuse 127 'no-such-program: No such file' -o none -- no-such-program
+refuse 2 'what is --fast?' --fast -- "$program"
+refuse 2 'which program?' -o second --
+refuse 2 '-o wants a value' -o
+refuse 1 "-m: 'fast' is none of auto, hip, standard, lite" -m fast -- "$program"
+refuse 2 '--delay wants a number of seconds' --delay soon -- "$program"
+refuse 1 '( is no regular expression' --kernel-filter '(' -- "$program"
+refuse 2 '-n wants a number' summary -n 0 first
+refuse 2 'info wants one trace' info
+refuse 1 'cannot read nowhere' summary nowhere
+refuse 1 'plain is no trace' summary plain
+
+
+# Filters keep what they name; a rank is that of the environment.
+RANK=3 "$keel" trace -o some --kernel-filter '^sax' --api-filter submit --rank-from RANK -- \
+    "$program" >/dev/null 2>&1
+"$keel" trace summary some >summary
+[ "$(calls saxpy)" = 1 ] && [ -z "$(calls fill)" ] || fail "the filter of kernels"
+[ "$(calls keel_queue_submit)" = 3 ] && [ -z "$(calls keel_wait)" ] || fail "the filter of calls"
+grep -qE '^process [0-9]+, rank 3: ' summary || fail "no rank"
+
+# Recording that never starts, and one that starts at once.
+"$keel" trace -o later --delay 1000 -- "$program" >/dev/null 2>err
+grep -q 'later has no events' err || fail "it records before the delay is over"
+"$keel" trace -o long --duration 1000 -- "$program" >/dev/null 2>&1
+"$keel" trace info long >out
+grep -q '^complete$' out && grep -qE '^ +3 submissions$' out || fail "info: $(cat out)"
+
+# What a killed program leaves, and a tool that is killed with it, can be read.
+mkdir killed.parts
+KEEL_TRACE=$folder/killed.parts "$program" >/dev/null
+file=$(echo killed.parts/*.trace)
+printf '\0' | dd of="$file" bs=1 seek=44 conv=notrunc 2>/dev/null # `ended`
+"$keel" trace summary killed >summary
+grep -q INCOMPLETE summary || fail "it is not said to be incomplete"
+[ "$(calls saxpy)" = 1 ] || fail "the parts of a trace are not read"
+
+# A trace that breaks off anywhere is read as far as it goes.
+for size in 4096 4160 100000 266240; do
+    mkdir "cut$size"
+    head -c $size "$file" >"cut$size/1-0.trace"
+    "$keel" trace summary "cut$size" >/dev/null || fail "it cannot read $size bytes of a trace"
+done
+
+# The database, as other tools read it.
+command -v sqlite3 >/dev/null || exit 0
+sql() { # sql EXPECTED QUERY
+    got=$(sqlite3 first "$2")
+    [ "$got" = "$1" ] || fail "$2: $got, not $1"
+}
+sql ok 'PRAGMA integrity_check'
+sql 3 "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"
+sql 1 "SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'"
+sql 1 "SELECT TotalCalls FROM top WHERE Name = 'saxpy'"
+sql 1 "SELECT count(*) FROM kernel WHERE kernelName = 'saxpy' AND sequenceId = 0"
+sql 3 "SELECT count(*) FROM api WHERE apiName = 'keel_queue_submit'"
+sql 1 'SELECT Busy > 0 AND Busy <= 1 FROM busy'
+sql 0 'SELECT count(*) FROM rocpd_op WHERE id NOT IN (SELECT op_id FROM rocpd_api_ops)'
+sql 0 'SELECT count(*) FROM rocpd_api_ops JOIN rocpd_api A ON A.id = api_id
+    JOIN rocpd_op O ON O.id = op_id WHERE O.start < A.start OR O.end < O.start'
+sql 0 'SELECT (SELECT count(*) FROM rocpd_op) - (SELECT count(*) FROM op)'
+sql 0 'SELECT (SELECT count(*) FROM rocpd_api) - (SELECT count(*) FROM api)'

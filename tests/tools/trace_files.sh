@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trace_files.sh KEEL SAXPY LINES: what keel trace makes of traces (export, report, merge, compare),
+# and start, stop and status of a program that runs. Readers of the formats that are not installed
+# (protoc, python3, sqlite3, chromium) leave out what they would check.
+set -eu
+keel=$1
+saxpy=$2
+lines=$3
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+fail() {
+    echo "$1"
+    [ ! -f err ] || cat err
+    exit 1
+}
+is() { # is WHAT GOT EXPECTED
+    [ "$2" = "$3" ] || fail "$1: $2, not $3"
+}
+has() { # has COMMAND: it is installed
+    command -v "$1" >/dev/null
+}
+number() { # number NAME: what info says of the trace `of`
+    "$keel" trace info "$of" | sed -nE "s/^ *([0-9]+) $1\$/\1/p"
+}
+
+"$keel" trace -o one -- "$saxpy" >/dev/null 2>err
+"$keel" trace -o two -- "$saxpy" >/dev/null 2>err
+of=two
+calls_two=$(number calls)
+of=one
+calls=$(number calls) # three of keel_queue_submit, and keel_wait if there was something to wait for
+operations=$(number operations)
+[ "$calls" = 3 ] || is calls "$calls" 4
+
+# Comma-separated values: a line for each event.
+is export "$("$keel" trace export -f csv one)" one.csv
+is lines "$(wc -l <one.csv)" $((1 + calls + operations))
+is saxpy "$(grep -c ',operation,"saxpy",' one.csv)" "$(grep -c saxpy one.csv)"
+
+# Perfetto, as the public protos read it.
+"$keel" trace export -o one.pftrace one >/dev/null
+if has protoc; then
+    protoc --proto_path="$here" --decode=Trace perfetto.proto <one.pftrace >text
+    is begins "$(grep -c 'type: TYPE_SLICE_BEGIN' text)" $((calls + operations))
+    is ends "$(grep -c 'type: TYPE_SLICE_END' text)" $((calls + operations))
+    is names "$(grep -cE '^ +name: "saxpy"' text)" 1
+    grep -q 'name: "queue depth"' text || fail "no queue depth"
+    [ "$(grep -c flow_ids text)" -gt "$operations" ] || fail "no arrows"
+    ! grep -qE '^ +[0-9]+[:{ ]' text || fail "fields that are not known"
+fi
+
+# Chrome's JSON, and the page.
+"$keel" trace export -f chrome one >/dev/null
+"$keel" trace report one >/dev/null
+! grep -qE '(src|href)=|url\(|https?:' one.html || fail "the page needs other files"
+if has python3; then
+    python3 - $((calls + operations)) "$operations" <<'END' || fail "JSON"
+import json, re, sys
+count, operations = map(int, sys.argv[1:])
+events = json.load(open("one.json"))["traceEvents"]
+of = lambda phase: [event for event in events if event["ph"] == phase]
+assert len(of("X")) == count, len(of("X"))
+assert len(of("s")) == len(of("f")) == operations
+assert sum(event["name"] == "saxpy" and event["cat"] == "operation" for event in of("X")) >= 1
+assert of("C")[-1]["args"]["operations"] == 0, "the queue is empty at the end"
+page = open("one.html").read()
+data = json.loads(re.search(r'application/json">\n(.*?)</script>', page, re.S).group(1))
+assert data["events"] == count == sum(len(track["start"]) for track in data["tracks"])
+for track in data["tracks"]:
+    assert len(track["start"]) == len(track["time"]) == len(track["lane"]) == len(track["name_of"])
+    assert track["start"] == sorted(track["start"])
+assert "saxpy" in data["names"] and "operations on processors" in data["summary"]
+END
+fi
+if has chromium; then
+    timeout 50 chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$folder/one.html" \
+        >dom 2>err || fail "the browser does not show the page"
+    grep -q "$((calls + operations)) of $((calls + operations)) events drawn" dom ||
+        fail "the browser did not draw all events: $(grep -o '[^>]*events drawn' dom)"
+fi
+
+# Merged, nothing is lost; of another machine, times are moved by its clock.
+"$keel" trace merge -o both one two
+of=both
+is 'calls of both' "$(number calls)" $((calls + calls_two))
+is 'submissions of both' "$(number submissions)" 6
+is processes "$("$keel" trace info both | grep -c '^process')" 2
+if has sqlite3; then
+    sqlite3 two "UPDATE keel_process SET boot = 'other', real_ns = real_ns + 5000000000"
+    "$keel" trace merge -o both one two >out
+    grep -q 'two: of another start of a machine: moved by 5.000000 s' out || fail "$(cat out)"
+    "$keel" trace merge -o again both one # a merged trace can be merged
+    of=again
+    is 'calls of three' "$(number calls)" $((2 * calls + calls_two))
+    is later "$(sqlite3 both 'SELECT max(start) - min(start) > 4900000000 FROM rocpd_api')" 1
+    is 'names of processes' "$(sqlite3 both 'SELECT count(DISTINCT pid) FROM rocpd_api')" 2
+fi
+"$keel" trace compare one one >out
+is compared "$(grep -c '+0.0 %' out)" $((5 + calls - 2)) # five operations, one or two calls
+
+# A program that runs: what happens while it is stopped is not recorded.
+mkfifo in answers
+"$keel" trace -o run -- sh -c 'echo $$ >pid; exec "$0"' "$lines" <in >answers 2>err &
+tool=$!
+exec 3>in 4<answers
+ask() {
+    echo line >&3
+    read -r answer <&4
+    is answer "$answer" done
+}
+ask
+pid=$(cat pid)
+is status "$("$keel" trace status "$pid")" "process $pid: recording"
+is stop "$("$keel" trace stop "$pid")" "process $pid: stopped"
+ask
+ask
+is start "$("$keel" trace start "$pid")" "process $pid: recording"
+ask
+exec 3>&-
+wait $tool || fail "the program failed"
+of=run
+is submissions "$(number submissions)" 2
+status=0
+"$keel" trace stop $$ 2>err || status=$?
+is 'stop of another' $status 1
+grep -q "process $$ is not traced" err || fail "it does not say that a process is not traced"
+
+# Mistakes.
+refuse() { # refuse STATUS WORDS ARGUMENTS...
+    status=0 expected=$1 words=$2
+    shift 2
+    "$keel" trace "$@" >out 2>err || status=$?
+    is "keel trace $*" "$status" "$expected"
+    grep -qF -- "$words" err || fail "keel trace $*: it does not say: $words"
+}
+refuse 2 'there is no format xml' export -f xml one
+refuse 2 'one trace is wanted' export one two
+refuse 2 'at least two traces' merge -o new one
+refuse 2 'two traces are wanted' compare one
+refuse 2 'what is --fast?' report --fast one
+refuse 2 'the number of a process is wanted' stop it
+refuse 1 'nowhere/a.new: No such file' export -o nowhere/a one
+has sqlite3 || exit 0
+sqlite3 other 'CREATE TABLE t(a)'
+refuse 1 'no trace: it has no tables' summary other
