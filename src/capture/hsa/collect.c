@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/hsa/collect.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+enum { LEAST_NS = 50000, MOST_NS = 1000000, PATIENCE_NS = 1000000000 };
+
+static collect_fn sources[2];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+static bool asleep;            // under `lock`
+static bool asked;             // under `lock`: look once more before sleeping
+static _Atomic uint64_t total; // ended so far
+static _Atomic bool running;
+
+static void sleep_until_woken(void)
+{
+    pthread_mutex_lock(&lock);
+    asleep = true;
+    while (!asked) pthread_cond_wait(&woken, &lock);
+    asleep = asked = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *collect(void *unused)
+{
+    uint64_t pause = LEAST_NS;
+    for (;;) {
+        uint64_t ended = 0, left = 0;
+        for (int i = 0; i < 2; i++) left += sources[i](&ended);
+        atomic_fetch_add_explicit(&total, ended, memory_order_release);
+        if (!left) {
+            sleep_until_woken();
+            pause = LEAST_NS;
+            continue;
+        }
+        pause = ended ? LEAST_NS : pause * 2 < MOST_NS ? pause * 2 : MOST_NS;
+        clock_sleep(pause);
+    }
+    return unused;
+}
+
+// The child of a fork has no such thread, and no GPU either: ROCR does not survive a fork.
+static void child(void)
+{
+    atomic_store(&running, false);
+}
+
+bool collect_start(collect_fn dispatches, collect_fn copies)
+{
+    pthread_t thread;
+    if (atomic_load(&running)) return true;
+    sources[0] = dispatches;
+    sources[1] = copies;
+    int error = thread_start(&thread, "keel-trace", collect, NULL);
+    if (error) {
+        log_say(KEEL_LOG_WARNING, "GPUs are not traced: no thread: %s", strerror(error));
+        return false;
+    }
+    pthread_detach(thread);
+    pthread_atfork(NULL, NULL, child);
+    atomic_store(&running, true);
+    return true;
+}
+
+void collect_wake(void)
+{
+    pthread_mutex_lock(&lock);
+    asked = true;
+    if (asleep) pthread_cond_signal(&woken);
+    pthread_mutex_unlock(&lock);
+}
+
+bool collect_wait(bool (*is_over)(const void *of), const void *of)
+{
+    uint64_t seen = atomic_load(&total), since = keel_now_ns();
+    while (!is_over(of)) {
+        if (!atomic_load(&running)) return false;
+        uint64_t now = keel_now_ns(), ended = atomic_load(&total);
+        if (ended != seen) since = now;
+        if (now - since > PATIENCE_NS) return false;
+        seen = ended;
+        collect_wake();
+        clock_sleep(LEAST_NS);
+    }
+    return true;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches in flight that have a signal of this library's, from which their times are read.
+#ifndef KEEL_SRC_CAPTURE_HSA_FLIGHT_H_
+#define KEEL_SRC_CAPTURE_HSA_FLIGHT_H_
+
+#include <stdatomic.h>
+
+#include "capture/hsa/work.h"
+
+// A queue as far as flights know it. Zeroed, it has had none.
+typedef struct flight_queue_t {
+    _Atomic uint64_t in_flight; // not recorded yet
+    _Atomic bool given_up;      // what is in flight is recorded without times
+    _Atomic uint64_t reached; // the queue's place after the last packet that is known to have ended
+    struct flight_t *lost;    // the collector's: recorded so, while the GPU may write the signal
+} flight_queue_t;
+
+typedef struct flight_t {
+    struct flight_t *next;
+    flight_queue_t *queue; // borrowed until it is recorded
+    hsa_signal_t signal;   // owned: 1 until the dispatch has ended
+    hsa_signal_t own;      // borrowed: the application's; 0: it has none
+    uint64_t place;        // in the queue, after its packet
+    work_t work;           // of TRACE_OP_OTHER: not to be recorded
+} flight_t;
+
+// One with its signal at 1 and its `next` NULL; NULL: there is no memory. Any thread.
+flight_t *flight_take(void);
+
+// Hands a list over to the collector. Any thread.
+void flight_push(flight_t *first);
+
+// What the collector calls.
+uint64_t flight_collect(uint64_t *ended);
+
+// Waits until all of a queue is recorded; what does not end within a second is recorded without
+// times. Any thread.
+void flight_drain(flight_queue_t *queue);
+
+// Takes back what a queue that was drained, and is destroyed now, had lost.
+void flight_recover(flight_queue_t *queue);
+
+// Destroys the signals that are not in use, before the runtime ends.
+void flight_drop(void);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The application's queues, as intercept queues of ROCR: its packets pass through this library on
+// the thread that rings the doorbell.
+#ifndef KEEL_SRC_CAPTURE_HSA_QUEUE_H_
+#define KEEL_SRC_CAPTURE_HSA_QUEUE_H_
+
+#include "capture/hsa/table.h"
+
+// What replaces the runtime's functions.
+HSA_FUNCTION(queue_create, HSA_QUEUE_CREATE);
+hsa_status_t queue_destroy(hsa_queue_t *queue);
+hsa_status_t queue_set_profiler(hsa_queue_t *queue, int on);
+
+// Has all recorded that is in flight, and forgets the queues: the runtime or the process ends.
+void queue_close_all(void);
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ROCR calls of a library that HSA_TOOLS_LIB names.
+#include <stdlib.h>
+
+#include "capture/hsa/agents.h"
+#include "capture/hsa/clock.h"
+#include "capture/hsa/collect.h"
+#include "capture/hsa/copies.h"
+#include "capture/hsa/flight.h"
+#include "capture/hsa/kernels.h"
+#include "capture/hsa/queue.h"
+#include "capture/hsa/times.h"
+#include "capture/hsa/watch.h"
+#include "capture/mode.h"
+#include "trace/trace.h"
+
+__attribute__((visibility("default"))) bool
+OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count, const char *const *failed);
+__attribute__((visibility("default"))) void OnUnload(void);
+
+static _Atomic bool loaded;
+
+// Has everything recorded that is in flight, while the runtime is still there.
+static void finish(void)
+{
+    if (!atomic_exchange(&loaded, false)) return;
+    queue_close_all();
+    watch_drain();
+}
+
+// The runtime closes a library that returns false, and this one may be in use otherwise.
+bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
+            const char *const *failed)
+{
+    hsa_functions_t ours = {0};
+    static bool again;
+    if (!trace_is_on() || !table_read(tables)) return true;
+    hsa_clock_read();
+    agents_read();
+    if (!collect_start(flight_collect, watch_collect)) return true;
+    ours.queue_create = queue_create;
+    ours.queue_destroy = queue_destroy;
+    ours.executable_freeze = kernels_freeze;
+    ours.profiling_set_profiler_enabled = queue_set_profiler;
+    ours.profiling_get_dispatch_time = times_get;
+    if (capture_mode()->copies) {
+        watch_replace(&ours);
+        copies_replace(&ours);
+    }
+    table_replace(tables, &ours);
+    atomic_store(&loaded, true);
+    // Most programs end without telling the runtime. This runs before libraries are taken down.
+    if (!again) atexit(finish);
+    again = true;
+    return true;
+}
+
+void OnUnload(void)
+{
+    finish();
+    flight_drop();
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture/mode.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+typedef struct named_t {
+    const char *name;
+    capture_mode_t mode;
+} named_t;
+
+static const named_t modes[] = {
+    {"auto", {.kernels = true, .copies = true, .calls = true}},
+    {"hip", {.kernels = true, .copies = true, .calls = true}},
+    {"standard", {.kernels = true, .copies = true}},
+    {"lite", {.kernels = true}},
+};
+static const capture_mode_t *chosen = &modes[0].mode;
+
+static void choose(void)
+{
+    const char *name = getenv("KEEL_TRACE_MODE");
+    if (!name || !*name) return;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (strcmp(modes[i].name, name) != 0) continue;
+        chosen = &modes[i].mode;
+        return;
+    }
+    log_say(KEEL_LOG_WARNING, "KEEL_TRACE_MODE is '%s', none of auto, hip, standard and lite: auto",
+            name);
+}
+
+const capture_mode_t *capture_mode(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, choose);
+    return chosen;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be recorded, by the variable KEEL_TRACE_MODE.
+#ifndef KEEL_SRC_CAPTURE_MODE_H_
+#define KEEL_SRC_CAPTURE_MODE_H_
+
+#include <stdbool.h>
+
+typedef struct capture_mode_t {
+    bool kernels; // of GPUs
+    bool copies;  // and kernels for which a packet must be added to the application's queue
+    bool calls;   // of HIP
+} capture_mode_t;
+
+// The same at each call. Any thread.
+const capture_mode_t *capture_mode(void);
+
+#endif

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check.py KEEL LIBRARY DUMP CASE PROGRAM [ARGUMENTS]
+
+Runs a program on the software GPU, alone and traced by LIBRARY, and compares: it prints and returns
+the same, and the trace has each call and each kernel once, as often as the case says, with links
+from kernels to calls and times in order. DUMP prints a trace."""
+import collections
+import os
+import subprocess
+import sys
+import tempfile
+
+BOOT = "2"  # the clock of times that a GPU told
+
+MODULE = {"hipModuleLoad": 1, "hipModuleGetFunction": 1, "hipModuleUnload": 1}
+PLAIN = {**MODULE, "hipModuleGetFunction": 2, "hipMalloc": 1, "hipMemcpy": 2, 
+         "hipModuleLaunchKernel": 10, "hipDeviceSynchronize": 1, "hipFree": 1}
+
+# Of each case: the calls; the call that each kernel add_one belongs to, and how many belong to one.
+CASES = {
+    "plain": (PLAIN, "hipModuleLaunchKernel", 1),
+    "streams": ({**MODULE, "hipEventCreate": 2, "hipStreamCreate": 3, "hipMalloc": 3,
+                 "hipMemcpy": 6, "hipEventRecord": 2, "hipModuleLaunchKernel": 16,
+                 "hipStreamWaitEvent": 1, "hipStreamSynchronize": 3, "hipEventElapsedTime": 1,
+                 "hipFree": 3, "hipStreamDestroy": 3, "hipEventDestroy": 2},
+                "hipModuleLaunchKernel", 1),
+    "threads": ({**MODULE, "hipMalloc": 4, "hipMemcpy": 8, "hipStreamCreate": 4,
+                 "hipModuleLaunchKernel": 100, "hipStreamSynchronize": 4, "hipStreamDestroy": 4,
+                 "hipFree": 4}, "hipModuleLaunchKernel", 1),
+    "graph": ({**MODULE, "hipMalloc": 1, "hipMemcpy": 2, "hipStreamCreate": 1, "hipGraphCreate": 1,
+               "hipGraphAddKernelNode": 8, "hipGraphInstantiate": 1, "hipGraphLaunch": 5,
+               "hipStreamSynchronize": 1, "hipGraphExecDestroy": 1, "hipGraphDestroy": 1,
+               "hipFree": 1, "hipStreamDestroy": 1}, "hipGraphLaunch", 8),
+    "compiled": ({"hipMalloc": 1, "hipMemcpy": 2, "hipLaunchKernel": 6, "hipDeviceSynchronize": 1,
+                  "hipFree": 1}, "hipLaunchKernel", 1),
+    "python": ({"hipMalloc": 1, "hipMemcpy": 2, "hipModuleLoad": 1, "hipModuleGetFunction": 1,
+                "hipModuleLaunchKernel": 4, "hipFree": 1}, "hipModuleLaunchKernel", 1),
+}
+
+Call = collections.namedtuple("Call", "name start end thread number result stream kernel domain")
+Work = collections.namedtuple("Work", "name start end device queue call ticks clock")
+
+
+def run(program, environment):
+    keel = [sys.argv[1], "sim", "--gpus=gfx90a", "--"]
+    return subprocess.run(keel + program, env={**os.environ, **environment}, timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def traced(program, folder, mode="hip", preload=True):
+    library = sys.argv[2]
+    environment = {"KEEL_TRACE": folder, "KEEL_TRACE_MODE": mode, "HSA_TOOLS_LIB": library}
+    if preload:
+        environment["LD_PRELOAD"] = library
+    return run(program, environment)
+
+
+class Trace:
+    """What DUMP prints of a folder."""
+
+    def __init__(self, folder):
+        text = subprocess.run([sys.argv[3], folder], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        lines = [line.split("\t") for line in text.splitlines()]
+        self.processes = [line[1:] for line in lines if line[0] == "process"]
+        self.calls = [Call(line[1], int(line[2]), int(line[3]), line[4], line[5], int(line[6]),
+                           *line[7:]) for line in lines if line[0] == "call"]
+        self.kernels = [self.work(line) for line in lines if line[0] == "kernel"]
+        self.copies = [self.work(line) for line in lines if line[0] == "copy"]
+        self.spans = [line[1:] for line in lines if line[0] in ("span", "mark")]
+
+    @staticmethod
+    def work(line):
+        return Work(line[1], int(line[2]), int(line[3]), line[4], line[5], line[6], int(line[-2]),
+                    line[-1])
+
+    def check_whole(self, processes=1):
+        assert len(self.processes) == processes, self.processes
+        for _, end, lost, unknown in self.processes:
+            assert (end, lost, unknown) == ("ended", "0", "0"), self.processes
+
+    def check_times(self):
+        """Times are in order, and work begins after the call that it belongs to."""
+        calls = {call.number: call for call in self.calls}
+        assert len(calls) == len(self.calls), "two calls have one number"
+        for call in self.calls:
+            assert call.start <= call.end, call
+        for work in self.kernels + self.copies:
+            assert work.clock == BOOT, ("not timed", work)
+            assert 0 < work.start <= work.end, work
+            assert "gfx90a" in work.device, work
+            if work.call != "0":
+                assert calls[work.call].start <= work.start, (calls[work.call], work)
+        return calls
+
+
+def counted(items):
+    return dict(collections.Counter(item.name for item in items))
+
+
+def check_same(alone, with_trace):
+    assert with_trace.stdout == alone.stdout, (alone.stdout, with_trace.stdout, with_trace.stderr)
+    assert with_trace.returncode == alone.returncode, (alone.returncode, with_trace.returncode,
+                                                       with_trace.stderr)
+
+
+def check_case(case, program):
+    calls, launch, each = CASES[case]
+    alone = run(program, {})
+    assert alone.returncode == 7, alone
+    with tempfile.TemporaryDirectory() as folder:
+        check_same(alone, traced(program, folder))
+        trace = Trace(folder)
+    trace.check_whole()
+    assert counted(trace.calls) == calls, (counted(trace.calls), calls)
+    by_number = trace.check_times()
+    ours = [work for work in trace.kernels if work.name == "add_one"]
+    assert len(ours) == calls[launch] * each, len(ours)
+    assert all(work.call != "0" for work in trace.kernels + trace.copies), "not linked"
+    links = collections.Counter(work.call for work in ours)
+    assert len(links) == calls[launch] and set(links.values()) == {each}, links
+    assert all(by_number[number].name == launch for number in links)
+    for call in trace.calls:
+        assert call.domain == "hip", call
+        if "LaunchKernel" in call.name:
+            assert call.kernel == "add_one", call
+    # Each copy that succeeded moved something, by an engine or by a kernel.
+    moved = {work.call for work in trace.copies + trace.kernels}
+    for call in trace.calls:
+        if call.name == "hipMemcpy" and call.result == 0:
+            assert call.number in moved, call
+    failed = [call for call in trace.calls if call.result != 0]
+    assert len(failed) == (case == "plain"), failed
+    check_modes(case, program, alone, len(ours))
+
+
+def check_modes(case, program, alone, kernels):
+    """Without HIP's calls there are the same kernels; lite has no copies."""
+    if case != "plain":
+        return
+    for mode in ("standard", "lite"):
+        with tempfile.TemporaryDirectory() as folder:
+            check_same(alone, traced(program, folder, mode, preload=False))
+            trace = Trace(folder)
+        trace.check_whole()
+        assert not trace.calls, trace.calls
+        assert bool(trace.copies) == (mode == "standard"), trace.copies
+        ours = [work for work in trace.kernels if work.name == "add_one"]
+        assert len(ours) == kernels, (mode, len(ours))
+
+
+def check_hsa(program):
+    """A program on ROCm's runtime: 5 dispatches that it times itself, 7 without signals, 4 beside
+    each other with one signal for all, 6 with a signal that it uses again, 150 at once, and 40 that
+    wait for the program."""
+    alone = run(program, {})
+    assert alone.returncode == 7, alone
+    with tempfile.TemporaryDirectory() as folder:
+        result = traced(program, folder, "standard", preload=False)
+        trace = Trace(folder)
+    check_same(alone, result)
+    trace.check_whole()
+    assert counted(trace.kernels) == {"add_one": 5 + 7 + 4 + 6 + 150 + 40}, counted(trace.kernels)
+    assert counted(trace.copies) == {"to-device": 1, "to-host": 1}, trace.copies
+    untimed = [work for work in trace.kernels if work.clock != BOOT]
+    assert len(untimed) <= 4, untimed  # those that have ended before the next is seen have times
+    trace.kernels = [work for work in trace.kernels if work.clock == BOOT]
+    trace.check_times()
+    # What the program was told of its dispatches is what the trace has.
+    told = [int(line.split()[1]) for line in result.stderr.splitlines() if line.startswith("took")]
+    assert len(told) == 5, result.stderr
+    first = sorted(trace.kernels, key=lambda work: work.start)[:5]
+    assert [work.ticks for work in first] == told, (told, first)
+    # The kernels of one queue with the barrier bit do not overlap.
+    for before, after in zip(first, first[1:]):
+        assert before.end <= after.start, (before, after)
+
+
+def check_roctx(program):
+    """Ranges and a mark of two threads, without a GPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"KEEL_TRACE": folder, "LD_PRELOAD": sys.argv[2]}
+        result = subprocess.run(program, env={**os.environ, **environment}, timeout=60, text=True,
+                                stdout=subprocess.PIPE, check=True)
+        trace = Trace(folder)
+    trace.check_whole()
+    assert result.stdout == "0 1 1 0 -1\n", result.stdout
+    spans = {span[0]: (int(span[1]), int(span[2])) for span in trace.spans}
+    assert len(spans) == len(trace.spans) == 4, trace.spans
+    assert spans["outer"][0] <= spans["inner"][0] <= spans["inner"][1] <= spans["outer"][1], spans
+    assert spans["across"][0] < spans["across"][1], spans
+    assert spans["mark"][0] == spans["mark"][1], spans
+
+
+if __name__ == "__main__":
+    if sys.argv[4] == "hsa":
+        check_hsa(sys.argv[5:])
+    elif sys.argv[4] == "roctx":
+        check_roctx(sys.argv[5:])
+    else:
+        check_case(sys.argv[4], sys.argv[5:])
