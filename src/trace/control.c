@@ -11,19 +11,20 @@
 
 enum { SIZE = 4096 };
 
-int trace_control_open(const char *folder, trace_control_t **control)
+trace_control_t *trace_control_open(const char *folder)
 {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/control", folder);
-    if (length < 0 || (size_t)length >= sizeof path) return ENAMETOOLONG;
+    if (length < 0 || (size_t)length >= sizeof path) return errno = ENAMETOOLONG, NULL;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), error = 0;
-    if (fd < 0) return errno;
+    if (fd < 0) return NULL;
     // Of two processes that make it at once, both write zeros before either lets others in.
     if (lseek(fd, 0, SEEK_END) < SIZE) error = system_file_extend(fd, 0, SIZE);
     void *memory = MAP_FAILED;
     if (!error) memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (!error && memory == MAP_FAILED) error = errno;
     close(fd);
-    if (!error) *control = memory;
-    return error;
+    if (!error) return memory;
+    errno = error;
+    return NULL;
 }

@@ -11,7 +11,7 @@ typedef struct trace_control_t {
     _Atomic uint32_t paused; // 1: nothing but names is recorded
 } trace_control_t;
 
-// Maps the page of a folder, which is made if there is none. Returns 0 or an errno.
-int trace_control_open(const char *folder, trace_control_t **control);
+// Maps the page of a folder, which is made if there is none. NULL with errno if that fails.
+trace_control_t *trace_control_open(const char *folder);
 
 #endif

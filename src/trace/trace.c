@@ -162,8 +162,8 @@ void trace_enable(const char *path)
     }
     if (pthread_key_create(&key, thread_end)) return;
     memcpy(folder, path, length + 1);
-    trace_control_t *control;
-    if (trace_control_open(folder, &control) == 0) trace_control_ = control;
+    trace_control_t *control = trace_control_open(folder);
+    if (control) trace_control_ = control;
     trace_clock_ = system_ticks_are_steady() ? TRACE_CLOCK_TICKS : TRACE_CLOCK_MONOTONIC;
     pthread_atfork(NULL, NULL, trace_child);
     atomic_store(&trace_on_, true);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/control.h"
 
+#include <errno.h>
+
 #include "base/status.h"
 
 keel_status_t control_open(const char *folder, trace_control_t **control)
 {
-    int error = trace_control_open(folder, control);
-    return error ? status_from_errno(status_errno_code(error), error, folder) : NULL;
+    *control = trace_control_open(folder);
+    return *control ? NULL : status_from_errno(status_errno_code(errno), errno, folder);
 }
 
 void control_set(trace_control_t *control, bool records)
