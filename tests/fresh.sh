@@ -3,7 +3,8 @@
 # fresh.sh SUITE [MIRROR]: whether README's two commands work on a machine that has nothing yet.
 # Makes a bare root of a release of Debian or Ubuntu (bookworm, trixie, sid, noble ...) by
 # debootstrap, clones the last commit of this tree into it, and runs `make demo` and `make test`
-# there as a new user with sudo would. Ends with the versions and the results.
+# there as a new user with sudo would. Ends with the versions and the results. With KEEL_WERROR=ON a
+# compiler's warning is an error there, as it is for .ci/run.
 #
 # Needs root: to make the root, to mount /proc, /sys and /dev in it and to enter it. The mounts lie
 # in a namespace of their own, so that they and all processes are gone when this ends, however it
@@ -55,7 +56,8 @@ inside() {
     unshare --mount --pid --fork --kill-child bash -c '
         mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" &&
             mount --rbind /dev "$root/dev" || exit
-        exec chroot "$root" su - new -c "cd keel && $1"' bash "$1" </dev/null
+        exec chroot "$root" su - new -c "cd keel && export KEEL_WERROR=$2 && $1"' \
+        bash "$1" "${KEEL_WERROR:-}" </dev/null
 }
 
 # What a line of the table in docs/testing.md needs.
