@@ -297,7 +297,7 @@ KEEL_HOT static keel_status_t record_execute(recorder_t *recorder, const keel_op
     size_t size = sizeof(keel_cmd_execute_t) + table.count * sizeof(keel_ref_t);
     keel_cmd_execute_t *c = commands_append(recorder->commands, KEEL_CMD_EXECUTE, size);
     if (!c) return status_no_memory();
-    c->head = (keel_command_t){(uint32_t)size, KEEL_CMD_EXECUTE};
+    c->head = (keel_command_t){.size = (uint32_t)size, .kind = KEEL_CMD_EXECUTE};
     c->recording = recording;
     object_retain(&recording->object);
     c->binding_count = (uint32_t)table.count;

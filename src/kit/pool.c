@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "kit/label.h"
 #include "kit/slab.h"
+#include "trace/event.h"
 
 typedef struct kit_pool_t {
     keel_pool_t base;
@@ -24,6 +25,7 @@ typedef struct kit_pool_t {
     keel_pool_request_t *requests, **requests_last; // allocas that wait, oldest first
     uint64_t requests_least;                        // what the smallest of them wants, or less
     uint32_t suspects; // requests that may come to wait for their own submission
+    uint32_t traced;   // its counter in a trace; 0: none so far
 } kit_pool_t;
 
 static kit_pool_t *kit_pool(keel_pool_t *pool)
@@ -137,6 +139,12 @@ static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, 
     }
 }
 
+// Under the lock: `used` has changed.
+KEEL_COLD __attribute__((noinline)) static void pool_trace(kit_pool_t *pool)
+{
+    trace_pool(&pool->traced, pool->base.device->name, pool->base.name, pool->used);
+}
+
 // Counts a buffer that got `size` bytes.
 static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
 {
@@ -145,6 +153,7 @@ static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
     pool->deallocas += buffer->deallocas;
     pool->used += size;
     if (pool->used > pool->peak) pool->peak = pool->used;
+    if (trace_is_on()) pool_trace(pool);
 }
 
 // Under the lock: whether the buffer has memory, or was granted some.
@@ -612,6 +621,7 @@ static inline void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
     if (piece->slab) slab_take_back(piece->slab, piece);
     pool->used -= piece->capacity;
     pool->buffers--;
+    if (trace_is_on()) pool_trace(pool);
 }
 
 // Under the lock: the slabs beyond the threshold that nothing is cut from.

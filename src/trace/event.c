@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/event.h"
 
+#include <stdio.h>
+#include <string.h>
+
 uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name)
 {
     static _Atomic uint32_t last;
@@ -73,6 +76,29 @@ void trace_part(uint64_t start, trace_work_t work, trace_part_t part)
     record->a[1] = part.first;
     record->a[2] = part.count;
     trace_put(record, TRACE_OP);
+}
+
+// Pools are numbered, since names may be alike.
+static uint32_t pool_number(const char *device, const char *name)
+{
+    static _Atomic uint32_t last;
+    char text[256];
+    uint32_t number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    snprintf(text, sizeof text, "%s: bytes in use of pool %u%s%s", device, number, name ? " " : "",
+             name ? name : "");
+    return trace_name(text);
+}
+
+void trace_pool(uint32_t *place, const char *device, const char *name, uint64_t used)
+{
+    if (!*place) *place = pool_number(device, name);
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    double value = (double)used;
+    record->name = *place;
+    record->start = record->end = trace_now();
+    memcpy(&record->a[0], &value, sizeof value);
+    trace_put(record, TRACE_COUNT);
 }
 
 void trace_wait(uint64_t start, uint64_t points, keel_status_t status)

@@ -39,6 +39,10 @@ typedef struct trace_part_t {
 } trace_part_t;
 void trace_part(uint64_t start, trace_work_t work, trace_part_t part);
 
+// The bytes that are in use of a pool have changed. Its counter's number is remembered at `place`,
+// which is 0 at first; `name` may be NULL. Not by two threads at once for one pool.
+void trace_pool(uint32_t *place, const char *device, const char *name, uint64_t used);
+
 // The host waited for so many points, with a status (borrowed).
 void trace_wait(uint64_t start, uint64_t points, keel_status_t status);
 

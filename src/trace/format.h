@@ -77,6 +77,7 @@ typedef enum trace_op_t {
     TRACE_OP_DISPATCH,
     TRACE_OP_COPY, // and all that moves bytes
     TRACE_OP_HOST, // a call of the application's
+    TRACE_OP_WAIT, // nothing runs: an allocation waits for memory
     TRACE_OPS,
 } trace_op_t;
 

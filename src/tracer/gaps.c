@@ -41,6 +41,7 @@ static gap_cause_t gap_cause(const model_t *model, const walk_t *walk, const eve
 static void op_walk(const model_t *model, walk_t *walk, const event_t *event, gaps_t *gaps)
 {
     gaps->ops += !event->later;
+    if (event->op == TRACE_OP_WAIT) return;
     gaps->busy_ns += added(event, walk->until_ns);
     walk->until_ns = max64(walk->until_ns, event->end_ns);
     if (event->op == TRACE_OP_COPY) {

@@ -190,6 +190,7 @@ static void op_guess(event_t *event, const char *type)
         "CopyPeerToPeer", "CopyHostToHost",   "FillBuffer"};
     if (strcmp(type, "KernelExecution") == 0) event->op = TRACE_OP_DISPATCH;
     if (strcmp(type, "HostCall") == 0) event->op = TRACE_OP_HOST;
+    if (strcmp(type, "Wait") == 0) event->op = TRACE_OP_WAIT;
     for (uint8_t i = 0; i < TRACE_COPIES; i++) {
         if (strcmp(type, copies[i]) != 0) continue;
         event->op = TRACE_OP_COPY;

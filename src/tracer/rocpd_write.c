@@ -60,7 +60,8 @@ static const char views[] =
     " JOIN rocpd_string A ON A.id = description_id JOIN rocpd_string B ON B.id = opType_id;"
     "CREATE VIEW busy AS WITH"
     " seen AS (SELECT gpuId, start, end, max(end) OVER (PARTITION BY gpuId ORDER BY start, id"
-    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM rocpd_op),"
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM rocpd_op"
+    " WHERE opType_id NOT IN (SELECT id FROM rocpd_string WHERE string = 'Wait')),"
     " sums AS (SELECT gpuId, sum(max(0, end - max(start, coalesce(until, start)))) AS GpuTime"
     " FROM seen GROUP BY gpuId),"
     " wall AS (SELECT max(end) - min(start) AS WallTime FROM"
@@ -101,12 +102,13 @@ typedef enum word_t {
     WORD_KERNEL,
     WORD_HOST,
     WORD_OTHER,
+    WORD_WAIT,
     WORD_MARKER,
     WORD_COPY, // and one for each trace_copy_t
     WORDS = WORD_COPY + TRACE_COPIES,
 } word_t;
-static const char *const words[WORDS] = {"", "KernelExecution", "HostCall", "Operation",
-                                         "UserMarker"};
+static const char *const words[WORDS] = {"",     "KernelExecution", "HostCall", "Operation",
+                                         "Wait", "UserMarker"};
 
 typedef struct writer_t {
     const model_t *model;
@@ -199,6 +201,7 @@ static uint32_t op_word(const event_t *event)
     switch ((trace_op_t)event->op) {
     case TRACE_OP_DISPATCH: return WORD_KERNEL;
     case TRACE_OP_HOST: return WORD_HOST;
+    case TRACE_OP_WAIT: return WORD_WAIT;
     case TRACE_OP_COPY: return WORD_COPY + event->copy;
     default: return WORD_OTHER;
     }

@@ -32,6 +32,16 @@ static void latency_add(summary_t *summary, const event_t *event)
     summary->latencies[at]++;
 }
 
+static keel_status_t state_add(summary_t *summary, uint64_t key, uint64_t from_ns, uint64_t to_ns)
+{
+    static const char *const names[] = {
+        "", "submitted, until its waits were over", "ready, until a processor took it",
+        "begun, until it had ended", "begun, of that: waited for memory"};
+    if (!from_ns || !to_ns) return NULL;
+    return table_add(&summary->waiting,
+                     (table_item_t){key, names[key], 1, to_ns > from_ns ? to_ns - from_ns : 0, 0});
+}
+
 static keel_status_t event_add(summary_t *summary, const event_t *event)
 {
     table_item_t item = {name_key(event), model_name(summary->model, event), !event->later,
@@ -41,21 +51,13 @@ static keel_status_t event_add(summary_t *summary, const event_t *event)
     case EVENT_SPAN: return table_add(&summary->spans, item);
     case EVENT_OP:
         latency_add(summary, event);
+        if (event->op == TRACE_OP_WAIT)
+            return state_add(summary, 4, event->start_ns, event->end_ns);
         if (event->op != TRACE_OP_COPY) return table_add(&summary->operations, item);
         item.bytes = event->value;
         return table_add(&summary->copies, item);
     default: return NULL;
     }
-}
-
-static keel_status_t state_add(summary_t *summary, uint64_t key, uint64_t from_ns, uint64_t to_ns)
-{
-    static const char *const names[] = {"", "submitted, until its waits were over",
-                                        "ready, until a processor took it",
-                                        "begun, until it had ended"};
-    if (!from_ns || !to_ns) return NULL;
-    return table_add(&summary->waiting,
-                     (table_item_t){key, names[key], 1, to_ns > from_ns ? to_ns - from_ns : 0, 0});
 }
 
 // How long a submission was in each of its states.

@@ -38,7 +38,7 @@ operations=$(number operations)
 
 # Comma-separated values: a line for each event.
 is export "$("$keel" trace export -f csv one)" one.csv
-is lines "$(wc -l <one.csv)" $((1 + calls + operations))
+is lines "$(wc -l <one.csv)" $((1 + calls + operations + $(number 'values of counters')))
 is saxpy "$(grep -c ',operation,"saxpy",' one.csv)" "$(grep -c saxpy one.csv)"
 
 # Perfetto, as the public protos read it.

@@ -63,6 +63,7 @@ typedef enum keel_cmd_t {
 typedef struct keel_command_t {
     KEEL_ALIGNAS(16) uint32_t size; // of the record, in bytes
     uint32_t kind;                  // keel_cmd_t
+    uint64_t began; // the driver's, while it runs: the moment, if the program is traced; else 0
 } keel_command_t;
 
 typedef struct keel_cmd_fill_t {

@@ -211,6 +211,47 @@ static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
     return NULL;
 }
 
+// What it is called in a trace.
+static uint32_t chunk_name(const keel_command_t *command)
+{
+    static _Atomic uint32_t names[KEEL_CMD_END];
+    if (command->kind != KEEL_CMD_DISPATCH)
+        return trace_name_at(&names[command->kind], command_name(command->kind));
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    return trace_name_at(&((cpu_kernel_t *)c->kernel)->traced,
+                         c->executable->entries[c->entry].name);
+}
+
+static trace_op_t chunk_op(const keel_command_t *command)
+{
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_DISPATCH: return TRACE_OP_DISPATCH;
+    case KEEL_CMD_FILL:
+    case KEEL_CMD_UPDATE:
+    case KEEL_CMD_COPY:
+    case KEEL_CMD_ACROSS:
+    case KEEL_CMD_READ:
+    case KEEL_CMD_WRITE: return TRACE_OP_COPY;
+    case KEEL_CMD_HOST_CALL: return TRACE_OP_HOST;
+    default: return TRACE_OP_OTHER;
+    }
+}
+
+// Kinds that may go on by themselves.
+#define MAY_GO_ON                                                                                  \
+    (1u << KEEL_CMD_ACROSS | 1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_READ | 1u << KEEL_CMD_WRITE |  \
+     1u << KEEL_CMD_HOST_CALL)
+
+// One that went on by itself has ended. An alloca that did waited for memory.
+KEEL_COLD __attribute__((noinline)) static void command_trace(const cpu_run_t *run,
+                                                              const keel_command_t *command)
+{
+    uint64_t place = (uint64_t)((const unsigned char *)command - run->base.commands.data);
+    trace_op_t op = command->kind == KEEL_CMD_ALLOCA ? TRACE_OP_WAIT : chunk_op(command);
+    trace_part(command->began, submission_traced(&run->base),
+               (trace_part_t){op, chunk_name(command), place, 0, 1});
+}
+
 // An operation that went on by itself has ended, with a status to consume.
 static void run_resume(cpu_run_t *run, keel_status_t status)
 {
@@ -231,6 +272,7 @@ static void run_resume(cpu_run_t *run, keel_status_t status)
 // The same, for a command of the submission's own.
 static void resume_at(cpu_run_t *run, const keel_command_t *command, keel_status_t status)
 {
+    if (trace_is_on()) command_trace(run, command);
     run_resume(run, status ? submission_blame(&run->base, NULL, command, status) : NULL);
 }
 
@@ -381,41 +423,16 @@ chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, keel_s
     return outcome;
 }
 
-// What it is called in a trace.
-static uint32_t chunk_name(const keel_command_t *command)
-{
-    static _Atomic uint32_t names[KEEL_CMD_END];
-    if (command->kind != KEEL_CMD_DISPATCH)
-        return trace_name_at(&names[command->kind], command_name(command->kind));
-    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return trace_name_at(&((cpu_kernel_t *)c->kernel)->traced,
-                         c->executable->entries[c->entry].name);
-}
-
-static trace_op_t chunk_op(const keel_command_t *command)
-{
-    switch ((keel_cmd_t)command->kind) {
-    case KEEL_CMD_DISPATCH: return TRACE_OP_DISPATCH;
-    case KEEL_CMD_FILL:
-    case KEEL_CMD_UPDATE:
-    case KEEL_CMD_COPY:
-    case KEEL_CMD_ACROSS:
-    case KEEL_CMD_READ:
-    case KEEL_CMD_WRITE: return TRACE_OP_COPY;
-    case KEEL_CMD_HOST_CALL: return TRACE_OP_HOST;
-    default: return TRACE_OP_OTHER;
-    }
-}
-
-// An operation that goes on by itself may have ended the run: nothing of it is touched then, and
-// nothing recorded.
+// An operation may go on by itself, and have ended the run when chunk_run returns: nothing of it is
+// touched then. It is recorded as it ends, by resume_at.
 KEEL_COLD __attribute__((noinline)) static cpu_outcome_t
 chunk_traced(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, keel_status_t *status)
 {
     uint64_t start = trace_now();
+    keel_command_t *command = (keel_command_t *)(uintptr_t)chunk->command;
+    if (MAY_GO_ON >> command->kind & 1 && !chunk->execute) command->began = start;
     cpu_outcome_t outcome = chunk_run(run, worker, chunk, status);
     if (outcome != CPU_ENDED) return outcome;
-    const keel_command_t *command = chunk->command;
     uint64_t place = (uint64_t)((const unsigned char *)command - chunk->commands->data);
     trace_part(
         start, submission_traced(&run->base),
