@@ -16,20 +16,23 @@ static const named_t modes[] = {
     {"auto", {.kernels = true, .copies = true, .calls = true}},
     {"hip", {.kernels = true, .copies = true, .calls = true}},
     {"standard", {.kernels = true, .copies = true}},
+    {"default", {.kernels = true, .copies = true}}, // names of rocm-trace-lite
+    {"full", {.kernels = true, .copies = true}},
     {"lite", {.kernels = true}},
 };
 static const capture_mode_t *chosen = &modes[0].mode;
 
 static void choose(void)
 {
-    const char *name = getenv("KEEL_TRACE_MODE");
+    const char *variable = "KEEL_TRACE_MODE", *name = getenv(variable);
+    if (!name || !*name) name = getenv(variable = "RTL_MODE");
     if (!name || !*name) return;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(modes[i].name, name) != 0) continue;
         chosen = &modes[i].mode;
         return;
     }
-    log_say(KEEL_LOG_WARNING, "KEEL_TRACE_MODE is '%s', none of auto, hip, standard and lite: auto",
+    log_say(KEEL_LOG_WARNING, "%s is '%s', none of auto, hip, standard and lite: auto", variable,
             name);
 }
 

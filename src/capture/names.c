@@ -4,6 +4,7 @@
 #include "capture/names.h"
 
 #include "base/memory.h"
+#include "capture/guard.h"
 #include "trace/name.h"
 
 typedef struct entry_t {
@@ -67,10 +68,10 @@ static names_table_t *table_grow(names_t *names)
 void names_put(names_t *names, const void *address, const char *text, uint32_t number)
 {
     if (!address) return;
-    pthread_mutex_lock(&names->lock);
+    guard_enter();
     names_table_t *table = table_grow(names);
     if (table) entry_write(table, address, text, number);
-    pthread_mutex_unlock(&names->lock);
+    guard_leave();
 }
 
 uint32_t names_get(names_t *names, const void *address)

@@ -4,14 +4,12 @@
 #ifndef KEEL_SRC_CAPTURE_NAMES_H_
 #define KEEL_SRC_CAPTURE_NAMES_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-// Zeroed but for the lock, PTHREAD_MUTEX_INITIALIZER, it is empty.
+// Zeroed, it is empty.
 typedef struct names_t {
     _Atomic(struct names_table_t *) table; // NULL: empty; owned, and kept when a larger one is made
-    pthread_mutex_t lock;                  // for those who add
 } names_t;
 
 // Names an address, also anew. The text is borrowed for ever and becomes a name of the trace with

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // roctx, by which applications mark what they do: its functions, whether or not the program has
 // AMD's library for them. What they return is what that library's would.
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/memory.h"
+#include "capture/guard.h"
 #include "trace/name.h"
 #include "trace/trace.h"
 
@@ -69,32 +69,31 @@ typedef struct open_t {
     uint64_t id;
     range_t range;
 } open_t;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static open_t *opened; // under `lock`
-static uint64_t last;  // under `lock`
+static open_t *opened; // under the guard
+static uint64_t last;  // under the guard
 
 uint64_t roctxRangeStartA(const char *message)
 {
     range_t range = range_begin(message);
     open_t *open = range.start ? mem_zalloc(sizeof *open) : NULL;
-    pthread_mutex_lock(&lock);
+    guard_enter();
     uint64_t id = ++last;
     if (open) {
         *open = (open_t){opened, id, range};
         opened = open;
     }
-    pthread_mutex_unlock(&lock);
+    guard_leave();
     return id;
 }
 
 void roctxRangeStop(uint64_t id)
 {
-    pthread_mutex_lock(&lock);
+    guard_enter();
     open_t **at = &opened;
     while (*at && (*at)->id != id) at = &(*at)->next;
     open_t *open = *at;
     if (open) *at = open->next;
-    pthread_mutex_unlock(&lock);
+    guard_leave();
     if (!open) return;
     range_record(open->range, TRACE_SPAN);
     mem_free(open);

@@ -28,7 +28,7 @@ static const struct command_t {
     {"graphs", graphs_main, "run random submission graphs and compare them with a model"},
     {"stress", stress_main, "make very many small submissions and look for lost wake-ups"},
     {"sim", command_sim, "run a program that finds software AMD GPUs below its ROCm"},
-    {"trace", command_trace, "record what a program does with Keel, HIP and AMD GPUs; summarise it"},
+    {"trace", command_trace, "record what a program does with Keel, HIP and AMD GPUs"},
     {"bench", run_bench, "measure Keel beside its peers"},
 };
 

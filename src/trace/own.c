@@ -8,8 +8,7 @@
 
 bool keel_trace_is_on(void)
 {
-    // relaxed: as trace_take.
-    return trace_is_on() && !atomic_load_explicit(&trace_control_->paused, memory_order_relaxed);
+    return trace_is_on() && !trace_is_paused();
 }
 
 uint64_t keel_trace_begin(void)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/trace.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,13 +18,14 @@ _Atomic bool trace_on_;
 trace_clock_t trace_clock_;
 THREAD_LOCAL trace_thread_t trace_thread_;
 static const trace_control_t always; // where there is no folder to have one
-const trace_control_t *trace_control_ = &always;
+_Atomic(const trace_control_t *) trace_control_ = &always;
 
 // The file of this process. The first thread that records makes it.
 typedef enum state_t { ABSENT, MAKING, PRESENT, REFUSED } state_t;
 static _Atomic uint32_t state;
 static trace_file_t file;
 static char folder[3072];
+static bool makes_folder; // it is made with the file
 static char rank[sizeof((trace_header_t *)0)->rank];
 static pthread_key_t key; // whose destructor takes back the chunk of a thread that ends
 static struct {
@@ -41,8 +44,16 @@ static void thread_end(void *argument)
     thread->busy = false;
 }
 
+static void control_find(void)
+{
+    trace_control_t *control = trace_control_open(folder);
+    // relaxed: a thread that does not see it yet records on.
+    if (control) atomic_store_explicit(&trace_control_, control, memory_order_relaxed);
+}
+
 static bool file_make(void)
 {
+    if (makes_folder && (mkdir(folder, 0777) == 0 || errno == EEXIST)) control_find();
     int error = trace_file_create(&file, folder, trace_clock_);
     if (error) {
         atomic_store(&trace_on_, false);
@@ -123,9 +134,7 @@ static bool room_find(trace_thread_t *thread)
 
 trace_record_t *trace_lose(void)
 {
-    // acquire: pairs with file_ready.
-    if (atomic_load_explicit(&state, memory_order_acquire) == PRESENT)
-        atomic_fetch_add_explicit(&file.header->lost, 1, memory_order_relaxed);
+    if (trace_has_file()) atomic_fetch_add_explicit(&file.header->lost, 1, memory_order_relaxed);
     return NULL;
 }
 
@@ -152,7 +161,7 @@ static void trace_child(void)
     atomic_store(&state, ABSENT);
 }
 
-void trace_enable(const char *path)
+static void enable(const char *path, bool later)
 {
     size_t length = strlen(path);
     if (length >= sizeof folder) {
@@ -162,16 +171,32 @@ void trace_enable(const char *path)
     }
     if (pthread_key_create(&key, thread_end)) return;
     memcpy(folder, path, length + 1);
-    trace_control_t *control = trace_control_open(folder);
-    if (control) trace_control_ = control;
+    makes_folder = later;
+    if (!later) control_find();
     trace_clock_ = system_ticks_are_steady() ? TRACE_CLOCK_TICKS : TRACE_CLOCK_MONOTONIC;
     pthread_atfork(NULL, NULL, trace_child);
     atomic_store(&trace_on_, true);
 }
 
+void trace_enable(const char *path)
+{
+    enable(path, false);
+}
+
+void trace_enable_later(const char *path)
+{
+    enable(path, true);
+}
+
+bool trace_has_file(void)
+{
+    // acquire: pairs with file_ready.
+    return atomic_load_explicit(&state, memory_order_acquire) == PRESENT;
+}
+
 void trace_finish(void)
 {
-    if (atomic_load_explicit(&state, memory_order_acquire) != PRESENT) return;
+    if (!trace_has_file()) return;
     trace_record_t *record = trace_take_always();
     if (record) {
         clocks_fill(record);

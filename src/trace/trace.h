@@ -11,7 +11,7 @@
 //     work();
 //     if (trace_is_on()) trace_work(start);
 //
-// Any thread, for all of it, except trace_enable.
+// Any thread, for all of it, except trace_enable and trace_enable_later.
 #ifndef KEEL_SRC_TRACE_TRACE_H_
 #define KEEL_SRC_TRACE_TRACE_H_
 
@@ -24,7 +24,7 @@
 
 extern _Atomic bool trace_on_;
 extern trace_clock_t trace_clock_;
-extern const trace_control_t *trace_control_;
+extern _Atomic(const trace_control_t *) trace_control_;
 
 typedef struct trace_thread_t {
     trace_room_t room;
@@ -38,6 +38,14 @@ static inline bool trace_is_on(void)
 {
     // relaxed: a thread may see the change a little later.
     return __builtin_expect(atomic_load_explicit(&trace_on_, memory_order_relaxed), 0);
+}
+
+// Recording is stopped from outside.
+static inline bool trace_is_paused(void)
+{
+    // relaxed, both: a thread may see the change a little later.
+    const trace_control_t *control = atomic_load_explicit(&trace_control_, memory_order_relaxed);
+    return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
 }
 
 // The clock of records.
@@ -71,10 +79,7 @@ static inline trace_record_t *trace_take_always(void)
 // The same; NULL as well while recording is stopped.
 static inline trace_record_t *trace_take(void)
 {
-    // relaxed: a thread may see the change a little later.
-    if (__builtin_expect(atomic_load_explicit(&trace_control_->paused, memory_order_relaxed) != 0,
-                         0))
-        return NULL;
+    if (__builtin_expect(trace_is_paused(), 0)) return NULL;
     return trace_take_always();
 }
 
@@ -90,6 +95,13 @@ static inline void trace_put(trace_record_t *record, trace_kind_t kind)
 // with its first record. A folder that cannot be written turns it off again, with a warning in the
 // log. To be called once, before other threads record.
 void trace_enable(const char *folder);
+
+// The same, with a folder that is made by the first record, so that a process that records nothing
+// leaves none.
+void trace_enable_later(const char *folder);
+
+// This process has recorded something.
+bool trace_has_file(void);
 
 // Says that the process comes to its end in good order. Recording goes on.
 void trace_finish(void);

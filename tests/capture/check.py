@@ -6,6 +6,7 @@ the same, and the trace has each call and each kernel once, as often as the case
 from kernels to calls and times in order. DUMP prints a trace."""
 import collections
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ CASES = {
                "hipGraphAddKernelNode": 8, "hipGraphInstantiate": 1, "hipGraphLaunch": 5,
                "hipStreamSynchronize": 1, "hipGraphExecDestroy": 1, "hipGraphDestroy": 1,
                "hipFree": 1, "hipStreamDestroy": 1}, "hipGraphLaunch", 8),
+    "fork": ({**MODULE, "hipMalloc": 1, "hipMemcpy": 2, "hipModuleLaunchKernel": 10, "hipFree": 1},
+             "hipModuleLaunchKernel", 1),
     "compiled": ({"hipMalloc": 1, "hipMemcpy": 2, "hipLaunchKernel": 6, "hipDeviceSynchronize": 1,
                   "hipFree": 1}, "hipLaunchKernel", 1),
     "python": ({"hipMalloc": 1, "hipMemcpy": 2, "hipModuleLoad": 1, "hipModuleGetFunction": 1,
@@ -41,10 +44,10 @@ Call = collections.namedtuple("Call", "name start end thread number result strea
 Work = collections.namedtuple("Work", "name start end device queue call ticks clock")
 
 
-def run(program, environment):
+def run(program, environment, folder=None):
     keel = [sys.argv[1], "sim", "--gpus=gfx90a", "--"]
     return subprocess.run(keel + program, env={**os.environ, **environment}, timeout=120,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+                          cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
 
 
 def traced(program, folder, mode="hip", preload=True):
@@ -176,6 +179,36 @@ def check_hsa(program):
         assert before.end <= after.start, (before, after)
 
 
+def check_rtl(program):
+    """The environment of rocm-trace-lite: a database for each process, and no more."""
+    alone = run(program, {})
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"RTL_OUTPUT": folder + "/run_%p.db", "RTL_MODE": "hip",
+                       "HSA_TOOLS_LIB": sys.argv[2], "LD_PRELOAD": sys.argv[2]}
+        for runs in (1, 2):
+            check_same(alone, run(program, environment))
+            names = os.listdir(folder)
+            assert len(names) == runs, names
+        for name in names:
+            number = name.removeprefix("run_").removesuffix(".db")
+            with sqlite3.connect(os.path.join(folder, name)) as trace:
+                ask = lambda question: trace.execute(question).fetchone()[0]
+                assert ask("SELECT DISTINCT pid FROM rocpd_api") == int(number), name
+                assert ask("SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'") == "1"
+                assert ask("SELECT count(*) FROM op WHERE description = 'add_one'") == 10
+                assert ask("SELECT count(*) FROM api") == sum(PLAIN.values())
+            trace.close()
+        # One name for all: the second run is added to the first.
+        environment["RTL_OUTPUT"] = "all.db"
+        for runs in (1, 2):
+            check_same(alone, run(program, environment, folder))
+            with sqlite3.connect(os.path.join(folder, "all.db")) as trace:
+                count = trace.execute("SELECT count(*) FROM api").fetchone()[0]
+            trace.close()
+            assert count == runs * sum(PLAIN.values()), (runs, count)
+        assert sorted(os.listdir(folder)) == sorted(names + ["all.db"]), os.listdir(folder)
+
+
 def check_roctx(program):
     """Ranges and a mark of two threads, without a GPU."""
     with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +228,8 @@ def check_roctx(program):
 if __name__ == "__main__":
     if sys.argv[4] == "hsa":
         check_hsa(sys.argv[5:])
+    elif sys.argv[4] == "rtl":
+        check_rtl(sys.argv[5:])
     elif sys.argv[4] == "roctx":
         check_roctx(sys.argv[5:])
     else:

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { COUNT = 1000, BYTES = COUNT * 4, GROUPS = (COUNT + 63) / 64, THREADS = 4, ROUNDS = 25 };
 
@@ -191,6 +193,19 @@ static void run_graph(void)
     HIP(hipStreamDestroy(stream));
 }
 
+// A child that leaves the GPU to its parent, and ends in good order.
+static void run_fork(void)
+{
+    uint32_t *data = device_make();
+    for (int i = 0; i < 10; i++) launch(data, NULL);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) exit(0);
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    device_print(data);
+}
+
 #ifndef OPENED
 // As hipcc compiles k<<<...>>>(): a function of the host stands for the kernel, whose code object
 // is registered with it before main.
@@ -272,6 +287,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[2], "streams") == 0) run_streams();
     if (strcmp(argv[2], "threads") == 0) run_threads();
     if (strcmp(argv[2], "graph") == 0) run_graph();
+    if (strcmp(argv[2], "fork") == 0) run_fork();
     HIP(hipModuleUnload(module));
     return 7; // to see that it comes through
 }

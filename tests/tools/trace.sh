@@ -93,6 +93,15 @@ printf '\0' | dd of="$file" bs=1 seek=44 conv=notrunc 2>/dev/null # `ended`
 grep -q INCOMPLETE summary || fail "it is not said to be incomplete"
 [ "$(calls saxpy)" = 1 ] || fail "the parts of a trace are not read"
 
+# The database of it can be made later.
+cp -r killed.parts late.parts
+"$keel" trace finish late || fail "no database is made of the parts"
+[ -f late ] && [ ! -e late.parts ] || fail "finish leaves the parts"
+"$keel" trace summary late >out
+cmp out summary || fail "the summary is another afterwards"
+refuse 1 'late.parts: No such file' finish late
+refuse 2 'one trace is wanted' finish
+
 # A trace that breaks off anywhere is read as far as it goes.
 for size in 4096 4160 100000 266240; do
     mkdir "cut$size"

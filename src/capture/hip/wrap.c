@@ -8,7 +8,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 // Functions of the host that stand for kernels, and HIP's objects for kernels of modules.
-static names_t kernels = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static names_t kernels;
 
 static uint32_t kernel_name(const void *function)
 {

@@ -8,7 +8,7 @@
 #include "capture/names.h"
 #include "trace/name.h"
 
-static names_t names = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static names_t names;
 
 static const void *object_address(uint64_t object)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ROCR calls of a library that HSA_TOOLS_LIB names.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "capture/hsa/agents.h"
@@ -28,6 +29,12 @@ static void finish(void)
     watch_drain();
 }
 
+// The child of a fork has no GPU, and what is in flight is its parent's.
+static void forget(void)
+{
+    atomic_store(&loaded, false);
+}
+
 // The runtime closes a library that returns false, and this one may be in use otherwise.
 bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
             const char *const *failed)
@@ -50,7 +57,10 @@ bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
     table_replace(tables, &ours);
     atomic_store(&loaded, true);
     // Most programs end without telling the runtime. This runs before libraries are taken down.
-    if (!again) atexit(finish);
+    if (!again) {
+        atexit(finish);
+        pthread_atfork(NULL, NULL, forget);
+    }
     again = true;
     return true;
 }

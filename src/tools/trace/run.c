@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program with its trace in FILE.parts, and makes FILE of that.
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <regex.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "tools/trace/mode.h"
+#include "tools/trace/parts.h"
 #include "tools/trace/trace.h"
 #include "tracer/control.h"
 #include "tracer/load.h"
@@ -90,24 +90,6 @@ static bool options_read(options_t *options, int argc, char **argv)
     if (i + 1 < argc) return true;
     fprintf(stderr, "keel trace: which program? It stands after --: keel trace -- ./program\n");
     return false;
-}
-
-// Removes the files of a recording, and their folder.
-static void parts_remove(const char *folder)
-{
-    DIR *open = opendir(folder);
-    const struct dirent *entry;
-    while (open && (entry = readdir(open))) {
-        char path[4096];
-        size_t length = strlen(entry->d_name);
-        if (strcmp(entry->d_name, "control") != 0 &&
-            (length < 6 || strcmp(entry->d_name + length - 6, ".trace") != 0))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        unlink(path);
-    }
-    if (open) closedir(open);
-    rmdir(folder);
 }
 
 // Makes the folder for what the processes write and puts its full name into the environment.
@@ -187,16 +169,6 @@ static int program_wait(pid_t pid)
     return 128 + WTERMSIG(status);
 }
 
-// A process that the trace knows runs still, so that its file grows.
-static bool set_is_alive(const set_t *set)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        const trace_header_t *header = set->readers[i].header;
-        if (!header->ended && kill((pid_t)header->pid, 0) == 0) return true;
-    }
-    return false;
-}
-
 static keel_status_t filter_read(const char *text, regex_t *regex, const regex_t **filter)
 {
     char why[256];
@@ -225,7 +197,7 @@ static keel_status_t parts_tell(const options_t *options, model_t *model, const 
         fprintf(stderr, "%s has no events: none happened while recording was on\n", options->file);
     KEEL_TRY(summary_print(model, options->limit, stderr));
     KEEL_TRY(rocpd_write(model, options->file));
-    if (set_is_alive(set))
+    if (parts_are_alive(set))
         fprintf(stderr, "\nINCOMPLETE: processes run still; %s stays, for what they record\n",
                 parts);
     else

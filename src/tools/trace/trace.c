@@ -31,6 +31,7 @@ static const char usage[] =
     "       keel trace report [-o FILE] TRACE     a page with a timeline, for a browser\n"
     "       keel trace export [-f perfetto|chrome|csv] [-o FILE] TRACE\n"
     "       keel trace merge -o FILE TRACE...     one trace of several\n"
+    "       keel trace finish TRACE               make it of the parts that a killed tool left\n"
     "       keel trace start|stop|status PID      of a program that is traced\n"
     "\n"
     "A TRACE is what -o named. docs/trace.md explains all of it.\n";
@@ -103,9 +104,11 @@ int command_trace(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } verbs[] = {{"summary", trace_summary}, {"info", trace_info},    {"export", trace_export},
-                 {"report", trace_report},   {"merge", trace_merge},  {"compare", trace_compare},
-                 {"start", trace_control},   {"stop", trace_control}, {"status", trace_control}};
+    } verbs[] = {{"summary", trace_summary},     {"info", trace_info},
+                 {"export", trace_export},       {"report", trace_report},
+                 {"merge", trace_merge},         {"compare", trace_compare},
+                 {"finish", trace_finish_parts}, {"start", trace_control},
+                 {"stop", trace_control},        {"status", trace_control}};
     if (argc > 1 && strcmp(argv[1], "--help") == 0) {
         fputs(usage, stdout);
         return 0;

@@ -14,6 +14,8 @@ int trace_merge(int argc, char **argv);
 int trace_compare(int argc, char **argv);
 int trace_control(int argc, char **argv); // start, stop, status
 
+int trace_finish_parts(int argc, char **argv); // finish
+
 // Prints and releases a failure. Returns 1.
 int trace_complain(keel_status_t status);
 
