@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/hip/hip.h"
+#include "kit/gfx.h"
 #include "kit/nvptx.h"
 
 extern const unsigned char keel_embed_hip_builtin[];
@@ -84,7 +85,7 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     int nvidia = 0;
     bool only;
     if (nvptx_parse(v->target, &nvidia, &only)) return nvptx_rank(nvidia, kind, target);
-    return kind == KEEL_IMAGE_HSACO ? hip_target_rank(v->target, target) : 0;
+    return kind == KEEL_IMAGE_HSACO ? gfx_rank(v->target, target) : 0;
 }
 
 static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)

@@ -20,9 +20,6 @@ void hip_fill_device(stream_api_t *api);
 void hip_fill_memory(stream_api_t *api);
 void hip_fill_graph(stream_api_t *api);
 
-// What an image for `target` is worth on a device that is called `here`: as executable_rank.
-uint32_t hip_target_rank(const char *here, const char *target);
-
 // Slots that are functions of the vendor's. A failure to give back is not reported: no caller is
 // left.
 #define HIP_PARAMETERS(...) (stream_vendor_t * v, __VA_ARGS__)

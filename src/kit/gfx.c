@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets: "gfx90a:sramecc+:xnack-" is a processor, and features that a device has or lacks.
-#include <keel/driver/image.h>
-#include <string.h>
+#include "kit/gfx.h"
 
-#include "drivers/hip/hip.h"
+#include <keel/driver/image.h>
+#include <stdbool.h>
+#include <string.h>
 
 // The length of the part that starts here, up to the next colon or the end.
 static size_t part_length(const char *part)
@@ -26,7 +27,7 @@ static bool feature_is_here(const char *here, const char *feature)
 
 // Code that names no feature runs on devices with and without it. The more it names, the better it
 // fits.
-uint32_t hip_target_rank(const char *here, const char *target)
+uint32_t gfx_rank(const char *here, const char *target)
 {
     uint32_t rank = KEEL_RANK_EXACT;
     if (!part_equals(here, target)) return 0;

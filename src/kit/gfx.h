@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Targets of AMD's GPUs.
+#ifndef KEEL_SRC_KIT_GFX_H_
+#define KEEL_SRC_KIT_GFX_H_
+
+#include <stdint.h>
+
+// What an image for `target` is worth on a device that is called `here`: as executable_rank.
+uint32_t gfx_rank(const char *here, const char *target);
+
+#endif
