@@ -244,6 +244,13 @@ static bool is_of(const char *uri, const char *scheme)
     return strncmp(uri, scheme, strlen(scheme)) == 0;
 }
 
+// A vendor's library works in the process that began with it.
+static bool works_after_fork(const char *uri)
+{
+    return !is_of(uri, "amdgpu:") && !is_of(uri, "cuda:") && !is_of(uri, "hip:") &&
+           !is_of(uri, "metal:");
+}
+
 // Which of the NEED_ bits there are, as far as can be told before a test runs.
 static uint32_t others_of(const char *uri, const keel_caps_t *caps)
 {
@@ -251,8 +258,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     uint32_t others = NEED_EXACT_USAGE; // need_no_usage looks at the buffer
     if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
-    // A vendor's library works in the process that began with it.
-    if (!is_of(uri, "cuda:") && !is_of(uri, "hip:") && !is_of(uri, "metal:")) others |= NEED_FORK;
+    if (works_after_fork(uri)) others |= NEED_FORK;
     if (!uri_has(uri, "lib=")) others |= NEED_LISTED; // one at a path is on no list
     if (caps->memory_types[0] & KEEL_MEMORY_HOST_VISIBLE) others |= NEED_MAPPABLE_FD;
     if (caps->queue_families & 1 << KEEL_QUEUE_TRANSFER) others |= NEED_TRANSFER_QUEUES;

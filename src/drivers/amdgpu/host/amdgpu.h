@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of AMD's GPUs over HSA. docs/amdgpu.md says how the model maps to HSA's.
+//
+//     driver.c      finding and opening devices; agent.c: what HSA says of one
+//     memory.c      buffers in HSA's pools, and memory of the application
+//     queue.c       HSA queues: packets, room in the ring, completion
+//     run.c         a submission: its commands one by one, until its end
+//     issue.c       commands as packets; dispatch.c: kernels and their arguments
+//     peek.c        words of the device's memory that the host must know
+//     executable.c  code objects; builtin.c: the driver's own kernels
+//     host.c        what the host does for a submission: calls, files, queue-ordered memory
+//     lost.c        the end of a device whose queue has failed
+#ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
+#define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
+
+#include <keel/driver/driver.h>
+
+#include "base/aio.h"
+#include "base/lock.h"
+#include "drivers/amdgpu/host/symbols.h"
+#include "executable/cache.h"
+#include "kit/blocks.h"
+#include "kit/chores.h"
+#include "kit/device.h"
+#include "kit/helper.h"
+#include "kit/pages.h"
+#include "kit/transfer.h"
+
+enum {
+    AMDGPU_MAX_DEPTH = 16,
+    AMDGPU_SEGMENT = 256,                            // packets that a run has in the ring at a time
+    AMDGPU_SLOTS = 16,                               // such segments of a queue; more of them wait
+    AMDGPU_RING = 2 * AMDGPU_SLOTS * AMDGPU_SEGMENT, // packets
+    AMDGPU_SIGNALS = 64,                             // that a device keeps for later
+    AMDGPU_MAX_BINDINGS = 64,
+    AMDGPU_MAX_CONSTANTS = 1024,
+    AMDGPU_MAX_ARGUMENTS = 4096,
+    AMDGPU_ALIGNMENT = 256,
+    AMDGPU_PAGE = 4096, // what HSA aligns memory to
+};
+
+typedef enum amdgpu_builtin_t {
+    AMDGPU_TIMESTAMP,
+    AMDGPU_FILL,
+    AMDGPU_COPY,
+    AMDGPU_BUILTINS
+} amdgpu_builtin_t;
+
+// An argument of a kernel made elsewhere that its caller does not give.
+typedef enum amdgpu_hidden_kind_t {
+    AMDGPU_BLOCK_COUNT_X, // u32 each, as the next two
+    AMDGPU_BLOCK_COUNT_Y,
+    AMDGPU_BLOCK_COUNT_Z,
+    AMDGPU_GROUP_SIZE_X, // u16 each, as the next two
+    AMDGPU_GROUP_SIZE_Y,
+    AMDGPU_GROUP_SIZE_Z,
+    AMDGPU_GRID_DIMS, // u16
+    AMDGPU_HIDDEN_KINDS
+} amdgpu_hidden_kind_t;
+
+typedef struct amdgpu_kernel_t {
+    uint64_t object;      // of HSA
+    uint32_t arguments;   // bytes of the kernel's block, with those that are hidden
+    uint32_t group, item; // bytes of memory of a workgroup, and of a work-item
+    bool raw;             // dispatches give the block, or what stands at its beginning
+    uint32_t hidden;      // bits of amdgpu_hidden_kind_t: those that it takes
+    uint32_t places[AMDGPU_HIDDEN_KINDS]; // where in the block they are
+} amdgpu_kernel_t;
+
+typedef struct amdgpu_run_t amdgpu_run_t;
+
+typedef struct amdgpu_device_t {
+    keel_device_t base;
+    const hsa_symbols_t *hsa; // borrowed: they stay
+    hsa_agent_t agent, cpu;
+    hsa_amd_memory_pool_t local, shared; // of the GPU; of the host, where both write
+    uint64_t memory;                     // bytes of `local`
+    uint32_t clock_khz;                  // of the clock that kernels read
+    hsa_executable_t library;            // the driver's own kernels
+    bool has_library;
+    amdgpu_kernel_t builtins[AMDGPU_BUILTINS];
+    blocks_t blocks; // of `shared`
+    cache_t modules;
+    pages_user_t pages;
+    aio_t *aio;                           // owned
+    helper_t worker;                      // goes on with runs
+    _Atomic(amdgpu_run_t *) ready;        // those to go on with, newest first
+    _Atomic uint32_t handlers;            // of signals, not called yet or still running
+    _Atomic(keel_status_t) failed;        // why a queue has ended; owned
+    bool losing;                          // the worker's
+    lock_t lock;                          // for what is below
+    amdgpu_run_t *flights;                // whose packets are in a ring
+    hsa_signal_t signals[AMDGPU_SIGNALS]; // owned: for the next runs
+    uint32_t signal_count;
+    lock_t side_lock;  // for the next
+    hsa_queue_t *side; // for what no submission does; NULL: not yet
+} amdgpu_device_t;
+
+typedef struct amdgpu_queue_t {
+    keel_queue_t base;
+    hsa_queue_t *queue; // owned
+    chores_t calls;
+    lock_t lock;                           // for what is below, and writing packets
+    uint32_t slots;                        // that runs have
+    amdgpu_run_t *starved, **last_starved; // runs that wait for one
+} amdgpu_queue_t;
+
+// A submission that was started. One thread at a time drives it: writes packets for its commands
+// until the host must wait for something. `pending` counts what it waits for, and the thread that
+// drives it.
+struct amdgpu_run_t {
+    keel_submission_t base;
+    amdgpu_run_t *next;                // in a list of the device's or the queue's
+    const keel_command_t *at;          // of the submission, the next one
+    const keel_cmd_execute_t *execute; // the recording that runs; NULL: none
+    const keel_command_t *inner;       // of that recording, the next one
+    uint32_t loops[AMDGPU_MAX_DEPTH];
+    _Atomic(keel_status_t) failure; // the first; owned
+    _Atomic uint32_t pending;
+    bool driven;         // the thread that drives it is counted, or it waits for a slot
+    bool slot;           // one of AMDGPU_SLOTS is the run's
+    bool flying;         // its last packet was written, and the signal tells when it is over
+    bool barrier;        // the next packet waits for all before
+    bool before;         // packets were written before the last barrier, and have not ended
+    bool now;            // packets were written since
+    uint32_t packets;    // in the ring
+    hsa_signal_t signal; // owned; 0: none yet
+    struct {
+        amdgpu_run_t *next, **link;
+    } flight;         // in amdgpu_device_t.flights
+    block_t *blocks;  // owned: what packets in the ring read
+    block_t *staging; // owned: what is needed until the end
+    transfers_t transfers;
+    uint32_t *peek; // in staging: three words; NULL: none yet
+    uint64_t peek_at;
+    bool peeked;     // the words are there, or on their way
+    uint32_t moving; // files that were begun, since the last barrier that waited for them
+};
+
+static inline amdgpu_device_t *amdgpu_device(const keel_device_t *device)
+{
+    return (amdgpu_device_t *)(void *)device;
+}
+
+static inline amdgpu_queue_t *amdgpu_queue(const keel_queue_t *queue)
+{
+    return (amdgpu_queue_t *)(void *)queue;
+}
+
+static inline amdgpu_device_t *amdgpu_run_device(const amdgpu_run_t *run)
+{
+    return amdgpu_device(run->base.queue->device);
+}
+
+// agent.c
+// The GPU of that number. KEEL_NOT_FOUND.
+keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent_t *gpu,
+                                hsa_agent_t *cpu) KEEL_MUST_USE;
+keel_status_t amdgpu_agents_count(const hsa_symbols_t *hsa, int *count) KEEL_MUST_USE;
+keel_status_t amdgpu_agent_memory(const hsa_symbols_t *hsa, hsa_agent_t gpu,
+                                  hsa_amd_memory_pool_t *pool, uint64_t *size) KEEL_MUST_USE;
+// Fills in pools, clock, information and capabilities of a device whose agents are known.
+keel_status_t amdgpu_agent_read(amdgpu_device_t *device) KEEL_MUST_USE;
+
+// memory.c
+keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);
+void amdgpu_buffer_free(keel_buffer_t *buffer);
+keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer);
+void amdgpu_buffer_forget(keel_buffer_t *buffer);
+extern const blocks_ops_t amdgpu_blocks_ops;
+extern const pages_ops_t amdgpu_pages_ops;
+
+// queue.c
+keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
+                                  keel_queue_t **queue);
+void amdgpu_queue_destroy(keel_queue_t *queue);
+// Whether the run may write packets. False: it will be gone on with when it may.
+bool amdgpu_slot_take(amdgpu_run_t *run);
+void amdgpu_slot_give_back(amdgpu_run_t *run);
+// A signal for the run, before its first packet.
+keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
+void amdgpu_signals_destroy(amdgpu_device_t *device);
+// The run is over: gives back what it has.
+void amdgpu_run_finish(amdgpu_run_t *run);
+// Writes a packet of 64 bytes: `header` is its first four. Returns its number.
+uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
+                             uint32_t header);
+// Writes the last packet and tells the GPU, if there are any; the run waits for it.
+void amdgpu_commit(amdgpu_run_t *run);
+// The packets have ended: takes back what they needed.
+void amdgpu_settle(amdgpu_run_t *run);
+// Has the device's thread go on with the run.
+void amdgpu_resume(amdgpu_run_t *run);
+uint64_t amdgpu_worker(void *device); // the thread's work
+
+// run.c
+void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
+void amdgpu_run_drive(amdgpu_run_t *run);
+void amdgpu_run_fail(amdgpu_run_t *run, keel_status_t status); // the first failure stays
+// Something that the run waits for begins, and ends.
+void amdgpu_run_begin(amdgpu_run_t *run);
+void amdgpu_run_done(amdgpu_run_t *run);
+
+// issue.c
+// A command that the GPU does, for a run that has room for a packet.
+keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+keel_status_t amdgpu_issue_copy(amdgpu_run_t *run, const bound_copy_t *copy) KEEL_MUST_USE;
+// A kernel with `size` bytes of arguments, for which it has a copy made.
+typedef struct amdgpu_launch_t {
+    const amdgpu_kernel_t *kernel;
+    uint32_t groups[3], group_size[3];
+    uint32_t local; // bytes of memory of a workgroup, in all
+    const void *arguments;
+    uint32_t size;
+} amdgpu_launch_t;
+keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch) KEEL_MUST_USE;
+// The packet of a launch whose arguments lie at an address; the header has no barrier.
+void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
+                        hsa_kernel_dispatch_packet_t *packet);
+
+// dispatch.c
+keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *command,
+                              const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+
+// peek.c
+// The words that the host must know before it goes on with a command; NULL: none, or they came with
+// the execution.
+const keel_ref_t *amdgpu_peek_ref(const keel_command_t *command);
+// Whether the host sees them by itself.
+keel_status_t amdgpu_peek_sees(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
+                               bool *sees) KEEL_MUST_USE;
+// Has the GPU copy them to where it does, for a run that has room for a packet.
+keel_status_t amdgpu_peek(amdgpu_run_t *run, const keel_ref_t *ref,
+                          const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+
+// builtin.c
+keel_status_t amdgpu_builtins_load(amdgpu_device_t *device) KEEL_MUST_USE;
+void amdgpu_builtins_unload(amdgpu_device_t *device);
+keel_status_t amdgpu_device_clock(keel_device_t *device, uint64_t *now_ns);
+
+// executable.c
+uint32_t amdgpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
+keel_status_t amdgpu_executable_load(keel_device_t *device, const keel_image_t *image,
+                                     keel_executable_t **executable);
+void amdgpu_executable_unload(keel_executable_t *executable);
+keel_status_t amdgpu_executable_global(keel_executable_t *executable, const char *name,
+                                       keel_external_buffer_t *where);
+keel_status_t amdgpu_executable_write(keel_executable_t *executable,
+                                      const keel_external_buffer_t *where, const void *data);
+extern const cache_class_t amdgpu_module_class;
+// Loads a code object, or that of a bundle which is for the device.
+keel_status_t amdgpu_code_load(amdgpu_device_t *device, const void *data, size_t size,
+                               hsa_executable_t *executable) KEEL_MUST_USE;
+keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t executable,
+                                 const char *name, amdgpu_kernel_t *kernel) KEEL_MUST_USE;
+
+// host.c
+// A command that the host does, when everything before the last barrier has ended.
+keel_status_t amdgpu_host(amdgpu_run_t *run, const keel_command_t *command) KEEL_MUST_USE;
+
+// lost.c
+// A queue has failed: has the device's thread end the device.
+void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device);
+// Ends the device if that was said. The device's thread.
+void amdgpu_lose(amdgpu_device_t *device);
+
+#endif

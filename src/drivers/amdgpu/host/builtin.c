@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's own kernels, and the clock that one of them reads.
+#include "base/status.h"
+#include "builtin/arguments.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+
+// A bundle with a code object for each target, as device/make.sh makes it.
+extern const unsigned char keel_embed_amdgpu_library[];
+extern const uint64_t keel_embed_amdgpu_library_size;
+
+static const char *const names[AMDGPU_BUILTINS] = {
+    [AMDGPU_TIMESTAMP] = "keel_timestamp",
+    [AMDGPU_FILL] = "keel_fill",
+    [AMDGPU_COPY] = "keel_copy",
+};
+
+keel_status_t amdgpu_builtins_load(amdgpu_device_t *device)
+{
+    keel_status_t status = amdgpu_code_load(device, keel_embed_amdgpu_library,
+                                            keel_embed_amdgpu_library_size, &device->library);
+    if (status)
+        return keel_status_wrap(status, "the driver's own kernels cannot be loaded for %s",
+                                device->base.info.target);
+    device->has_library = true;
+    for (int i = 0; i < AMDGPU_BUILTINS; i++)
+        KEEL_TRY(amdgpu_kernel_find(device, device->library, names[i], &device->builtins[i]));
+    return NULL;
+}
+
+void amdgpu_builtins_unload(amdgpu_device_t *device)
+{
+    if (device->has_library) device->hsa->hsa_executable_destroy(device->library);
+    device->has_library = false;
+}
+
+static keel_status_t side_need(amdgpu_device_t *device)
+{
+    enum { SIZE = 64 };
+    if (device->side) return NULL;
+    return HSA_CALL(device->hsa, hsa_queue_create, device->agent, SIZE, HSA_QUEUE_TYPE_MULTI,
+                    amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, &device->side);
+}
+
+// Beside the queues, whose work is none of its business. One thread at a time.
+static keel_status_t clock_launch(amdgpu_device_t *device, const block_t *block,
+                                  hsa_signal_t signal)
+{
+    const hsa_symbols_t *hsa = device->hsa;
+    builtin_timestamp_t *arguments = (builtin_timestamp_t *)(void *)block->data;
+    const amdgpu_launch_t launch = {
+        .kernel = &device->builtins[AMDGPU_TIMESTAMP],
+        .groups = {1, 1, 1},
+        .group_size = {1, 1, 1},
+    };
+    enum { RESULT = 64 }; // behind the arguments
+    hsa_kernel_dispatch_packet_t packet;
+    *arguments = (builtin_timestamp_t){block->address + RESULT, 1000000, device->clock_khz};
+    KEEL_TRY(side_need(device));
+    amdgpu_packet_make(&launch, block->address, &packet);
+    packet.completion_signal = signal;
+    uint64_t number = amdgpu_packet_write(hsa, device->side, &packet,
+                                          packet.header | (uint32_t)packet.setup << 16);
+    hsa->hsa_signal_store_screlease(device->side->doorbell_signal, (hsa_signal_value_t)number);
+    while (hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, UINT64_MAX,
+                                          HSA_WAIT_STATE_BLOCKED) > 0) {
+        keel_status_t failed = atomic_load(&device->failed);
+        if (failed) return keel_status_retain(failed);
+    }
+    return NULL;
+}
+
+keel_status_t amdgpu_device_clock(keel_device_t *base, uint64_t *now_ns)
+{
+    amdgpu_device_t *device = amdgpu_device(base);
+    hsa_signal_t signal;
+    block_t *block = NULL;
+    enum { BYTES = 128, RESULT = 64 };
+    keel_status_t failed = atomic_load(&device->failed);
+    if (failed) return keel_status_retain(failed);
+    KEEL_TRY(blocks_acquire(&device->blocks, BYTES, &block));
+    keel_status_t status = HSA_CALL(device->hsa, hsa_signal_create, 1, 0, NULL, &signal);
+    if (!status) {
+        lock_enter(&device->side_lock);
+        status = clock_launch(device, block, signal);
+        lock_leave(&device->side_lock);
+        if (!status) *now_ns = *(volatile uint64_t *)(void *)(block->data + RESULT);
+        device->hsa->hsa_signal_destroy(signal);
+    }
+    blocks_return(&device->blocks, block, true);
+    return status;
+}

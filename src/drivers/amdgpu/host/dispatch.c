@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatches: the grid, the block of arguments, and those arguments that kernels made elsewhere
+// expect of their runtime.
+#include <string.h>
+
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/bind.h"
+
+// What the grid of a launch says, to where the kernel looks for it.
+static void hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
+{
+    const amdgpu_kernel_t *kernel = launch->kernel;
+    uint16_t dims = launch->groups[2] * launch->group_size[2] > 1   ? 3
+                    : launch->groups[1] * launch->group_size[1] > 1 ? 2
+                                                                    : 1;
+    for (int i = 0; i < AMDGPU_HIDDEN_KINDS; i++) {
+        if (!(kernel->hidden & 1u << i)) continue;
+        unsigned char *at = block + kernel->places[i];
+        if (i < AMDGPU_GROUP_SIZE_X) {
+            memcpy(at, &launch->groups[i], 4);
+        } else {
+            uint16_t size = i == AMDGPU_GRID_DIMS
+                                ? dims
+                                : (uint16_t)launch->group_size[i - AMDGPU_GROUP_SIZE_X];
+            memcpy(at, &size, 2);
+        }
+    }
+}
+
+static keel_status_t counts_read(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
+                                 const keel_cmd_execute_t *execute, uint32_t groups[3])
+{
+    if (!run->peeked) return keel_bind_counts(c, execute, groups);
+    memcpy(groups, run->peek, 3 * sizeof groups[0]);
+    return bind_counts_check(c, groups);
+}
+
+static keel_status_t grid_check(const amdgpu_launch_t *launch)
+{
+    for (int i = 0; i < 3; i++)
+        if ((uint64_t)launch->groups[i] * launch->group_size[i] > UINT32_MAX)
+            return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                              "%u groups of %u items in dimension %d; HSA counts items in 32 bits",
+                              launch->groups[i], launch->group_size[i], i);
+    return NULL;
+}
+
+keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
+                              const keel_cmd_execute_t *execute)
+{
+    const amdgpu_kernel_t *kernel = c->kernel;
+    const binder_t binder = binder_of(execute);
+    _Alignas(16) unsigned char block[AMDGPU_MAX_ARGUMENTS];
+    amdgpu_launch_t launch = {.kernel = kernel, .local = c->local_memory, .arguments = block};
+    KEEL_TRY(counts_read(run, c, execute, launch.groups));
+    memcpy(launch.group_size, c->group_size, sizeof launch.group_size);
+    if (!launch.groups[0] || !launch.groups[1] || !launch.groups[2]) return NULL;
+    KEEL_TRY(grid_check(&launch));
+    if (kernel->raw) {
+        memset(block, 0, kernel->arguments);
+        KEEL_TRY(bind_constants(&binder, c, block));
+        launch.size = c->constant_size > kernel->arguments ? c->constant_size : kernel->arguments;
+        hidden_write(&launch, block);
+    } else {
+        KEEL_TRY(bind_block(&binder, c, block, &launch.size));
+        memcpy(block, launch.groups, sizeof launch.groups);
+    }
+    return amdgpu_launch(run, &launch);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and opening devices.
+#include <keel/driver/driver.h>
+
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/gpus.h"
+#include "kit/object.h"
+#include "kit/option.h"
+
+typedef struct amdgpu_options_t {
+    const char *library; // NULL: where the system keeps it
+} amdgpu_options_t;
+
+static keel_status_t gpu_count(const void *library, int *count)
+{
+    return amdgpu_agents_count(library, count);
+}
+
+static keel_status_t gpu_describe(const void *library, int ordinal, char name[GPU_TEXT],
+                                  uint64_t *memory)
+{
+    const hsa_symbols_t *hsa = library;
+    hsa_agent_t gpu, cpu;
+    hsa_amd_memory_pool_t pool;
+    char product[64] = "";
+    KEEL_TRY(amdgpu_agent_find(hsa, ordinal, &gpu, &cpu));
+    KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, gpu, HSA_AMD_AGENT_INFO_PRODUCT_NAME, product));
+    snprintf(name, GPU_TEXT, "%.63s", product);
+    return amdgpu_agent_memory(hsa, gpu, &pool, memory);
+}
+
+// HSA's UUID is a text: "GPU-" and sixteen digits, or "GPU-XX" for none.
+static keel_status_t gpu_names(const void *library, int ordinal, gpu_names_t *names)
+{
+    const hsa_symbols_t *hsa = library;
+    hsa_agent_t gpu, cpu;
+    char uuid[64] = "";
+    uint32_t place = 0, domain = 0;
+    KEEL_TRY(amdgpu_agent_find(hsa, ordinal, &gpu, &cpu));
+    KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, gpu, HSA_AMD_AGENT_INFO_UUID, uuid));
+    KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, gpu, HSA_AMD_AGENT_INFO_BDFID, &place));
+    KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, gpu, HSA_AMD_AGENT_INFO_DOMAIN, &domain));
+    snprintf(names->uuid, sizeof names->uuid, "%.63s", strncmp(uuid, "GPU-", 4) ? uuid : uuid + 4);
+    snprintf(names->address, sizeof names->address, "%04x:%02x:%02x.%x", domain & 0xffff,
+             place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
+    return NULL;
+}
+
+static const gpus_t gpus = {"amdgpu", gpu_count, gpu_describe, gpu_names};
+
+static keel_status_t amdgpu_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
+{
+    const hsa_symbols_t *hsa;
+    *count = 0;
+    keel_status_t status = hsa_symbols_open(NULL, &hsa);
+    if (!status) status = gpus_list(&gpus, hsa, devices, capacity, count);
+    if (status)
+        log_say(KEEL_LOG_INFO, "there are no amdgpu devices: %s", keel_status_message(status));
+    keel_status_release(status);
+    return NULL;
+}
+
+// All submissions have ended, but the last handlers may still be on their way out.
+static void amdgpu_device_close(keel_device_t *device)
+{
+    amdgpu_device_t *d = amdgpu_device(device);
+    helper_stop(&d->worker);
+    while (atomic_load(&d->handlers)) sched_yield();
+    aio_destroy(d->aio);
+    d->aio = NULL;
+    if (d->side) d->hsa->hsa_queue_destroy(d->side);
+    amdgpu_signals_destroy(d);
+    amdgpu_builtins_unload(d);
+    blocks_destroy(&d->blocks);
+}
+
+static void amdgpu_device_destroy(keel_device_t *device)
+{
+    amdgpu_device_t *d = amdgpu_device(device);
+    aio_destroy(d->aio); // in the child of a fork
+    keel_status_release(atomic_load(&d->failed));
+    mem_free(d);
+}
+
+static void amdgpu_device_memory(keel_device_t *device, keel_memory_stats_t *stats)
+{
+    stats->total = stats->budget = amdgpu_device(device)->memory;
+}
+
+static const keel_device_ops_t amdgpu_ops = {
+    .device_close = amdgpu_device_close,
+    .device_destroy = amdgpu_device_destroy,
+    .device_memory = amdgpu_device_memory,
+    .device_clock = amdgpu_device_clock,
+    .queue_create = amdgpu_queue_create,
+    .queue_destroy = amdgpu_queue_destroy,
+    .queue_submit = amdgpu_queue_submit,
+    .buffer_alloc = amdgpu_buffer_alloc,
+    .buffer_free = amdgpu_buffer_free,
+    .buffer_import = amdgpu_buffer_import,
+    .buffer_forget = amdgpu_buffer_forget,
+    .executable_rank = amdgpu_executable_rank,
+    .executable_load = amdgpu_executable_load,
+    .executable_unload = amdgpu_executable_unload,
+    .executable_global = amdgpu_executable_global,
+    .executable_write = amdgpu_executable_write,
+    KEEL_SLABS_OPS,
+};
+
+static keel_status_t device_start(amdgpu_device_t *device, int ordinal)
+{
+    device->base.ops = &amdgpu_ops;
+    device->blocks = (blocks_t){.ops = &amdgpu_blocks_ops, .owner = device};
+    device->modules = (cache_t){.class = &amdgpu_module_class, .owner = device};
+    device->pages = (pages_user_t){
+        .ops = &amdgpu_pages_ops,
+        .driver = device->hsa,
+        .vendor = device,
+        .lost = &device->failed,
+    };
+    helper_init(&device->worker, "keel-amdgpu", amdgpu_worker, device);
+    KEEL_TRY(amdgpu_agent_find(device->hsa, ordinal, &device->agent, &device->cpu));
+    KEEL_TRY(amdgpu_agent_read(device));
+    KEEL_TRY(amdgpu_builtins_load(device));
+    KEEL_TRY(aio_create(&device->aio));
+    if (!helper_wake(&device->worker))
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
+    return NULL;
+}
+
+static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
+{
+    static const keel_option_t table[] = {
+        {"lib", KEEL_OPTION_PATH, .offset = offsetof(amdgpu_options_t, library)},
+    };
+    amdgpu_options_t options = {0};
+    const hsa_symbols_t *hsa;
+    int ordinal = 0;
+    KEEL_TRY(options_read(uri, table, 1, &options));
+    KEEL_TRY(hsa_symbols_open(options.library, &hsa));
+    KEEL_TRY(gpus_find(&gpus, hsa, uri->which, &ordinal));
+    amdgpu_device_t *d = mem_zalloc(sizeof *d);
+    if (!d) return status_no_memory();
+    d->hsa = hsa;
+    keel_status_t status = device_start(d, ordinal);
+    if (status) {
+        amdgpu_device_close(&d->base);
+        amdgpu_device_destroy(&d->base);
+        return status;
+    }
+    const keel_device_info_t *info = &d->base.info;
+    log_say(KEEL_LOG_INFO, "amdgpu://%d: %s, %s, %s", ordinal, info->hardware, info->target,
+            info->api);
+    *device = &d->base;
+    return NULL;
+}
+
+const keel_driver_t amdgpu_driver = {KEEL_DRIVER_HEAD, .name = "amdgpu", .list = amdgpu_list,
+                                     .open = amdgpu_open};

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands as packets: fills, updates, copies and timestamps are kernels of the driver's own.
+// Packets of a run may run at the same time, unless a barrier came between them: then the next one
+// has the barrier bit.
+#include <string.h>
+
+#include "base/status.h"
+#include "builtin/arguments.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+
+enum { GROUPS = 1024 }; // of a fill or a copy at most; each item then takes several units
+
+void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
+                        hsa_kernel_dispatch_packet_t *packet)
+{
+    *packet = (hsa_kernel_dispatch_packet_t){
+        .header = HSA_PACKET_TYPE_KERNEL_DISPATCH |
+                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+        .setup = 3,
+        .workgroup_size_x = (uint16_t)launch->group_size[0],
+        .workgroup_size_y = (uint16_t)launch->group_size[1],
+        .workgroup_size_z = (uint16_t)launch->group_size[2],
+        .grid_size_x = launch->groups[0] * launch->group_size[0],
+        .grid_size_y = launch->groups[1] * launch->group_size[1],
+        .grid_size_z = launch->groups[2] * launch->group_size[2],
+        .private_segment_size = launch->kernel->item,
+        .group_segment_size = launch->local,
+        .kernel_object = launch->kernel->object,
+        .kernarg_address = (void *)(uintptr_t)arguments,
+    };
+}
+
+// What packets in the ring read.
+static keel_status_t piece_take(amdgpu_run_t *run, uint64_t size, void **data, uint64_t *address)
+{
+    return blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks, size ? size : 1, data,
+                        address);
+}
+
+keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
+{
+    const hsa_symbols_t *hsa = amdgpu_run_device(run)->hsa;
+    hsa_kernel_dispatch_packet_t packet;
+    uint32_t given = launch->size, all = launch->kernel->arguments;
+    uint64_t address;
+    void *data;
+    KEEL_TRY(amdgpu_signal_need(run));
+    KEEL_TRY(piece_take(run, all > given ? all : given, &data, &address));
+    memcpy(data, launch->arguments, given);
+    if (all > given) memset((char *)data + given, 0, all - given);
+    amdgpu_packet_make(launch, address, &packet);
+    uint32_t header = packet.header | (uint32_t)packet.setup << 16;
+    if (run->barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
+    amdgpu_packet_write(hsa, amdgpu_queue(run->base.queue)->queue, &packet, header);
+    run->barrier = false;
+    run->now = true;
+    run->packets++;
+    return NULL;
+}
+
+static keel_status_t builtin_launch(amdgpu_run_t *run, amdgpu_builtin_t builtin,
+                                    const void *arguments, uint32_t size, uint32_t groups)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    const amdgpu_kernel_t *kernel = &device->builtins[builtin];
+    amdgpu_launch_t launch = {
+        .kernel = kernel,
+        .groups = {groups, 1, 1},
+        .group_size = {builtin == AMDGPU_TIMESTAMP ? 1 : BUILTIN_GROUP, 1, 1},
+        .local = kernel->group,
+        .arguments = arguments,
+        .size = size,
+    };
+    return amdgpu_launch(run, &launch);
+}
+
+// How many groups share the work on so many units.
+static uint32_t groups_for(uint64_t units)
+{
+    uint64_t groups = (units + BUILTIN_GROUP - 1) / BUILTIN_GROUP;
+    return (uint32_t)(groups < GROUPS ? groups : GROUPS);
+}
+
+// The widest unit that suits the addresses and the length in `bits`.
+static uint32_t unit_for(uint64_t bits)
+{
+    return bits % 16 ? 1 : 16;
+}
+
+keel_status_t amdgpu_issue_copy(amdgpu_run_t *run, const bound_copy_t *copy)
+{
+    uint32_t unit = unit_for(copy->target | copy->source | copy->size);
+    uint32_t groups = groups_for(copy->size / unit);
+    builtin_copy_t arguments = {
+        .target = copy->target,
+        .source = copy->source,
+        .length = copy->size,
+        .threads = groups * BUILTIN_GROUP,
+        .unit = unit,
+    };
+    if (!copy->size) return NULL;
+    return builtin_launch(run, AMDGPU_COPY, &arguments, sizeof arguments, groups);
+}
+
+static keel_status_t fill_issue(amdgpu_run_t *run, const keel_cmd_fill_t *c,
+                                const keel_cmd_execute_t *execute)
+{
+    keel_bound_t target;
+    uint32_t pattern;
+    KEEL_TRY(keel_bind_fill(c, execute, &target, &pattern));
+    uint32_t unit = unit_for(target.address | target.length);
+    uint32_t groups = groups_for(target.length / unit);
+    builtin_fill_t arguments = {
+        .target = target.address,
+        .length = target.length,
+        .pattern = pattern,
+        .threads = groups * BUILTIN_GROUP,
+        .unit = unit,
+    };
+    if (!target.length) return NULL;
+    return builtin_launch(run, AMDGPU_FILL, &arguments, sizeof arguments, groups);
+}
+
+static keel_status_t copy_issue(amdgpu_run_t *run, const keel_cmd_copy_t *c,
+                                const keel_cmd_execute_t *execute)
+{
+    keel_bound_t source, target;
+    KEEL_TRY(keel_bind_copy(c, execute, &source, &target));
+    bound_copy_t copy = {target.address, source.address, target.length};
+    return amdgpu_issue_copy(run, &copy);
+}
+
+// The bytes go with the packets.
+static keel_status_t update_issue(amdgpu_run_t *run, const keel_cmd_update_t *c,
+                                  const keel_cmd_execute_t *execute)
+{
+    keel_bound_t target;
+    uint64_t address;
+    void *data;
+    KEEL_TRY(keel_bind_ref(&c->target, execute, &target));
+    if (!target.length) return NULL;
+    KEEL_TRY(piece_take(run, target.length, &data, &address));
+    memcpy(data, keel_update_data(c, execute), target.length);
+    bound_copy_t copy = {target.address, address, target.length};
+    return amdgpu_issue_copy(run, &copy);
+}
+
+// A tick of a clock of so many kHz takes 10^6 / kHz nanoseconds.
+static keel_status_t timestamp_issue(amdgpu_run_t *run, const keel_cmd_timestamp_t *c,
+                                     const keel_cmd_execute_t *execute)
+{
+    keel_bound_t target;
+    KEEL_TRY(keel_bind_ref(&c->target, execute, &target));
+    builtin_timestamp_t arguments = {
+        .target = target.address,
+        .ns = 1000000,
+        .ticks = amdgpu_run_device(run)->clock_khz,
+    };
+    return builtin_launch(run, AMDGPU_TIMESTAMP, &arguments, sizeof arguments, 1);
+}
+
+keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute)
+{
+    const void *c = command;
+    switch (command->kind) {
+    case KEEL_CMD_FILL: return fill_issue(run, c, execute);
+    case KEEL_CMD_UPDATE: return update_issue(run, c, execute);
+    case KEEL_CMD_COPY: return copy_issue(run, c, execute);
+    case KEEL_CMD_TIMESTAMP: return timestamp_issue(run, c, execute);
+    default: return amdgpu_dispatch(run, c, execute);
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a device: one of its queues has failed. HSA then stops that queue, and packets of it
+// never end. So all queues are stopped, and the signals of what is in them are set by the host:
+// their handlers are called, and the runs end with the failure.
+#include <sched.h>
+
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+
+// On a thread of HSA's, which also calls the handlers.
+void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device)
+{
+    amdgpu_device_t *d = device;
+    (void)queue;
+    keel_status_t failure = hsa_status_make(d->hsa, status, "a queue of the GPU");
+    keel_status_t none = NULL, lost = status_as(failure, KEEL_DEVICE_LOST);
+    if (atomic_compare_exchange_strong(&d->failed, &none, lost))
+        helper_wake(&d->worker);
+    else
+        keel_status_release(lost);
+}
+
+static void queues_stop(amdgpu_device_t *device)
+{
+    keel_queue_t *queue = NULL;
+    while ((queue = device_next_queue(&device->base, queue)))
+        device->hsa->hsa_queue_inactivate(amdgpu_queue(queue)->queue);
+}
+
+static void flights_end(amdgpu_device_t *device)
+{
+    lock_enter(&device->lock);
+    for (const amdgpu_run_t *run = device->flights; run; run = run->flight.next)
+        device->hsa->hsa_signal_store_screlease(run->signal, 0);
+    lock_leave(&device->lock);
+}
+
+// The device's thread is in here, and no other goes on with runs.
+static void device_settle(keel_device_t *base)
+{
+    amdgpu_device_t *device = amdgpu_device(base);
+    queues_stop(device);
+    do {
+        flights_end(device); // also of those that were written since
+        amdgpu_worker(device);
+        sched_yield(); // until HSA has called the handlers
+    } while (atomic_load(&device->handlers));
+    amdgpu_worker(device);
+}
+
+void amdgpu_lose(amdgpu_device_t *device)
+{
+    keel_status_t failed = atomic_load(&device->failed);
+    if (!failed || device->losing) return;
+    device->losing = true;
+    keel_device_lose(&device->base, keel_status_retain(failed), device_settle);
+}

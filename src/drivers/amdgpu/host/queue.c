@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// HSA queues. A run writes up to AMDGPU_SEGMENT packets into the ring, the last of them a barrier
+// whose signal tells when all have ended. Only so many runs write at a time as there is room for,
+// so there is always room in the ring.
+#include <sched.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/object.h"
+
+static hsa_amd_queue_priority_t priority_of(int32_t priority)
+{
+    if (priority > 0) return HSA_AMD_QUEUE_PRIORITY_HIGH;
+    return priority < 0 ? HSA_AMD_QUEUE_PRIORITY_LOW : HSA_AMD_QUEUE_PRIORITY_NORMAL;
+}
+
+static keel_status_t ring_create(amdgpu_device_t *device, int32_t priority, hsa_queue_t **queue)
+{
+    const hsa_symbols_t *hsa = device->hsa;
+    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agent, AMDGPU_RING, HSA_QUEUE_TYPE_MULTI,
+                      amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, queue));
+    if (!priority) return NULL;
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_queue_set_priority, *queue, priority_of(priority));
+    if (status) hsa->hsa_queue_destroy(*queue);
+    return status;
+}
+
+keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
+                                  keel_queue_t **queue)
+{
+    amdgpu_queue_t *q = mem_zalloc(sizeof *q);
+    if (!q) return status_no_memory();
+    keel_status_t status = ring_create(amdgpu_device(device), options->priority, &q->queue);
+    if (status) {
+        mem_free(q);
+        return status;
+    }
+    q->last_starved = &q->starved;
+    q->base.submission_size = sizeof(amdgpu_run_t);
+    chores_init(&q->calls, "keel-amdgpu-call", NULL, q);
+    *queue = &q->base;
+    return NULL;
+}
+
+void amdgpu_queue_destroy(keel_queue_t *queue)
+{
+    amdgpu_queue_t *q = amdgpu_queue(queue);
+    if (object_is_ours(&queue->object)) {
+        chores_stop(&q->calls);
+        amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
+    }
+    mem_free(q);
+}
+
+bool amdgpu_slot_take(amdgpu_run_t *run)
+{
+    amdgpu_queue_t *q = amdgpu_queue(run->base.queue);
+    if (run->slot) return true;
+    lock_enter(&q->lock);
+    run->slot = q->slots < AMDGPU_SLOTS;
+    if (run->slot) {
+        q->slots++;
+    } else {
+        run->next = NULL;
+        *q->last_starved = run;
+        q->last_starved = &run->next;
+    }
+    bool has = run->slot; // who gives one back may go on with it from here on
+    lock_leave(&q->lock);
+    return has;
+}
+
+// The next one that waits gets it.
+void amdgpu_slot_give_back(amdgpu_run_t *run)
+{
+    amdgpu_queue_t *q = amdgpu_queue(run->base.queue);
+    if (!run->slot) return;
+    run->slot = false;
+    lock_enter(&q->lock);
+    amdgpu_run_t *next = q->starved;
+    if (next) {
+        q->starved = next->next;
+        if (!q->starved) q->last_starved = &q->starved;
+        next->slot = true;
+    } else {
+        q->slots--;
+    }
+    lock_leave(&q->lock);
+    if (next) amdgpu_resume(next);
+}
+
+uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
+                             uint32_t header)
+{
+    enum { PACKET = 64 };
+    uint64_t number = hsa->hsa_queue_add_write_index_relaxed(queue, 1);
+    unsigned char *at =
+        (unsigned char *)queue->base_address + (number & (queue->size - 1)) * PACKET;
+    // The packet that was here has ended long ago; the index may still be on its way.
+    while (number - hsa->hsa_queue_load_read_index_scacquire(queue) >= queue->size) sched_yield();
+    memcpy(at + sizeof header, (const unsigned char *)packet + sizeof header,
+           PACKET - sizeof header);
+    // release: pairs with the packet processor, which reads the rest when the header is valid.
+    __atomic_store_n((uint32_t *)(void *)at, header, __ATOMIC_RELEASE);
+    return number;
+}
+
+keel_status_t amdgpu_signal_need(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    if (run->signal.handle) return NULL;
+    lock_enter(&device->lock);
+    if (device->signal_count) run->signal = device->signals[--device->signal_count];
+    lock_leave(&device->lock);
+    if (run->signal.handle) return NULL;
+    return HSA_CALL(device->hsa, hsa_signal_create, 1, 0, NULL, &run->signal);
+}
+
+static void signal_give_back(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    if (!run->signal.handle) return;
+    lock_enter(&device->lock);
+    bool kept = device->signal_count < AMDGPU_SIGNALS;
+    if (kept) device->signals[device->signal_count++] = run->signal;
+    lock_leave(&device->lock);
+    if (!kept) device->hsa->hsa_signal_destroy(run->signal);
+    run->signal.handle = 0;
+}
+
+void amdgpu_signals_destroy(amdgpu_device_t *device)
+{
+    while (device->signal_count)
+        device->hsa->hsa_signal_destroy(device->signals[--device->signal_count]);
+}
+
+void amdgpu_run_finish(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    amdgpu_slot_give_back(run);
+    signal_give_back(run);
+    if (run->staging && blocks_return(&device->blocks, run->staging, true))
+        blocks_trim(&device->blocks);
+    run->staging = NULL;
+    run->peek = NULL;
+    run->peeked = false;
+}
+
+// On a thread of HSA's. The device stays until its last handler has counted down.
+static bool segment_ended(hsa_signal_value_t value, void *data)
+{
+    amdgpu_run_t *run = data;
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    (void)value;
+    amdgpu_run_done(run);
+    atomic_fetch_sub(&device->handlers, 1);
+    return false; // it is not to be called again
+}
+
+static void flight_list(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    lock_enter(&device->lock);
+    run->flight.next = device->flights;
+    run->flight.link = &device->flights;
+    if (run->flight.next) run->flight.next->flight.link = &run->flight.next;
+    device->flights = run;
+    lock_leave(&device->lock);
+}
+
+static void flight_unlist(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    lock_enter(&device->lock);
+    *run->flight.link = run->flight.next;
+    if (run->flight.next) run->flight.next->flight.link = run->flight.link;
+    lock_leave(&device->lock);
+}
+
+void amdgpu_commit(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    hsa_queue_t *queue = amdgpu_queue(run->base.queue)->queue;
+    const hsa_barrier_and_packet_t packet = {.completion_signal = run->signal};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER |
+                            HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                            HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+    if (!run->packets || run->flying) return;
+    run->flying = true;
+    amdgpu_run_begin(run);
+    atomic_fetch_add(&device->handlers, 1);
+    device->hsa->hsa_signal_store_screlease(run->signal, 1);
+    flight_list(run);
+    device->hsa->hsa_amd_signal_async_handler(run->signal, HSA_SIGNAL_CONDITION_LT, 1,
+                                              segment_ended, run);
+    uint64_t number = amdgpu_packet_write(device->hsa, queue, &packet, header);
+    device->hsa->hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
+    // seq_cst, as are the lock and who sets it: either this sees that the device has failed, or who
+    // ends what is listed finds the run.
+    if (atomic_load(&device->failed)) device->hsa->hsa_signal_store_screlease(run->signal, 0);
+}
+
+void amdgpu_settle(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    if (!run->flying) return;
+    flight_unlist(run);
+    run->flying = false;
+    run->packets = 0;
+    run->before = run->now = run->barrier = false;
+    if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
+        blocks_trim(&device->blocks);
+    run->blocks = NULL;
+    amdgpu_slot_give_back(run);
+    keel_status_t failed = atomic_load(&device->failed);
+    if (failed) amdgpu_run_fail(run, keel_status_retain(failed));
+}
+
+void amdgpu_resume(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    run->next = atomic_load(&device->ready);
+    while (!atomic_compare_exchange_weak(&device->ready, &run->next, run)) {
+    }
+    helper_wake(&device->worker);
+}
+
+static amdgpu_run_t *take_ready(amdgpu_device_t *device)
+{
+    amdgpu_run_t *run = atomic_exchange(&device->ready, NULL), *oldest = NULL;
+    while (run) {
+        amdgpu_run_t *next = run->next;
+        run->next = oldest;
+        oldest = run;
+        run = next;
+    }
+    return oldest;
+}
+
+uint64_t amdgpu_worker(void *device)
+{
+    amdgpu_run_t *next;
+    amdgpu_lose(device);
+    for (amdgpu_run_t *run = take_ready(device); run; run = next) {
+        next = run->next;
+        amdgpu_run_drive(run);
+    }
+    return KEEL_FOREVER;
+}
