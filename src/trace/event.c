@@ -61,21 +61,51 @@ void trace_end(trace_work_t work, keel_status_t status)
     moment(TRACE_END, work, (uint16_t)keel_status_code(status));
 }
 
-void trace_part(uint64_t start, trace_work_t work, trace_part_t part)
+static void part_record(uint16_t flags, uint64_t start, uint64_t end, trace_work_t work,
+                        trace_part_t part)
 {
-    if (!start) return;
     trace_record_t *record = trace_take();
     if (!record) return;
-    record->flags = (uint16_t)part.op;
+    record->flags = flags;
     record->name = part.name;
     record->start = start;
-    record->end = trace_now();
+    record->end = end;
     record->id = work.queue;
     record->submission = work.submission;
     record->a[0] = part.command;
     record->a[1] = part.first;
     record->a[2] = part.count;
     trace_put(record, TRACE_OP);
+}
+
+void trace_part(uint64_t start, trace_work_t work, trace_part_t part)
+{
+    if (start) part_record(trace_flags(part.op, TRACE_HOST), start, trace_now(), work, part);
+}
+
+void trace_part_timed(trace_times_t times, trace_work_t work, trace_part_t part)
+{
+    part_record(trace_flags(part.op, TRACE_DEVICE_NS + times.clock), times.start, times.end, work,
+                part);
+}
+
+uint32_t trace_clock_make(void)
+{
+    static _Atomic uint32_t last;
+    // relaxed: nothing but the number counts.
+    uint32_t number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return number <= TRACE_CLOCK_MOST - TRACE_DEVICE_NS ? number : 0;
+}
+
+void trace_pair(uint32_t clock, uint64_t device_ns, uint64_t host_ns, uint64_t error_ns)
+{
+    trace_record_t *record = trace_take_always();
+    if (!record) return;
+    record->id = clock;
+    record->start = device_ns;
+    record->a[0] = host_ns;
+    record->a[1] = error_ns;
+    trace_put(record, TRACE_PAIR);
 }
 
 // Pools are numbered, since names may be alike.

@@ -34,10 +34,23 @@ void trace_end(trace_work_t work, keel_status_t status);
 typedef struct trace_part_t {
     trace_op_t op;
     uint32_t name;
-    uint64_t command; // its place in its list
-    uint64_t first, count;
+    uint64_t command;      // its place in its list
+    uint64_t first, count; // of what moves bytes, in bytes
 } trace_part_t;
 void trace_part(uint64_t start, trace_work_t work, trace_part_t part);
+
+// The same with times of a device's clock.
+typedef struct trace_times_t {
+    uint32_t clock; // its number
+    uint64_t start, end;
+} trace_times_t;
+void trace_part_timed(trace_times_t times, trace_work_t work, trace_part_t part);
+
+// A number for a device's clock, whose times are in ns; 0: there is none left.
+uint32_t trace_clock_make(void);
+
+// A device's clock said `device_ns` when CLOCK_MONOTONIC was `host_ns`, give or take `error_ns`.
+void trace_pair(uint32_t clock, uint64_t device_ns, uint64_t host_ns, uint64_t error_ns);
 
 // The bytes that are in use of a pool have changed. Its counter's number is remembered at `place`,
 // which is 0 at first; `name` may be NULL. Not by two threads at once for one pool.

@@ -55,10 +55,13 @@ typedef enum trace_kind_t {
                   // second, about
     TRACE_NAME,   // a part of the name `name`; trace_name_part_t
     TRACE_QUEUE,  // name: of queue number id; a[0]: the name of its device
+    TRACE_PAIR,   // a device's clock and the host's at one moment: id: the clock's number; start:
+                  // what it says, in ns; a: CLOCK_MONOTONIC in ns, and how wrong that may be
     TRACE_SUBMIT, // a call that submits: name 0; id: queue; submission; a: commands, waits, signals
     TRACE_READY,  // at start: all that a submission waited for has come
     TRACE_OP,     // a part of an operation on a processor: name; id: queue; submission; a: the
-                  // command's offset, the first unit and how many; flags: trace_op_t
+                  // command's offset, the first unit and how many, of copies in bytes; flags:
+                  // trace_flags
     TRACE_END,    // at start: a submission has ended; flags: the status code
     TRACE_WAIT,   // the host waited: a: points, and the status code it got
     TRACE_CALL,  // a call into a runtime: name; id: its number, of one process, 0: none; a: what it
@@ -92,16 +95,18 @@ typedef enum trace_copy_t {
     TRACE_COPIES,
 } trace_copy_t;
 
-// What `start` and `end` of an operation on a GPU count.
+// What `start` and `end` of an operation count.
 typedef enum trace_device_clock_t {
     TRACE_HOST,         // as host records
     TRACE_MONOTONIC_NS, // CLOCK_MONOTONIC
     TRACE_BOOT_NS,      // CLOCK_BOOTTIME
+    TRACE_DEVICE_NS,    // and the number of a device's clock, from 1
+    TRACE_CLOCK_MOST = 0xff,
 } trace_device_clock_t;
 
-static inline uint16_t trace_flags(trace_op_t op, trace_device_clock_t clock)
+static inline uint16_t trace_flags(trace_op_t op, uint32_t clock)
 {
-    return (uint16_t)(op | clock << 8);
+    return (uint16_t)((uint32_t)op | clock << 8);
 }
 
 // How many work-items a kernel has, packed into a[0], a[1] and a[2].

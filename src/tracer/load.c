@@ -163,6 +163,7 @@ static bool part_joins(loader_t *loader, const reader_record_t *record)
     event_t *event = &loader->model->events[loader->part.event - 1];
     if (event->name + 1 != (raw->name < NAMES ? loader->names[raw->name] : 0)) return false;
     if (record->end_ns > event->end_ns) event->end_ns = record->end_ns;
+    if (event->op == TRACE_OP_COPY) event->value += raw->a[2];
     return true;
 }
 
@@ -174,6 +175,7 @@ static keel_status_t add_op(loader_t *loader, const reader_record_t *record)
     if (part_joins(loader, record)) return NULL;
     event.op = (uint8_t)raw->flags;
     event.later = raw->a[1] != 0; // the part with the first unit is the call
+    if (event.op == TRACE_OP_COPY) event.value = raw->a[2];
     if (map_get(&loader->works, work_key(raw), &work)) {
         work_t *of = &loader->model->works[work];
         event.link = of->call;
@@ -181,6 +183,8 @@ static keel_status_t add_op(loader_t *loader, const reader_record_t *record)
     }
     KEEL_TRY(name_find(loader, raw->name, &event.name));
     KEEL_TRY(queue_find(loader, raw->id, &event.track));
+    if (reader_clock(raw) > TRACE_DEVICE_NS)
+        loader->model->devices[loader->model->tracks[event.track].device].own_clock = true;
     KEEL_TRY(model_event(loader->model, event, &index));
     loader->part.thread = record->thread;
     loader->part.key = work_key(raw);
@@ -311,10 +315,39 @@ static keel_status_t file_load(loader_t *loader)
     return status;
 }
 
+// By how much the operations of a device are to be moved so that none begins before the call that
+// made it. Its clock is known but to some microseconds.
+static uint64_t clock_lag(const model_t *model, uint32_t device, uint32_t first)
+{
+    uint64_t by_ns = 0;
+    for (uint32_t i = first; i < model->event_count; i++) {
+        const event_t *event = &model->events[i];
+        if (event->kind != EVENT_OP || model->tracks[event->track].device != device) continue;
+        uint64_t called = event->link ? model->events[event->link - 1].start_ns : 0;
+        if (called > event->start_ns + by_ns) by_ns = called - event->start_ns;
+    }
+    return by_ns;
+}
+
+static void clock_align(model_t *model, uint32_t device, uint32_t event, uint32_t work)
+{
+    uint64_t by_ns = clock_lag(model, device, event);
+    for (; by_ns && event < model->event_count; event++) {
+        event_t *moved = &model->events[event];
+        if (moved->kind != EVENT_OP || model->tracks[moved->track].device != device) continue;
+        moved->start_ns += by_ns;
+        moved->end_ns += by_ns;
+    }
+    for (; by_ns && work < model->work_count; work++)
+        if (model->works[work].begin_ns && model->tracks[model->works[work].track].device == device)
+            model->works[work].begin_ns += by_ns;
+}
+
 keel_status_t load_set(model_t *model, const set_t *set)
 {
     keel_status_t status = NULL;
-    uint32_t first = model->process_count;
+    uint32_t first = model->process_count, device = model->device_count;
+    uint32_t event = model->event_count, work = model->work_count;
     for (size_t i = 0; !status && i < set->count; i++) {
         loader_t loader = {.model = model, .reader = &set->readers[i], .first = first};
         status = file_load(&loader);
@@ -322,6 +355,8 @@ keel_status_t load_set(model_t *model, const set_t *set)
         map_finish(&loader.calls);
         map_finish(&loader.works);
     }
+    for (uint32_t i = device; i < model->device_count; i++)
+        if (model->devices[i].own_clock) clock_align(model, i, event, work);
     return status;
 }
 

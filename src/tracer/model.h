@@ -25,6 +25,7 @@ typedef struct process_t {
 typedef struct device_t {
     uint32_t process;
     uint32_t name;
+    bool own_clock; // set while its operations are read: they have times of its own clock
 } device_t;
 
 // Where events happen: a thread or a queue of a device.

@@ -107,6 +107,12 @@ static int id_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int pair_compare(const void *a, const void *b)
+{
+    int order = id_compare(a, b);
+    return order ? order : clock_compare(a, b);
+}
+
 // Sorts an array that may be NULL.
 static void list_sort(void *items, size_t count, int (*compare)(const void *, const void *))
 {
@@ -127,6 +133,9 @@ static keel_status_t record_sort_in(reader_t *reader, const trace_record_t *reco
                         record);
     case TRACE_QUEUE:
         return list_add(&reader->queues.records, &reader->queues.count, &reader->queues.capacity,
+                        record);
+    case TRACE_PAIR:
+        return list_add(&reader->pairs.records, &reader->pairs.count, &reader->pairs.capacity,
                         record);
     default: reader->unknown += kind_of(record) >= TRACE_KINDS; return NULL;
     }
@@ -176,6 +185,7 @@ keel_status_t reader_open(reader_t *reader, const char *path)
     list_sort(reader->clocks.records, reader->clocks.count, clock_compare);
     list_sort(reader->queues.records, reader->queues.count, id_compare);
     list_sort(reader->threads.records, reader->threads.count, id_compare);
+    list_sort(reader->pairs.records, reader->pairs.count, pair_compare);
     if (reader->clocks.count) reader->clocks.ns_per_tick = clocks_rate(reader);
     return NULL;
 }
@@ -187,6 +197,7 @@ void reader_close(reader_t *reader)
     mem_free((void *)reader->clocks.records);
     mem_free((void *)reader->queues.records);
     mem_free((void *)reader->threads.records);
+    mem_free((void *)reader->pairs.records);
     mem_free(reader->path);
     *reader = (reader_t){0};
 }
@@ -258,11 +269,32 @@ static uint64_t boot_to_ns(const reader_t *reader, uint64_t boot_ns)
     return boot_ns - (from->a[1] - from->a[0]);
 }
 
+// From the reading before, or the first one, at the rate to the next one, if they are far enough
+// apart to tell. There are few.
+static uint64_t device_to_ns(const reader_t *reader, uint32_t clock, uint64_t time)
+{
+    enum { APART_NS = 10000000 };
+    const trace_record_t *from = NULL, *next = NULL;
+    for (size_t i = 0; i < reader->pairs.count && !next; i++) {
+        const trace_record_t *pair = reader->pairs.records[i];
+        if (pair->id != clock) continue;
+        if (from && pair->start > time) next = pair;
+        if (!from || pair->start <= time) from = pair;
+    }
+    if (!from) return time;
+    double rate = 1, off = (double)(int64_t)(time - from->start);
+    if (next && next->start - from->start > APART_NS && next->a[0] > from->a[0])
+        rate = (double)(next->a[0] - from->a[0]) / (double)(next->start - from->start);
+    off *= rate;
+    if (!(fabs(off) < 9e18)) off = 0; // damaged
+    return from->a[0] + (uint64_t)(int64_t)off;
+}
+
 static uint64_t time_ns(const reader_t *reader, stretch_t *stretch, const trace_record_t *raw,
                         uint64_t time)
 {
-    trace_device_clock_t clock = TRACE_HOST;
-    if (raw->kind == TRACE_GPU) clock = (trace_device_clock_t)(raw->flags >> 8);
+    uint32_t clock = reader_clock(raw);
+    if (clock > TRACE_DEVICE_NS) return device_to_ns(reader, clock - TRACE_DEVICE_NS, time);
     if (clock == TRACE_BOOT_NS) return boot_to_ns(reader, time);
     return clock == TRACE_MONOTONIC_NS ? time : ticks_ns(reader, stretch, time);
 }

@@ -36,7 +36,7 @@ typedef struct reader_t {
     struct {
         const trace_record_t **records; // owned; sorted by number
         size_t count, capacity;
-    } queues, threads;
+    } queues, threads, pairs; // the last by number and time
 } reader_t;
 
 // Opens a file and finds its names, queues and clocks. To be closed, also after a failure.
@@ -48,6 +48,12 @@ void reader_close(reader_t *reader);
 // between threads.
 typedef void (*reader_fn)(void *user, const reader_record_t *record);
 void reader_each(const reader_t *reader, uint32_t kinds, reader_fn fn, void *user);
+
+// What the times of a record count: trace_device_clock_t.
+static inline uint32_t reader_clock(const trace_record_t *raw)
+{
+    return raw->kind == TRACE_GPU || raw->kind == TRACE_OP ? raw->flags >> 8 : TRACE_HOST;
+}
 
 // Puts a name by its number into `text` and returns it; "" for 0, "name 17" for one that the file
 // does not tell.

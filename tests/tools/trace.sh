@@ -34,7 +34,7 @@ cmp summary told || fail "the summary is another afterwards"
 grep -qE '^process [0-9]+: .*saxpy' summary || fail "no process"
 ! grep -q 'INCOMPLETE\|DAMAGED\|had not ended' summary || fail "it is said to be incomplete"
 calls() { # calls NAME: how often the summary says it was called
-    awk -v name="$1" '$0 ~ "%  " name "$" { print $1 }' summary
+    awk -v name="$1" '$0 ~ "%  " name "( [(].*)?$" { print $1 }' summary
 }
 for name in saxpy fill update copy; do
     [ "$(calls $name)" = 1 ] || fail "$name was not called once: $(calls $name)"

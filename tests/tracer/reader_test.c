@@ -57,6 +57,41 @@ static void test_clocks(void **state)
     made_close();
 }
 
+static void pair_at(uint64_t clock, uint64_t device_ns, uint64_t host_ns)
+{
+    trace_record_t *record = made_add(&made, TRACE_PAIR, device_ns, 0);
+    record->id = clock;
+    record->a[0] = host_ns;
+}
+
+static void op_at(uint32_t clock, uint64_t start, uint64_t start_ns)
+{
+    trace_record_t *record = made_add(&made, TRACE_OP, start, start + 100);
+    record->flags = trace_flags(TRACE_OP_DISPATCH, clock ? TRACE_DEVICE_NS + clock : TRACE_HOST);
+    record->a[1] = start_ns;
+    record->a[2] = start_ns + (clock == 1 ? 110 : clock ? 100 : 200);
+}
+
+// A device's clock that loses a tenth, and one that was read once.
+static void test_devices(void **state)
+{
+    (void)state;
+    uint64_t left = 5;
+    made_begin(&made);
+    pair_at(1, 1000001000, 1105000000);
+    pair_at(2, 70, 9000);
+    pair_at(1, 1000, 5000000);
+    op_at(1, 1000, 5000000);
+    op_at(1, 500001000, 555000000);
+    op_at(1, 0, 4998900);
+    op_at(2, 1070, 10000);
+    op_at(0, 0, 5000);
+    made_open();
+    reader_each(&reader, 1u << TRACE_OP, check_times, &left);
+    assert_int_equal(left, 0);
+    made_close();
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -182,9 +217,9 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clocks),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_summary), cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_clocks),     cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_incomplete), cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

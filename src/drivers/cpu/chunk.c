@@ -11,6 +11,7 @@
 #include "kit/bind.h"
 #include "kit/call.h"
 #include "kit/pool.h"
+#include "kit/traced.h"
 
 static keel_status_t local_reserve(cpu_worker_t *worker, uint32_t size)
 {
@@ -211,32 +212,6 @@ static keel_status_t timestamp_run(const cpu_chunk_t *chunk)
     return NULL;
 }
 
-// What it is called in a trace.
-static uint32_t chunk_name(const keel_command_t *command)
-{
-    static _Atomic uint32_t names[KEEL_CMD_END];
-    if (command->kind != KEEL_CMD_DISPATCH)
-        return trace_name_at(&names[command->kind], command_name(command->kind));
-    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
-    return trace_name_at(&((cpu_kernel_t *)c->kernel)->traced,
-                         c->executable->entries[c->entry].name);
-}
-
-static trace_op_t chunk_op(const keel_command_t *command)
-{
-    switch ((keel_cmd_t)command->kind) {
-    case KEEL_CMD_DISPATCH: return TRACE_OP_DISPATCH;
-    case KEEL_CMD_FILL:
-    case KEEL_CMD_UPDATE:
-    case KEEL_CMD_COPY:
-    case KEEL_CMD_ACROSS:
-    case KEEL_CMD_READ:
-    case KEEL_CMD_WRITE: return TRACE_OP_COPY;
-    case KEEL_CMD_HOST_CALL: return TRACE_OP_HOST;
-    default: return TRACE_OP_OTHER;
-    }
-}
-
 // Kinds that may go on by themselves.
 #define MAY_GO_ON                                                                                  \
     (1u << KEEL_CMD_ACROSS | 1u << KEEL_CMD_ALLOCA | 1u << KEEL_CMD_READ | 1u << KEEL_CMD_WRITE |  \
@@ -246,10 +221,10 @@ static trace_op_t chunk_op(const keel_command_t *command)
 KEEL_COLD __attribute__((noinline)) static void command_trace(const cpu_run_t *run,
                                                               const keel_command_t *command)
 {
-    uint64_t place = (uint64_t)((const unsigned char *)command - run->base.commands.data);
-    trace_op_t op = command->kind == KEEL_CMD_ALLOCA ? TRACE_OP_WAIT : chunk_op(command);
-    trace_part(command->began, submission_traced(&run->base),
-               (trace_part_t){op, chunk_name(command), place, 0, 1});
+    trace_part_t part = traced_part(&run->base.commands, command, NULL);
+    if (command->kind == KEEL_CMD_ALLOCA) part.op = TRACE_OP_WAIT;
+    if (part.op == TRACE_OP_COPY) part.count = traced_bytes(command, NULL);
+    trace_part(command->began, submission_traced(&run->base), part);
 }
 
 // An operation that went on by itself has ended, with a status to consume.
@@ -423,6 +398,25 @@ chunk_run(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, keel_s
     return outcome;
 }
 
+// The part of a command that a chunk is.
+static trace_part_t chunk_part(const cpu_chunk_t *chunk)
+{
+    const keel_command_t *command = chunk->command;
+    const keel_cmd_dispatch_t *c = (const keel_cmd_dispatch_t *)(const void *)command;
+    _Atomic uint32_t *kernel =
+        command->kind == KEEL_CMD_DISPATCH ? &((cpu_kernel_t *)c->kernel)->traced : NULL;
+    trace_part_t part = traced_part(chunk->commands, command, kernel);
+    part.first = chunk->first;
+    part.count = chunk->count;
+    if (part.op != TRACE_OP_COPY) return part;
+    bool whole = command->kind == KEEL_CMD_READ || command->kind == KEEL_CMD_WRITE;
+    uint64_t all = traced_bytes(command, cpu_table(chunk->execute));
+    part.first *= CPU_UNIT_BYTES;
+    part.count *= CPU_UNIT_BYTES;
+    if (whole || part.count > all - part.first) part.count = all - part.first;
+    return part;
+}
+
 // An operation may go on by itself, and have ended the run when chunk_run returns: nothing of it is
 // touched then. It is recorded as it ends, by resume_at.
 KEEL_COLD __attribute__((noinline)) static cpu_outcome_t
@@ -433,10 +427,7 @@ chunk_traced(cpu_run_t *run, cpu_worker_t *worker, const cpu_chunk_t *chunk, kee
     if (MAY_GO_ON >> command->kind & 1 && !chunk->execute) command->began = start;
     cpu_outcome_t outcome = chunk_run(run, worker, chunk, status);
     if (outcome != CPU_ENDED) return outcome;
-    uint64_t place = (uint64_t)((const unsigned char *)command - chunk->commands->data);
-    trace_part(
-        start, submission_traced(&run->base),
-        (trace_part_t){chunk_op(command), chunk_name(command), place, chunk->first, chunk->count});
+    trace_part(start, submission_traced(&run->base), chunk_part(chunk));
     return outcome;
 }
 

@@ -62,6 +62,7 @@ static void device_close(keel_device_t *base)
     helper_stop(&device->issuer);
     border_close(atomic_load(&device->border));
     stream_queues_stop(device);
+    if (device->traced) stream_clock_trace(device);
     chores_stop(&device->chores);
 }
 
@@ -162,6 +163,7 @@ static keel_status_t device_init(stream_device_t *device)
     if (!status) status = stream_launch_pool_make(device);
     if (!status) status = stream_indirects_create(device);
     stream_leave(&entered);
+    if (!status && trace_is_on()) stream_clock_trace(device);
     return status;
 }
 

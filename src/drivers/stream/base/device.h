@@ -58,6 +58,7 @@ struct stream_device_t {
     const stream_hooks_t *hooks;
     struct keel_status *_Atomic lost; // owned: why nothing works any more
     uint32_t generation;              // of fork
+    uint32_t traced;                  // the number of its clock in a trace; 0: none
     bool peeks;              // the host reads what the device cannot act on; see run/peek.c
     _Atomic bool held_up;    // a queue waits for another one to retire its events; queue/flight.c
     uint64_t most_pending;   // launches of a queue, before its own thread goes on

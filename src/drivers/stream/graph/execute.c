@@ -40,12 +40,24 @@ static keel_status_t command_step(stream_run_t *run, const keel_cmd_execute_t *c
                         reads ? run->peek->loops : NULL, &run->inner);
 }
 
+// One operation in a trace, whatever is in it.
+KEEL_COLD __attribute__((noinline)) static keel_status_t
+graph_traced(stream_run_t *run, const keel_cmd_execute_t *c, stream_step_t *step)
+{
+    stream_stamp_begin(run);
+    keel_status_t status = stream_graph_run(run, c, step);
+    if (!status && *step == STREAM_STEP_DONE) stream_stamp_end(run, NULL, &c->head);
+    return status;
+}
+
 KEEL_HOT keel_status_t stream_execute(stream_run_t *run, const keel_cmd_execute_t *c,
                                       stream_step_t *step)
 {
     stream_device_t *device = stream_run_device(run);
-    if (__builtin_expect(!run->inner && wants_graph(device, c->recording, LONG), 1))
+    if (__builtin_expect(!run->inner && wants_graph(device, c->recording, LONG), 1)) {
+        if (__builtin_expect(stream_run_is_traced(run), 0)) return graph_traced(run, c, step);
         return stream_graph_run(run, c, step);
+    }
     const keel_commands_t *commands = c->recording->commands;
     const keel_command_t *end = keel_commands_end(commands);
     if (!run->inner) run->inner = keel_commands_first(commands);

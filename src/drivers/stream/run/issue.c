@@ -210,13 +210,22 @@ static keel_status_t issue_one(stream_run_t *run, const keel_cmd_execute_t *exec
     }
 }
 
+// Kinds of commands that put work on the stream.
+#define TIMED_KINDS                                                                                \
+    (1u << KEEL_CMD_DISPATCH | 1u << KEEL_CMD_FILL | 1u << KEEL_CMD_UPDATE | 1u << KEEL_CMD_COPY | \
+     1u << KEEL_CMD_TIMESTAMP)
+
 keel_status_t stream_issue(stream_run_t *run, const keel_cmd_execute_t *execute,
                            const keel_command_t *command, stream_step_t *step)
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
     stream_run_follow(run, STREAM_TAIL_OWN);
+    bool traced = stream_run_is_traced(run) && TIMED_KINDS >> command->kind & 1;
+    if (__builtin_expect(traced, 0)) stream_stamp_begin(run);
     keel_status_t status = issue_one(run, execute, command, step);
+    if (__builtin_expect(traced && !status && *step == STREAM_STEP_DONE, 0))
+        stream_stamp_end(run, execute, command);
     if (!status && device->options.serial && *step == STREAM_STEP_DONE)
         status = device->api->stream_drain(device->vendor, queue->stream);
     return status ? stream_device_note(device, status) : NULL;

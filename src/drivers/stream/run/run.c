@@ -78,6 +78,7 @@ static void visits_end(stream_run_t *run)
 static void run_settle(stream_run_t *run)
 {
     uint32_t frees = run->frees;
+    if (__builtin_expect(run->stamps != NULL, 0)) stream_stamps_record(run);
     run->frees = 0;
     run->segment.frees = false;
     run->tail = STREAM_TAIL_NONE;
@@ -122,6 +123,7 @@ bool stream_run_over(stream_segment_t *segment)
     stream_run_t *run = (stream_run_t *)(void *)segment;
     if (run->segment.last) {
         keel_status_t status = run_reported(run);
+        if (__builtin_expect(run->stamps != NULL, 0)) stream_stamps_record(run);
         // Only here, in the stream's order: what went before may still use the ring.
         if (run->ring_end) ring_return(&stream_run_queue(run)->ring, run->ring_end);
         run_clear(run, status);
@@ -140,6 +142,7 @@ void stream_run_lost(stream_segment_t *segment)
 {
     stream_run_t *run = (stream_run_t *)(void *)segment;
     stream_run_fail(run, stream_device_lost(stream_run_device(run)));
+    run->stamps = NULL;
     run_settle(run);
     if (run->segment.last)
         run_end(run, NULL);

@@ -13,6 +13,7 @@
 
 typedef struct stream_run_t stream_run_t;
 typedef struct stream_indirect_t stream_indirect_t;
+typedef struct stream_stamps_t stream_stamps_t;
 
 // Where the device reports what only it can find out, of one list of commands. In staging.
 typedef struct stream_report_t {
@@ -61,6 +62,7 @@ struct stream_run_t {
     stream_report_t *reports;     // what the device finds out
     stream_peek_t *peek;          // what the host has to know; NULL: nothing yet
     stream_indirect_t *indirects; // graphs on the stream, to go back to the device's
+    stream_stamps_t *stamps;      // times of its commands, for a trace; NULL: none
     stream_tail_t tail;
     uint32_t frees;   // deallocas on the stream that may not be over
     bool deallocates; // has deallocas that the pool does not know of yet
@@ -103,10 +105,11 @@ keel_status_t stream_device_clock(keel_device_t *device, uint64_t *now_ns);
 // An entry point.
 typedef struct stream_kernel_t {
     stream_function_h function;
-    stream_function_h walk; // takes its grid from memory; NULL: there is none
-    uint32_t abi;           // keel_abi_t
-    uint32_t local_memory;  // in the code itself; what a dispatch has beyond is dynamic
-    uint32_t arguments;     // KEEL_ABI_RAW: bytes that it takes; a launch may have more
+    stream_function_h walk;  // takes its grid from memory; NULL: there is none
+    uint32_t abi;            // keel_abi_t
+    uint32_t local_memory;   // in the code itself; what a dispatch has beyond is dynamic
+    uint32_t arguments;      // KEEL_ABI_RAW: bytes that it takes; a launch may have more
+    _Atomic uint32_t traced; // its name in a trace; 0: none so far
 } stream_kernel_t;
 
 // What a command needs to know of where it is.
@@ -272,6 +275,27 @@ bool stream_submission_peeks(const stream_device_t *device, const keel_submissio
 // run is parked until it is. The issuer's.
 keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,
                           const keel_ref_t *ref, stream_step_t *step);
+
+// stamp.c: times of commands, for a trace. Where stream_run_is_traced says so.
+
+// Whether the commands of a run are to have times.
+static inline bool stream_run_is_traced(const stream_run_t *run)
+{
+    return trace_is_on() && stream_run_device(run)->traced;
+}
+// Around each command; without the second one, which comes only if the command was issued, it is
+// not recorded. The issuer's.
+void stream_stamp_begin(stream_run_t *run) KEEL_COLD;
+void stream_stamp_end(stream_run_t *run, const keel_cmd_execute_t *execute,
+                      const keel_command_t *command) KEEL_COLD;
+// Relates the device's clock to the host's. Waits for the device. To be called when it is opened,
+// which gives the clock its number, and closed.
+void stream_clock_trace(stream_device_t *device) KEEL_COLD;
+
+// stamped.c
+
+// All that was issued is over: records when.
+void stream_stamps_record(stream_run_t *run) KEEL_COLD;
 
 // issue.c
 

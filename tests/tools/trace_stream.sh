@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trace_stream.sh KEEL SAXPY URI: operations of a device with streams, here one in software, with
+# times of the device's clock.
+set -eu
+keel=$1
+saxpy=$2
+uri=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+fail() {
+    echo "$1"
+    [ ! -f err ] || cat err
+    exit 1
+}
+is() { # is WHAT GOT EXPECTED
+    [ "$2" = "$3" ] || fail "$1: $2, not $3"
+}
+column() { # column NAME NUMBER: that column of the operations of a name
+    grep -F "operation,\"$1\"," one.csv | cut -d, -f"$2"
+}
+
+"$keel" trace -o one -- "$saxpy" "$uri" >out 2>err || fail "the program failed"
+! grep -q INCOMPLETE err || fail "it is said to be incomplete"
+"$keel" trace export -f csv one >/dev/null
+for name in update fill saxpy copy; do
+    is "$name" "$(column $name 2)" operation
+    [ "$(column $name 4)" -le "$(column $name 5)" ] || fail "$name ends before it begins"
+done
+for name in update fill copy; do
+    is "bytes of $name" "$(column $name 11)" 262144
+done
+
+# In the order of the stream, after the call that submitted them, and over when the host knows it.
+for pair in 'update fill' 'fill saxpy' 'saxpy copy'; do
+    first=${pair% *} second=${pair#* }
+    [ "$(column "$first" 5)" -le "$(column "$second" 4)" ] ||
+        fail "$second begins before $first ends"
+done
+call=$(grep '"keel_queue_submit"' one.csv | sort -t, -k4,4n | tail -1 | cut -d, -f4)
+[ "$call" -le "$(column update 4)" ] || fail "operations begin before the call"
+# The clocks are related to some microseconds. On a busy machine in software that may be more.
+wait=$(grep '"keel_wait"' one.csv | sort -t, -k5,5n | tail -1 | cut -d, -f5)
+[ "$(column copy 5)" -le $((wait + 100000000)) ] || fail "operations end after the program knew it"
+"$keel" trace summary one | grep -q ' %  process [0-9]*, ' || fail "no device is busy"
