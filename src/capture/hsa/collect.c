@@ -14,17 +14,18 @@ enum { LEAST_NS = 50000, MOST_NS = 1000000, PATIENCE_NS = 1000000000 };
 static collect_fn sources[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
-static bool asleep;            // under `lock`
-static bool asked;             // under `lock`: look once more before sleeping
+static _Atomic bool asleep;    // or about to sleep
+static _Atomic bool asked;     // look once more before sleeping
 static _Atomic uint64_t total; // ended so far
 static _Atomic bool running;
 
 static void sleep_until_woken(void)
 {
     pthread_mutex_lock(&lock);
-    asleep = true;
-    while (!asked) pthread_cond_wait(&woken, &lock);
-    asleep = asked = false;
+    // seq_cst, all four: this thread sees what was asked, or collect_wake that it sleeps.
+    atomic_store(&asleep, true);
+    while (!atomic_load(&asked)) pthread_cond_wait(&woken, &lock);
+    atomic_store(&asleep, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -33,6 +34,7 @@ static void *collect(void *unused)
     uint64_t pause = LEAST_NS;
     for (;;) {
         uint64_t ended = 0, left = 0;
+        atomic_store(&asked, false); // before it looks
         for (int i = 0; i < 2; i++) left += sources[i](&ended);
         atomic_fetch_add_explicit(&total, ended, memory_order_release);
         if (!left) {
@@ -71,9 +73,10 @@ bool collect_start(collect_fn dispatches, collect_fn copies)
 
 void collect_wake(void)
 {
+    atomic_store(&asked, true);
+    if (!atomic_load(&asleep)) return;
     pthread_mutex_lock(&lock);
-    asked = true;
-    if (asleep) pthread_cond_signal(&woken);
+    pthread_cond_signal(&woken);
     pthread_mutex_unlock(&lock);
 }
 

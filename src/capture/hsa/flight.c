@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/hsa/flight.h"
 
-#include <pthread.h>
-
 #include "base/memory.h"
 #include "capture/hsa/collect.h"
 #include "capture/hsa/times.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static flight_t *spare, *inbox; // under `lock`
-static flight_t *pending;       // the collector's
+static _Atomic(flight_t *) inbox; // what the collector has not seen yet
+static flight_t *pending;         // the collector's
 
 static flight_t *flight_make(void)
 {
@@ -20,24 +17,30 @@ static flight_t *flight_make(void)
     return NULL;
 }
 
-flight_t *flight_take(void)
+// Puts a list onto a stack that is always taken as a whole.
+static void stack_push(_Atomic(flight_t *) *stack, flight_t *first, flight_t *last)
 {
-    pthread_mutex_lock(&lock);
-    flight_t *flight = spare;
-    if (flight) spare = flight->next;
-    pthread_mutex_unlock(&lock);
+    last->next = atomic_load_explicit(stack, memory_order_relaxed);
+    // release: pairs with stack_take.
+    while (!atomic_compare_exchange_weak_explicit(stack, &last->next, first, memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+static flight_t *stack_take(_Atomic(flight_t *) *stack)
+{
+    return atomic_exchange_explicit(stack, NULL, memory_order_acquire);
+}
+
+flight_t *flight_take(flight_queue_t *queue)
+{
+    if (!queue->spare) queue->spare = stack_take(&queue->back);
+    flight_t *flight = queue->spare;
     if (!flight) return flight_make();
+    queue->spare = flight->next;
     *flight = (flight_t){.signal = flight->signal};
     hsa.signal_silent_store_relaxed(flight->signal, 1);
     return flight;
-}
-
-static void flight_give(flight_t *flight)
-{
-    pthread_mutex_lock(&lock);
-    flight->next = spare;
-    spare = flight;
-    pthread_mutex_unlock(&lock);
 }
 
 void flight_push(flight_t *first)
@@ -48,10 +51,7 @@ void flight_push(flight_t *first)
         atomic_fetch_add_explicit(&last->queue->in_flight, 1, memory_order_relaxed);
         if (!last->next) break;
     }
-    pthread_mutex_lock(&lock);
-    last->next = inbox;
-    inbox = first;
-    pthread_mutex_unlock(&lock);
+    stack_push(&inbox, first, last);
     collect_wake();
 }
 
@@ -79,13 +79,9 @@ static void flight_give_up(const flight_t *flight)
 
 static void inbox_take(void)
 {
-    pthread_mutex_lock(&lock);
-    flight_t *first = inbox;
-    inbox = NULL;
-    pthread_mutex_unlock(&lock);
     flight_t **end = &pending;
     while (*end) end = &(*end)->next;
-    *end = first;
+    *end = stack_take(&inbox);
 }
 
 uint64_t flight_collect(uint64_t *ended)
@@ -109,7 +105,7 @@ uint64_t flight_collect(uint64_t *ended)
             if (flight->place > atomic_load_explicit(&queue->reached, memory_order_relaxed))
                 atomic_store_explicit(&queue->reached, flight->place, memory_order_relaxed);
             flight_end(flight);
-            flight_give(flight);
+            stack_push(&queue->back, flight, flight);
         } else {
             flight_give_up(flight);
             flight->next = queue->lost;
@@ -135,25 +131,20 @@ void flight_drain(flight_queue_t *queue)
     (void)collect_wait(queue_is_over, queue); // false in the child of a fork, without a collector
 }
 
-void flight_recover(flight_queue_t *queue)
+static void list_destroy(flight_t *first)
 {
-    while (queue->lost) {
-        flight_t *flight = queue->lost;
-        queue->lost = flight->next;
-        flight_give(flight);
-    }
-}
-
-void flight_drop(void)
-{
-    pthread_mutex_lock(&lock);
-    flight_t *first = spare;
-    spare = NULL;
-    pthread_mutex_unlock(&lock);
     while (first) {
         flight_t *next = first->next;
         hsa.signal_destroy(first->signal);
         mem_free(first);
         first = next;
     }
+}
+
+void flight_finish(flight_queue_t *queue)
+{
+    list_destroy(queue->spare);
+    list_destroy(queue->lost);
+    list_destroy(stack_take(&queue->back));
+    queue->spare = queue->lost = NULL;
 }

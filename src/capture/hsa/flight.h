@@ -13,6 +13,8 @@ typedef struct flight_queue_t {
     _Atomic bool given_up;      // what is in flight is recorded without times
     _Atomic uint64_t reached; // the queue's place after the last packet that is known to have ended
     struct flight_t *lost;    // the collector's: recorded so, while the GPU may write the signal
+    struct flight_t *spare;   // owned, under the runtime's lock of the queue
+    _Atomic(struct flight_t *) back; // owned: spare ones that the collector has put back
 } flight_queue_t;
 
 typedef struct flight_t {
@@ -24,10 +26,11 @@ typedef struct flight_t {
     work_t work;           // of TRACE_OP_OTHER: not to be recorded
 } flight_t;
 
-// One with its signal at 1 and its `next` NULL; NULL: there is no memory. Any thread.
-flight_t *flight_take(void);
+// One with its signal at 1 and its `next` NULL; NULL: there is no memory. Under the runtime's lock
+// of the queue. Takes no other.
+flight_t *flight_take(flight_queue_t *queue);
 
-// Hands a list over to the collector. Any thread.
+// Hands a list over to the collector. Any thread. Takes a lock only if the collector sleeps.
 void flight_push(flight_t *first);
 
 // What the collector calls.
@@ -37,10 +40,7 @@ uint64_t flight_collect(uint64_t *ended);
 // times. Any thread.
 void flight_drain(flight_queue_t *queue);
 
-// Takes back what a queue that was drained, and is destroyed now, had lost.
-void flight_recover(flight_queue_t *queue);
-
-// Destroys the signals that are not in use, before the runtime ends.
-void flight_drop(void);
+// Destroys the signals of a queue that was drained, and is destroyed now; before the runtime ends.
+void flight_finish(flight_queue_t *queue);
 
 #endif

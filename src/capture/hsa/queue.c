@@ -74,7 +74,7 @@ static uint32_t dispatch_keep(const work_t *work, const hsa_packet_t *packet, hs
 // Puts a signal of ours at a place of the queue, and onto a list; NULL: there is no memory.
 static flight_t *flight_at(queue_t *queue, uint64_t place, flight_t **list)
 {
-    flight_t *flight = flight_take();
+    flight_t *flight = flight_take(&queue->flights);
     if (!flight) return NULL;
     flight->queue = &queue->flights;
     flight->place = queue->marked = place + 1;
@@ -292,7 +292,7 @@ hsa_status_t queue_destroy(hsa_queue_t *handle)
     if (queue) flight_drain(&queue->flights);
     hsa_status_t status = hsa.queue_destroy(handle);
     if (queue && status == 0) {
-        flight_recover(&queue->flights);
+        flight_finish(&queue->flights);
         queue_free(queue);
     }
     return status;

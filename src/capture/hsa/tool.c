@@ -68,5 +68,4 @@ bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
 void OnUnload(void)
 {
     finish();
-    flight_drop();
 }
