@@ -257,9 +257,13 @@ submit_traced(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, si
     keel_point_t point;
     uint64_t start = trace_now();
     KEEL_TRY(queue_submit(queue, waits, ops, count, signals, &point));
-    trace_work_t work = {trace_queue(&queue->traced, queue->device->name, queue->name),
-                         point.value};
+    trace_work_t work = {
+        trace_queue(&queue->traced, queue->device->name, queue->name, queue->timeline),
+        point.value};
     trace_submit(start, work, (trace_counts_t){count, waits.count, signals.count});
+    for (size_t i = 0; i < waits.count; i++)
+        trace_need(work, waits.points[i].semaphore, waits.points[i].semaphore->name,
+                   waits.points[i].value);
     if (done) *done = point;
     return NULL;
 }

@@ -379,8 +379,9 @@ KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promi
 trace_work_t submission_traced(const keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue;
-    return (trace_work_t){trace_queue(&queue->traced, queue->device->name, queue->name),
-                          submission->id};
+    return (trace_work_t){
+        trace_queue(&queue->traced, queue->device->name, queue->name, queue->timeline),
+        submission->id};
 }
 
 KEEL_COLD __attribute__((noinline)) static void submissions_trace(const keel_submission_t *first,

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name)
+uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name,
+                     const void *timeline)
 {
     static _Atomic uint32_t last;
     uint32_t known = atomic_load_explicit(place, memory_order_relaxed), none = 0;
@@ -19,7 +20,9 @@ uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *na
     if (!record) return number;
     record->id = number;
     record->name = queue_name;
+    record->start = record->end = trace_now();
     record->a[0] = device_name;
+    record->a[1] = (uintptr_t)timeline;
     trace_put(record, TRACE_QUEUE);
     return number;
 }
@@ -37,6 +40,20 @@ void trace_submit(uint64_t start, trace_work_t work, trace_counts_t counts)
     record->a[1] = counts.waits;
     record->a[2] = counts.signals;
     trace_put(record, TRACE_SUBMIT);
+}
+
+void trace_need(trace_work_t work, const void *semaphore, const char *name, uint64_t value)
+{
+    uint32_t number = name ? trace_name(name) : 0;
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->name = number;
+    record->start = record->end = trace_now();
+    record->id = work.queue;
+    record->submission = work.submission;
+    record->a[0] = (uintptr_t)semaphore;
+    record->a[1] = value;
+    trace_put(record, TRACE_NEED);
 }
 
 static void moment(trace_kind_t kind, trace_work_t work, uint16_t flags)

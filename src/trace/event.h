@@ -16,14 +16,19 @@ typedef struct trace_work_t {
     uint64_t submission;
 } trace_work_t;
 
-// The number of a queue, remembered at `place`, which is 0 at first.
-uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name);
+// The number of a queue, remembered at `place`, which is 0 at first. Its timeline is told by its
+// address; NULL: it has none.
+uint32_t trace_queue(_Atomic uint32_t *place, const char *device, const char *name,
+                     const void *timeline);
 
 // A call has submitted `work`.
 typedef struct trace_counts_t {
     uint64_t commands, waits, signals;
 } trace_counts_t;
 void trace_submit(uint64_t start, trace_work_t work, trace_counts_t counts);
+
+// `work` waits for a point of a semaphore, which is told by its address. `name` may be NULL.
+void trace_need(trace_work_t work, const void *semaphore, const char *name, uint64_t value);
 
 // All that `work` waited for has come; it has ended, with a status (borrowed).
 void trace_ready(trace_work_t work);

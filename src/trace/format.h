@@ -54,9 +54,10 @@ typedef enum trace_kind_t {
                   // CLOCK_REALTIME in ns; end: how many ticks reading them took; id: ticks in a
                   // second, about
     TRACE_NAME,   // a part of the name `name`; trace_name_part_t
-    TRACE_QUEUE,  // name: of queue number id; a[0]: the name of its device
-    TRACE_PAIR,   // a device's clock and the host's at one moment: id: the clock's number; start:
-                  // what it says, in ns; a: CLOCK_MONOTONIC in ns, and how wrong that may be
+    TRACE_QUEUE, // at start: name: of queue number id; a: the name of its device, and the number of
+                 // its timeline, 0: none
+    TRACE_PAIR,  // a device's clock and the host's at one moment: id: the clock's number; start:
+                 // what it says, in ns; a: CLOCK_MONOTONIC in ns, and how wrong that may be
     TRACE_SUBMIT, // a call that submits: name 0; id: queue; submission; a: commands, waits, signals
     TRACE_READY,  // at start: all that a submission waited for has come
     TRACE_OP,     // a part of an operation on a processor: name; id: queue; submission; a: the
@@ -72,6 +73,8 @@ typedef enum trace_kind_t {
     TRACE_SPAN,  // a span of the application's: name
     TRACE_MARK,  // at start: a moment of the application's: name
     TRACE_COUNT, // from start on, a counter has another value: name; a[0]: the bits of a double
+    TRACE_NEED,  // at start: a submission waits for a point: id: queue; submission; name: of the
+                 // semaphore; a: the semaphore's number, which others may have had, and the value
     TRACE_KINDS,
 } trace_kind_t;
 

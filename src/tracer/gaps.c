@@ -38,34 +38,45 @@ static gap_cause_t gap_cause(const model_t *model, const walk_t *walk, const eve
     return model->events[next->link - 1].start_ns >= walk->worked_ns ? GAP_HOST : GAP_DEPENDENCY;
 }
 
-static void op_walk(const model_t *model, walk_t *walk, const event_t *event, gaps_t *gaps)
+// Whom to tell of gaps.
+typedef struct listener_t {
+    gap_fn fn;
+    void *user;
+} listener_t;
+
+static keel_status_t op_walk(const model_t *model, walk_t *walk, const event_t *event, gaps_t *gaps,
+                             listener_t listener)
 {
+    keel_status_t status = NULL;
     gaps->ops += !event->later;
-    if (event->op == TRACE_OP_WAIT) return;
+    if (event->op == TRACE_OP_WAIT) return NULL;
     gaps->busy_ns += added(event, walk->until_ns);
     walk->until_ns = max64(walk->until_ns, event->end_ns);
     if (event->op == TRACE_OP_COPY) {
         walk->copies_ns += added(event, max64(walk->copied_ns, walk->worked_ns));
         walk->copied_ns = max64(walk->copied_ns, event->end_ns);
-        return;
+        return NULL;
     }
     if (walk->worked_ns && event->start_ns > walk->worked_ns) {
         gap_cause_t cause = gap_cause(model, walk, event);
         gaps->total_ns[cause] += event->start_ns - walk->worked_ns;
         gaps->count[cause][gap_size(event->start_ns - walk->worked_ns)]++;
+        status = listener.fn(listener.user, cause, walk->worked_ns, event);
     }
     walk->worked_ns = max64(walk->worked_ns, event->end_ns);
     walk->copies_ns = walk->copied_ns > walk->worked_ns ? walk->copied_ns - walk->worked_ns : 0;
+    return status;
 }
 
-keel_status_t gaps_find(const model_t *model, uint32_t device, gaps_t *gaps)
+keel_status_t gaps_find(const model_t *model, uint32_t device, gaps_t *gaps, gap_fn fn, void *user)
 {
     order_t order = {0};
     walk_t walk = {0};
     *gaps = (gaps_t){0};
     keel_status_t status = order_device(&order, model, device);
     for (uint32_t i = 0; !status && i < order.count; i++)
-        op_walk(model, &walk, &model->events[order.indices[i]], gaps);
+        status =
+            op_walk(model, &walk, &model->events[order.indices[i]], gaps, (listener_t){fn, user});
     order_finish(&order);
     return status;
 }

@@ -23,7 +23,11 @@ typedef struct gaps_t {
     uint64_t count[GAP_CAUSES][GAP_SIZES];
 } gaps_t;
 
-keel_status_t gaps_find(const model_t *model, uint32_t device, gaps_t *gaps) KEEL_MUST_USE;
+// Called for each gap: its cause, from when, and the operation that ended it.
+typedef keel_status_t (*gap_fn)(void *user, gap_cause_t cause, uint64_t from_ns,
+                                const event_t *next);
+keel_status_t gaps_find(const model_t *model, uint32_t device, gaps_t *gaps, gap_fn fn,
+                        void *user) KEEL_MUST_USE;
 
 // "host late".
 const char *gaps_cause(gap_cause_t cause);

@@ -235,6 +235,31 @@ static keel_status_t work_learn(loader_t *loader, const reader_record_t *record,
     return NULL;
 }
 
+// The queue whose timeline a semaphore is, at some moment: an address may have been another one's
+// before. 0: none.
+static uint64_t timeline_queue(const reader_t *reader, uint64_t semaphore, uint64_t start)
+{
+    uint64_t queue = 0;
+    for (size_t i = 0; i < reader->queues.count; i++) {
+        const trace_record_t *record = reader->queues.records[i];
+        if (record->a[1] == semaphore && record->start <= start) queue = record->id;
+    }
+    return queue;
+}
+
+static keel_status_t add_need(loader_t *loader, const reader_record_t *record)
+{
+    const trace_record_t *raw = record->raw;
+    need_t need = {.value = raw->a[1]};
+    uint32_t on;
+    if (!map_get(&loader->works, work_key(raw), &need.work)) return NULL;
+    trace_record_t made = {.id = timeline_queue(loader->reader, raw->a[0], raw->start),
+                           .submission = raw->a[1]};
+    if (made.id && map_get(&loader->works, work_key(&made), &on)) need.on = on + 1;
+    if (!need.on) KEEL_TRY(name_find(loader, raw->name, &need.name));
+    return model_need(loader->model, need);
+}
+
 static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
 {
     trace_kind_t kind = (trace_kind_t)record->raw->kind;
@@ -247,6 +272,7 @@ static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
     case TRACE_SPAN: return add_own(loader, record, EVENT_SPAN);
     case TRACE_MARK: return add_own(loader, record, EVENT_MARK);
     case TRACE_COUNT: return add_own(loader, record, EVENT_COUNT);
+    case TRACE_NEED: return add_need(loader, record);
     default: return work_learn(loader, record, kind);
     }
 }

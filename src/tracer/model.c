@@ -24,6 +24,7 @@ void model_finish(model_t *model)
     mem_free(model->tracks);
     mem_free(model->events);
     mem_free(model->works);
+    mem_free(model->needs);
     mem_free(model->shapes);
     map_finish(&model->shape_places);
     *model = (model_t){0};
@@ -78,6 +79,13 @@ keel_status_t model_work(model_t *model, work_t work, uint32_t *index)
     RESERVE(model, works, work);
     *index = model->work_count++;
     model->works[*index] = work;
+    return NULL;
+}
+
+keel_status_t model_need(model_t *model, need_t need)
+{
+    RESERVE(model, needs, need);
+    model->needs[model->need_count++] = need;
     return NULL;
 }
 

@@ -70,6 +70,14 @@ typedef struct work_t {
     uint32_t status; // keel_code_t
 } work_t;
 
+// A point that a submission waited for.
+typedef struct need_t {
+    uint32_t work;
+    uint32_t on;   // the submission that makes the point, its index and 1; 0: not known, or none
+    uint32_t name; // of the semaphore, if no submission is known
+    uint64_t value;
+} need_t;
+
 // What is left out as a trace is read; NULL: nothing.
 typedef struct filter_t {
     const regex_t *kernels, *calls; // names of operations and of calls that are kept
@@ -86,11 +94,13 @@ typedef struct model_t {
     track_t *tracks;
     event_t *events;
     work_t *works;
+    need_t *needs;         // those of one submission follow each other
     trace_shape_t *shapes; // number 0 is none
     map_t shape_places;    // their numbers by a hash
-    uint32_t process_count, device_count, track_count, event_count, work_count, shape_count;
+    uint32_t process_count, device_count, track_count, event_count, work_count, shape_count,
+        need_count;
     uint32_t process_capacity, device_capacity, track_capacity, event_capacity, work_capacity,
-        shape_capacity;
+        shape_capacity, need_capacity;
 } model_t;
 
 void model_finish(model_t *model);
@@ -101,6 +111,7 @@ keel_status_t model_process(model_t *model, process_t process, uint32_t *index) 
 keel_status_t model_device(model_t *model, device_t device, uint32_t *index) KEEL_MUST_USE;
 keel_status_t model_track(model_t *model, track_t track, uint32_t *index) KEEL_MUST_USE;
 keel_status_t model_work(model_t *model, work_t work, uint32_t *index) KEEL_MUST_USE;
+keel_status_t model_need(model_t *model, need_t need) KEEL_MUST_USE;
 
 // Adds an event, if the filters let it: index UINT32_MAX if not.
 keel_status_t model_event(model_t *model, event_t event, uint32_t *index) KEEL_MUST_USE;

@@ -18,10 +18,11 @@ typedef struct importer_t {
     map_t strings, ustrings; // texts by their ids and 1
     map_t processes;         // by their ids and 1
     map_t devices, tracks, shapes;
-    map_t threads;   // tracks by a mix of pid and tid
-    map_t calls;     // events by their ids
-    map_t pids;      // processes by what calls name them
-    map_t pid_of;    // and the reverse
+    map_t threads; // tracks by a mix of pid and tid
+    map_t calls;   // events by their ids
+    map_t pids;    // processes by what calls name them
+    map_t pid_of;  // and the reverse
+    map_t works;
     uint32_t marker; // the text
     uint32_t first;  // process: that of operations that do not tell theirs
 } importer_t;
@@ -263,7 +264,20 @@ static keel_status_t submission_read(void *user, db_row_t row)
                    .status = (uint32_t)row_int(row, 10)};
     if (work.track >= in->model->track_count) return NULL;
     if (map_get(&in->calls, (uint64_t)row_int(row, 1) + 1, &call)) work.call = call + 1;
-    return model_work(in->model, work, &index);
+    KEEL_TRY(model_work(in->model, work, &index));
+    return map_put(&in->works, (uint64_t)row_int(row, 11) + 1, index);
+}
+
+static keel_status_t wait_read(void *user, db_row_t row)
+{
+    importer_t *in = user;
+    need_t need = {.value = (uint64_t)row_int(row, 3)};
+    uint32_t on;
+    if (!map_get(&in->works, (uint64_t)row_int(row, 0) + 1, &need.work)) return NULL;
+    if (row_int(row, 1) >= 0 && map_get(&in->works, (uint64_t)row_int(row, 1) + 1, &on))
+        need.on = on + 1;
+    KEEL_TRY(model_text(in->model, row_text(row, 2), &need.name));
+    return model_need(in->model, need);
 }
 
 static keel_status_t read_own(importer_t *in)
@@ -355,10 +369,14 @@ static keel_status_t read_all(importer_t *in)
     if (!db_has(&in->db, "keel_submission")) return NULL;
     KEEL_TRY(db_query(&in->db, "SELECT deviceId, monitorType, start, value FROM rocpd_monitor",
                       counter_read, in));
+    KEEL_TRY(db_query(&in->db,
+                      "SELECT track_id, api_id, number, commands, waits, signals, submit, ready, "
+                      "begin, end, status, id FROM keel_submission",
+                      submission_read, in));
+    if (!db_has(&in->db, "keel_wait")) return NULL;
     return db_query(&in->db,
-                    "SELECT track_id, api_id, number, commands, waits, signals, submit, ready, "
-                    "begin, end, status FROM keel_submission",
-                    submission_read, in);
+                    "SELECT submission_id, on_id, semaphore, value FROM keel_wait ORDER BY id",
+                    wait_read, in);
 }
 
 keel_status_t rocpd_read(model_t *model, const char *path)
@@ -367,8 +385,9 @@ keel_status_t rocpd_read(model_t *model, const char *path)
     keel_status_t status = db_open(&in.db, path);
     if (!status) status = read_all(&in);
     db_close(&in.db);
-    map_t *const maps[] = {&in.strings, &in.ustrings, &in.processes, &in.devices, &in.tracks,
-                           &in.shapes,  &in.threads,  &in.calls,     &in.pids,    &in.pid_of};
+    map_t *const maps[] = {&in.strings, &in.ustrings, &in.processes, &in.devices,
+                           &in.tracks,  &in.shapes,   &in.threads,   &in.calls,
+                           &in.pids,    &in.pid_of,   &in.works};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) map_finish(maps[i]);
     return status;
 }

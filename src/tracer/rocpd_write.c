@@ -49,7 +49,9 @@ static const char schema[] =
     " bytes INTEGER, copy INTEGER);"
     "CREATE TABLE keel_submission(id INTEGER PRIMARY KEY, track_id INTEGER, api_id INTEGER,"
     " number INTEGER, commands INTEGER, waits INTEGER, signals INTEGER, submit INTEGER,"
-    " ready INTEGER, begin INTEGER, end INTEGER, status INTEGER);";
+    " ready INTEGER, begin INTEGER, end INTEGER, status INTEGER);"
+    "CREATE TABLE keel_wait(id INTEGER PRIMARY KEY, submission_id INTEGER, on_id INTEGER,"
+    " semaphore TEXT, value INTEGER);";
 
 static const char views[] =
     "CREATE VIEW api AS SELECT rocpd_api.id, pid, tid, start, end, A.string AS apiName,"
@@ -412,6 +414,22 @@ static keel_status_t write_submissions(writer_t *writer, db_rows_t *rows)
     return db_rows_end(rows);
 }
 
+// `on_id` is the submission whose end is waited for; -1: none that is known.
+static keel_status_t write_waits(writer_t *writer, db_rows_t *rows)
+{
+    const model_t *model = writer->model;
+    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO keel_wait", 5));
+    for (uint32_t i = 0; i < model->need_count; i++) {
+        const need_t *need = &model->needs[i];
+        db_int(rows, i);
+        db_int(rows, need->work);
+        db_int(rows, (int64_t)need->on - 1);
+        db_text(rows, model_string(model, need->name));
+        db_int(rows, (int64_t)need->value);
+    }
+    return db_rows_end(rows);
+}
+
 static keel_status_t write_tables(writer_t *writer)
 {
     db_rows_t rows;
@@ -429,6 +447,7 @@ static keel_status_t write_tables(writer_t *writer)
     KEEL_TRY(write_calls_of(writer, &rows, TRACE_OP_COPY, copy_row));
     KEEL_TRY(write_counters(writer, &rows, texts));
     KEEL_TRY(write_submissions(writer, &rows));
+    KEEL_TRY(write_waits(writer, &rows));
     KEEL_TRY(db_run(&writer->db, views));
     return db_run(&writer->db, "COMMIT");
 }

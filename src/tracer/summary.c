@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tracer/blame.h"
 #include "tracer/gaps.h"
 #include "tracer/table.h"
 
@@ -109,15 +110,49 @@ static void gaps_print(const gaps_t *gaps, FILE *out)
     }
 }
 
-static keel_status_t devices_print(const model_t *model, FILE *out)
+// What gaps waited for, of one device.
+typedef struct causes_t {
+    const blame_t *blame;
+    table_t table;
+} causes_t;
+
+static keel_status_t gap_seen(void *user, gap_cause_t cause, uint64_t from_ns, const event_t *next)
+{
+    causes_t *causes = user;
+    char text[512];
+    const need_t *need = cause == GAP_DEPENDENCY ? blame_find(causes->blame, next, from_ns) : NULL;
+    if (!need) return NULL;
+    blame_text(causes->blame, need, text, sizeof text);
+    return table_add(&causes->table, (table_item_t){blame_key(causes->blame, need), text, 1,
+                                                    next->start_ns - from_ns, 0});
+}
+
+static void causes_print(causes_t *causes, uint32_t limit, FILE *out)
+{
+    table_sort(&causes->table);
+    for (uint32_t i = 0; i < causes->table.count && i < limit; i++) {
+        const table_row_t *row = &causes->table.rows[i];
+        fputs("      ", out);
+        table_time(row->total_ns, out);
+        fprintf(out, "  of dependency: for %s\n", row->name);
+    }
+}
+
+static keel_status_t devices_print(const model_t *model, const blame_t *blame, uint32_t limit,
+                                   FILE *out)
 {
     range_t range = model_range(model);
     uint64_t wall_ns = range.last_ns - range.first_ns;
     bool first = true;
     for (uint32_t i = 0; i < model->device_count; i++) {
         gaps_t gaps;
-        KEEL_TRY(gaps_find(model, i, &gaps));
-        if (!gaps.ops) continue;
+        causes_t causes = {.blame = blame};
+        keel_status_t status = gaps_find(model, i, &gaps, gap_seen, &causes);
+        if (status || !gaps.ops) {
+            table_finish(&causes.table);
+            if (status) return status;
+            continue;
+        }
         if (first)
             fprintf(out,
                     "\nbusy: at least one operation ran; below it gaps between operations, in "
@@ -132,6 +167,8 @@ static keel_status_t devices_print(const model_t *model, FILE *out)
         fprintf(out, "  %5.1f %%  process %u, %s\n", share,
                 model->processes[model->devices[i].process].pid, *name ? name : "no device");
         gaps_print(&gaps, out);
+        causes_print(&causes, limit, out);
+        table_finish(&causes.table);
     }
     return NULL;
 }
@@ -169,7 +206,11 @@ static keel_status_t tables_print(summary_t *summary, uint32_t limit, FILE *out)
     table_print(&summary->calls, "calls of the host", limit, out);
     table_print(&summary->spans, "spans of the application", limit, out);
     table_print(&summary->waiting, "submissions", limit, out);
-    KEEL_TRY(devices_print(summary->model, out));
+    blame_t blame = {0};
+    keel_status_t status = blame_init(&blame, summary->model);
+    if (!status) status = devices_print(summary->model, &blame, limit, out);
+    blame_finish(&blame);
+    if (status) return status;
     latency_print(summary, out);
     return NULL;
 }

@@ -125,5 +125,7 @@ sql 1 'SELECT Busy > 0 AND Busy <= 1 FROM busy'
 sql 0 'SELECT count(*) FROM rocpd_op WHERE id NOT IN (SELECT op_id FROM rocpd_api_ops)'
 sql 0 'SELECT count(*) FROM rocpd_api_ops JOIN rocpd_api A ON A.id = api_id
     JOIN rocpd_op O ON O.id = op_id WHERE O.start < A.start OR O.end < O.start'
+sql 2 'SELECT count(*) FROM keel_wait W JOIN keel_submission S ON S.id = W.submission_id
+    JOIN keel_submission O ON O.id = W.on_id WHERE S.number = 3 AND O.number = W.value'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_op) - (SELECT count(*) FROM op)'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_api) - (SELECT count(*) FROM api)'

@@ -176,6 +176,60 @@ static void test_summary(void **state)
     made_close();
 }
 
+static trace_record_t *made_of(trace_kind_t kind, uint64_t at, uint64_t queue, uint64_t submission)
+{
+    trace_record_t *record = made_add(&made, kind, at, at + 100);
+    record->id = queue;
+    record->submission = submission;
+    return record;
+}
+
+static void need(uint64_t semaphore, uint32_t name)
+{
+    trace_record_t *record = made_of(TRACE_NEED, 30, 1, 2);
+    record->name = name;
+    record->a[0] = semaphore;
+    record->a[1] = 1;
+}
+
+// A gap of 5800 ticks, before which a submission waited for another queue, which ends in it, and
+// for a semaphore. Of the other queue's address there was another one before.
+static void made_waits(bool ends)
+{
+    static const char *const names[] = {"cpu", "gone", "main", "other", "kernel", "gate"};
+    made_begin(&made);
+    for (uint32_t i = 0; i < 6; i++) made_name(&made, i + 1, names[i]);
+    for (uint32_t i = 0; i < 3; i++) {
+        trace_record_t *queue = made_of(TRACE_QUEUE, i, i == 1 ? 1 : i + 2, 0);
+        queue->name = i + 2;
+        queue->a[0] = 1;
+        queue->a[1] = i == 1 ? 0x100 : 0x200;
+    }
+    made_of(TRACE_SUBMIT, 10, 4, 1);
+    made_of(TRACE_SUBMIT, 15, 1, 1);
+    made_of(TRACE_SUBMIT, 20, 1, 2);
+    need(0x200, 0);
+    need(0x300, 6);
+    made_of(TRACE_OP, 100, 1, 1)->name = 5;
+    made_of(TRACE_OP, 6000, 1, 2)->name = 5;
+    if (ends) made_of(TRACE_END, 5000, 4, 1);
+}
+
+static void test_waits(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        made_waits(ends);
+        made_open();
+        char *text = summary_text();
+        has(text, "     11.6 us  dependency          0          0          1 ");
+        has(text, ends ? "       11.6 us  of dependency: for queue 'other' of cpu\n"
+                       : "       11.6 us  of dependency: for semaphore 'gate'\n");
+        free(text);
+        made_close();
+    }
+}
+
 // What a process leaves that was killed: no end.
 static void test_incomplete(void **state)
 {
@@ -217,9 +271,10 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clocks),     cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_incomplete), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_clocks),  cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_waits),   cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

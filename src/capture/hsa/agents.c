@@ -58,5 +58,5 @@ const char *agents_name(hsa_agent_t agent)
 uint32_t agents_copies(hsa_agent_t agent)
 {
     gpu_t *gpu = gpu_of(agent);
-    return trace_queue(&gpu->copies, gpu->name, "copies");
+    return trace_queue(&gpu->copies, gpu->name, "copies", NULL);
 }

@@ -227,7 +227,7 @@ static void queue_tell(queue_t *queue)
     _Atomic uint32_t number = 0;
     char name[64];
     snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->handle->id);
-    queue->number = trace_queue(&number, agents_name(queue->agent), name);
+    queue->number = trace_queue(&number, agents_name(queue->agent), name, NULL);
 }
 
 static bool queue_watch(hsa_agent_t agent, hsa_queue_t *handle)
