@@ -134,11 +134,12 @@ def check_case(case, program):
             assert call.number in moved, call
     failed = [call for call in trace.calls if call.result != 0]
     assert len(failed) == (case == "plain"), failed
-    check_modes(case, program, alone, len(ours))
+    check_modes(case, program, alone, len(ours), len(trace.copies))
 
 
-def check_modes(case, program, alone, kernels):
-    """Without HIP's calls there are the same kernels; lite has no copies."""
+def check_modes(case, program, alone, kernels, copies):
+    """Without HIP's calls there are the same kernels and copies; lite has no copies. Some versions
+    of HIP copy by kernels."""
     if case != "plain":
         return
     for mode in ("standard", "lite"):
@@ -147,7 +148,7 @@ def check_modes(case, program, alone, kernels):
             trace = Trace(folder)
         trace.check_whole()
         assert not trace.calls, trace.calls
-        assert bool(trace.copies) == (mode == "standard"), trace.copies
+        assert len(trace.copies) == (copies if mode == "standard" else 0), trace.copies
         ours = [work for work in trace.kernels if work.name == "add_one"]
         assert len(ours) == kernels, (mode, len(ours))
 
@@ -209,6 +210,37 @@ def check_rtl(program):
         assert sorted(os.listdir(folder)) == sorted(names + ["all.db"]), os.listdir(folder)
 
 
+def check_keel(saxpy):
+    """All in one: keel trace of a program on Keel's own hip:// device, with the calls of HIP below
+    it, and its kernel as Keel's operation and as the GPU's."""
+    alone = run([saxpy, "hip://0"], {})
+    assert alone.returncode == 0, alone
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.db")
+        result = run([sys.argv[1], "trace", "-o", path, "-m", "hip", "--", saxpy, "hip://0"], {})
+        check_same(alone, result)
+        with sqlite3.connect(path) as trace:
+            ask = lambda question: trace.execute(question).fetchall()
+            assert ask("SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'") == [("1",)]
+            saxpys = ask("""SELECT D.name, A.apiName, O.start, O.end, A.start FROM op O
+                JOIN keel_device D ON D.id = O.gpuId JOIN rocpd_api_ops L ON L.op_id = O.id
+                JOIN api A ON A.id = L.api_id WHERE O.description = 'saxpy' ORDER BY D.name""")
+            moved = ask("""SELECT description, size FROM copyop C JOIN op ON op.id = C.id
+                JOIN keel_device D ON D.id = C.gpuId WHERE D.name = 'hip://0'
+                ORDER BY description""")
+            waits = ask("SELECT count(*) FROM keel_wait WHERE on_id >= 0")
+        trace.close()
+    (device, launch, begin, end, call), (own, submit, own_begin, own_end, own_call) = saxpys
+    assert "gfx90a" in device and own == "hip://0", saxpys
+    assert (launch, submit) == ("hipModuleLaunchKernel", "keel_queue_submit"), saxpys
+    assert call <= begin <= end and own_call <= own_begin <= own_end, saxpys
+    # One kernel, timed by two clocks: they agree to less than the time that it takes.
+    common = min(end, own_end) - max(begin, own_begin)
+    assert common > 0, saxpys
+    assert moved == [("copy", 262144), ("fill", 262144), ("update", 262144)], moved
+    assert waits == [(2,)], waits
+
+
 def check_roctx(program):
     """Ranges and a mark of two threads, without a GPU."""
     with tempfile.TemporaryDirectory() as folder:
@@ -228,6 +260,8 @@ def check_roctx(program):
 if __name__ == "__main__":
     if sys.argv[4] == "hsa":
         check_hsa(sys.argv[5:])
+    elif sys.argv[4] == "keel":
+        check_keel(sys.argv[5])
     elif sys.argv[4] == "rtl":
         check_rtl(sys.argv[5:])
     elif sys.argv[4] == "roctx":

@@ -56,9 +56,12 @@ static void check(int good, const char *what, int line)
 #define HIP(call)        check(hip.call == hipSuccess, #call, __LINE__)
 
 #ifdef OPENED
+#ifndef HIP_LIBRARY
+#define HIP_LIBRARY "libamdhip64.so.5"
+#endif
 static void find_all(void)
 {
-    void *library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(HIP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     CHECK(library != NULL);
 #define FIND(name) CHECK((hip.name = (__typeof__(name) *)dlsym(library, #name)) != NULL);
     FUNCTIONS(FIND)

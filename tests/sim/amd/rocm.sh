@@ -52,6 +52,22 @@ run() {
     [ "$f" = 0 ] || tail -n 40 "$log" | sed 's/^/    /'
 }
 
+# trace CASE PROGRAM...: passes if the trace of the program has what it did; tests/capture/check.py.
+trace() {
+    local log=$out/trace-$1.log good=0 program=$2
+    [ ! -x "$program" ] || [ ! -e "$build/libkeeltrace.so" ] || ! command -v python3 >/dev/null || {
+        KEEL_SIM_ROCM=$suite timeout --kill-after=10 600 python3 tests/capture/check.py "$keel" \
+            "$PWD/$build/libkeeltrace.so" "$build/tests/capture/capture_dump" "${1%-*}" "${@:2}" \
+            >"$log" 2>&1 && good=1
+        passed=$((passed + good)) failed=$((failed + 1 - good))
+        printf '%s: %-24s %s passed, %s failed\n' "$suite" "trace-$1" $good $((1 - good))
+        [ $good = 1 ] || tail -n 40 "$log" | sed 's/^/    /'
+        return
+    }
+    skipped=$((skipped + 1))
+    echo "$suite: trace-$1: python3 and libkeeltrace.so are needed"
+}
+
 # What the suite's compiler knows of what the software GPU is.
 known_targets() {
     local known target
@@ -75,6 +91,13 @@ compile_all() {
             $tests/hsa.c -lhsa-runtime64 || bad=1
     done
     make hip $tests/hip_test.c -- "$clang" $flags $tests/hip_test.c -lamdhip64 || bad=1
+    local hip
+    hip=$(ls "$build/rocm/$suite/libraries" | grep '^libamdhip64\.so\.[0-9]*$')
+    make trace-hip tests/capture/hip.c -- "$clang" $flags tests/capture/hip.c -lamdhip64 || bad=1
+    make trace-opened tests/capture/hip.c -- "$clang" $flags -DOPENED -DHIP_LIBRARY=\"$hip\" \
+        tests/capture/hip.c || bad=1
+    make trace-hsa tests/capture/hsa.c $tests/hsa.[ch] -- "$clang" $flags -Itests \
+        tests/capture/hsa.c $tests/hsa.c -lhsa-runtime64 || bad=1
     make app $tests/app.hip -- hipcc -O2 $offload -w $tests/app.hip || bad=1
     # hipRTC is a library of its own from version 6 on.
     [ ! -e "$build/rocm/$suite/libraries/libhiprtc.so" ] || rtc=-lhiprtc
@@ -96,6 +119,12 @@ run_all() {
         run "app-$gpus" '^0 wrong' "${gpus%,*}" "$out/app"
         run "programs-$gpus" ' 0 failed' "$gpus" "$out/programs"
     done
+    local case
+    trace hsa "$out/trace-hsa" "$out"
+    for case in plain streams threads graph fork compiled; do
+        trace $case "$out/trace-hip" "$out/gfx90a-O2-queue.hsaco" $case
+    done
+    trace plain-opened "$out/trace-opened" "$out/gfx90a-O2-queue.hsaco" plain
     KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a \
         "$out/programs"
 }
