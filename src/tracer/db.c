@@ -17,6 +17,7 @@ static keel_status_t db_start(db_t *db, const char *path, int flags)
     if ((size_t)snprintf(db->path, sizeof db->path, "%s", path) >= sizeof db->path)
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the name of the database is too long: %s", path);
     KEEL_TRY(sqlite_open(&db->sqlite));
+    flags |= SQLITE_OPEN_NOMUTEX; // one thread has it; a lock for each value is much of the time
     if (db->sqlite->open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) return db_error(db);
     return NULL;
 }

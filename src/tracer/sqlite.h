@@ -18,6 +18,7 @@ enum {
     SQLITE_OPEN_READONLY = 1,
     SQLITE_OPEN_READWRITE = 2,
     SQLITE_OPEN_CREATE = 4,
+    SQLITE_OPEN_NOMUTEX = 0x8000,
 };
 
 typedef struct sqlite_t {
