@@ -281,7 +281,7 @@ keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,
 // Whether the commands of a run are to have times.
 static inline bool stream_run_is_traced(const stream_run_t *run)
 {
-    return trace_is_on() && stream_run_device(run)->traced;
+    return trace_is_on() && !trace_is_paused() && stream_run_device(run)->traced;
 }
 // Around each command; without the second one, which comes only if the command was issued, it is
 // not recorded. The issuer's.
