@@ -27,7 +27,7 @@ keel_status_t db_run(db_t *db, const char *sql) KEEL_MUST_USE;
 
 // Adds rows to a table, many with each statement: a row is as many values as there are columns, in
 // their order. Texts are borrowed until the end.
-enum { DB_ROWS = 50, DB_COLUMNS = 16 }; // of one statement: more gains nothing; of a table, at most
+enum { DB_ROWS = 50, DB_COLUMNS = 20 }; // of one statement: more gains nothing; of a table, at most
 
 typedef struct db_value_t {
     enum { DB_INT, DB_REAL, DB_TEXT } type;

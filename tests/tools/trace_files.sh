@@ -83,6 +83,23 @@ if has chromium; then
         fail "the browser did not draw all events: $(grep -o '[^>]*events drawn' dom)"
 fi
 
+# The schema of rocprofiler-sdk. Its views join all tables, and each event is in one of them.
+"$keel" trace export -f rocpd3 one >/dev/null
+if has sqlite3; then
+    sql() { # sql EXPECTED QUERY
+        is "$2" "$(sqlite3 one.rocpd3 "$2")" "$1"
+    }
+    sql ok 'PRAGMA integrity_check'
+    sql 3 "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"
+    sql "$calls" 'SELECT count(*) FROM regions'
+    sql 1 "SELECT count(DISTINCT corr_id) FROM kernels WHERE name = 'saxpy' AND duration > 0"
+    sql 3 'SELECT count(*) FROM memory_copies WHERE size = 262144'
+    sql 1 "SELECT count(DISTINCT K.corr_id) FROM kernels K JOIN regions R USING (corr_id)
+        WHERE R.name = 'keel_queue_submit' AND R.start <= K.start AND R.tid = K.tid"
+    uuid=$(sqlite3 one.rocpd3 "SELECT value FROM rocpd_metadata WHERE tag = 'uuid'")
+    sql 1 "SELECT count(*) > 0 FROM \"rocpd_kernel_dispatch$uuid\""
+fi
+
 # Merged, nothing is lost; of another machine, times are moved by its clock.
 "$keel" trace merge -o both one two
 of=both
@@ -138,6 +155,7 @@ refuse() { # refuse STATUS WORDS ARGUMENTS...
     grep -qF -- "$words" err || fail "keel trace $*: it does not say: $words"
 }
 refuse 2 'there is no format xml' export -f xml one
+refuse 1 'a database needs a file' export -f rocpd3 -o - one
 refuse 2 'one trace is wanted' export one two
 refuse 2 'at least two traces' merge -o new one
 refuse 2 'two traces are wanted' compare one

@@ -12,6 +12,7 @@
 #include "tracer/load.h"
 #include "tracer/merge.h"
 #include "tracer/rocpd.h"
+#include "tracer/rocpd3.h"
 
 typedef struct words_t {
     const char *out, *format;
@@ -48,13 +49,16 @@ static bool words_read(words_t *words, int argc, char **argv)
     return true;
 }
 
-typedef keel_status_t (*export_fn)(const model_t *model, FILE *out);
+typedef keel_status_t (*export_fn)(const model_t *model, FILE *out); // NULL: rocpd3_write
 
 // Writes a file of a model, which replaces one of that name once it is whole; "-": to stdout.
 static keel_status_t file_write(const model_t *model, export_fn write, const char *path)
 {
     char making[4096];
     bool to_stdout = strcmp(path, "-") == 0;
+    if (!write && to_stdout)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "-o -: a database needs a file of its own");
+    if (!write) return rocpd3_write(model, path);
     if ((size_t)snprintf(making, sizeof making, "%s.new", path) >= sizeof making)
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the name is too long: %s", path);
     FILE *out = to_stdout ? stdout : fopen(making, "we");
@@ -92,7 +96,8 @@ int trace_export(int argc, char **argv)
         export_fn write;
     } formats[] = {{"perfetto", ".pftrace", export_perfetto},
                    {"chrome", ".json", export_chrome},
-                   {"csv", ".csv", export_csv}};
+                   {"csv", ".csv", export_csv},
+                   {"rocpd3", ".rocpd3", NULL}};
     words_t words = {.format = "perfetto"};
     if (!words_read(&words, argc, argv)) return 2;
     if (words.count != 1) {
@@ -102,7 +107,8 @@ int trace_export(int argc, char **argv)
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(words.format, formats[i].name) == 0)
             return trace_convert(&words, formats[i].write, formats[i].ending);
-    fprintf(stderr, "keel trace export: there is no format %s, but perfetto, chrome and csv\n",
+    fprintf(stderr,
+            "keel trace export: there is no format %s, but perfetto, chrome, csv and rocpd3\n",
             words.format);
     return 2;
 }

@@ -29,7 +29,7 @@ static const char usage[] =
     "       keel trace info TRACE                 what is in a trace\n"
     "       keel trace compare [-n N] TRACE TRACE what got slower\n"
     "       keel trace report [-o FILE] TRACE     a page with a timeline, for a browser\n"
-    "       keel trace export [-f perfetto|chrome|csv] [-o FILE] TRACE\n"
+    "       keel trace export [-f perfetto|chrome|csv|rocpd3] [-o FILE] TRACE\n"
     "       keel trace merge -o FILE TRACE...     one trace of several\n"
     "       keel trace finish TRACE               make it of the parts that a killed tool left\n"
     "       keel trace start|stop|status PID      of a program that is traced\n"
