@@ -45,10 +45,11 @@ worker_t *worker_start(void)
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->news, NULL);
     worker->last = &worker->first;
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // Signals are for the program's own threads, but for one that a handler here causes.
+    sigset_t others, before;
+    sigfillset(&others);
+    sigdelset(&others, SIGABRT);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, worker)) die("no thread can be started");
     pthread_detach(thread);

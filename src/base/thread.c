@@ -49,10 +49,11 @@ static int thread_create(pthread_t *thread, void *(*fn)(void *), void *argument)
 
 int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all,
-                    &before); // a thread begins with the mask of its creator
+    static const int own[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&others, own[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before); // a thread begins with the mask of its creator
     int error = thread_create(thread, fn, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!error && name) thread_set_name(*thread, name);

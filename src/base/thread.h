@@ -16,7 +16,8 @@
 #endif
 
 // Starts a thread of the library's own: it takes no signals, which are for the application's
-// threads, and debuggers show its name (15 characters at most; NULL: none). Returns an errno, or 0.
+// threads, but those that what it runs may cause, such as a crash of a host call. Debuggers show
+// its name (15 characters at most; NULL: none). Returns an errno, or 0.
 int thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *argument);
 
 // The same; the thread is detached and never joined. False if the system gives no thread.
