@@ -124,12 +124,19 @@ static int alloc_stored(const buffer_t *wanted, uint64_t *out_handle, uint64_t *
     return error;
 }
 
+// Whether the host has memory there, touched or not.
+static bool is_mapped(const buffer_t *buffer)
+{
+    return !msync(buffer->bytes, buffer->size, MS_ASYNC);
+}
+
 // Registers and doorbells are in the file of the driver itself, mapped from there.
 static int alloc_borrowed(buffer_t *wanted, kfd_alloc_memory_t *a)
 {
     if (a->flags & KFD_MEM_USERPTR) {
         if (!a->mmap_offset || a->mmap_offset % PAGE) return -EINVAL;
         wanted->bytes = (uint8_t *)(uintptr_t)a->mmap_offset;
+        if (!is_mapped(wanted)) return -EFAULT;
     } else {
         bool doorbells = a->flags & KFD_MEM_DOORBELL;
         uint64_t begin = doorbells ? 0 : DOORBELL_BYTES, limit = doorbells ? DOORBELL_BYTES : PAGE;

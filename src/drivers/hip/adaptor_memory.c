@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, pools, fills and copies.
+#include <sys/mman.h>
+
 #include "base/status.h"
 #include "drivers/hip/hip.h"
 
@@ -36,16 +38,24 @@ static bool is_registered(const stream_vendor_t *v, char *byte)
     return known;
 }
 
+// Whether the process has memory there. The pages are whole.
+static bool is_mapped(void *data, uint64_t size)
+{
+    return !msync(data, size, MS_ASYNC);
+}
+
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
 // the adaptor looks first. It has no way to lock for reading alone, and none is needed: it takes
-// memory that cannot be written.
+// memory that cannot be written. Where no memory is, it says that it has none left.
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
     *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
     if (*already) return NULL;
-    return HIP_CALL(v->symbols, hipHostRegister, data, size,
-                    hipHostRegisterPortable | hipHostRegisterMapped);
+    hipError_t result =
+        v->symbols->hipHostRegister(data, size, hipHostRegisterPortable | hipHostRegisterMapped);
+    if (result == hipErrorOutOfMemory && !is_mapped(data, size)) result = hipErrorInvalidValue;
+    return hip_status(v->symbols, result, "hipHostRegister");
 }
 
 // Devices of one library. One that another library has opened is none of its own.

@@ -17,8 +17,8 @@ typedef struct hip_properties_t {
 typedef struct hip_release_t {
     int from; // the first release, as hip_symbols_t.version
     hip_properties_t properties;
-    uint32_t fill_word; // stream_quirks_t
-    uint32_t broken;    // features that it has, and that do not work: STREAM_*
+    uint32_t fill_word, pending, transfer_room, event_room; // stream_quirks_t
+    uint32_t broken; // features that it has, and that do not work: STREAM_*
 } hip_release_t;
 
 // The row of a release; NULL if it is too old.

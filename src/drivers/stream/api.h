@@ -88,6 +88,9 @@ typedef struct stream_quirks_t {
     // A launch blocks when a stream has this many launches pending that have not ended: the core
     // stops before that, and the queue's own thread goes on. 0: a launch never blocks.
     uint32_t pending;
+    // Of the room for so many launches, what one fill or copy takes, and one event that is recorded
+    // or waited for. 0: as much as a launch, and none.
+    uint32_t transfer_room, event_room;
     // A launch as a graph of one kernel is cheaper than a plain launch: the device keeps so many
     // graphs for that. 0: it is not.
     uint32_t launch_graphs;
@@ -103,9 +106,11 @@ typedef struct stream_quirks_t {
     // A fill that begins inside a word of this many bytes, and ends before the end of that word,
     // writes elsewhere: a kernel of the core's does it. 0: any fill is right.
     uint32_t fill_word;
-    bool graph_waits; // to make a graph, the vendor may wait for the device
-    bool free_waits;  // to free memory or unload code, the vendor waits for the device
-    bool pool_lags;   // a freed piece of a pool is free only behind a wait for something after it
+    bool full_shared; // a call that a full stream blocks holds up other streams: none is to be made
+    bool graph_unrolls; // on a stream a graph takes the room of all its nodes, else of one launch
+    bool graph_waits;   // to make a graph, the vendor may wait for the device
+    bool free_waits;    // to free memory or unload code, the vendor waits for the device
+    bool pool_lags;     // a freed piece of a pool is free only behind a wait for something after it
 } stream_quirks_t;
 
 // What the vendor's objects are called in native.h, and those of the device. 0: there are none.

@@ -37,9 +37,8 @@ __attribute__((noinline)) static keel_status_t waits_issue(stream_run_t *run)
         }
         stream_run_mark_frees(run);
         stream_run_follow(run, STREAM_TAIL_OWN);
-        atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
-        keel_status_t status =
-            device->api->stream_wait(device->vendor, queue->stream, event->handle);
+        stream_h stream = stream_queue_onto_for(queue, device->limits.quirks.event_room);
+        keel_status_t status = device->api->stream_wait(device->vendor, stream, event->handle);
         if (!status) continue;
         promises_drop(run, i);
         return status;

@@ -24,10 +24,21 @@
         .pool_lags = true,                                                                         \
     }
 
+// Streams whose room is shared, and where all that is on them takes some.
+#define SHARED_ROOM                                                                                \
+    {                                                                                              \
+        .pending = 16,                                                                             \
+        .transfer_room = 3,                                                                        \
+        .event_room = 2,                                                                           \
+        .full_shared = true,                                                                       \
+        .graph_unrolls = true,                                                                     \
+    }
+
 static const vendor_kind_t kinds[] = {
     {.name = "required slots alone"},
     {.name = "required slots, with quirks", .clock_khz = 100000, .quirks = QUIRKS},
     {.name = "plain graphs", .features = STREAM_GRAPHS},
+    {.name = "plain graphs, shared room", .features = STREAM_GRAPHS, .quirks = SHARED_ROOM},
     {.name = "all features", .features = VENDOR_FEATURES},
     {.name = "all features, with quirks", .features = VENDOR_FEATURES, .quirks = QUIRKS},
 };

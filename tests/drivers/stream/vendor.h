@@ -72,10 +72,11 @@ void vendor_go(void);
 // many ran.
 uint32_t vendor_run(uint32_t queue, uint32_t n);
 uint32_t vendor_pending(uint32_t queue);               // pieces of work on it
-uint32_t vendor_most_pending(uint32_t queue);          // that were there at once
+uint32_t vendor_most_load(uint32_t queue);             // room that was taken at once, in launches
 bool vendor_await_pending(uint32_t queue, uint32_t n); // waits until there are so many
-// A stream takes so many pieces of work that have not run; then calls block. 0: any number.
-void vendor_room(uint32_t pieces);
+// A stream has room for so many launches that have not run; then calls block. 0: any number. What
+// else takes room is the quirks'. With full_shared a call that blocks is misuse.
+void vendor_room(uint32_t launches);
 // The host is told of no event of the queue, though streams that wait for them go on.
 void vendor_late(uint32_t queue, bool late);
 

@@ -114,6 +114,11 @@ void program_release(program_t *program)
     free(program);
 }
 
+uint32_t program_length(const program_t *program)
+{
+    return program->count;
+}
+
 static program_t *program_copy(const program_t *program)
 {
     program_t *copy = grown(NULL, 1, sizeof *copy);

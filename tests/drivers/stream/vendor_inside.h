@@ -78,6 +78,7 @@ bool queue_has_pending(uint32_t queue, uint32_t n);
 // An instantiated graph as one run of it finds it.
 void program_run(program_t *program);
 void program_release(program_t *program);
+uint32_t program_length(const program_t *program); // nodes, but for those of blocks
 // A launch of a graph that the device changes, by what graph_updatable gave.
 void node_set_grid(uint64_t node, bool enabled, const uint32_t groups[3]);
 void node_set_arguments(uint64_t node, uint64_t arguments, uint64_t size);

@@ -10,7 +10,8 @@ enum { MOST_STREAMS = 256 };
 typedef struct stream_t {
     thing_t thing;
     work_t *first, **last;
-    uint32_t pending, most;   // pieces of work
+    uint32_t pending;         // pieces of work
+    uint32_t load, most_load; // room that these and events take
     uint32_t allowed;         // of these may run, if it is held
     bool of_queue, let, late; // `let`: it is not held
 } stream_t;
@@ -23,12 +24,27 @@ struct event_t {
 
 static stream_t *streams[MOST_STREAMS], *queues[MOST_STREAMS];
 static uint32_t stream_count, queue_count;
-static uint32_t room; // for pieces of work on a stream; 0: any number
+static uint32_t room; // of a stream, in launches; 0: any number
 static bool held;
 
 static bool is_piece(const work_t *work)
 {
     return work->kind <= WORK_RUN;
+}
+
+static uint32_t load_of(const work_t *work)
+{
+    const stream_quirks_t *quirks = &kind_now()->quirks;
+    switch (work->kind) {
+    case WORK_LAUNCH: return 1;
+    case WORK_FILL:
+    case WORK_COPY: return quirks->transfer_room ? quirks->transfer_room : 1;
+    case WORK_RUN: return quirks->graph_unrolls ? program_length(work->program) : 1;
+    case WORK_RECORD:
+    case WORK_WAIT: return quirks->event_room;
+    case WORK_FREE: return 0;
+    }
+    return 0;
 }
 
 void launch_check(const stream_launch_t *launch)
@@ -91,6 +107,7 @@ static void head_drop(stream_t *s, bool run)
     work_t *work = s->first;
     s->first = work->next;
     if (!s->first) s->last = &s->first;
+    s->load -= load_of(work);
     if (is_piece(work)) {
         s->pending--;
         if (s->allowed) s->allowed--;
@@ -109,10 +126,19 @@ void pump(void)
     }
 }
 
+// An empty stream takes anything.
+static bool is_full(const stream_t *s, uint32_t load)
+{
+    return room && load && s->load && s->load + load > room;
+}
+
 void stream_put(stream_h handle, const work_t *work)
 {
     stream_t *s = thing_of(handle, THING_STREAM);
-    while (is_piece(work) && room && s->pending >= room) changed_wait();
+    uint32_t load = load_of(work);
+    if (is_full(s, load) && kind_now()->quirks.full_shared)
+        misuse("work for a full stream, which holds up all others; ");
+    while (is_full(s, load)) changed_wait();
     work_t *put = malloc(sizeof *put);
     if (!put) abort();
     *put = *work;
@@ -120,7 +146,8 @@ void stream_put(stream_h handle, const work_t *work)
     *s->last = put;
     s->last = &put->next;
     if (is_piece(work)) s->pending++;
-    if (s->most < s->pending) s->most = s->pending;
+    s->load += load;
+    if (s->most_load < s->load) s->most_load = s->load;
 }
 
 static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_h *stream)
@@ -294,10 +321,10 @@ uint32_t vendor_pending(uint32_t queue)
     return pending;
 }
 
-uint32_t vendor_most_pending(uint32_t queue)
+uint32_t vendor_most_load(uint32_t queue)
 {
     vendor_lock();
-    uint32_t most = queues[queue]->most;
+    uint32_t most = queues[queue]->most_load;
     done(NULL);
     return most;
 }
@@ -307,10 +334,10 @@ bool queue_has_pending(uint32_t queue, uint32_t n)
     return queues[queue]->pending >= n;
 }
 
-void vendor_room(uint32_t pieces)
+void vendor_room(uint32_t launches)
 {
     vendor_lock();
-    room = pieces;
+    room = launches;
     done(NULL);
 }
 

@@ -61,7 +61,7 @@ struct stream_device_t {
     uint32_t traced;                  // the number of its clock in a trace; 0: none
     bool peeks;              // the host reads what the device cannot act on; see run/peek.c
     _Atomic bool held_up;    // a queue waits for another one to retire its events; queue/flight.c
-    uint64_t most_pending;   // launches of a queue, before its own thread goes on
+    uint64_t most_pending;   // load of a queue, before its own thread goes on
     _Atomic uint32_t active; // work was issued since the keeper looked
     stream_hold_t hold;
     reclaim_t reclaim;

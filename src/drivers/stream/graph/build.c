@@ -14,7 +14,10 @@
 #include "base/status.h"
 #include "drivers/stream/graph/graph.h"
 
-enum { PIECE_NODES = 8192 }; // after which a recording goes on in another graph
+enum {
+    PIECE_NODES = 8192, // after which a recording goes on in another graph
+    PIECE_LEAST = 64,   // if a stream has no room for more
+};
 
 typedef struct nodes_t {
     stream_node_h *items; // owned
@@ -107,6 +110,15 @@ static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph
     return node;
 }
 
+// What the vendor has on a stream for a node of a graph that it launches.
+static void node_weigh(const graph_instance_t *instance, const graph_node_t *node)
+{
+    const stream_quirks_t *quirks = &instance->device->limits.quirks;
+    graph_piece_t *piece = &instance->pieces[node->piece];
+    bool transfers = node->kind == GRAPH_COPY || node->kind == GRAPH_FILL;
+    if (quirks->graph_unrolls) piece->room += transfers ? quirks->transfer_room : 1;
+}
+
 // Adds the node behind the gate.
 static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
@@ -115,6 +127,7 @@ static keel_status_t node_add(builder_t *b, graph_node_t *node)
     keel_status_t status = graph_work_make(b->instance, b->context, node, &work);
     stream_place_t place = place_behind_gate(b);
     node->kind = (uint8_t)work.kind;
+    node_weigh(b->instance, node);
     if (!status) status = graph_work_add(b->instance, &place, &work, &node->node);
     if (!status) status = graph_rebind_offer(b->instance, node, &work);
     if (work.arguments.large) mem_free(work.arguments.large);
@@ -313,7 +326,7 @@ static keel_status_t piece_begin(builder_t *b)
     if (!pieces) return status_no_memory();
     instance->pieces = pieces;
     piece = &pieces[instance->piece_count];
-    *piece = (graph_piece_t){0};
+    *piece = (graph_piece_t){.room = 1};
     KEEL_TRY(instance->device->api->graph_create(instance->device->vendor, &piece->graph));
     instance->piece_count++;
     b->graph = piece->graph;
@@ -325,7 +338,11 @@ static keel_status_t piece_begin(builder_t *b)
 // is needed, for graphs of one stream follow each other.
 static keel_status_t piece_maybe_end(builder_t *b, uint32_t *first)
 {
-    if (b->nested || b->instance->node_count - *first < PIECE_NODES) return NULL;
+    const graph_instance_t *instance = b->instance;
+    uint32_t nodes = instance->node_count - *first;
+    uint64_t room = instance->pieces[instance->piece_count - 1].room;
+    bool fills = nodes >= PIECE_LEAST && room >= instance->device->most_pending;
+    if (b->nested || (nodes < PIECE_NODES && !fills)) return NULL;
     *first = b->instance->node_count;
     return piece_begin(b);
 }

@@ -375,7 +375,7 @@ static keel_status_t report_fetch(stream_run_t *run, const keel_cmd_execute_t *c
     bound_copy_t copy = {.source = instance->memory + GRAPH_REPORT, .size = 16};
     KEEL_TRY(stream_run_report(run, c, &copy.target));
     return instance->device->api->copy(instance->device->vendor,
-                                       stream_queue_onto(stream_run_queue(run)), &copy);
+                                       stream_queue_onto_copy(stream_run_queue(run)), &copy);
 }
 
 // Copies the parameters of the execution to where the device reads them.
@@ -387,7 +387,7 @@ static keel_status_t parameters_send(stream_run_t *run, const keel_cmd_execute_t
     KEEL_TRY(stream_stage(run, c->parameter_size, &data, &copy.source));
     memcpy(data, keel_execute_parameters(c), c->parameter_size);
     return instance->device->api->copy(instance->device->vendor,
-                                       stream_queue_onto(stream_run_queue(run)), &copy);
+                                       stream_queue_onto_copy(stream_run_queue(run)), &copy);
 }
 
 // What comes in front of a run.
@@ -399,7 +399,7 @@ static keel_status_t front_issue(stream_run_t *run, const keel_cmd_execute_t *c,
     // What the device finds out during this run is for this run alone.
     bound_fill_t fill = {instance->memory + GRAPH_REPORT, 4, 0, 4};
     return instance->device->api->fill(instance->device->vendor,
-                                       stream_queue_onto(stream_run_queue(run)), &fill);
+                                       stream_queue_onto_copy(stream_run_queue(run)), &fill);
 }
 
 static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c,
@@ -408,14 +408,15 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     stream_device_t *device = instance->device;
     stream_queue_t *queue = stream_run_queue(run);
     stream_run_follow(run, STREAM_TAIL_OWN);
-    if (instance->fronted && !run->piece) KEEL_TRY(front_issue(run, c, instance));
     for (; run->piece < instance->piece_count; run->piece++) {
-        if (stream_queue_is_full(queue)) *step = STREAM_STEP_AGAIN;
+        uint64_t room = instance->pieces[run->piece].room;
+        if (stream_queue_lacks(queue, room)) *step = STREAM_STEP_AGAIN;
         if (*step == STREAM_STEP_AGAIN) return NULL;
+        if (instance->fronted && !run->piece) KEEL_TRY(front_issue(run, c, instance));
         stream_exec_h exec = instance->pieces[run->piece].exec;
         if (__builtin_expect(instance->fresh, 0))
             KEEL_TRY(device->api->exec_upload(device->vendor, exec, stream_queue_onto(queue)));
-        KEEL_TRY(device->api->exec_run(device->vendor, exec, stream_queue_onto(queue)));
+        KEEL_TRY(device->api->exec_run(device->vendor, exec, stream_queue_onto_for(queue, room)));
     }
     run->piece = 0;
     instance->fresh = false;

@@ -65,6 +65,7 @@ typedef struct graph_slot_t {
 typedef struct graph_piece_t {
     stream_graph_h graph;
     stream_exec_h exec;
+    uint64_t room; // on a stream
 } graph_piece_t;
 
 typedef struct stream_prepared_t stream_prepared_t;

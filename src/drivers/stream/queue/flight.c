@@ -53,7 +53,7 @@ static stream_event_t *flight_take(stream_queue_t *q, stream_event_t **first)
     for (int i = 0; i < RETIRE_EVENTS && (event = flight_due(q)); i++) {
         *first = lost ? NULL : event_waits_for(event);
         if (*first) break;
-        atomic_store_explicit(&q->launches_over, event->launches, memory_order_relaxed);
+        atomic_store_explicit(&q->load_over, event->load, memory_order_relaxed);
         q->flight = event->next;
         if (!q->flight) q->flight_last = &q->flight;
         if (event->frees) freed = event;
@@ -214,7 +214,8 @@ KEEL_HOT keel_status_t stream_queue_record(stream_queue_t *q, stream_segment_t *
     event->segments = segment;
     event->segments_last = segment ? &segment->next : &event->segments;
     if (segment) segment->next = NULL;
-    event->launches = atomic_load_explicit(&q->launches, memory_order_relaxed);
+    stream_queue_take(q, device->limits.quirks.event_room);
+    event->load = atomic_load_explicit(&q->load, memory_order_relaxed);
     event->promise.number = q->recorded + 1;
     if (mark == STREAM_MARK_ENDS || !segment)
         event->promise.device = NULL; // as stream_queue_join minds
@@ -304,12 +305,25 @@ bool stream_queue_is_idle(stream_queue_t *q)
     return idle;
 }
 
-void stream_queue_poll(stream_queue_t *q, bool whole)
+// How many events are in flight.
+static uint64_t flight_count(stream_queue_t *q)
 {
     uint64_t over = atomic_load_explicit(&q->over, memory_order_relaxed);
     lock_enter(&q->lock);
     uint64_t count = q->recorded - over;
     lock_leave(&q->lock);
+    return count;
+}
+
+stream_event_t *stream_flight_get(stream_queue_t *q, bool last)
+{
+    uint64_t count = flight_count(q);
+    return flight_at(q, last ? count : (count + 1) / 2);
+}
+
+void stream_queue_poll(stream_queue_t *q, bool whole)
+{
+    uint64_t count = flight_count(q);
     uint64_t middle = (count + 1) / 2, at = whole ? count : middle;
     while (at && !flight_look(q, at)) at = at > middle ? middle : at > 1; // the first, or none
 }

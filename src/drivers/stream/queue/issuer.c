@@ -26,13 +26,50 @@ void stream_kept_free(stream_queue_t *queue)
     keel_status_release(stream_device_note(device, status));
 }
 
-bool stream_queue_stays_full(stream_queue_t *q)
+// Sleeps until half of what is in flight has come, or all if `room` is more than a stream has.
+// False if there is nothing that can be slept for.
+static bool room_await(stream_queue_t *q, uint64_t room)
+{
+    stream_device_t *device = stream_queue_device(q);
+    // Behind a long recording there is no event yet.
+    if (atomic_load_explicit(&q->unmarked, memory_order_relaxed)) {
+        reclaim_begin(&device->reclaim);
+        keel_status_t status = stream_queue_record(q, NULL, STREAM_MARK_FREES);
+        if (status) reclaim_end(&device->reclaim, 1);
+        keel_status_release(stream_device_note(device, status));
+    }
+    stream_event_t *event = stream_flight_get(q, room > device->most_pending);
+    if (!event) return false;
+    keel_status_t status = stream_watcher_sleep(&q->room, event);
+    if (status)
+        stream_device_lose(device, status);
+    else
+        stream_queue_retire(q, event->promise.number);
+    promise_release(&event->promise);
+    return !status;
+}
+
+// What needs more room than a stream has finds it on an empty one, if the issuer may block there.
+static bool has_room(const stream_queue_t *q, uint64_t room)
+{
+    uint64_t load = stream_queue_load(q);
+    return room <= q->most ? load <= q->most - room : q->patient && !load;
+}
+
+bool stream_queue_stays_full(stream_queue_t *q, uint64_t room)
 {
     stream_queue_poll(q, false);
-    // relaxed: as in stream_queue_is_full.
-    return atomic_load_explicit(&q->launches, memory_order_relaxed) -
-               atomic_load_explicit(&q->launches_over, memory_order_relaxed) >=
-           q->most;
+    // The queue's own thread waits here, where it holds up no other stream.
+    while (q->patient && !has_room(q, room))
+        if (!room_await(q, room)) return false;
+    return !has_room(q, room);
+}
+
+bool stream_queue_lacks(stream_queue_t *q, uint64_t room)
+{
+    bool lacks = !has_room(q, room) && stream_queue_stays_full(q, room);
+    if (lacks) q->most = 0;
+    return lacks;
 }
 
 // Takes the turn from the thread that was to have it. False if that thread has taken it itself.
@@ -61,7 +98,9 @@ KEEL_HOT static bool queue_drain(stream_queue_t *q, stream_segment_t *segment, b
     stream_device_t *device = stream_queue_device(q);
     stream_entered_t entered;
     bool vendor = stream_enter(device, &entered), enough = false, held = false;
-    q->most = patient || device->options.serial ? UINT64_MAX : device->most_pending;
+    bool unbound = device->options.serial || (patient && !device->limits.quirks.full_shared);
+    q->patient = patient || device->options.serial;
+    q->most = unbound ? UINT64_MAX : device->most_pending;
     for (uint32_t i = 0; !enough && (segment || (segment = inbox_next(q))); i++, segment = NULL) {
         held = atomic_load(&device->hold.on); // seq_cst: pairs with stream_may_free
         enough = held || (!patient && i >= ISSUE_RUNS) || stream_queue_is_full(q);

@@ -32,7 +32,7 @@ struct stream_event_t {
     stream_device_t *device;
     stream_queue_t *queue; // there for sure until it is over; see stream_event_queue
     stream_event_h handle; // owned
-    uint64_t launches;     // of the queue up to here
+    uint64_t load;         // of the queue up to here
     stream_segment_t *segments, **segments_last; // in flight: what goes on or ends with it
     bool frees;                                  // memory comes back with it, or came before it
     _Atomic bool asked;                          // a thread sleeps until it comes
@@ -76,15 +76,16 @@ struct stream_queue_t {
 
     // The issuer's.
     inbox_t inbox;             // what is to be issued
-    uint64_t most;             // launches under way at most; 0: another thread is to go on
+    uint64_t most;             // load under way at most; 0: another thread is to go on
+    bool patient;              // the issuer may block in the vendor's library
     stream_event_t *spare;     // owned: events to record
     stream_event_t *looked_at; // retained: the newest when the issuer last looked; NULL: none
     ring_t ring;
     struct stream_launch_slots_t *slots; // owned; run/launch.c
     // What other threads read of it.
-    _Atomic uint32_t turn; // stream_turn_t
-    _Atomic uint64_t at;   // the submission that is being issued; 0: none
-    _Atomic uint64_t launches;
+    _Atomic uint32_t turn;      // stream_turn_t
+    _Atomic uint64_t at;        // the submission that is being issued; 0: none
+    _Atomic uint64_t load;      // room that was taken on the stream so far, in launches
     _Atomic uint32_t indirects; // of runs under way; run/indirect.c
     uint64_t recorded;          // events so far; written with the lock
     _Atomic bool unmarked;      // work was issued behind the last event
@@ -96,12 +97,13 @@ struct stream_queue_t {
     bool retiring;                         // a thread retires what has come
     uint64_t came;                         // events that have come, as far as is known
     _Atomic uint64_t over;                 // those that are retired
-    _Atomic uint64_t launches_over;
+    _Atomic uint64_t load_over;
 
     // Threads, each made when it is first needed.
     stream_watcher_t watchers[STREAM_WATCHERS]; // what they sleep for is guarded by `lock`
     helper_t issuer;                            // issues what the stream would not take at once
-    chores_t calls;                             // of the application's, to be made
+    stream_watcher_t room; // what it sleeps with until there is room; not a thread of its own
+    chores_t calls;        // of the application's, to be made
 };
 
 static inline stream_queue_t *stream_queue(const keel_queue_t *queue)
@@ -180,6 +182,8 @@ void stream_queues_retire(stream_device_t *device);
 bool stream_queue_is_idle(stream_queue_t *queue);
 // Asks the vendor how far the stream is: to the end if `whole`, else to the middle.
 void stream_queue_poll(stream_queue_t *queue, bool whole);
+// The event in the middle of what is in flight, or the last one, retained; NULL: there is none.
+stream_event_t *stream_flight_get(stream_queue_t *queue, bool last);
 // Has watchers sleep for all events in flight that bring memory back.
 void stream_frees_watch(stream_device_t *device);
 
@@ -219,19 +223,27 @@ void stream_queue_shed(stream_queue_t *queue);
 void stream_kept_free(stream_queue_t *queue);
 // The same for other threads: waits for the issuer, up to the deadline. Entered.
 void stream_queue_yield(stream_queue_t *queue, uint64_t deadline);
-bool stream_queue_stays_full(stream_queue_t *queue);
+// What is on the stream, as far as is known; the issuer's.
+static inline uint64_t stream_queue_load(const stream_queue_t *queue)
+{
+    // relaxed: both only grow, and an old value of the second is on the safe side.
+    return atomic_load_explicit(&queue->load, memory_order_relaxed) -
+           atomic_load_explicit(&queue->load_over, memory_order_relaxed);
+}
+bool stream_queue_stays_full(stream_queue_t *queue, uint64_t room);
 // Whether the stream would block the issuer if it issued more, and may not; the issuer's.
 static inline bool stream_queue_is_full(stream_queue_t *queue)
 {
-    // relaxed: both only grow, and an old value of the second is on the safe side.
-    uint64_t issued = atomic_load_explicit(&queue->launches, memory_order_relaxed);
-    uint64_t over = atomic_load_explicit(&queue->launches_over, memory_order_relaxed);
-    return __builtin_expect(issued - over >= queue->most, 0) && stream_queue_stays_full(queue);
+    return __builtin_expect(stream_queue_load(queue) >= queue->most, 0) &&
+           stream_queue_stays_full(queue, 1);
 }
+// The same for something that takes that much room, which may be more than a stream has: then the
+// queue's own thread puts it onto the empty stream.
+bool stream_queue_lacks(stream_queue_t *queue, uint64_t room);
 // Whether the issuer may block; the issuer's.
 static inline bool stream_queue_is_patient(const stream_queue_t *queue)
 {
-    return queue->most == UINT64_MAX;
+    return queue->patient;
 }
 // Whether the issuer must not block: then the queue's own thread goes on with the same command,
 // which the caller is to leave as it is.
@@ -246,15 +258,29 @@ static inline bool stream_queue_has_put_off(const stream_queue_t *queue)
 {
     return !queue->most;
 }
-// The stream, to put one piece of work on it, which is counted; the issuer's. All work that takes
-// room on the stream is put there by this.
-static inline stream_h stream_queue_onto(stream_queue_t *queue)
+// Takes room on the stream; the issuer's.
+static inline void stream_queue_take(stream_queue_t *queue, uint64_t room)
 {
     // relaxed: one writer.
-    uint64_t before = atomic_load_explicit(&queue->launches, memory_order_relaxed);
-    atomic_store_explicit(&queue->launches, before + 1, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(&queue->load, memory_order_relaxed);
+    atomic_store_explicit(&queue->load, before + room, memory_order_relaxed);
+}
+// The stream, to put work on it that takes that much room; the issuer's. All work that takes room
+// on the stream is put there by this.
+static inline stream_h stream_queue_onto_for(stream_queue_t *queue, uint64_t room)
+{
+    stream_queue_take(queue, room);
     atomic_store_explicit(&queue->unmarked, true, memory_order_relaxed);
     return queue->stream;
+}
+// The same for a launch, and for a fill or copy.
+static inline stream_h stream_queue_onto(stream_queue_t *queue)
+{
+    return stream_queue_onto_for(queue, 1);
+}
+static inline stream_h stream_queue_onto_copy(stream_queue_t *queue)
+{
+    return stream_queue_onto_for(queue, stream_queue_device(queue)->limits.quirks.transfer_room);
 }
 
 #endif

@@ -65,6 +65,7 @@ keel_status_t stream_watcher_sleep(stream_watcher_t *w, stream_event_t *event)
 
 void stream_watchers_init(stream_queue_t *q, uint64_t (*body)(void *watcher))
 {
+    q->room.queue = q;
     for (int i = 0; i < STREAM_WATCHERS; i++) {
         q->watchers[i].queue = q;
         helper_init(&q->watchers[i].helper, "keel-watch", body, &q->watchers[i]);
@@ -88,12 +89,15 @@ void stream_watchers_stop(stream_queue_t *q)
     for (int i = 0; i < STREAM_WATCHERS; i++) helper_stop(&q->watchers[i].helper);
 }
 
+static void watcher_destroy(const stream_device_t *device, const stream_watcher_t *w)
+{
+    if (w->sleeps) device->api->event_destroy(device->vendor, w->sleeps);
+    if (w->side) device->api->stream_destroy(device->vendor, w->side);
+}
+
 void stream_watchers_destroy(stream_queue_t *q)
 {
-    stream_device_t *device = stream_queue_device(q);
-    for (int i = 0; i < STREAM_WATCHERS; i++) {
-        stream_watcher_t *w = &q->watchers[i];
-        if (w->sleeps) device->api->event_destroy(device->vendor, w->sleeps);
-        if (w->side) device->api->stream_destroy(device->vendor, w->side);
-    }
+    const stream_device_t *device = stream_queue_device(q);
+    for (int i = 0; i < STREAM_WATCHERS; i++) watcher_destroy(device, &q->watchers[i]);
+    watcher_destroy(device, &q->room);
 }

@@ -32,7 +32,7 @@ static keel_status_t host_copy(stream_run_t *run, const void *host, bound_copy_t
     stream_device_t *device = stream_run_device(run);
     for (uint64_t left = copy.size; left; left -= copy.size) {
         copy.size = pages_stretch(&device->pages, host, left);
-        KEEL_TRY(device->api->copy(device->vendor, stream_queue_onto(queue), &copy));
+        KEEL_TRY(device->api->copy(device->vendor, stream_queue_onto_copy(queue), &copy));
         copy.source += copy.size;
         copy.target += copy.size;
         host = (const char *)host + copy.size;
@@ -53,7 +53,7 @@ static keel_status_t across_copy(stream_run_t *run, const keel_cmd_across_t *c, 
     if (buffer_is_host(c->other))
         return host_copy(run, ref_host(out ? &c->copy.target : &c->copy.source), copy);
     stream_vendor_t *peer = stream_device(c->other->device)->vendor;
-    return device->api->copy_peer(device->vendor, stream_queue_onto(queue), &copy,
+    return device->api->copy_peer(device->vendor, stream_queue_onto_copy(queue), &copy,
                                   out ? peer : device->vendor, out ? device->vendor : peer);
 }
 

@@ -42,8 +42,8 @@ static keel_status_t files_copy(transfers_t *transfers, const bound_copy_t *copy
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
     stream_run_follow(run, STREAM_TAIL_OWN);
-    return stream_device_note(device,
-                              device->api->copy(device->vendor, stream_queue_onto(queue), copy));
+    return stream_device_note(
+        device, device->api->copy(device->vendor, stream_queue_onto_copy(queue), copy));
 }
 
 static bool files_begin(transfers_t *transfers)

@@ -147,7 +147,8 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
                   bind_is_local(&context->binder, &c->target);
     if (plain && !sooner && stream_fill_is_right(context->device, &fill))
-        return context->device->api->fill(context->device->vendor, stream_queue_onto(queue), &fill);
+        return context->device->api->fill(context->device->vendor, stream_queue_onto_copy(queue),
+                                          &fill);
     return stream_launch(queue, &launch);
 }
 
@@ -156,7 +157,7 @@ static keel_status_t issue_copy(stream_run_t *run, const bound_copy_t *copy)
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
     if (!copy->size) return NULL;
-    return device->api->copy(device->vendor, stream_queue_onto(queue), copy);
+    return device->api->copy(device->vendor, stream_queue_onto_copy(queue), copy);
 }
 
 static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_t *context,

@@ -58,8 +58,8 @@ static keel_status_t peek_copy(stream_run_t *run, const keel_cmd_execute_t *exec
     KEEL_TRY(bind_ref(&binder, ref, &span));
     bound_copy_t copy = {run->peek->address, span.address, span.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
-    return stream_device_note(device,
-                              device->api->copy(device->vendor, stream_queue_onto(queue), &copy));
+    return stream_device_note(
+        device, device->api->copy(device->vendor, stream_queue_onto_copy(queue), &copy));
 }
 
 keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,

@@ -8,9 +8,9 @@
 #include "base/status.h"
 #include "drivers/stream/run/stamp.h"
 
-static uint64_t queue_launches(const stream_run_t *run)
+static uint64_t queue_load(const stream_run_t *run)
 {
-    return atomic_load_explicit(&stream_run_queue(run)->launches, memory_order_relaxed);
+    return atomic_load_explicit(&stream_run_queue(run)->load, memory_order_relaxed);
 }
 
 // One with room for two more times; NULL: there is no memory.
@@ -49,7 +49,7 @@ static bool time_put(stream_run_t *run, stream_stamps_t *stamps)
         return false;
     }
     stamps->times_count++;
-    stamps->launches = queue_launches(run);
+    stamps->load = queue_load(run);
     return true;
 }
 
@@ -59,7 +59,7 @@ void stream_stamp_begin(stream_run_t *run)
     if (stamps && stamps->open) return; // it goes on with a command
     stamps = stamps_reserve(run);
     if (!stamps) return;
-    bool joins = stamps->count && stamps->launches == queue_launches(run);
+    bool joins = stamps->count && stamps->load == queue_load(run);
     stamps->open = joins || time_put(run, stamps);
 }
 
@@ -70,7 +70,7 @@ void stream_stamp_end(stream_run_t *run, const keel_cmd_execute_t *execute,
     if (!stamps || !stamps->open) return;
     stamps->open = false;
     uint32_t begin = stamps->times_count - 1;
-    if (stamps->launches == queue_launches(run) || !time_put(run, stamps)) return; // it was nothing
+    if (stamps->load == queue_load(run) || !time_put(run, stamps)) return; // it was nothing
     stamps->of[stamps->count++] = (stamped_t){execute, command, begin};
 }
 

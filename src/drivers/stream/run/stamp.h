@@ -17,7 +17,7 @@ typedef struct stamped_t {
 struct stream_stamps_t {
     struct stream_stamps_t *older;
     uint64_t address;     // of `times`, as the device sees it
-    uint64_t launches;    // of the queue, up to the last time
+    uint64_t load;        // of the queue, up to the last time
     uint32_t times_count; // put on the stream
     uint32_t count;       // commands
     bool open;            // the last time is the begin of a command
