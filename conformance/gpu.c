@@ -263,7 +263,7 @@ static void managed_in(keel_device_t *other, DLManagedTensorVersioned *tensor)
 }
 
 // Tensors of managed memory say so, go back in, and come from others who have them.
-TEST(gpu, managed_tensors, GPU, .also = NEED_MANAGED)
+TEST(gpu, managed_tensors, .needs = KEEL_CAP_EXECUTES, .also = NEED_MANAGED, .driver = "cuda")
 {
     enum { CUDA_MANAGED = 13 };
     const int64_t shape[] = {4};

@@ -137,19 +137,6 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
     return NULL;
 }
 
-static stream_quirks_t quirks_of(const hip_release_t *release)
-{
-    return (stream_quirks_t){
-        .pending = release->pending,
-        .transfer_room = release->transfer_room,
-        .event_room = release->event_room,
-        .fill_word = release->fill_word,
-        .full_shared = true,   // streams share a few queues of the GPU
-        .graph_unrolls = true, // a graph is launched node by node
-        .free_waits = true,    // hipFree and hipHostFree do
-    };
-}
-
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
     size_t memory = 0;
@@ -161,7 +148,7 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
     KEEL_TRY(
         HIP_CALL(v->symbols, hipDeviceGetStreamPriorityRange, &limits->least, &limits->greatest));
     limits->clock_khz = clock_khz(v);
-    limits->quirks = quirks_of(v->symbols->release);
+    limits->quirks = *hip_quirks_find(v->symbols->release, v->target);
     limits->max_arguments = 4096;
     limits->memory = memory;
     limits->natives = (stream_natives_t){

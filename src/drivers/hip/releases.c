@@ -1,29 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // What differs between the releases of HIP, as data.
+#include <string.h>
+
 #include "drivers/hip/releases.h"
-#include "drivers/stream/api.h"
+
+// What all releases share: streams share a few queues of the GPU, a graph is launched node by node,
+// and hipFree and hipHostFree wait for all streams.
+#define QUIRKS .full_shared = true, .graph_unrolls = true, .free_waits = true
 
 // Found out on the software GPU (docs/stream.md has the table), with HIP 5.2.3, 5.7.1 and 6.4.3. A
 // stream is given a quarter of the launches that fit: four or more share a queue of the GPU.
 static const hip_release_t releases[] = {
     {.from = 60000000,
      .properties = {"hipGetDevicePropertiesR0600", 1472, 1160},
-     .pending = 2048,
-     .transfer_room = 6,
-     .event_room = 1},
+     .quirks = {QUIRKS, .pending = 2048, .transfer_room = 6, .event_room = 1}},
     {.from = 50300000,
      .properties = {"hipGetDeviceProperties", 792, 396},
-     .fill_word = 8,
-     .pending = 2048,
-     .transfer_room = 4,
-     .event_room = 1,
+     .quirks = {QUIRKS, .fill_word = 8, .pending = 2048, .transfer_room = 4, .event_room = 1},
      .broken = STREAM_GRAPHS | STREAM_UPLOAD},
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
-     .fill_word = 8,
-     .pending = 1024,
-     .transfer_room = 102,
-     .event_room = 51},
+     .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51}},
+};
+
+// A HIP that forwards to another vendor's library behaves as that one. NVIDIA's values are those of
+// the CUDA driver.
+static const struct {
+    const char *target; // how it begins
+    stream_quirks_t quirks;
+} others[] = {
+    {"nvptx:",
+     {.pending = 896,
+      .launch_graphs = 32,
+      .graph_room = 32,
+      .small_transfer = 1 << 16,
+      .graph_waits = true,
+      .free_waits = true}},
 };
 
 const hip_release_t *hip_release_find(int version)
@@ -31,4 +43,11 @@ const hip_release_t *hip_release_find(int version)
     for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
         if (version >= releases[i].from) return &releases[i];
     return NULL;
+}
+
+const stream_quirks_t *hip_quirks_find(const hip_release_t *release, const char *target)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strncmp(target, others[i].target, strlen(others[i].target))) return &others[i].quirks;
+    return &release->quirks;
 }

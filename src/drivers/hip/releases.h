@@ -3,8 +3,7 @@
 #ifndef KEEL_SRC_DRIVERS_HIP_RELEASES_H_
 #define KEEL_SRC_DRIVERS_HIP_RELEASES_H_
 
-#include <stddef.h>
-#include <stdint.h>
+#include "drivers/stream/api.h"
 
 // The function that describes a device, and what of its struct is read: the name of the target,
 // with the features of which code depends ("gfx90a:sramecc+:xnack-").
@@ -17,11 +16,14 @@ typedef struct hip_properties_t {
 typedef struct hip_release_t {
     int from; // the first release, as hip_symbols_t.version
     hip_properties_t properties;
-    uint32_t fill_word, pending, transfer_room, event_room; // stream_quirks_t
-    uint32_t broken; // features that it has, and that do not work: STREAM_*
+    stream_quirks_t quirks; // on AMD's GPUs
+    uint32_t broken;        // features that it has, and that do not work: STREAM_*
 } hip_release_t;
 
 // The row of a release; NULL if it is too old.
 const hip_release_t *hip_release_find(int version);
+
+// The quirks of a release on a device with that target.
+const stream_quirks_t *hip_quirks_find(const hip_release_t *release, const char *target);
 
 #endif

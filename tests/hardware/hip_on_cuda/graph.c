@@ -109,12 +109,12 @@ HIP(hipGraphExecDestroy, void *exec)
 
 HIP(hipGraphLaunch, void *exec, void *stream)
 {
-    FORWARD(cuGraphLaunch(exec, stream));
+    FORWARD_PLAINLY(cuGraphLaunch(exec, stream));
 }
 
 HIP(hipGraphUpload, void *exec, void *stream)
 {
-    FORWARD(cuGraphUpload(exec, stream));
+    FORWARD_PLAINLY(cuGraphUpload(exec, stream));
 }
 
 HIP(hipGraphExecKernelNodeSetParams, void *exec, void *node, const hip_kernel_t *params)

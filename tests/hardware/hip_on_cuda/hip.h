@@ -43,6 +43,9 @@ int here(void);
         return done(error_ ? error_ : (call));                                                     \
     } while (0)
 
+// The same for calls whose handles say which context is meant, as most on the way of a submission.
+#define FORWARD_PLAINLY(call) return done(call)
+
 // The primary context of a device, retained the first time; NULL and an error of CUDA's if that
 // fails.
 int context_of(int device, void **context);

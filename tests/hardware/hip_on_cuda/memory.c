@@ -95,17 +95,17 @@ HIP(hipMemPoolTrimTo, void *pool, size_t keep)
 
 HIP(hipMallocFromPoolAsync, void **address, size_t size, void *pool, void *stream)
 {
-    FORWARD(cuMemAllocFromPoolAsync((uint64_t *)address, size, pool, stream));
+    FORWARD_PLAINLY(cuMemAllocFromPoolAsync((uint64_t *)address, size, pool, stream));
 }
 
 HIP(hipFreeAsync, void *address, void *stream)
 {
-    FORWARD(cuMemFreeAsync(address_of(address), stream));
+    FORWARD_PLAINLY(cuMemFreeAsync(address_of(address), stream));
 }
 
 HIP(hipMemcpyAsync, void *target, const void *source, size_t size, int kind, void *stream)
 {
-    FORWARD(cuMemcpyAsync(address_of(target), address_of(source), size, stream));
+    FORWARD_PLAINLY(cuMemcpyAsync(address_of(target), address_of(source), size, stream));
 }
 
 HIP(hipMemcpyPeerAsync, void *target, int to, const void *source, int from, size_t size,
@@ -121,15 +121,15 @@ HIP(hipMemcpyPeerAsync, void *target, int to, const void *source, int from, size
 
 HIP(hipMemsetD8Async, void *target, unsigned char value, size_t count, void *stream)
 {
-    FORWARD(cuMemsetD8Async(address_of(target), value, count, stream));
+    FORWARD_PLAINLY(cuMemsetD8Async(address_of(target), value, count, stream));
 }
 
 HIP(hipMemsetD16Async, void *target, unsigned short value, size_t count, void *stream)
 {
-    FORWARD(cuMemsetD16Async(address_of(target), value, count, stream));
+    FORWARD_PLAINLY(cuMemsetD16Async(address_of(target), value, count, stream));
 }
 
 HIP(hipMemsetD32Async, void *target, int value, size_t count, void *stream)
 {
-    FORWARD(cuMemsetD32Async(address_of(target), (unsigned)value, count, stream));
+    FORWARD_PLAINLY(cuMemsetD32Async(address_of(target), (unsigned)value, count, stream));
 }

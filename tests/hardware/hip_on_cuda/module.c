@@ -81,6 +81,6 @@ HIP(hipModuleLaunchKernel, void *function, unsigned grid_x, unsigned grid_y, uns
     void **parameters, void **extra)
 {
     extra_t block;
-    FORWARD(cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                           stream, parameters, extra_make(&block, extra)));
+    FORWARD_PLAINLY(cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                   shared, stream, parameters, extra_make(&block, extra)));
 }

@@ -13,12 +13,12 @@ HIP(hipStreamDestroy, void *stream)
 
 HIP(hipStreamSynchronize, void *stream)
 {
-    FORWARD(cuStreamSynchronize(stream));
+    FORWARD_PLAINLY(cuStreamSynchronize(stream));
 }
 
 HIP(hipStreamWaitEvent, void *stream, void *event, unsigned flags)
 {
-    FORWARD(cuStreamWaitEvent(stream, event, flags));
+    FORWARD_PLAINLY(cuStreamWaitEvent(stream, event, flags));
 }
 
 HIP(hipEventCreateWithFlags, void **event, unsigned flags)
@@ -33,17 +33,17 @@ HIP(hipEventDestroy, void *event)
 
 HIP(hipEventRecord, void *event, void *stream)
 {
-    FORWARD(cuEventRecord(event, stream));
+    FORWARD_PLAINLY(cuEventRecord(event, stream));
 }
 
 HIP(hipEventQuery, void *event)
 {
-    FORWARD(cuEventQuery(event));
+    FORWARD_PLAINLY(cuEventQuery(event));
 }
 
 HIP(hipEventSynchronize, void *event)
 {
-    FORWARD(cuEventSynchronize(event));
+    FORWARD_PLAINLY(cuEventSynchronize(event));
 }
 
 HIP(hipLaunchHostFunc, void *stream, void (*function)(void *user), void *user)
