@@ -117,7 +117,8 @@ static keel_status_t target_read(amdgpu_device_t *device)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of its ISA has %u characters", length);
     KEEL_TRY(HSA_CALL(hsa, hsa_isa_get_info_alt, isa, HSA_ISA_INFO_NAME, name));
     const char *gap = strstr(name, "--");
-    snprintf(device->base.info.target, sizeof device->base.info.target, "%s", gap ? gap + 2 : name);
+    snprintf(device->base.info.target, sizeof device->base.info.target, "%.63s",
+             gap ? gap + 2 : name);
     return NULL;
 }
 

@@ -68,9 +68,11 @@ typedef struct amdgpu_kernel_t {
 } amdgpu_kernel_t;
 
 typedef struct amdgpu_run_t amdgpu_run_t;
+typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
 typedef struct amdgpu_device_t {
     keel_device_t base;
+    keel_device_ops_t ops;    // what `base` has
     const hsa_symbols_t *hsa; // borrowed: they stay
     hsa_agent_t agent, cpu;
     hsa_amd_memory_pool_t local, shared; // of the GPU; of the host, where both write
@@ -79,7 +81,8 @@ typedef struct amdgpu_device_t {
     hsa_executable_t library;            // the driver's own kernels
     bool has_library;
     amdgpu_kernel_t builtins[AMDGPU_BUILTINS];
-    blocks_t blocks; // of `shared`
+    amdgpu_scheduler_t *scheduler; // owned; NULL: the host schedules
+    blocks_t blocks;               // of `shared`
     cache_t modules;
     pages_user_t pages;
     aio_t *aio;                           // owned
@@ -98,7 +101,8 @@ typedef struct amdgpu_device_t {
 
 typedef struct amdgpu_queue_t {
     keel_queue_t base;
-    hsa_queue_t *queue; // owned
+    hsa_queue_t *queue;          // owned
+    struct ring_queue_t *shared; // owned: for the scheduler on the GPU; NULL: there is none
     chores_t calls;
     lock_t lock;                           // for what is below, and writing packets
     uint32_t slots;                        // that runs have
@@ -127,9 +131,11 @@ struct amdgpu_run_t {
     hsa_signal_t signal; // owned; 0: none yet
     struct {
         amdgpu_run_t *next, **link;
-    } flight;         // in amdgpu_device_t.flights
-    block_t *blocks;  // owned: what packets in the ring read
-    block_t *staging; // owned: what is needed until the end
+    } flight;                 // in amdgpu_device_t.flights
+    block_t *blocks;          // owned: what packets in the ring read
+    struct record_t *record;  // what the scheduler on the GPU has; NULL: it is the host's
+    struct packet_t *program; // its packets; NULL: they go into the ring
+    block_t *staging;         // owned: what is needed until the end
     transfers_t transfers;
     uint32_t *peek; // in staging: three words; NULL: none yet
     uint64_t peek_at;

@@ -10,13 +10,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/scheduler.h"
 #include "kit/gpus.h"
 #include "kit/object.h"
 #include "kit/option.h"
 
 typedef struct amdgpu_options_t {
     const char *library; // NULL: where the system keeps it
+    uint8_t scheduler;   // 0: the host, 1: the device
 } amdgpu_options_t;
 
 static keel_status_t gpu_count(const void *library, int *count)
@@ -72,6 +73,7 @@ static keel_status_t amdgpu_list(keel_device_listing_t *devices, size_t capacity
 static void amdgpu_device_close(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
+    amdgpu_scheduler_stop(d);
     helper_stop(&d->worker);
     while (atomic_load(&d->handlers)) sched_yield();
     aio_destroy(d->aio);
@@ -86,6 +88,7 @@ static void amdgpu_device_destroy(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
     aio_destroy(d->aio); // in the child of a fork
+    amdgpu_scheduler_free(d);
     keel_status_release(atomic_load(&d->failed));
     mem_free(d);
 }
@@ -115,9 +118,19 @@ static const keel_device_ops_t amdgpu_ops = {
     KEEL_SLABS_OPS,
 };
 
-static keel_status_t device_start(amdgpu_device_t *device, int ordinal)
+// With semaphores that the GPU waits for by itself.
+static keel_device_ops_t amdgpu_device_ops(void)
 {
-    device->base.ops = &amdgpu_ops;
+    keel_device_ops_t ops = amdgpu_ops;
+    ops.semaphore_create = amdgpu_semaphore_create;
+    ops.queue_cancel = amdgpu_queue_cancel;
+    return ops;
+}
+
+static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool schedules)
+{
+    device->ops = schedules ? amdgpu_device_ops() : amdgpu_ops;
+    device->base.ops = &device->ops;
     device->blocks = (blocks_t){.ops = &amdgpu_blocks_ops, .owner = device};
     device->modules = (cache_t){.class = &amdgpu_module_class, .owner = device};
     device->pages = (pages_user_t){
@@ -130,6 +143,7 @@ static keel_status_t device_start(amdgpu_device_t *device, int ordinal)
     KEEL_TRY(amdgpu_agent_find(device->hsa, ordinal, &device->agent, &device->cpu));
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
+    if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
     KEEL_TRY(aio_create(&device->aio));
     if (!helper_wake(&device->worker))
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
@@ -140,17 +154,19 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
 {
     static const keel_option_t table[] = {
         {"lib", KEEL_OPTION_PATH, .offset = offsetof(amdgpu_options_t, library)},
+        {"scheduler", KEEL_OPTION_WORD, .offset = offsetof(amdgpu_options_t, scheduler),
+         .words = {"host", "device"}},
     };
     amdgpu_options_t options = {0};
     const hsa_symbols_t *hsa;
     int ordinal = 0;
-    KEEL_TRY(options_read(uri, table, 1, &options));
+    KEEL_TRY(options_read(uri, table, 2, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
     KEEL_TRY(gpus_find(&gpus, hsa, uri->which, &ordinal));
     amdgpu_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->hsa = hsa;
-    keel_status_t status = device_start(d, ordinal);
+    keel_status_t status = device_start(d, ordinal, options.scheduler);
     if (status) {
         amdgpu_device_close(&d->base);
         amdgpu_device_destroy(&d->base);

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "builtin/arguments.h"
+#include "drivers/amdgpu/device/protocol.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 
 enum { GROUPS = 1024 }; // of a fill or a copy at most; each item then takes several units
@@ -38,6 +39,15 @@ static keel_status_t piece_take(amdgpu_run_t *run, uint64_t size, void **data, u
                         address);
 }
 
+// For the scheduler on the GPU, which copies it into the ring.
+static void program_add(amdgpu_run_t *run, const hsa_kernel_dispatch_packet_t *packet,
+                        uint32_t header)
+{
+    packet_t *at = &run->program[run->packets];
+    memcpy(at, packet, sizeof *at);
+    at->words[0] = header;
+}
+
 keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
 {
     const hsa_symbols_t *hsa = amdgpu_run_device(run)->hsa;
@@ -45,14 +55,17 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     uint32_t given = launch->size, all = launch->kernel->arguments;
     uint64_t address;
     void *data;
-    KEEL_TRY(amdgpu_signal_need(run));
+    if (!run->program) KEEL_TRY(amdgpu_signal_need(run));
     KEEL_TRY(piece_take(run, all > given ? all : given, &data, &address));
     memcpy(data, launch->arguments, given);
     if (all > given) memset((char *)data + given, 0, all - given);
     amdgpu_packet_make(launch, address, &packet);
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;
     if (run->barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
-    amdgpu_packet_write(hsa, amdgpu_queue(run->base.queue)->queue, &packet, header);
+    if (run->program)
+        program_add(run, &packet, header);
+    else
+        amdgpu_packet_write(hsa, amdgpu_queue(run->base.queue)->queue, &packet, header);
     run->barrier = false;
     run->now = true;
     run->packets++;

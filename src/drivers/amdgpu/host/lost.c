@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "base/status.h"
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/scheduler.h"
 
 // On a thread of HSA's, which also calls the handlers.
 void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device)
@@ -25,6 +25,7 @@ static void queues_stop(amdgpu_device_t *device)
     keel_queue_t *queue = NULL;
     while ((queue = device_next_queue(&device->base, queue)))
         device->hsa->hsa_queue_inactivate(amdgpu_queue(queue)->queue);
+    if (device->scheduler) device->hsa->hsa_queue_inactivate(device->scheduler->control);
 }
 
 static void flights_end(amdgpu_device_t *device)
@@ -40,6 +41,7 @@ static void device_settle(keel_device_t *base)
 {
     amdgpu_device_t *device = amdgpu_device(base);
     queues_stop(device);
+    amdgpu_scheduler_lost(device);
     do {
         flights_end(device); // also of those that were written since
         amdgpu_worker(device);

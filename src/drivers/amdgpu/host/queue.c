@@ -5,9 +5,10 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/scheduler.h"
 #include "kit/object.h"
 
 static hsa_amd_queue_priority_t priority_of(int32_t priority)
@@ -33,6 +34,10 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
     amdgpu_queue_t *q = mem_zalloc(sizeof *q);
     if (!q) return status_no_memory();
     keel_status_t status = ring_create(amdgpu_device(device), options->priority, &q->queue);
+    if (!status) {
+        status = amdgpu_scheduler_adopt(amdgpu_device(device), q);
+        if (status) amdgpu_device(device)->hsa->hsa_queue_destroy(q->queue);
+    }
     if (status) {
         mem_free(q);
         return status;
@@ -49,6 +54,7 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
     amdgpu_queue_t *q = amdgpu_queue(queue);
     if (object_is_ours(&queue->object)) {
         chores_stop(&q->calls);
+        amdgpu_scheduler_leave(q);
         amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
     }
     mem_free(q);
@@ -247,5 +253,7 @@ uint64_t amdgpu_worker(void *device)
         next = run->next;
         amdgpu_run_drive(run);
     }
-    return KEEL_FOREVER;
+    // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
+    enum { LOOK_NS = 1000000 };
+    return amdgpu_scheduler_work(device) ? clock_deadline(LOOK_NS) : KEEL_FOREVER;
 }

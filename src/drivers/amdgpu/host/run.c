@@ -3,7 +3,7 @@
 // host does begins at once. Where something must wait until all before has ended, the packets so
 // far get their last one and the thread leaves; the last one to end has the run gone on with.
 #include "base/status.h"
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/scheduler.h"
 #include "kit/submission.h"
 
 enum { TRANSFERS = 64 }; // files that a run moves at a time: each may need two packets
@@ -259,5 +259,8 @@ static void run_start(keel_submission_t *submission)
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     (void)queue;
-    submission_wait(submission, run_start);
+    if (amdgpu_record_suits(submission))
+        keel_submission_wait_remote(submission, amdgpu_record_start);
+    else
+        submission_wait(submission, run_start);
 }

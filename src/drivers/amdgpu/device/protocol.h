@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What host and GPU share of the scheduler: structs in memory of the host that both read and write,
+// and what may be done with their words. docs/amdgpu.md has the protocol and its memory orders.
+// Compiled for both; addresses are numbers, as the two have pointers of their own.
+#ifndef KEEL_SRC_DRIVERS_AMDGPU_DEVICE_PROTOCOL_H_
+#define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_PROTOCOL_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROTOCOL_FAILED (UINT64_C(1) << 63) // in cell_t.value: it stands still
+
+// A semaphore.
+typedef struct cell_t {
+    uint64_t value;   // and PROTOCOL_FAILED
+    uint64_t cause;   // a number of the host's, written before the bit
+    uint64_t awaited; // the host is to be told when the value is that high
+    uint64_t unused;
+} cell_t;
+
+typedef struct cell_point_t {
+    uint64_t cell; // cell_t
+    uint64_t value;
+} cell_point_t;
+
+typedef struct packet_t {
+    uint32_t words[16];
+} packet_t;
+
+// A queue of HSA's, as who writes packets needs it.
+typedef struct ring_queue_t {
+    uint64_t packets;  // packet_t [mask + 1]
+    uint64_t mask;     //
+    uint64_t write;    // uint64_t: where its write index is
+    uint64_t doorbell; // uint64_t: where its doorbell is
+    uint32_t used;     // packets that the scheduler has in there
+    uint32_t room;     // it may have so many
+} ring_queue_t;
+
+// A submission. Its first two words are the arguments of keel_retire.
+typedef struct record_t {
+    uint64_t scheduler, self; // scheduler_t, record_t
+    uint64_t next;            // record_t: in the list that it is in
+    uint64_t queue;           // ring_queue_t
+    uint64_t packets;         // packet_t [packet_count], ready to be copied
+    uint64_t points;          // cell_point_t: those it waits for, then those it signals
+    uint32_t packet_count;    // the last one is keel_retire's
+    uint32_t wait_count, signal_count;
+    uint32_t refused; // the first signal that was out of order, and 1; 0: none
+    uint64_t cancel;  // the host's: the cause; 0: go on
+    uint64_t cause;   // why it failed; 0: it has not
+    uint64_t user;    // the host's
+} record_t;
+
+// One of a device.
+typedef struct scheduler_t {
+    uint64_t inbox;   // record_t: those that came, newest first
+    uint64_t done;    // record_t: those that have ended, newest first
+    uint32_t live;    // records that have not
+    uint32_t ticking; // a tick is on its way that has not begun
+    uint32_t telling; // the host is told, and has not looked yet
+    uint32_t unused;  //
+    packet_t tick;    // keel_tick's, for the control queue
+    packet_t tell;    // a barrier's whose signal wakes the host
+    ring_queue_t control;
+    // The tick's own, one at a time.
+    uint64_t waiting, last; // record_t: those that wait, oldest first; the last of them
+    // Counted, for who wants to know.
+    uint64_t ticks, issued, told;
+} scheduler_t;
+
+typedef struct scheduler_args_t {
+    uint64_t scheduler; // scheduler_t
+} scheduler_args_t;
+
+typedef struct retire_args_t {
+    uint64_t scheduler, record;
+} retire_args_t;
+
+// Words that host and GPU both write, at system scope. On the host a compiler has no scopes.
+#ifdef PROTOCOL_LOAD // a test has its own
+#elif defined(__AMDGCN__)
+#define PROTOCOL_AT(type, address) ((type *)(__attribute__((address_space(1))) type *)(address))
+#define PROTOCOL_LOAD(p, order)    __scoped_atomic_load_n((p), (order), __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_STORE(p, v, order)                                                                \
+    __scoped_atomic_store_n((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_SWAP(p, v, order)                                                                 \
+    __scoped_atomic_exchange_n((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_ADD(p, v, order)                                                                  \
+    __scoped_atomic_fetch_add((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_CAS(p, old, v)                                                                    \
+    __scoped_atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, \
+                                       __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_FENCE()   __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "")
+#define PROTOCOL_RELEASE() __builtin_amdgcn_fence(__ATOMIC_RELEASE, "")
+#else
+#define PROTOCOL_AT(type, address)  ((type *)(uintptr_t)(address))
+#define PROTOCOL_LOAD(p, order)     __atomic_load_n((p), (order))
+#define PROTOCOL_STORE(p, v, order) __atomic_store_n((p), (v), (order))
+#define PROTOCOL_SWAP(p, v, order)  __atomic_exchange_n((p), (v), (order))
+#define PROTOCOL_ADD(p, v, order)   __atomic_fetch_add((p), (v), (order))
+#define PROTOCOL_CAS(p, old, v)                                                                    \
+    __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#define PROTOCOL_FENCE()   __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define PROTOCOL_RELEASE() __atomic_thread_fence(__ATOMIC_RELEASE)
+#endif
+
+// Puts a record on a list that others take as a whole.
+static inline void record_push(uint64_t *list, record_t *record)
+{
+    uint64_t first = PROTOCOL_LOAD(list, __ATOMIC_RELAXED);
+    do {
+        PROTOCOL_STORE(&record->next, first, __ATOMIC_RELAXED);
+        // release: pairs with the acquire of records_take; the record was written before.
+    } while (!PROTOCOL_CAS(list, &first, record->self));
+}
+
+// Takes all, the oldest first.
+static inline uint64_t records_take(uint64_t *list)
+{
+    uint64_t oldest = 0;
+    // acquire: pairs with record_push.
+    uint64_t at = PROTOCOL_SWAP(list, 0, __ATOMIC_ACQUIRE);
+    while (at) {
+        record_t *record = PROTOCOL_AT(record_t, at);
+        uint64_t next = record->next;
+        record->next = oldest;
+        oldest = at;
+        at = next;
+    }
+    return oldest;
+}
+
+// Raises a cell. False: it has failed, or the value is not larger.
+static inline bool cell_signal(cell_t *cell, uint64_t value)
+{
+    uint64_t old = PROTOCOL_LOAD(&cell->value, __ATOMIC_RELAXED);
+    do {
+        if (value <= old) return false; // the bit of a failed one is above all values
+        // release: pairs with the acquire of who waits, on the GPU and on the host.
+    } while (!PROTOCOL_CAS(&cell->value, &old, value));
+    return true;
+}
+
+// The first cause stays.
+static inline void cell_fail(cell_t *cell, uint64_t cause)
+{
+    uint64_t none = 0, old;
+    PROTOCOL_CAS(&cell->cause, &none, cause);
+    old = PROTOCOL_LOAD(&cell->value, __ATOMIC_RELAXED);
+    // release: pairs with the acquire of who reads the cause when it has seen the bit.
+    while (!(old & PROTOCOL_FAILED) && !PROTOCOL_CAS(&cell->value, &old, old | PROTOCOL_FAILED)) {
+    }
+}
+
+// Writes a packet into a queue that several write into, and rings for it.
+static inline void packet_put(const ring_queue_t *queue, const packet_t *packet)
+{
+    // relaxed: the number is all that is wanted of it.
+    uint64_t number = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), 1, __ATOMIC_RELAXED);
+    packet_t *at = PROTOCOL_AT(packet_t, queue->packets) + (number & queue->mask);
+    for (int i = 1; i < 16; i++) at->words[i] = packet->words[i];
+    // release: pairs with the packet processor, which reads the rest when the header is valid.
+    PROTOCOL_STORE(&at->words[0], packet->words[0], __ATOMIC_RELEASE);
+    PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), number, __ATOMIC_RELEASE);
+}
+
+// Something has changed that a tick is to look at. At most one is on its way, so the control queue
+// has always room.
+static inline void tick_ask(scheduler_t *s)
+{
+    // acq_rel: pairs with the swap that a tick begins with. Either this sees 0 and sends a tick, or
+    // the tick that is on its way sees what was written before.
+    if (!PROTOCOL_SWAP(&s->ticking, 1, __ATOMIC_ACQ_REL)) packet_put(&s->control, &s->tick);
+}
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's side of the scheduler that runs on the GPU (device/scheduler.c), of a device that was
+// opened with scheduler=device.
+//
+//     scheduler.c   its queue and memory; what has ended; cancelling, and the end of the device
+//     record.c      submissions as records
+//     semaphore.c   semaphores as cells
+#ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
+#define KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
+
+#include "drivers/amdgpu/device/protocol.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+
+// Any pointer that may be read and written by the GPU meanwhile: words of it by the macros of
+// protocol.h alone.
+#define AMDGPU_DEVICE_PTR
+
+enum {
+    AMDGPU_DEVICE_ROOM = AMDGPU_RING / 2, // packets of a queue that are the scheduler's
+    AMDGPU_RECORD_MOST = 1024,            // packets of a record
+};
+
+typedef struct amdgpu_piece_t amdgpu_piece_t; // of shared memory: 64 bytes
+
+typedef struct amdgpu_scheduler_t {
+    AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: the host schedules
+    block_t *memory;                       // owned: of that, and of its arguments
+    hsa_queue_t *control;                  // owned
+    hsa_signal_t signal;                   // owned: what the GPU wakes the host by
+    amdgpu_kernel_t tick, retire;
+    _Atomic bool listening;  // the handler of the signal is there
+    lock_t lock;             // for what is below, and tick_ask
+    bool closing;            // no tick is asked for any more
+    amdgpu_run_t *runs;      // that are the GPU's
+    block_t *pages;          // owned: what pieces are cut from
+    amdgpu_piece_t *spare;   // pieces that came back
+    keel_status_t *causes;   // owned: why something failed, by number less 1
+    uint64_t cause_count;    //
+    uint64_t cause_capacity; //
+    uint64_t cells;          // semaphores, which may have numbers of causes
+} amdgpu_scheduler_t;
+
+// scheduler.c
+keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device) KEEL_MUST_USE;
+// For device_close, while the worker is still there; and the rest, when no semaphore is left.
+void amdgpu_scheduler_stop(amdgpu_device_t *device);
+void amdgpu_scheduler_free(amdgpu_device_t *device);
+// Ends submissions that the GPU has ended. The device's thread. True: there are more to come.
+bool amdgpu_scheduler_work(amdgpu_device_t *device);
+// The device is lost, and its queues are stopped: ends all that the GPU has.
+void amdgpu_scheduler_lost(amdgpu_device_t *device);
+void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
+// Has a tick look at what has changed, unless the device is closed.
+void amdgpu_scheduler_ask(amdgpu_device_t *device);
+// What the scheduler needs of a queue; nothing where the host schedules.
+keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue) KEEL_MUST_USE;
+// The queue is about to be destroyed: waits until nothing runs there any more.
+void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
+// The number of a cause (retained), and a new reference to the cause of a number; 0: NULL.
+uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause);
+keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number);
+// A cell, zeroed. When the last one comes back, causes are forgotten: no number is left.
+keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell) KEEL_MUST_USE;
+void amdgpu_cell_give_back(amdgpu_device_t *device, cell_t *cell);
+
+// record.c
+// Whether the GPU can do all of a submission by itself, and has reason to.
+bool amdgpu_record_suits(const keel_submission_t *submission);
+// For submission_wait: makes a record and gives it to the GPU.
+void amdgpu_record_start(keel_submission_t *submission);
+// The GPU has ended it, or never will: `failure` (consumed) then says why.
+void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
+
+// semaphore.c
+keel_status_t amdgpu_semaphore_create(keel_device_t *device, uint64_t initial,
+                                      keel_semaphore_t **semaphore);
+// The cell of a semaphore that the device keeps; NULL: it does not.
+cell_t *amdgpu_cell_of(keel_semaphore_t *semaphore, const keel_device_t *device);
+
+#endif

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's own code, on the host: the orders of host, tick and retire are gone through, and
+// in each all records end and the host hears of it. The last tests take a step out of the protocol:
+// then there must be an order in which something is lost.
+#include <string.h>
+
+#include "drivers/amdgpu/model.h"
+#include "unit.h"
+
+typedef enum mutant_t {
+    NONE,
+    TICKS_LATE,  // a tick says at its end that it has begun
+    LOOKS_EARLY, // the host takes the list before it says that it has heard
+    PUSHES_BLIND // a record is put on a list without looking whether another was
+} mutant_t;
+
+static mutant_t mutant;
+
+#define PROTOCOL_AT(type, address)  ((type *)(uintptr_t)(address))
+#define PROTOCOL_LOAD(p, order)     (model_step(), *(p))
+#define PROTOCOL_STORE(p, v, order) (model_step(), (void)(*(p) = (v)))
+#define PROTOCOL_SWAP(p, v, order)  (model_step(), model_swap((p), (v), sizeof *(p)))
+#define PROTOCOL_ADD(p, v, order)   (model_step(), model_add_to((p), (uint64_t)(v), sizeof *(p)))
+#define PROTOCOL_CAS(p, old, v)     (model_step(), model_cas((p), (old), (v)))
+#define PROTOCOL_FENCE()            ((void)0)
+#define PROTOCOL_RELEASE()          ((void)0)
+
+static bool is_late(const void *p, uint64_t value);
+
+static uint64_t model_swap(void *p, uint64_t value, size_t size)
+{
+    uint64_t old = 0;
+    memcpy(&old, p, size);
+    if (!is_late(p, value)) memcpy(p, &value, size);
+    return old;
+}
+
+static uint64_t model_add_to(void *p, uint64_t value, size_t size)
+{
+    uint64_t old = 0, sum;
+    memcpy(&old, p, size);
+    sum = old + value;
+    memcpy(p, &sum, size);
+    return old;
+}
+
+static bool model_cas(uint64_t *p, uint64_t *old, uint64_t value)
+{
+    if (*p != *old && mutant != PUSHES_BLIND) {
+        *old = *p;
+        return false;
+    }
+    *p = value;
+    return true;
+}
+
+#include "drivers/amdgpu/device/scheduler.h"
+
+enum { SWITCHES = 3 };
+enum { RECORDS = 2, ROOM = 1, TICK = 2, TELL = 3, RETIRE = 4, MASK = 15 };
+
+// The queues are played: packets run one at a time, in order.
+static scheduler_t s;
+static ring_queue_t queue;
+static packet_t control_ring[MASK + 1], ring[MASK + 1], programs[RECORDS];
+static uint64_t control_write, control_read, control_bell, write_index, read_index, bell;
+static record_t records[RECORDS];
+static cell_t cell;
+static cell_point_t points[RECORDS][2];
+static int ended, failed;
+static bool told;
+
+static bool is_late(const void *p, uint64_t value)
+{
+    return mutant == TICKS_LATE && p == &s.ticking && !value;
+}
+
+static void queues_reset(void)
+{
+    memset(&s, 0, sizeof s);
+    memset(control_ring, 0, sizeof control_ring);
+    memset(ring, 0, sizeof ring);
+    control_write = control_read = control_bell = write_index = read_index = bell = 0;
+    queue =
+        (ring_queue_t){(uintptr_t)ring, MASK, (uintptr_t)&write_index, (uintptr_t)&bell, 0, ROOM};
+    s.control = (ring_queue_t){(uintptr_t)control_ring,  MASK, (uintptr_t)&control_write,
+                               (uintptr_t)&control_bell, 0,    MASK};
+    s.tick.words[0] = TICK;
+    s.tell.words[0] = TELL;
+    cell = (cell_t){.awaited = 1}; // so both records tell
+    ended = failed = 0;
+    told = false;
+}
+
+// Record i waits for i, if that is not 0, and signals i + 1.
+static void record_reset(int i)
+{
+    points[i][0] = (cell_point_t){(uintptr_t)&cell, (uint64_t)i};
+    points[i][1] = (cell_point_t){(uintptr_t)&cell, (uint64_t)i + 1};
+    programs[i].words[0] = RETIRE;
+    programs[i].words[1] = (uint32_t)i;
+    records[i] = (record_t){.scheduler = (uintptr_t)&s,
+                            .self = (uintptr_t)&records[i],
+                            .queue = (uintptr_t)&queue,
+                            .packets = (uintptr_t)&programs[i],
+                            .points = (uintptr_t)&points[i][i ? 0 : 1],
+                            .packet_count = 1,
+                            .wait_count = i ? 1 : 0,
+                            .signal_count = 1};
+}
+
+static void submit(int i)
+{
+    PROTOCOL_ADD(&s.live, 1, __ATOMIC_RELAXED);
+    record_push(&s.inbox, &records[i]);
+    tick_ask(&s);
+}
+
+static void host_first(void)
+{
+    submit(0);
+}
+
+static void host_second(void)
+{
+    submit(1);
+}
+
+static bool is_told(void)
+{
+    return told;
+}
+
+// What the host does when it is told, as amdgpu_scheduler_work.
+static void host_listener(void)
+{
+    for (;;) {
+        model_wait(is_told);
+        told = false;
+        if (mutant != LOOKS_EARLY) PROTOCOL_SWAP(&s.telling, 0, __ATOMIC_ACQ_REL);
+        uint64_t at = records_take(&s.done);
+        for (; at; at = PROTOCOL_AT(record_t, at)->next) {
+            ended++;
+            failed += PROTOCOL_AT(record_t, at)->cause != 0;
+        }
+        if (mutant == LOOKS_EARLY) PROTOCOL_SWAP(&s.telling, 0, __ATOMIC_ACQ_REL);
+    }
+}
+
+static bool control_has(void)
+{
+    return control_ring[control_read & MASK].words[0];
+}
+
+static void control_processor(void)
+{
+    for (;;) {
+        model_wait(control_has);
+        packet_t *packet = &control_ring[control_read & MASK];
+        uint32_t kind = packet->words[0];
+        packet->words[0] = 0;
+        control_read++;
+        if (kind == TICK)
+            scheduler_tick(&s);
+        else
+            told = true;
+        if (kind == TICK && mutant == TICKS_LATE) s.ticking = 0;
+    }
+}
+
+static bool queue_has(void)
+{
+    return ring[read_index & MASK].words[0];
+}
+
+static void queue_processor(void)
+{
+    for (;;) {
+        model_wait(queue_has);
+        packet_t *packet = &ring[read_index & MASK];
+        packet->words[0] = 0;
+        read_index++;
+        scheduler_retire(&s, &records[packet->words[1]]);
+    }
+}
+
+static void begin(void)
+{
+    queues_reset();
+    for (int i = 0; i < RECORDS; i++) record_reset(i);
+    model_add(host_second); // so that the first order has it wait
+    model_add(host_first);
+    model_add(control_processor);
+    model_add(queue_processor);
+    model_add(host_listener);
+}
+
+static bool all_end(void)
+{
+    return ended == RECORDS && !failed && cell.value == RECORDS && !s.live && !s.waiting &&
+           !queue.used && control_write <= MASK;
+}
+
+static void test_no_order_loses_anything(void **state)
+{
+    (void)state;
+    mutant = NONE;
+    assert_true(model_try(begin, all_end, SWITCHES));
+    assert_true(model.runs > 1000);
+    print_message("%llu orders\n", (unsigned long long)model.runs);
+}
+
+// The first record is cancelled by failing what it waits for: the second fails with it.
+static void host_fails(void)
+{
+    cell_fail(&cell, 7);
+    tick_ask(&s);
+}
+
+static void begin_failing(void)
+{
+    begin();
+    records[0].points = (uintptr_t)&points[0][0];
+    points[0][0].value = 1; // which is never signalled
+    points[0][1].value = 2;
+    points[1][0].value = 2;
+    points[1][1].value = 3;
+    records[0].wait_count = 1;
+    model_add(host_fails);
+}
+
+static bool all_fail(void)
+{
+    return ended == RECORDS && failed == RECORDS && cell.value == PROTOCOL_FAILED &&
+           records[0].cause == 7 && records[1].cause == 7 && !s.issued;
+}
+
+static void test_a_failure_reaches_all(void **state)
+{
+    (void)state;
+    mutant = NONE;
+    assert_true(model_try(begin_failing, all_fail, SWITCHES - 1));
+}
+
+static void test_mutants_are_found(void **state)
+{
+    (void)state;
+    for (mutant = TICKS_LATE; mutant <= PUSHES_BLIND; mutant++) {
+        if (model_try(begin, all_end, SWITCHES)) fail_msg("mutant %d is not found", mutant);
+    }
+}
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+
+// Sanitizers do not know such threads.
+int main(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+    return 77;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_order_loses_anything),
+        cmocka_unit_test(test_a_failure_reaches_all),
+        cmocka_unit_test(test_mutants_are_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
