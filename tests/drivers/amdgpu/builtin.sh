@@ -3,7 +3,7 @@
 # builtin.sh SOURCE KEEL_CC FILE: library.co is what its source makes today.
 set -eu
 folder=$1/src/drivers/amdgpu
-for tool in clang-19 clang-offload-bundler-19; do
+for tool in clang-19 clang-offload-bundler-19 llvm-objcopy-19; do
     command -v $tool >/dev/null && continue
     echo "$tool is not installed, and other versions write the same code in another way"
     exit 77

@@ -15,6 +15,7 @@ inputs=--input=/dev/null
 for target in gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100; do
     $1 "$here/library.c" -o "$made/$target" --bare --target=$target --clang=clang-19 \
         -I"$root/include" -I"$root/src"
+    llvm-objcopy-19 --remove-section=.comment "$made/$target" # names the distribution's release
     targets=$targets,hipv4-amdgcn-amd-amdhsa--$target
     inputs="$inputs --input=$made/$target"
 done
