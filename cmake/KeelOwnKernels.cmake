@@ -12,7 +12,7 @@ set(KEEL_KERNELS_FOR "" CACHE STRING
 # Not kept in the cache: a compiler that is installed later counts at the next configuring.
 set(targets host)
 if(KEEL_CLANG)
-    list(APPEND targets nvptx:sm_70)
+    list(APPEND targets nvptx:sm_70 msl)
 endif()
 if(KEEL_CLANG AND KEEL_LLD)
     list(APPEND targets gfx900 gfx90a)

@@ -93,15 +93,20 @@ TEST(language, atomics_and_subgroups, RUNS)
 
 TEST(language, much_workgroup_memory, RUNS)
 {
-    enum { GROUPS = 3, WORDS = GROUPS * REVERSED };
-    uint32_t *words = scratch(WORDS * sizeof *words);
-    for (uint32_t i = 0; i < WORDS; i++) words[i] = i * 2654435761u;
-    keel_buffer_t *in = new_buffer_of(words, WORDS * 4), *out = new_buffer(WORDS * 4);
-    reach(submit(keel_op_dispatch(language_kernel("reverse"), keel_groups(GROUPS, 1, 1), NULL, 0,
-                                  KEEL_BIND(in, out))));
+    enum { GROUPS = 3 };
+    keel_entry_t reverse = language_kernel("reverse");
+    keel_entry_info_t info;
+    TRY(keel_entry_info(reverse, &info));
+    const uint32_t each = info.local_memory / 4, count = GROUPS * each;
+    uint32_t *words = scratch(count * sizeof *words);
+    for (uint32_t i = 0; i < count; i++) words[i] = i * 2654435761u;
+    keel_buffer_t *in = new_buffer_of(words, count * 4), *out = new_buffer(count * 4);
+    reach(
+        submit(keel_op_dispatch(reverse, keel_groups(GROUPS, 1, 1), NULL, 0, KEEL_BIND(in, out))));
+    CHECK(each >= 8192);
     for (uint32_t g = 0; g < GROUPS; g++)
-        for (uint32_t i = 0; i < REVERSED; i += 499)
-            CHECK_EQ(buffer_u32(out, g * REVERSED + i), words[(g + 1) * REVERSED - 1 - i]);
+        for (uint32_t i = 0; i < each; i += 499)
+            CHECK_EQ(buffer_u32(out, g * each + i), words[(g + 1) * each - 1 - i]);
 }
 
 TEST(language, much_private_memory, RUNS)

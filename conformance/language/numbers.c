@@ -137,6 +137,22 @@ KEEL_KERNEL(subgroups, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_OUT(subgroup
     }
 }
 
+// `before`: the word that x was exchanged for.
+static void add_wide(KEEL_AT_DEVICE tally_t *tally, uint32_t x, uint32_t before)
+{
+#if KEEL_MSL
+    (void)x, (void)before;
+    tally->narrow = 1;
+#else
+    keel_atomic_add(&tally->long_sum, (int64_t)x << 8);
+    keel_atomic_min(&tally->long_least, -(int64_t)x);
+    keel_atomic_max(&tally->long_most, (int64_t)x << 20);
+    keel_atomic_or(&tally->long_any, (uint64_t)x << 32);
+    keel_atomic_add_double(&tally->double_sum, (double)x);
+    keel_atomic_add(&tally->long_sum, (int64_t)((uint64_t)before << 40));
+#endif
+}
+
 KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t, tally),
             KEEL_LOCAL(uint32_t, sum, 1))
 {
@@ -154,14 +170,9 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
         keel_atomic_xor(&tally->odd, x);
         keel_atomic_min(&tally->least_signed, (int32_t)x);
         keel_atomic_max(&tally->most_signed, (int32_t)x);
-        keel_atomic_add(&tally->long_sum, (int64_t)x << 8);
-        keel_atomic_min(&tally->long_least, -(int64_t)x);
-        keel_atomic_max(&tally->long_most, (int64_t)x << 20);
-        keel_atomic_or(&tally->long_any, (uint64_t)x << 32);
         keel_atomic_add_float(&tally->float_sum, (float)(x % 4));
         keel_atomic_min_float(&tally->float_least, (float)(int32_t)x);
         keel_atomic_max_float(&tally->float_most, (float)(int32_t)x);
-        keel_atomic_add_double(&tally->double_sum, (double)x);
         uint32_t seen = keel_atomic_load(&tally->first);
         while (seen < 7) {
             uint32_t found = keel_atomic_compare(&tally->first, seen, seen + 1);
@@ -169,7 +180,7 @@ KEEL_KERNEL(atomics, KEEL_GROUP(128), KEEL_IN(uint32_t, in), KEEL_INOUT(tally_t,
             seen = found;
         }
         uint32_t before = keel_atomic_exchange(&tally->swapped, x);
-        keel_atomic_add(&tally->long_sum, (int64_t)((uint64_t)before << 40));
+        add_wide(tally, x, before);
         keel_atomic_add(&sum[0], x);
         uint32_t of_subgroup = keel_subgroup_add(x), most = keel_subgroup_max(x);
         if (keel_subgroup_item() == keel_subgroup_size() - 1) {

@@ -77,9 +77,15 @@ typedef struct tally_t {
     double double_sum;
     int64_t long_sum, long_least, long_most;
     uint64_t long_any;
+    uint32_t narrow; // the target has no atomics of 64 bits: Metal
 } tally_t;
 
-enum { REVERSED = 16000 }; // words, more than 48 KiB of them
+// Words, more than 48 KiB of them; on Metal all that there is. The entry point says how many.
+#if defined(KEEL_MSL) && KEEL_MSL
+enum { REVERSED = 8192 };
+#else
+enum { REVERSED = 16000 };
+#endif
 
 enum { TRANSPOSED = 48 }; // rows and columns
 

@@ -16,7 +16,7 @@
 //         }
 //     }
 //
-//     keel cc saxpy.c -o saxpy.keel --target=host,nvptx:sm_70,gfx90a
+//     keel cc saxpy.c -o saxpy.keel --target=host,nvptx:sm_70,gfx90a,msl
 //
 // The body of a kernel runs once for each workgroup. A region, the block after KEEL_ITEMS, runs for
 // each work-item: on a processor it is a loop that the compiler vectorises, on a GPU the code of a
@@ -46,7 +46,8 @@
 #define KEEL_NVPTX  0
 #define KEEL_AMDGCN 0
 #define KEEL_HOST   0
-#if defined(__NVPTX__)
+#if defined(KEEL_MSL) // keel cc says so: no compiler has Metal's machine
+#elif defined(__NVPTX__)
 #undef KEEL_NVPTX
 #define KEEL_NVPTX 1
 #elif defined(__AMDGCN__)
@@ -56,7 +57,10 @@
 #undef KEEL_HOST
 #define KEEL_HOST 1
 #endif
-#define KEEL_GPU (KEEL_NVPTX || KEEL_AMDGCN)
+#ifndef KEEL_MSL
+#define KEEL_MSL 0
+#endif
+#define KEEL_GPU (KEEL_NVPTX || KEEL_AMDGCN || KEEL_MSL)
 
 // KEEL_KERNEL(name, KEEL_GROUP(x, y, z), parameters ...): begins a kernel; its body follows. The
 // sizes of the group are constant, 1 where left out; their product is at most 1024. Parameters:

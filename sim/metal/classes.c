@@ -13,6 +13,7 @@ void classes_add(void)
     class_add(&MTLFence);
     class_add(&MTLBlitCommandEncoder);
     class_add(&MTLComputeCommandEncoder);
+    library_add();
     class_add(&MTLLibrary);
     class_add(&MTLFunction);
     class_add(&MTLComputePipelineState);

@@ -10,11 +10,12 @@ extern class_t OS_dispatch_queue;
 extern class_t MTLDevice, MTLBuffer, MTLEvent, MTLSharedEvent, MTLSharedEventListener;
 extern class_t MTLCommandQueue, MTLCommandBuffer, MTLFence;
 extern class_t MTLBlitCommandEncoder, MTLComputeCommandEncoder;
-extern class_t MTLLibrary, MTLFunction, MTLComputePipelineState;
+extern class_t MTLLibrary, MTLFunction, MTLComputePipelineState, MTLCompileOptions;
 
 // Those that have class methods make themselves known.
 void foundation_add(void);
 void event_add(void);
+void library_add(void);
 
 // Makes all of them known. Called once, before the first message.
 void classes_add(void);

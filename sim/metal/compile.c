@@ -61,6 +61,7 @@ static bool plain_calls(const char *path)
 void compile_begin(paths_t *paths)
 {
     strcpy(paths->folder, "/tmp/sim-metal-XXXXXX");
+    paths->fast = false;
     if (!mkdtemp(paths->folder)) die("%s cannot be made", paths->folder);
     snprintf(paths->source, sizeof paths->source, "%s/k.metal", paths->folder);
     snprintf(paths->ir, sizeof paths->ir, "%s/k.ll", paths->folder);
@@ -92,6 +93,7 @@ static const char *const front[] = {
     SIM_METAL_MSL,
     "-Wno-unknown-attributes",
     "-ffp-contract=off",
+    "-Wno-unknown-pragmas",
     "-O1",
     "-fPIC",
     "-S",
@@ -110,8 +112,9 @@ static const char *own_path(void)
 
 static bool run_clang(const paths_t *paths)
 {
-    const char *first[FRONT + 4] = METHODS_END, *second[BACK + 8] = METHODS_END;
-    const char *const to_ir[] = {paths->source, "-o", paths->ir};
+    const char *first[FRONT + 5] = METHODS_END, *second[BACK + 8] = METHODS_END;
+    const char *math = paths->fast ? "-ffast-math" : "-fno-fast-math";
+    const char *const to_ir[] = {math, paths->source, "-o", paths->ir};
     const char *const to_object[] = {paths->ir, "-x", "none",       own_path(),
                                      "-lm",     "-o", paths->object};
     memcpy(first, front, sizeof front);
@@ -144,6 +147,7 @@ static void cache_path(char *out, size_t size, const paths_t *paths)
     uint64_t hash = hash_file(0xcbf29ce484222325, paths->source);
     hash = hash_file(hash, SIM_METAL_MSL "/metal_stdlib");
     hash = hash_text(hash, own_path());
+    hash = hash_text(hash, paths->fast ? "fast" : "exact");
     for (unsigned i = 0; i < FRONT; i++) hash = hash_text(hash, front[i]);
     for (unsigned i = 0; i < BACK; i++) hash = hash_text(hash, back[i]);
     snprintf(out, size, "%s/%016llx.so", settings()->cache, (unsigned long long)hash);

@@ -8,6 +8,7 @@
 // Files of one compilation, in a folder of their own.
 typedef struct paths_t {
     char folder[64], source[80], ir[80], object[80], log[80];
+    bool fast; // arithmetic may be inexact
 } paths_t;
 
 void compile_begin(paths_t *paths);     // makes the folder

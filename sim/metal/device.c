@@ -131,12 +131,12 @@ static unsigned long device_group_memory(device_t *self, sel_t cmd)
     return GROUP_MEMORY;
 }
 
-static void *device_library(device_t *self, sel_t cmd, string_t *source, void *options,
+static void *device_library(device_t *self, sel_t cmd, string_t *source, options_t *options,
                             void **error)
 {
     object_check(self, cmd, source, &NSString);
-    if (options) misuse(self, cmd, "compile options are not known yet: nil only");
-    return library_new(source->text, error);
+    if (options) object_check(self, cmd, options, &MTLCompileOptions);
+    return library_new(source->text, !options || options->fast, error);
 }
 
 static void *device_pipeline(device_t *self, sel_t cmd, function_t *function, void **error)

@@ -8,10 +8,10 @@
 
 enum { COMPILE_FAILURE = 3 }; // of MTLLibraryError
 
-library_t *library_new(const char *source, void **error)
+library_t *library_new(const char *source, bool fast, void **error)
 {
     char *log = NULL;
-    code_t *code = msl_compile(source, &log);
+    code_t *code = msl_compile(source, fast, &log);
     library_t *library = NULL;
     if (code) {
         library = object_new(&MTLLibrary);
@@ -22,6 +22,30 @@ library_t *library_new(const char *source, void **error)
     }
     free(log);
     return library;
+}
+
+static void *options_new(class_t *self, sel_t cmd)
+{
+    options_t *options = object_new(&MTLCompileOptions);
+    options->fast = true;
+    return options;
+}
+
+static void options_set_fast(options_t *self, sel_t cmd, bool fast)
+{
+    self->fast = fast;
+}
+
+static method_t options_methods[] = {METHOD("setFastMathEnabled:", options_set_fast), METHODS_END};
+class_t MTLCompileOptions = {
+    .name = "MTLCompileOptions", .size = sizeof(options_t), .methods = options_methods};
+
+static method_t options_meta_methods[] = {METHOD("new", options_new), METHODS_END};
+static class_t options_meta = {.name = "MTLCompileOptions", .methods = options_meta_methods};
+
+void library_add(void)
+{
+    class_add_meta(&MTLCompileOptions, &options_meta);
 }
 
 static void library_dealloc(void *self)

@@ -6,6 +6,11 @@
 #include "metal/classes.h"
 #include "metal/msl.h"
 
+typedef struct options_t {
+    object_t object;
+    bool fast; // arithmetic may be inexact, as Metal has it by itself
+} options_t;
+
 typedef struct library_t {
     object_t object;
     code_t *code; // owned
@@ -23,7 +28,7 @@ typedef struct pipeline_t {
 } pipeline_t;
 
 // Count 1; or NULL, and an autoreleased error if `error` is not NULL.
-library_t *library_new(const char *source, void **error);
+library_t *library_new(const char *source, bool fast, void **error);
 pipeline_t *pipeline_new(function_t *function);
 
 #endif

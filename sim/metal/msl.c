@@ -167,12 +167,13 @@ static bool load(code_t *code, const char *path)
     return true;
 }
 
-code_t *msl_compile(const char *source, char **log)
+code_t *msl_compile(const char *source, bool fast, char **log)
 {
     code_t *code = make(sizeof *code);
     pthread_mutex_init(&code->lock, NULL);
     paths_t paths;
     compile_begin(&paths);
+    paths.fast = fast;
     FILE *file = fopen(paths.source, "w");
     if (!file) die("%s cannot be written", paths.source);
     fprintf(file, "#include <metal_stdlib>\n#line 1 \"program_source\"\n%s\n#line 1 \"entries\"\n",

@@ -21,7 +21,7 @@ typedef struct code_t {
 } code_t;
 
 // NULL if it does not compile. `*log` is what the compiler said, or NULL; the caller frees it.
-code_t *msl_compile(const char *source, char **log);
+code_t *msl_compile(const char *source, bool fast, char **log);
 void msl_free(code_t *code); // NULL is fine
 
 #endif

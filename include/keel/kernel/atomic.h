@@ -41,9 +41,15 @@
         keel_old;                                                                                  \
     })
 
+#if KEEL_MSL
+__attribute__((convergent)) void keel_msl_fence(void);
+#endif
+
 KEEL_INLINE_ void keel_fence(void)
 {
-#if KEEL_NVPTX
+#if KEEL_MSL
+    keel_msl_fence();
+#elif KEEL_NVPTX
     __nvvm_membar_gl();
 #else
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent");

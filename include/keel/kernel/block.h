@@ -140,6 +140,13 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
             keel_gpu_place(keel_block->groups[0], keel_block->groups[1], keel_block->groups[2])    \
                 KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                                      \
     }                                                                                              \
+    KEEL_WALK_ENTRY_(kernel, __VA_ARGS__)
+
+// Metal reads counts from memory and takes any grid, so it needs no walks.
+#if KEEL_MSL
+#define KEEL_WALK_ENTRY_(kernel, ...)
+#else
+#define KEEL_WALK_ENTRY_(kernel, ...)                                                              \
     KEEL_ENTRY_ void keel_gpu_walk_##kernel(const struct keel_walk_##kernel) __asm__(#kernel       \
                                                                                      "$walk");     \
     void keel_gpu_walk_##kernel(const struct keel_walk_##kernel keel_argument)                     \
@@ -149,6 +156,7 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
             KEEL_MEMORY_(kernel);                                                                  \
         KEEL_WALK_(kernel, KEEL_BLOCK_0_, KEEL_BLOCKS_LAUNCHED_, __VA_ARGS__)                      \
     }
+#endif
 
 #define KEEL_RAW_ENTRY_(kernel, x, y, z, type)                                                     \
     KEEL_ENTRY_ void keel_gpu_##kernel(const type) __asm__(#kernel);                               \

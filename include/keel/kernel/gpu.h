@@ -22,6 +22,26 @@ KEEL_INLINE_ void keel_barrier_here(void)
     __syncthreads();
 }
 
+#elif KEEL_MSL
+
+// What keel cc writes as MSL.
+__attribute__((const)) uint32_t keel_msl_item(uint32_t axis);
+__attribute__((const)) uint32_t keel_msl_group(uint32_t axis);
+__attribute__((convergent)) void keel_msl_barrier(void);
+
+#define KEEL_ITEM_0_  keel_msl_item(0)
+#define KEEL_ITEM_1_  keel_msl_item(1)
+#define KEEL_ITEM_2_  keel_msl_item(2)
+#define KEEL_BLOCK_0_ keel_msl_group(0)
+#define KEEL_BLOCK_1_ keel_msl_group(1)
+#define KEEL_BLOCK_2_ keel_msl_group(2)
+#define KEEL_ENTRY_   __attribute__((visibility("default")))
+
+KEEL_INLINE_ void keel_barrier_here(void)
+{
+    keel_msl_barrier();
+}
+
 #else
 
 // From the packet of the dispatch: its grid and its groups, in items.

@@ -104,6 +104,24 @@ KEEL_INLINE_ int32_t keel_mulhi_i32(int32_t x, int32_t y)
     return (int32_t)((int64_t)x * y >> 32);
 }
 
+#if KEEL_MSL // integers have 64 bits at most
+
+KEEL_INLINE_ uint64_t keel_mulhi_u64(uint64_t x, uint64_t y)
+{
+    uint64_t low = (x & 0xffffffffu) * (y & 0xffffffffu);
+    uint64_t one = (x >> 32) * (y & 0xffffffffu) + (low >> 32);
+    uint64_t two = (x & 0xffffffffu) * (y >> 32) + (one & 0xffffffffu);
+    return (x >> 32) * (y >> 32) + (one >> 32) + (two >> 32);
+}
+
+KEEL_INLINE_ int64_t keel_mulhi_i64(int64_t x, int64_t y)
+{
+    uint64_t high = keel_mulhi_u64((uint64_t)x, (uint64_t)y);
+    return (int64_t)(high - (x < 0 ? (uint64_t)y : 0) - (y < 0 ? (uint64_t)x : 0));
+}
+
+#else
+
 KEEL_INLINE_ uint64_t keel_mulhi_u64(uint64_t x, uint64_t y)
 {
     return (uint64_t)((unsigned __int128)x * y >> 64);
@@ -113,6 +131,8 @@ KEEL_INLINE_ int64_t keel_mulhi_i64(int64_t x, int64_t y)
 {
     return (int64_t)((__int128)x * y >> 64);
 }
+
+#endif
 
 #define KEEL_CHOOSE_(name, type)                                                                   \
     KEEL_INLINE_ type keel_min_##name(type x, type y)                                              \

@@ -73,6 +73,33 @@ KEEL_INLINE_ uint64_t keel_ballot_(int p)
     return (uint32_t)__nvvm_vote_ballot_sync(0xffffffffu, p);
 }
 
+#elif KEEL_MSL
+
+__attribute__((const)) uint32_t keel_msl_lanes(void);
+__attribute__((const)) uint32_t keel_msl_lane(void);
+__attribute__((convergent)) uint32_t keel_msl_shuffle(uint32_t x, uint32_t item);
+__attribute__((convergent)) uint64_t keel_msl_ballot(uint32_t p);
+
+KEEL_INLINE_ uint32_t keel_subgroup_size(void)
+{
+    return keel_msl_lanes();
+}
+
+KEEL_INLINE_ uint32_t keel_subgroup_item(void)
+{
+    return keel_msl_lane();
+}
+
+KEEL_INLINE_ uint32_t keel_shuffle_(uint32_t x, uint32_t item)
+{
+    return keel_msl_shuffle(x, item);
+}
+
+KEEL_INLINE_ uint64_t keel_ballot_(int p)
+{
+    return keel_msl_ballot((uint32_t)p);
+}
+
 #else
 
 // Lanes of a wave, as clang has them unless it is told otherwise; then it refuses the ballot below.

@@ -7,7 +7,7 @@
 #include "drivers/metal/metal.h"
 #include "kit/bind.h"
 
-enum { AT_BLOCK = 0 };
+enum { AT_BLOCK = 0, AT_VARIABLES = 1 };
 
 // A buffer that the open encoder has not used yet is made resident; Metal has no more than these
 // few to remember before a message is sent twice, which does no harm.
@@ -30,6 +30,41 @@ static keel_status_t bindings_use(metal_run_t *run, const keel_cmd_dispatch_t *c
     return NULL;
 }
 
+// Buffers whose addresses are put into a block of the kernel's own making. Other addresses in it
+// are not seen: their buffers must have been bound otherwise.
+static keel_status_t patches_use(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                 const keel_cmd_execute_t *execute)
+{
+    const keel_patch_t *patches = command_patches(c);
+    for (uint16_t i = 0; i < c->patch_count; i++) {
+        metal_place_t place;
+        if (keel_ref_is_parameter(&patches[i].ref)) continue;
+        KEEL_TRY(metal_place(&patches[i].ref, execute, &place));
+        buffer_use(run, place.buffer);
+    }
+    return NULL;
+}
+
+static keel_status_t block_make(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute,
+                                const uint32_t groups[3], unsigned char *block, uint32_t *size)
+{
+    const binder_t binder = binder_of(execute);
+    if (c->raw) {
+        *size = c->constant_size;
+        return bind_constants(&binder, c, block);
+    }
+    KEEL_TRY(bind_block(&binder, c, block, size));
+    memcpy(block, groups, 3 * sizeof *groups);
+    return NULL;
+}
+
+static void variables_set(metal_run_t *run, id variables)
+{
+    if (!variables || run->variables == variables) return;
+    run->variables = variables;
+    mtl_set_buffer(metal_run_device(run)->api, run->encoder, variables, 0, AT_VARIABLES);
+}
+
 static unsigned long size_of(const uint32_t size[3])
 {
     return (unsigned long)size[0] * size[1] * size[2];
@@ -45,17 +80,17 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
 {
     const metal_api_t *api = metal_run_device(run)->api;
     const metal_kernel_t *kernel = c->kernel;
-    const binder_t binder = binder_of(execute);
     _Alignas(16) unsigned char block[METAL_BYTES];
     uint32_t groups[3], size = 0;
     KEEL_TRY(keel_bind_counts(c, execute, groups));
     if (!size_of(groups)) return NULL;
-    KEEL_TRY(bind_block(&binder, c, block, &size));
-    memcpy(block, groups, sizeof groups);
+    KEEL_TRY(block_make(c, execute, groups, block, &size));
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     KEEL_TRY(bindings_use(run, c, execute));
+    if (c->raw) KEEL_TRY(patches_use(run, c, execute));
     metal_pipeline_set(run, kernel->pipeline);
-    mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
+    if (size) mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
+    variables_set(run, kernel->variables);
     mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]},
                  (metal_size_t){c->group_size[0], c->group_size[1], c->group_size[2]});
     return NULL;

@@ -128,13 +128,15 @@ static const keel_device_ops_t metal_ops = {
     .executable_rank = metal_executable_rank,
     .executable_load = metal_executable_load,
     .executable_unload = metal_executable_unload,
+    .executable_global = metal_executable_global,
+    .executable_write = metal_executable_write,
     KEEL_SLABS_OPS,
 };
 
 static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-            KEEL_CAP_DYNAMIC_COUNTS,
+            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS,
     .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .nodes = 1,
@@ -142,6 +144,7 @@ static const keel_caps_t fixed_caps = {
     .max_bindings = 64,
     .max_slots = 64,
     .max_constants = 1024,
+    .max_arguments = METAL_BYTES,
     .max_groups = UINT32_MAX,
     .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
     .buffer_alignment = 256,

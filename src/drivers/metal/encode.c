@@ -61,7 +61,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->barrier = false;
-    run->pipeline = NULL;
+    run->pipeline = run->variables = NULL;
     memset(run->used, 0, sizeof run->used);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
     return NULL;
@@ -103,6 +103,7 @@ static void builtin_dispatch(metal_run_t *run, metal_builtin_t kernel, const met
     metal_pipeline_set(run, device->builtins[kernel]);
     mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
     mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
+    run->variables = NULL; // these were there
     mtl_dispatch(api, run->encoder, (metal_size_t){groups < GROUPS ? groups : GROUPS, 1, 1},
                  (metal_size_t){threads, 1, 1});
 }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executables: MSL as text, out of a container that says what its kernels take. Metal compiles it
 // when it is loaded, and the pipelines are made then.
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/metal/metal.h"
+#include "drivers/metal/variables.h"
 #include "executable/entries.h"
 #include "kit/object.h"
 
 typedef struct metal_executable_t {
     keel_executable_t base;
     entries_t entries;
-    metal_kernel_t *kernels; // owned, as is the next
+    metal_variables_t variables;
+    struct metal_memory_t *memory; // of these; NULL: there are none
+    metal_kernel_t *kernels;       // owned, as is the next
     void **kernel_pointers;
 } metal_executable_t;
 
@@ -39,12 +43,15 @@ static keel_status_t group_check(const keel_entry_info_t *entry, unsigned long m
         entry->name, (unsigned long long)items, most);
 }
 
+// `prefix`: what stands before the name in the text.
 static keel_status_t kernel_make(metal_device_t *device, id library, const keel_entry_info_t *entry,
-                                 metal_kernel_t *kernel)
+                                 const char *prefix, metal_kernel_t *kernel)
 {
     const metal_api_t *api = device->api;
+    char name[512];
     id error = NULL;
-    id function = mtl_new_function(api, library, mtl_string(api, api->string_class, entry->name));
+    snprintf(name, sizeof name, "%s%s", prefix, entry->name);
+    id function = mtl_new_function(api, library, mtl_string(api, api->string_class, name));
     if (!function) return kernel_refusal(entry, "the text has no such kernel");
     kernel->pipeline = mtl_new_pipeline(api, device->device, function, &error);
     mtl_release(api, function);
@@ -52,24 +59,65 @@ static keel_status_t kernel_make(metal_device_t *device, id library, const keel_
     return group_check(entry, mtl_pipeline_threads(api, kernel->pipeline));
 }
 
-// Texts of Objective-C end in a zero byte.
-static keel_status_t library_make(metal_device_t *device, const keel_image_t *image, id *library)
+// Exact arithmetic, as all other devices have it: by itself Metal's compiler assumes that no number
+// is infinite or none, and divides roughly.
+static keel_status_t library_make(metal_device_t *device, const char *text, id *library)
 {
     const metal_api_t *api = device->api;
+    id error = NULL, source = mtl_string(api, api->string_class, text);
+    id options = mtl_new(api, api->options_class);
+    mtl_set_fast_math(api, options, false);
+    *library = mtl_new_library(api, device->device, source, options, &error);
+    mtl_release(api, options);
+    if (*library) return NULL;
+    return KEEL_ERROR(KEEL_CORRUPT, "Metal does not compile the text: %s", metal_text(api, error));
+}
+
+static keel_status_t variables_make(metal_executable_t *e, metal_device_t *device)
+{
+    uint64_t size = e->variables.size;
+    if (!size) return NULL;
+    id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
+    KEEL_TRY(metal_memory_add(device, made, size, &e->memory));
+    memcpy(mtl_contents(device->api, made), e->variables.values, size);
+    return NULL;
+}
+
+static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device, const char *text)
+{
+    id library = NULL;
+    keel_status_t status = NULL;
+    KEEL_TRY(library_make(device, text, &library));
+    for (uint32_t i = 0; i < e->base.entry_count && !status; i++) {
+        e->kernel_pointers[i] = &e->kernels[i];
+        if (e->memory) e->kernels[i].variables = metal_memory_buffer(e->memory);
+        status = kernel_make(device, library, &e->entries.entries[i],
+                             e->variables.by_keel ? "keel_" : "", &e->kernels[i]);
+    }
+    mtl_release(device->api, library);
+    return status;
+}
+
+// Texts of Objective-C end in a zero byte.
+static keel_status_t text_load(metal_executable_t *e, metal_device_t *device,
+                               const keel_image_t *image)
+{
     char *text = mem_alloc(image->size + 1);
     if (!text) return status_no_memory();
     memcpy(text, image->data, image->size);
     text[image->size] = 0;
-    id error = NULL, source = mtl_string(api, api->string_class, text);
+    keel_status_t status = metal_variables_read(&e->variables, text);
+    if (!status) status = variables_make(e, device);
+    if (!status) status = kernels_make(e, device, text);
     mem_free(text);
-    *library = mtl_new_library(api, device->device, source, NULL, &error);
-    if (*library) return NULL;
-    return KEEL_ERROR(KEEL_CORRUPT, "Metal does not compile the text: %s", metal_text(api, error));
+    return status;
 }
 
 static keel_status_t executable_init(metal_executable_t *e, metal_device_t *device,
                                      const keel_image_t *image)
 {
+    if (!image->entries && memchr(image->data, 0, image->size))
+        return KEEL_ERROR(KEEL_CORRUPT, "it is neither a container nor a text");
     if (!image->entries)
         return KEEL_ERROR(KEEL_UNSUPPORTED,
                           "metal:// takes MSL out of a container, which says what kernels take");
@@ -80,21 +128,24 @@ static keel_status_t executable_init(metal_executable_t *e, metal_device_t *devi
     e->kernels = mem_zalloc(count * sizeof *e->kernels);
     e->base.kernels = e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
     if (!e->kernels || !e->kernel_pointers) return status_no_memory();
-    id library = NULL;
-    KEEL_TRY(library_make(device, image, &library));
-    keel_status_t status = NULL;
-    for (uint32_t i = 0; i < count && !status; i++) {
-        e->kernel_pointers[i] = &e->kernels[i];
-        if (e->entries.abis[i] != KEEL_ABI_DIRECT)
-            status = KEEL_ERROR(KEEL_UNSUPPORTED,
-                                "entry point '%s' takes a block of its own making, which metal:// "
-                                "does not give yet",
-                                e->entries.entries[i].name);
-        else
-            status = kernel_make(device, library, &e->entries.entries[i], &e->kernels[i]);
-    }
-    mtl_release(device->api, library);
-    return status;
+    return text_load(e, device, image);
+}
+
+// Within a pool.
+static void executable_release(metal_executable_t *e, metal_device_t *device)
+{
+    for (uint32_t i = 0; e->kernels && i < e->base.entry_count; i++)
+        mtl_release(device->api, e->kernels[i].pipeline);
+    metal_memory_remove(device, e->memory);
+}
+
+static void executable_free(metal_executable_t *e)
+{
+    mem_free(e->kernels);
+    mem_free(e->kernel_pointers);
+    metal_variables_finish(&e->variables);
+    entries_finish(&e->entries);
+    mem_free(e);
 }
 
 keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,
@@ -105,18 +156,13 @@ keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *i
     metal_device_t *d = metal_device(device);
     void *pool = metal_enter(d->api);
     keel_status_t status = executable_init(e, d, image);
-    if (status)
-        for (uint32_t i = 0; e->kernels && i < e->base.entry_count; i++)
-            mtl_release(d->api, e->kernels[i].pipeline);
+    if (status) executable_release(e, d);
     metal_leave(d->api, pool);
     if (!status) {
         *executable = &e->base;
         return NULL;
     }
-    mem_free(e->kernels);
-    mem_free(e->kernel_pointers);
-    entries_finish(&e->entries);
-    mem_free(e);
+    executable_free(e);
     return status;
 }
 
@@ -124,13 +170,36 @@ void metal_executable_unload(keel_executable_t *executable)
 {
     metal_executable_t *e = (metal_executable_t *)(void *)executable;
     if (object_is_ours(&executable->object)) {
-        const metal_api_t *api = metal_device(executable->device)->api;
-        void *pool = metal_enter(api);
-        for (uint32_t i = 0; i < e->base.entry_count; i++) mtl_release(api, e->kernels[i].pipeline);
-        metal_leave(api, pool);
+        metal_device_t *device = metal_device(executable->device);
+        void *pool = metal_enter(device->api);
+        executable_release(e, device);
+        metal_leave(device->api, pool);
     }
-    mem_free(e->kernels);
-    mem_free(e->kernel_pointers);
-    entries_finish(&e->entries);
-    mem_free(e);
+    executable_free(e);
+}
+
+keel_status_t metal_executable_global(keel_executable_t *executable, const char *name,
+                                      keel_external_buffer_t *where)
+{
+    const metal_executable_t *e = (const metal_executable_t *)(const void *)executable;
+    const metal_variable_t *found = metal_variables_find(&e->variables, name);
+    if (!found)
+        return KEEL_ERROR(KEEL_NOT_FOUND, "'%s' has no global '%s'", executable->name, name);
+    *where =
+        (keel_external_buffer_t){.kind = KEEL_EXTERNAL_DEVICE,
+                                 .handle.device = metal_memory_address(e->memory) + found->offset,
+                                 .size = found->size};
+    return NULL;
+}
+
+keel_status_t metal_executable_write(keel_executable_t *executable,
+                                     const keel_external_buffer_t *where, const void *data)
+{
+    const metal_executable_t *e = (const metal_executable_t *)(const void *)executable;
+    const metal_api_t *api = metal_device(executable->device)->api;
+    uint64_t at = where->handle.device - metal_memory_address(e->memory);
+    void *pool = metal_enter(api);
+    memcpy((char *)mtl_contents(api, metal_memory_buffer(e->memory)) + at, data, where->size);
+    metal_leave(api, pool);
+    return NULL;
 }

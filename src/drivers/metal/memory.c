@@ -43,24 +43,62 @@ static uint64_t round_up(uint64_t value, uint64_t to)
     return (value + to - 1) / to * to;
 }
 
+static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, uint64_t size)
+{
+    memory_t *memory = mem_zalloc(sizeof *memory);
+    if (!memory) return NULL;
+    memory->buffer = made;
+    memory->inside = inside;
+    memory->address = mtl_gpu_address(device->api, made) + inside;
+    memory->size = size;
+    memory_list(device, memory);
+    return memory;
+}
+
+static keel_status_t refused(uint64_t size)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal makes no buffer of %llu bytes",
+                      (unsigned long long)size);
+}
+
+keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size, memory_t **memory)
+{
+    if (!made) return refused(size);
+    *memory = memory_make(device, made, 0, size);
+    if (*memory) return NULL;
+    mtl_release(device->api, made);
+    return status_no_memory();
+}
+
+void metal_memory_remove(metal_device_t *device, memory_t *memory)
+{
+    if (!memory) return;
+    memory_unlist(device, memory);
+    mtl_release(device->api, memory->buffer);
+    mem_free(memory);
+}
+
+id metal_memory_buffer(const memory_t *memory)
+{
+    return memory->buffer;
+}
+
+uint64_t metal_memory_address(const memory_t *memory)
+{
+    return memory->address;
+}
+
 // Takes over `made`, which is nil if Metal has refused it.
 static keel_status_t attach(keel_buffer_t *buffer, id made, uint64_t inside)
 {
     metal_device_t *device = metal_device(buffer->device);
     const metal_api_t *api = device->api;
-    if (!made)
-        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal makes no buffer of %llu bytes",
-                          (unsigned long long)buffer->size);
-    memory_t *memory = mem_zalloc(sizeof *memory);
+    if (!made) return refused(buffer->size);
+    memory_t *memory = memory_make(device, made, inside, buffer->size);
     if (!memory) {
         mtl_release(api, made);
         return status_no_memory();
     }
-    memory->buffer = made;
-    memory->inside = inside;
-    memory->address = mtl_gpu_address(api, made) + inside;
-    memory->size = buffer->size;
-    memory_list(device, memory);
     buffer->handle = (uint64_t)(uintptr_t)memory;
     atomic_store(&buffer->data, (char *)mtl_contents(api, made) + inside);
     atomic_store(&buffer->address, memory->address);

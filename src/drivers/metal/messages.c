@@ -49,6 +49,9 @@ static keel_status_t fill(void *handle, void *table)
                               symbols[i].name);
     }
     api->string_class = api->objc_getClass("NSString");
+    api->options_class = api->objc_getClass("MTLCompileOptions");
+    if (!api->options_class)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "there is no class MTLCompileOptions");
     if (!api->string_class)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "there is no class NSString: Foundation is not loaded");
 #define X(result, name, receiver, selector, parameters, arguments)                                 \

@@ -56,8 +56,8 @@ typedef struct metal_api_t {
     void *(*objc_autoreleasePoolPush)(void);
     void (*objc_autoreleasePoolPop)(void *pool);
     id (*MTLCopyAllDevices)(void);
-    void *stack_block; // _NSConcreteStackBlock
-    id string_class;
+    void *stack_block;              // _NSConcreteStackBlock
+    id string_class, options_class; // NSString, MTLCompileOptions
     struct {
 #define X(result, name, receiver, selector, parameters, arguments) SEL name;
 #define LARGE                                                      X

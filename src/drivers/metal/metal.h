@@ -6,7 +6,8 @@
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     run.c         a submission: its commands one by one, until its end
 //     encode.c      fills, updates and copies in encoders; fences and barriers
-//     executable.c  MTLLibrary and pipelines; dispatch.c: kernels and their arguments
+//     executable.c  MTLLibrary and pipelines; variables.c: their variables
+//     dispatch.c    kernels and their arguments
 //     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     messages.c    Metal from plain C
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
@@ -88,6 +89,7 @@ struct metal_run_t {
     id encoder; // the open one, in the keeping of the pool of who drives
     metal_encoder_t kind;
     id pipeline;         // that the encoder has; NULL: none
+    id variables;        // at their index; NULL: none
     id used[METAL_USED]; // buffers that it has made resident
     uint32_t use_next;
     id fence;     // that orders encoders; the run's; NULL: none yet
@@ -124,6 +126,12 @@ keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
 void metal_buffer_free(keel_buffer_t *buffer);
 keel_status_t metal_buffer_import(keel_buffer_t *buffer);
 void metal_buffer_forget(keel_buffer_t *buffer);
+// A buffer of Metal's that is none of Keel's, but may be found by its address. Takes over `made`.
+keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
+                               struct metal_memory_t **memory) KEEL_MUST_USE;
+void metal_memory_remove(metal_device_t *device, struct metal_memory_t *memory);
+id metal_memory_buffer(const struct metal_memory_t *memory);
+uint64_t metal_memory_address(const struct metal_memory_t *memory);
 // Where that lies which a command refers to, when everything before the last barrier was encoded.
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place) KEEL_MUST_USE;
@@ -173,12 +181,17 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 
 // executable.c
 typedef struct metal_kernel_t {
-    id pipeline; // retained
+    id pipeline;  // retained
+    id variables; // a buffer, the executable's; NULL: there are none
 } metal_kernel_t;
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,
                                     keel_executable_t **executable);
 void metal_executable_unload(keel_executable_t *executable);
+keel_status_t metal_executable_global(keel_executable_t *executable, const char *name,
+                                      keel_external_buffer_t *where);
+keel_status_t metal_executable_write(keel_executable_t *executable,
+                                     const keel_external_buffer_t *where, const void *data);
 
 // host.c
 // A command that the host does, when everything before the last barrier has ended.

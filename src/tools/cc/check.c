@@ -159,6 +159,7 @@ static uint32_t group_memory(const target_t *target)
     if (target->family == TARGET_HOST) return KEEL_HOST_LOCAL_MEMORY;
     if (target->family == TARGET_AMDGCN)
         return strcmp(target->text, "gfx950") ? 64 << 10 : 160 << 10;
+    if (target->family == TARGET_MSL) return 32 << 10;
     return nvidia_memory(atoi(target->text + strlen("nvptx:sm_"))) << 10;
 }
 

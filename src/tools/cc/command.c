@@ -13,6 +13,7 @@
 #include "tools/cc/file.h"
 #include "tools/cc/interrupt.h"
 #include "tools/cc/log.h"
+#include "tools/cc/msl/msl.h"
 #include "tools/cc/record.h"
 #include "tools/commands.h"
 
@@ -24,6 +25,7 @@ static const char usage[] =
     "      x86_64-linux[:v2|:v3|:v4]  aarch64-linux[:sve|:sve2]\n"
     "      nvptx:sm_70       NVIDIA's GPUs from that one on\n"
     "      gfx90a            one of AMD's GPUs\n"
+    "      msl               Metal, as text\n"
     "  --image=KIND:TARGET=FILE  an image of the same kernels that was made elsewhere\n"
     "  --bare            write the image of the one target itself, not a container\n"
     "  --clang=PROGRAM   the clang to use; the latest on PATH if not given\n"
@@ -199,7 +201,7 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
         arguments_add(a, "-ftrack-macro-expansion=0");
     }
     arguments_add(a, "-std=gnu2x"); // the name of C23 that compilers before it know, too
-    arguments_add(a, target->machine);
+    if (target->machine[0]) arguments_add(a, target->machine);
     static const char *const common[] = {"-O3", "-fno-math-errno", "-fno-trapping-math",
                                          "-fvisibility=hidden"};
     for (size_t i = 0; i < sizeof common / sizeof common[0]; i++) arguments_add(a, common[i]);
@@ -224,6 +226,7 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
         return;
     }
     arguments_add(a, "-ffreestanding");
+    if (target->family == TARGET_MSL) return;
     arguments_add(a, "-nogpulib");
     arguments_add(a, target->family == TARGET_NVPTX ? "-S" : "-mcode-object-version=4");
     if (target->family == TARGET_NVPTX) ptx_version_fix(target, a);
@@ -232,6 +235,25 @@ static void target_arguments(const command_t *c, const target_t *target, argumen
         arguments_add(a, "-mllvm");
         arguments_add(a, "-disable-promote-alloca-to-lds");
     }
+}
+
+// LLVM's text, in which kernels call nothing: Metal wants to know of each pointer where it points,
+// and that is known where all code is in one place. Behind the user's options: less would not do.
+static void msl_arguments(arguments_t *a)
+{
+    static const char *const options[] = {"-DKEEL_MSL=1",
+                                          "-O2",
+                                          "-g0",
+                                          "-S",
+                                          "-emit-llvm",
+                                          "-fno-vectorize",
+                                          "-fno-slp-vectorize",
+                                          "-fno-unroll-loops",
+                                          "-fdiscard-value-names",
+                                          "-Wno-atomic-alignment",
+                                          "-mllvm",
+                                          "-inline-threshold=1000000"};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) arguments_add(a, options[i]);
 }
 
 static void job_prepare(const command_t *c, const target_t *target, job_t *job, made_file_t *file)
@@ -243,6 +265,7 @@ static void job_prepare(const command_t *c, const target_t *target, job_t *job, 
     snprintf(file->sizes, sizeof file->sizes, "%s/%zu.sizes", c->folder, index);
     target_arguments(c, target, a);
     for (int i = 0; i < c->passed.count; i++) arguments_add(a, c->passed.items[i]);
+    if (target->family == TARGET_MSL) msl_arguments(a);
     if (file->with_sizes[0]) {
         arguments_add(a, "-mllvm");
         arguments_add(a, file->with_sizes);
@@ -338,11 +361,16 @@ static int images_pack(const command_t *c, const made_t *made)
     return result;
 }
 
+static keel_status_t image_describe(made_t *made, const target_t *target)
+{
+    return target->family == TARGET_MSL ? msl_make(made) : made_describe(made, target->kind);
+}
+
 static int image_read(const command_t *c, int index, const made_file_t *file, made_t *made)
 {
     const target_t *target = &c->list.items[index];
     made->bytes = file_read(target->given ? target->given : file->path, &made->size);
-    keel_status_t status = made->bytes ? made_describe(made, target->kind)
+    keel_status_t status = made->bytes ? image_describe(made, target)
                            : target->given
                                ? KEEL_ERROR(KEEL_IO, "cannot read it")
                                : KEEL_ERROR(KEEL_IO, "cannot read what the compiler made");

@@ -78,6 +78,12 @@ static keel_status_t record_read(const char *bytes, size_t size, made_t *made, s
     return texts_read(bytes + sizeof record, record.size - sizeof record, entry);
 }
 
+keel_status_t made_record(made_t *made, const void *bytes, size_t size)
+{
+    size_t taken;
+    return record_read(bytes, size, made, &taken);
+}
+
 static keel_status_t elf_describe(made_t *made)
 {
     elf_t elf;
@@ -188,6 +194,11 @@ static keel_status_t ptx_describe(made_t *made)
 keel_status_t made_describe(made_t *made, keel_image_kind_t kind)
 {
     KEEL_TRY(kind == KEEL_IMAGE_PTX ? ptx_describe(made) : elf_describe(made));
+    return made_has_kernels(made);
+}
+
+keel_status_t made_has_kernels(const made_t *made)
+{
     if (!made->entry_count)
         return KEEL_ERROR(KEEL_NOT_FOUND, "the source has no kernel: begin one with KEEL_KERNEL");
     return NULL;

@@ -103,10 +103,14 @@ static bool target_parse(const char text[TARGET_TEXT], target_list_t *list)
         target.kind = KEEL_IMAGE_HSACO;
         snprintf(target.triple, sizeof target.triple, "amdgcn-amd-amdhsa");
         snprintf(target.machine, sizeof target.machine, "-mcpu=%s", text);
+    } else if (!strcmp(text, "msl")) {
+        target.family = TARGET_MSL;
+        target.kind = KEEL_IMAGE_MSL;
+        snprintf(target.triple, sizeof target.triple, "spir64-unknown-unknown");
     } else {
         fprintf(stderr,
                 "keel cc: no target is called '%s'; there are host, x86_64-linux[:v2|:v3|:v4], "
-                "aarch64-linux[:sve|:sve2], nvptx:sm_70 and its like, gfx90a and its like\n",
+                "aarch64-linux[:sve|:sve2], nvptx:sm_70 and its like, gfx90a and its like, msl\n",
                 text);
         return false;
     }

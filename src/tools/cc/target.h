@@ -12,6 +12,7 @@ typedef enum target_family_t {
     TARGET_HOST,
     TARGET_NVPTX,
     TARGET_AMDGCN,
+    TARGET_MSL,
     TARGET_GIVEN, // nothing is compiled: the image is there already
 } target_family_t;
 

@@ -181,9 +181,8 @@ static void refused(void)
             "program_source:2");
     refuses(device, source, entry("missing", 1, 1), KEEL_CORRUPT, "the text has no such kernel");
     refuses(device, source, entry("grid", 1025, 1), KEEL_UNSUPPORTED, "1024 at most");
-    keel_image_entry_t raw = entry("grid", 1, 0);
-    raw.abi = KEEL_ABI_RAW;
-    refuses(device, source, raw, KEEL_UNSUPPORTED, "a block of its own making");
+    refuses(device, "// keel cc:\n// keel variable: x 4 8\n// keel values: 00\n", entry("k", 1, 1),
+            KEEL_CORRUPT, "of its variables that is damaged");
     device_close(device);
 }
 

@@ -37,6 +37,10 @@ static const char source[] =
     "    out[i] = simd_sum(i) + 1000 * simd_shuffle_xor(i, 1);\n"
     "    atomic_fetch_add_explicit(count, 2u, memory_order_relaxed);\n"
     "}\n"
+    "kernel void none(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    x[i] = x[i] != x[i] ? 1.0f : 0.0f;\n"
+    "}\n"
     "kernel void diverge(uint i [[thread_position_in_grid]])\n"
     "{\n"
     "    if (i < 3) threadgroup_barrier(mem_flags::mem_none);\n"
@@ -47,9 +51,10 @@ static id text(const char *from)
     return m_string(metal.objc_getClass("NSString"), from);
 }
 
-static id pipeline_new(id device, const char *name)
+// With Metal's own choice of mathematics, or with options.
+static id pipeline_with(id device, const char *name, id options)
 {
-    id library = m_new_library(device, text(source), NULL, NULL);
+    id library = m_new_library(device, text(source), options, NULL);
     CHECK(library);
     id function = m_new_function(library, text(name));
     CHECK(function);
@@ -58,6 +63,11 @@ static id pipeline_new(id device, const char *name)
     m_release(function);
     m_release(library);
     return pipeline;
+}
+
+static id pipeline_new(id device, const char *name)
+{
+    return pipeline_with(device, name, NULL);
 }
 
 // A queue, a command buffer with an open encoder, and a pipeline.
@@ -111,6 +121,28 @@ static void test_buffers_and_bytes(id device)
     for (int i = 0; i < 64; i++) CHECK(to[i] == 2 * from[i] && to[64 + i] == 3 * from[i]);
     m_release(in);
     m_release(out);
+    scene_end(&scene);
+}
+
+// Metal takes for granted that all numbers are numbers, unless it is told not to.
+static void test_fast_mathematics(id device)
+{
+    id options = m_new(metal.objc_getClass("MTLCompileOptions"));
+    m_set_fast(options, false);
+    scene_t scene = scene_begin(device, "none");
+    id exact = pipeline_with(device, "none", options), buffer = m_new_buffer(device, 8, 0);
+    uint32_t *words = m_contents(buffer);
+    words[0] = words[1] = 0x7fc00000;
+    m_set_buffer(scene.encoder, buffer, 0, 0);
+    dispatch(&scene, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+    m_set_pipeline(scene.encoder, exact);
+    m_set_offset(scene.encoder, 4, 0);
+    dispatch(&scene, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+    scene_run(&scene);
+    CHECK(words[0] == 0 && words[1] == 0x3f800000);
+    m_release(options);
+    m_release(exact);
+    m_release(buffer);
     scene_end(&scene);
 }
 
@@ -264,6 +296,7 @@ static void dies_group_length(id device)
 static void all(void)
 {
     RUN("", test_buffers_and_bytes);
+    RUN("", test_fast_mathematics);
     RUN("", test_positions);
     RUN("", test_threadgroup_memory);
     RUN("", test_simd_groups);

@@ -31,6 +31,8 @@ typedef struct block_t {
     X(id, retain, retain, (), ())                                                                  \
     X(void, release, release, (), ())                                                              \
     X(id, autorelease, autorelease, (), ())                                                        \
+    X(id, new, new, (), ())                                                                        \
+    X(void, set_fast, setFastMathEnabled:, (, bool fast), (, fast))                                \
     X(id, alloc, alloc, (), ())                                                                    \
     X(bool, responds, respondsToSelector:, (, id selector), (, selector))                          \
     X(id, string, stringWithUTF8String:, (, const char *text), (, text))                           \
