@@ -312,10 +312,10 @@ static int run_tests(const settings_t *settings, report_t *report)
         fprintf(stderr, "keel conformance: no test is called %s\n", settings->filter);
         return 2;
     }
-    if (settings->mode == MODE_FAULT && !fault_variable(settings->uri)) {
+    if (settings->mode == MODE_FAULT && !fault_vendor(settings->uri)) {
         fprintf(stderr,
                 "keel conformance: --mode=fault: there is no stand-in for the library of such "
-                "devices; cuda:// has one\n");
+                "devices; cuda:// and hip:// have one\n");
         return 2;
     }
     if (!plan_probe(settings, &caps)) return 2;

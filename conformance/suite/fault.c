@@ -19,15 +19,28 @@ typedef struct counters_t {
 
 static counters_t *counters;
 
-const char *fault_variable(const char *uri)
+const vendor_t *fault_vendor(const char *uri)
 {
-    static const char *const variables[][2] = {{"cuda", "KEEL_SIM_CUDA"}};
+    static const vendor_t vendors[] = {
+        {"cuda", "KEEL_SIM_CUDA", NULL, false},
+        {"hip", "KEEL_SIM_HIP", "KEEL_SIM_SEED", true},
+    };
     size_t length = strcspn(uri, ":");
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        if (strlen(variables[i][0]) != length || strncmp(uri, variables[i][0], length)) continue;
-        return variables[i][1];
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (strlen(vendors[i].driver) != length || strncmp(uri, vendors[i].driver, length))
+            continue;
+        return &vendors[i];
     }
     return NULL;
+}
+
+void fault_seed(const settings_t *settings, const job_t *job)
+{
+    const vendor_t *vendor = fault_vendor(settings->uri);
+    char text[32];
+    if (settings->mode != MODE_SHUFFLE || !vendor || !vendor->seed) return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)job->seed);
+    setenv(vendor->seed, text, 1);
 }
 
 static int counters_open(void)
@@ -41,15 +54,16 @@ static int counters_open(void)
 
 void fault_install(const settings_t *settings, const job_t *job)
 {
-    const char *variable = fault_variable(settings->uri), *before;
+    const vendor_t *vendor = fault_vendor(settings->uri);
     char text[400];
-    if (!variable || (settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE)) return;
-    before = getenv(variable);
+    bool seeds = settings->mode == MODE_SHUFFLE && vendor && !vendor->seed;
+    if (!vendor || (settings->mode != MODE_FAULT && !seeds)) return;
+    const char *before = getenv(vendor->variable);
     int used = snprintf(text, sizeof text, "%s%s", before ? before : "", before ? "," : "");
     if (used < 0 || (size_t)used >= sizeof text) abort();
     char *rest = text + used;
     size_t room = sizeof text - (size_t)used;
-    if (settings->mode == MODE_SHUFFLE) {
+    if (seeds) {
         snprintf(rest, room, "seed=%llu", (unsigned long long)job->seed);
     } else if (job->fail_at) {
         const char *symbol = job->symbol ? job->symbol : "";
@@ -59,7 +73,7 @@ void fault_install(const settings_t *settings, const job_t *job)
     } else {
         snprintf(rest, room, "counters=%d", counters_open());
     }
-    setenv(variable, text, 1);
+    setenv(vendor->variable, text, 1);
 }
 
 uint64_t fault_calls(tally_t tallies[TALLIES_MAX])

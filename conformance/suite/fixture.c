@@ -53,7 +53,7 @@ const char *with_option(const char *option)
 const char *the_uri(void)
 {
     if (made.uri) return made.uri;
-    bool elsewhere = fault_variable(run_settings()->uri) != NULL; // the seed comes another way
+    bool elsewhere = fault_vendor(run_settings()->uri) != NULL; // the seed comes another way
     if (run_settings()->mode != MODE_SHUFFLE || elsewhere) return made.uri = run_settings()->uri;
     char option[40];
     snprintf(option, sizeof option, "shuffle=%llu", (unsigned long long)run_settings()->seed);

@@ -113,10 +113,19 @@ void starve_stop(void); // in a child of the test: from now on none fails
 bool starve_hit(void);
 int64_t starve_outstanding(void);
 
-// The variable by which a stand-in for the device's vendor library is told what to do; NULL: there
-// is none for such devices.
-const char *fault_variable(const char *uri);
-// Sets it as the mode wants, before the device is opened.
+// Drivers for whose vendor's library there is a stand-in that can be told what to do.
+typedef struct vendor_t {
+    const char *driver;
+    const char *variable; // that tells it
+    const char *seed;     // the variable of the order in which things run; NULL: the first one
+    bool keeps;           // the vendor's own library is behind it, and keeps threads and the like
+} vendor_t;
+
+// NULL: there is none for such devices.
+const vendor_t *fault_vendor(const char *uri);
+// In shuffle mode: sets the variable of the order, before the vendor's library is first used.
+void fault_seed(const settings_t *settings, const job_t *job);
+// Sets the other as the mode wants, before the test opens the device.
 void fault_install(const settings_t *settings, const job_t *job);
 // How many calls the library has had, of all functions and of each, and whether one was made to
 // fail.

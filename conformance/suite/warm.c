@@ -104,8 +104,9 @@ void warm_up(const settings_t *settings, const test_t *test)
     fflush(NULL);
     // ThreadSanitizer starts a thread of its own with the first one of the process.
     if (pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
-    // What stands in for a vendor leaves nothing behind, and would have its failures here.
-    if (settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE)
-        warm_up_vendor(settings->uri);
+    // What stands in for a vendor leaves nothing behind, unless the vendor's own library is there.
+    const vendor_t *vendor = fault_vendor(settings->uri);
+    bool bare = settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE;
+    if (bare || (vendor && vendor->keeps)) warm_up_vendor(settings->uri);
     if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
