@@ -113,6 +113,14 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->leaks = number == 1;
         return number <= 1;
     }
+    if (!strcmp(name, "seed")) {
+        out->seed = number;
+        return true;
+    }
+    if (!strcmp(name, "residency")) {
+        out->residency = number == 1;
+        return number <= 1;
+    }
     if (!strcmp(name, "lostnotes")) {
         out->lost_notes = number == 1;
         return number <= 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/buffer.h"
 
+#include "metal/resident.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,7 +58,10 @@ buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned
     buffer->length = length;
     buffer->storage = storage;
     buffer->mapped = (length + page - 1) / page * page;
-    if (map_both(buffer)) return buffer;
+    if (map_both(buffer)) {
+        resident_add(buffer);
+        return buffer;
+    }
     object_release(buffer);
     return NULL;
 }
@@ -82,6 +87,7 @@ static void buffer_dealloc(void *self)
         ((free_fn)buffer->free_host->invoke)(buffer->free_host, buffer->host, buffer->length);
     block_free(buffer->free_host);
     if (!buffer->mapped) return;
+    resident_remove(buffer);
     if (buffer->host) munmap(buffer->host, buffer->mapped);
     if (buffer->gpu) munmap(buffer->gpu, buffer->mapped);
 }
@@ -117,7 +123,11 @@ static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
 {
     if (self->storage != STORAGE_MANAGED) misuse(self, cmd, "the buffer's storage is not managed");
     buffer_check(self, cmd, self, range);
-    if (self->mapped) memcpy(self->gpu + range.location, self->host + range.location, range.length);
+    if (!self->mapped) return;
+    object_t *const shown[] = {&self->object};
+    resident_open(shown, 1);
+    memcpy(self->gpu + range.location, self->host + range.location, range.length);
+    resident_close(shown, 1);
 }
 
 static method_t buffer_methods[] = {

@@ -18,10 +18,12 @@ typedef struct buffer_t {
     object_t object;
     unsigned long length;
     storage_t storage;
-    char *host;         // NULL if private
-    char *gpu;          // what kernels and blits touch
-    size_t mapped;      // bytes of each mapping; 0: the memory is the program's
-    block_t *free_host; // owned; called when memory of the program's is used no more
+    char *host;                     // NULL if private
+    char *gpu;                      // what kernels and blits touch
+    size_t mapped;                  // bytes of each mapping; 0: the memory is the program's
+    block_t *free_host;             // owned; called when memory of the program's is used no more
+    struct buffer_t *next_resident; // of resident.c, as the next
+    unsigned shown;                 // how many works need it now
 } buffer_t;
 
 // Zeroed; NULL if there is no memory. `options` are checked, in the name of the message.

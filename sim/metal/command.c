@@ -6,6 +6,7 @@
 #include "metal/encoder.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
+#include "metal/resident.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +156,9 @@ static unsigned works_perform(command_t *command)
     if (is_killed(command->queue->device)) return settings()->kill.code;
     for (work_t *work = command->works; work; work = work->next) {
         if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
+        resident_open(work->uses, work->use_count);
         unsigned code = work->perform(work);
+        resident_close(work->uses, work->use_count);
         if (code) return code;
     }
     return ERROR_NONE;

@@ -5,6 +5,7 @@
 #include "metal/device.h"
 #include "metal/encoder.h"
 #include "metal/library.h"
+#include "metal/resident.h"
 
 #include <stdlib.h>
 
@@ -22,6 +23,8 @@ typedef struct compute_t {
     pipeline_t *pipeline;
     bound_t bound[BUFFERS];
     unsigned long group_lengths[BUFFERS];
+    void **used; // resources that were made resident; owned
+    unsigned used_count;
 } compute_t;
 
 typedef struct dispatch_t {
@@ -109,6 +112,16 @@ static void compute_use(compute_t *self, sel_t cmd, void *resource, unsigned lon
     object_check(self, cmd, resource, &MTLBuffer);
     if (usage == 0 || usage > 3) misuse(self, cmd, "there is no usage %#lx of buffers", usage);
     command_add(self->encoder.command, sizeof(work_t), perform_use, &resource, 1);
+    if (!settings()->residency) return;
+    self->used = realloc(self->used, (self->used_count + 1) * sizeof(void *));
+    if (!self->used) die("no memory for %u resources", self->used_count + 1);
+    self->used[self->used_count++] = resource;
+}
+
+static void compute_dealloc(void *self)
+{
+    free(((compute_t *)self)->used);
+    encoder_dealloc(self);
 }
 
 // Threadgroup memory is fresh for each grid, and shared by its groups, which run one by one.
@@ -122,7 +135,9 @@ static unsigned perform_dispatch(work_t *work)
         dispatch->arguments.groups[i] = (uintptr_t)memory[i];
     }
     pthread_mutex_lock(&function->library->code->lock);
+    resident_name(function->entry->name);
     bool good = grid_run(function->entry->run, &dispatch->arguments, &dispatch->grid);
+    resident_name(NULL);
     pthread_mutex_unlock(&function->library->code->lock);
     for (int i = 0; i < BUFFERS; i++) free(memory[i]);
     if (good) return ERROR_NONE;
@@ -173,6 +188,21 @@ static void arguments_set(const compute_t *self, dispatch_t *dispatch)
     }
 }
 
+// A work that uses what is bound and what was made resident.
+static dispatch_t *dispatch_add(const compute_t *self)
+{
+    void **uses = make((BUFFERS + 1 + self->used_count) * sizeof(void *));
+    unsigned count = 0;
+    uses[count++] = self->pipeline;
+    for (int i = 0; i < BUFFERS; i++)
+        if (self->bound[i].buffer) uses[count++] = self->bound[i].buffer;
+    for (unsigned i = 0; i < self->used_count; i++) uses[count++] = self->used[i];
+    dispatch_t *dispatch =
+        command_add(self->encoder.command, sizeof *dispatch, perform_dispatch, uses, count);
+    free(uses);
+    return dispatch;
+}
+
 static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
 {
     encoder_check_open(&self->encoder, cmd);
@@ -180,12 +210,7 @@ static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent
     object_check(self, cmd, self->pipeline, &MTLComputePipelineState);
     check_grid(self, cmd, groups, threads);
     check_bound(self, cmd, self->pipeline->function->entry);
-    void *uses[BUFFERS + 1] = {self->pipeline};
-    unsigned count = 1;
-    for (int i = 0; i < BUFFERS; i++)
-        if (self->bound[i].buffer) uses[count++] = self->bound[i].buffer;
-    dispatch_t *dispatch =
-        command_add(self->encoder.command, sizeof *dispatch, perform_dispatch, uses, count);
+    dispatch_t *dispatch = dispatch_add(self);
     dispatch->pipeline = self->pipeline;
     dispatch->grid =
         (grid_t){{(uint32_t)groups.width, (uint32_t)groups.height, (uint32_t)groups.depth},
@@ -206,5 +231,5 @@ static method_t compute_methods[] = {
     METHODS_END};
 class_t MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder",
                                     .size = sizeof(compute_t),
-                                    .dealloc = encoder_dealloc,
+                                    .dealloc = compute_dealloc,
                                     .methods = compute_methods};

@@ -6,6 +6,7 @@
 #include "metal/foundation.h"
 #include "metal/library.h"
 #include "metal/queue.h"
+#include "metal/resident.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -92,7 +93,10 @@ static void *device_buffer_bytes(device_t *self, sel_t cmd, const void *bytes, u
     if (length > max_buffer) return NULL;
     buffer_t *buffer = buffer_new(self, cmd, length, options);
     if (!buffer) return NULL;
+    object_t *const shown[] = {&buffer->object};
+    resident_open(shown, 1);
     memcpy(buffer->gpu, bytes, length);
+    resident_close(shown, 1);
     if (buffer->storage == STORAGE_MANAGED) memcpy(buffer->host, bytes, length);
     return buffer;
 }

@@ -286,6 +286,16 @@ static const method_t *find(const class_t *class, sel_t selector)
     return NULL;
 }
 
+bool simMetalUnderstands(const char *class, const char *selector)
+{
+    runtime_start();
+    sel_t asked = sel_registerName(selector);
+    const class_t *found = classes;
+    while (found && strcmp(found->name, class) != 0) found = found->next;
+    if (!found) return false;
+    return find(found, asked) || (found->object.isa && find(found->object.isa, asked));
+}
+
 // Whether a rule makes this message answer nil.
 static bool fails(const method_t *method)
 {

@@ -130,7 +130,7 @@ static void fiber_main(void)
     const fiber_t *end = group->fibers + group->count;
     for (;;) {
         fiber_run(group);
-        if (group->current + 1 == end || group->current[1].state != NEW) break;
+        if (group->current + 1 == end || group->current[1].state != NEW || settings()->seed) break;
         group->current++;
         group->current->stack = stack;
     }
@@ -176,10 +176,45 @@ static void stacks_give_back(group_t *group)
     }
 }
 
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// All numbers below `count`, each once: every step-th, from any on. Without a seed, 0, 1, 2 ...
+typedef struct order_t {
+    uint64_t count, step, first;
+} order_t;
+
+static order_t order_make(uint64_t count)
+{
+    static _Atomic uint64_t made;
+    order_t order = {.count = count, .step = 1};
+    if (!settings()->seed || count < 2) return order;
+    uint64_t x = (settings()->seed + ++made) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    order.first = x % count;
+    order.step = 1 + (x >> 32) % (count - 1);
+    while (gcd(order.step, count) != 1) order.step++;
+    return order;
+}
+
+static uint64_t order_at(const order_t *order, uint64_t index)
+{
+    return (order->first + (unsigned __int128)index * order->step) % order->count;
+}
+
 static void fibers_run(group_t *group)
 {
+    order_t order = order_make(group->count);
     for (unsigned i = 0; i < group->count; i++) {
-        fiber_t *fiber = &group->fibers[i];
+        fiber_t *fiber = &group->fibers[order_at(&order, i)];
         if (fiber->state != READY && fiber->state != NEW) continue;
         if (fiber->state == NEW) fiber->stack = stack_take(group);
         group->current = fiber;
@@ -230,10 +265,14 @@ static bool groups_run(group_t *group)
 {
     uint32_t *place = group->place;
     const uint32_t *groups = group->grid->groups;
-    for (place[2] = 0; place[2] < groups[2]; place[2]++)
-        for (place[1] = 0; place[1] < groups[1]; place[1]++)
-            for (place[0] = 0; place[0] < groups[0]; place[0]++)
-                if (!group_run(group)) return false;
+    order_t order = order_make((uint64_t)groups[0] * groups[1] * groups[2]);
+    for (uint64_t i = 0; i < order.count; i++) {
+        uint64_t number = order_at(&order, i), row = number / groups[0];
+        place[0] = (uint32_t)(number % groups[0]);
+        place[1] = (uint32_t)(row % groups[1]);
+        place[2] = (uint32_t)(row / groups[1]);
+        if (!group_run(group)) return false;
+    }
     return true;
 }
 

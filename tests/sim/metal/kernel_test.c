@@ -41,6 +41,15 @@ static const char source[] =
     "{\n"
     "    x[i] = x[i] != x[i] ? 1.0f : 0.0f;\n"
     "}\n"
+    "kernel void reach(constant ulong &at [[buffer(0)]])\n"
+    "{\n"
+    "    *(device uint *)at = 7;\n"
+    "}\n"
+    "kernel void order(device uint *out [[buffer(0)]], device atomic_uint *count [[buffer(1)]],\n"
+    "                  uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    out[atomic_fetch_add_explicit(count, 1u, memory_order_relaxed)] = i;\n"
+    "}\n"
     "kernel void diverge(uint i [[thread_position_in_grid]])\n"
     "{\n"
     "    if (i < 3) threadgroup_barrier(mem_flags::mem_none);\n"
@@ -288,6 +297,61 @@ static void dies_index(id device)
     m_set_buffer(encoder, m_new_buffer(device, 16, 0), 0, 31);
 }
 
+// By its address, which Metal does not see.
+static void reach(id device, bool use)
+{
+    scene_t scene = scene_begin(device, "reach");
+    id buffer = m_new_buffer(device, 64, 0);
+    uint64_t at = m_address(buffer) + 4;
+    if (use) m_use(scene.encoder, buffer, 2);
+    m_set_bytes(scene.encoder, &at, sizeof at, 0);
+    dispatch(&scene, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+    scene_run(&scene);
+    CHECK(((uint32_t *)m_contents(buffer))[1] == 7);
+    m_release(buffer);
+    scene_end(&scene);
+}
+
+static void test_resident(id device)
+{
+    reach(device, true);
+}
+
+static void dies_not_resident(id device)
+{
+    reach(device, false);
+}
+
+// How many of 8 groups of 32 threads run right behind the one before; all threads run once.
+static unsigned orderly(id device)
+{
+    unsigned in_order = 0, seen = 0;
+    scene_t scene = scene_begin(device, "order");
+    id out = m_new_buffer(device, 1024, 0), count = m_new_buffer(device, 4, 0);
+    uint32_t *order = m_contents(out);
+    m_set_buffer(scene.encoder, out, 0, 0);
+    m_set_buffer(scene.encoder, count, 0, 1);
+    dispatch(&scene, (extent_t){8, 1, 1}, (extent_t){32, 1, 1});
+    scene_run(&scene);
+    for (unsigned i = 0; i < 256; i++) seen += order[i];
+    for (unsigned i = 1; i < 256; i++) in_order += order[i] == order[i - 1] + 1;
+    CHECK(seen == 255 * 256 / 2);
+    m_release(out);
+    m_release(count);
+    scene_end(&scene);
+    return in_order;
+}
+
+static void test_order(id device)
+{
+    CHECK(orderly(device) == 255);
+}
+
+static void test_seeded_order(id device)
+{
+    CHECK(orderly(device) < 200);
+}
+
 static void dies_group_length(id device)
 {
     m_set_group(m_compute(m_command(m_new_queue(device, 1))), 20, 0);
@@ -304,6 +368,11 @@ static void all(void)
     RUN("", test_bad_source);
     RUN("", test_unknown_function);
     RUN("", test_cache);
+    RUN("residency=1", test_resident);
+    DIES_WITH("residency=1", "kernel reach reaches byte 4 of a buffer of 64 bytes that is not",
+              dies_not_resident);
+    RUN("", test_order);
+    RUN("seed=3", test_seeded_order);
     DIES("kernel sums: nothing is bound at buffer(1)", dies_unbound);
     DIES("kernel turn: threadgroup(0) has no length", dies_no_group_memory);
     DIES("a grid of 1 x 0 x 1 threadgroups", dies_no_groups);

@@ -82,6 +82,7 @@ typedef struct block_t {
     X(void, synchronize, synchronizeResource:, (, id buffer), (, buffer))                          \
     X(id, new_library, newLibraryWithSource:options:error:, (, id source, id options, id * error), \
       (, source, options, error))                                                                  \
+    X(void, use, useResource:usage:, (, id resource, size_t usage), (, resource, usage))           \
     X(id, new_function, newFunctionWithName:, (, id name), (, name))                               \
     X(id, new_pipeline, newComputePipelineStateWithFunction:error:, (, id function, id * error),   \
       (, function, error))                                                                         \
@@ -149,8 +150,9 @@ void rig_run_dying(const char *name, const char *settings, rig_test_fn test, con
 // Opens the library, runs all tests; the exit status for main.
 int rig_main(int argc, char **argv, void (*all)(void));
 
-#define RUN(settings, test) rig_run(#test, (settings), (test))
-#define DIES(words, test)   rig_run_dying(#test, "", (test), (words))
+#define RUN(settings, test)              rig_run(#test, (settings), (test))
+#define DIES(words, test)                rig_run_dying(#test, "", (test), (words))
+#define DIES_WITH(settings, words, test) rig_run_dying(#test, (settings), (test), (words))
 
 void rig_check(bool good, const char *what, const char *file, int line);
 #define CHECK(condition) rig_check((condition), #condition, __FILE__, __LINE__)
