@@ -113,11 +113,22 @@ static keel_status_t text_load(metal_executable_t *e, metal_device_t *device,
     return status;
 }
 
+// Whether an image that came alone may be MSL.
+static bool is_text(const keel_image_t *image)
+{
+    static const char word[] = "kernel";
+    const char *at = image->data, *end = at + image->size;
+    if (memchr(at, 0, image->size)) return false;
+    for (; (size_t)(end - at) >= sizeof word - 1; at++)
+        if (!memcmp(at, word, sizeof word - 1)) return true;
+    return false;
+}
+
 static keel_status_t executable_init(metal_executable_t *e, metal_device_t *device,
                                      const keel_image_t *image)
 {
-    if (!image->entries && memchr(image->data, 0, image->size))
-        return KEEL_ERROR(KEEL_CORRUPT, "it is neither a container nor a text");
+    if (!image->entries && !is_text(image))
+        return KEEL_ERROR(KEEL_CORRUPT, "it is neither a container nor a text with a kernel");
     if (!image->entries)
         return KEEL_ERROR(KEEL_UNSUPPORTED,
                           "metal:// takes MSL out of a container, which says what kernels take");
