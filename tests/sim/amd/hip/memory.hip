@@ -84,11 +84,14 @@ PROGRAM(rectangles)
     for (size_t k = 0; k < host.size(); k++) host[k] = (unsigned char)(k * 7);
     unsigned char *wide;
     size_t pitch = 0;
-    hipDeviceProp_t about;
-    HIP(hipGetDeviceProperties(&about, 0));
-    if (HIP_VERSION_MAJOR < 6 && !strncmp(about.gcnArchName, "gfx94", 5)) {
-        throw skipped{"HIP 5 finds no pitch for a GPU without images"};
-    }
+    int images;
+    HIP(hipDeviceGetAttribute(&images, hipDeviceAttributeImageSupport, 0));
+#ifdef __aarch64__
+    bool needs_images = true; // whatever HIP: Debian builds the runtime without them
+#else
+    bool needs_images = HIP_VERSION_MAJOR < 6;
+#endif
+    if (needs_images && !images) throw skipped{"HIP finds no pitch where there are no images"};
     HIP(hipMallocPitch((void **)&wide, &pitch, WIDTH, ROWS));
     HIP(hipMemcpy2D(wide, pitch, host.data(), PITCH, WIDTH, ROWS, hipMemcpyHostToDevice));
     HIP(hipMemset2D(wide, pitch, 0x77, 8, 4));
