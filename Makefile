@@ -52,7 +52,7 @@ foreign:
 test-rocm:
 	@.ci/setup test
 	@cmake --preset default >/dev/null
-	@cmake --build --preset default --target keel_tool sim/amd/all
+	@cmake --build --preset default --target keel_tool keel_trace capture_dump sim/amd/all
 	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
 
 # Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in
