@@ -3,11 +3,12 @@
 #include "drivers/stream/driver.h"
 
 // What the host does in place of the device: files and calls always, the rest where the vendor
-// lacks a feature.
+// lacks a feature. Without graphs the order of a stream stands for events.
 static uint32_t caps_emulated(const stream_device_t *device)
 {
     uint32_t bits = KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS;
     if (!stream_device_has(device, STREAM_POOLS)) bits |= KEEL_CAP_QUEUE_ALLOCA;
+    if (!stream_device_has(device, STREAM_GRAPHS)) bits |= KEEL_CAP_EVENTS;
     if (!stream_device_has(device, STREAM_CONDITIONS)) bits |= KEEL_CAP_BRANCHES;
     if (!stream_device_has(device, STREAM_UPDATABLE)) bits |= KEEL_CAP_DYNAMIC_COUNTS;
     return bits;

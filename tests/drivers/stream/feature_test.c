@@ -298,7 +298,8 @@ static void small_transfers_are_kernels_where_that_is_faster(void **state)
 static void capabilities_say_what_is_emulated(void **state)
 {
     (void)state;
-    uint32_t of_features = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_DYNAMIC_COUNTS;
+    uint32_t of_features =
+        KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_EVENTS | KEEL_CAP_BRANCHES | KEEL_CAP_DYNAMIC_COUNTS;
     open_as(0, (stream_quirks_t){0});
     assert_int_equal(keel_device_caps(device)->bits & of_features, of_features);
     assert_int_equal(keel_device_caps(device)->native & of_features, 0);
