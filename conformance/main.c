@@ -321,6 +321,7 @@ static int run_tests(const settings_t *settings, report_t *report)
         return 2;
     }
     if (!plan_probe(settings, &caps)) return 2;
+    report->expected.native = caps.native;
     skip_tests(report, &caps);
     if (!plan_run(settings, report)) return 130;
     return report_total(report) ? 0 : 1;

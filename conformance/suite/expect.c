@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite/expect.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -16,6 +17,15 @@ static bool is_need(const char *name)
     return false;
 }
 
+// The capability of that name; 0: it is none.
+static uint32_t capability_named(const char *name)
+{
+    for (unsigned bit = 0; bit < 32 && *name; bit++) {
+        if (strcmp(need_name(1u << bit, 0), name) == 0) return 1u << bit;
+    }
+    return 0;
+}
+
 static bool file_read(expectations_t *all, const char *path, int depth);
 
 static bool add(expectations_t *all, const char *path, char *text, int number)
@@ -29,6 +39,12 @@ static bool add(expectations_t *all, const char *path, char *text, int number)
         fprintf(stderr,
                 "%s:%d: not of the form: [with|without OPTION] unsupported GLOB NEED reason\n",
                 path, number);
+        return false;
+    }
+    line.capability = capability_named(line.option);
+    if (isupper((unsigned char)line.option[0]) && !line.capability) {
+        fprintf(stderr, "%s:%d: %s is neither a capability nor an option of a URI\n", path, number,
+                line.option);
         return false;
     }
     if (!*line.need || !is_need(line.need)) {
@@ -81,6 +97,14 @@ void expect_finish(expectations_t *all)
     *all = (expectations_t){0};
 }
 
+// Whether the line speaks of this device.
+static bool suits(const expectation_t *line, const expectations_t *all)
+{
+    if (!line->option[0]) return true;
+    bool has = line->capability ? line->capability & all->native : uri_has(all->uri, line->option);
+    return has != line->without;
+}
+
 static bool needs(const test_t *test, const char *need)
 {
     if (strcmp(need_name(0, NEED_KERNELS), need) == 0) return true; // any test may load them
@@ -104,7 +128,7 @@ const expectation_t *expect_find(const expectations_t *all, const test_t *test, 
     for (size_t i = 0; i < all->count; i++) {
         const expectation_t *line = &all->list[i];
         if (need ? strcmp(line->need, need) != 0 : strcmp(line->need, kernels) == 0) continue;
-        if (line->option[0] && uri_has(all->uri, line->option) == line->without) continue;
+        if (!suits(line, all)) continue;
         if (speaks_of(line, test)) return line;
     }
     return NULL;

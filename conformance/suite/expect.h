@@ -2,16 +2,18 @@
 // What a device is known not to do: expect/<driver>.txt, lines `unsupported GLOB NEED reason`. Such
 // a line says that the tests called GLOB that need NEED are skipped; one that is not is as wrong as
 // a skip that no line speaks of. `with OPTION unsupported ...` says so only of devices whose URI
-// has that option, `without OPTION ...` of the others. `include FILE` adds the lines of another
-// file of the same folder. A # begins a comment.
+// has that option, `without OPTION ...` of the others; a capability in place of an option
+// (`without EVENTS`) is one that the device has, or has not, natively. `include FILE` adds the
+// lines of another file of the same folder. A # begins a comment.
 #ifndef SUITE_EXPECT_H_
 #define SUITE_EXPECT_H_
 
 #include "suite/test.h"
 
 typedef struct expectation_t {
-    char option[64]; // "": whatever the URI is
-    bool without;    // of devices that do not have it
+    char option[64];     // "": whatever the device is
+    uint32_t capability; // KEEL_CAP_: what `option` names; 0: an option
+    bool without;        // of devices that do not have it
     char glob[64];
     char need[32];
     char reason[200];
@@ -22,6 +24,7 @@ typedef struct expectation_t {
 typedef struct expectations_t {
     const char *path; // NULL: none are known, and every skip is as good as another
     const char *uri;
+    uint32_t native; // KEEL_CAP_: what the device does by itself; the caller fills it in
     expectation_t *list;
     size_t count;
 } expectations_t;

@@ -220,6 +220,23 @@ static void test_expectations_of_options(void **state)
     assert_int_equal(run_expecting("--device=cpu://", needs, lines), 0);
 }
 
+static void test_expectations_of_capabilities(void **state)
+{
+    (void)state;
+    const char *null = "--device=null://", *cpu = "--device=cpu://", *needs = "--filter=choosy.n*";
+    const char *lines = "without EXECUTES unsupported choosy.* GROUP_SIZE because\n";
+    assert_int_equal(run_expecting(null, needs, lines), 0);
+    assert_int_equal(run_expecting(cpu, needs, lines), 0);
+    lines = "with EXECUTES unsupported choosy.* GROUP_SIZE because\n";
+    assert_int_equal(run_expecting(null, needs, lines), 1);
+    expect_words("does not say so");
+    assert_int_equal(run_expecting(cpu, needs, lines), 1);
+    expect_words("says it cannot");
+    lines = "with MAGIC unsupported choosy.* GROUP_SIZE because\n";
+    assert_int_equal(run_expecting(cpu, needs, lines), 2);
+    expect_words("MAGIC is neither a capability nor an option");
+}
+
 static void test_usage(void **state)
 {
     (void)state;
@@ -248,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_expectations_of_options),
+        cmocka_unit_test(test_expectations_of_capabilities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
