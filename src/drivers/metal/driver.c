@@ -90,7 +90,7 @@ static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity,
 static void metal_device_close(keel_device_t *device)
 {
     metal_device_t *d = metal_device(device);
-    helper_stop(&d->worker);
+    helper_stop(&d->runs.worker);
     while (atomic_load(&d->handlers)) sched_yield();
     aio_destroy(d->aio);
     d->aio = NULL;
@@ -149,7 +149,7 @@ static const keel_caps_t fixed_caps = {
     .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
     .buffer_alignment = 256,
     .max_commands = 1u << 20,
-    .max_depth = METAL_MAX_DEPTH,
+    .max_depth = RUN_MAX_DEPTH,
     .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE |
                      KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT |
                      KEEL_MEMORY_HOST_CACHED},
@@ -178,13 +178,13 @@ static void caps_read(metal_device_t *device)
 static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
 {
     device->base.ops = &metal_ops;
-    helper_init(&device->worker, "keel-metal", metal_worker, device);
+    runs_init(&device->runs, &metal_run_ops, "keel-metal", metal_worker, device);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     KEEL_TRY(metal_builtins_make(device));
     KEEL_TRY(aio_create(&device->aio));
     caps_read(device);
-    if (!helper_wake(&device->worker))
+    if (!helper_wake(&device->runs.worker))
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
     return NULL;
 }

@@ -35,8 +35,9 @@ static keel_status_t command_need(metal_run_t *run)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     if (run->command) return NULL;
-    run->command = mtl_retain(api, mtl_command_buffer(api, metal_queue(run->base.queue)->queue));
-    run->committed = run->fenced = run->barrier = false;
+    run->command =
+        mtl_retain(api, mtl_command_buffer(api, metal_queue(run->base.submission.queue)->queue));
+    run->committed = run->fenced = run->base.barrier = false;
     return run->command ? NULL : exhausted("command buffer");
 }
 
@@ -60,7 +61,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
                                       : mtl_compute_encoder(api, run->command, METAL_CONCURRENT);
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
-    run->barrier = false;
+    run->base.barrier = false;
     run->pipeline = run->variables = NULL;
     memset(run->used, 0, sizeof run->used);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
@@ -71,11 +72,12 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind)
 {
     KEEL_TRY(command_need(run));
-    run->now = true;
-    if (run->kind != kind || (run->barrier && kind == METAL_BLIT)) return encoder_open(run, kind);
-    if (run->barrier)
+    run->base.now = true;
+    if (run->kind != kind || (run->base.barrier && kind == METAL_BLIT))
+        return encoder_open(run, kind);
+    if (run->base.barrier)
         mtl_memory_barrier(metal_run_device(run)->api, run->encoder, METAL_SCOPE_BUFFERS);
-    run->barrier = false;
+    run->base.barrier = false;
     return NULL;
 }
 
@@ -200,36 +202,34 @@ static void command_completed(metal_block_t *block, id command)
     (void)command;
     metal_run_t *run = block->user;
     metal_device_t *device = metal_run_device(run);
-    metal_run_done(run);
+    run_done(&run->base);
     atomic_fetch_sub(&device->handlers, 1);
-}
-
-void metal_commit(metal_run_t *run)
-{
-    metal_device_t *device = metal_run_device(run);
-    if (!run->command || run->committed) return;
-    encoder_end(run);
-    metal_block_t block = metal_block(device->api, command_completed, run);
-    mtl_on_completed(device->api, run->command, &block);
-    run->committed = true;
-    atomic_fetch_add(&device->handlers, 1);
-    metal_run_begin(run);
-    mtl_commit(device->api, run->command);
 }
 
 static void command_release(metal_run_t *run)
 {
     mtl_release(metal_run_device(run)->api, run->command);
     run->command = NULL;
-    run->before = run->now = run->barrier = run->committed = false;
-    metal_slot_give_back(run);
+    run->base.before = run->base.now = run->base.barrier = run->committed = false;
+    run_room_give_back(&metal_queue(run->base.submission.queue)->room, &run->base);
 }
 
-void metal_discard(metal_run_t *run)
+void metal_commit(run_t *base)
 {
+    metal_run_t *run = (metal_run_t *)(void *)base;
+    metal_device_t *device = metal_run_device(run);
     if (!run->command || run->committed) return;
     encoder_end(run);
-    command_release(run);
+    if (atomic_load(&base->failure)) {
+        command_release(run);
+        return;
+    }
+    metal_block_t block = metal_block(device->api, command_completed, run);
+    mtl_on_completed(device->api, run->command, &block);
+    run->committed = true;
+    atomic_fetch_add(&device->handlers, 1);
+    run_begin(&run->base);
+    mtl_commit(device->api, run->command);
 }
 
 // MTLCommandBufferError. Some mean that the process may use the GPU no more.
@@ -279,7 +279,7 @@ void metal_settle(metal_run_t *run)
     }
     command_release(run);
     if (!status) return;
-    metal_run_fail(run, keel_status_retain(status));
+    run_fail(&run->base, keel_status_retain(status));
     if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);
     keel_status_release(status);
 }

@@ -5,33 +5,7 @@
 #include <string.h>
 
 #include "drivers/metal/metal.h"
-#include "kit/call.h"
 #include "kit/command.h"
-#include "kit/submission.h"
-
-static void end(metal_run_t *run, const keel_command_t *c, keel_status_t status)
-{
-    if (status) metal_run_fail(run, submission_blame(&run->base, NULL, c, status));
-    metal_run_done(run);
-}
-
-static void call_done(keel_call_state_t *state, keel_status_t status)
-{
-    const char *c = (char *)state - offsetof(keel_cmd_call_t, state);
-    end(state->context, (const keel_command_t *)(const void *)c, status);
-}
-
-static keel_status_t call_begin(metal_run_t *run, keel_cmd_call_t *c)
-{
-    chores_t *calls = &metal_queue(run->base.queue)->calls;
-    bool detached = c->call.detached;
-    c->state = (keel_call_state_t){.done = call_done, .context = run};
-    if (detached) return call_post(calls, run->base.queue, c);
-    metal_run_begin(run);
-    keel_status_t status = call_post(calls, run->base.queue, c);
-    if (status) metal_run_done(run);
-    return status;
-}
 
 _Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
                "room for a request");
@@ -40,7 +14,7 @@ static void transfer_done(aio_request_t *request, int error)
 {
     char *at = (char *)request - offsetof(keel_cmd_transfer_t, request);
     keel_cmd_transfer_t *c = (keel_cmd_transfer_t *)(void *)at;
-    end(request->context, &c->head, command_transfer_status(c, error));
+    run_done_with(request->context, &c->head, command_transfer_status(c, error));
 }
 
 static keel_status_t transfer_begin(metal_run_t *run, keel_cmd_transfer_t *c)
@@ -55,25 +29,11 @@ static keel_status_t transfer_begin(metal_run_t *run, keel_cmd_transfer_t *c)
         .size = place.length,
         .offset = c->file_offset,
         .done = transfer_done,
-        .context = run,
+        .context = &run->base,
     };
-    metal_run_begin(run);
+    run_begin(&run->base);
     aio_submit(metal_run_device(run)->aio, request);
     return NULL;
-}
-
-static void alloca_done(keel_pool_request_t *request, keel_status_t status)
-{
-    const char *c = (char *)request - offsetof(keel_cmd_alloca_t, request);
-    end(request->context, (const keel_command_t *)(const void *)c, status);
-}
-
-static keel_status_t alloca_begin(metal_run_t *run, keel_cmd_alloca_t *c)
-{
-    keel_status_t status = NULL;
-    metal_run_begin(run);
-    if (keel_slabs_alloca(c, alloca_done, run, &status)) metal_run_done(run);
-    return status;
 }
 
 static keel_status_t timestamp_write(const keel_cmd_timestamp_t *c,
@@ -91,10 +51,11 @@ keel_status_t metal_host(metal_run_t *run, const keel_command_t *command,
 {
     void *c = (void *)(uintptr_t)command; // they keep state in their records
     switch (command->kind) {
-    case KEEL_CMD_HOST_CALL: return call_begin(run, c);
+    case KEEL_CMD_HOST_CALL:
+        return run_call(&run->base, &metal_queue(run->base.submission.queue)->calls, c);
     case KEEL_CMD_READ:
     case KEEL_CMD_WRITE: return transfer_begin(run, c);
-    case KEEL_CMD_ALLOCA: return alloca_begin(run, c);
+    case KEEL_CMD_ALLOCA: return run_alloca(&run->base, c);
     case KEEL_CMD_DEALLOCA: return keel_slabs_dealloca(c);
     default: return timestamp_write(c, execute);
     }

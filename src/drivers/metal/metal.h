@@ -4,7 +4,7 @@
 //     driver.c      finding and opening devices; what they can do
 //     memory.c      MTLBuffer
 //     queue.c       MTLCommandQueue; command buffers on their way
-//     run.c         a submission: its commands one by one, until its end
+//     run.c         a submission: what becomes of each command
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
 //     dispatch.c    kernels and their arguments
@@ -19,10 +19,9 @@
 #include "base/lock.h"
 #include "drivers/metal/messages.h"
 #include "kit/chores.h"
-#include "kit/helper.h"
+#include "kit/run.h"
 
 enum {
-    METAL_MAX_DEPTH = 16,
     METAL_OUTSTANDING = 256, // command buffers of a queue; more of them block who makes one
     METAL_FENCES = 8,        // that a queue keeps for later
     METAL_USED = 16,         // buffers that a run knows to be resident
@@ -46,12 +45,11 @@ typedef struct metal_run_t metal_run_t;
 typedef struct metal_device_t {
     keel_device_t base;
     const metal_api_t *api;
-    id device;                    // retained
-    id builtins[METAL_BUILTINS];  // pipelines, retained
-    aio_t *aio;                   // owned
-    helper_t worker;              // goes on with runs
-    _Atomic(metal_run_t *) ready; // those to go on with, newest first
-    _Atomic uint32_t handlers;    // of command buffers, not called yet or still running
+    id device;                   // retained
+    id builtins[METAL_BUILTINS]; // pipelines, retained
+    aio_t *aio;                  // owned
+    runs_t runs;
+    _Atomic uint32_t handlers; // of command buffers, not called yet or still running
     _Atomic bool losing;
     lock_t lock;                     // for the list
     struct metal_memory_t *memories; // all that buffers have; memory.c
@@ -61,30 +59,19 @@ typedef struct metal_queue_t {
     keel_queue_t base;
     id queue; // retained
     chores_t calls;
-    lock_t lock;                          // for what is below
-    uint32_t outstanding;                 // command buffers
-    metal_run_t *starved, **last_starved; // runs that wait for one
-    id fences[METAL_FENCES];              // retained
+    run_room_t room;         // METAL_OUTSTANDING command buffers
+    lock_t lock;             // for what is below
+    id fences[METAL_FENCES]; // retained
     uint32_t fence_count;
 } metal_queue_t;
 
 typedef enum metal_encoder_t { METAL_NONE, METAL_BLIT, METAL_COMPUTE } metal_encoder_t;
 
-// A submission that was started. One thread at a time drives it: encodes its commands until the
-// host must wait for something. `pending` counts what it waits for, and the thread that drives it.
+// A submission that was started: its commands are encoded.
 struct metal_run_t {
-    keel_submission_t base;
-    metal_run_t *next;                 // in a list of the device's or the queue's
-    const keel_command_t *at;          // of the submission, the next one
-    const keel_cmd_execute_t *execute; // the recording that runs; NULL: none
-    const keel_command_t *inner;       // of that recording, the next one
-    uint32_t loops[METAL_MAX_DEPTH];
-    _Atomic(keel_status_t) failure; // the first; owned
-    _Atomic uint32_t pending;
-    bool driven; // the thread that drives it is counted, or it waits for a command buffer
+    run_t base;
     // The command buffer that is filled, or was committed.
     id command; // retained; NULL: none
-    bool slot;  // one of METAL_OUTSTANDING is the run's
     bool committed;
     id encoder; // the open one, in the keeping of the pool of who drives
     metal_encoder_t kind;
@@ -92,11 +79,8 @@ struct metal_run_t {
     id variables;        // at their index; NULL: none
     id used[METAL_USED]; // buffers that it has made resident
     uint32_t use_next;
-    id fence;     // that orders encoders; the run's; NULL: none yet
-    bool fenced;  // an encoder of this command buffer has updated it
-    bool barrier; // one is due before the next command
-    bool before;  // work was encoded before the last barrier, and has not ended
-    bool now;     // work was encoded since
+    id fence;    // that orders encoders; the run's; NULL: none yet
+    bool fenced; // an encoder of this command buffer has updated it
 };
 
 static inline metal_device_t *metal_device(const keel_device_t *device)
@@ -111,7 +95,7 @@ static inline metal_queue_t *metal_queue(const keel_queue_t *queue)
 
 static inline metal_device_t *metal_run_device(const metal_run_t *run)
 {
-    return metal_device(run->base.queue->device);
+    return metal_device(run->base.submission.queue->device);
 }
 
 // A place in a buffer of Metal's.
@@ -140,32 +124,22 @@ keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execu
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                  keel_queue_t **queue);
 void metal_queue_destroy(keel_queue_t *queue);
-// Whether the run may have a command buffer. False: it will be gone on with when it may.
-bool metal_slot_take(metal_run_t *run);
-void metal_slot_give_back(metal_run_t *run);
 // A fence for the run; NULL: there is none to be had.
 id metal_fence_take(metal_run_t *run);
 void metal_fence_give_back(metal_run_t *run);
-// Has the device's thread go on with the run.
-void metal_resume(metal_run_t *run);
 uint64_t metal_worker(void *device); // the thread's work
 
 // run.c
 void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
-void metal_run_drive(metal_run_t *run);
-void metal_run_fail(metal_run_t *run, keel_status_t status); // the first failure stays
-// Something that the run waits for begins, and ends.
-void metal_run_begin(metal_run_t *run);
-void metal_run_done(metal_run_t *run);
+extern const run_ops_t metal_run_ops;
 
 // encode.c
 // A command that the GPU does.
 keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
                            const keel_cmd_execute_t *execute) KEEL_MUST_USE;
-// Commits what was encoded, if anything was; the run waits for it.
-void metal_commit(metal_run_t *run);
-// Gives up what was encoded and not committed.
-void metal_discard(metal_run_t *run);
+// Commits what was encoded, if anything was, and the run waits for it; gives it up if the run has
+// failed.
+void metal_commit(run_t *run);
 // The command buffer has ended, and this is how.
 void metal_settle(metal_run_t *run);
 

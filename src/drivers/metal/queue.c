@@ -19,7 +19,7 @@ keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options
         mem_free(q);
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     }
-    q->last_starved = &q->starved;
+    q->room.most = METAL_OUTSTANDING;
     q->base.submission_size = sizeof(metal_run_t);
     chores_init(&q->calls, "keel-metal-call", NULL, q);
     *queue = &q->base;
@@ -40,46 +40,9 @@ void metal_queue_destroy(keel_queue_t *queue)
     mem_free(q);
 }
 
-bool metal_slot_take(metal_run_t *run)
-{
-    metal_queue_t *q = metal_queue(run->base.queue);
-    if (run->slot) return true;
-    lock_enter(&q->lock);
-    run->slot = q->outstanding < METAL_OUTSTANDING;
-    if (run->slot) {
-        q->outstanding++;
-    } else {
-        run->next = NULL;
-        *q->last_starved = run;
-        q->last_starved = &run->next;
-    }
-    bool has = run->slot; // who gives one back may go on with it from here on
-    lock_leave(&q->lock);
-    return has;
-}
-
-// The next one that waits gets it.
-void metal_slot_give_back(metal_run_t *run)
-{
-    metal_queue_t *q = metal_queue(run->base.queue);
-    if (!run->slot) return;
-    run->slot = false;
-    lock_enter(&q->lock);
-    metal_run_t *next = q->starved;
-    if (next) {
-        q->starved = next->next;
-        if (!q->starved) q->last_starved = &q->starved;
-        next->slot = true;
-    } else {
-        q->outstanding--;
-    }
-    lock_leave(&q->lock);
-    if (next) metal_resume(next);
-}
-
 id metal_fence_take(metal_run_t *run)
 {
-    metal_queue_t *q = metal_queue(run->base.queue);
+    metal_queue_t *q = metal_queue(run->base.submission.queue);
     metal_device_t *device = metal_run_device(run);
     id fence = NULL;
     lock_enter(&q->lock);
@@ -90,7 +53,7 @@ id metal_fence_take(metal_run_t *run)
 
 void metal_fence_give_back(metal_run_t *run)
 {
-    metal_queue_t *q = metal_queue(run->base.queue);
+    metal_queue_t *q = metal_queue(run->base.submission.queue);
     if (!run->fence) return;
     lock_enter(&q->lock);
     bool kept = q->fence_count < METAL_FENCES;
@@ -100,33 +63,11 @@ void metal_fence_give_back(metal_run_t *run)
     run->fence = NULL;
 }
 
-void metal_resume(metal_run_t *run)
-{
-    metal_device_t *device = metal_run_device(run);
-    run->next = atomic_load(&device->ready);
-    while (!atomic_compare_exchange_weak(&device->ready, &run->next, run)) {
-    }
-    helper_wake(&device->worker);
-}
-
-static metal_run_t *take_ready(metal_device_t *device)
-{
-    metal_run_t *run = atomic_exchange(&device->ready, NULL), *oldest = NULL;
-    while (run) {
-        metal_run_t *next = run->next;
-        run->next = oldest;
-        oldest = run;
-        run = next;
-    }
-    return oldest;
-}
-
 uint64_t metal_worker(void *device)
 {
-    metal_run_t *next;
-    for (metal_run_t *run = take_ready(device); run; run = next) {
-        next = run->next;
-        metal_run_drive(run);
-    }
+    const metal_api_t *api = metal_device(device)->api;
+    void *pool = metal_enter(api);
+    runs_work(&metal_device(device)->runs);
+    metal_leave(api, pool);
     return KEEL_FOREVER;
 }

@@ -167,7 +167,7 @@ static const keel_caps_t fixed_caps = {
     .max_groups = UINT32_MAX,
     .buffer_alignment = AMDGPU_ALIGNMENT,
     .max_commands = 1u << 24,
-    .max_depth = AMDGPU_MAX_DEPTH,
+    .max_depth = RUN_MAX_DEPTH,
     .memory_types = {KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE,
                      KEEL_MEMORY_DEVICE_VISIBLE | KEEL_MEMORY_HOST_VISIBLE |
                          KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED},

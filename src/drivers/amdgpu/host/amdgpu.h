@@ -4,7 +4,7 @@
 //     driver.c      finding and opening devices; agent.c: what HSA says of one
 //     memory.c      buffers in HSA's pools, and memory of the application
 //     queue.c       HSA queues: packets, room in the ring, completion
-//     run.c         a submission: its commands one by one, until its end
+//     run.c         a submission: what becomes of each command
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
 //     executable.c  code objects; builtin.c: the driver's own kernels
@@ -22,12 +22,11 @@
 #include "kit/blocks.h"
 #include "kit/chores.h"
 #include "kit/device.h"
-#include "kit/helper.h"
 #include "kit/pages.h"
+#include "kit/run.h"
 #include "kit/transfer.h"
 
 enum {
-    AMDGPU_MAX_DEPTH = 16,
     AMDGPU_SEGMENT = 256,                            // packets that a run has in the ring at a time
     AMDGPU_SLOTS = 16,                               // such segments of a queue; more of them wait
     AMDGPU_RING = 2 * AMDGPU_SLOTS * AMDGPU_SEGMENT, // packets
@@ -85,9 +84,8 @@ typedef struct amdgpu_device_t {
     blocks_t blocks;               // of `shared`
     cache_t modules;
     pages_user_t pages;
-    aio_t *aio;                           // owned
-    helper_t worker;                      // goes on with runs
-    _Atomic(amdgpu_run_t *) ready;        // those to go on with, newest first
+    aio_t *aio; // owned
+    runs_t runs;
     _Atomic uint32_t handlers;            // of signals, not called yet or still running
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
     bool losing;                          // the worker's
@@ -104,29 +102,13 @@ typedef struct amdgpu_queue_t {
     hsa_queue_t *queue;          // owned
     struct ring_queue_t *shared; // owned: for the scheduler on the GPU; NULL: there is none
     chores_t calls;
-    lock_t lock;                           // for what is below, and writing packets
-    uint32_t slots;                        // that runs have
-    amdgpu_run_t *starved, **last_starved; // runs that wait for one
+    run_room_t room; // AMDGPU_SLOTS
 } amdgpu_queue_t;
 
-// A submission that was started. One thread at a time drives it: writes packets for its commands
-// until the host must wait for something. `pending` counts what it waits for, and the thread that
-// drives it.
+// A submission that was started: its commands become packets.
 struct amdgpu_run_t {
-    keel_submission_t base;
-    amdgpu_run_t *next;                // in a list of the device's or the queue's
-    const keel_command_t *at;          // of the submission, the next one
-    const keel_cmd_execute_t *execute; // the recording that runs; NULL: none
-    const keel_command_t *inner;       // of that recording, the next one
-    uint32_t loops[AMDGPU_MAX_DEPTH];
-    _Atomic(keel_status_t) failure; // the first; owned
-    _Atomic uint32_t pending;
-    bool driven;         // the thread that drives it is counted, or it waits for a slot
-    bool slot;           // one of AMDGPU_SLOTS is the run's
+    run_t base;
     bool flying;         // its last packet was written, and the signal tells when it is over
-    bool barrier;        // the next packet waits for all before
-    bool before;         // packets were written before the last barrier, and have not ended
-    bool now;            // packets were written since
     uint32_t packets;    // in the ring
     hsa_signal_t signal; // owned; 0: none yet
     struct {
@@ -155,7 +137,13 @@ static inline amdgpu_queue_t *amdgpu_queue(const keel_queue_t *queue)
 
 static inline amdgpu_device_t *amdgpu_run_device(const amdgpu_run_t *run)
 {
-    return amdgpu_device(run->base.queue->device);
+    return amdgpu_device(run->base.submission.queue->device);
+}
+
+// For packets in the ring.
+static inline run_room_t *amdgpu_room(const amdgpu_run_t *run)
+{
+    return &amdgpu_queue(run->base.submission.queue)->room;
 }
 
 // agent.c
@@ -180,32 +168,23 @@ extern const pages_ops_t amdgpu_pages_ops;
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue);
 void amdgpu_queue_destroy(keel_queue_t *queue);
-// Whether the run may write packets. False: it will be gone on with when it may.
-bool amdgpu_slot_take(amdgpu_run_t *run);
-void amdgpu_slot_give_back(amdgpu_run_t *run);
 // A signal for the run, before its first packet.
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
 void amdgpu_signals_destroy(amdgpu_device_t *device);
 // The run is over: gives back what it has.
-void amdgpu_run_finish(amdgpu_run_t *run);
+void amdgpu_run_finish(run_t *run);
 // Writes a packet of 64 bytes: `header` is its first four. Returns its number.
 uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
                              uint32_t header);
 // Writes the last packet and tells the GPU, if there are any; the run waits for it.
-void amdgpu_commit(amdgpu_run_t *run);
+void amdgpu_commit(run_t *run);
 // The packets have ended: takes back what they needed.
 void amdgpu_settle(amdgpu_run_t *run);
-// Has the device's thread go on with the run.
-void amdgpu_resume(amdgpu_run_t *run);
 uint64_t amdgpu_worker(void *device); // the thread's work
 
 // run.c
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
-void amdgpu_run_drive(amdgpu_run_t *run);
-void amdgpu_run_fail(amdgpu_run_t *run, keel_status_t status); // the first failure stays
-// Something that the run waits for begins, and ends.
-void amdgpu_run_begin(amdgpu_run_t *run);
-void amdgpu_run_done(amdgpu_run_t *run);
+extern const run_ops_t amdgpu_run_ops;
 
 // issue.c
 // A command that the GPU does, for a run that has room for a packet.

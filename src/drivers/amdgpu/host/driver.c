@@ -74,7 +74,7 @@ static void amdgpu_device_close(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
     amdgpu_scheduler_stop(d);
-    helper_stop(&d->worker);
+    helper_stop(&d->runs.worker);
     while (atomic_load(&d->handlers)) sched_yield();
     aio_destroy(d->aio);
     d->aio = NULL;
@@ -139,13 +139,13 @@ static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool sch
         .vendor = device,
         .lost = &device->failed,
     };
-    helper_init(&device->worker, "keel-amdgpu", amdgpu_worker, device);
+    runs_init(&device->runs, &amdgpu_run_ops, "keel-amdgpu", amdgpu_worker, device);
     KEEL_TRY(amdgpu_agent_find(device->hsa, ordinal, &device->agent, &device->cpu));
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
     if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
     KEEL_TRY(aio_create(&device->aio));
-    if (!helper_wake(&device->worker))
+    if (!helper_wake(&device->runs.worker))
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
     return NULL;
 }

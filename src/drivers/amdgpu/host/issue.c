@@ -61,13 +61,13 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     if (all > given) memset((char *)data + given, 0, all - given);
     amdgpu_packet_make(launch, address, &packet);
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;
-    if (run->barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
+    if (run->base.barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
     if (run->program)
         program_add(run, &packet, header);
     else
-        amdgpu_packet_write(hsa, amdgpu_queue(run->base.queue)->queue, &packet, header);
-    run->barrier = false;
-    run->now = true;
+        amdgpu_packet_write(hsa, amdgpu_queue(run->base.submission.queue)->queue, &packet, header);
+    run->base.barrier = false;
+    run->base.now = true;
     run->packets++;
     return NULL;
 }

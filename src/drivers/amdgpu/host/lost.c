@@ -15,7 +15,7 @@ void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device)
     keel_status_t failure = hsa_status_make(d->hsa, status, "a queue of the GPU");
     keel_status_t none = NULL, lost = status_as(failure, KEEL_DEVICE_LOST);
     if (atomic_compare_exchange_strong(&d->failed, &none, lost))
-        helper_wake(&d->worker);
+        helper_wake(&d->runs.worker);
     else
         keel_status_release(lost);
 }

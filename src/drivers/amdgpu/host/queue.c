@@ -42,7 +42,7 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
         mem_free(q);
         return status;
     }
-    q->last_starved = &q->starved;
+    q->room.most = AMDGPU_SLOTS;
     q->base.submission_size = sizeof(amdgpu_run_t);
     chores_init(&q->calls, "keel-amdgpu-call", NULL, q);
     *queue = &q->base;
@@ -58,43 +58,6 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
         amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
     }
     mem_free(q);
-}
-
-bool amdgpu_slot_take(amdgpu_run_t *run)
-{
-    amdgpu_queue_t *q = amdgpu_queue(run->base.queue);
-    if (run->slot) return true;
-    lock_enter(&q->lock);
-    run->slot = q->slots < AMDGPU_SLOTS;
-    if (run->slot) {
-        q->slots++;
-    } else {
-        run->next = NULL;
-        *q->last_starved = run;
-        q->last_starved = &run->next;
-    }
-    bool has = run->slot; // who gives one back may go on with it from here on
-    lock_leave(&q->lock);
-    return has;
-}
-
-// The next one that waits gets it.
-void amdgpu_slot_give_back(amdgpu_run_t *run)
-{
-    amdgpu_queue_t *q = amdgpu_queue(run->base.queue);
-    if (!run->slot) return;
-    run->slot = false;
-    lock_enter(&q->lock);
-    amdgpu_run_t *next = q->starved;
-    if (next) {
-        q->starved = next->next;
-        if (!q->starved) q->last_starved = &q->starved;
-        next->slot = true;
-    } else {
-        q->slots--;
-    }
-    lock_leave(&q->lock);
-    if (next) amdgpu_resume(next);
 }
 
 uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
@@ -142,10 +105,11 @@ void amdgpu_signals_destroy(amdgpu_device_t *device)
         device->hsa->hsa_signal_destroy(device->signals[--device->signal_count]);
 }
 
-void amdgpu_run_finish(amdgpu_run_t *run)
+void amdgpu_run_finish(run_t *base)
 {
+    amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     amdgpu_device_t *device = amdgpu_run_device(run);
-    amdgpu_slot_give_back(run);
+    run_room_give_back(amdgpu_room(run), &run->base);
     signal_give_back(run);
     if (run->staging && blocks_return(&device->blocks, run->staging, true))
         blocks_trim(&device->blocks);
@@ -160,7 +124,7 @@ static bool segment_ended(hsa_signal_value_t value, void *data)
     amdgpu_run_t *run = data;
     amdgpu_device_t *device = amdgpu_run_device(run);
     (void)value;
-    amdgpu_run_done(run);
+    run_done(&run->base);
     atomic_fetch_sub(&device->handlers, 1);
     return false; // it is not to be called again
 }
@@ -185,17 +149,18 @@ static void flight_unlist(amdgpu_run_t *run)
     lock_leave(&device->lock);
 }
 
-void amdgpu_commit(amdgpu_run_t *run)
+void amdgpu_commit(run_t *base)
 {
+    amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     amdgpu_device_t *device = amdgpu_run_device(run);
-    hsa_queue_t *queue = amdgpu_queue(run->base.queue)->queue;
+    hsa_queue_t *queue = amdgpu_queue(run->base.submission.queue)->queue;
     const hsa_barrier_and_packet_t packet = {.completion_signal = run->signal};
     const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER |
                             HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
                             HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
     if (!run->packets || run->flying) return;
     run->flying = true;
-    amdgpu_run_begin(run);
+    run_begin(&run->base);
     atomic_fetch_add(&device->handlers, 1);
     device->hsa->hsa_signal_store_screlease(run->signal, 1);
     flight_list(run);
@@ -215,44 +180,19 @@ void amdgpu_settle(amdgpu_run_t *run)
     flight_unlist(run);
     run->flying = false;
     run->packets = 0;
-    run->before = run->now = run->barrier = false;
+    run->base.before = run->base.now = run->base.barrier = false;
     if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
         blocks_trim(&device->blocks);
     run->blocks = NULL;
-    amdgpu_slot_give_back(run);
+    run_room_give_back(amdgpu_room(run), &run->base);
     keel_status_t failed = atomic_load(&device->failed);
-    if (failed) amdgpu_run_fail(run, keel_status_retain(failed));
-}
-
-void amdgpu_resume(amdgpu_run_t *run)
-{
-    amdgpu_device_t *device = amdgpu_run_device(run);
-    run->next = atomic_load(&device->ready);
-    while (!atomic_compare_exchange_weak(&device->ready, &run->next, run)) {
-    }
-    helper_wake(&device->worker);
-}
-
-static amdgpu_run_t *take_ready(amdgpu_device_t *device)
-{
-    amdgpu_run_t *run = atomic_exchange(&device->ready, NULL), *oldest = NULL;
-    while (run) {
-        amdgpu_run_t *next = run->next;
-        run->next = oldest;
-        oldest = run;
-        run = next;
-    }
-    return oldest;
+    if (failed) run_fail(&run->base, keel_status_retain(failed));
 }
 
 uint64_t amdgpu_worker(void *device)
 {
-    amdgpu_run_t *next;
     amdgpu_lose(device);
-    for (amdgpu_run_t *run = take_ready(device); run; run = next) {
-        next = run->next;
-        amdgpu_run_drive(run);
-    }
+    runs_work(&amdgpu_device(device)->runs);
     // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
     enum { LOOK_NS = 1000000 };
     return amdgpu_scheduler_work(device) ? clock_deadline(LOOK_NS) : KEEL_FOREVER;

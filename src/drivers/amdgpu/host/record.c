@@ -89,17 +89,17 @@ static keel_status_t command_encode(amdgpu_run_t *run, const keel_command_t *c,
     const uint32_t none = BIT(KEEL_CMD_GROUP_BEGIN) | BIT(KEEL_CMD_GROUP_END) |
                           BIT(KEEL_CMD_EVENT_SET) | BIT(KEEL_CMD_EXECUTE);
     if (keel_command_is_barrier(c->kind)) {
-        run->barrier |= run->now;
-        run->now = false;
+        run->base.barrier |= run->base.now;
+        run->base.now = false;
         return NULL;
     }
     keel_status_t status = BIT(c->kind) & none ? NULL : amdgpu_issue(run, c, execute);
-    return status ? submission_blame(&run->base, execute, c, status) : NULL;
+    return status ? submission_blame(&run->base.submission, execute, c, status) : NULL;
 }
 
 static keel_status_t commands_encode(amdgpu_run_t *run)
 {
-    KEEL_EACH_COMMAND (c, &run->base.commands) {
+    KEEL_EACH_COMMAND (c, &run->base.submission.commands) {
         KEEL_TRY(command_encode(run, c, NULL));
         if (c->kind != KEEL_CMD_EXECUTE) continue;
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
@@ -127,7 +127,7 @@ static void retire_encode(amdgpu_run_t *run)
 
 static void points_encode(amdgpu_run_t *run, cell_point_t *points)
 {
-    keel_submission_t *submission = &run->base;
+    keel_submission_t *submission = &run->base.submission;
     record_t *record = run->record;
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         const submission_wait_t *wait = &submission->waits[i];
@@ -148,7 +148,7 @@ static void points_encode(amdgpu_run_t *run, cell_point_t *points)
 
 static keel_status_t record_make(amdgpu_run_t *run)
 {
-    const keel_submission_t *submission = &run->base;
+    const keel_submission_t *submission = &run->base.submission;
     uint64_t points = (uint64_t)submission->wait_count + submission->signal_count;
     void *record, *program, *list;
     KEEL_TRY(piece(run, sizeof(record_t), &record));
@@ -188,7 +188,7 @@ static void run_unlist(amdgpu_run_t *run)
 
 static uint64_t cancel_number(amdgpu_run_t *run)
 {
-    keel_status_t why = submission_cancelled(&run->base);
+    keel_status_t why = submission_cancelled(&run->base.submission);
     uint64_t number = amdgpu_cause_add(amdgpu_run_device(run), why);
     keel_status_release(why);
     return number;
@@ -207,7 +207,8 @@ static bool record_submit(amdgpu_run_t *run)
     // seq_cst, as the list's lock and who ends the device: one of the two sees the other.
     keel_status_t ended = atomic_load(&device->base.ended);
     if (ended) run->record->cancel = amdgpu_cause_add(device, ended);
-    if (!ended && submission_is_cancelled(&run->base)) run->record->cancel = cancel_number(run);
+    if (!ended && submission_is_cancelled(&run->base.submission))
+        run->record->cancel = cancel_number(run);
     PROTOCOL_ADD(&s->shared->live, 1, __ATOMIC_RELAXED); // before the GPU can count it down
     record_push(&s->shared->inbox, run->record);
     amdgpu_scheduler_ask(device);
@@ -223,7 +224,7 @@ static void run_finish(amdgpu_run_t *run)
     run->record = NULL;
     run->program = NULL;
     run->packets = 0;
-    run->barrier = run->now = false;
+    run->base.barrier = run->base.now = false;
 }
 
 void amdgpu_record_start(keel_submission_t *submission)
@@ -232,7 +233,7 @@ void amdgpu_record_start(keel_submission_t *submission)
     amdgpu_device_t *device = amdgpu_run_device(run);
     keel_status_t status = record_make(run);
     if (!status && record_submit(run)) {
-        helper_wake(&device->worker);
+        helper_wake(&device->runs.worker);
         return;
     }
     if (!status) status = keel_status_retain(atomic_load(&device->failed));
@@ -256,8 +257,9 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
     lock_enter(&device->scheduler->lock);
     run_unlist(run);
     lock_leave(&device->scheduler->lock);
-    if (!failure && run->record->refused) signal_leave(&run->base, run->record->refused - 1);
+    if (!failure && run->record->refused)
+        signal_leave(&run->base.submission, run->record->refused - 1);
     if (!failure) failure = amdgpu_cause_get(device, run->record->cause);
     run_finish(run);
-    submission_end(&run->base, failure);
+    submission_end(&run->base.submission, failure);
 }

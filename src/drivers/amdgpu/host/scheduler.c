@@ -78,7 +78,7 @@ static bool told(hsa_signal_value_t value, void *data)
     // acq_rel: pairs with the GPU's. Behind the signal, which it may count down again from here on;
     // and only here, so that one packet of the control queue tells at a time.
     PROTOCOL_SWAP(&s->shared->telling, 0, __ATOMIC_ACQ_REL);
-    helper_wake(&device->worker);
+    helper_wake(&device->runs.worker);
     return true; // it is to be called again
 }
 
@@ -363,7 +363,9 @@ void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
     bool all = atomic_load(&device->base.ended);
     lock_enter(&s->lock);
     for (amdgpu_run_t *run = s->runs; run; run = run->flight.next) {
-        if (run->base.queue != queue || (!all && !submission_is_cancelled(&run->base))) continue;
+        if (run->base.submission.queue != queue ||
+            (!all && !submission_is_cancelled(&run->base.submission)))
+            continue;
         if (!number) number = cause_add(s, cause);
         PROTOCOL_STORE(&run->record->cancel, number, __ATOMIC_RELAXED);
     }

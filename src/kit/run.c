@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kit/run.h"
+
+#include <keel/driver/driver.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "kit/call.h"
+#include "kit/submission.h"
+
+void run_fail(run_t *run, keel_status_t status)
+{
+    keel_status_t none = NULL;
+    if (!atomic_compare_exchange_strong(&run->failure, &none, status)) keel_status_release(status);
+}
+
+void run_begin(run_t *run)
+{
+    atomic_fetch_add(&run->pending, 1);
+}
+
+// Has the device's thread go on with it.
+static void resume(run_t *run)
+{
+    runs_t *runs = run->runs;
+    run->next = atomic_load(&runs->ready);
+    while (!atomic_compare_exchange_weak(&runs->ready, &run->next, run)) {
+    }
+    helper_wake(&runs->worker);
+}
+
+void run_done(run_t *run)
+{
+    if (atomic_fetch_sub(&run->pending, 1) == 1) resume(run);
+}
+
+void run_done_with(run_t *run, const keel_command_t *command, keel_status_t status)
+{
+    if (status) run_fail(run, submission_blame(&run->submission, NULL, command, status));
+    run_done(run);
+}
+
+bool run_room_take(run_room_t *room, run_t *run)
+{
+    if (run->has_room) return true;
+    lock_enter(&room->lock);
+    run->has_room = room->taken < room->most;
+    if (run->has_room) {
+        room->taken++;
+    } else {
+        if (!room->first) room->last = &room->first;
+        run->next = NULL;
+        *room->last = run;
+        room->last = &run->next;
+    }
+    bool has = run->has_room; // who gives some back may go on with it from here on
+    lock_leave(&room->lock);
+    return has;
+}
+
+void run_room_give_back(run_room_t *room, run_t *run)
+{
+    if (!run->has_room) return;
+    run->has_room = false;
+    lock_enter(&room->lock);
+    run_t *next = room->first;
+    if (next) {
+        room->first = next->next;
+        next->has_room = true;
+    } else {
+        room->taken--;
+    }
+    lock_leave(&room->lock);
+    if (next) resume(next);
+}
+
+// Whether something was begun that has not ended, besides what the device does.
+static bool is_busy(run_t *run)
+{
+    return run->unfinished || atomic_load(&run->pending) > 1;
+}
+
+static run_outcome_t barrier_step(run_t *run)
+{
+    if (is_busy(run)) return RUN_WAITS;
+    if (run->now) run->before = run->barrier = true;
+    run->now = false;
+    return RUN_GOES_ON;
+}
+
+static run_outcome_t command_step(run_t *run, const keel_command_t *c,
+                                  const keel_cmd_execute_t *execute, keel_status_t *status)
+{
+    bool has_value = command_has_value(c->kind);
+    if (has_value && (run->before || run->now || is_busy(run))) return RUN_WAITS;
+    if (!has_value && keel_command_is_barrier(c->kind)) return barrier_step(run);
+    return run->runs->ops->command(run, c, execute, status);
+}
+
+// Where the walk through a recording goes on.
+static keel_status_t recording_step(run_t *run)
+{
+    const keel_commands_t *commands = run->execute->recording->commands;
+    bool has_value = run->has_value;
+    run->has_value = false;
+    if (has_value) return command_jump(commands, run->value, run->loops, &run->inner);
+    return keel_command_step(commands, run->execute, run->loops, &run->inner);
+}
+
+// The commands of the recording that runs.
+static run_outcome_t recording_walk(run_t *run)
+{
+    const keel_cmd_execute_t *execute = run->execute;
+    while (run->inner != keel_commands_end(execute->recording->commands)) {
+        const keel_command_t *c = run->inner;
+        keel_status_t status = NULL;
+        run_outcome_t outcome = command_step(run, c, execute, &status);
+        if (outcome != RUN_GOES_ON) return outcome;
+        if (!status) status = recording_step(run);
+        if (status) {
+            run_fail(run, submission_blame(&run->submission, execute, c, status));
+            return RUN_GOES_ON;
+        }
+        if (submission_is_cancelled(&run->submission)) return RUN_GOES_ON;
+    }
+    run->execute = NULL;
+    return RUN_GOES_ON;
+}
+
+static void recording_begin(run_t *run, const keel_cmd_execute_t *execute)
+{
+    run->execute = execute;
+    run->inner = keel_commands_first(execute->recording->commands);
+    for (int i = 0; i < RUN_MAX_DEPTH; i++) run->loops[i] = 0;
+}
+
+// One command of the submission, or all of a recording.
+static run_outcome_t submission_step(run_t *run)
+{
+    if (run->execute) return recording_walk(run);
+    const keel_command_t *c = run->at;
+    if (c->kind == KEEL_CMD_EXECUTE) {
+        run->at = keel_command_next(c);
+        recording_begin(run, (const keel_cmd_execute_t *)(const void *)c);
+        return RUN_GOES_ON;
+    }
+    keel_status_t status = NULL;
+    run_outcome_t outcome = command_step(run, c, NULL, &status);
+    if (outcome != RUN_GOES_ON) return outcome;
+    run->at = keel_command_next(c);
+    if (status) run_fail(run, submission_blame(&run->submission, NULL, c, status));
+    return RUN_GOES_ON;
+}
+
+// Whether there is more to do; not when it has failed.
+static bool has_more(run_t *run)
+{
+    if (atomic_load(&run->failure)) return false;
+    if (!run->execute && run->at == keel_commands_end(&run->submission.commands)) return false;
+    if (!submission_is_cancelled(&run->submission)) return true;
+    run_fail(run, submission_cancelled(&run->submission));
+    return false;
+}
+
+static run_outcome_t walk(run_t *run)
+{
+    run_outcome_t outcome = run->runs->ops->resume(run);
+    while (outcome == RUN_GOES_ON && has_more(run)) outcome = submission_step(run);
+    return outcome == RUN_STARVES ? RUN_STARVES : RUN_WAITS;
+}
+
+static bool is_over(run_t *run)
+{
+    return !has_more(run) && !run->before && !run->now && !run->unfinished;
+}
+
+// True: the thread has the run for itself, and all that was begun has ended.
+static bool wait_for_all(run_t *run)
+{
+    run->runs->ops->commit(run);
+    run->driven = false; // before another thread may go on with it
+    return atomic_fetch_sub(&run->pending, 1) == 1;
+}
+
+static void drive(run_t *run)
+{
+    bool over = false;
+    while (!over) {
+        if (!run->driven) run_begin(run);
+        run->driven = true;
+        if (walk(run) == RUN_STARVES || !wait_for_all(run)) return;
+        over = is_over(run);
+    }
+    run->runs->ops->finish(run);
+    submission_end(&run->submission, atomic_load(&run->failure));
+}
+
+void run_start(runs_t *runs, keel_submission_t *submission)
+{
+    run_t *run = (run_t *)(void *)submission;
+    run->runs = runs;
+    run->at = keel_commands_first(&submission->commands);
+    run->execute = NULL;
+    run->has_value = run->unfinished = run->before = run->now = run->barrier = false;
+    atomic_store(&run->failure, NULL);
+    drive(run);
+}
+
+void runs_init(runs_t *runs, const run_ops_t *ops, const char *name, uint64_t (*work)(void *),
+               void *owner)
+{
+    runs->ops = ops;
+    helper_init(&runs->worker, name, work, owner);
+}
+
+static run_t *take_ready(runs_t *runs)
+{
+    run_t *run = atomic_exchange(&runs->ready, NULL), *oldest = NULL;
+    while (run) {
+        run_t *next = run->next;
+        run->next = oldest;
+        oldest = run;
+        run = next;
+    }
+    return oldest;
+}
+
+void runs_work(runs_t *runs)
+{
+    run_t *next;
+    for (run_t *run = take_ready(runs); run; run = next) {
+        next = run->next;
+        drive(run);
+    }
+}
+
+static void call_done(keel_call_state_t *state, keel_status_t status)
+{
+    const char *c = (char *)state - offsetof(keel_cmd_call_t, state);
+    run_done_with(state->context, (const keel_command_t *)(const void *)c, status);
+}
+
+keel_status_t run_call(run_t *run, chores_t *calls, keel_cmd_call_t *command)
+{
+    keel_queue_t *queue = run->submission.queue;
+    bool detached = command->call.detached;
+    command->state = (keel_call_state_t){.done = call_done, .context = run};
+    if (detached) return call_post(calls, queue, command);
+    run_begin(run);
+    keel_status_t status = call_post(calls, queue, command);
+    if (status) run_done(run);
+    return status;
+}
+
+static void alloca_done(keel_pool_request_t *request, keel_status_t status)
+{
+    const char *c = (char *)request - offsetof(keel_cmd_alloca_t, request);
+    run_done_with(request->context, (const keel_command_t *)(const void *)c, status);
+}
+
+keel_status_t run_alloca(run_t *run, keel_cmd_alloca_t *command)
+{
+    keel_status_t status = NULL;
+    run_begin(run);
+    if (keel_slabs_alloca(command, alloca_done, run, &status)) run_done(run);
+    return status;
+}
