@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/device.h"
 
+#include <stdio.h>
+
+#include "base/pci.h"
 #include "kit/object.h"
 #include "kit/pool.h"
 #include "kit/submission.h"
@@ -62,6 +65,17 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
 void device_withdraw(keel_device_t *device)
 {
     for (keel_pool_t *p = next_pool(device, NULL); p; p = next_pool(device, p)) pool_withdraw(p);
+}
+
+void device_info_add_pci(keel_device_info_t *info, uint32_t maker)
+{
+    pci_device_t pci;
+    pci_read(PCI_FOLDER, info->pci, &pci);
+    if (pci.vendor != maker) return;
+    info->has_numa_node = pci.numa_node >= 0;
+    if (info->has_numa_node) info->numa_node = (uint32_t)pci.numa_node;
+    info->link = pci.link;
+    snprintf(info->driver, sizeof info->driver, "%s", pci.driver);
 }
 
 // What goes out is called by the first name that suits it. Tensors come in from any memory of the

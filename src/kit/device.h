@@ -46,6 +46,12 @@ typedef struct device_dlpack_t {
     int32_t local, host, managed;
 } device_dlpack_t;
 
+// Who makes devices on PCI, by the numbers of the PCI-SIG.
+enum { PCI_NVIDIA = 0x10de, PCI_AMD = 0x1002 };
+// What the system knows at info->pci: memory node, link and version of the driver, if that maker
+// made what is there.
+void device_info_add_pci(keel_device_info_t *info, uint32_t maker);
+
 // What it calls the memory of a GPU, for keel_caps_t.dlpack.
 enum { DEVICE_DLPACK = 6 };
 void device_dlpack(const device_dlpack_t *types, keel_dlpack_place_t places[DEVICE_DLPACK]);

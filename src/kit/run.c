@@ -74,15 +74,14 @@ void run_room_give_back(run_room_t *room, run_t *run)
     if (next) resume(next);
 }
 
-// Whether something was begun that has not ended, besides what the device does.
-static bool is_busy(run_t *run)
+bool run_is_busy(run_t *run)
 {
     return run->unfinished || atomic_load(&run->pending) > 1;
 }
 
 static run_outcome_t barrier_step(run_t *run)
 {
-    if (is_busy(run)) return RUN_WAITS;
+    if (run_is_busy(run)) return RUN_WAITS;
     if (run->now) run->before = run->barrier = true;
     run->now = false;
     return RUN_GOES_ON;
@@ -92,7 +91,7 @@ static run_outcome_t command_step(run_t *run, const keel_command_t *c,
                                   const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     bool has_value = command_has_value(c->kind);
-    if (has_value && (run->before || run->now || is_busy(run))) return RUN_WAITS;
+    if (has_value && (run->before || run->now || run_is_busy(run))) return RUN_WAITS;
     if (!has_value && keel_command_is_barrier(c->kind)) return barrier_step(run);
     return run->runs->ops->command(run, c, execute, status);
 }

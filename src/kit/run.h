@@ -88,6 +88,8 @@ void runs_work(runs_t *runs);
 // Starts a submission, which begins with a run_t.
 void run_start(runs_t *runs, keel_submission_t *submission);
 void run_fail(run_t *run, keel_status_t status); // the first failure stays
+// Whether something was begun that has not ended, besides what the device does. Who drives it.
+bool run_is_busy(run_t *run);
 // Something that the run waits for begins, and ends. Any thread.
 void run_begin(run_t *run);
 void run_done(run_t *run);

@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/pci.h"
 #include "base/status.h"
 #include "drivers/cuda/cuda.h"
 #include "drivers/stream/stream.h"
@@ -105,19 +104,6 @@ static const stream_quirks_t quirks = {
     .pool_lags = true,
 };
 
-// The system says the rest of what it knows at that address, if NVIDIA made what it has there.
-static void info_add_system(keel_device_info_t *info)
-{
-    enum { NVIDIA = 0x10de };
-    pci_device_t pci;
-    pci_read(PCI_FOLDER, info->pci, &pci);
-    if (pci.vendor != NVIDIA) return;
-    info->has_numa_node = pci.numa_node >= 0;
-    if (info->has_numa_node) info->numa_node = (uint32_t)pci.numa_node;
-    info->link = pci.link;
-    snprintf(info->driver, sizeof info->driver, "%s", pci.driver);
-}
-
 static keel_status_t info_read(const stream_vendor_t *v, keel_device_info_t *info)
 {
     CUuuid uuid;
@@ -132,7 +118,7 @@ static keel_status_t info_read(const stream_vendor_t *v, keel_device_info_t *inf
     snprintf(info->target, sizeof info->target, "nvptx:sm_%d", v->architecture);
     snprintf(info->api, sizeof info->api, "CUDA %d.%d", v->symbols->version / 1000,
              v->symbols->version % 1000 / 10);
-    info_add_system(info);
+    device_info_add_pci(info, PCI_NVIDIA);
     return NULL;
 }
 

@@ -122,12 +122,23 @@ static keel_status_t target_read(amdgpu_device_t *device)
     return NULL;
 }
 
+// HSA writes "GPU-" and sixteen digits, or "GPU-XX" for none. HIP takes these digits themselves for
+// the sixteen bytes of a UUID, and so does this: the same GPU has the same one by either.
+static void uuid_read(const char *text, keel_device_info_t *info)
+{
+    enum { BEFORE = 4 };
+    info->has_uuid = strlen(text) == BEFORE + sizeof info->uuid;
+    if (info->has_uuid) memcpy(info->uuid, text + BEFORE, sizeof info->uuid);
+}
+
 static keel_status_t info_read(amdgpu_device_t *device)
 {
     const hsa_symbols_t *hsa = device->hsa;
     keel_device_info_t *info = &device->base.info;
-    char name[64] = "";
+    char name[64] = "", uuid[64] = "";
     uint32_t place = 0, domain = 0;
+    KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AMD_AGENT_INFO_UUID, uuid));
+    uuid_read(uuid, info);
     KEEL_TRY(
         HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AMD_AGENT_INFO_PRODUCT_NAME, name));
     KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AMD_AGENT_INFO_BDFID, &place));
@@ -137,6 +148,7 @@ static keel_status_t info_read(amdgpu_device_t *device)
              place >> 3 & 0x1f, place & 7);
     snprintf(info->vendor, sizeof info->vendor, "AMD");
     snprintf(info->api, sizeof info->api, "HSA %u.%u", hsa->version >> 16, hsa->version & 0xffff);
+    device_info_add_pci(info, PCI_AMD);
     return target_read(device);
 }
 
@@ -152,9 +164,10 @@ static uint32_t clock_khz(const amdgpu_device_t *device)
 static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE,
+            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE |
+            KEEL_CAP_DLPACK | KEEL_CAP_COPY_ACROSS,
     .native = KEEL_CAP_TIMESTAMPS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE,
+              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_DLPACK | KEEL_CAP_COPY_ACROSS,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .min_priority = -1,
     .max_priority = 1,
@@ -173,6 +186,8 @@ static const keel_caps_t fixed_caps = {
                          KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED},
 };
 
+enum { DLPACK_ROCM = 10, DLPACK_ROCM_HOST = 11 }; // DLPack's numbers
+
 // A packet counts items in 32 bits, so that the largest group says how many groups there may be.
 static keel_status_t caps_read(amdgpu_device_t *device)
 {
@@ -181,6 +196,9 @@ static keel_status_t caps_read(amdgpu_device_t *device)
     uint16_t sizes[3] = {0};
     uint32_t units = 0;
     *caps = fixed_caps;
+    device_dlpack(&(device_dlpack_t){device->ordinal, DLPACK_ROCM, DLPACK_ROCM_HOST, 0},
+                  device->dlpack);
+    caps->dlpack = device->dlpack;
     KEEL_TRY(
         HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_DIM, sizes));
     KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_SIZE,

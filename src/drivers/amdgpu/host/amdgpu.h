@@ -9,6 +9,7 @@
 //     peek.c        words of the device's memory that the host must know
 //     executable.c  code objects; builtin.c: the driver's own kernels
 //     host.c        what the host does for a submission: calls, files, queue-ordered memory
+//     across.c      copies to and from memory of other devices
 //     lost.c        the end of a device whose queue has failed
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
@@ -19,6 +20,7 @@
 #include "base/lock.h"
 #include "drivers/amdgpu/host/symbols.h"
 #include "executable/cache.h"
+#include "kit/across.h"
 #include "kit/blocks.h"
 #include "kit/chores.h"
 #include "kit/device.h"
@@ -36,6 +38,7 @@ enum {
     AMDGPU_MAX_ARGUMENTS = 4096,
     AMDGPU_ALIGNMENT = 256,
     AMDGPU_PAGE = 4096, // what HSA aligns memory to
+    AMDGPU_PIECES = 64, // packets of a copy to another device, at most
 };
 
 typedef enum amdgpu_builtin_t {
@@ -73,6 +76,7 @@ typedef struct amdgpu_device_t {
     keel_device_t base;
     keel_device_ops_t ops;    // what `base` has
     const hsa_symbols_t *hsa; // borrowed: they stay
+    int ordinal;              // of HSA
     hsa_agent_t agent, cpu;
     hsa_amd_memory_pool_t local, shared; // of the GPU; of the host, where both write
     uint64_t memory;                     // bytes of `local`
@@ -84,7 +88,9 @@ typedef struct amdgpu_device_t {
     blocks_t blocks;               // of `shared`
     cache_t modules;
     pages_user_t pages;
-    aio_t *aio; // owned
+    keel_dlpack_place_t dlpack[DEVICE_DLPACK];
+    chores_t errands; // what copies to other devices need, which may take long
+    aio_t *aio;       // owned
     runs_t runs;
     _Atomic uint32_t handlers;            // of signals, not called yet or still running
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
@@ -123,6 +129,7 @@ struct amdgpu_run_t {
     uint64_t peek_at;
     bool peeked;     // the words are there, or on their way
     uint32_t moving; // files that were begun, since the last barrier that waited for them
+    bool visits;     // packets in the ring use memory of other devices, which wait for them
 };
 
 static inline amdgpu_device_t *amdgpu_device(const keel_device_t *device)
@@ -243,6 +250,22 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
 // host.c
 // A command that the host does, when everything before the last barrier has ended.
 keel_status_t amdgpu_host(amdgpu_run_t *run, const keel_command_t *command) KEEL_MUST_USE;
+
+// across.c
+// Whether the GPU comes to the memory of another device, which is of this driver.
+bool amdgpu_device_peers(keel_device_t *device, keel_device_t *other);
+typedef enum amdgpu_across_t {
+    AMDGPU_ACROSS_DONE,     // packets were written, or there was nothing to do
+    AMDGPU_ACROSS_PREPARES, // a thread sees to it that the GPU can; then the same command again
+    AMDGPU_ACROSS_BEYOND,   // the GPU cannot: others are to make the copy
+} amdgpu_across_t;
+// A copy to or from memory of another device, for a run that has room for AMDGPU_PIECES packets.
+keel_status_t amdgpu_across(amdgpu_run_t *run, keel_cmd_across_t *c,
+                            amdgpu_across_t *outcome) KEEL_MUST_USE;
+// Has others make it, when everything that the run has begun is over; the run waits for them.
+keel_status_t amdgpu_across_pass_on(amdgpu_run_t *run, keel_cmd_across_t *c) KEEL_MUST_USE;
+// The packets are over that used memory of other devices.
+void amdgpu_visits_end(amdgpu_run_t *run);
 
 // lost.c
 // A queue has failed: has the device's thread end the device.

@@ -74,6 +74,7 @@ static void amdgpu_device_close(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
     amdgpu_scheduler_stop(d);
+    chores_stop(&d->errands);
     helper_stop(&d->runs.worker);
     while (atomic_load(&d->handlers)) sched_yield();
     aio_destroy(d->aio);
@@ -103,6 +104,7 @@ static const keel_device_ops_t amdgpu_ops = {
     .device_destroy = amdgpu_device_destroy,
     .device_memory = amdgpu_device_memory,
     .device_clock = amdgpu_device_clock,
+    .device_peers = amdgpu_device_peers,
     .queue_create = amdgpu_queue_create,
     .queue_destroy = amdgpu_queue_destroy,
     .queue_submit = amdgpu_queue_submit,
@@ -140,6 +142,8 @@ static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool sch
         .lost = &device->failed,
     };
     runs_init(&device->runs, &amdgpu_run_ops, "keel-amdgpu", amdgpu_worker, device);
+    chores_init(&device->errands, "keel-amdgpu-aid", NULL, device);
+    device->ordinal = ordinal;
     KEEL_TRY(amdgpu_agent_find(device->hsa, ordinal, &device->agent, &device->cpu));
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));

@@ -109,6 +109,7 @@ void amdgpu_run_finish(run_t *base)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     amdgpu_device_t *device = amdgpu_run_device(run);
+    if (run->visits) amdgpu_visits_end(run); // of a copy that failed before its packets
     run_room_give_back(amdgpu_room(run), &run->base);
     signal_give_back(run);
     if (run->staging && blocks_return(&device->blocks, run->staging, true))
@@ -181,6 +182,7 @@ void amdgpu_settle(amdgpu_run_t *run)
     run->flying = false;
     run->packets = 0;
     run->base.before = run->base.now = run->base.barrier = false;
+    if (run->visits) amdgpu_visits_end(run);
     if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
         blocks_trim(&device->blocks);
     run->blocks = NULL;

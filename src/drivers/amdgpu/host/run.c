@@ -74,11 +74,28 @@ static run_outcome_t gpu_step(amdgpu_run_t *run, const keel_command_t *c,
     return outcome;
 }
 
+// As if it were the GPU's, if that can make the copy; else it is the host's.
+static run_outcome_t across_step(amdgpu_run_t *run, const keel_command_t *c, keel_status_t *status)
+{
+    keel_cmd_across_t *across = (keel_cmd_across_t *)(uintptr_t)c; // it keeps state
+    amdgpu_across_t how;
+    if (run_is_busy(&run->base)) return RUN_WAITS;
+    run_outcome_t outcome = room_take(run);
+    if (outcome != RUN_GOES_ON) return outcome;
+    *status = amdgpu_across(run, across, &how);
+    if (*status || how == AMDGPU_ACROSS_DONE) return RUN_GOES_ON;
+    if (how == AMDGPU_ACROSS_PREPARES || run->base.before || run->base.now) return RUN_WAITS;
+    run_room_give_back(amdgpu_room(run), &run->base); // those that make it need some
+    *status = amdgpu_across_pass_on(run, across);
+    return RUN_GOES_ON;
+}
+
 static run_outcome_t kind_step(amdgpu_run_t *run, const keel_command_t *c,
                                const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     if (command_has_value(c->kind)) return words_step(run, c, execute, status);
     if (is_for_host(c->kind)) return host_step(run, c, status);
+    if (c->kind == KEEL_CMD_ACROSS) return across_step(run, c, status);
     return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
 }
 

@@ -88,6 +88,8 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED = 5,
 } hsa_amd_memory_pool_info_t;
 
+typedef enum { HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0 } hsa_amd_agent_memory_pool_info_t;
+typedef enum { HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED = 0 } hsa_amd_memory_pool_access_t;
 typedef enum { HSA_AMD_SEGMENT_GLOBAL = 0, HSA_AMD_SEGMENT_GROUP = 3 } hsa_amd_segment_t;
 
 typedef enum {

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies to and from memory of other devices. The GPU makes those itself whose other side it comes
+// to: memory of another GPU of this driver, once it may use it, and memory of the host, once that
+// is locked (kit/view.h). To get there may take long, so a thread of the device does it, and the
+// run comes back to the command. All other copies are made by submissions that the two devices get
+// (kit/across.h).
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/view.h"
+
+// What the device's thread is to do for a copy.
+typedef struct errand_t {
+    chore_t chore;
+    amdgpu_run_t *run;
+    keel_cmd_across_t *c;
+    bool passes_on; // others make the copy; else the GPU is to come to the other side
+} errand_t;
+
+bool amdgpu_device_peers(keel_device_t *base, keel_device_t *other)
+{
+    if (other->ops->queue_submit != base->ops->queue_submit) return false; // of another driver
+    const amdgpu_device_t *device = amdgpu_device(base), *peer = amdgpu_device(other);
+    hsa_amd_memory_pool_access_t access = HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
+    if (peer->hsa != device->hsa) return false;
+    if (peer->agent.handle == device->agent.handle) return true;
+    device->hsa->hsa_amd_agent_memory_pool_get_info(device->agent, peer->local,
+                                                    HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access);
+    return access != HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
+}
+
+static const keel_ref_t *other_ref(const keel_cmd_across_t *c)
+{
+    return c->copy.source.buffer == c->other ? &c->copy.source : &c->copy.target;
+}
+
+// The agents that may use an allocation, and the beginning of it.
+typedef struct users_t {
+    void *memory;
+    hsa_agent_t *agents; // owned
+    uint32_t count;
+} users_t;
+
+static keel_status_t users_ask(const amdgpu_device_t *device, uint64_t address, users_t *users)
+{
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    *users = (users_t){0};
+    KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_pointer_info, (void *)(uintptr_t)address, &info,
+                      mem_alloc, &users->count, &users->agents));
+    users->memory = info.agentBaseAddress;
+    return NULL;
+}
+
+static bool users_have(const users_t *users, hsa_agent_t agent)
+{
+    for (uint32_t i = 0; i < users->count; i++)
+        if (users->agents[i].handle == agent.handle) return true;
+    return false;
+}
+
+// Whether the GPU may use memory of a peer. What an application gave, all may use.
+static keel_status_t access_ask(const amdgpu_device_t *device, const keel_buffer_t *buffer,
+                                uint64_t address, bool *has)
+{
+    users_t users;
+    *has = amdgpu_device(buffer->device)->agent.handle == device->agent.handle ||
+           (buffer->root->external.size && buffer->root->external.kind == KEEL_EXTERNAL_HOST);
+    if (*has) return NULL;
+    KEEL_TRY(users_ask(device, address, &users));
+    *has = users_have(&users, device->agent);
+    mem_free(users.agents);
+    return NULL;
+}
+
+// Adds the GPU to those that may use the memory: HSA takes the whole list, and replaces it.
+static keel_status_t access_add(amdgpu_device_t *device, uint64_t address)
+{
+    static lock_t lock; // for the lists of all memory
+    users_t users;
+    lock_enter(&lock);
+    keel_status_t status = users_ask(device, address, &users);
+    if (!status && !users_have(&users, device->agent)) {
+        hsa_agent_t *all = mem_alloc((users.count + 1) * sizeof *all);
+        if (all) {
+            if (users.count) memcpy(all, users.agents, users.count * sizeof *all);
+            all[users.count] = device->agent;
+            status = HSA_CALL(device->hsa, hsa_amd_agents_allow_access, users.count + 1, all, NULL,
+                              users.memory);
+        } else {
+            status = status_no_memory();
+        }
+        mem_free(all);
+    }
+    mem_free(users.agents);
+    lock_leave(&lock);
+    return status;
+}
+
+static keel_status_t peer_prepare(amdgpu_device_t *device, const keel_cmd_across_t *c)
+{
+    bound_t bound;
+    KEEL_TRY(bind_now(NULL, other_ref(c), &bound));
+    return access_add(device, bound.address);
+}
+
+// That the memory cannot be locked is no failure, unless it is the library's own staging.
+static keel_status_t host_prepare(amdgpu_device_t *device, keel_buffer_t *root)
+{
+    uint64_t address;
+    keel_status_t status = view_make(root, &device->base, &address);
+    bool refused = status && !root->staging && keel_status_code(status) != KEEL_DEVICE_LOST &&
+                   view_find(root, &device->base, &address) == VIEW_REFUSED;
+    if (!refused) return status;
+    keel_status_release(status);
+    return NULL;
+}
+
+static void across_done(keel_submission_t *submission, keel_cmd_across_t *c, keel_status_t status)
+{
+    run_done_with((run_t *)(void *)submission, &c->copy.head, status);
+}
+
+// The other device stays open meanwhile.
+static keel_status_t errand_prepare(amdgpu_device_t *device, keel_cmd_across_t *c)
+{
+    keel_status_t why = NULL;
+    keel_device_t *other = c->other->device;
+    if (!device_visit(other, &why)) return why;
+    keel_status_t status = amdgpu_device_peers(&device->base, other)
+                               ? peer_prepare(device, c)
+                               : host_prepare(device, c->other->root);
+    device_leave(other);
+    return status;
+}
+
+static void errand_run(void *owner, chore_t *chore)
+{
+    const errand_t *errand = (const errand_t *)(const void *)chore;
+    if (errand->passes_on)
+        across_begin(&errand->run->base.submission, errand->c, across_done);
+    else
+        across_done(&errand->run->base.submission, errand->c, errand_prepare(owner, errand->c));
+}
+
+static keel_status_t errand_begin(amdgpu_run_t *run, keel_cmd_across_t *c, bool passes_on)
+{
+    errand_t *errand = mem_zalloc(sizeof *errand);
+    if (!errand) return status_no_memory();
+    *errand = (errand_t){.chore.run = errand_run, .run = run, .c = c, .passes_on = passes_on};
+    run_begin(&run->base);
+    chores_add(&amdgpu_run_device(run)->errands, &errand->chore);
+    return NULL;
+}
+
+keel_status_t amdgpu_across_pass_on(amdgpu_run_t *run, keel_cmd_across_t *c)
+{
+    return errand_begin(run, c, true);
+}
+
+// Into how many pieces the memory of the host was locked.
+static uint32_t pieces_count(const amdgpu_device_t *device, const unsigned char *host,
+                             uint64_t left)
+{
+    uint32_t count = 0;
+    for (; left && count <= AMDGPU_PIECES; count++) {
+        uint64_t size = pages_stretch(&device->pages, host, left);
+        host += size;
+        left -= size;
+    }
+    return count;
+}
+
+// Where the GPU sees the other side.
+static keel_status_t other_find(amdgpu_run_t *run, const keel_cmd_across_t *c, uint64_t *address,
+                                amdgpu_across_t *how)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    const keel_ref_t *ref = other_ref(c);
+    bound_t bound;
+    bool has = false;
+    if (amdgpu_device_peers(&device->base, c->other->device)) {
+        KEEL_TRY(bind_now(NULL, ref, &bound));
+        *address = bound.address;
+        KEEL_TRY(access_ask(device, c->other, bound.address, &has));
+        *how = has ? AMDGPU_ACROSS_DONE : AMDGPU_ACROSS_PREPARES;
+        return NULL;
+    }
+    *how = AMDGPU_ACROSS_BEYOND;
+    if (!buffer_is_host(c->other)) return NULL;
+    view_state_t state = view_find(c->other->root, &device->base, address);
+    *address += c->other->offset + ref->offset;
+    if (state == VIEW_NONE) *how = AMDGPU_ACROSS_PREPARES;
+    if (state == VIEW_THERE && pieces_count(device, ref_host(ref), ref->length) <= AMDGPU_PIECES)
+        *how = AMDGPU_ACROSS_DONE;
+    return NULL;
+}
+
+static keel_status_t copy_issue(amdgpu_run_t *run, const keel_cmd_across_t *c, uint64_t other)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    bool out = c->copy.target.buffer == c->other;
+    bool host = !amdgpu_device_peers(&device->base, c->other->device);
+    const unsigned char *data = host ? ref_host(other_ref(c)) : NULL;
+    bound_t bound;
+    KEEL_TRY(bind_now(NULL, out ? &c->copy.source : &c->copy.target, &bound));
+    bound_copy_t copy = {out ? other : bound.address, out ? bound.address : other, bound.length};
+    for (uint64_t left = copy.size; left; left -= copy.size) {
+        copy.size = host ? pages_stretch(&device->pages, data, left) : left;
+        KEEL_TRY(amdgpu_issue_copy(run, &copy));
+        copy.source += copy.size;
+        copy.target += copy.size;
+        if (host) data += copy.size;
+    }
+    return NULL;
+}
+
+// The other device stays open until the packets are over.
+keel_status_t amdgpu_across(amdgpu_run_t *run, keel_cmd_across_t *c, amdgpu_across_t *outcome)
+{
+    keel_device_t *other = c->other->device;
+    keel_status_t why = NULL;
+    uint64_t address = 0;
+    *outcome = AMDGPU_ACROSS_DONE;
+    if (!c->copy.source.length) return NULL;
+    if (!device_visit(other, &why)) return why;
+    keel_status_t status = other_find(run, c, &address, outcome);
+    if (!status && *outcome == AMDGPU_ACROSS_DONE) {
+        c->visits = run->visits = true;
+        return copy_issue(run, c, address);
+    }
+    device_leave(other);
+    if (!status && *outcome == AMDGPU_ACROSS_PREPARES) status = errand_begin(run, c, false);
+    return status;
+}
+
+void amdgpu_visits_end(amdgpu_run_t *run)
+{
+    run->visits = false;
+    KEEL_EACH_COMMAND (command, &run->base.submission.commands) {
+        keel_cmd_across_t *c = (keel_cmd_across_t *)(uintptr_t)command;
+        if (command->kind != KEEL_CMD_ACROSS || !c->visits) continue;
+        c->visits = false;
+        device_leave(c->other->device);
+    }
+}
