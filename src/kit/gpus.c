@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/log.h"
 #include "base/status.h"
 
 void gpu_uuid_print(const void *bytes, char text[GPU_TEXT])
@@ -30,15 +31,27 @@ static keel_status_t describe(const gpus_t *gpus, const void *library, int ordin
     return NULL;
 }
 
-keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_listing_t *devices,
-                        size_t capacity, size_t *count)
+static keel_status_t list_fill(const gpus_t *gpus, const void *library,
+                               keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
     int found = 0;
-    *count = 0;
     KEEL_TRY(gpus->count(library, &found));
     for (int i = 0; i < found && (size_t)i < capacity; i++)
         KEEL_TRY(describe(gpus, library, i, &devices[i]));
     *count = (size_t)found;
+    return NULL;
+}
+
+keel_status_t gpus_list(const gpus_t *gpus, keel_status_t opened, const void *library,
+                        keel_device_listing_t *devices, size_t capacity, size_t *count)
+{
+    *count = 0;
+    keel_status_t status = opened;
+    if (!status) status = list_fill(gpus, library, devices, capacity, count);
+    if (status)
+        log_say(KEEL_LOG_INFO, "there are no %s:// devices: %s", gpus->scheme,
+                keel_status_message(status));
+    keel_status_release(status);
     return NULL;
 }
 

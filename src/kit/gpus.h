@@ -23,9 +23,11 @@ typedef struct gpus_t {
     keel_status_t (*names)(const void *library, int ordinal, gpu_names_t *names);
 } gpus_t;
 
-// As keel_driver_t.list, except for errors, after which there is nothing in the list.
-keel_status_t gpus_list(const gpus_t *gpus, const void *library, keel_device_listing_t *devices,
-                        size_t capacity, size_t *count);
+// As keel_driver_t.list. `opened` says how opening the library has ended, and is taken over. If it
+// failed, or the library fails to describe its GPUs, the list is empty and the log says why; so
+// does opening a device.
+keel_status_t gpus_list(const gpus_t *gpus, keel_status_t opened, const void *library,
+                        keel_device_listing_t *devices, size_t capacity, size_t *count);
 
 // Finds the one that `which` of a URI names; nothing at all is 0. A UUID has GPU- or MIG- before
 // it, an address any number of zeros; capitals and small letters are the same. KEEL_NOT_FOUND tells

@@ -90,3 +90,11 @@ keel_status_t library_open(library_kind_t *kind, const char *path, const void **
     *table = library->table;
     return NULL;
 }
+
+keel_status_t library_started(const char *name, keel_status_t status)
+{
+    if (keel_status_code(status) == KEEL_NOT_FOUND)
+        return keel_status_wrap(status, "%s is here, but no GPU is that it can use", name);
+    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED), "%s is here, but does not start",
+                            name);
+}

@@ -28,4 +28,9 @@ typedef struct library_kind_t {
 // returned, which is tried again the next time. Any thread; who asks for another one does not wait.
 keel_status_t library_open(library_kind_t *kind, const char *path, const void **table);
 
+// What `fill` returns when the library is there and has ended its start with `status`, which is
+// taken over: KEEL_NOT_FOUND if it has no GPU, else KEEL_UNSUPPORTED, with the reason. `name` is
+// what people install, for the message.
+keel_status_t library_started(const char *name, keel_status_t status);
+
 #endif

@@ -159,8 +159,8 @@ static keel_status_t outside_wait(stream_vendor_t *v, stream_outside_h outside, 
 
 static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_launch_t *l)
 {
-    cuda_extra_t extra;
-    cuda_extra_init(&extra, l);
+    stream_extra_t extra;
+    stream_extra_init(&extra, l, cuda_marks);
     return CUDA_CALL(v->symbols, cuLaunchKernel, l->function, l->groups[0], l->groups[1],
                      l->groups[2], l->group_size[0], l->group_size[1], l->group_size[2],
                      l->local_memory, stream, NULL, extra.list);
@@ -237,34 +237,8 @@ static const char *const builtin_names[STREAM_BUILTINS] = {
 
 void cuda_fill_device(stream_api_t *api)
 {
+    STREAM_DEVICE_SLOTS(STREAM_FILL)
+    STREAM_OUTSIDE_SLOTS(STREAM_FILL)
+    STREAM_ARGUMENT_SLOTS(STREAM_FILL)
     api->driver = "cuda";
-    api->enter = enter;
-    api->leave = leave;
-    api->close = close_device;
-    api->beside = beside;
-    api->memory = memory;
-    api->stream_create = stream_create;
-    api->stream_destroy = stream_destroy;
-    api->stream_drain = stream_drain;
-    api->event_create = event_create;
-    api->event_destroy = event_destroy;
-    api->event_record = event_record;
-    api->event_query = event_query;
-    api->event_sync = event_sync;
-    api->stream_wait = stream_wait;
-    api->stream_call = stream_call;
-    api->outside_import = outside_import;
-    api->outside_destroy = outside_destroy;
-    api->outside_signal = outside_signal;
-    api->outside_wait = outside_wait;
-    api->launch = launch;
-    api->image_rank = image_rank;
-    api->module_load = module_load;
-    api->module_unload = module_unload;
-    api->module_function = module_function;
-    api->module_global = module_global;
-    api->function_allow = function_allow;
-    api->function_arguments = function_arguments;
-    api->builtin_image = builtin_image;
-    api->builtin_names = builtin_names;
 }

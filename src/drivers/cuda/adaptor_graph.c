@@ -10,9 +10,9 @@ CUDA_RELEASES(exec_destroy, cuGraphExecDestroy, what)
 CUDA_FORWARDS(KEEL_HOT exec_run, cuGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
 CUDA_FORWARDS(exec_upload, cuGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
 
-static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, cuda_extra_t *extra)
+static CUDA_KERNEL_NODE_PARAMS kernel_params(const stream_launch_t *l, stream_extra_t *extra)
 {
-    cuda_extra_init(extra, l);
+    stream_extra_init(extra, l, cuda_marks);
     return (CUDA_KERNEL_NODE_PARAMS){
         .func = l->function,
         .gridDimX = l->groups[0],
@@ -64,7 +64,7 @@ static CUgraphNode *node_of(stream_node_h *node)
 static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *place,
                                   const stream_launch_t *launch, stream_node_h *node)
 {
-    cuda_extra_t extra;
+    stream_extra_t extra;
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(launch, &extra);
     return CUDA_CALL(v->symbols, cuGraphAddKernelNode, node_of(node), place->graph, after_of(place),
                      place->count, &params);
@@ -139,7 +139,7 @@ static keel_status_t graph_updatable(stream_vendor_t *v, stream_node_h node, uin
 static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                      const stream_launch_t *launch)
 {
-    cuda_extra_t extra;
+    stream_extra_t extra;
     CUDA_KERNEL_NODE_PARAMS params = kernel_params(launch, &extra);
     return CUDA_CALL(v->symbols, cuGraphExecKernelNodeSetParams, exec, node, &params);
 }
@@ -160,21 +160,7 @@ static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, strea
 
 void cuda_fill_graph(stream_api_t *api)
 {
-    api->graph_create = graph_create;
-    api->graph_destroy = graph_destroy;
-    api->graph_launch = graph_launch;
-    api->graph_copy = graph_copy;
-    api->graph_fill = graph_fill;
-    api->graph_join = graph_join;
-    api->graph_order = graph_order;
-    api->graph_condition = graph_condition;
-    api->graph_branch = graph_branch;
-    api->graph_updatable = graph_updatable;
-    api->graph_instantiate = graph_instantiate;
-    api->exec_destroy = exec_destroy;
-    api->exec_run = exec_run;
-    api->exec_upload = exec_upload;
-    api->exec_set_launch = exec_set_launch;
-    api->exec_set_copy = exec_set_copy;
-    api->exec_set_fill = exec_set_fill;
+    STREAM_GRAPH_SLOTS(STREAM_FILL)
+    STREAM_CONDITION_SLOTS(STREAM_FILL)
+    STREAM_UPDATABLE_SLOTS(STREAM_FILL)
 }

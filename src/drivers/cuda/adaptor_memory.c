@@ -193,27 +193,9 @@ static keel_status_t fill(stream_vendor_t *v, stream_h stream, const bound_fill_
 
 void cuda_fill_memory(stream_api_t *api)
 {
-    api->alloc = alloc_device;
-    api->free = free_device;
-    api->alloc_host = alloc_host;
-    api->free_host = free_host;
-    api->alloc_managed = alloc_managed;
-    api->allocation = allocation;
-    api->host_address = host_address;
-    api->host_register = host_register;
-    api->host_unregister = host_unregister;
-    api->shared_create = shared_create;
-    api->shared_export = shared_export;
-    api->shared_import = shared_import;
-    api->shared_destroy = shared_destroy;
-    api->pool_create = pool_create;
-    api->pool_destroy = pool_destroy;
-    api->pool_alloc = pool_alloc;
-    api->pool_free = pool_free;
-    api->pool_reserved = pool_reserved;
-    api->pool_trim = pool_trim;
-    api->fill = fill;
-    api->copy = copy;
-    api->peers = peers;
-    api->copy_peer = copy_peer;
+    STREAM_MEMORY_SLOTS(STREAM_FILL)
+    STREAM_MANAGED_SLOTS(STREAM_FILL)
+    STREAM_PEER_SLOTS(STREAM_FILL)
+    STREAM_POOL_SLOTS(STREAM_FILL)
+    STREAM_SHARED_SLOTS(STREAM_FILL)
 }

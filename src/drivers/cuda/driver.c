@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -48,15 +47,9 @@ static const gpus_t gpus = {"cuda", gpu_count, gpu_describe, gpu_names};
 
 static keel_status_t cuda_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
-    const cuda_symbols_t *symbols;
-    *count = 0;
-    keel_status_t status = cuda_symbols_open(NULL, &symbols);
-    if (!status) status = gpus_list(&gpus, symbols, devices, capacity, count);
-    // No driver, or none that works: no devices. Opening one says why.
-    if (status)
-        log_say(KEEL_LOG_INFO, "there are no CUDA devices: %s", keel_status_message(status));
-    keel_status_release(status);
-    return NULL;
+    const cuda_symbols_t *symbols = NULL;
+    keel_status_t opened = cuda_symbols_open(NULL, &symbols);
+    return gpus_list(&gpus, opened, symbols, devices, capacity, count);
 }
 
 static keel_status_t attribute(const stream_vendor_t *v, CUdevice_attribute name, uint32_t *value)
@@ -153,16 +146,10 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 
 static const stream_api_t *cuda_api(void)
 {
-    static lock_t lock;
     static stream_api_t api;
-    lock_enter(&lock);
-    if (!api.driver) {
-        cuda_fill_memory(&api);
-        cuda_fill_graph(&api);
-        cuda_fill_device(&api);
-    }
-    lock_leave(&lock);
-    return &api;
+    static stream_fill_t *const fills[] = {cuda_fill_memory, cuda_fill_graph, cuda_fill_device,
+                                           NULL};
+    return stream_api_once(&api, fills);
 }
 
 static keel_status_t stream_check(const stream_vendor_t *v, CUstream stream)
@@ -231,7 +218,7 @@ static keel_status_t cuda_open(const keel_uri_t *uri, keel_device_t **device)
     stream_limits_t limits = {0};
     keel_status_t status = vendor_init(v, &options, ordinal, &limits);
     if (status) {
-        cuda_api()->close(v);
+        cuda_api()->close_device(v);
         // What is the caller's and not alive is no device lost.
         bool lost = keel_status_code(status) == KEEL_DEVICE_LOST;
         return lost && (options.context || options.adopted[0])

@@ -100,12 +100,7 @@ static keel_status_t library_fill(void *handle, void *table)
 {
     cuda_symbols_t *symbols = table;
     KEEL_TRY(symbols_fill(handle, symbols));
-    keel_status_t status = CUDA_CALL(symbols, cuInit, 0);
-    if (keel_status_code(status) == KEEL_NOT_FOUND)
-        return keel_status_wrap(status, "the NVIDIA driver is here, but no GPU is");
-    // Its modules are not loaded, or of another version, or its services do not run.
-    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED),
-                            "the NVIDIA driver is here, but does not start");
+    return library_started("the NVIDIA driver", CUDA_CALL(symbols, cuInit, 0));
 }
 
 keel_status_t cuda_symbols_open(const char *path, const cuda_symbols_t **symbols)

@@ -10,14 +10,14 @@ extern const unsigned char keel_embed_hip_builtin[];
 
 HIP_FORWARDS(stream_create, hipStreamCreateWithPriority, (int32_t priority, stream_h *stream),
              (hipStream_t *)(void *)stream, hipStreamNonBlocking, priority)
-HIP_RELEASES(stream_destroy, hipStreamDestroy)
+HIP_RELEASES(stream_destroy, hipStreamDestroy, what)
 HIP_FORWARDS(stream_drain, hipStreamSynchronize, (stream_h stream), stream)
 HIP_FORWARDS(stream_wait, hipStreamWaitEvent, (stream_h stream, stream_event_h event), stream,
              event, 0)
 HIP_FORWARDS(event_record, hipEventRecord, (stream_event_h event, stream_h s), event, s)
 HIP_FORWARDS(event_sync, hipEventSynchronize, (stream_event_h event), event)
-HIP_RELEASES(event_destroy, hipEventDestroy)
-HIP_RELEASES(module_unload, hipModuleUnload)
+HIP_RELEASES(event_destroy, hipEventDestroy, what)
+HIP_RELEASES(module_unload, hipModuleUnload, what)
 
 // The current device and the mode of capturing are variables of the thread: to read and to set
 // them is cheap. A number of a device that exists is never refused.
@@ -72,8 +72,8 @@ static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool 
 
 static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_launch_t *l)
 {
-    hip_extra_t extra;
-    hip_extra_init(&extra, l);
+    stream_extra_t extra;
+    stream_extra_init(&extra, l, hip_marks);
     return HIP_CALL(v->symbols, hipModuleLaunchKernel, l->function, l->groups[0], l->groups[1],
                     l->groups[2], l->group_size[0], l->group_size[1], l->group_size[2],
                     l->local_memory, stream, NULL, extra.list);
@@ -144,27 +144,6 @@ static const char *const builtin_names[STREAM_BUILTINS] = {
 
 void hip_fill_device(stream_api_t *api)
 {
+    STREAM_DEVICE_SLOTS(STREAM_FILL)
     api->driver = "hip";
-    api->enter = enter;
-    api->leave = leave;
-    api->close = close_device;
-    api->memory = memory;
-    api->stream_create = stream_create;
-    api->stream_destroy = stream_destroy;
-    api->stream_drain = stream_drain;
-    api->event_create = event_create;
-    api->event_destroy = event_destroy;
-    api->event_record = event_record;
-    api->event_query = event_query;
-    api->event_sync = event_sync;
-    api->stream_wait = stream_wait;
-    api->launch = launch;
-    api->image_rank = image_rank;
-    api->module_load = module_load;
-    api->module_unload = module_unload;
-    api->module_function = module_function;
-    api->module_global = module_global;
-    api->function_allow = function_allow;
-    api->builtin_image = builtin_image;
-    api->builtin_names = builtin_names;
 }

@@ -3,10 +3,10 @@
 #include "drivers/hip/hip.h"
 
 HIP_FORWARDS(graph_create, hipGraphCreate, (stream_graph_h * graph), (hipGraph_t *)(void *)graph, 0)
-HIP_RELEASES(graph_destroy, hipGraphDestroy)
+HIP_RELEASES(graph_destroy, hipGraphDestroy, what)
 HIP_FORWARDS(graph_instantiate, hipGraphInstantiateWithFlags,
              (stream_graph_h graph, stream_exec_h *exec), (hipGraphExec_t *)(void *)exec, graph, 0)
-HIP_RELEASES(exec_destroy, hipGraphExecDestroy)
+HIP_RELEASES(exec_destroy, hipGraphExecDestroy, what)
 HIP_FORWARDS(exec_run, hipGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
 HIP_FORWARDS(exec_upload, hipGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
 HIP_FORWARDS(exec_set_copy, hipGraphExecMemcpyNodeSetParams1D,
@@ -40,13 +40,13 @@ static keel_status_t graph_order(stream_vendor_t *v, stream_graph_h graph, strea
 
 // A launch, with what the vendor reads of it.
 typedef struct kernel_node_t {
-    hip_extra_t extra;
+    stream_extra_t extra;
     hipKernelNodeParams params;
 } kernel_node_t;
 
 static const hipKernelNodeParams *kernel_init(kernel_node_t *node, const stream_launch_t *l)
 {
-    hip_extra_init(&node->extra, l);
+    stream_extra_init(&node->extra, l, hip_marks);
     node->params = (hipKernelNodeParams){
         .func = l->function,
         .gridDim = {l->groups[0], l->groups[1], l->groups[2]},
@@ -101,18 +101,5 @@ static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, strea
 
 void hip_fill_graph(stream_api_t *api)
 {
-    api->graph_create = graph_create;
-    api->graph_destroy = graph_destroy;
-    api->graph_launch = graph_launch;
-    api->graph_copy = graph_copy;
-    api->graph_fill = graph_fill;
-    api->graph_join = graph_join;
-    api->graph_order = graph_order;
-    api->graph_instantiate = graph_instantiate;
-    api->exec_destroy = exec_destroy;
-    api->exec_run = exec_run;
-    api->exec_upload = exec_upload;
-    api->exec_set_launch = exec_set_launch;
-    api->exec_set_copy = exec_set_copy;
-    api->exec_set_fill = exec_set_fill;
+    STREAM_GRAPH_SLOTS(STREAM_FILL)
 }

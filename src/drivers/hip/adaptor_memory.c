@@ -6,15 +6,15 @@
 #include "drivers/hip/hip.h"
 
 HIP_FORWARDS(alloc_device, hipMalloc, (uint64_t size, uint64_t *address), (void **)address, size)
-HIP_RELEASES(free_device, hipFree)
+HIP_RELEASES(free_device, hipFree, what)
 HIP_FORWARDS(alloc_host, hipHostMalloc, (uint64_t size, void **data), data, size,
              hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
-HIP_RELEASES(free_host, hipHostFree)
+HIP_RELEASES(free_host, hipHostFree, what)
 HIP_FORWARDS(host_address, hipHostGetDevicePointer, (void *data, uint64_t *address),
              (void **)address, data, 0)
 HIP_FORWARDS(alloc_managed, hipMallocManaged, (uint64_t size, uint64_t *address), (void **)address,
              size, hipMemAttachGlobal)
-HIP_RELEASES(host_unregister, hipHostUnregister)
+HIP_RELEASES(host_unregister, hipHostUnregister, what)
 HIP_FORWARDS(copy, hipMemcpyAsync, (stream_h stream, const bound_copy_t *c), hip_pointer(c->target),
              hip_pointer(c->source), c->size, hipMemcpyDefault, stream)
 
@@ -85,17 +85,7 @@ static keel_status_t fill(stream_vendor_t *v, stream_h stream, const bound_fill_
 
 void hip_fill_memory(stream_api_t *api)
 {
-    api->alloc = alloc_device;
-    api->free = free_device;
-    api->alloc_host = alloc_host;
-    api->free_host = free_host;
-    api->alloc_managed = alloc_managed;
-    api->allocation = allocation;
-    api->host_address = host_address;
-    api->host_register = host_register;
-    api->host_unregister = host_unregister;
-    api->fill = fill;
-    api->copy = copy;
-    api->peers = peers;
-    api->copy_peer = copy_peer;
+    STREAM_MEMORY_SLOTS(STREAM_FILL)
+    STREAM_MANAGED_SLOTS(STREAM_FILL)
+    STREAM_PEER_SLOTS(STREAM_FILL)
 }

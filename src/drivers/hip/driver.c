@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/lock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -44,14 +43,9 @@ static const gpus_t gpus = {"hip", gpu_count, gpu_describe, gpu_names};
 
 static keel_status_t hip_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
-    const hip_symbols_t *symbols;
-    *count = 0;
-    keel_status_t status = hip_symbols_open(NULL, &symbols);
-    if (!status) status = gpus_list(&gpus, symbols, devices, capacity, count);
-    // No ROCm, or none that works: no devices. Opening one says why.
-    if (status) log_say(KEEL_LOG_INFO, "there are no HIP devices: %s", keel_status_message(status));
-    keel_status_release(status);
-    return NULL;
+    const hip_symbols_t *symbols = NULL;
+    keel_status_t opened = hip_symbols_open(NULL, &symbols);
+    return gpus_list(&gpus, opened, symbols, devices, capacity, count);
 }
 
 static keel_status_t target_read(stream_vendor_t *v)
@@ -163,16 +157,9 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 
 static const stream_api_t *hip_api(void)
 {
-    static lock_t lock;
     static stream_api_t api;
-    lock_enter(&lock);
-    if (!api.driver) {
-        hip_fill_memory(&api);
-        hip_fill_graph(&api);
-        hip_fill_device(&api);
-    }
-    lock_leave(&lock);
-    return &api;
+    static stream_fill_t *const fills[] = {hip_fill_memory, hip_fill_graph, hip_fill_device, NULL};
+    return stream_api_once(&api, fills);
 }
 
 static keel_status_t vendor_init(stream_vendor_t *v, int ordinal, stream_limits_t *limits)
@@ -202,7 +189,7 @@ static keel_status_t hip_open(const keel_uri_t *uri, keel_device_t **device)
     stream_limits_t limits = {0};
     keel_status_t status = vendor_init(v, ordinal, &limits);
     if (status) {
-        hip_api()->close(v);
+        hip_api()->close_device(v);
         return status;
     }
     KEEL_TRY(stream_device_create(hip_api(), v, &limits, &options, device));

@@ -88,11 +88,7 @@ static keel_status_t library_fill(void *handle, void *table)
 {
     hip_symbols_t *symbols = table;
     KEEL_TRY(symbols_fill(handle, symbols));
-    keel_status_t status = HIP_CALL(symbols, hipInit, 0);
-    if (keel_status_code(status) == KEEL_NOT_FOUND)
-        return keel_status_wrap(status, "ROCm is here, but no GPU is that it can use");
-    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED),
-                            "ROCm is here, but does not start");
+    return library_started("ROCm", HIP_CALL(symbols, hipInit, 0));
 }
 
 keel_status_t hip_symbols_open(const char *path, const hip_symbols_t **symbols)

@@ -76,14 +76,9 @@ static keel_status_t device_find(const metal_api_t *api, const char *which, int 
 
 static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
-    const metal_api_t *api;
-    *count = 0;
-    keel_status_t status = metal_open(NULL, &api);
-    if (!status) status = gpus_list(&gpus, api, devices, capacity, count);
-    if (status)
-        log_say(KEEL_LOG_INFO, "there are no Metal devices: %s", keel_status_message(status));
-    keel_status_release(status);
-    return NULL;
+    const metal_api_t *api = NULL;
+    keel_status_t opened = metal_open(NULL, &api);
+    return gpus_list(&gpus, opened, api, devices, capacity, count);
 }
 
 // All submissions have ended, but the last handlers may still be on their way out.

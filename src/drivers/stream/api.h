@@ -67,7 +67,7 @@ typedef struct stream_shared_t {
 } stream_shared_t;
 
 // What a device may have beyond what each must. The slots that belong to a feature are listed in
-// features.c, which refuses a device that has a feature and lacks one of its slots.
+// slots.h. features.c refuses a device that has a feature and lacks one of its slots.
 typedef enum stream_feature_t {
     STREAM_REQUIRED = 0,        // of a slot: no feature, every device has it
     STREAM_GRAPHS = 1 << 0,     // recordings become graphs, and each graph is launched by one call
@@ -174,7 +174,8 @@ typedef struct stream_api_t {
     // of what others record of their streams; `leave` puts back what was there.
     void (*enter)(stream_vendor_t *v, stream_before_t *before);
     void (*leave)(stream_before_t *before);
-    void (*close)(stream_vendor_t *v); // frees it; `in_child` of a fork is seen to by the caller
+    // Frees it; `in_child` of a fork is seen to by the caller.
+    void (*close_device)(stream_vendor_t *v);
     // The same device with a context of its own, whose streams may be parked: what has to wait for
     // all streams of a context does not wait for those of another.
     keel_status_t (*beside)(stream_vendor_t *v, stream_vendor_t **beside);
@@ -203,8 +204,8 @@ typedef struct stream_api_t {
     keel_status_t (*outside_wait)(stream_vendor_t *v, stream_outside_h outside, uint64_t value,
                                   stream_h stream);
 
-    keel_status_t (*alloc)(stream_vendor_t *v, uint64_t size, uint64_t *address);
-    stream_give_t *free; // by its address
+    keel_status_t (*alloc_device)(stream_vendor_t *v, uint64_t size, uint64_t *address);
+    stream_give_t *free_device; // by its address
     keel_status_t (*alloc_host)(stream_vendor_t *v, uint64_t size, void **data);
     stream_give_t *free_host;
     keel_status_t (*alloc_managed)(stream_vendor_t *v, uint64_t size, uint64_t *address);

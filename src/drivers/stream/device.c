@@ -182,7 +182,7 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
 {
     stream_device_t *d = mem_zalloc(sizeof *d);
     if (!d) {
-        api->close(vendor);
+        api->close_device(vendor);
         return status_no_memory();
     }
     d->api = api;

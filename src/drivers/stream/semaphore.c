@@ -129,7 +129,7 @@ static void beside_close(void *place)
 {
     beside_t *b = place;
     if (b->probe) b->api->event_destroy(b->vendor, b->probe);
-    if (b->vendor) b->api->close(b->vendor);
+    if (b->vendor) b->api->close_device(b->vendor);
     mem_free(b);
 }
 

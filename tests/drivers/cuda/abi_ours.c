@@ -2,10 +2,5 @@
 // What abi_test.c compares with the vendor's header, as our own has it.
 #include "drivers/cuda/symbols.h"
 
-extern const unsigned long long abi_ours[];
-const unsigned long long abi_ours[] = {
-#define SIZE(type)          sizeof(type),
-#define OFFSET(type, field) offsetof(type, field),
-#define VALUE(name)         (unsigned long long)(name),
-#include "drivers/cuda/abi.def"
-};
+#define ABI_DEF "drivers/cuda/abi.def"
+#include "drivers/abi_ours.h"

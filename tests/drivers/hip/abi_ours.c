@@ -2,12 +2,8 @@
 // What abi_test.c compares with the vendor's header, as our own has it.
 #include "drivers/hip/symbols.h"
 
-extern const unsigned long long abi_ours[];
-const unsigned long long abi_ours[] = {
-#define SIZE(type)          sizeof(type),
-#define OFFSET(type, field) offsetof(type, field),
-#define VALUE(name)         (unsigned long long)(name),
-#include "drivers/hip/abi.def"
-};
+#define ABI_DEF "drivers/hip/abi.def"
+#include "drivers/abi_ours.h"
+
 extern const unsigned long long abi_wall_clock;
 const unsigned long long abi_wall_clock = hipDeviceAttributeWallClockRate;

@@ -32,7 +32,7 @@ static int held_open(void **state)
 static int held_close(void **state)
 {
     vendor_unblock(SLOT(graph_instantiate)); // if the test has failed
-    vendor_unblock(SLOT(free));
+    vendor_unblock(SLOT(free_device));
     keel_buffer_release(x);
     keel_buffer_release(y);
     keel_queue_release(other);
@@ -196,20 +196,20 @@ static void memory_that_is_released(void **state)
     keel_buffer_t *gone = numbers(0, 0, 0);
     keel_op_t op = op_plus(x);
     keel_point_t busy = submit(queue, KEEL_NO_WAITS, &op, 1);
-    uint64_t frees = vendor_calls(SLOT(free));
+    uint64_t frees = vendor_calls(SLOT(free_device));
     keel_buffer_release(gone);
     if (!kind->quirks.free_waits) {
-        assert_true(vendor_await(SLOT(free), frees + 1));
+        assert_true(vendor_await(SLOT(free_device), frees + 1));
         the_rest_goes_on(busy);
         return;
     }
     small_things_are_given_back();
-    assert_int_equal(vendor_calls(SLOT(free)), frees);
-    vendor_block(SLOT(free));
+    assert_int_equal(vendor_calls(SLOT(free_device)), frees);
+    vendor_block(SLOT(free_device));
     the_rest_goes_on(busy);
-    assert_true(vendor_await_blocked(SLOT(free)));
+    assert_true(vendor_await_blocked(SLOT(free_device)));
     keel_point_t later = submit(queue, KEEL_NO_WAITS, &op, 1); // while the vendor waits
-    vendor_unblock(SLOT(free));
+    vendor_unblock(SLOT(free_device));
     ok(later);
     assert_int_equal(words_of(x)[0], 2);
 }

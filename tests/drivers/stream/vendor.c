@@ -107,7 +107,7 @@ void begin_void(stream_vendor_t *v, int index, const char *name)
     slot->calls++;
     slot->calls_here += pthread_equal(pthread_self(), vendor.here) != 0;
     if (v != &device) misuse("%s got another vendor; ", name);
-    if (!depth && index != SLOT(close)) misuse("%s was called outside of enter; ", name);
+    if (!depth && index != SLOT(close_device)) misuse("%s was called outside of enter; ", name);
     slot->inside++;
     pthread_cond_broadcast(&vendor.changed);
     while (slot->blocked) pthread_cond_wait(&vendor.changed, &vendor.lock);
@@ -139,7 +139,7 @@ static void leave(stream_before_t *before)
 
 static void close_device(stream_vendor_t *v)
 {
-    BEGIN_VOID(close);
+    BEGIN_VOID(close_device);
     done(NULL);
 }
 
@@ -149,7 +149,7 @@ stream_api_t *vendor_api(void)
         .driver = "fake",
         .enter = enter,
         .leave = leave,
-        .close = close_device,
+        .close_device = close_device,
     };
     memory_slots(&vendor.api, vendor.kind->features);
     stream_slots(&vendor.api);

@@ -61,7 +61,7 @@ void memory_end(uint64_t address)
 static keel_status_t alloc(stream_vendor_t *v, uint64_t size, uint64_t *address)
 {
     void *data = NULL;
-    BEGIN(alloc);
+    BEGIN(alloc_device);
     keel_status_t status = memory_get(size, NULL, &data);
     *address = (uintptr_t)data;
     return done(status);
@@ -85,7 +85,7 @@ static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data)
 
 static void free_memory(stream_vendor_t *v, void *what)
 {
-    BEGIN_VOID(free);
+    BEGIN_VOID(free_device);
     memory_end((uintptr_t)what);
     done(NULL);
 }
@@ -259,8 +259,8 @@ static const void *builtin_image(stream_vendor_t *v)
 void memory_slots(stream_api_t *api, uint32_t features)
 {
     api->memory = memory;
-    api->alloc = alloc;
-    api->free = free_memory;
+    api->alloc_device = alloc;
+    api->free_device = free_memory;
     api->alloc_host = alloc_host;
     api->free_host = free_host;
     api->allocation = allocation;

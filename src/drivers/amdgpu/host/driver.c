@@ -59,14 +59,9 @@ static const gpus_t gpus = {"amdgpu", gpu_count, gpu_describe, gpu_names};
 
 static keel_status_t amdgpu_list(keel_device_listing_t *devices, size_t capacity, size_t *count)
 {
-    const hsa_symbols_t *hsa;
-    *count = 0;
-    keel_status_t status = hsa_symbols_open(NULL, &hsa);
-    if (!status) status = gpus_list(&gpus, hsa, devices, capacity, count);
-    if (status)
-        log_say(KEEL_LOG_INFO, "there are no amdgpu devices: %s", keel_status_message(status));
-    keel_status_release(status);
-    return NULL;
+    const hsa_symbols_t *hsa = NULL;
+    keel_status_t opened = hsa_symbols_open(NULL, &hsa);
+    return gpus_list(&gpus, opened, hsa, devices, capacity, count);
 }
 
 // All submissions have ended, but the last handlers may still be on their way out.

@@ -64,11 +64,9 @@ static keel_status_t library_fill(void *handle, void *table)
     KEEL_TRY(symbols_find(handle, symbols));
     keel_status_t status = HSA_CALL(symbols, hsa_init);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
-        return keel_status_wrap(status_as(status, KEEL_NOT_FOUND),
-                                "ROCm is here, but no GPU is that it can use");
+        status = status_as(status, KEEL_NOT_FOUND);
     if (!status) status = version_read(symbols);
-    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED),
-                            "ROCm is here, but does not start");
+    return library_started("ROCm", status);
 }
 
 keel_status_t hsa_symbols_open(const char *path, const hsa_symbols_t **symbols)

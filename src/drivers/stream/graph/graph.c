@@ -18,7 +18,7 @@ static void instance_destroy(graph_instance_t *instance)
 {
     stream_device_t *device = instance->device;
     graph_unbuild(instance);
-    stream_free(device, true, device->api->free, (void *)(uintptr_t)instance->memory);
+    stream_free(device, true, device->api->free_device, (void *)(uintptr_t)instance->memory);
     stream_blocks_return(device, instance->updates);
     mem_free(instance->pieces);
     mem_free(instance->nodes);
@@ -139,7 +139,7 @@ static keel_status_t instance_create(keel_recording_t *recording, const stream_q
     keel_status_t status = instance_note_refs(instance);
     uint64_t size = GRAPH_PARAMETERS;
     if (graph_reads_parameters(instance)) size += recording->parameters->size;
-    if (!status) status = api->alloc(instance->device->vendor, size, &instance->memory);
+    if (!status) status = api->alloc_device(instance->device->vendor, size, &instance->memory);
     *made = instance;
     if (status) instance_destroy(instance);
     return status;

@@ -93,7 +93,7 @@ static keel_status_t alloc_any(stream_device_t *device, keel_buffer_t *buffer)
     else if (kind == KIND_MANAGED)
         KEEL_TRY(device->api->alloc_managed(device->vendor, buffer->capacity, &address));
     else
-        KEEL_TRY(device->api->alloc(device->vendor, buffer->capacity, &address));
+        KEEL_TRY(device->api->alloc_device(device->vendor, buffer->capacity, &address));
     buffer->handle = kind == KIND_HOST ? (uint64_t)(uintptr_t)data : address;
     uint64_t gap = align > STREAM_ALIGNMENT ? -address & (align - 1) : 0;
     char *start = kind == KIND_MANAGED ? (char *)(uintptr_t)address : data;
@@ -150,7 +150,8 @@ void stream_buffer_free(keel_buffer_t *buffer)
     if (kind == KIND_SHARED)
         stream_chore_add(device, &lent_of(buffer)->chore);
     else
-        stream_free(device, true, kind == KIND_HOST ? device->api->free_host : device->api->free,
+        stream_free(device, true,
+                    kind == KIND_HOST ? device->api->free_host : device->api->free_device,
                     (void *)(uintptr_t)buffer->handle);
 }
 
@@ -177,7 +178,7 @@ static void pages_unregister(const pages_user_t *user, void *data)
 
 static void vendor_close(const pages_user_t *user)
 {
-    ((const stream_api_t *)user->driver)->close(user->vendor);
+    ((const stream_api_t *)user->driver)->close_device(user->vendor);
 }
 
 const pages_ops_t stream_pages_ops = {pages_register, pages_address, pages_unregister,
