@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs. HIP has no nodes that run by a condition, and none that the device changes.
+#include <string.h>
+
 #include "drivers/hip/hip.h"
+#include "drivers/hip/releases.h"
 
 HIP_FORWARDS(graph_create, hipGraphCreate, (stream_graph_h * graph), (hipGraph_t *)(void *)graph, 0)
 HIP_RELEASES(graph_destroy, hipGraphDestroy, what)
@@ -73,30 +76,42 @@ static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, str
                     kernel_init(&kernel, launch));
 }
 
-static hipMemsetParams fill_params(const bound_fill_t *f)
+// A fill as this release of the vendor takes it.
+typedef union fill_node_t {
+    max_align_t alignment;
+    char bytes[HIP_FILL_SIZE];
+} fill_node_t;
+
+static const hipMemsetParams *fill_init(fill_node_t *node, const stream_vendor_t *v,
+                                        const bound_fill_t *f)
 {
-    return (hipMemsetParams){
-        .dst = hip_pointer(f->target),
-        .value = f->size == 4 ? f->pattern : f->pattern & ((1u << f->size * 8) - 1),
-        .elementSize = f->size,
-        .width = f->count,
-        .height = 1,
-    };
+    const hip_fill_layout_t *at = &v->symbols->release->fill;
+    void *target = hip_pointer(f->target);
+    unsigned size = f->size, value = size == 4 ? f->pattern : f->pattern & ((1u << size * 8) - 1);
+    size_t width = f->count, height = 1;
+    memset(node, 0, sizeof *node);
+    memcpy(node->bytes, &target, sizeof target);
+    memcpy(node->bytes + at->element_size, &size, sizeof size);
+    memcpy(node->bytes + at->value, &value, sizeof value);
+    memcpy(node->bytes + at->width, &width, sizeof width);
+    memcpy(node->bytes + at->height, &height, sizeof height);
+    return (const hipMemsetParams *)(const void *)node;
 }
 
 static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
                                 const bound_fill_t *fill, stream_node_h *node)
 {
-    hipMemsetParams params = fill_params(fill);
+    fill_node_t params;
     return HIP_CALL(v->symbols, hipGraphAddMemsetNode, (hipGraphNode_t *)(void *)node, PLACE(place),
-                    &params);
+                    fill_init(&params, v, fill));
 }
 
 static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const bound_fill_t *fill)
 {
-    hipMemsetParams params = fill_params(fill);
-    return HIP_CALL(v->symbols, hipGraphExecMemsetNodeSetParams, exec, node, &params);
+    fill_node_t params;
+    return HIP_CALL(v->symbols, hipGraphExecMemsetNodeSetParams, exec, node,
+                    fill_init(&params, v, fill));
 }
 
 void hip_fill_graph(stream_api_t *api)

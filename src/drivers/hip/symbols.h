@@ -131,13 +131,7 @@ typedef struct hipKernelNodeParams {
     unsigned int sharedMemBytes;
 } hipKernelNodeParams;
 
-typedef struct hipMemsetParams {
-    void *dst;
-    unsigned int elementSize;
-    size_t height, pitch;
-    unsigned int value;
-    size_t width;
-} hipMemsetParams;
+typedef struct hipMemsetParams hipMemsetParams; // hip_fill_layout_t has its layout
 
 typedef struct hip_release_t hip_release_t;
 

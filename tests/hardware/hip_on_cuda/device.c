@@ -62,11 +62,17 @@ HIP(hipInit, unsigned flags)
     return done(cuInit(flags));
 }
 
-HIP(hipRuntimeGetVersion, int *version)
+int hip_major(void)
 {
     const char *release = getenv("HIP_ON_CUDA_RELEASE");
     int major = release ? atoi(release) : 6;
-    if (major < 5 || major > 7) return done(CUDA_ERROR_INVALID_VALUE);
+    return major >= 5 && major <= 7 ? major : 0;
+}
+
+HIP(hipRuntimeGetVersion, int *version)
+{
+    int major = hip_major();
+    if (!major) return done(CUDA_ERROR_INVALID_VALUE);
     static const int versions[] = {50731921, 60443483, 70051831};
     *version = versions[major - 5];
     return hipSuccess;

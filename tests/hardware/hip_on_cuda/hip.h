@@ -30,6 +30,9 @@ enum {
     __attribute__((visibility("default"))) int name(__VA_ARGS__);                                  \
     int name(__VA_ARGS__)
 
+// The release that it plays: 5, 6 or 7; 0 if HIP_ON_CUDA_RELEASE names another.
+int hip_major(void);
+
 // HIP's error for one of CUDA's, which the thread remembers for hipGetLastError.
 int done(int error);
 
