@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # rocm.sh BUILD SUITE...: fetches the ROCm of Debian's suites (sim/rocm), compiles the tests of ROCm
-# and HIP by each suite's own compiler, and runs them there on the software GPU of the build. The
-# last line is `N passed, N failed, N skipped`. Logs are in BUILD/rocm/SUITE.tests.
+# and HIP by each suite's own compiler, and runs them there on the software GPU of the build. Then
+# compares what Keel declares of HIP with the suite's header, and runs conformance and random graphs
+# on hip:// there. The last line is `N passed, N failed, N skipped`. Logs are in
+# BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests.
 set -u
-[ $# -ge 2 ] || { sed -n '3,5s/^# //p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
 keel=$1/keel build=$1
 shift
@@ -38,12 +40,12 @@ make() {
 }
 
 # run NAME TEXT GPUS PROGRAM...: passes if the program ends well and its output has the text. A
-# program that counts, counts for so many.
+# program that counts, counts for so many. It may take `limit` seconds, if that is set.
 run() {
     local name=$1 text=$2 gpus=$3 log=$out/$1.log good=0 counts p f s
     shift 3
-    timeout --kill-after=10 600 "$keel" sim --rocm="$suite" --gpus="$gpus" -- "$@" >"$log" 2>&1 &&
-        grep -q -e "$text" "$log" && good=1
+    timeout --kill-after=10 "${limit:-600}" "$keel" sim --rocm="$suite" --gpus="$gpus" -- "$@" \
+        >"$log" 2>&1 && grep -q -e "$text" "$log" && good=1
     counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tr -d 'a-z,')
     read -r p f s <<<"${counts:-$good $((1 - good)) 0}"
     [ $good = 1 ] || [ "$f" != 0 ] || f=1
@@ -129,6 +131,35 @@ run_all() {
         "$out/programs"
 }
 
+# What `keel` is linked with and the suite's /usr does not have.
+own_libraries() {
+    local library path
+    mkdir -p "$out/own"
+    ldd "$keel" | sed -n 's/^\t\(.*\) => \(.*\) (.*/\1 \2/p' | while read -r library path; do
+        [ -e "$build/rocm/$suite/libraries/$library" ] || cp -L "$path" "$out/own/"
+    done
+}
+
+# Keel's driver of HIP: its declarations, conformance, and random graphs.
+run_keel() {
+    local good=0 hip=tests/drivers/hip
+    mkdir -p "$out/include"
+    ln -sfn "$PWD/$build/rocm/$suite/usr/include/hip" "$out/include/hip"
+    "${CC:-cc}" -D_GNU_SOURCE -w -Iinclude -Isrc -Itests -I. -isystem "$out/include" \
+        $hip/abi_test.c $hip/abi_ours.c src/drivers/hip/releases.c -lcmocka -o "$out/abi" \
+        >"$out/keel-abi.log" 2>&1 && "$out/abi" >>"$out/keel-abi.log" 2>&1 && good=1
+    passed=$((passed + good)) failed=$((failed + 1 - good))
+    printf '%s: %-24s %s passed, %s failed\n' "$suite" keel-abi $good $((1 - good))
+    [ $good = 1 ] || tail -n 20 "$out/keel-abi.log"
+    own_libraries
+    export LD_LIBRARY_PATH=$out/own
+    limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
+        --expect=conformance/expect/hip.txt
+    run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
+        --device=hip://1 --count=100
+    unset LD_LIBRARY_PATH
+}
+
 for suite; do
     sim/rocm "$suite" --root="$build/rocm/$suite"
     case $? in
@@ -143,7 +174,8 @@ for suite; do
     [ "$mine" = "$(cat "$out/targets" 2>/dev/null)" ] || rm -rf "$out" # it is for others
     mkdir -p "$out"
     echo "$mine" >"$out/targets"
-    compile_all && run_all
+    [ "${ONLY:-}" = keel ] || ! compile_all || run_all
+    run_keel
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]
