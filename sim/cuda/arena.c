@@ -3,6 +3,7 @@
 
 #include "cuda/call.h"
 #include "cuda/engine.h"
+#include "cuda/tool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,21 @@ static range_t *range_create(range_kind_t kind, uint64_t base, uint64_t size, CU
     return range;
 }
 
+static void range_tell(const range_t *range, bool allocated)
+{
+    const sim_tool_t *tool = tool_get();
+    if (!tool) return;
+    tool->memory(&(sim_memory_t){
+        .allocated = allocated,
+        .device = (uint32_t)range->device->ordinal,
+        .context = range->context ? (uint32_t)range->context->id : 0,
+        .correlation = call_correlation(),
+        .address = range->base,
+        .bytes = range->size,
+        .time = clock_ns(),
+    });
+}
+
 static void range_dress(const range_t *range)
 {
     uint8_t *bytes = arena_bytes(range->span);
@@ -214,7 +230,10 @@ range_t *arena_alloc(range_kind_t kind, uint64_t size, device_t *device, CUconte
         return NULL;
     }
     arena.guarded += is_guarded(range);
-    if (kind == RANGE_DEVICE) device->used += size;
+    if (kind == RANGE_DEVICE) {
+        device->used += size;
+        range_tell(range, true);
+    }
     range_dress(range);
     range_protect(range);
     return range;
@@ -287,7 +306,10 @@ void arena_free(range_t *range)
 {
     index_remove(range);
     arena.guarded -= is_guarded(range);
-    if (range->kind == RANGE_DEVICE) range->device->used -= range->size;
+    if (range->kind == RANGE_DEVICE) {
+        range->device->used -= range->size;
+        range_tell(range, false);
+    }
     if (is_ours(range) && range->kind != RANGE_VIRTUAL) {
         canary_check(range);
         mprotect((void *)(uintptr_t)range->span, range->span_size, PROT_NONE);

@@ -4,6 +4,7 @@
 #include "cuda/capture.h"
 #include "cuda/context.h"
 #include "cuda/state.h"
+#include "cuda/tool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,10 +12,16 @@
 
 static _Thread_local const char *name_now = "no call";
 static _Thread_local bool is_forbidden;
+static _Thread_local uint32_t correlation_now;
 
 const char *call_name(void)
 {
     return name_now;
+}
+
+uint32_t call_correlation(void)
+{
+    return correlation_now;
 }
 
 void call_forbid(bool forbidden)
@@ -99,9 +106,30 @@ static CUresult refusal(call_t *call, unsigned needs, CUstream stream)
     return context->noticed ? context->error : CUDA_SUCCESS;
 }
 
+static void watch_begin(call_t *call, const char *name)
+{
+    static _Atomic uint32_t calls;
+    if (!tool_get()) return;
+    call->name = name;
+    call->start = clock_ns();
+    call->correlation = correlation_now = atomic_fetch_add(&calls, 1) + 1;
+}
+
+static void watch_end(const call_t *call)
+{
+    if (!call->name) return;
+    tool_get()->call(&(sim_call_t){.name = call->name,
+                                   .start = call->start,
+                                   .end = clock_ns(),
+                                   .correlation = call->correlation,
+                                   .result = (int)call->result});
+    correlation_now = 0;
+}
+
 call_t call_enter(call_site_t *site, unsigned needs, CUstream stream)
 {
     call_t call = {.locked = true};
+    watch_begin(&call, site->name);
     name_now = site->name;
     if (is_forbidden) {
         complain("%s: called by a host function, which may not call CUDA", site->name);
@@ -168,4 +196,5 @@ void use_end(use_t *use)
 void call_leave(call_t *call)
 {
     if (call->locked) pthread_mutex_unlock(&state.lock);
+    watch_end(call);
 }

@@ -26,6 +26,9 @@ typedef struct call_t {
     CUresult late;     // CALL_RELEASE: what it returns when it has done its work
     CUcontext context; // that of the stream it is given, or the current one, if there is any
     bool locked;
+    const char *name;     // NULL: no tool is told
+    uint64_t start;       // and when it began,
+    uint32_t correlation; // and its number
 } call_t;
 
 call_t call_enter(call_site_t *site, unsigned needs, CUstream stream);
@@ -33,6 +36,9 @@ void call_leave(call_t *call);
 
 // The exported function that this thread is in, for messages.
 const char *call_name(void);
+
+// Its number, for a tool; 0: there is none.
+uint32_t call_correlation(void);
 
 // While a host function runs on this thread, CUDA may not be called.
 void call_forbid(bool forbidden);

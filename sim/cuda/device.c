@@ -4,6 +4,7 @@
 #include "cuda/fault.h"
 #include "cuda/limits.h"
 #include "cuda/pool.h"
+#include "cuda/tool.h"
 #include "cuda/variant.h"
 
 #include <stdio.h>
@@ -32,6 +33,7 @@ CUresult cuInit(unsigned int flags)
     }
     state.device_count = set->devices;
     state.initialised = true;
+    tool_inject();
     return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include "cuda/engine.h"
 
 #include "cuda/arena.h"
+#include "cuda/call.h"
 #include "cuda/graph.h"
 #include "cuda/pool.h"
 
@@ -184,6 +185,7 @@ command_t *command_create(command_kind_t kind)
     command_t *command = calloc(1, sizeof *command);
     if (!command) abort();
     command->kind = kind;
+    command->correlation = call_correlation();
     return command;
 }
 
@@ -227,7 +229,8 @@ void stream_pop(CUstream stream)
 static void task_run(task_t *task)
 {
     CUstream stream = (CUstream)((char *)task - offsetof(struct CUstream_st, task));
-    work_run(&stream->head->work, stream->context);
+    work_run(&stream->head->work,
+             (origin_t){.stream = stream, .correlation = stream->head->correlation});
 }
 
 static void task_done(task_t *task)

@@ -29,6 +29,7 @@ void plan_release(plan_t *plan)
 
 static plan_t *plan_new(size_t count)
 {
+    static uint32_t plans; // under the lock
     plan_t *plan = calloc(1, sizeof *plan);
     step_t *steps = calloc(count + 1, sizeof *steps);
     if (!plan || !steps) {
@@ -36,7 +37,7 @@ static plan_t *plan_new(size_t count)
         free(steps);
         return NULL;
     }
-    *plan = (plan_t){.references = 1, .steps = steps, .count = count};
+    *plan = (plan_t){.references = 1, .steps = steps, .count = count, .number = ++plans};
     return plan;
 }
 

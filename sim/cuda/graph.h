@@ -92,7 +92,8 @@ typedef struct plan_t {
     unsigned references;
     step_t *steps; // in the order of the graph's nodes
     size_t count;
-    CUgraph graph; // retained; NULL where nothing of it is used
+    CUgraph graph;   // retained; NULL where nothing of it is used
+    uint32_t number; // for a tool
 } plan_t;
 
 struct CUgraphExec_st {

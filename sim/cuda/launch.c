@@ -42,6 +42,7 @@ typedef struct launch_t {
     size_t meeting_count;
     visit_t *first, *last; // that can begin
     bool advancing;
+    uint32_t correlation; // of the call, for a tool
 } launch_t;
 
 static size_t meetings_count(const plan_t *plan)
@@ -78,6 +79,7 @@ launch_t *launch_create(CUgraphExec exec)
 {
     launch_t *launch = calloc(1, sizeof *launch);
     if (!launch) abort();
+    launch->correlation = call_correlation();
     launch->plan = exec->plan;
     launch->plan->references++;
     size_t count = meetings_count(launch->plan);
@@ -226,8 +228,13 @@ static void launch_advance(launch_t *launch)
 static void visit_run(task_t *task)
 {
     visit_t *visit = (visit_t *)task;
-    CUcontext context = visit->flow->launch->stream->context;
-    work_run(visit->changed.kind ? &visit->changed : &visit->step->work, context);
+    const launch_t *launch = visit->flow->launch;
+    work_run(visit->changed.kind ? &visit->changed : &visit->step->work,
+             (origin_t){.stream = launch->stream,
+                        .correlation = launch->correlation,
+                        .graph = launch->plan->number,
+                        .node = (uint64_t)visit->flow->plan->number << 32 |
+                                (uint64_t)(visit->step - visit->flow->plan->steps + 1)});
 }
 
 static void visit_done(task_t *task)

@@ -97,6 +97,7 @@ typedef struct command_t {
     mark_t *mark;            // retained
     struct launch_t *launch; // COMMAND_GRAPH; owned
     uint64_t address;        // COMMAND_ALLOC and COMMAND_FREE
+    uint32_t correlation;    // of the call that enqueued it; 0: no tool asked
 } command_t;
 
 typedef struct capture_t {

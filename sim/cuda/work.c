@@ -8,6 +8,7 @@
 #include "cuda/memop.h"
 #include "cuda/module.h"
 #include "cuda/state.h"
+#include "cuda/tool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,43 @@ static void transfer_run(const work_t *work, CUcontext context)
     pthread_mutex_unlock(&state.lock);
 }
 
-void work_run(const work_t *work, CUcontext context)
+// What a tool is told before it runs: what it points to may be gone after that. False: no tool
+// cares for it.
+static bool work_describe(const work_t *work, const origin_t *origin, sim_work_t *out)
+{
+    const struct CUctx_st *context = origin->stream->context;
+    sim_work_t told = {.start = clock_ns(),
+                       .device = (uint32_t)context->device->ordinal,
+                       .context = (uint32_t)context->id,
+                       .stream = (uint32_t)origin->stream->id,
+                       .correlation = origin->correlation,
+                       .graph = origin->graph,
+                       .node = origin->node};
+    switch (work->kind) {
+    case WORK_KERNEL:
+        told.kind = SIM_KERNEL;
+        told.name = work->kernel.function->entry->name;
+        memcpy(told.grid, work->kernel.grid, sizeof told.grid);
+        memcpy(told.block, work->kernel.block, sizeof told.block);
+        told.shared = work->kernel.shared;
+        break;
+    case WORK_COPY:
+        told.kind = SIM_COPY;
+        told.bytes = (uint64_t)work->copy.width * work->copy.height * work->copy.depth;
+        told.from_host = work->copy.from.type == CU_MEMORYTYPE_HOST;
+        told.to_host = work->copy.to.type == CU_MEMORYTYPE_HOST;
+        break;
+    case WORK_FILL:
+        told.kind = SIM_SET;
+        told.bytes = (uint64_t)work->fill.width * work->fill.height * work->fill.element;
+        break;
+    default: return false;
+    }
+    *out = told;
+    return true;
+}
+
+static void work_do(const work_t *work, CUcontext context)
 {
     if (!work_begin(work, context)) return;
     switch (work->kind) {
@@ -88,6 +125,16 @@ void work_run(const work_t *work, CUcontext context)
     case WORK_MEMOPS: memops_run(&work->memops, context); break;
     case WORK_SEMAPHORE: external_run(&work->semaphore, context); break;
     }
+}
+
+void work_run(const work_t *work, origin_t origin)
+{
+    sim_work_t told;
+    bool tells = tool_get() && work_describe(work, &origin, &told);
+    work_do(work, origin.stream->context);
+    if (!tells) return;
+    told.end = clock_ns();
+    tool_get()->work(&told);
 }
 
 void work_finish(work_t *work)

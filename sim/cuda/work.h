@@ -78,8 +78,16 @@ typedef struct work_t {
     };
 } work_t;
 
-// Does it, without the lock. What goes wrong fails the context.
-void work_run(const work_t *work, CUcontext context);
+// Where work comes from, for a tool.
+typedef struct origin_t {
+    CUstream stream;
+    uint32_t correlation; // of the call that enqueued it
+    uint32_t graph;       // 0: none
+    uint64_t node;
+} origin_t;
+
+// Does it, without the lock. What goes wrong fails the context of the stream.
+void work_run(const work_t *work, origin_t origin);
 void work_finish(work_t *work);
 // A copy that owns what it points to; false when memory is short.
 bool work_clone(work_t *out, const work_t *work);

@@ -15,6 +15,7 @@ typedef struct named_t {
 static const named_t modes[] = {
     {"auto", {.kernels = true, .copies = true, .calls = true}},
     {"hip", {.kernels = true, .copies = true, .calls = true}},
+    {"cuda", {.kernels = true, .copies = true, .calls = true}},
     {"standard", {.kernels = true, .copies = true}},
     {"default", {.kernels = true, .copies = true}}, // names of rocm-trace-lite
     {"full", {.kernels = true, .copies = true}},
@@ -32,8 +33,8 @@ static void choose(void)
         chosen = &modes[i].mode;
         return;
     }
-    log_say(KEEL_LOG_WARNING, "%s is '%s', none of auto, hip, standard and lite: auto", variable,
-            name);
+    log_say(KEEL_LOG_WARNING, "%s is '%s', none of auto, hip, cuda, standard and lite: auto",
+            variable, name);
 }
 
 const capture_mode_t *capture_mode(void)

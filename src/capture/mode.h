@@ -8,7 +8,7 @@
 typedef struct capture_mode_t {
     bool kernels; // of GPUs
     bool copies;  // and kernels for which a packet must be added to the application's queue
-    bool calls;   // of HIP
+    bool calls;   // of HIP and CUDA
 } capture_mode_t;
 
 // The same at each call. Any thread.

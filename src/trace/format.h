@@ -72,9 +72,14 @@ typedef enum trace_kind_t {
                  // trace_copy_t
     TRACE_SPAN,  // a span of the application's: name
     TRACE_MARK,  // at start: a moment of the application's: name
-    TRACE_COUNT, // from start on, a counter has another value: name; a[0]: the bits of a double
+    TRACE_COUNT, // from start on, a counter has another value: name; a[0]: the bits of a double;
+                 // flags: trace_flags, for the clock
     TRACE_NEED,  // at start: a submission waits for a point: id: queue; submission; name: of the
                  // semaphore; a: the semaphore's number, which others may have had, and the value
+    TRACE_CALLED, // as CALL, told by the runtime after it: submission: the thread that called;
+                  // flags: trace_flags, for the clock
+    TRACE_NODE,   // the GPU operation whose record this thread writes next comes from a graph: id:
+                  // its node; submission: the graph
     TRACE_KINDS,
 } trace_kind_t;
 

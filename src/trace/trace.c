@@ -138,6 +138,12 @@ trace_record_t *trace_lose(void)
     return NULL;
 }
 
+void trace_lose_many(uint64_t count)
+{
+    if (trace_is_on() && file_ready())
+        atomic_fetch_add_explicit(&file.header->lost, count, memory_order_relaxed);
+}
+
 trace_record_t *trace_take_more(void)
 {
     trace_thread_t *thread = &trace_thread_;

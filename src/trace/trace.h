@@ -64,6 +64,9 @@ static inline uint64_t trace_start(void)
 trace_record_t *trace_take_more(void);
 trace_record_t *trace_lose(void);
 
+// So many records that should be in the file are not, because what told of them lost them.
+void trace_lose_many(uint64_t count);
+
 // A record to fill in, all 0 so far; NULL: it is lost, which is counted. Each one that is taken is
 // to be put. For what others refer to, such as names, which are recorded while the rest is not.
 static inline trace_record_t *trace_take_always(void)

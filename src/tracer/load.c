@@ -29,8 +29,11 @@ typedef struct loader_t {
     bool has_queue, has_thread;
     struct {
         uint64_t thread, key, command;
-        uint32_t event;   // its index and 1; 0: none
-    } part;               // of an operation, that was added last
+        uint32_t event; // its index and 1; 0: none
+    } part;             // of an operation, that was added last
+    struct {
+        uint64_t thread, graph, number; // 0: none
+    } node; // of a graph, that the next operation of a GPU that the thread tells of comes from
     keel_status_t status; // owned: the first failure
 } loader_t;
 
@@ -135,10 +138,16 @@ static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
     KEEL_TRY(name_find(loader, raw->name, &event.name));
     KEEL_TRY(name_find(loader, raw->a[2], &event.domain));
     KEEL_TRY(call_args(loader, raw, &event.args));
-    KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    uint64_t thread = raw->kind == TRACE_CALLED ? raw->submission : record->thread;
+    KEEL_TRY(thread_find(loader, thread, &event.track));
     KEEL_TRY(model_event(loader->model, event, &index));
     if (index == UINT32_MAX || !raw->id) return NULL;
-    return map_put(&loader->calls, raw->id, index);
+    // A call that a runtime made of itself may have the number of the one that it is in.
+    uint32_t known;
+    if (map_get(&loader->calls, raw->id, &known) &&
+        loader->model->events[known].start_ns <= event.start_ns)
+        return NULL;
+    return map_replace(&loader->calls, raw->id, index);
 }
 
 static keel_status_t add_wait(loader_t *loader, const reader_record_t *record)
@@ -193,6 +202,23 @@ static keel_status_t add_op(loader_t *loader, const reader_record_t *record)
     return NULL;
 }
 
+static void node_keep(loader_t *loader, const reader_record_t *record)
+{
+    loader->node.thread = record->thread;
+    loader->node.graph = record->raw->submission;
+    loader->node.number = record->raw->id;
+}
+
+static keel_status_t node_use(loader_t *loader, const reader_record_t *record, uint32_t *args)
+{
+    char text[64];
+    if (!loader->node.number || loader->node.thread != record->thread) return NULL;
+    snprintf(text, sizeof text, "graph %llu node %llu", (unsigned long long)loader->node.graph,
+             (unsigned long long)loader->node.number);
+    loader->node.number = 0;
+    return model_text(loader->model, text, args);
+}
+
 static keel_status_t add_gpu(loader_t *loader, const reader_record_t *record)
 {
     const trace_record_t *raw = record->raw;
@@ -206,6 +232,7 @@ static keel_status_t add_gpu(loader_t *loader, const reader_record_t *record)
         event.copy = raw->a[1] < TRACE_COPIES ? (uint8_t)raw->a[1] : 0;
     }
     if (raw->submission && map_get(&loader->calls, raw->submission, &index)) event.link = index + 1;
+    KEEL_TRY(node_use(loader, record, &event.args));
     KEEL_TRY(name_find(loader, raw->name, &event.name));
     KEEL_TRY(queue_find(loader, raw->id, &event.track));
     return model_event(loader->model, event, &index);
@@ -265,7 +292,9 @@ static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
     trace_kind_t kind = (trace_kind_t)record->raw->kind;
     switch (kind) {
     case TRACE_SUBMIT: return add_submit(loader, record);
-    case TRACE_CALL: return add_call(loader, record);
+    case TRACE_CALL:
+    case TRACE_CALLED: return add_call(loader, record);
+    case TRACE_NODE: node_keep(loader, record); return NULL;
     case TRACE_WAIT: return add_wait(loader, record);
     case TRACE_OP: return add_op(loader, record);
     case TRACE_GPU: return add_gpu(loader, record);
@@ -329,7 +358,7 @@ static keel_status_t process_add(loader_t *loader)
 
 static keel_status_t file_load(loader_t *loader)
 {
-    static const uint32_t first = 1u << TRACE_SUBMIT | 1u << TRACE_CALL;
+    static const uint32_t first = 1u << TRACE_SUBMIT | 1u << TRACE_CALL | 1u << TRACE_CALLED;
     static const uint32_t none = (1u << TRACE_SUBMIT) - 1; // that speak of other records
     loader->names = mem_zalloc(NAMES * sizeof *loader->names);
     if (!loader->names) return status_no_memory();

@@ -42,6 +42,13 @@ keel_status_t map_put(map_t *map, uint64_t key, uint32_t value)
     return NULL;
 }
 
+keel_status_t map_replace(map_t *map, uint64_t key, uint32_t value)
+{
+    KEEL_TRY(map_put(map, key, value));
+    map->values[place_find(map, key)] = value;
+    return NULL;
+}
+
 bool map_get(const map_t *map, uint64_t key, uint32_t *value)
 {
     if (!map->size) return false;

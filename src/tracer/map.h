@@ -17,6 +17,9 @@ typedef struct map_t {
 // Puts a value at a key that is not 0; a value that is there stays.
 keel_status_t map_put(map_t *map, uint64_t key, uint32_t value) KEEL_MUST_USE;
 
+// The same; the value replaces one that is there.
+keel_status_t map_replace(map_t *map, uint64_t key, uint32_t value) KEEL_MUST_USE;
+
 // False: there is none.
 bool map_get(const map_t *map, uint64_t key, uint32_t *value);
 

@@ -50,7 +50,7 @@ typedef struct event_t {
     uint64_t start_ns, end_ns; // of CLOCK_MONOTONIC
     uint64_t value; // of an operation: bytes it moved, or its shape; of a counter: a double's bits
     uint32_t name;
-    uint32_t args;   // of a call, as text
+    uint32_t args;   // of a call, as text; of an operation: the place in a graph that it is from
     uint32_t domain; // of a call: "hip"; else 0
     uint32_t track;
     uint32_t link; // of an operation: the call that made it, its index and 1; 0: none

@@ -269,19 +269,28 @@ static uint64_t boot_to_ns(const reader_t *reader, uint64_t boot_ns)
     return boot_ns - (from->a[1] - from->a[0]);
 }
 
+static bool pair_is_before(const void *items, size_t i, uint64_t time)
+{
+    return ((const trace_record_t *const *)items)[i]->start <= time;
+}
+
+static bool pair_clock_is_before(const void *items, size_t i, uint64_t clock)
+{
+    return ((const trace_record_t *const *)items)[i]->id < clock;
+}
+
 // From the reading before, or the first one, at the rate to the next one, if they are far enough
-// apart to tell. There are few.
+// apart to tell.
 static uint64_t device_to_ns(const reader_t *reader, uint32_t clock, uint64_t time)
 {
     enum { APART_NS = 10000000 };
-    const trace_record_t *from = NULL, *next = NULL;
-    for (size_t i = 0; i < reader->pairs.count && !next; i++) {
-        const trace_record_t *pair = reader->pairs.records[i];
-        if (pair->id != clock) continue;
-        if (from && pair->start > time) next = pair;
-        if (!from || pair->start <= time) from = pair;
-    }
-    if (!from) return time;
+    const trace_record_t **pairs = reader->pairs.records;
+    size_t first = list_split(reader->pairs.count, pair_clock_is_before, pairs, clock);
+    size_t end = list_split(reader->pairs.count, pair_clock_is_before, pairs, clock + 1ull);
+    if (first == end) return time;
+    size_t after = first + list_split(end - first, pair_is_before, pairs + first, time);
+    size_t at = after > first ? after - 1 : first;
+    const trace_record_t *from = pairs[at], *next = at + 1 < end ? pairs[at + 1] : NULL;
     double rate = 1, off = (double)(int64_t)(time - from->start);
     if (next && next->start - from->start > APART_NS && next->a[0] > from->a[0])
         rate = (double)(next->a[0] - from->a[0]) / (double)(next->start - from->start);

@@ -52,7 +52,9 @@ void reader_each(const reader_t *reader, uint32_t kinds, reader_fn fn, void *use
 // What the times of a record count: trace_device_clock_t.
 static inline uint32_t reader_clock(const trace_record_t *raw)
 {
-    return raw->kind == TRACE_GPU || raw->kind == TRACE_OP ? raw->flags >> 8 : TRACE_HOST;
+    static const uint32_t kinds =
+        1u << TRACE_GPU | 1u << TRACE_OP | 1u << TRACE_CALLED | 1u << TRACE_COUNT;
+    return kinds >> raw->kind & 1 ? raw->flags >> 8 : TRACE_HOST;
 }
 
 // Puts a name by its number into `text` and returns it; "" for 0, "name 17" for one that the file

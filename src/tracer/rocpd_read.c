@@ -230,6 +230,7 @@ static keel_status_t op_read(importer_t *in, ops_t *ops)
     if (detailed && event.op == TRACE_OP_DISPATCH)
         event.value = known(&in->shapes, row_int(ops->details.row, 1));
     if (detailed && event.op == TRACE_OP_COPY) event.value = (uint64_t)row_int(ops->details.row, 2);
+    if (detailed) event.args = known(&in->ustrings, row_int(ops->details.row, 3));
     KEEL_TRY(queue_find(in, row_int(row, 1), row_int(row, 2), &event.track));
     return model_event(in->model, event, &index);
 }
@@ -332,7 +333,7 @@ static keel_status_t ops_open(importer_t *in, ops_t *ops)
     KEEL_TRY(db_cursor_next(&ops->links));
     if (!own) return NULL;
     KEEL_TRY(db_cursor_open(&ops->details, &in->db,
-                            "SELECT op_id, shape_id, bytes FROM keel_op ORDER BY op_id"));
+                            "SELECT op_id, shape_id, bytes, args_id FROM keel_op ORDER BY op_id"));
     return db_cursor_next(&ops->details);
 }
 

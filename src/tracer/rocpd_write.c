@@ -46,7 +46,7 @@ static const char schema[] =
     "CREATE TABLE keel_shape(id INTEGER PRIMARY KEY, gridX INTEGER, gridY INTEGER, gridZ INTEGER,"
     " workgroupX INTEGER, workgroupY INTEGER, workgroupZ INTEGER, groupSegmentSize INTEGER);"
     "CREATE TABLE keel_op(op_id INTEGER PRIMARY KEY, kind INTEGER, shape_id INTEGER,"
-    " bytes INTEGER, copy INTEGER);"
+    " bytes INTEGER, copy INTEGER, args_id INTEGER);"
     "CREATE TABLE keel_submission(id INTEGER PRIMARY KEY, track_id INTEGER, api_id INTEGER,"
     " number INTEGER, commands INTEGER, waits INTEGER, signals INTEGER, submit INTEGER,"
     " ready INTEGER, begin INTEGER, end INTEGER, status INTEGER);"
@@ -231,15 +231,17 @@ static void link_row(db_rows_t *rows, const event_t *event, uint32_t index)
     db_int(rows, (int64_t)index + 1);
 }
 
-static void detail_row(db_rows_t *rows, const event_t *event, uint32_t index)
+static void detail_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
 {
+    const event_t *event = &writer->model->events[index];
     bool shaped = event->op == TRACE_OP_DISPATCH;
-    if (!event->value && !event->copy) return;
+    if (!event->value && !event->copy && !event->args) return;
     db_int(rows, (int64_t)index + 1);
     db_int(rows, event->op);
     db_int(rows, shaped ? (int64_t)event->value : 0);
     db_int(rows, shaped ? 0 : (int64_t)event->value);
     db_int(rows, event->copy);
+    db_int(rows, text_id(writer, event->args));
 }
 
 // One pass for each table: rows of a table are then written one after the other.
@@ -254,9 +256,9 @@ static keel_status_t write_ops(writer_t *writer, db_rows_t *rows)
     for (uint32_t i = 0; i < model->event_count; i++)
         if (model->events[i].kind == EVENT_OP) link_row(rows, &model->events[i], i);
     KEEL_TRY(db_rows_end(rows));
-    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO keel_op", 5));
+    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO keel_op", 6));
     for (uint32_t i = 0; i < model->event_count; i++)
-        if (model->events[i].kind == EVENT_OP) detail_row(rows, &model->events[i], i);
+        if (model->events[i].kind == EVENT_OP) detail_row(writer, rows, i);
     return db_rows_end(rows);
 }
 

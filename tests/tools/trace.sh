@@ -60,7 +60,7 @@ refuse 127 'no-such-program: No such file' -o none -- no-such-program
 refuse 2 'what is --fast?' --fast -- "$program"
 refuse 2 'which program?' -o second --
 refuse 2 '-o wants a value' -o
-refuse 1 "-m: 'fast' is none of auto, hip, standard, lite" -m fast -- "$program"
+refuse 1 "-m: 'fast' is none of auto, hip, cuda, standard, lite" -m fast -- "$program"
 refuse 2 '--delay wants a number of seconds' --delay soon -- "$program"
 refuse 1 '( is no regular expression' --kernel-filter '(' -- "$program"
 refuse 2 '-n wants a number' summary -n 0 first

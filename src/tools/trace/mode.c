@@ -9,36 +9,67 @@
 
 static const char library[] = "/libkeeltrace.so";
 
-static bool mode_is_known(const char *mode)
+// Which runtimes a mode is for.
+typedef struct known_mode_t {
+    const char *name;
+    bool rocm, cuda, calls; // the last: of HIP
+} known_mode_t;
+
+static const known_mode_t *mode_find(const char *name)
 {
-    static const char *const modes[] = {"auto", "hip", "standard", "lite"};
+    static const known_mode_t modes[] = {{"auto", true, true, true},
+                                         {"hip", true, false, true},
+                                         {"cuda", false, true, false},
+                                         {"standard", true, true, false},
+                                         {"lite", true, true, false}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i], mode) == 0) return true;
-    fprintf(stderr, "keel trace: -m: '%s' is none of auto, hip, standard, lite\n", mode);
-    return false;
+        if (strcmp(modes[i].name, name) == 0) return &modes[i];
+    fprintf(stderr, "keel trace: -m: '%s' is none of auto, hip, cuda, standard, lite\n", name);
+    return NULL;
 }
 
-// The modes with calls of HIP have the library preloaded. All have it as a tool of ROCm's runtime,
-// which from version 6 on leaves such tools out if it knows another, unless it is told not to.
-static bool environment_set(const char *mode, const char *folder)
+// ROCm's runtime has the library as a tool: from version 6 on it leaves such tools out if it knows
+// another, unless it is told not to. Calls of HIP are seen by a library that is preloaded.
+static bool rocm_set(const known_mode_t *mode, const char *folder)
 {
-    bool calls = strcmp(mode, "auto") == 0 || strcmp(mode, "hip") == 0;
-    if (setenv("KEEL_TRACE_MODE", mode, 1) == 0 &&
-        setenv("HSA_TOOLS_ROCPROFILER_V1_TOOLS", "1", 0) == 0 &&
-        place_prepend("HSA_TOOLS_LIB", " ", folder, library) &&
-        (!calls || place_prepend("LD_PRELOAD", " ", folder, library)))
+    return setenv("HSA_TOOLS_ROCPROFILER_V1_TOOLS", "1", 0) == 0 &&
+           place_prepend("HSA_TOOLS_LIB", " ", folder, library) &&
+           (!mode->calls || place_prepend("LD_PRELOAD", " ", folder, library));
+}
+
+// The CUDA driver, and NVTX, take one library each. One that is named already is another profiler.
+static bool cuda_set(const char *folder)
+{
+    static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
+    char path[4096 + sizeof library];
+    snprintf(path, sizeof path, "%s%s", folder, library);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *other = getenv(names[i]);
+        if (other && *other && strcmp(other, path) != 0)
+            fprintf(stderr, "keel trace: %s names another profiler, %s: it is left out\n", names[i],
+                    other);
+        if (setenv(names[i], path, 1) != 0) return false;
+    }
+    return true;
+}
+
+static bool environment_set(const known_mode_t *mode, const char *folder)
+{
+    if (setenv("KEEL_TRACE_MODE", mode->name, 1) == 0 && (!mode->rocm || rocm_set(mode, folder)) &&
+        (!mode->cuda || cuda_set(folder)))
         return true;
     fprintf(stderr, "keel trace: memory is short\n");
     return false;
 }
 
-bool mode_apply(const char *mode)
+bool mode_apply(const char *name)
 {
     char folder[4096];
-    if (!mode_is_known(mode)) return false;
+    const known_mode_t *mode = mode_find(name);
+    if (!mode) return false;
     if (place_find(folder, sizeof folder, library, ".", "../" KEEL_LIBDIR))
         return environment_set(mode, folder);
-    if (strcmp(mode, "auto") == 0) return true; // Keel itself is recorded without it
+    if (strcmp(name, "auto") == 0) return true; // Keel itself is recorded without it
     fprintf(stderr, "keel trace: no libkeeltrace.so beside this program, nor where it is "
                     "installed\n");
     return false;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-// Sets the environment of the program for a mode: auto, hip, standard or lite. False, after a
+// Sets the environment of the program for a mode: auto, hip, cuda, standard or lite. False, after a
 // message, if there is no such mode, or if the library for it is not there.
 bool mode_apply(const char *mode);
 

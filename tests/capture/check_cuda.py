@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_cuda.py KEEL DUMP CUPTI CASE PROGRAM [ARGUMENTS]
+
+Runs a program on the software CUDA driver, alone and by `keel trace -m cuda`, with the software
+CUPTI in the folder CUPTI, and compares: it prints and returns the same, and the trace has each call
+and each kernel once, as often as the case says, with links from kernels to calls and times in
+order. DUMP prints the parts of a trace."""
+import collections
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+KEEL, DUMP, CUPTI, CASE = sys.argv[1:5]
+PROGRAM = sys.argv[5:]
+
+BEGIN = {"cuDevicePrimaryCtxRetain": 1, "cuModuleLoad": 1}
+PLAIN = {**BEGIN, "cuMemAlloc_v2": 1, "cuMemcpyHtoD_v2": 1, "cuMemsetD32Async": 1,
+         "cuLaunchKernel": 10, "cuCtxSynchronize": 1, "cuMemcpyDtoH_v2": 1, "cuMemFree_v2": 2}
+
+# Of each case: the calls; the call that each kernel belongs to, and how many belong to one; copies.
+CASES = {
+    "plain": (PLAIN, "cuLaunchKernel", 1, 3),
+    "threads": ({**BEGIN, "cuStreamCreate": 4, "cuMemAlloc_v2": 4, "cuMemsetD32Async": 4,
+                 "cuLaunchKernel": 40, "cuStreamSynchronize": 4, "cuMemcpyDtoH_v2": 4,
+                 "cuMemFree_v2": 4, "cuStreamDestroy_v2": 4}, "cuLaunchKernel", 1, 8),
+    "graph": ({**BEGIN, "cuStreamCreate": 1, "cuMemAlloc_v2": 1, "cuMemsetD32Async": 1,
+               "cuGraphCreate": 1, "cuGraphAddKernelNode_v2": 8,
+               "cuGraphInstantiateWithFlags": 1, "cuGraphLaunch": 5, "cuStreamSynchronize": 1,
+               "cuMemcpyDtoH_v2": 1, "cuGraphExecDestroy": 1, "cuGraphDestroy": 1,
+               "cuMemFree_v2": 1, "cuStreamDestroy_v2": 1}, "cuGraphLaunch", 8, 2),
+    "fork": (PLAIN, "cuLaunchKernel", 1, 3),
+}
+
+
+def run(program, **environment):
+    where = os.pathsep.join([CUPTI, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep)
+    environment = {**os.environ, "LD_LIBRARY_PATH": where, **environment}
+    for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
+        environment.pop(name, None)
+    return subprocess.run(program, env=environment, timeout=120, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False)
+
+
+def traced(folder, mode, *options, **environment):
+    path = os.path.join(folder, mode + ".db")
+    result = run([KEEL, "trace", "-f", "-o", path, "-m", mode, *options, "--", *PROGRAM],
+                 **environment)
+    return path, result
+
+
+def check_same(alone, result):
+    assert result.stdout == alone.stdout, (alone.stdout, result.stdout, result.stderr)
+    assert result.returncode == alone.returncode, (result.returncode, result.stderr)
+
+
+def ask(path, question):
+    database = sqlite3.connect(path)
+    rows = database.execute(question).fetchall()
+    database.close()
+    return rows
+
+
+def complete(path):
+    return ask(path, "SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'") == [("1",)]
+
+
+def check_case(folder, mode):
+    calls, launch, each, copies = CASES[CASE]
+    alone = run(PROGRAM)
+    assert alone.returncode == 7, alone
+    path, result = traced(folder, mode)
+    check_same(alone, result)
+    assert complete(path), result.stderr
+    seen = dict(ask(path, "SELECT apiName, count(*) FROM api WHERE apiName <> 'UserMarker' "
+                          "GROUP BY apiName"))
+    assert seen == calls, (seen, calls)
+    kernels = ask(path, """SELECT K.kernelName, K.start, K.end, K.gridX, K.workgroupX, D.name,
+        A.id, A.apiName, A.start, U.string FROM kernel K
+        JOIN keel_device D ON D.id = K.gpuId JOIN rocpd_api_ops L ON L.op_id = K.id
+        JOIN api A ON A.id = L.api_id JOIN keel_op O ON O.op_id = K.id
+        JOIN rocpd_ustring U ON U.id = O.args_id""")
+    assert len(kernels) == calls[launch] * each, len(kernels)
+    for name, start, end, grid, group, device, _, api, called, _ in kernels:
+        assert (name, grid, group, api) == ("scale", 256, 64, launch), kernels[0]
+        assert device.startswith("gpu 0 (") and called <= start <= end, kernels[0]
+    links = collections.Counter(kernel[6] for kernel in kernels)
+    assert len(links) == calls[launch] and set(links.values()) == {each}, links
+    nodes = collections.Counter(kernel[9] for kernel in kernels)
+    if CASE == "graph":  # each node ran once in each launch
+        assert len(nodes) == 8 and set(nodes.values()) == {5}, nodes
+        assert all(node.startswith("graph ") for node in nodes), nodes
+    else:
+        assert set(nodes) == {""}, nodes
+    moved = ask(path, "SELECT opType, size FROM copyop")
+    assert len(moved) == copies and {size for _, size in moved} == {1024}, moved
+    assert ("FillBuffer", 1024) in moved and ("CopyDeviceToHost", 1024) in moved, moved
+    failed = ask(path, "SELECT apiName, args FROM api WHERE args LIKE 'returned%'")
+    assert failed == [], failed  # the software driver's CUPTI knows of none
+    check_memory(path)
+
+
+def check_memory(path):
+    used = [float(value) for value, in
+            ask(path, "SELECT value FROM rocpd_monitor WHERE monitorType LIKE '%memory' "
+                      "ORDER BY start, id")]
+    assert used and max(used) >= 1024 and used[-1] == 0, used
+
+
+def check_modes(folder):
+    """Without calls there are the same kernels and copies; lite has kernels alone."""
+    for mode, copies in (("standard", 3), ("lite", 0)):
+        path, _ = traced(folder, mode)
+        assert complete(path)
+        assert ask(path, "SELECT count(*) FROM rocpd_api") == [(0,)], mode
+        assert ask(path, "SELECT count(*) FROM kernel") == [(10,)], mode
+        assert ask(path, "SELECT count(*) FROM copyop") == [(copies,)], mode
+
+
+def check_faults(folder):
+    """What cannot be recorded is told, and the program goes on."""
+    alone = run(PROGRAM)
+    for setting, said in (("taken", "another profiler"), ("future", "version 150000")):
+        path, result = traced(folder, "cuda", KEEL_SIM_CUPTI=setting)
+        check_same(alone, result)
+        assert said in result.stderr, result.stderr
+    path, result = traced(folder, "cuda", KEEL_SIM_CUPTI="drop")
+    check_same(alone, result)
+    assert "INCOMPLETE" in result.stderr and not complete(path), result.stderr
+    lost = ask(path, "SELECT sum(lost) FROM keel_process")[0][0]
+    whole = sum(PLAIN.values()) + 10 + 3 + 2  # calls, kernels, copies, memory
+    assert 0 < lost <= whole // 10 + 1, (lost, whole)
+    # No CUPTI at all.
+    result = run([KEEL, "trace", "-f", "-o", path, "-m", "cuda", "--", *PROGRAM],
+                 LD_LIBRARY_PATH="/nowhere", CUDA_HOME="", CUDA_PATH="")
+    check_same(alone, result)
+    # While recording is stopped nothing is recorded.
+    path, result = traced(folder, "cuda", "--delay", "1000")
+    check_same(alone, result)
+    assert "CUDA" not in result.stderr, result.stderr
+
+
+def check_nvtx(folder):
+    alone = run(PROGRAM)
+    path, result = traced(folder, "cuda")
+    check_same(alone, result)
+    assert complete(path), result.stderr
+    spans = {text: (start, end) for text, start, end in
+             ask(path, "SELECT args, start, end FROM api WHERE apiName = 'UserMarker'")}
+    assert set(spans) == {"outer", "inn\u00e9r", "registered", "across", "mark"}, spans
+    outer, inner = spans["outer"], spans["inn\u00e9r"]
+    assert outer[0] <= inner[0] <= inner[1] <= outer[1], spans
+    assert spans["mark"][0] == spans["mark"][1] and spans["across"][0] < spans["across"][1], spans
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as where:
+        if CASE == "nvtx":
+            check_nvtx(where)
+        elif CASE == "faults":
+            check_faults(where)
+        else:
+            for chosen in ("cuda", "auto"):
+                check_case(where, chosen)
+            if CASE == "plain":
+                check_modes(where)

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""trace.py compare KEEL FOLDER: runs this program with itself as what is traced: alone, by KEEL in
+each mode, and under torch.profiler; and compares numbers of kernels, and times.
+trace.py run [profiler]: the programs. Each has a loop that is run some times; NVTX ranges stand
+around each of them, with the GPU idle before and after."""
+import collections
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+REPEATS = 5
+ROUNDS = 2
+KINDS = ("kernel", "gpu_memcpy", "gpu_memset")
+
+
+# The programs: each returns the function that one loop is, after a warm-up of its own.
+
+def eager(torch):
+    layers = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(8)]).cuda().half()
+    x = torch.randn(256, 512, device="cuda", dtype=torch.half)
+    host = torch.zeros(512, dtype=torch.half, pin_memory=True)
+
+    def loop():
+        for _ in range(20):
+            y = torch.nn.functional.gelu(layers(x)).sum(0)
+            y.zero_()
+            host.copy_(y, non_blocking=True)
+    return loop
+
+
+def replay(torch):
+    x = torch.randn(1024, 1024, device="cuda")
+
+    def body():
+        y = x
+        for _ in range(50):
+            y = torch.sin(y) + 1
+        return y
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        body()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        body()
+
+    def loop():
+        for _ in range(100):
+            graph.replay()
+    return loop
+
+
+def decode(torch):
+    """As a language model makes one token after the other: thousands of small kernels."""
+    width, depth = 1024, 24
+    make = lambda *shape: torch.randn(*shape, device="cuda", dtype=torch.bfloat16) * 0.02
+    layers = [(make(width, width), make(width, width), make(width)) for _ in range(depth)]
+
+    def loop():
+        with torch.no_grad():
+            x = torch.ones(1, width, device="cuda", dtype=torch.bfloat16)
+            for _ in range(40):
+                for up, down, scale in layers:
+                    norm = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * scale
+                    x = x + torch.nn.functional.silu(norm @ up) @ down
+    return loop
+
+
+def triton_add(torch):
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def add(x_ptr, y_ptr, count, BLOCK: tl.constexpr):
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + at, mask=at < count)
+        tl.store(y_ptr + at, x + 1, mask=at < count)
+    x = torch.zeros(1 << 16, device="cuda")
+
+    def loop():
+        for _ in range(500):
+            add[(64,)](x, x, x.numel(), BLOCK=1024)
+    return loop
+
+
+PROGRAMS = {"eager": eager, "replay": replay, "decode": decode, "triton": triton_add}
+
+
+def run(profiled):
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    out = {"torch": torch.__version__, "seconds": {}, "counts": {}}
+    torch.zeros(1, device="cuda").add_(1)
+    torch.cuda.synchronize()
+    if profiled:  # the first time it sets itself up
+        with profile(activities=both):
+            torch.zeros(1, device="cuda").add_(1)
+            torch.cuda.synchronize()
+    for name, make in PROGRAMS.items():
+        try:
+            loop = make(torch)
+            loop()
+        except Exception as error:  # what is not there is left out, and told
+            out.setdefault("left out", {})[name] = repr(error)[:300]
+            continue
+        out["seconds"][name] = []
+        for i in range(REPEATS):
+            torch.cuda.synchronize()
+            tracer = profile(activities=both) if profiled else None
+            if tracer:
+                tracer.start()
+            time.sleep(0.02)
+            torch.cuda.nvtx.range_push(f"{name} {i}")
+            begin = time.perf_counter()
+            loop()
+            torch.cuda.synchronize()
+            out["seconds"][name].append(time.perf_counter() - begin)
+            torch.cuda.nvtx.range_pop()
+            time.sleep(0.02)
+            if tracer:
+                tracer.stop()
+                if i == 0:
+                    out["counts"][name] = profiler_counts(tracer)
+    print("RESULT " + json.dumps(out), flush=True)
+
+
+def profiler_counts(tracer):
+    path = f"/tmp/trace-{os.getpid()}.json"
+    tracer.export_chrome_trace(path)
+    with open(path, encoding="utf8") as file:
+        events = json.load(file)["traceEvents"]
+    os.unlink(path)
+    return dict(collections.Counter(e["cat"] for e in events if e.get("cat") in KINDS))
+
+
+# The comparison.
+
+def show(title, text, most=40):
+    lines = text.strip().splitlines()
+    print(f"-- {title}")
+    for line in lines if len(lines) <= most else lines[:most // 2] + ["..."] + lines[-most // 2:]:
+        print("   " + line[:180])
+
+
+def child(command, limit=150, **environment):
+    begin = time.perf_counter()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=limit, check=False, env={**os.environ, **environment})
+    except subprocess.TimeoutExpired as late:
+        return None, f"{late.stdout}\n{late.stderr}\nit took longer than {limit} s", limit
+    result = None
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            result = json.loads(line[7:])
+    said = "\n".join(line for line in done.stdout.splitlines() if not line.startswith("RESULT "))
+    if done.returncode:
+        said += f"\nexit status {done.returncode}"
+    return result, said + "\n" + done.stderr, time.perf_counter() - begin
+
+
+def kind_of(row):
+    """As torch.profiler has them."""
+    if row["name"].startswith("Copy"):
+        return "gpu_memcpy"
+    return "gpu_memset" if row["name"] == "FillBuffer" else "kernel"
+
+
+def read(keel, path):
+    """The operations and calls of a trace inside of each NVTX range."""
+    out = path + ".csv"
+    text = subprocess.run([keel, "trace", "export", "-f", "csv", "-o", out, path],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if text.returncode:
+        show("export", text.stdout)
+        return None
+    with open(out, encoding="utf8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    os.unlink(out)
+    for row in rows:
+        row["start"], row["end"] = int(row["start_ns"]), int(row["end_ns"])
+    return rows
+
+
+def inside(rows, span):
+    return [row for row in rows if span["start"] <= row["start"] <= span["end"]]
+
+
+def trace_counts(rows):
+    """For each range: how many of each kind, how many are linked, from graphs, and out of order."""
+    calls = {row["id"]: row for row in rows if row["kind"] == "call"}
+    operations = [row for row in rows if row["kind"] == "operation"]
+    out = {}
+    for span in (row for row in rows if row["kind"] == "span"):
+        mine = inside(operations, span)
+        counts = collections.Counter(kind_of(row) for row in mine)
+        counts["linked"] = sum(row["call_id"] in calls for row in mine)
+        counts["of a graph"] = sum("node" in row["arguments"] for row in mine)
+        counts["before its call"] = sum(row["call_id"] in calls and
+                                        calls[row["call_id"]]["start"] > row["start"]
+                                        for row in mine)
+        counts["calls"] = len(inside(calls.values(), span))
+        out[span["name"]] = dict(counts)
+    return out
+
+
+def best(values):
+    return min(values) if values else float("nan")
+
+
+def compare(keel, folder):
+    me = [sys.executable, os.path.abspath(__file__), "run"]
+    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
+    counts, bad = {}, 0
+    for turn in range(ROUNDS):
+        for variant in ("alone", "cuda", "standard", "lite", "profiler"):
+            path = os.path.join(folder, f"{variant}{turn}.db")
+            traced = [keel, "trace", "-f", "-n", "8", "-o", path, "-m", variant, "--"]
+            command = {"alone": me, "profiler": me + ["profiler"]}.get(variant, traced + me)
+            result, said, took = child(command)
+            print(f"== {variant}, turn {turn}: {took:.1f} s")
+            if turn == 0 or not result:
+                show("said", said, 70 if variant == "cuda" else 16)
+            if not result:
+                bad += 1
+                continue
+            if turn == 0 and variant == "alone":
+                print("torch", result["torch"], result.get("left out", ""))
+            for name, values in result["seconds"].items():
+                seconds[name][variant] += values
+            if turn == 0 and variant == "profiler":
+                counts["profiler"] = result["counts"]
+            if turn == 0 and variant == "cuda":
+                rows = read(keel, path)
+                counts["cuda"] = trace_counts(rows) if rows else {}
+    bad += counts_print(counts)
+    times_print(seconds)
+    starts_print(keel, folder)
+    jax_run(keel, folder)
+    print(f"== {'all counts agree' if not bad else f'{bad} things are wrong'}")
+    return 1 if bad else 0
+
+
+def counts_print(counts):
+    bad = 0
+    print("\n== counts of one loop: keel trace -m cuda, torch.profiler")
+    print(f"{'program':10} {'kind':12} {'keel':>8} {'profiler':>8}")
+    ours, theirs = counts.get("cuda", {}), counts.get("profiler", {})
+    for name in PROGRAMS:
+        for kind in KINDS:
+            mine = [ours.get(f"{name} {i}", {}).get(kind, 0) for i in range(REPEATS)]
+            wanted = theirs.get(name, {}).get(kind, 0)
+            same = all(count == wanted for count in mine)
+            bad += not same
+            print(f"{name:10} {kind:12} {mine[0]:8} {wanted:8} "
+                  f"{'' if same else f'DIFFERENT: in each loop {mine}'}")
+        first = ours.get(f"{name} 0", {})
+        total = sum(first.get(kind, 0) for kind in KINDS)
+        bad += first.get("linked", 0) != total or first.get("before its call", 0) > 0 or not total
+        print(f"{name:10} {json.dumps(first)}")
+    return bad
+
+
+def times_print(seconds):
+    print(f"\n== ms of one loop, the best of {ROUNDS * REPEATS} (median); slowdown of the best")
+    for name, variants in seconds.items():
+        alone = best(variants["alone"])
+        for variant, values in variants.items():
+            print(f"{name:10} {variant:10} {best(values) * 1e3:9.2f} "
+                  f"({statistics.median(values) * 1e3:9.2f}) {best(values) / alone * 100 - 100:+7.1f} %")
+
+
+def starts_print(keel, folder):
+    """cuInit and a context, of a process that does no more."""
+    begin = ("import ctypes, time; t = time.perf_counter(); c = ctypes.CDLL('libcuda.so.1'); "
+             "x = ctypes.c_void_p(); c.cuInit(0); u = time.perf_counter(); "
+             "c.cuDevicePrimaryCtxRetain(ctypes.byref(x), 0); "
+             "print('RESULT', '[%f, %f]' % (u - t, time.perf_counter() - t))")
+    path = os.path.join(folder, "start.db")
+    print("\n== ms of cuInit, and with a context, the best of 3")
+    for variant in ("alone", "cuda", "lite"):
+        traced = [keel, "trace", "-f", "-o", path, "-m", variant, "--"] if variant != "alone" else []
+        found, said = [], ""
+        for _ in range(3):
+            result, said, _ = child(traced + [sys.executable, "-c", begin])
+            found += [result] if result else []
+        if not found:
+            show("start " + variant, said)
+            continue
+        print(f"{variant:10} {min(f[0] for f in found) * 1e3:9.1f} "
+              f"{min(f[1] for f in found) * 1e3:9.1f}")
+
+
+def jax_run(keel, folder):
+    program = ("import jax, jax.numpy as n; f = jax.jit(lambda x: n.sin(x) @ n.cos(x));\n"
+               "x = n.ones((512, 512));\nfor _ in range(50): x = f(x) / 512\n"
+               "print('RESULT', int(x.sum() != 12345))")
+    path = os.path.join(folder, "jax.db")
+    print("\n== JAX")
+    result, said, _ = child([keel, "trace", "-f", "-n", "5", "-o", path, "-m", "cuda", "--",
+                             sys.executable, "-c", program], 80,
+                            XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    show("ended well" if result else "did not end well, or is not here", said, 30)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["compare"]:
+        sys.exit(compare(sys.argv[2], sys.argv[3]))
+    run("profiler" in sys.argv)
