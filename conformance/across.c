@@ -14,7 +14,7 @@ static const char *partner(int i)
 {
     static const char *const others[] = {"cpu://?threads=1", "cpu://inline",
                                          "cpu://?threads=1&memory=discrete"};
-    return i ? others[i - 1] : the_uri();
+    return i ? others[i - 1] : the_partner();
 }
 
 // Bytes of either side, by that side's own queue, or by the host.

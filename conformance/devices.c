@@ -13,7 +13,7 @@ static keel_semaphore_t *semaphore_of(keel_device_t *device)
 // The partners that the device under test is tried with: another of its kind, and the cpu.
 static const char *partner(int i)
 {
-    return i ? "cpu://?threads=1" : the_uri();
+    return i ? "cpu://?threads=1" : the_partner();
 }
 
 TEST(devices, reach)

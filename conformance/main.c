@@ -14,6 +14,7 @@
 static const char usage[] =
     "usage: keel conformance [--device=URI] [options]\n"
     "  --device=URI      the device under test (cpu://)\n"
+    "  --partner=URI     another device of its kind, for tests with two (the device itself)\n"
     "  --mode=MODE       plain; torture: each allocation fails in turn; shuffle: random "
     "scheduling;\n"
     "                    fault: each call of the vendor's library fails in turn\n"
@@ -43,6 +44,7 @@ typedef struct arguments_t {
 
 enum {
     OPTION_DEVICE = 256,
+    OPTION_PARTNER,
     OPTION_MODE,
     OPTION_FILTER,
     OPTION_LIST,
@@ -62,6 +64,7 @@ enum {
 
 static const struct option options[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},
+    {"partner", required_argument, NULL, OPTION_PARTNER},
     {"mode", required_argument, NULL, OPTION_MODE},
     {"filter", required_argument, NULL, OPTION_FILTER},
     {"list", no_argument, NULL, OPTION_LIST},
@@ -144,6 +147,7 @@ static bool read_option(arguments_t *arguments, int option)
     double number = 0;
     switch (option) {
     case OPTION_DEVICE: settings->uri = optarg; return true;
+    case OPTION_PARTNER: settings->partner = optarg; return true;
     case OPTION_MODE: return read_mode(optarg, &settings->mode);
     case OPTION_FILTER: settings->filter = optarg; return true;
     case OPTION_KERNELS: return read_kernels(optarg, settings);
@@ -255,7 +259,7 @@ static bool works_after_fork(const char *uri)
 static uint32_t others_of(const char *uri, const keel_caps_t *caps)
 {
     bool serial = uri_has(uri, "serial=1");
-    uint32_t others = NEED_EXACT_USAGE; // need_no_usage looks at the buffer
+    uint32_t others = NEED_EXACT_USAGE | NEED_LOSS; // tests look at the buffer, and at the device
     if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
     if (works_after_fork(uri)) others |= NEED_FORK;

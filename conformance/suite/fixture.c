@@ -50,6 +50,12 @@ const char *with_option(const char *option)
     return text;
 }
 
+const char *the_partner(void)
+{
+    const char *partner = run_settings()->partner;
+    return partner ? partner : the_uri();
+}
+
 const char *the_uri(void)
 {
     if (made.uri) return made.uri;

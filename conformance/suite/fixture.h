@@ -58,6 +58,8 @@ uint8_t *numbered(size_t size);
 
 // The URI under test and its driver's name; the device it opens (the first time) and its queue 0.
 const char *the_uri(void);
+// The URI of another device of its kind, which may be the same.
+const char *the_partner(void);
 const char *the_driver(void);
 keel_device_t *the_device(void);
 keel_queue_t *the_queue(void);

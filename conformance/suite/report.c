@@ -56,6 +56,7 @@ static void print_again(const report_t *report, const job_t *job, const char *na
     const settings_t *settings = report->settings;
     fprintf(words(report), "    again: %s --device='%s' --mode=%s --filter=%s", settings->command,
             settings->uri, mode_names[settings->mode], name);
+    if (settings->partner) fprintf(words(report), " --partner='%s'", settings->partner);
     if (settings->kernels) fprintf(words(report), " --kernels='%s'", settings->kernels);
     if (settings->mode != MODE_PLAIN) {
         fprintf(words(report), " --seed=%llu", (unsigned long long)job->seed);

@@ -22,6 +22,7 @@ typedef enum fault_t {
 typedef struct settings_t {
     const char *command; // its words, for messages that repeat it
     const char *uri;
+    const char *partner; // of tests with two devices of a driver; NULL: the device itself
     run_mode_t mode;
     uint64_t seed;
     double limit_s; // time limit of a test that states none

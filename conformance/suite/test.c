@@ -79,6 +79,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "OTHER_SIDE",
         "PROCESS",
         "KERNELS",
+        "LOSS",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

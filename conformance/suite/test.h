@@ -30,7 +30,9 @@ enum {
     NEED_PARALLEL_RECORDINGS = 1 << 10, // so does, in a recording, what no barrier orders
     NEED_OTHER_SIDE = 1 << 11, // an API is at hand that makes semaphores to import (other.h)
     NEED_PROCESS = 1 << 12,    // a process beside the test can have threads (child_start)
-    NEED_KERNELS = 1 << 13 // the device takes the suite's kernels; found out when a test loads them
+    NEED_KERNELS =
+        1 << 13,        // the device takes the suite's kernels; found out when a test loads them
+    NEED_LOSS = 1 << 14 // a kernel that goes astray loses the device, and not the process
 };
 
 typedef struct test_t {

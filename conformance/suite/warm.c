@@ -97,6 +97,22 @@ static void warm_up_vendor(const char *uri)
     keel_device_release(device);
 }
 
+// Two devices that have copied to each other.
+static void warm_up_partner(const char *uri, const char *partner)
+{
+    warmed_t used[2] = {{0}};
+    keel_status_t status = device_use(uri, &used[0]);
+    if (!status) status = device_use(partner, &used[1]);
+    for (int i = 0; i < 2 && !status; i++) {
+        keel_point_t done;
+        status = keel_queue_copy(keel_device_queue(used[i].device, 0), KEEL_NO_WAITS,
+                                 keel_whole(used[i].here), keel_whole(used[!i].here), &done);
+        if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
+    }
+    keel_status_release(status);
+    for (int i = 0; i < 2; i++) device_finish(&used[i]);
+}
+
 void warm_up(const settings_t *settings, const test_t *test)
 {
     pthread_t thread;
@@ -108,5 +124,6 @@ void warm_up(const settings_t *settings, const test_t *test)
     const vendor_t *vendor = fault_vendor(settings->uri);
     bool bare = settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE;
     if (bare || (vendor && vendor->keeps)) warm_up_vendor(settings->uri);
+    if (bare && settings->partner) warm_up_partner(settings->uri, settings->partner);
     if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
