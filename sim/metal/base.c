@@ -121,6 +121,10 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->residency = number == 1;
         return number <= 1;
     }
+    if (!strcmp(name, "discrete")) {
+        out->discrete = number == 1;
+        return number <= 1;
+    }
     if (!strcmp(name, "lostnotes")) {
         out->lost_notes = number == 1;
         return number <= 1;

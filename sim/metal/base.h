@@ -24,6 +24,7 @@ typedef struct settings_t {
     bool leaks;      // say at exit which objects are still alive
     bool residency;  // the GPU sees what was made resident, and nothing else
     uint64_t seed;   // groups and threads run in an order of their own; 0: one after the other
+    bool discrete;   // the GPU has memory of its own
     bool lost_notes; // a host's write to an event's value wakes no listener
     rule_t fail[RULES_MAX];
     unsigned fail_count;

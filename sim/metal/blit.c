@@ -44,9 +44,20 @@ static void blit_fill(encoder_t *self, sel_t cmd, buffer_t *buffer, range_t rang
     fill->value = value;
 }
 
+static void check_flushed(const buffer_t *buffer, range_t range, const char *what)
+{
+    long at = buffer_unflushed(buffer, range);
+    if (at < 0) return;
+    die("byte %ld of a managed buffer of %lu bytes is unflushed: the host has written it since "
+        "didModifyRange:, and %s",
+        at, buffer->length, what);
+}
+
 static unsigned perform_copy(work_t *work)
 {
     blit_work_t *copy = (blit_work_t *)work;
+    check_flushed((buffer_t *)work->uses[0], (range_t){copy->from, copy->length},
+                  "a blit copies it");
     memcpy(memory_of(work->uses[1]) + copy->to, memory_of(work->uses[0]) + copy->from,
            copy->length);
     return ERROR_NONE;
@@ -70,7 +81,10 @@ static void blit_copy(encoder_t *self, sel_t cmd, buffer_t *from, unsigned long 
 static unsigned perform_synchronize(work_t *work)
 {
     buffer_t *buffer = (buffer_t *)work->uses[0];
+    range_t all = {0, buffer->length};
+    check_flushed(buffer, all, "synchronizeResource: would undo that");
     if (buffer->mapped) memcpy(buffer->host, buffer->gpu, buffer->length);
+    buffer_settled(buffer, all);
     return ERROR_NONE;
 }
 

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static atomic_ulong all_bytes;
+
 typedef void (*free_fn)(block_t *block, void *memory, unsigned long length);
 
 static void *map(int fd, size_t size)
@@ -35,6 +37,7 @@ static bool map_both(buffer_t *buffer)
     if (buffer->storage == STORAGE_SHARED) return map_shared(buffer);
     buffer->gpu = map(-1, buffer->mapped);
     if (buffer->storage == STORAGE_MANAGED) buffer->host = map(-1, buffer->mapped);
+    if (buffer->host && settings()->discrete) buffer->told = map(-1, buffer->mapped);
     return buffer->gpu && (buffer->host || buffer->storage == STORAGE_PRIVATE);
 }
 
@@ -58,6 +61,7 @@ buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned
     buffer->length = length;
     buffer->storage = storage;
     buffer->mapped = (length + page - 1) / page * page;
+    atomic_fetch_add(&all_bytes, buffer->mapped);
     if (map_both(buffer)) {
         resident_add(buffer);
         return buffer;
@@ -88,8 +92,31 @@ static void buffer_dealloc(void *self)
     block_free(buffer->free_host);
     if (!buffer->mapped) return;
     resident_remove(buffer);
+    atomic_fetch_sub(&all_bytes, buffer->mapped);
+    if (buffer->told) munmap(buffer->told, buffer->mapped);
     if (buffer->host) munmap(buffer->host, buffer->mapped);
     if (buffer->gpu) munmap(buffer->gpu, buffer->mapped);
+}
+
+unsigned long buffers_size(void)
+{
+    return atomic_load(&all_bytes);
+}
+
+void buffer_settled(buffer_t *buffer, range_t range)
+{
+    if (!buffer->told) return;
+    memcpy(buffer->told + range.location, buffer->host + range.location, range.length);
+}
+
+long buffer_unflushed(const buffer_t *buffer, range_t range)
+{
+    if (!buffer->told) return -1;
+    const char *host = buffer->host + range.location, *told = buffer->told + range.location;
+    if (memcmp(host, told, range.length) == 0) return -1;
+    unsigned long at = 0;
+    while (at < range.length && host[at] == told[at]) at++;
+    return at < range.length ? (long)(range.location + at) : -1;
 }
 
 void buffer_check(const void *self, sel_t cmd, const buffer_t *buffer, range_t range)
@@ -128,6 +155,7 @@ static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
     resident_open(shown, 1);
     memcpy(self->gpu + range.location, self->host + range.location, range.length);
     resident_close(shown, 1);
+    buffer_settled(self, range);
 }
 
 static method_t buffer_methods[] = {

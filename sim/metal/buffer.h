@@ -18,8 +18,9 @@ typedef struct buffer_t {
     object_t object;
     unsigned long length;
     storage_t storage;
-    char *host;                     // NULL if private
-    char *gpu;                      // what kernels and blits touch
+    char *host; // NULL if private
+    char *gpu;  // what kernels and blits touch
+    char *told; // with discrete=1, of managed storage: what the host had when both were made equal
     size_t mapped;                  // bytes of each mapping; 0: the memory is the program's
     block_t *free_host;             // owned; called when memory of the program's is used no more
     struct buffer_t *next_resident; // of resident.c, as the next
@@ -30,6 +31,13 @@ typedef struct buffer_t {
 buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned long options);
 // The program's own memory; NULL unless it is whole pages.
 buffer_t *buffer_wrap(const void *self, sel_t cmd, range_t memory, unsigned long options);
+// Of all buffers, in bytes.
+unsigned long buffers_size(void);
+// Both copies of managed storage are equal there now.
+void buffer_settled(buffer_t *buffer, range_t range);
+// The first byte of the range that the host has written and not told of (didModifyRange:), with
+// discrete=1; -1: there is none.
+long buffer_unflushed(const buffer_t *buffer, range_t range);
 // Ends the process unless the bytes lie in the buffer.
 void buffer_check(const void *self, sel_t cmd, const buffer_t *buffer, range_t range);
 

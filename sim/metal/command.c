@@ -337,16 +337,21 @@ static void command_signal_event(command_t *self, sel_t cmd, event_t *event, uin
 static void *command_blit(command_t *self, sel_t cmd)
 {
     check_between(self, cmd);
-    self->encoder = encoder_new(&MTLBlitCommandEncoder, self);
+    encoder_t *encoder = encoder_new(&MTLBlitCommandEncoder, self);
+    encoder->concurrent = true;
+    self->encoder = encoder;
     return object_autorelease(self->encoder);
 }
 
-// Of both kinds: 0 serial, 1 concurrent. Here dispatches of both run one after the other.
+// Of both kinds: 0 serial, 1 concurrent. Here dispatches of both run one after the other; those of
+// the second in any order, with a seed.
 static void *command_compute_type(command_t *self, sel_t cmd, unsigned long type)
 {
     check_between(self, cmd);
     if (type > 1) misuse(self, cmd, "there is no dispatch type %lu", type);
-    self->encoder = compute_new(self);
+    encoder_t *encoder = compute_new(self);
+    encoder->concurrent = type == 1;
+    self->encoder = encoder;
     return object_autorelease(self->encoder);
 }
 

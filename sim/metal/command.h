@@ -23,6 +23,7 @@ struct work_t {
     perform_fn perform;
     object_t **uses; // owned; each retained, or held if the command buffer retains nothing
     unsigned use_count;
+    bool ordered; // what comes before it is done before, and what comes after it after
 };
 
 // Bytes that a work needs.

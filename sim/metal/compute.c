@@ -8,6 +8,7 @@
 #include "metal/resident.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { BYTES_MAX = 4096 };
 
@@ -32,6 +33,8 @@ typedef struct dispatch_t {
     pipeline_t *pipeline; // one of what it uses
     thread_t arguments;
     grid_t grid;
+    const buffer_t *counts; // one of what it uses: has the groups of the grid; NULL: `grid` has
+    unsigned long counts_at;
     unsigned long group_lengths[BUFFERS];
 } dispatch_t;
 
@@ -94,15 +97,17 @@ static void compute_set_group_length(compute_t *self, sel_t cmd, unsigned long l
     self->group_lengths[index] = length;
 }
 
+static unsigned perform_nothing(work_t *work)
+{
+    return ERROR_NONE;
+}
+
 static void compute_barrier(compute_t *self, sel_t cmd, unsigned long scope)
 {
     encoder_check_open(&self->encoder, cmd);
     if (scope == 0 || scope > 7) misuse(self, cmd, "there is no scope %#lx", scope);
-}
-
-static unsigned perform_use(work_t *work)
-{
-    return ERROR_NONE;
+    work_t *work = command_add(self->encoder.command, sizeof *work, perform_nothing, NULL, 0);
+    work->ordered = true;
 }
 
 // What the kernels of this encoder reach by an address. It must live as long as what is bound.
@@ -111,7 +116,7 @@ static void compute_use(compute_t *self, sel_t cmd, void *resource, unsigned lon
     encoder_check_open(&self->encoder, cmd);
     object_check(self, cmd, resource, &MTLBuffer);
     if (usage == 0 || usage > 3) misuse(self, cmd, "there is no usage %#lx of buffers", usage);
-    command_add(self->encoder.command, sizeof(work_t), perform_use, &resource, 1);
+    command_add(self->encoder.command, sizeof(work_t), perform_nothing, &resource, 1);
     if (!settings()->residency) return;
     self->used = realloc(self->used, (self->used_count + 1) * sizeof(void *));
     if (!self->used) die("no memory for %u resources", self->used_count + 1);
@@ -124,10 +129,36 @@ static void compute_dealloc(void *self)
     encoder_dealloc(self);
 }
 
+// A kernel may leave alone what the host is about to write, so this is said and no more.
+static void check_flushed(const dispatch_t *dispatch)
+{
+    for (unsigned i = 0; i < dispatch->work.use_count; i++) {
+        const buffer_t *buffer = (const buffer_t *)dispatch->work.uses[i];
+        if (buffer->object.isa != &MTLBuffer) continue;
+        long at = buffer_unflushed(buffer, (range_t){0, buffer->length});
+        if (at >= 0)
+            complain("kernel %s: byte %ld of a managed buffer of %lu bytes is unflushed: the host "
+                     "has written it since didModifyRange:",
+                     dispatch->pipeline->function->entry->name, at, buffer->length);
+    }
+}
+
+// Whether there is a grid; of counts in memory, which are read here, one may be 0.
+static bool counts_read(dispatch_t *dispatch)
+{
+    if (!dispatch->counts) return true;
+    memcpy(dispatch->grid.groups, dispatch->counts->gpu + dispatch->counts_at,
+           sizeof dispatch->grid.groups);
+    const uint32_t *groups = dispatch->grid.groups;
+    return groups[0] && groups[1] && groups[2];
+}
+
 // Threadgroup memory is fresh for each grid, and shared by its groups, which run one by one.
 static unsigned perform_dispatch(work_t *work)
 {
     dispatch_t *dispatch = (dispatch_t *)work;
+    check_flushed(dispatch);
+    if (!counts_read(dispatch)) return ERROR_NONE;
     const function_t *function = dispatch->pipeline->function;
     void *memory[BUFFERS];
     for (int i = 0; i < BUFFERS; i++) {
@@ -146,13 +177,17 @@ static unsigned perform_dispatch(work_t *work)
     return ERROR_TIMEOUT;
 }
 
-static void check_grid(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
+static void check_groups(compute_t *self, sel_t cmd, extent_t groups)
 {
     if (!groups.width || !groups.height || !groups.depth)
         misuse(self, cmd, "a grid of %lu x %lu x %lu threadgroups: none may be 0", groups.width,
                groups.height, groups.depth);
     if (groups.width > UINT32_MAX || groups.height > UINT32_MAX || groups.depth > UINT32_MAX)
         misuse(self, cmd, "a grid of more than 32 bits");
+}
+
+static void check_threads(compute_t *self, sel_t cmd, extent_t threads)
+{
     bool fits = threads.width <= THREADS_MAX && threads.height <= THREADS_MAX &&
                 threads.depth <= THREADS_MAX;
     unsigned long count = fits ? threads.width * threads.height * threads.depth : 0;
@@ -188,12 +223,13 @@ static void arguments_set(const compute_t *self, dispatch_t *dispatch)
     }
 }
 
-// A work that uses what is bound and what was made resident.
-static dispatch_t *dispatch_add(const compute_t *self)
+// A work that uses what is bound and what was made resident, and a buffer with counts or NULL.
+static dispatch_t *dispatch_add(const compute_t *self, buffer_t *counts)
 {
-    void **uses = make((BUFFERS + 1 + self->used_count) * sizeof(void *));
+    void **uses = make((BUFFERS + 2 + self->used_count) * sizeof(void *));
     unsigned count = 0;
     uses[count++] = self->pipeline;
+    if (counts) uses[count++] = counts;
     for (int i = 0; i < BUFFERS; i++)
         if (self->bound[i].buffer) uses[count++] = self->bound[i].buffer;
     for (unsigned i = 0; i < self->used_count; i++) uses[count++] = self->used[i];
@@ -203,19 +239,39 @@ static dispatch_t *dispatch_add(const compute_t *self)
     return dispatch;
 }
 
-static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
+static dispatch_t *dispatch_make(compute_t *self, sel_t cmd, extent_t threads, buffer_t *counts)
 {
     encoder_check_open(&self->encoder, cmd);
     if (!self->pipeline) misuse(self, cmd, "no pipeline is set");
     object_check(self, cmd, self->pipeline, &MTLComputePipelineState);
-    check_grid(self, cmd, groups, threads);
+    check_threads(self, cmd, threads);
     check_bound(self, cmd, self->pipeline->function->entry);
-    dispatch_t *dispatch = dispatch_add(self);
+    dispatch_t *dispatch = dispatch_add(self, counts);
     dispatch->pipeline = self->pipeline;
-    dispatch->grid =
-        (grid_t){{(uint32_t)groups.width, (uint32_t)groups.height, (uint32_t)groups.depth},
-                 {(uint32_t)threads.width, (uint32_t)threads.height, (uint32_t)threads.depth}};
+    dispatch->counts = counts;
+    dispatch->grid.threads[0] = (uint32_t)threads.width;
+    dispatch->grid.threads[1] = (uint32_t)threads.height;
+    dispatch->grid.threads[2] = (uint32_t)threads.depth;
     arguments_set(self, dispatch);
+    return dispatch;
+}
+
+static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
+{
+    check_groups(self, cmd, groups);
+    dispatch_t *dispatch = dispatch_make(self, cmd, threads, NULL);
+    dispatch->grid.groups[0] = (uint32_t)groups.width;
+    dispatch->grid.groups[1] = (uint32_t)groups.height;
+    dispatch->grid.groups[2] = (uint32_t)groups.depth;
+}
+
+static void compute_dispatch_indirect(compute_t *self, sel_t cmd, buffer_t *counts,
+                                      unsigned long offset, extent_t threads)
+{
+    object_check(self, cmd, counts, &MTLBuffer);
+    if (offset % 4) misuse(self, cmd, "counts at offset %lu: must be a multiple of 4", offset);
+    buffer_check(self, cmd, counts, (range_t){offset, 3 * sizeof(uint32_t)});
+    dispatch_make(self, cmd, threads, counts)->counts_at = offset;
 }
 
 static method_t compute_methods[] = {
@@ -228,6 +284,8 @@ static method_t compute_methods[] = {
     METHOD("memoryBarrierWithScope:", compute_barrier),
     METHOD("useResource:usage:", compute_use),
     METHOD("dispatchThreadgroups:threadsPerThreadgroup:", compute_dispatch),
+    METHOD("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:",
+           compute_dispatch_indirect),
     METHODS_END};
 class_t MTLComputeCommandEncoder = {.name = "MTLComputeCommandEncoder",
                                     .size = sizeof(compute_t),

@@ -56,7 +56,12 @@ static uint64_t device_registry(device_t *self, sel_t cmd)
 
 static bool device_unified(device_t *self, sel_t cmd)
 {
-    return true;
+    return !settings()->discrete;
+}
+
+static unsigned long device_allocated(device_t *self, sel_t cmd)
+{
+    return buffers_size();
 }
 
 static unsigned long device_max_buffer(device_t *self, sel_t cmd)
@@ -98,6 +103,7 @@ static void *device_buffer_bytes(device_t *self, sel_t cmd, const void *bytes, u
     memcpy(buffer->gpu, bytes, length);
     resident_close(shown, 1);
     if (buffer->storage == STORAGE_MANAGED) memcpy(buffer->host, bytes, length);
+    buffer_settled(buffer, (range_t){0, length});
     return buffer;
 }
 
@@ -154,6 +160,7 @@ static method_t device_methods[] = {
     METHOD("registryID", device_registry),
     METHOD("hasUnifiedMemory", device_unified),
     METHOD("maxBufferLength", device_max_buffer),
+    METHOD("currentAllocatedSize", device_allocated),
     METHOD("recommendedMaxWorkingSetSize", device_working_set),
     METHOD("maxThreadgroupMemoryLength", device_group_memory),
     METHOD("maxThreadsPerThreadgroup", device_max_threads),

@@ -7,7 +7,46 @@ void *encoder_new(class_t *class, command_t *command)
 {
     encoder_t *encoder = object_new(class);
     encoder->command = object_retain(command);
+    encoder->begin = command->last_work;
     return encoder;
+}
+
+static uint64_t draw(void)
+{
+    static atomic_uint_fast64_t drawn;
+    uint64_t x = settings()->seed * 0x9e3779b97f4a7c15u + atomic_fetch_add(&drawn, 1);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+// Puts `count` works behind `link` in any order. Answers the link behind them.
+static work_t **works_mix(work_t **link, unsigned count)
+{
+    work_t **works = make(count * sizeof *works + 1), *rest = *link;
+    for (unsigned i = 0; i < count; i++, rest = rest->next) {
+        unsigned at = (unsigned)(draw() % (i + 1));
+        works[i] = works[at];
+        works[at] = rest;
+    }
+    for (unsigned i = 0; i < count; i++, link = &(*link)->next) *link = works[i];
+    *link = rest;
+    free(works);
+    return link;
+}
+
+// With a seed, what no barrier orders runs in another order than it was encoded in.
+static void encoder_mix(encoder_t *self)
+{
+    work_t **link = self->begin;
+    if (!settings()->seed || !self->concurrent) return;
+    while (*link) {
+        unsigned count = 0;
+        for (work_t *work = *link; work && !work->ordered; work = work->next) count++;
+        link = works_mix(link, count);
+        if (*link) link = &(*link)->next;
+    }
+    self->command->last_work = link;
 }
 
 void encoder_dealloc(void *self)
@@ -26,6 +65,7 @@ void encoder_check_open(encoder_t *self, sel_t cmd)
 void encoder_end(encoder_t *self, sel_t cmd)
 {
     encoder_check_open(self, cmd);
+    encoder_mix(self);
     self->ended = true;
     self->command->encoder = NULL;
 }
@@ -40,7 +80,8 @@ static void fence_use(encoder_t *self, sel_t cmd, void *fence)
 {
     encoder_check_open(self, cmd);
     object_check(self, cmd, fence, &MTLFence);
-    command_add(self->command, sizeof(work_t), perform_fence, &fence, 1);
+    work_t *work = command_add(self->command, sizeof *work, perform_fence, &fence, 1);
+    work->ordered = true;
 }
 
 void encoder_update_fence(encoder_t *self, sel_t cmd, void *fence)

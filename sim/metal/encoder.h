@@ -9,6 +9,8 @@ typedef struct encoder_t {
     object_t object;
     command_t *command; // retained
     bool ended;
+    bool concurrent;    // nothing orders its works but those that are `ordered`
+    work_t **begin;     // where its works begin, in the command buffer
     object_t **updated; // fences; owned
     unsigned updated_count;
 } encoder_t;

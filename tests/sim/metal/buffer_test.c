@@ -84,6 +84,83 @@ static void test_managed(id device)
     m_release(queue);
 }
 
+static void synchronize(id queue, id buffer)
+{
+    id command = m_command(queue), blit = m_blit(command);
+    m_synchronize(blit, buffer);
+    m_end(blit);
+    m_commit(command);
+    m_wait(command);
+}
+
+static void test_discrete(id device)
+{
+    CHECK(!m_unified(device) && m_allocated(device) == 0);
+    id queue = m_new_queue(device, 4);
+    id buffer = m_new_buffer(device, 64, MANAGED), seen = m_new_buffer(device, 16, SHARED);
+    CHECK(m_allocated(device) >= 80);
+    memset(m_contents(buffer), 3, 16); // the rest is not, and no one says so
+    m_did_modify(buffer, (range_t){0, 16});
+    run_copy(queue, buffer, 0, seen, 0);
+    CHECK(all_are(m_contents(seen), 3, 16));
+    run_fill(queue, buffer, (range_t){0, 64}, 5);
+    synchronize(queue, buffer);
+    CHECK(all_are(m_contents(buffer), 5, 64));
+    m_release(buffer);
+    m_release(seen);
+    m_release(queue);
+    CHECK(m_allocated(device) == 0);
+}
+
+static void dies_unflushed(id device)
+{
+    id buffer = m_new_buffer(device, 64, MANAGED);
+    memset((char *)m_contents(buffer) + 8, 3, 8);
+    m_did_modify(buffer, (range_t){0, 12});
+    run_copy(m_new_queue(device, 4), buffer, 0, m_new_buffer(device, 16, SHARED), 0);
+}
+
+static void dies_undone(id device)
+{
+    id buffer = m_new_buffer(device, 64, MANAGED);
+    *(char *)m_contents(buffer) = 1;
+    synchronize(m_new_queue(device, 4), buffer);
+}
+
+// Whether the last of several fills of one encoder was the last to be done, each time.
+static bool fills_in_order(id device)
+{
+    enum { TIMES = 16, FILLS = 8 };
+    bool all = true;
+    id queue = m_new_queue(device, 4), buffer = m_new_buffer(device, 16, SHARED);
+    for (int i = 0; i < TIMES; i++) {
+        id command = m_command(queue), blit = m_blit(command);
+        for (uint8_t value = 1; value <= FILLS; value++)
+            m_fill(blit, buffer, (range_t){0, 16}, value);
+        m_end(blit);
+        blit = m_blit(command);
+        m_fill(blit, buffer, (range_t){4, 12}, 99);
+        m_end(blit);
+        m_commit(command);
+        m_wait(command);
+        all &= all_are(m_contents(buffer), FILLS, 4);
+        CHECK(all_are((char *)m_contents(buffer) + 4, 99, 12));
+    }
+    m_release(buffer);
+    m_release(queue);
+    return all;
+}
+
+static void test_order(id device)
+{
+    CHECK(fills_in_order(device));
+}
+
+static void test_any_order(id device)
+{
+    CHECK(!fills_in_order(device));
+}
+
 static void freed(block_t *block, void *memory, size_t length)
 {
     *(size_t *)block->user = length;
@@ -170,6 +247,11 @@ static void all(void)
     RUN("", test_shared);
     RUN("", test_private);
     RUN("", test_managed);
+    RUN("discrete=1", test_discrete);
+    RUN("", test_order);
+    RUN("seed=3", test_any_order);
+    DIES_WITH("discrete=1", "byte 12 of a managed buffer of 64 bytes is unflushed", dies_unflushed);
+    DIES_WITH("discrete=1", "synchronizeResource: would undo that", dies_undone);
     RUN("", test_wrapped);
     RUN("", test_too_large);
     DIES("cannot create a buffer of zero length", dies_empty);

@@ -352,6 +352,76 @@ static void test_seeded_order(id device)
     CHECK(orderly(device) < 200);
 }
 
+// Counts that the same command buffer has written; none of them may be missing, any may be 0.
+static void test_counts(id device)
+{
+    scene_t scene = {.queue = m_new_queue(device, 4), .pipeline = pipeline_new(device, "scale")};
+    id in = m_new_buffer(device, 512, 0), out = m_new_buffer(device, 512, 0);
+    id given = m_new_buffer(device, 32, 0), counts = m_new_buffer(device, 32, 2 << 4);
+    const uint32_t groups[8] = {0, 2, 1, 1, 3, 0, 1, 0};
+    float *from = m_contents(in), *to = m_contents(out), by = 2;
+    for (int i = 0; i < 128; i++) from[i] = (float)i + 1;
+    memcpy(m_contents(given), groups, sizeof groups);
+    scene.command = m_command(scene.queue);
+    id blit = m_blit(scene.command);
+    m_copy(blit, given, 0, counts, 0, sizeof groups);
+    m_end(blit);
+    scene.encoder = m_compute(scene.command);
+    m_set_pipeline(scene.encoder, scene.pipeline);
+    m_set_buffer(scene.encoder, in, 0, 0);
+    m_set_buffer(scene.encoder, out, 0, 1);
+    m_set_bytes(scene.encoder, &by, sizeof by, 2);
+    m_dispatch_indirect(scene.encoder, counts, 4, (extent_t){32, 1, 1});
+    m_dispatch_indirect(scene.encoder, counts, 16, (extent_t){32, 1, 1}); // 3 x 0 x 1
+    scene_run(&scene);
+    for (int i = 0; i < 128; i++) CHECK(to[i] == (i < 64 ? 2 * from[i] : 0));
+    m_release(in);
+    m_release(out);
+    m_release(given);
+    m_release(counts);
+    scene_end(&scene);
+}
+
+static void dies_counts(id device)
+{
+    scene_t scene = scene_begin(device, "scale");
+    m_dispatch_indirect(scene.encoder, m_new_buffer(device, 64, 0), 56, (extent_t){1, 1, 1});
+}
+
+// Whether the last of several dispatches of one encoder was the last to run, each time.
+static bool dispatches_in_order(id device, size_t type, bool barriers)
+{
+    bool all = true;
+    scene_t scene = {.queue = m_new_queue(device, 4), .pipeline = pipeline_new(device, "scale")};
+    id in = m_new_buffer(device, 4, 0), out = m_new_buffer(device, 4, 0);
+    *(float *)m_contents(in) = 1;
+    for (int i = 0; i < 16; i++) {
+        scene.command = m_command(scene.queue);
+        scene.encoder = m_compute_type(scene.command, type);
+        m_set_pipeline(scene.encoder, scene.pipeline);
+        m_set_buffer(scene.encoder, in, 0, 0);
+        m_set_buffer(scene.encoder, out, 0, 1);
+        for (float by = 1; by <= 8; by++) {
+            m_set_bytes(scene.encoder, &by, sizeof by, 2);
+            dispatch(&scene, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+            if (barriers) m_barrier(scene.encoder, 1);
+        }
+        scene_run(&scene);
+        all &= *(float *)m_contents(out) == 8;
+    }
+    m_release(in);
+    m_release(out);
+    scene_end(&scene);
+    return all;
+}
+
+static void test_concurrent(id device)
+{
+    CHECK(dispatches_in_order(device, 0, false));
+    CHECK(dispatches_in_order(device, 1, true));
+    CHECK(!dispatches_in_order(device, 1, false));
+}
+
 static void dies_group_length(id device)
 {
     m_set_group(m_compute(m_command(m_new_queue(device, 1))), 20, 0);
@@ -373,6 +443,9 @@ static void all(void)
               dies_not_resident);
     RUN("", test_order);
     RUN("seed=3", test_seeded_order);
+    RUN("seed=3", test_concurrent);
+    RUN("", test_counts);
+    DIES("12 bytes from 56 are not in the buffer of 64", dies_counts);
     DIES("kernel sums: nothing is bound at buffer(1)", dies_unbound);
     DIES("kernel turn: threadgroup(0) has no length", dies_no_group_memory);
     DIES("a grid of 1 x 0 x 1 threadgroups", dies_no_groups);

@@ -100,6 +100,13 @@ typedef struct block_t {
       (, const void *bytes, size_t length, size_t index), (, bytes, length, index))                \
     X(void, set_group, setThreadgroupMemoryLength:atIndex:, (, size_t length, size_t index),       \
       (, length, index))                                                                           \
+    X(bool, unified, hasUnifiedMemory, (), ())                                                     \
+    X(size_t, allocated, currentAllocatedSize, (), ())                                             \
+    X(id, compute_type, computeCommandEncoderWithDispatchType:, (, size_t type), (, type))         \
+    X(void, barrier, memoryBarrierWithScope:, (, size_t scope), (, scope))                         \
+    X(void, dispatch_indirect,                                                                     \
+      dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:,          \
+      (, id counts, size_t offset, extent_t threads), (, counts, offset, threads))                 \
     X(void, dispatch, dispatchThreadgroups:threadsPerThreadgroup:,                                 \
       (, extent_t groups, extent_t threads), (, groups, threads))
 
