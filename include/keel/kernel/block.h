@@ -124,6 +124,13 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
 #define KEEL_MEMORY_(kernel) (&keel_memory_##kernel)
 #endif
 
+// The grid: Metal may have read it from memory, where the block does not have it.
+#if KEEL_MSL
+#define KEEL_GRID_(axis) keel_msl_groups(axis)
+#else
+#define KEEL_GRID_(axis) keel_block->groups[axis]
+#endif
+
 // The entry points have names of their own in C, since a kernel may be called abs.
 #define KEEL_ENTRIES_(kernel, x, y, z, ...)                                                        \
     KEEL_BLOCKS_(kernel, __VA_ARGS__)                                                              \
@@ -135,10 +142,9 @@ extern KEEL_AT_LOCAL_ char keel_launched_memory[] __attribute__((aligned(16)));
         const struct keel_block_##kernel *keel_block = &keel_argument;                             \
         KEEL_AT_LOCAL_ struct keel_locals_##kernel *keel_locals __attribute__((unused)) =          \
             KEEL_MEMORY_(kernel);                                                                  \
-        keel_body_##kernel(                                                                        \
-            KEEL_NO_SHAPE_,                                                                        \
-            keel_gpu_place(keel_block->groups[0], keel_block->groups[1], keel_block->groups[2])    \
-                KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                                      \
+        keel_body_##kernel(KEEL_NO_SHAPE_,                                                         \
+                           keel_gpu_place(KEEL_GRID_(0), KEEL_GRID_(1), KEEL_GRID_(2))             \
+                               KEEL_EACH_(KEEL_PASS_, kernel, __VA_ARGS__));                       \
     }                                                                                              \
     KEEL_WALK_ENTRY_(kernel, __VA_ARGS__)
 

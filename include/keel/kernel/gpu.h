@@ -27,6 +27,7 @@ KEEL_INLINE_ void keel_barrier_here(void)
 // What keel cc writes as MSL.
 __attribute__((const)) uint32_t keel_msl_item(uint32_t axis);
 __attribute__((const)) uint32_t keel_msl_group(uint32_t axis);
+__attribute__((const)) uint32_t keel_msl_groups(uint32_t axis);
 __attribute__((convergent)) void keel_msl_barrier(void);
 
 #define KEEL_ITEM_0_  keel_msl_item(0)

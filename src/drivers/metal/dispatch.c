@@ -70,9 +70,37 @@ static unsigned long size_of(const uint32_t size[3])
     return (unsigned long)size[0] * size[1] * size[2];
 }
 
-bool metal_dispatch_reads(const keel_cmd_dispatch_t *c)
+static bool is_dynamic(const keel_cmd_dispatch_t *c)
 {
     return c->counts_kind == KEEL_COUNTS_DYNAMIC && !keel_ref_is_parameter(&c->counts);
+}
+
+// Whether the GPU reads the counts: the kernel does not look for the grid in its block, where the
+// host would have to put it.
+static bool is_read_by_gpu(const keel_cmd_dispatch_t *c)
+{
+    const metal_kernel_t *kernel = c->kernel;
+    return is_dynamic(c) && (c->raw || kernel->launched);
+}
+
+bool metal_dispatch_reads(const keel_cmd_dispatch_t *c)
+{
+    return is_dynamic(c) && !is_read_by_gpu(c);
+}
+
+static keel_status_t launch(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                            const keel_cmd_execute_t *execute, const uint32_t groups[3])
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    metal_size_t threads = {c->group_size[0], c->group_size[1], c->group_size[2]};
+    if (!is_read_by_gpu(c)) {
+        mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
+        return NULL;
+    }
+    metal_place_t counts;
+    KEEL_TRY(metal_place(&c->counts, execute, &counts));
+    mtl_dispatch_indirect(api, run->encoder, counts.buffer, counts.offset, threads);
+    return NULL;
 }
 
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
@@ -81,9 +109,11 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     const metal_api_t *api = metal_run_device(run)->api;
     const metal_kernel_t *kernel = c->kernel;
     _Alignas(16) unsigned char block[METAL_BYTES];
-    uint32_t groups[3], size = 0;
-    KEEL_TRY(keel_bind_counts(c, execute, groups));
-    if (!size_of(groups)) return NULL;
+    uint32_t groups[3] = {0}, size = 0;
+    if (!is_read_by_gpu(c)) {
+        KEEL_TRY(keel_bind_counts(c, execute, groups));
+        if (!size_of(groups)) return NULL;
+    }
     KEEL_TRY(block_make(c, execute, groups, block, &size));
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     KEEL_TRY(bindings_use(run, c, execute));
@@ -91,7 +121,5 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     metal_pipeline_set(run, kernel->pipeline);
     if (size) mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
     variables_set(run, kernel->variables);
-    mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]},
-                 (metal_size_t){c->group_size[0], c->group_size[1], c->group_size[2]});
-    return NULL;
+    return launch(run, c, execute, groups);
 }

@@ -90,6 +90,7 @@ static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device,
     KEEL_TRY(library_make(device, text, &library));
     for (uint32_t i = 0; i < e->base.entry_count && !status; i++) {
         e->kernel_pointers[i] = &e->kernels[i];
+        e->kernels[i].launched = e->variables.launched;
         if (e->memory) e->kernels[i].variables = metal_memory_buffer(e->memory);
         status = kernel_make(device, library, &e->entries.entries[i],
                              e->variables.by_keel ? "keel_" : "", &e->kernels[i]);

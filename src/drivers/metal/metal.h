@@ -155,8 +155,9 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 
 // executable.c
 typedef struct metal_kernel_t {
-    id pipeline;  // retained
-    id variables; // a buffer, the executable's; NULL: there are none
+    id pipeline;   // retained
+    id variables;  // a buffer, the executable's; NULL: there are none
+    bool launched; // it asks Metal for the grid, and not its block
 } metal_kernel_t;
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,

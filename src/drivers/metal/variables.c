@@ -61,6 +61,7 @@ keel_status_t metal_variables_read(metal_variables_t *v, const char *text)
     v->by_keel = line_begins(text, "// keel cc:", &rest);
     for (const char *line = text; v->by_keel && line_begins(line, "// keel ", &rest);
          line = strchr(line, '\n') ? strchr(line, '\n') + 1 : "") {
+        if (line_begins(line, "// keel grid: ", &rest)) v->launched = true;
         if (line_begins(line, "// keel variable: ", &rest)) KEEL_TRY(variable_read(v, rest));
         if (line_begins(line, "// keel values: ", &rest)) KEEL_TRY(values_read(v, rest));
     }

@@ -13,6 +13,7 @@ typedef struct metal_variable_t {
 
 typedef struct metal_variables_t {
     bool by_keel;            // `keel cc` made the text: kernels are called keel_NAME
+    bool launched;           // kernels ask Metal for the grid, and not their block
     uint64_t size;           // of the buffer; 0: there is none
     unsigned char *values;   // owned
     metal_variable_t *items; // owned

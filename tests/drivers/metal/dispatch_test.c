@@ -163,6 +163,62 @@ static void counted(void)
     device_close(device);
 }
 
+// A kernel that asks Metal for the grid: the GPU reads the counts, and the host has no part in it.
+static const char launched_source[] =
+    "// keel cc: kernels are called keel_NAME\n"
+    "// keel grid: the launch's\n"
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct grid_block { uint groups[3], zero; ulong addresses[1], lengths[1]; };\n"
+    "kernel void keel_grid(constant grid_block &b [[buffer(0)]])\n"
+    "{\n"
+    "    device uint *out = (device uint *)b.addresses[0];\n"
+    "    for (uint i = 0; i < 3; i++) out[i] = i + 2;\n"
+    "}\n"
+    "kernel void keel_tell(constant grid_block &b [[buffer(0)]],\n"
+    "                      uint3 g [[threadgroup_position_in_grid]],\n"
+    "                      uint3 n [[threadgroups_per_grid]])\n"
+    "{\n"
+    "    device uint *out = (device uint *)b.addresses[0];\n"
+    "    out[g.x + n.x * (g.y + n.y * g.z)] = n.z * 100 + g.z;\n"
+    "}\n";
+
+static void launched(void)
+{
+    keel_device_t *device = device_open();
+    keel_image_entry_t entries[] = {entry("grid", 1, 1), entry("tell", 1, 1)};
+    keel_executable_t *executable = NULL;
+    assert_null(load_text(device, launched_source, entries, 2, &executable));
+    keel_buffer_t *counts = buffer_create(device, 16), *out = buffer_create(device, 24 * 4);
+    keel_op_t tell =
+        keel_op_dispatch(find(executable, "tell"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out));
+    keel_op_t ops[] = {
+        keel_op_dispatch(find(executable, "grid"), keel_groups(1, 1, 1), NULL, 0,
+                         KEEL_BIND(counts)),
+        keel_op_barrier(),
+        keel_op_indirect(tell, KEEL_COUNTS_DYNAMIC, keel_span(counts, 0, 12)),
+        keel_op_barrier(),
+        keel_op_fill(keel_span(counts, 4, 4), 0, 4),
+        keel_op_barrier(),
+        keel_op_indirect(tell, KEEL_COUNTS_DYNAMIC, keel_span(counts, 0, 12)), // of no groups
+    };
+    keel_point_t done;
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, 7,
+                                  KEEL_NO_SIGNALS, &done));
+    ok(done);
+    uint32_t values[24];
+    assert_null(keel_buffer_read(out, 0, values, sizeof values));
+    for (uint32_t i = 0; i < 24; i++) assert_int_equal(values[i], 400 + i / 6);
+    assert_int_equal(sim_sent("commit"), 1);
+    assert_int_equal(sim_sent("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:"
+                              "threadsPerThreadgroup:"),
+                     2);
+    keel_buffer_release(counts);
+    keel_buffer_release(out);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
 static void refuses(keel_device_t *device, const char *text, keel_image_entry_t what,
                     keel_code_t code, const char *words)
 {
@@ -198,6 +254,12 @@ static void test_counted(void **state)
     run_with("", counted);
 }
 
+static void test_launched(void **state)
+{
+    (void)state;
+    run_with("", launched);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -209,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replayed),
         cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_launched),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

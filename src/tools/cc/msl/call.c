@@ -45,6 +45,7 @@ static const char *own_text(code_t *code, const ir_inst_t *inst, const char *nam
     const char *axis = axes[argument_number(inst, 0) % 3];
     if (!strcmp(name, "item")) return PRINT(code, "item.%s", axis);
     if (!strcmp(name, "group")) return PRINT(code, "group.%s", axis);
+    if (!strcmp(name, "groups")) return PRINT(code, "groups.%s", axis);
     if (!strcmp(name, "lane")) return "lane";
     if (!strcmp(name, "lanes")) return "lanes";
     if (!strcmp(name, "barrier")) return "keel_barrier()";

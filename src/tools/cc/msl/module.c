@@ -2,6 +2,7 @@
 // A text of MSL for a whole source. The first lines tell the driver what it has to know:
 //
 //     // keel cc: kernels are called keel_NAME
+//     // keel grid: the launch's
 //     // keel variable: NAME OFFSET LENGTH CONSTANT
 //     // keel values: BYTES IN HEX
 //
@@ -84,7 +85,8 @@ static keel_status_t kernel_write(ir_module_t *module, const keel_image_entry_t 
     text_add(out,
              "\n[[max_total_threads_per_threadgroup(%u)]] kernel void keel_%s(constant uchar *v%s "
              "[[buffer(0)]]%s, uint3 item [[thread_position_in_threadgroup]], uint3 group "
-             "[[threadgroup_position_in_grid]], uint lane [[thread_index_in_simdgroup]], uint "
+             "[[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]], uint lane "
+             "[[thread_index_in_simdgroup]], uint "
              "lanes [[threads_per_simdgroup]]) {\n",
              info->group_size[0] * info->group_size[1] * info->group_size[2], info->name,
              function->params[0]->name,
@@ -186,7 +188,7 @@ static keel_status_t module_write(ir_module_t *module, const made_t *made, text_
     tables_name(module);
     for (uint32_t i = 0; i < made->entry_count && !status; i++)
         status = kernel_write(module, &made->entries[i], size > 0, &kernels);
-    text_add(out, "// keel cc: kernels are called keel_NAME\n");
+    text_add(out, "// keel cc: kernels are called keel_NAME\n// keel grid: the launch's\n");
     if (size && !status) status = variables_write(module, size, out);
     prelude_write(&code, text_of(&kernels));
     for (uint32_t i = 0; i < module->variable_count && !status; i++)
