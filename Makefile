@@ -2,8 +2,8 @@
 # A thin front for CMake and .ci/steps. `make demo` and `make test` do everything, packages
 # included.
 
-.PHONY: build lib demo test test-all test-rocm check asan tsan foreign sweep fuzz bench install
-.PHONY: format clean
+.PHONY: build lib demo test test-all test-rocm test-metal check asan tsan foreign sweep
+.PHONY: fuzz bench install format clean
 
 build:
 	@cmake --preset default >/dev/null
@@ -54,6 +54,20 @@ test-rocm:
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default --target keel_tool keel_trace capture_dump sim/amd/all
 	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
+
+# Tries the driver of Metal, on a Mac on its GPU, elsewhere on the software Metal, and writes what
+# to send us: make test-metal [FILTER="dispatch.*"]
+test-metal:
+ifeq ($(shell uname),Darwin)
+	@cmake --preset lib -DKEEL_PORTABLE=ON >/dev/null
+	@cmake --build --preset lib --target keel_tool
+	@tests/macos/metal.sh build-lib/keel "$(FILTER)"
+else
+	@.ci/setup test
+	@cmake --preset default >/dev/null
+	@cmake --build --preset default --target keel_tool sim_metal
+	@tests/macos/metal.sh build/keel "$(FILTER)"
+endif
 
 # Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in
 # software; goes on where it was interrupted: make sweep [AREA="pool wait"] [EACH=12]

@@ -12,7 +12,7 @@
 
 enum {
     LOADS_MAX = 32,      // segments: compilers make four or five
-    NAME_MAX = 4096,     // bytes of a name
+    MAX_NAME = 4096,     // bytes of a name
     BINDINGS_MAX = 4096, // of an entry
     RELA_SIZE = 24,
 };
@@ -107,7 +107,7 @@ static keel_status_t text_read(const host_reader_t *r, uint64_t address, const c
 {
     uint64_t left = 0;
     const uint8_t *bytes = loaded_at(r, address, &left);
-    size_t room = left < NAME_MAX ? (size_t)left : NAME_MAX;
+    size_t room = left < MAX_NAME ? (size_t)left : MAX_NAME;
     if (!bytes || !memchr(bytes, 0, room))
         return KEEL_ERROR(KEEL_CORRUPT, "its table of entry points has a name that is no text");
     return image_text(r->info, bytes, room, text);

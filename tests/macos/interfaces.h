@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver uses of Foundation's and Metal's interfaces, as their reference describes it, for
+// checking the driver's table of messages where Apple's headers are not: messages.sh. On a Mac the
+// real ones take its place.
+#ifndef TESTS_MACOS_INTERFACES_H_
+#define TESTS_MACOS_INTERFACES_H_
+
+typedef unsigned long NSUInteger;
+typedef long NSInteger;
+#ifdef __aarch64__
+typedef _Bool BOOL;
+#else
+typedef signed char BOOL;
+#endif
+typedef struct NSRange {
+    NSUInteger location, length;
+} NSRange;
+typedef struct MTLSize {
+    NSUInteger width, height, depth;
+} MTLSize;
+typedef NSUInteger MTLResourceOptions, MTLCommandBufferStatus, MTLDispatchType, MTLBarrierScope;
+typedef NSUInteger MTLResourceUsage;
+
+@class NSString;
+@protocol MTLCommandBuffer;
+@protocol MTLBuffer;
+
+__attribute__((objc_root_class))
+@interface NSObject
++ (instancetype)new;
+- (instancetype)retain;
+- (oneway void)release;
+- (BOOL)respondsToSelector:(SEL)selector;
+@end
+@interface NSString : NSObject
++ (instancetype)stringWithUTF8String:(const char *)text;
+- (const char *)UTF8String;
+@end
+@interface NSError : NSObject
+- (NSInteger)code;
+- (NSString *)localizedDescription;
+@end
+@interface NSArray : NSObject
+- (NSUInteger)count;
+- (id)objectAtIndex:(NSUInteger)index;
+@end
+@interface MTLCompileOptions : NSObject
+- (void)setFastMathEnabled:(BOOL)fast;
+@end
+
+typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
+
+@protocol MTLFence
+@end
+@protocol MTLFunction
+@end
+@protocol MTLResource
+@end
+@protocol MTLBuffer <MTLResource>
+- (NSUInteger)length;
+- (void *)contents;
+- (unsigned long long)gpuAddress;
+- (void)didModifyRange:(NSRange)range;
+@end
+@protocol MTLLibrary
+- (id<MTLFunction>)newFunctionWithName:(NSString *)name;
+@end
+@protocol MTLComputePipelineState
+- (NSUInteger)maxTotalThreadsPerThreadgroup;
+- (NSUInteger)threadExecutionWidth;
+@end
+
+@protocol MTLCommandEncoder
+- (void)endEncoding;
+@end
+@protocol MTLBlitCommandEncoder <MTLCommandEncoder>
+- (void)updateFence:(id<MTLFence>)fence;
+- (void)waitForFence:(id<MTLFence>)fence;
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(unsigned char)value;
+- (void)copyFromBuffer:(id<MTLBuffer>)source
+          sourceOffset:(NSUInteger)from
+              toBuffer:(id<MTLBuffer>)target
+     destinationOffset:(NSUInteger)to
+                  size:(NSUInteger)size;
+- (void)synchronizeResource:(id<MTLResource>)resource;
+@end
+@protocol MTLComputeCommandEncoder <MTLCommandEncoder>
+- (void)updateFence:(id<MTLFence>)fence;
+- (void)waitForFence:(id<MTLFence>)fence;
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)threads;
+- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
+                          indirectBufferOffset:(NSUInteger)offset
+                         threadsPerThreadgroup:(MTLSize)threads;
+@end
+
+@protocol MTLCommandBuffer
+- (void)commit;
+- (void)waitUntilCompleted;
+- (void)addCompletedHandler:(MTLCommandBufferHandler)block;
+- (MTLCommandBufferStatus)status;
+- (NSError *)error;
+- (double)GPUStartTime;
+- (double)GPUEndTime;
+- (id<MTLBlitCommandEncoder>)blitCommandEncoder;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
+@end
+@protocol MTLCommandQueue
+- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
+@end
+
+@protocol MTLDevice
+- (NSString *)name;
+- (unsigned long long)registryID;
+- (BOOL)hasUnifiedMemory;
+- (NSUInteger)maxBufferLength;
+- (NSUInteger)currentAllocatedSize;
+- (unsigned long long)recommendedMaxWorkingSetSize;
+- (NSUInteger)maxThreadgroupMemoryLength;
+- (MTLSize)maxThreadsPerThreadgroup;
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)most;
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void *)memory
+                                   length:(NSUInteger)length
+                                  options:(MTLResourceOptions)options
+                              deallocator:(void (^)(void *memory, NSUInteger length))block;
+- (id<MTLFence>)newFence;
+- (id<MTLLibrary>)newLibraryWithSource:(NSString *)source
+                               options:(MTLCompileOptions *)options
+                                 error:(NSError **)error;
+- (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                                             error:(NSError **)error;
+@end
+
+#endif
