@@ -16,35 +16,34 @@ static void *do_nothing(void *argument)
 enum {
     BESIDE = 4,      // vendors keep that many of a kind for their next user, not more
     SIZE = 64 << 10, // small copies go other ways than large ones
+    QUEUES = 8,      // one of each priority
 };
-
-// A queue with work of each kind: on buffers of the device's memory and of the host's.
-static keel_status_t queue_use(keel_queue_t *queue, keel_buffer_t *here, keel_buffer_t *host,
-                               keel_point_t *done)
-{
-    const keel_op_t ops[] = {
-        keel_op_fill(keel_whole(here), 1, 4),
-        keel_op_barrier(),
-        keel_op_copy(keel_whole(here), keel_whole(host)),
-        keel_op_barrier(),
-        keel_op_copy(keel_whole(host), keel_whole(here)),
-    };
-    return keel_queue_submit(queue, KEEL_NO_WAITS, ops, sizeof ops / sizeof *ops, KEEL_NO_SIGNALS,
-                             done);
-}
 
 typedef struct warmed_t {
     keel_device_t *device;
-    keel_buffer_t *here, *host;
-    keel_queue_t *queues[8]; // one of each priority
-    keel_point_t points[8];
+    keel_buffer_t *here, *host; // of the device's memory and of the host's: a part for each queue
+    keel_queue_t *queues[QUEUES];
+    keel_point_t points[QUEUES];
     size_t count;
 } warmed_t;
 
+// Gives a queue work of each kind.
+static keel_status_t queue_use(warmed_t *w, size_t i)
+{
+    keel_ref_t here = keel_span(w->here, i * SIZE, SIZE), host = keel_span(w->host, i * SIZE, SIZE);
+    const keel_op_t ops[] = {
+        keel_op_fill(here, 1, 4), keel_op_barrier(),        keel_op_copy(here, host),
+        keel_op_barrier(),        keel_op_copy(host, here),
+    };
+    return keel_queue_submit(w->queues[i], KEEL_NO_WAITS, ops, sizeof ops / sizeof *ops,
+                             KEEL_NO_SIGNALS, &w->points[i]);
+}
+
 static keel_status_t device_use(const char *uri, warmed_t *w)
 {
-    keel_buffer_options_t here = {.size = SIZE};
-    keel_buffer_options_t host = {.size = SIZE,
+    // One part more, for a partner.
+    keel_buffer_options_t here = {.size = (QUEUES + 1) * SIZE};
+    keel_buffer_options_t host = {.size = here.size,
                                   .memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE};
     keel_clock_pair_t pair;
     keel_status_t status = keel_device_open(uri, NULL, &w->device);
@@ -54,10 +53,11 @@ static keel_status_t device_use(const char *uri, warmed_t *w)
     if (status) return status;
     const keel_caps_t *caps = keel_device_caps(w->device);
     keel_queue_options_t options = {.priority = caps->min_priority};
-    for (; options.priority <= caps->max_priority && w->count < 8 && !status; options.priority++) {
+    for (; options.priority <= caps->max_priority && w->count < QUEUES && !status;
+         options.priority++) {
         size_t i = w->count++;
         status = keel_queue_create(w->device, &options, &w->queues[i]);
-        if (!status) status = queue_use(w->queues[i], w->here, w->host, &w->points[i]);
+        if (!status) status = queue_use(w, i);
     }
     return status;
 }
@@ -106,7 +106,8 @@ static void warm_up_partner(const char *uri, const char *partner)
     for (int i = 0; i < 2 && !status; i++) {
         keel_point_t done;
         status = keel_queue_copy(keel_device_queue(used[i].device, 0), KEEL_NO_WAITS,
-                                 keel_whole(used[i].here), keel_whole(used[!i].here), &done);
+                                 keel_span(used[i].here, QUEUES * SIZE, SIZE),
+                                 keel_span(used[!i].here, QUEUES * SIZE, SIZE), &done);
         if (!status) status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     }
     keel_status_release(status);
