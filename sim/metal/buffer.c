@@ -12,32 +12,29 @@ static atomic_ulong all_bytes;
 
 typedef void (*free_fn)(block_t *block, void *memory, unsigned long length);
 
-static void *map(int fd, size_t size)
+static void *map(int sharing, size_t size)
 {
-    int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// Shared storage is one memory, mapped twice.
+// Shared storage is one memory, mapped twice. No file is behind it: a limit on the size of files
+// that the process has is none on memory.
 static bool map_shared(buffer_t *buffer)
 {
-    int fd = memfd_create("MTLBuffer", MFD_CLOEXEC);
-    if (fd < 0) return false;
-    if (ftruncate(fd, (off_t)buffer->mapped) == 0) {
-        buffer->host = map(fd, buffer->mapped);
-        buffer->gpu = map(fd, buffer->mapped);
-    }
-    close(fd);
-    return buffer->host && buffer->gpu;
+    buffer->host = map(MAP_SHARED, buffer->mapped);
+    if (!buffer->host) return false;
+    void *again = mremap(buffer->host, 0, buffer->mapped, MREMAP_MAYMOVE);
+    buffer->gpu = again == MAP_FAILED ? NULL : again;
+    return buffer->gpu;
 }
 
 static bool map_both(buffer_t *buffer)
 {
     if (buffer->storage == STORAGE_SHARED) return map_shared(buffer);
-    buffer->gpu = map(-1, buffer->mapped);
-    if (buffer->storage == STORAGE_MANAGED) buffer->host = map(-1, buffer->mapped);
-    if (buffer->host && settings()->discrete) buffer->told = map(-1, buffer->mapped);
+    buffer->gpu = map(MAP_PRIVATE, buffer->mapped);
+    if (buffer->storage == STORAGE_MANAGED) buffer->host = map(MAP_PRIVATE, buffer->mapped);
+    if (buffer->host && settings()->discrete) buffer->told = map(MAP_PRIVATE, buffer->mapped);
     return buffer->gpu && (buffer->host || buffer->storage == STORAGE_PRIVATE);
 }
 
@@ -113,9 +110,10 @@ long buffer_unflushed(const buffer_t *buffer, range_t range)
 {
     if (!buffer->told) return -1;
     const char *host = buffer->host + range.location, *told = buffer->told + range.location;
+    const char *gpu = buffer->gpu + range.location;
     if (memcmp(host, told, range.length) == 0) return -1;
     unsigned long at = 0;
-    while (at < range.length && host[at] == told[at]) at++;
+    while (at < range.length && (host[at] == told[at] || host[at] == gpu[at])) at++;
     return at < range.length ? (long)(range.location + at) : -1;
 }
 

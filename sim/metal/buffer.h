@@ -36,7 +36,7 @@ unsigned long buffers_size(void);
 // Both copies of managed storage are equal there now.
 void buffer_settled(buffer_t *buffer, range_t range);
 // The first byte of the range that the host has written and not told of (didModifyRange:), with
-// discrete=1; -1: there is none.
+// discrete=1; -1: there is none. What is the same on both sides needs no telling.
 long buffer_unflushed(const buffer_t *buffer, range_t range);
 // Ends the process unless the bytes lie in the buffer.
 void buffer_check(const void *self, sel_t cmd, const buffer_t *buffer, range_t range);

@@ -85,7 +85,7 @@ static keel_status_t transfer_init(transfers_t *transfers, transfer_t *t)
     t->address = span.address;
     t->length = span.length;
     unsigned char *data = atomic_load_explicit(&ref->buffer->root->data, memory_order_relaxed);
-    if (data) {
+    if (data && ref->buffer->memory & KEEL_MEMORY_HOST_COHERENT) {
         t->data = data + ref->buffer->offset + ref->offset;
         return NULL;
     }

@@ -36,12 +36,22 @@ static const char source[] =
     "                        uint i [[thread_position_in_grid]], uint n [[threads_per_grid]])\n"
     "{\n"
     "    for (ulong at = i; at < r.count; at += n) to[at] = from[at];\n"
+    "}\n"
+    "kernel void keel_counts(device uint *to [[buffer(0)]], constant range &r [[buffer(1)]],\n"
+    "                        device const uint *from [[buffer(2)]],\n"
+    "                        uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    if (i > 0) return;\n"
+    "    ulong plane = ulong(from[0]) * from[1];\n"
+    "    bool many = from[2] != 0 && plane > r.count / from[2];\n"
+    "    for (uint at = 0; at < 3; at++) to[at] = many ? 0 : from[at];\n"
+    "    to[3] = many;\n"
     "}\n";
 
 static const char *const names[METAL_BUILTINS] = {
     [METAL_FILL] = "keel_fill",     [METAL_FILL_WORDS] = "keel_fill_words",
     [METAL_COPY] = "keel_copy",     [METAL_COPY_WORDS] = "keel_copy_words",
-    [METAL_UPDATE] = "keel_update",
+    [METAL_UPDATE] = "keel_update", [METAL_COUNTS] = "keel_counts",
 };
 
 static keel_status_t refusal(const metal_api_t *api, const char *what, id error)

@@ -4,8 +4,10 @@
 // is made resident, once for each encoder.
 #include <string.h>
 
+#include "base/status.h"
 #include "drivers/metal/metal.h"
 #include "kit/bind.h"
+#include "kit/submission.h"
 
 enum { AT_BLOCK = 0, AT_VARIABLES = 1 };
 
@@ -75,32 +77,84 @@ static bool is_dynamic(const keel_cmd_dispatch_t *c)
     return c->counts_kind == KEEL_COUNTS_DYNAMIC && !keel_ref_is_parameter(&c->counts);
 }
 
-// Whether the GPU reads the counts: the kernel does not look for the grid in its block, where the
-// host would have to put it.
-static bool is_read_by_gpu(const keel_cmd_dispatch_t *c)
+static bool is_launched(const keel_cmd_dispatch_t *c)
 {
-    const metal_kernel_t *kernel = c->kernel;
-    return is_dynamic(c) && (c->raw || kernel->launched);
+    return c->raw || ((const metal_kernel_t *)c->kernel)->launched;
+}
+
+// The kernel must not look for the grid in its block, where the host would have to put it. Counts
+// that are there before the submission begins are read by the host, if it sees them.
+bool metal_dispatch_counts(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute)
+{
+    metal_place_t place;
+    if (c->counts_kind == KEEL_COUNTS_DIRECT || keel_ref_is_parameter(&c->counts)) return false;
+    if (!is_launched(c)) return false;
+    if (is_dynamic(c)) return true;
+    keel_status_t status = metal_place(&c->counts, execute, &place);
+    bool hidden = !status && !place.data;
+    keel_status_release(status);
+    return hidden;
 }
 
 bool metal_dispatch_reads(const keel_cmd_dispatch_t *c)
 {
-    return is_dynamic(c) && !is_read_by_gpu(c);
+    return is_dynamic(c) && !is_launched(c);
 }
 
-static keel_status_t launch(metal_run_t *run, const keel_cmd_dispatch_t *c,
-                            const keel_cmd_execute_t *execute, const uint32_t groups[3])
+static keel_status_t groups_find(const metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                 const keel_cmd_execute_t *execute, uint32_t groups[3])
+{
+    if (!run->peeked) return keel_bind_counts(c, execute, groups);
+    memcpy(groups, metal_peeked(run), 3 * sizeof *groups);
+    return bind_counts_check(c, groups);
+}
+
+// Where the GPU puts the counts of a dispatch.
+static keel_status_t counter_take(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                  const keel_cmd_execute_t *execute, metal_place_t *place)
+{
+    enum { SIZE = 4 * sizeof(uint32_t) };
+    KEEL_TRY(metal_words_take(run));
+    *place = (metal_place_t){metal_memory_buffer(run->words), run->counted * SIZE, SIZE, NULL};
+    run->counters[run->counted].command = &c->head;
+    run->counters[run->counted++].execute = execute;
+    return NULL;
+}
+
+static keel_status_t counts_read(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                 const keel_cmd_execute_t *execute, metal_place_t *counts)
+{
+    metal_place_t source;
+    KEEL_TRY(metal_place(&c->counts, execute, &source));
+    KEEL_TRY(counter_take(run, c, execute, counts));
+    return metal_encode_counts(run, &source, counts);
+}
+
+void metal_counts_settle(metal_run_t *run)
+{
+    const uint32_t *words = NULL;
+    for (uint32_t i = 0; i < run->counted; i++) {
+        if (!words)
+            words = mtl_contents(metal_run_device(run)->api, metal_memory_buffer(run->words));
+        if (!words[4 * i + 3]) continue;
+        keel_status_t status = KEEL_ERROR(
+            KEEL_OUT_OF_RANGE, "the counts read are too large; at most %llu groups are run",
+            (unsigned long long)metal_run_device(run)->base.caps.max_groups);
+        run_fail(&run->base, submission_blame(&run->base.submission, run->counters[i].execute,
+                                              run->counters[i].command, status));
+        return;
+    }
+}
+
+static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_t groups[3],
+                   const metal_place_t *counts)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     metal_size_t threads = {c->group_size[0], c->group_size[1], c->group_size[2]};
-    if (!is_read_by_gpu(c)) {
+    if (counts->buffer)
+        mtl_dispatch_indirect(api, run->encoder, counts->buffer, counts->offset, threads);
+    else
         mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
-        return NULL;
-    }
-    metal_place_t counts;
-    KEEL_TRY(metal_place(&c->counts, execute, &counts));
-    mtl_dispatch_indirect(api, run->encoder, counts.buffer, counts.offset, threads);
-    return NULL;
 }
 
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
@@ -110,8 +164,11 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     const metal_kernel_t *kernel = c->kernel;
     _Alignas(16) unsigned char block[METAL_BYTES];
     uint32_t groups[3] = {0}, size = 0;
-    if (!is_read_by_gpu(c)) {
-        KEEL_TRY(keel_bind_counts(c, execute, groups));
+    metal_place_t counts = {0};
+    if (metal_dispatch_counts(c, execute)) {
+        KEEL_TRY(counts_read(run, c, execute, &counts));
+    } else {
+        KEEL_TRY(groups_find(run, c, execute, groups));
         if (!size_of(groups)) return NULL;
     }
     KEEL_TRY(block_make(c, execute, groups, block, &size));
@@ -121,5 +178,6 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     metal_pipeline_set(run, kernel->pipeline);
     if (size) mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
     variables_set(run, kernel->variables);
-    return launch(run, c, execute, groups);
+    launch(run, c, groups, &counts);
+    return NULL;
 }

@@ -91,6 +91,7 @@ static void metal_device_close(keel_device_t *device)
     d->aio = NULL;
     void *pool = metal_enter(d->api);
     metal_builtins_release(d);
+    mtl_release(d->api, d->fetches);
     mtl_release(d->api, d->device);
     metal_leave(d->api, pool);
 }
@@ -105,7 +106,9 @@ static void metal_device_memory(keel_device_t *device, keel_memory_stats_t *stat
 {
     metal_device_t *d = metal_device(device);
     void *pool = metal_enter(d->api);
-    stats->total = stats->budget = mtl_working_set_size(d->api, d->device);
+    uint64_t taken = mtl_allocated_size(d->api, d->device); // by all of this process
+    stats->total = mtl_working_set_size(d->api, d->device);
+    stats->budget = taken < stats->total ? stats->total - taken : 0;
     metal_leave(d->api, pool);
 }
 
@@ -120,6 +123,8 @@ static const keel_device_ops_t metal_ops = {
     .buffer_free = metal_buffer_free,
     .buffer_import = metal_buffer_import,
     .buffer_forget = metal_buffer_forget,
+    .buffer_flush = metal_buffer_flush,
+    .buffer_invalidate = metal_buffer_invalidate,
     .executable_rank = metal_executable_rank,
     .executable_load = metal_executable_load,
     .executable_unload = metal_executable_unload,
@@ -150,12 +155,24 @@ static const keel_caps_t fixed_caps = {
                      KEEL_MEMORY_HOST_CACHED},
 };
 
+static void memory_types_read(metal_device_t *device)
+{
+    const uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
+    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_CACHED;
+    uint32_t *types = device->base.caps.memory_types;
+    if (!device->discrete) return;
+    types[0] = local;
+    types[METAL_TYPE_SHARED] = KEEL_MEMORY_DEVICE_VISIBLE | host | KEEL_MEMORY_HOST_COHERENT;
+    types[2] = local | host;
+}
+
 static void caps_read(metal_device_t *device)
 {
     const metal_api_t *api = device->api;
     keel_caps_t *caps = &device->base.caps;
     metal_size_t threads = mtl_max_threads(api, device->device);
     *caps = fixed_caps;
+    memory_types_read(device);
     caps->max_group_size = (uint32_t)threads.width;
     caps->max_group_sizes[0] = (uint32_t)threads.width;
     caps->max_group_sizes[1] = (uint32_t)threads.height;
@@ -176,6 +193,11 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
     runs_init(&device->runs, &metal_run_ops, "keel-metal", metal_worker, device);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
+    device->discrete = !mtl_has_unified_memory(device->api, device->device);
+    if (device->discrete)
+        device->fetches = mtl_new_queue(device->api, device->device, METAL_FETCHES);
+    if (device->discrete && !device->fetches)
+        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     KEEL_TRY(metal_builtins_make(device));
     KEEL_TRY(aio_create(&device->aio));
     caps_read(device);

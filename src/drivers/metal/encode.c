@@ -139,19 +139,16 @@ static keel_status_t fill_encode(metal_run_t *run, const keel_cmd_fill_t *c,
 }
 
 // By constants, as many at a time as an encoder takes.
-static keel_status_t update_encode(metal_run_t *run, const keel_cmd_update_t *c,
-                                   const keel_cmd_execute_t *execute)
+keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes, const metal_place_t *target)
 {
     const metal_api_t *api = metal_run_device(run)->api;
-    const unsigned char *data = keel_update_data(c, execute);
-    metal_place_t target;
-    KEEL_TRY(metal_place(&c->target, execute, &target));
-    if (!target.length) return NULL;
+    const unsigned char *data = bytes;
+    if (!target->length) return NULL;
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
-    for (unsigned long done = 0; done < target.length;) {
-        unsigned long size = target.length - done;
+    for (unsigned long done = 0; done < target->length;) {
+        unsigned long size = target->length - done;
         if (size > METAL_BYTES) size = METAL_BYTES;
-        metal_place_t part = {target.buffer, target.offset + done, size, NULL};
+        metal_place_t part = {target->buffer, target->offset + done, size, NULL};
         mtl_set_bytes(api, run->encoder, data + done, size, 2);
         builtin_dispatch(run, METAL_UPDATE, &part, (range_t){size, 0, 0});
         done += size;
@@ -159,29 +156,60 @@ static keel_status_t update_encode(metal_run_t *run, const keel_cmd_update_t *c,
     return NULL;
 }
 
+static keel_status_t update_encode(metal_run_t *run, const keel_cmd_update_t *c,
+                                   const keel_cmd_execute_t *execute)
+{
+    metal_place_t target;
+    KEEL_TRY(metal_place(&c->target, execute, &target));
+    return metal_encode_bytes(run, keel_update_data(c, execute), &target);
+}
+
+keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
+                                const metal_place_t *target)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    if (!target->length) return NULL;
+    bool words = is_words(source) && is_words(target);
+    bool stays = run->kind == METAL_COMPUTE && target->length <= SMALL_COPY;
+    if (words && !stays) {
+        KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
+        mtl_copy_buffer(api, run->encoder, source->buffer, source->offset, target->buffer,
+                        target->offset, target->length);
+        return NULL;
+    }
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    mtl_set_buffer(api, run->encoder, source->buffer, source->offset, 2);
+    builtin_dispatch(run, words ? METAL_COPY_WORDS : METAL_COPY, target,
+                     (range_t){words ? target->length / 4 : target->length, 0, 0});
+    return NULL;
+}
+
+keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
+                                  const metal_place_t *target)
+{
+    metal_device_t *device = metal_run_device(run);
+    const metal_api_t *api = device->api;
+    range_t range = {device->base.caps.max_groups, 0, 0};
+    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
+    metal_pipeline_set(run, device->builtins[METAL_COUNTS]);
+    mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
+    mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
+    mtl_set_buffer(api, run->encoder, source->buffer, source->offset, 2);
+    run->variables = NULL; // these were there
+    mtl_dispatch(api, run->encoder, (metal_size_t){1, 1, 1}, (metal_size_t){STEP, 1, 1});
+    mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
+    return NULL;
+}
+
 static keel_status_t copy_encode(metal_run_t *run, const keel_cmd_copy_t *c,
                                  const keel_cmd_execute_t *execute)
 {
-    const metal_api_t *api = metal_run_device(run)->api;
     keel_bound_t ignored[2];
     metal_place_t source, target;
     KEEL_TRY(keel_bind_copy(c, execute, &ignored[0], &ignored[1]));
     KEEL_TRY(metal_place(&c->source, execute, &source));
     KEEL_TRY(metal_place(&c->target, execute, &target));
-    if (!target.length) return NULL;
-    bool words = is_words(&source) && is_words(&target);
-    bool stays = run->kind == METAL_COMPUTE && target.length <= SMALL_COPY;
-    if (words && !stays) {
-        KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
-        mtl_copy_buffer(api, run->encoder, source.buffer, source.offset, target.buffer,
-                        target.offset, target.length);
-        return NULL;
-    }
-    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
-    mtl_set_buffer(api, run->encoder, source.buffer, source.offset, 2);
-    builtin_dispatch(run, words ? METAL_COPY_WORDS : METAL_COPY, &target,
-                     (range_t){words ? target.length / 4 : target.length, 0, 0});
-    return NULL;
+    return metal_encode_copy(run, &source, &target);
 }
 
 keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
@@ -278,6 +306,8 @@ void metal_settle(metal_run_t *run)
                             metal_text(api, error), code);
     }
     command_release(run);
+    if (!status) metal_counts_settle(run);
+    run->counted = 0;
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));
     if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);

@@ -7,41 +7,83 @@
 #include "drivers/metal/metal.h"
 #include "kit/command.h"
 
-_Static_assert(sizeof(aio_request_t) <= sizeof(((keel_cmd_transfer_t *)0)->request),
-               "room for a request");
-
-static void transfer_done(aio_request_t *request, int error)
+static metal_run_t *run_of(transfers_t *transfers)
 {
-    char *at = (char *)request - offsetof(keel_cmd_transfer_t, request);
-    keel_cmd_transfer_t *c = (keel_cmd_transfer_t *)(void *)at;
-    run_done_with(request->context, &c->head, command_transfer_status(c, error));
+    return (metal_run_t *)(void *)((char *)transfers - offsetof(metal_run_t, transfers));
 }
 
-static keel_status_t transfer_begin(metal_run_t *run, keel_cmd_transfer_t *c)
+static keel_status_t files_stage(transfers_t *transfers, uint64_t size, void **data,
+                                 uint64_t *address)
 {
-    metal_place_t place;
-    KEEL_TRY(metal_place(&c->ref, NULL, &place));
-    aio_request_t *request = (aio_request_t *)(void *)c->request;
-    *request = (aio_request_t){
-        .fd = c->file->fd,
-        .write = c->head.kind == KEEL_CMD_WRITE,
-        .data = place.data,
-        .size = place.length,
-        .offset = c->file_offset,
-        .done = transfer_done,
-        .context = &run->base,
-    };
-    run_begin(&run->base);
-    aio_submit(metal_run_device(run)->aio, request);
+    metal_run_t *run = run_of(transfers);
+    struct metal_memory_t *memory;
+    KEEL_TRY(metal_stage(run, size, &memory));
+    *data = mtl_contents(metal_run_device(run)->api, metal_memory_buffer(memory));
+    *address = metal_memory_address(memory);
     return NULL;
 }
 
-static keel_status_t timestamp_write(const keel_cmd_timestamp_t *c,
+static keel_status_t files_copy(transfers_t *transfers, const bound_copy_t *copy)
+{
+    metal_run_t *run = run_of(transfers);
+    metal_place_t source, target;
+    KEEL_TRY(metal_place_at(metal_run_device(run), copy->source, copy->size, &source));
+    KEEL_TRY(metal_place_at(metal_run_device(run), copy->target, copy->size, &target));
+    return metal_encode_copy(run, &source, &target);
+}
+
+static bool files_begin(transfers_t *transfers)
+{
+    metal_run_t *run = run_of(transfers);
+    if (atomic_load(&run->base.failure)) return false;
+    run_begin(&run->base);
+    return true;
+}
+
+static void files_done(transfers_t *transfers, const keel_cmd_transfer_t *c, keel_status_t status)
+{
+    run_done_with(&run_of(transfers)->base, &c->head, status);
+}
+
+static const transfer_ops_t files_ops = {files_stage, files_copy, files_begin, files_done};
+
+static keel_status_t file_begin(metal_run_t *run, keel_cmd_transfer_t *c)
+{
+    aio_t *aio = metal_run_device(run)->aio;
+    run->moving++;
+    run->base.unfinished = true;
+    if (c->head.kind == KEEL_CMD_WRITE) return transfer_write(&run->transfers, &files_ops, aio, c);
+    run_begin(&run->base);
+    transfer_read(&run->transfers, &files_ops, aio, c);
+    return NULL;
+}
+
+run_outcome_t metal_files_go_on(metal_run_t *run)
+{
+    if (!run->moving) return RUN_GOES_ON;
+    if (!atomic_load(&run->base.failure)) {
+        if (!run_room_take(&metal_queue(run->base.submission.queue)->room, &run->base))
+            return RUN_STARVES;
+        if (run->transfers.staged) {
+            transfers_staged(&run->transfers);
+            return RUN_WAITS;
+        }
+        if (transfers_land(&run->transfers)) return RUN_WAITS;
+    }
+    run->transfers.staged = NULL;
+    atomic_store(&run->transfers.landed, NULL);
+    run->moving = 0;
+    run->base.unfinished = false;
+    return RUN_GOES_ON;
+}
+
+static keel_status_t timestamp_write(metal_run_t *run, const keel_cmd_timestamp_t *c,
                                      const keel_cmd_execute_t *execute)
 {
     metal_place_t place;
     uint64_t now = keel_now_ns();
     KEEL_TRY(metal_place(&c->target, execute, &place));
+    if (!place.data) return metal_encode_bytes(run, &now, &place);
     memcpy(place.data, &now, sizeof now);
     return NULL;
 }
@@ -54,9 +96,9 @@ keel_status_t metal_host(metal_run_t *run, const keel_command_t *command,
     case KEEL_CMD_HOST_CALL:
         return run_call(&run->base, &metal_queue(run->base.submission.queue)->calls, c);
     case KEEL_CMD_READ:
-    case KEEL_CMD_WRITE: return transfer_begin(run, c);
+    case KEEL_CMD_WRITE: return file_begin(run, c);
     case KEEL_CMD_ALLOCA: return run_alloca(&run->base, c);
     case KEEL_CMD_DEALLOCA: return keel_slabs_dealloca(c);
-    default: return timestamp_write(c, execute);
+    default: return timestamp_write(run, c, execute);
     }
 }

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers. All storage is shared: host and GPU see the same memory, at addresses of their own.
+// Buffers. What storage they have:
+//
+//     unified memory     shared: host and GPU see the same, at addresses of their own
+//     a discrete GPU     private, which the host does not see; shared, which lies in memory of the
+//                        host; managed, of which both have a copy
+//
+// Managed storage is told of writes of the host by the byte. What the GPU has written could be
+// fetched by synchronizeResource, but that is of a whole buffer, and undoes what the host has
+// written and not flushed elsewhere in it. So the range alone is copied.
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/metal/metal.h"
@@ -13,6 +23,8 @@ typedef struct metal_memory_t {
     id buffer;                           // retained
     uint64_t inside;                     // where the memory begins in it
     uint64_t address, size;              // of the memory, for the device
+    uint32_t bits;                       // keel_memory_bit_t
+    struct metal_memory_t *also;         // of the staging of a run
 } memory_t;
 
 static memory_t *memory_of(const keel_buffer_t *buffer)
@@ -43,6 +55,25 @@ static uint64_t round_up(uint64_t value, uint64_t to)
     return (value + to - 1) / to * to;
 }
 
+// Memory that both see at once.
+static uint32_t shared_bits(const metal_device_t *device)
+{
+    return device->base.caps.memory_types[device->discrete ? METAL_TYPE_SHARED : 0];
+}
+
+static unsigned long options_of(const metal_device_t *device, uint32_t bits)
+{
+    if (!(bits & KEEL_MEMORY_HOST_VISIBLE)) return METAL_PRIVATE | METAL_UNTRACKED;
+    bool managed = device->discrete && bits & KEEL_MEMORY_DEVICE_LOCAL;
+    return (managed ? METAL_MANAGED : METAL_SHARED) | METAL_UNTRACKED;
+}
+
+static bool is_managed(const memory_t *memory)
+{
+    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT;
+    return (memory->bits & host) == KEEL_MEMORY_HOST_VISIBLE;
+}
+
 static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, uint64_t size)
 {
     memory_t *memory = mem_zalloc(sizeof *memory);
@@ -51,6 +82,7 @@ static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, u
     memory->inside = inside;
     memory->address = mtl_gpu_address(device->api, made) + inside;
     memory->size = size;
+    memory->bits = shared_bits(device);
     memory_list(device, memory);
     return memory;
 }
@@ -88,6 +120,25 @@ uint64_t metal_memory_address(const memory_t *memory)
     return memory->address;
 }
 
+keel_status_t metal_stage(metal_run_t *run, uint64_t size, memory_t **memory)
+{
+    metal_device_t *device = metal_run_device(run);
+    size = round_up(size ? size : 1, METAL_WORD);
+    id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
+    KEEL_TRY(metal_memory_add(device, made, size, memory));
+    (*memory)->also = run->staging;
+    run->staging = *memory;
+    return NULL;
+}
+
+void metal_stages_release(metal_run_t *run)
+{
+    for (memory_t *memory; (memory = run->staging) != NULL;) {
+        run->staging = memory->also;
+        metal_memory_remove(metal_run_device(run), memory);
+    }
+}
+
 // Takes over `made`, which is nil if Metal has refused it.
 static keel_status_t attach(keel_buffer_t *buffer, id made, uint64_t inside)
 {
@@ -99,8 +150,10 @@ static keel_status_t attach(keel_buffer_t *buffer, id made, uint64_t inside)
         mtl_release(api, made);
         return status_no_memory();
     }
+    memory->bits = buffer->memory;
+    char *data = mtl_contents(api, made);
     buffer->handle = (uint64_t)(uintptr_t)memory;
-    atomic_store(&buffer->data, (char *)mtl_contents(api, made) + inside);
+    atomic_store(&buffer->data, data ? data + inside : NULL);
     atomic_store(&buffer->address, memory->address);
     return NULL;
 }
@@ -110,9 +163,9 @@ keel_status_t metal_buffer_alloc(keel_buffer_t *buffer)
 {
     metal_device_t *device = metal_device(buffer->device);
     uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
-    uint64_t size = (buffer->size ? buffer->size : 1) + spare;
+    uint64_t size = round_up((buffer->size ? buffer->size : 1) + spare, METAL_WORD);
     void *pool = metal_enter(device->api);
-    id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
+    id made = mtl_new_buffer(device->api, device->device, size, options_of(device, buffer->memory));
     uint64_t address = spare ? mtl_gpu_address(device->api, made) : 0;
     uint64_t inside = spare ? round_up(address, spare) - address : 0;
     keel_status_t status = attach(buffer, made, inside);
@@ -139,6 +192,34 @@ void metal_buffer_free(keel_buffer_t *buffer)
     release(buffer);
 }
 
+// With the lock held: whose address it is; NULL: no memory of the device has all of that.
+static memory_t *memory_at(const metal_device_t *device, uint64_t address, uint64_t size)
+{
+    for (memory_t *m = device->memories; m; m = m->next) {
+        if (address < m->address || size > m->size) continue;
+        if (address - m->address <= m->size - size) return m;
+    }
+    return NULL;
+}
+
+static keel_status_t unknown(uint64_t address, uint64_t size)
+{
+    return KEEL_ERROR(KEEL_NOT_FOUND, "metal:// has no memory of %llu bytes at %#llx",
+                      (unsigned long long)size, (unsigned long long)address);
+}
+
+keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t length,
+                             metal_place_t *place)
+{
+    lock_enter(&device->lock);
+    const memory_t *m = memory_at(device, address, length);
+    if (m)
+        *place = (metal_place_t){m->buffer, (unsigned long)(m->inside + (address - m->address)),
+                                 (unsigned long)length, NULL};
+    lock_leave(&device->lock);
+    return m ? NULL : unknown(address, length);
+}
+
 // Memory of this device, by its address: the same buffer of Metal's.
 static keel_status_t import_address(keel_buffer_t *buffer)
 {
@@ -146,16 +227,14 @@ static keel_status_t import_address(keel_buffer_t *buffer)
     uint64_t address = buffer->external.handle.device, inside = 0;
     id found = NULL;
     lock_enter(&device->lock);
-    for (const memory_t *m = device->memories; m && !found; m = m->next) {
-        if (address < m->address || buffer->size > m->size) continue;
-        if (address - m->address > m->size - buffer->size) continue;
+    const memory_t *m = memory_at(device, address, buffer->size);
+    if (m) {
         found = mtl_retain(device->api, m->buffer);
+        buffer->memory = m->bits;
         inside = m->inside + (address - m->address);
     }
     lock_leave(&device->lock);
-    if (found) return attach(buffer, found, inside);
-    return KEEL_ERROR(KEEL_NOT_FOUND, "metal:// has no memory of %llu bytes at %#llx",
-                      (unsigned long long)buffer->size, (unsigned long long)address);
+    return found ? attach(buffer, found, inside) : unknown(address, buffer->size);
 }
 
 // Metal takes whole pages: those that the memory lies in.
@@ -174,7 +253,7 @@ static keel_status_t import_host(keel_buffer_t *buffer)
 
 keel_status_t metal_buffer_import(keel_buffer_t *buffer)
 {
-    buffer->memory = buffer->device->caps.memory_types[0];
+    buffer->memory = shared_bits(metal_device(buffer->device));
     switch (buffer->external.kind) {
     case KEEL_EXTERNAL_HOST: return import_host(buffer);
     case KEEL_EXTERNAL_DEVICE: return import_address(buffer);
@@ -195,6 +274,71 @@ static const keel_buffer_t *owner_of(const keel_buffer_t *root)
     return root->slab ? &((const slab_t *)root->slab)->memory : root;
 }
 
+// Where a part of a buffer lies in one of Metal's. False: it is the same memory for both sides.
+static bool managed_find(const keel_buffer_t *buffer, uint64_t offset, const memory_t **memory,
+                         metal_range_t *range)
+{
+    const keel_buffer_t *owner = owner_of(buffer->root);
+    *memory = memory_of(owner);
+    uint64_t at = atomic_load(&buffer->root->address) - atomic_load(&owner->address);
+    range->location = (unsigned long)((*memory)->inside + at + buffer->offset + offset);
+    return is_managed(*memory) && range->length;
+}
+
+keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
+{
+    const metal_api_t *api = metal_device(buffer->device)->api;
+    const memory_t *memory;
+    metal_range_t range = {0, (unsigned long)length};
+    if (!managed_find(buffer, offset, &memory, &range)) return NULL;
+    void *pool = metal_enter(api);
+    mtl_did_modify(api, memory->buffer, range);
+    metal_leave(api, pool);
+    return NULL;
+}
+
+// Copies what the GPU has to `seen`, by a queue of its own: nothing else holds it up.
+static keel_status_t range_fetch(metal_device_t *device, id from, metal_range_t range, id seen)
+{
+    const metal_api_t *api = device->api;
+    id command = mtl_command_buffer(api, device->fetches), blit = mtl_blit_encoder(api, command);
+    if (!blit) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command buffer left");
+    mtl_copy_buffer(api, blit, from, range.location, seen, 0, range.length);
+    mtl_end_encoding(api, blit);
+    mtl_commit(api, command);
+    mtl_wait(api, command);
+    if (mtl_status(api, command) != METAL_COMMAND_BUFFER_ERROR) return NULL;
+    return KEEL_ERROR(KEEL_ABORTED, "the GPU gave up: %s",
+                      metal_text(api, mtl_error(api, command)));
+}
+
+static keel_status_t invalidate(metal_device_t *device, const memory_t *memory, metal_range_t range)
+{
+    const metal_api_t *api = device->api;
+    unsigned long first = range.location / METAL_WORD * METAL_WORD;
+    unsigned long size = (unsigned long)round_up(range.location + range.length, METAL_WORD) - first;
+    id seen = mtl_new_buffer(api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
+    if (!seen) return refused(size);
+    keel_status_t status = range_fetch(device, memory->buffer, (metal_range_t){first, size}, seen);
+    if (!status)
+        memcpy((char *)mtl_contents(api, memory->buffer) + range.location,
+               (char *)mtl_contents(api, seen) + (range.location - first), range.length);
+    mtl_release(api, seen);
+    return status;
+}
+
+keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
+{
+    metal_device_t *device = metal_device(buffer->device);
+    const memory_t *memory;
+    metal_range_t range = {0, (unsigned long)length};
+    if (!managed_find(buffer, offset, &memory, &range)) return NULL;
+    void *pool = metal_enter(device->api);
+    keel_status_t status = invalidate(device, memory, range);
+    metal_leave(device->api, pool);
+    return status;
+}
+
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place)
 {
@@ -208,6 +352,7 @@ keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execu
     uint64_t at = bound.address - atomic_load_explicit(&owner->address, memory_order_relaxed);
     char *data = atomic_load_explicit(&owner->data, memory_order_relaxed);
     *place = (metal_place_t){memory->buffer, (unsigned long)(memory->inside + at),
-                             (unsigned long)bound.length, data + at};
+                             (unsigned long)bound.length,
+                             data && !is_managed(memory) ? data + at : NULL};
     return NULL;
 }

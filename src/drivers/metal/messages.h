@@ -30,6 +30,8 @@ typedef struct metal_range_t {
 // Numbers of Metal's enumerations.
 enum {
     METAL_SHARED = 0 << 4,    // MTLResourceStorageModeShared
+    METAL_MANAGED = 1 << 4,   // and Managed
+    METAL_PRIVATE = 2 << 4,   // and Private
     METAL_UNTRACKED = 1 << 8, // MTLResourceHazardTrackingModeUntracked
     METAL_CONCURRENT = 1,     // MTLDispatchTypeConcurrent
     METAL_SCOPE_BUFFERS = 1,  // MTLBarrierScopeBuffers

@@ -7,6 +7,7 @@
 //     run.c         a submission: what becomes of each command
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
+//     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
 //     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     messages.c    Metal from plain C
@@ -20,6 +21,7 @@
 #include "drivers/metal/messages.h"
 #include "kit/chores.h"
 #include "kit/run.h"
+#include "kit/transfer.h"
 
 enum {
     METAL_OUTSTANDING = 256, // command buffers of a queue; more of them block who makes one
@@ -27,6 +29,11 @@ enum {
     METAL_USED = 16,         // buffers that a run knows to be resident
     METAL_BYTES = 4096,      // that setBytes takes
     METAL_ALIGNED = 4096,    // addresses of buffers, at least
+    METAL_WORD = 4,          // of what blits want multiples
+    METAL_FETCHES = 64,      // command buffers for ranges of managed storage, at a time
+    METAL_TRANSFERS = 64,    // files that a run moves at a time
+    METAL_COUNTED = 32,      // dispatches of a command buffer with counts that the GPU reads
+    METAL_TYPE_SHARED = 1,   // of the memory types of a discrete GPU
     METAL_PAGE = 16384,      // of memory that Metal takes as it is; a multiple of Intel's
 };
 
@@ -37,6 +44,7 @@ typedef enum metal_builtin_t {
     METAL_COPY, // bytes
     METAL_COPY_WORDS,
     METAL_UPDATE, // from constants
+    METAL_COUNTS, // those that are too large become 0
     METAL_BUILTINS
 } metal_builtin_t;
 
@@ -46,6 +54,8 @@ typedef struct metal_device_t {
     keel_device_t base;
     const metal_api_t *api;
     id device;                   // retained
+    bool discrete;               // the GPU has memory of its own
+    id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
     aio_t *aio;                  // owned
     runs_t runs;
@@ -63,6 +73,8 @@ typedef struct metal_queue_t {
     lock_t lock;             // for what is below
     id fences[METAL_FENCES]; // retained
     uint32_t fence_count;
+    struct metal_memory_t *words[METAL_FENCES]; // owned
+    uint32_t words_count;
 } metal_queue_t;
 
 typedef enum metal_encoder_t { METAL_NONE, METAL_BLIT, METAL_COMPUTE } metal_encoder_t;
@@ -81,6 +93,17 @@ struct metal_run_t {
     uint32_t use_next;
     id fence;    // that orders encoders; the run's; NULL: none yet
     bool fenced; // an encoder of this command buffer has updated it
+    // Memory that the host sees, in place of such that it does not see.
+    struct metal_memory_t *staging; // owned
+    struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and three more
+    bool peeked;                    // the three are there, or on their way
+    transfers_t transfers;
+    uint32_t moving;  // files
+    uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
+    struct {
+        const keel_command_t *command;
+        const keel_cmd_execute_t *execute;
+    } counters[METAL_COUNTED]; // whose they are
 };
 
 static inline metal_device_t *metal_device(const keel_device_t *device)
@@ -102,7 +125,7 @@ static inline metal_device_t *metal_run_device(const metal_run_t *run)
 typedef struct metal_place_t {
     id buffer;
     unsigned long offset, length;
-    void *data; // for the host
+    void *data; // for the host; NULL: it does not see the same memory
 } metal_place_t;
 
 // memory.c
@@ -110,12 +133,21 @@ keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
 void metal_buffer_free(keel_buffer_t *buffer);
 keel_status_t metal_buffer_import(keel_buffer_t *buffer);
 void metal_buffer_forget(keel_buffer_t *buffer);
+keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
 // A buffer of Metal's that is none of Keel's, but may be found by its address. Takes over `made`.
 keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
                                struct metal_memory_t **memory) KEEL_MUST_USE;
 void metal_memory_remove(metal_device_t *device, struct metal_memory_t *memory);
 id metal_memory_buffer(const struct metal_memory_t *memory);
 uint64_t metal_memory_address(const struct metal_memory_t *memory);
+// Memory that both see, until the run has ended.
+keel_status_t metal_stage(metal_run_t *run, uint64_t size,
+                          struct metal_memory_t **memory) KEEL_MUST_USE;
+void metal_stages_release(metal_run_t *run);
+// Where memory of the device lies, by its address.
+keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t length,
+                             metal_place_t *place) KEEL_MUST_USE;
 // Where that lies which a command refers to, when everything before the last barrier was encoded.
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place) KEEL_MUST_USE;
@@ -127,6 +159,9 @@ void metal_queue_destroy(keel_queue_t *queue);
 // A fence for the run; NULL: there is none to be had.
 id metal_fence_take(metal_run_t *run);
 void metal_fence_give_back(metal_run_t *run);
+// Has the run have words, and takes them back.
+keel_status_t metal_words_take(metal_run_t *run) KEEL_MUST_USE;
+void metal_words_give_back(metal_run_t *run);
 uint64_t metal_worker(void *device); // the thread's work
 
 // run.c
@@ -146,10 +181,32 @@ void metal_settle(metal_run_t *run);
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
 void metal_pipeline_set(metal_run_t *run, id pipeline);
 
+// Copies between places of one length, behind what the last barrier is for.
+keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
+                                const metal_place_t *target) KEEL_MUST_USE;
+// Has the GPU read counts: three words that a dispatch may take, and one that is not 0 if they were
+// too large.
+keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
+                                  const metal_place_t *target) KEEL_MUST_USE;
+// Writes bytes to a place.
+keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes,
+                                 const metal_place_t *target) KEEL_MUST_USE;
+
+// peek.c
+// The words that the host must read for a command and does not see. RUN_GOES_ON: it has them, or
+// needs none.
+run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
+                         const keel_cmd_execute_t *execute, keel_status_t *status);
+const uint32_t *metal_peeked(const metal_run_t *run); // three of them
+
 // dispatch.c
 // With room for a command buffer.
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *command,
                              const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// Counts that the GPU has read were too large: the run has failed.
+void metal_counts_settle(metal_run_t *run);
+// Whether the GPU reads the counts, and not the host.
+bool metal_dispatch_counts(const keel_cmd_dispatch_t *command, const keel_cmd_execute_t *execute);
 // Whether the host must read what commands before it write.
 bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 
@@ -172,6 +229,8 @@ keel_status_t metal_executable_write(keel_executable_t *executable,
 // A command that the host does, when everything before the last barrier has ended.
 keel_status_t metal_host(metal_run_t *run, const keel_command_t *command,
                          const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// Files: what was begun is over, and the next pieces begin.
+run_outcome_t metal_files_go_on(metal_run_t *run);
 
 // builtin.c
 keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;

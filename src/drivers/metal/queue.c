@@ -34,6 +34,8 @@ void metal_queue_destroy(keel_queue_t *queue)
         chores_stop(&q->calls);
         void *pool = metal_enter(api);
         for (uint32_t i = 0; i < q->fence_count; i++) mtl_release(api, q->fences[i]);
+        for (uint32_t i = 0; i < q->words_count; i++)
+            metal_memory_remove(metal_device(queue->device), q->words[i]);
         mtl_release(api, q->queue);
         metal_leave(api, pool);
     }
@@ -61,6 +63,32 @@ void metal_fence_give_back(metal_run_t *run)
     lock_leave(&q->lock);
     if (!kept) mtl_release(metal_run_device(run)->api, run->fence);
     run->fence = NULL;
+}
+
+keel_status_t metal_words_take(metal_run_t *run)
+{
+    metal_queue_t *q = metal_queue(run->base.submission.queue);
+    metal_device_t *device = metal_run_device(run);
+    const unsigned long size = (4 * METAL_COUNTED + 4) * sizeof(uint32_t);
+    if (run->words) return NULL;
+    lock_enter(&q->lock);
+    if (q->words_count) run->words = q->words[--q->words_count];
+    lock_leave(&q->lock);
+    if (run->words) return NULL;
+    id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
+    return metal_memory_add(device, made, size, &run->words);
+}
+
+void metal_words_give_back(metal_run_t *run)
+{
+    metal_queue_t *q = metal_queue(run->base.submission.queue);
+    if (!run->words) return;
+    lock_enter(&q->lock);
+    bool kept = q->words_count < METAL_FENCES;
+    if (kept) q->words[q->words_count++] = run->words;
+    lock_leave(&q->lock);
+    if (!kept) metal_memory_remove(metal_run_device(run), run->words);
+    run->words = NULL;
 }
 
 uint64_t metal_worker(void *device)

@@ -30,31 +30,70 @@ static bool reads(const keel_command_t *c)
     return c->kind == KEEL_CMD_DISPATCH && metal_dispatch_reads((const void *)c);
 }
 
+static bool room_take(run_t *run)
+{
+    return run_room_take(&metal_queue(run->submission.queue)->room, run);
+}
+
+// What the host does may have the GPU bring bytes to where they belong.
+static run_outcome_t host_step(metal_run_t *run, const keel_command_t *c,
+                               const keel_cmd_execute_t *execute, keel_status_t *status)
+{
+    bool file = c->kind == KEEL_CMD_READ || c->kind == KEEL_CMD_WRITE;
+    if (run->base.before || (file && run->moving >= METAL_TRANSFERS)) return RUN_WAITS;
+    bool copies = c->kind == KEEL_CMD_WRITE || c->kind == KEEL_CMD_TIMESTAMP;
+    if (copies && metal_run_device(run)->discrete && !room_take(&run->base)) return RUN_STARVES;
+    *status = metal_host(run, c, execute);
+    return RUN_GOES_ON;
+}
+
+static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
+                              const keel_cmd_execute_t *execute, keel_status_t *status)
+{
+    run_outcome_t outcome = metal_peek(run, c, execute, status);
+    if (outcome != RUN_GOES_ON || *status) return outcome;
+    if (run->base.before && reads(c)) return RUN_WAITS;
+    if (run->counted == METAL_COUNTED) return RUN_WAITS;
+    if (!room_take(&run->base)) return RUN_STARVES;
+    *status = metal_encode(run, c, execute);
+    return RUN_GOES_ON;
+}
+
+static run_outcome_t kind_step(metal_run_t *run, const keel_command_t *c,
+                               const keel_cmd_execute_t *execute, keel_status_t *status)
+{
+    if (command_has_value(c->kind)) return metal_peek(run, c, execute, status);
+    if (is_for_host(c->kind)) return host_step(run, c, execute, status);
+    return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
+}
+
 static run_outcome_t command_step(run_t *base, const keel_command_t *c,
                                   const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
-    if (is_for_host(c->kind)) {
-        if (base->before) return RUN_WAITS;
-        *status = metal_host(run, c, execute);
-    } else if (is_for_gpu(c->kind)) {
-        if (base->before && reads(c)) return RUN_WAITS;
-        if (!run_room_take(&metal_queue(base->submission.queue)->room, base)) return RUN_STARVES;
-        *status = metal_encode(run, c, execute);
-    }
+    run_outcome_t outcome = kind_step(run, c, execute, status);
+    if (outcome != RUN_GOES_ON) return outcome;
+    base->has_value = run->peeked && command_has_value(c->kind);
+    if (base->has_value) base->value = *metal_peeked(run);
+    run->peeked = false;
     return RUN_GOES_ON;
 }
 
-static run_outcome_t run_resume(run_t *run)
+static run_outcome_t run_resume(run_t *base)
 {
-    metal_settle((metal_run_t *)(void *)run);
-    return RUN_GOES_ON;
+    metal_run_t *run = (metal_run_t *)(void *)base;
+    metal_settle(run);
+    return metal_files_go_on(run);
 }
 
 static void run_finish(run_t *base)
 {
+    metal_run_t *run = (metal_run_t *)(void *)base;
     run_room_give_back(&metal_queue(base->submission.queue)->room, base);
-    metal_fence_give_back((metal_run_t *)(void *)base);
+    metal_fence_give_back(run);
+    metal_words_give_back(run);
+    metal_stages_release(run);
+    run->peeked = false;
 }
 
 const run_ops_t metal_run_ops = {run_resume, command_step, metal_commit, run_finish};

@@ -213,6 +213,14 @@ static void launched(void)
     assert_int_equal(sim_sent("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:"
                               "threadsPerThreadgroup:"),
                      2);
+    const uint32_t many[] = {1 << 16, 1 << 15, 2};
+    assert_null(keel_buffer_write(counts, 0, many, sizeof many));
+    keel_point_t failed =
+        submit(device, KEEL_NO_WAITS,
+               keel_op_indirect(tell, KEEL_COUNTS_DYNAMIC, keel_span(counts, 0, 12)));
+    keel_status_t status = wait_for(failed);
+    assert_int_equal(keel_status_code(status), KEEL_OUT_OF_RANGE);
+    keel_status_release(status);
     keel_buffer_release(counts);
     keel_buffer_release(out);
     keel_executable_release(executable);
