@@ -3,17 +3,19 @@
 # bundle.sh KEEL_CC SOURCE FILE: compiles SOURCE by `keel cc` for each GPU of AMD's that Keel has
 # kernels of its own for, and makes FILE of that: a bundle of code objects. The results are kept in
 # the tree, so that a build needs no compiler for GPUs; tests compare them with what their sources
-# make. They are clang 19's: another version would write the same code in another way.
+# make. They are clang 19's: another version would write the same code in another way. $TARGETS are
+# other GPUs than these.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 targets=host-x86_64-unknown-linux--
 inputs=--input=/dev/null
-for target in gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100; do
+for target in ${TARGETS:-gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100}; do
     $1 "$2" -o "$made/$target" --bare --target=$target --clang=clang-19 \
         -I"$root/include" -I"$root/src"
     llvm-objcopy-19 --remove-section=.comment "$made/$target" # names the distribution's release
+    [ "$(wc -c <"$made/$target")" -lt 65536 ] || { echo "$target: 64 KiB or more" >&2; exit 1; }
     targets=$targets,hipv4-amdgcn-amd-amdhsa--$target
     inputs="$inputs --input=$made/$target"
 done

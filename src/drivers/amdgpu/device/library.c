@@ -11,9 +11,25 @@ KEEL_RAW_KERNEL(keel_tick, KEEL_GROUP(1), scheduler_args_t, a)
     }
 }
 
-KEEL_RAW_KERNEL(keel_retire, KEEL_GROUP(1), retire_args_t, a)
+// Its record may be the host's again before the kernel ends; the arguments are the queue's.
+KEEL_RAW_KERNEL(keel_advance, KEEL_GROUP(1), advance_args_t, a)
 {
     KEEL_ITEMS {
-        scheduler_retire(PROTOCOL_AT(scheduler_t, a.scheduler), PROTOCOL_AT(record_t, a.record));
+        record_t *record = PROTOCOL_AT(record_t, a.record);
+        scheduler_advance(PROTOCOL_AT(scheduler_t, record->scheduler), record);
+    }
+}
+
+KEEL_RAW_KERNEL(keel_issue, KEEL_GROUP(PROGRAM_WIDE), issue_args_t, a)
+{
+    KEEL_ITEMS {
+        issue_run(&a, keel_global_id(0));
+    }
+}
+
+KEEL_RAW_KERNEL(keel_patch, KEEL_GROUP(1), patch_args_t, a)
+{
+    KEEL_ITEMS {
+        patch_run(&a);
     }
 }

@@ -24,7 +24,7 @@ typedef struct cell_point_t {
 } cell_point_t;
 
 typedef struct packet_t {
-    uint32_t words[16];
+    _Alignas(16) uint32_t words[16];
 } packet_t;
 
 // A queue of HSA's, as who writes packets needs it.
@@ -33,35 +33,65 @@ typedef struct ring_queue_t {
     uint64_t mask;     //
     uint64_t write;    // uint64_t: where its write index is
     uint64_t doorbell; // uint64_t: where its doorbell is
+    uint64_t advances; // advance_args_t [mask + 1]: of the packet with that number
     uint32_t used;     // packets that the scheduler has in there
     uint32_t room;     // it may have so many
 } ring_queue_t;
 
-// A submission. Its first two words are the arguments of keel_retire.
+// What keel_advance gets. They lie with the queue: a record may be the host's again while the
+// kernel that has ended it still runs. Who writes those of a packet knows that the one which had
+// its place in the ring before is over.
+typedef struct advance_args_t {
+    uint64_t record; // record_t
+    uint64_t unused;
+} advance_args_t;
+
+// Why a record cannot go on, as a command of it says: in the upper half of record_t.fault, above
+// the command's number.
+typedef enum fault_kind_t {
+    FAULT_COUNTS = 1, // too many groups: fault_counts
+    FAULT_RANGE,      // of a fill or a copy
+    FAULT_LOOP,       // it has run as often as it may
+} fault_kind_t;
+
+enum { RECORD_LOOPS = 16 };
+
+// A submission: programs (program.h) that run one after the other, in a number of packets that is
+// the record's until it ends.
 typedef struct record_t {
     uint64_t scheduler, self; // scheduler_t, record_t
     uint64_t next;            // record_t: in the list that it is in
     uint64_t queue;           // ring_queue_t
-    uint64_t packets;         // packet_t [packet_count], ready to be copied
     uint64_t points;          // cell_point_t: those it waits for, then those it signals
-    uint32_t packet_count;    // the last one is keel_retire's
+    uint64_t steps;           // step_t [step_count]
+    uint64_t arguments;       // room for those of kernels
+    uint32_t step_count;      //
+    uint32_t room;            // packets
     uint32_t wait_count, signal_count;
     uint32_t refused; // the first signal that was out of order, and 1; 0: none
+    // Where it is.
+    uint32_t step, segment;
+    uint32_t entered; // the packets of the segment were issued
     uint64_t cancel;  // the host's: the cause; 0: go on
     uint64_t cause;   // why it failed; 0: it has not
+    uint64_t fault;   // why it cannot go on: then the host fails it; 0: it can
     uint64_t user;    // the host's
+    uint32_t fault_counts[3];
+    uint32_t loops[RECORD_LOOPS]; // rounds so far, of each depth
+    uint32_t issue_args[9];       // of keel_issue: issue_args_t, at the first 16 bytes boundary
 } record_t;
 
 // One of a device.
 typedef struct scheduler_t {
-    uint64_t inbox;   // record_t: those that came, newest first
-    uint64_t done;    // record_t: those that have ended, newest first
-    uint32_t live;    // records that have not
-    uint32_t ticking; // a tick is on its way that has not begun
-    uint32_t telling; // the host is told, and has not looked yet
-    uint32_t unused;  //
-    packet_t tick;    // keel_tick's, for the control queue
-    packet_t tell;    // a barrier's whose signal wakes the host
+    uint64_t inbox;                 // record_t: those that came, newest first
+    uint64_t done;                  // record_t: those that have ended, newest first
+    uint32_t live;                  // records that have not
+    uint32_t ticking;               // a tick is on its way that has not begun
+    uint32_t telling;               // the host is told, and has not looked yet
+    uint32_t unused;                //
+    packet_t tick;                  // keel_tick's, for the control queue
+    packet_t tell;                  // a barrier's whose signal wakes the host
+    packet_t advance, issue, patch; // of the kernels of these names, for queues
     ring_queue_t control;
     // The tick's own, one at a time.
     uint64_t waiting, last; // record_t: those that wait, oldest first; the last of them
@@ -72,10 +102,6 @@ typedef struct scheduler_t {
 typedef struct scheduler_args_t {
     uint64_t scheduler; // scheduler_t
 } scheduler_args_t;
-
-typedef struct retire_args_t {
-    uint64_t scheduler, record;
-} retire_args_t;
 
 // Words that host and GPU both write, at system scope. On the host a compiler has no scopes.
 #ifdef PROTOCOL_LOAD // a test has its own

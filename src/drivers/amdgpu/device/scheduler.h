@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler, which runs on the GPU. A tick, on the control queue, looks at what waits and
-// copies the packets of what is ready into its queue. The last packet of each retires it: it
-// signals, and asks for the next tick. The host is told only when it wants to know. Also compiled
-// for the host, for tests.
+// writes the packets of what is ready into its queue. The last packet of each segment goes on with
+// the next one, or retires the record: signals, and asks for the next tick. The host is told only
+// when it wants to know. Also compiled for the host, for tests.
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_DEVICE_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_SCHEDULER_H_
 
-#include "drivers/amdgpu/device/protocol.h"
+#include "drivers/amdgpu/device/issue.h"
 
 typedef enum record_state_t { RECORD_WAITS, RECORD_READY, RECORD_FAILED } record_state_t;
 
@@ -68,28 +68,135 @@ static inline record_state_t record_state(record_t *record)
 static inline bool queue_has_room(const record_t *record)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
-    // acquire: pairs with scheduler_retire, before which the packets were read.
-    return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->packet_count <= queue->room;
+    // acquire: pairs with record_retire, before which the packets were read.
+    return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
 }
 
-// Copies the packets, for which there is room. Once this has rung, the record may end.
-static inline void record_issue(scheduler_t *s, const record_t *record)
+// The record has no more packets but the one that runs this. `signals`: it makes or fails them.
+static inline void record_retire(scheduler_t *s, record_t *record, bool signals)
 {
     ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
-    const packet_t *from = PROTOCOL_AT(const packet_t, record->packets);
-    packet_t *ring = PROTOCOL_AT(packet_t, queue->packets);
-    uint32_t count = record->packet_count;
-    PROTOCOL_ADD(&queue->used, count, __ATOMIC_RELAXED);
-    uint64_t first = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), count, __ATOMIC_RELAXED);
-    s->issued += count;
-    for (uint32_t i = 0; i < count; i++)
-        for (int w = 1; w < 16; w++) ring[(first + i) & queue->mask].words[w] = from[i].words[w];
-    // release: pairs with the packet processor, which reads the rest when a header is valid.
-    PROTOCOL_RELEASE();
-    for (uint32_t i = 0; i < count; i++)
-        PROTOCOL_STORE(&ring[(first + i) & queue->mask].words[0], from[i].words[0],
-                       __ATOMIC_RELAXED);
-    PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), first + count - 1, __ATOMIC_RELEASE);
+    // release: pairs with queue_has_room.
+    PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
+    bool tell = !signals || record_signal(record);
+    tick_ask(s);
+    record_end(s, record, tell);
+}
+
+// The packet behind a segment, and the doorbell for all of them.
+static inline void advance_put(const issue_t *i, uint32_t place)
+{
+    const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, i->record->queue);
+    uint64_t number = i->first + place;
+    advance_args_t *a = PROTOCOL_AT(advance_args_t, queue->advances) + (number & i->mask);
+    packet_t *at = packet_at(i, place);
+    a->record = i->record->self;
+    packet_write(at, &i->scheduler->advance, (uintptr_t)a);
+    packet_open(at, i->scheduler->advance.words[0]);
+    PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), number, __ATOMIC_RELEASE);
+}
+
+// The packet in front of a wide segment, whose work-items write the others.
+static inline void issue_put(const issue_t *i, const segment_t *segment)
+{
+    packet_t *at = packet_at(i, 0);
+    uint64_t address = ((uintptr_t)i->record->issue_args + 15) & ~(uint64_t)15;
+    issue_args_t *a = PROTOCOL_AT(issue_args_t, address);
+    *a = (issue_args_t){i->record->self, (uintptr_t)segment, i->first + 1, 0};
+    packet_write(at, &i->scheduler->issue, address);
+    at->words[PACKET_GRID] = (segment->count + PROGRAM_WIDE - 1) / PROGRAM_WIDE * PROGRAM_WIDE;
+    packet_open(at, i->scheduler->issue.words[0]);
+}
+
+// Writes the packets of a segment, or has them written. Once this has rung, the record may end.
+static inline void segment_issue(scheduler_t *s, record_t *record, const segment_t *segment)
+{
+    const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
+    const program_command_t *commands = PROTOCOL_AT(const program_command_t, segment->commands);
+    bool wide = segment->count > PROGRAM_SERIAL;
+    uint32_t packets = segment->packets + (wide ? 2 : 1);
+    // relaxed: the number is all that is wanted of it.
+    uint64_t first = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), packets, __ATOMIC_RELAXED);
+    issue_t i = issue_of(s, record, first);
+    PROTOCOL_ADD(&s->issued, packets, __ATOMIC_RELAXED);
+    if (wide)
+        issue_put(&i, segment);
+    else
+        for (uint32_t c = 0; c < segment->count; c++) command_issue(&i, &commands[c]);
+    advance_put(&i, packets - 1);
+}
+
+// The rounds of a loop. False: there are too many.
+static inline bool loop_count(record_t *record, const segment_t *segment, uint32_t value)
+{
+    uint32_t *rounds = &record->loops[segment->depth];
+    if (value && segment->most && *rounds >= segment->most) {
+        record_fault(record, FAULT_LOOP, segment->number, NULL);
+        return false;
+    }
+    *rounds = value ? *rounds + 1 : 0;
+    return true;
+}
+
+// The segment behind one whose packets have ended; PROGRAM_NONE: there is none.
+static inline uint32_t segment_next(record_t *record, const step_t *step, const segment_t *segment)
+{
+    if (segment->end == END_RETURN) return (uint32_t)PROGRAM_NONE;
+    if (segment->end == END_GOTO) return segment->target;
+    const uint32_t *word = PROTOCOL_AT(const uint32_t, place_address(step, &segment->value));
+    // relaxed: the packets that wrote it have ended.
+    uint32_t value = PROTOCOL_LOAD(word, __ATOMIC_RELAXED);
+    const way_t *ways = PROTOCOL_AT(const way_t, segment->ways);
+    if (segment->end == END_WHILE && !loop_count(record, segment, value)) return segment->other;
+    if (segment->end != END_SWITCH) return value ? segment->target : segment->other;
+    for (uint32_t i = 0; i < segment->way_count; i++)
+        if (ways[i].match == value) return ways[i].target;
+    return segment->other;
+}
+
+static inline void step_begin(record_t *record, uint32_t step)
+{
+    record->step = step;
+    record->segment = 0;
+    for (int i = 0; i < RECORD_LOOPS; i++) record->loops[i] = 0;
+}
+
+// Whether something keeps the record from going on; then it has been retired.
+static inline bool record_stops(scheduler_t *s, record_t *record)
+{
+    // relaxed, both: the fault is of packets that have ended; the host may come too late.
+    bool fault = PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
+    uint64_t cancel = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
+    bool over = record->step == record->step_count;
+    if (!fault && !over && !cancel) return false;
+    if (!fault && !over) record->cause = cancel;
+    record_retire(s, record, !fault);
+    return true;
+}
+
+// Goes on with a record that has no packets left to run: up to the next ones. A call would need a
+// stack, which the GPU has to make room for.
+__attribute__((always_inline)) static inline void scheduler_advance(scheduler_t *s,
+                                                                    record_t *record)
+{
+    enum { EMPTY = 8 }; // segments without commands; then a packet lets others have their turn
+    for (uint32_t empty = 0; !record_stops(s, record);) {
+        const step_t *step = PROTOCOL_AT(const step_t, record->steps) + record->step;
+        const program_t *program = PROTOCOL_AT(const program_t, step->program);
+        const segment_t *segment =
+            PROTOCOL_AT(const segment_t, program->segments) + record->segment;
+        if (!record->entered && (segment->count || empty++ == EMPTY)) {
+            record->entered = 1;
+            segment_issue(s, record, segment);
+            return;
+        }
+        record->entered = 0;
+        uint32_t next = segment_next(record, step, segment);
+        if (next == (uint32_t)PROGRAM_NONE)
+            step_begin(record, record->step + 1);
+        else
+            record->segment = next;
+    }
 }
 
 // Puts what came behind what waits.
@@ -136,24 +243,15 @@ static inline void scheduler_tick(scheduler_t *s)
         }
         record_unlink(s, before, at);
         if (state == RECORD_READY) {
-            record_issue(s, record);
+            PROTOCOL_ADD(&PROTOCOL_AT(ring_queue_t, record->queue)->used, record->room,
+                         __ATOMIC_RELAXED);
+            scheduler_advance(s, record);
         } else {
             record_signal(record);
             record_end(s, record, true);
             tick_ask(s); // others may wait for what it failed
         }
     }
-}
-
-// The packets of a record before this one have ended.
-static inline void scheduler_retire(scheduler_t *s, record_t *record)
-{
-    ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
-    // release: pairs with queue_has_room.
-    PROTOCOL_ADD(&queue->used, -record->packet_count, __ATOMIC_RELEASE);
-    bool tell = record_signal(record);
-    tick_ask(s);
-    record_end(s, record, tell);
 }
 
 #endif

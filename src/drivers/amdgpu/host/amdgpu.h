@@ -107,6 +107,7 @@ typedef struct amdgpu_queue_t {
     keel_queue_t base;
     hsa_queue_t *queue;          // owned
     struct ring_queue_t *shared; // owned: for the scheduler on the GPU; NULL: there is none
+    block_t *advances;           // owned: what that has of it
     chores_t calls;
     run_room_t room; // AMDGPU_SLOTS
 } amdgpu_queue_t;
@@ -119,11 +120,10 @@ struct amdgpu_run_t {
     hsa_signal_t signal; // owned; 0: none yet
     struct {
         amdgpu_run_t *next, **link;
-    } flight;                 // in amdgpu_device_t.flights
-    block_t *blocks;          // owned: what packets in the ring read
-    struct record_t *record;  // what the scheduler on the GPU has; NULL: it is the host's
-    struct packet_t *program; // its packets; NULL: they go into the ring
-    block_t *staging;         // owned: what is needed until the end
+    } flight;                // in amdgpu_device_t.flights
+    block_t *blocks;         // owned: what packets in the ring read
+    struct record_t *record; // what the scheduler on the GPU has; NULL: it is the host's
+    block_t *staging;        // owned: what is needed until the end
     transfers_t transfers;
     uint32_t *peek; // in staging: three words; NULL: none yet
     uint64_t peek_at;
@@ -212,6 +212,10 @@ void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
                         hsa_kernel_dispatch_packet_t *packet);
 
 // dispatch.c
+// That HSA can count the work-items.
+keel_status_t amdgpu_grid_check(const amdgpu_launch_t *launch) KEEL_MUST_USE;
+// What the grid of a launch says, to where in the block the kernel looks for it.
+void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block);
 keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *command,
                               const keel_cmd_execute_t *execute) KEEL_MUST_USE;
 

@@ -7,8 +7,7 @@
 #include "drivers/amdgpu/host/amdgpu.h"
 #include "kit/bind.h"
 
-// What the grid of a launch says, to where the kernel looks for it.
-static void hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
+void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
 {
     const amdgpu_kernel_t *kernel = launch->kernel;
     uint16_t dims = launch->groups[2] * launch->group_size[2] > 1   ? 3
@@ -36,7 +35,7 @@ static keel_status_t counts_read(amdgpu_run_t *run, const keel_cmd_dispatch_t *c
     return bind_counts_check(c, groups);
 }
 
-static keel_status_t grid_check(const amdgpu_launch_t *launch)
+keel_status_t amdgpu_grid_check(const amdgpu_launch_t *launch)
 {
     for (int i = 0; i < 3; i++)
         if ((uint64_t)launch->groups[i] * launch->group_size[i] > UINT32_MAX)
@@ -56,12 +55,12 @@ keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
     KEEL_TRY(counts_read(run, c, execute, launch.groups));
     memcpy(launch.group_size, c->group_size, sizeof launch.group_size);
     if (!launch.groups[0] || !launch.groups[1] || !launch.groups[2]) return NULL;
-    KEEL_TRY(grid_check(&launch));
+    KEEL_TRY(amdgpu_grid_check(&launch));
     if (kernel->raw) {
         memset(block, 0, kernel->arguments);
         KEEL_TRY(bind_constants(&binder, c, block));
         launch.size = c->constant_size > kernel->arguments ? c->constant_size : kernel->arguments;
-        hidden_write(&launch, block);
+        amdgpu_hidden_write(&launch, block);
     } else {
         KEEL_TRY(bind_block(&binder, c, block, &launch.size));
         memcpy(block, launch.groups, sizeof launch.groups);

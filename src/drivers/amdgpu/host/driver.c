@@ -121,6 +121,8 @@ static keel_device_ops_t amdgpu_device_ops(void)
     keel_device_ops_t ops = amdgpu_ops;
     ops.semaphore_create = amdgpu_semaphore_create;
     ops.queue_cancel = amdgpu_queue_cancel;
+    ops.recording_prepare = amdgpu_recording_prepare;
+    ops.recording_discard = amdgpu_recording_discard;
     return ops;
 }
 

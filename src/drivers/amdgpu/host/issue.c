@@ -5,11 +5,8 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "builtin/arguments.h"
-#include "drivers/amdgpu/device/protocol.h"
+#include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/amdgpu.h"
-
-enum { GROUPS = 1024 }; // of a fill or a copy at most; each item then takes several units
 
 void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
                         hsa_kernel_dispatch_packet_t *packet)
@@ -39,15 +36,6 @@ static keel_status_t piece_take(amdgpu_run_t *run, uint64_t size, void **data, u
                         address);
 }
 
-// For the scheduler on the GPU, which copies it into the ring.
-static void program_add(amdgpu_run_t *run, const hsa_kernel_dispatch_packet_t *packet,
-                        uint32_t header)
-{
-    packet_t *at = &run->program[run->packets];
-    memcpy(at, packet, sizeof *at);
-    at->words[0] = header;
-}
-
 keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
 {
     const hsa_symbols_t *hsa = amdgpu_run_device(run)->hsa;
@@ -55,17 +43,14 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     uint32_t given = launch->size, all = launch->kernel->arguments;
     uint64_t address;
     void *data;
-    if (!run->program) KEEL_TRY(amdgpu_signal_need(run));
+    KEEL_TRY(amdgpu_signal_need(run));
     KEEL_TRY(piece_take(run, all > given ? all : given, &data, &address));
     memcpy(data, launch->arguments, given);
     if (all > given) memset((char *)data + given, 0, all - given);
     amdgpu_packet_make(launch, address, &packet);
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;
     if (run->base.barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
-    if (run->program)
-        program_add(run, &packet, header);
-    else
-        amdgpu_packet_write(hsa, amdgpu_queue(run->base.submission.queue)->queue, &packet, header);
+    amdgpu_packet_write(hsa, amdgpu_queue(run->base.submission.queue)->queue, &packet, header);
     run->base.barrier = false;
     run->base.now = true;
     run->packets++;
@@ -88,31 +73,11 @@ static keel_status_t builtin_launch(amdgpu_run_t *run, amdgpu_builtin_t builtin,
     return amdgpu_launch(run, &launch);
 }
 
-// How many groups share the work on so many units.
-static uint32_t groups_for(uint64_t units)
-{
-    uint64_t groups = (units + BUILTIN_GROUP - 1) / BUILTIN_GROUP;
-    return (uint32_t)(groups < GROUPS ? groups : GROUPS);
-}
-
-// The widest unit that suits the addresses and the length in `bits`.
-static uint32_t unit_for(uint64_t bits)
-{
-    return bits % 16 ? 1 : 16;
-}
-
 keel_status_t amdgpu_issue_copy(amdgpu_run_t *run, const bound_copy_t *copy)
 {
-    uint32_t unit = unit_for(copy->target | copy->source | copy->size);
-    uint32_t groups = groups_for(copy->size / unit);
-    builtin_copy_t arguments = {
-        .target = copy->target,
-        .source = copy->source,
-        .length = copy->size,
-        .threads = groups * BUILTIN_GROUP,
-        .unit = unit,
-    };
+    builtin_copy_t arguments;
     if (!copy->size) return NULL;
+    uint32_t groups = copy_arguments(&arguments, copy->target, copy->source, copy->size);
     return builtin_launch(run, AMDGPU_COPY, &arguments, sizeof arguments, groups);
 }
 
@@ -122,16 +87,9 @@ static keel_status_t fill_issue(amdgpu_run_t *run, const keel_cmd_fill_t *c,
     keel_bound_t target;
     uint32_t pattern;
     KEEL_TRY(keel_bind_fill(c, execute, &target, &pattern));
-    uint32_t unit = unit_for(target.address | target.length);
-    uint32_t groups = groups_for(target.length / unit);
-    builtin_fill_t arguments = {
-        .target = target.address,
-        .length = target.length,
-        .pattern = pattern,
-        .threads = groups * BUILTIN_GROUP,
-        .unit = unit,
-    };
+    builtin_fill_t arguments;
     if (!target.length) return NULL;
+    uint32_t groups = fill_arguments(&arguments, target.address, target.length, pattern);
     return builtin_launch(run, AMDGPU_FILL, &arguments, sizeof arguments, groups);
 }
 

@@ -1,63 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Submissions as records: all packets are made ahead, behind them the one that retires the record.
+// Submissions as records: programs (program.c), one after the other, and what they are run with.
 // What the host has to take part in, and what refers to memory that is not there yet, is left to
 // the host.
 #include <string.h>
 
 #include "base/status.h"
+#include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
+#include "kit/bind.h"
 #include "kit/remote.h"
 #include "kit/submission.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
 
-// What the GPU does by itself, in recordings and outside of them.
-static const uint32_t able = BIT(KEEL_CMD_BARRIER) | BIT(KEEL_CMD_FILL) | BIT(KEEL_CMD_UPDATE) |
-                             BIT(KEEL_CMD_COPY) | BIT(KEEL_CMD_DISPATCH) | BIT(KEEL_CMD_TIMESTAMP) |
-                             BIT(KEEL_CMD_GROUP_BEGIN) | BIT(KEEL_CMD_GROUP_END) |
-                             BIT(KEEL_CMD_EVENT_SET) | BIT(KEEL_CMD_EVENT_WAIT);
-
-static const keel_cmd_dispatch_t *dispatch_of(const keel_command_t *c)
+// The recordings of a submission as programs, without buffers that have their memory later.
+static bool executes_suit(const keel_commands_t *commands)
 {
-    return (const keel_cmd_dispatch_t *)(const void *)c;
-}
-
-// Counts in memory are read when the waits are over, which the host does not see.
-static bool commands_suit(const keel_commands_t *commands, uint32_t kinds)
-{
-    if (commands->kinds & ~kinds || commands->count > AMDGPU_RECORD_MOST) return false;
-    KEEL_EACH_COMMAND (c, commands)
-        if (c->kind == KEEL_CMD_DISPATCH && dispatch_of(c)->counts_kind != KEEL_COUNTS_DIRECT &&
-            !keel_ref_is_parameter(&dispatch_of(c)->counts))
-            return false;
-    return !commands_late(commands, NULL);
-}
-
-static bool execute_suits(const keel_cmd_execute_t *execute)
-{
-    for (uint32_t i = 0; i < execute->binding_count; i++) {
-        const keel_buffer_t *buffer = execute->bindings[i].buffer;
-        if (buffer && buffer->root->pool) return false;
-    }
-    return commands_suit(execute->recording->commands, able);
-}
-
-// The packets that the commands need, at most; 0 also if they do not suit.
-static uint64_t packets_count(const keel_submission_t *submission)
-{
-    const keel_commands_t *commands = &submission->commands;
-    uint64_t count = commands->count;
-    if (!commands_suit(commands, able | BIT(KEEL_CMD_EXECUTE))) return 0;
     KEEL_EACH_COMMAND (c, commands) {
-        if (c->kind != KEEL_CMD_EXECUTE) continue;
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
-        if (!execute_suits(execute)) return 0;
-        count += execute->recording->commands->count;
+        if (c->kind != KEEL_CMD_EXECUTE) continue;
+        if (!amdgpu_program_of(execute->recording)) return false;
+        for (uint32_t i = 0; i < execute->binding_count; i++) {
+            const keel_buffer_t *buffer = execute->bindings[i].buffer;
+            if (buffer && buffer->root->pool) return false;
+        }
     }
-    return count + 1;
+    return true;
 }
 
-// Without semaphores of the device there is nothing to gain.
 static bool has_cells(const keel_submission_t *submission)
 {
     const keel_device_t *device = submission->queue->device;
@@ -68,61 +38,147 @@ static bool has_cells(const keel_submission_t *submission)
     return false;
 }
 
+// Without recordings, and semaphores of the device, there is nothing to gain.
 bool amdgpu_record_suits(const keel_submission_t *submission)
 {
-    if (!amdgpu_device(submission->queue->device)->scheduler || !has_cells(submission))
-        return false;
-    uint64_t count = packets_count(submission);
-    return count && count <= AMDGPU_RECORD_MOST;
+    const keel_commands_t *commands = &submission->commands;
+    const uint32_t execute = BIT(KEEL_CMD_EXECUTE);
+    if (!amdgpu_device(submission->queue->device)->scheduler) return false;
+    if (!(commands->kinds & execute) && !has_cells(submission)) return false;
+    return amdgpu_commands_suit(commands, execute) && executes_suit(commands);
 }
 
 static keel_status_t piece(amdgpu_run_t *run, uint64_t size, void **data)
 {
     uint64_t address;
-    return blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks, size, data, &address);
+    return blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks, size ? size : 1, data,
+                        &address);
 }
 
-// One command, behind what the last barrier is for.
-static keel_status_t command_encode(amdgpu_run_t *run, const keel_command_t *c,
-                                    const keel_cmd_execute_t *execute)
+// A program runs in the record.
+static void step_add(amdgpu_run_t *run, const amdgpu_program_t *program, uint32_t *arguments,
+                     const step_t *step)
 {
-    const uint32_t none = BIT(KEEL_CMD_GROUP_BEGIN) | BIT(KEEL_CMD_GROUP_END) |
-                          BIT(KEEL_CMD_EVENT_SET) | BIT(KEEL_CMD_EXECUTE);
-    if (keel_command_is_barrier(c->kind)) {
-        run->base.barrier |= run->base.now;
-        run->base.now = false;
-        return NULL;
+    record_t *record = run->record;
+    if (program->room > record->room) record->room = program->room;
+    if (program->arguments > *arguments) *arguments = program->arguments;
+    ((step_t *)(uintptr_t)record->steps)[record->step_count++] = *step;
+}
+
+// A recording: what is bound to its slots, and its parameters.
+static keel_status_t execute_add(amdgpu_run_t *run, const keel_cmd_execute_t *execute,
+                                 uint32_t *arguments)
+{
+    const amdgpu_program_t *program = amdgpu_program_of(execute->recording);
+    uint32_t count = execute->binding_count;
+    void *table, *parameters;
+    KEEL_TRY(piece(run, count * sizeof(table_entry_t), &table));
+    KEEL_TRY(piece(run, execute->parameter_size, &parameters));
+    for (uint32_t i = 0; i < count; i++) {
+        bound_t bound = {0};
+        if (execute->bindings[i].buffer) KEEL_TRY(bind_now(NULL, &execute->bindings[i], &bound));
+        ((table_entry_t *)table)[i] = (table_entry_t){bound.address, bound.length};
     }
-    keel_status_t status = BIT(c->kind) & none ? NULL : amdgpu_issue(run, c, execute);
-    return status ? submission_blame(&run->base.submission, execute, c, status) : NULL;
+    memcpy(parameters, keel_execute_parameters(execute), execute->parameter_size);
+    const step_t step = {program->address, (uintptr_t)table, (uintptr_t)parameters};
+    step_add(run, program, arguments, &step);
+    return NULL;
 }
 
-static keel_status_t commands_encode(amdgpu_run_t *run)
+static const keel_command_t *command_at(const keel_commands_t *commands, uint32_t number)
 {
-    KEEL_EACH_COMMAND (c, &run->base.submission.commands) {
-        KEEL_TRY(command_encode(run, c, NULL));
-        if (c->kind != KEEL_CMD_EXECUTE) continue;
+    const keel_command_t *c = keel_commands_first(commands);
+    while (number--) c = keel_command_next(c);
+    return c;
+}
+
+// Commands of the submission itself.
+static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, uint32_t *arguments)
+{
+    const keel_commands_t *commands = &run->base.submission.commands;
+    amdgpu_program_t program = {0};
+    keel_status_t status = amdgpu_program_make(amdgpu_run_device(run), commands, range, &program);
+    if (status)
+        return submission_blame(&run->base.submission, NULL, command_at(commands, program.failed),
+                                status);
+    const step_t step = {program.address, 0, 0};
+    step_add(run, &program, arguments, &step);
+    return NULL;
+}
+
+// All as programs: each recording, and what comes between them. `arguments`: bytes that one of
+// them needs at most.
+static keel_status_t steps_add(amdgpu_run_t *run, uint32_t *arguments)
+{
+    const keel_commands_t *commands = &run->base.submission.commands;
+    const keel_command_t *end = keel_commands_end(commands);
+    amdgpu_range_t range = {.from = keel_commands_first(commands), .blocks = &run->blocks};
+    uint32_t number = 0;
+    for (const keel_command_t *c = range.from;; c = keel_command_next(c), number++) {
+        if (c != end && c->kind != KEEL_CMD_EXECUTE) continue;
+        range.to = c;
+        if (range.from != c) KEEL_TRY(range_add(run, &range, arguments));
+        if (c == end) return NULL;
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
-        KEEL_EACH_COMMAND (inner, execute->recording->commands)
-            KEEL_TRY(command_encode(run, inner, execute));
+        keel_status_t status = execute_add(run, execute, arguments);
+        if (status) return submission_blame(&run->base.submission, NULL, c, status);
+        range.from = keel_command_next(c);
+        range.number = number + 1;
+    }
+}
+
+// The execution that a step of the record is; NULL: commands of the submission itself.
+static const keel_cmd_execute_t *execute_of(const amdgpu_run_t *run, uint32_t step)
+{
+    uint32_t number = 0;
+    bool range = false; // commands of the submission itself come before
+    KEEL_EACH_COMMAND (c, &run->base.submission.commands) {
+        if (c->kind != KEEL_CMD_EXECUTE) {
+            range = true;
+            continue;
+        }
+        number += range;
+        if (number++ == step) return (const keel_cmd_execute_t *)(const void *)c;
+        range = false;
     }
     return NULL;
 }
 
-// The last packet waits for all others; its arguments are the beginning of the record.
-static void retire_encode(amdgpu_run_t *run)
+static keel_status_t counts_refuse(const keel_cmd_dispatch_t *c, const uint32_t counts[3])
 {
-    const amdgpu_kernel_t *kernel = &amdgpu_run_device(run)->scheduler->retire;
-    const amdgpu_launch_t launch = {
-        .kernel = kernel,
-        .groups = {1, 1, 1},
-        .group_size = {1, 1, 1},
-        .local = kernel->group,
-    };
-    hsa_kernel_dispatch_packet_t packet;
-    amdgpu_packet_make(&launch, run->record->self, &packet);
-    packet.header |= 1u << HSA_PACKET_HEADER_BARRIER;
-    memcpy(&run->program[run->packets++], &packet, sizeof packet);
+    amdgpu_launch_t launch = {0};
+    memcpy(launch.groups, counts, sizeof launch.groups);
+    memcpy(launch.group_size, c->group_size, sizeof launch.group_size);
+    KEEL_TRY(bind_counts_check(c, counts));
+    return amdgpu_grid_check(&launch);
+}
+
+// What the command would have said on the host.
+static keel_status_t fault_explain(const record_t *record, const keel_command_t *command,
+                                   const keel_cmd_execute_t *execute)
+{
+    const void *c = command;
+    keel_bound_t source, target;
+    uint32_t pattern;
+    switch (record->fault >> 32) {
+    case FAULT_COUNTS: return counts_refuse(c, record->fault_counts);
+    case FAULT_LOOP: return command_loop_refuse(c);
+    default: break;
+    }
+    return command->kind == KEEL_CMD_FILL ? keel_bind_fill(c, execute, &target, &pattern)
+                                          : keel_bind_copy(c, execute, &source, &target);
+}
+
+static keel_status_t fault_status(const amdgpu_run_t *run)
+{
+    const record_t *record = run->record;
+    const keel_cmd_execute_t *execute = execute_of(run, record->step);
+    const keel_commands_t *list =
+        execute ? execute->recording->commands : &run->base.submission.commands;
+    const keel_command_t *command = command_at(list, (uint32_t)record->fault);
+    keel_status_t status = fault_explain(record, command, execute);
+    if (!status) status = KEEL_ERROR(KEEL_INTERNAL, "the GPU refuses a command");
+    return submission_blame(&run->base.submission, execute, command, status);
 }
 
 static void points_encode(amdgpu_run_t *run, cell_point_t *points)
@@ -150,24 +206,26 @@ static keel_status_t record_make(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
     uint64_t points = (uint64_t)submission->wait_count + submission->signal_count;
-    void *record, *program, *list;
+    uint64_t steps = 2 * (uint64_t)submission->commands.count + 1;
+    uint32_t arguments = 0;
+    void *record, *list, *programs, *room;
+    if (!(submission->commands.kinds & BIT(KEEL_CMD_EXECUTE))) steps = 1;
     KEEL_TRY(piece(run, sizeof(record_t), &record));
-    KEEL_TRY(piece(run, packets_count(submission) * sizeof(packet_t), &program));
-    KEEL_TRY(piece(run, (points ? points : 1) * sizeof(cell_point_t), &list));
-    run->program = program;
-    KEEL_TRY(commands_encode(run));
+    KEEL_TRY(piece(run, points * sizeof(cell_point_t), &list));
+    KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
     run->record = record;
     *run->record = (record_t){
         .scheduler = (uintptr_t)amdgpu_run_device(run)->scheduler->shared,
         .self = (uintptr_t)record,
         .queue = (uintptr_t)amdgpu_queue(submission->queue)->shared,
-        .packets = (uintptr_t)program,
         .points = (uintptr_t)list,
+        .steps = (uintptr_t)programs,
         .user = (uintptr_t)run,
     };
+    KEEL_TRY(steps_add(run, &arguments));
+    KEEL_TRY(piece(run, arguments, &room));
+    run->record->arguments = (uintptr_t)room;
     points_encode(run, list);
-    retire_encode(run);
-    run->record->packet_count = run->packets;
     return NULL;
 }
 
@@ -222,9 +280,6 @@ static void run_finish(amdgpu_run_t *run)
         blocks_trim(&device->blocks);
     run->blocks = NULL;
     run->record = NULL;
-    run->program = NULL;
-    run->packets = 0;
-    run->base.barrier = run->base.now = false;
 }
 
 void amdgpu_record_start(keel_submission_t *submission)
@@ -257,6 +312,7 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
     lock_enter(&device->scheduler->lock);
     run_unlist(run);
     lock_leave(&device->scheduler->lock);
+    if (!failure && run->record->fault) failure = fault_status(run);
     if (!failure && run->record->refused)
         signal_leave(&run->base.submission, run->record->refused - 1);
     if (!failure) failure = amdgpu_cause_get(device, run->record->cause);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/object.h"
 #include "kit/submission.h"
@@ -82,23 +83,34 @@ static bool told(hsa_signal_value_t value, void *data)
     return true; // it is to be called again
 }
 
-static void packets_make(amdgpu_scheduler_t *s, uint64_t arguments)
+// A packet of a kernel of the scheduler's: one group, of `items`.
+static void packet_make(const amdgpu_kernel_t *kernel, uint16_t items, uint64_t arguments,
+                        uint16_t bits, packet_t *made)
 {
     const amdgpu_launch_t launch = {
-        .kernel = &s->tick,
+        .kernel = kernel,
         .groups = {1, 1, 1},
-        .group_size = {1, 1, 1},
-        .local = s->tick.group,
+        .group_size = {items, 1, 1},
+        .local = kernel->group,
     };
-    hsa_kernel_dispatch_packet_t tick;
+    hsa_kernel_dispatch_packet_t packet;
+    amdgpu_packet_make(&launch, arguments, &packet);
+    packet.header |= bits;
+    memcpy(made, &packet, sizeof packet);
+}
+
+static void packets_make(amdgpu_scheduler_t *s, uint64_t arguments)
+{
+    const uint16_t barrier = 1u << HSA_PACKET_HEADER_BARRIER;
     hsa_barrier_and_packet_t tell = {
         .header = HSA_PACKET_TYPE_BARRIER_AND | HSA_FENCE_SCOPE_SYSTEM
                                                     << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
         .completion_signal = s->signal,
     };
-    amdgpu_packet_make(&launch, arguments, &tick);
-    tick.header |= 1u << HSA_PACKET_HEADER_BARRIER; // one at a time
-    memcpy(&s->shared->tick, &tick, sizeof tick);
+    packet_make(&s->tick, 1, arguments, barrier, &s->shared->tick); // one at a time
+    packet_make(&s->advance, 1, 0, barrier, &s->shared->advance);   // behind all of its record
+    packet_make(&s->issue, PROGRAM_WIDE, 0, 0, &s->shared->issue);
+    packet_make(&s->patch, 1, 0, 0, &s->shared->patch);
     memcpy(&s->shared->tell, &tell, sizeof tell);
 }
 
@@ -114,6 +126,15 @@ static keel_status_t shared_make(amdgpu_device_t *device)
     return queue_describe(s->control, CONTROL, &s->shared->control);
 }
 
+static keel_status_t kernels_find(amdgpu_device_t *device, amdgpu_scheduler_t *s)
+{
+    hsa_executable_t library = device->library;
+    KEEL_TRY(amdgpu_kernel_find(device, library, "keel_tick", &s->tick));
+    KEEL_TRY(amdgpu_kernel_find(device, library, "keel_advance", &s->advance));
+    KEEL_TRY(amdgpu_kernel_find(device, library, "keel_issue", &s->issue));
+    return amdgpu_kernel_find(device, library, "keel_patch", &s->patch);
+}
+
 keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
 {
     const hsa_symbols_t *hsa = device->hsa;
@@ -123,8 +144,7 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
     if (!s->causes) return status_no_memory();
     s->cause_capacity = CAUSES;
     s->causes[s->cause_count++] = status_no_memory(); // where there is none for a cause
-    KEEL_TRY(amdgpu_kernel_find(device, device->library, "keel_tick", &s->tick));
-    KEEL_TRY(amdgpu_kernel_find(device, device->library, "keel_retire", &s->retire));
+    KEEL_TRY(kernels_find(device, s));
     KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agent, CONTROL, HSA_QUEUE_TYPE_MULTI,
                       amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, &s->control));
     KEEL_TRY(HSA_CALL(hsa, hsa_amd_queue_set_priority, s->control, HSA_AMD_QUEUE_PRIORITY_HIGH));
@@ -203,6 +223,7 @@ void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
     if (!queue->shared) return;
     drain(device, queue->queue);
     piece_give_back(device, queue->shared);
+    blocks_return(&device->blocks, queue->advances, false);
     queue->shared = NULL;
 }
 
@@ -323,9 +344,17 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
 {
     void *piece;
     if (!device->scheduler) return NULL;
+    uint64_t size = (queue->queue->size) * sizeof(advance_args_t);
     KEEL_TRY(piece_take(device, &piece));
+    keel_status_t status = queue_describe(queue->queue, AMDGPU_DEVICE_ROOM, piece);
+    if (!status) status = blocks_acquire(&device->blocks, size, &queue->advances);
+    if (status) {
+        piece_give_back(device, piece);
+        return status;
+    }
     queue->shared = piece;
-    return queue_describe(queue->queue, AMDGPU_DEVICE_ROOM, queue->shared);
+    queue->shared->advances = queue->advances->address;
+    return NULL;
 }
 
 bool amdgpu_scheduler_work(amdgpu_device_t *device)

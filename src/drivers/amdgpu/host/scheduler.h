@@ -4,6 +4,7 @@
 //
 //     scheduler.c   its queue and memory; what has ended; cancelling, and the end of the device
 //     record.c      submissions as records
+//     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
@@ -17,7 +18,6 @@
 
 enum {
     AMDGPU_DEVICE_ROOM = AMDGPU_RING / 2, // packets of a queue that are the scheduler's
-    AMDGPU_RECORD_MOST = 1024,            // packets of a record
 };
 
 typedef struct amdgpu_piece_t amdgpu_piece_t; // of shared memory: 64 bytes
@@ -27,7 +27,7 @@ typedef struct amdgpu_scheduler_t {
     block_t *memory;                       // owned: of that, and of its arguments
     hsa_queue_t *control;                  // owned
     hsa_signal_t signal;                   // owned: what the GPU wakes the host by
-    amdgpu_kernel_t tick, retire;
+    amdgpu_kernel_t tick, advance, issue, patch;
     _Atomic bool listening;  // the handler of the signal is there
     lock_t lock;             // for what is below, and tick_ask
     bool closing;            // no tick is asked for any more
@@ -70,6 +70,34 @@ bool amdgpu_record_suits(const keel_submission_t *submission);
 void amdgpu_record_start(keel_submission_t *submission);
 // The GPU has ended it, or never will: `failure` (consumed) then says why.
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
+
+// program.c
+// Commands that the GPU runs by itself (device/program.h). Of a recording it is made once.
+typedef struct amdgpu_program_t {
+    bool suits; // false: the host walks over the recording
+    uint64_t address;
+    uint32_t room;      // packets that it has in the ring at a time
+    uint32_t arguments; // bytes of arguments, at a time
+    uint32_t failed;    // the number of the command that could not be made
+    block_t *memory;    // owned; NULL: others own it
+} amdgpu_program_t;
+
+typedef struct amdgpu_range_t {
+    const keel_command_t *from, *to;
+    uint32_t number;  // of the first one, in its list
+    block_t **blocks; // where the program goes: a list that the caller gives back
+} amdgpu_range_t;
+
+// Whether the kinds of commands, and what they refer to, can be a program's; `more` kinds, too.
+bool amdgpu_commands_suit(const keel_commands_t *commands, uint32_t more);
+// A program of commands of a list.
+keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
+                                  const amdgpu_range_t *range,
+                                  amdgpu_program_t *program) KEEL_MUST_USE;
+// That of a recording, which has it; NULL: the host is to walk over it. Any thread.
+const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording);
+keel_status_t amdgpu_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
+void amdgpu_recording_discard(keel_recording_t *recording);
 
 // semaphore.c
 keel_status_t amdgpu_semaphore_create(keel_device_t *device, uint64_t initial,

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands as segments of a program for the GPU (device/program.h). All that is known is written
+// down here, once; what a submission brings is left to the GPU.
+#include "drivers/amdgpu/host/compile.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+
+enum {
+    ALIGN = 16,
+    BARRIER_BIT = 1 << HSA_PACKET_HEADER_BARRIER,
+    PROGRAM_HEAD = 64,   // bytes in front of the segments
+    ARGUMENTS_WORD = 10, // of a packet: where its arguments' address is
+};
+
+// So many more bytes, zeroed; NULL: there is no memory.
+static void *vector_grow(compile_vector_t *v, uint64_t size)
+{
+    uint64_t end = v->size + size;
+    if (end > v->capacity) {
+        uint64_t capacity = 2 * end + 1024;
+        void *data = mem_resize(v->data, capacity);
+        if (!data) return NULL;
+        v->data = data;
+        v->capacity = capacity;
+    }
+    unsigned char *at = v->data + v->size;
+    memset(at, 0, size);
+    v->size = end;
+    return at;
+}
+
+static uint64_t aligned(uint64_t size)
+{
+    return (size + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+// Bytes of the program; *offset is where they will be in its data.
+static keel_status_t data_add(compiler_t *c, const void *bytes, uint64_t size, uint64_t *offset)
+{
+    *offset = c->data.size;
+    void *at = vector_grow(&c->data, aligned(size));
+    if (!at) return status_no_memory();
+    if (size) memcpy(at, bytes, size);
+    return NULL;
+}
+
+static program_command_t *command_now(compiler_t *c)
+{
+    return (program_command_t *)(void *)(c->commands.data + c->commands.size) - 1;
+}
+
+static segment_t *segment_now(compiler_t *c)
+{
+    return (segment_t *)(void *)(c->segments.data + c->segments.size) - 1;
+}
+
+keel_status_t compile_begin(compiler_t *c)
+{
+    segment_t *segment = vector_grow(&c->segments, sizeof *segment);
+    if (!segment) return status_no_memory();
+    segment->commands = c->commands.size;
+    c->arguments = 0;
+    c->barrier = c->now = false;
+    return NULL;
+}
+
+uint32_t compile_count(const compiler_t *c)
+{
+    return (uint32_t)(c->segments.size / sizeof(segment_t));
+}
+
+void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t other)
+{
+    segment_t *segment = segment_now(c);
+    segment->end = end;
+    segment->target = target;
+    segment->other = other;
+    segment->number = c->number;
+    uint32_t packets = segment->packets + 1 + (segment->count > PROGRAM_SERIAL);
+    if (packets > c->room) c->room = packets;
+    if (c->arguments > c->most_arguments) c->most_arguments = c->arguments;
+}
+
+// Ends a segment that has as much as one may have.
+static keel_status_t segment_split(compiler_t *c)
+{
+    enum { PACKETS = 2 }; // of a command at most
+    if (segment_now(c)->packets + PACKETS <= PROGRAM_SEGMENT && c->arguments < PROGRAM_ARGUMENTS)
+        return NULL;
+    compile_end(c, END_GOTO, compile_count(c), 0);
+    return compile_begin(c);
+}
+
+void compile_barrier(compiler_t *c)
+{
+    c->barrier |= c->now;
+    c->now = false;
+}
+
+static uint32_t arguments_place(compiler_t *c, uint32_t size)
+{
+    uint32_t place = c->arguments;
+    c->arguments += (uint32_t)aligned(size);
+    return place;
+}
+
+// A command of one packet, behind what the last barrier is for.
+static keel_status_t command_add(compiler_t *c, const amdgpu_launch_t *launch)
+{
+    KEEL_TRY(segment_split(c));
+    program_command_t *command = vector_grow(&c->commands, sizeof *command);
+    segment_t *segment = segment_now(c);
+    hsa_kernel_dispatch_packet_t packet;
+    if (!command) return status_no_memory();
+    amdgpu_packet_make(launch, 0, &packet);
+    if (c->barrier) packet.header |= BARRIER_BIT;
+    memcpy(&command->packet, &packet, sizeof packet);
+    command->packet_at = segment->packets;
+    command->number = c->number;
+    segment->packets++;
+    segment->count++;
+    c->barrier = false;
+    c->now = true;
+    return NULL;
+}
+
+// One whose arguments are known, but for what is patched: then each execution has a copy of them.
+static keel_status_t launch_add(compiler_t *c, const amdgpu_launch_t *launch, bool patched)
+{
+    uint64_t declared = launch->kernel->arguments;
+    uint64_t size = aligned(launch->size > declared ? launch->size : declared);
+    KEEL_TRY(command_add(c, launch));
+    program_command_t *command = command_now(c);
+    command->arguments = c->data.size;
+    unsigned char *bytes = vector_grow(&c->data, size);
+    if (!bytes) return status_no_memory();
+    memcpy(bytes, launch->arguments, launch->size);
+    if (!patched) return NULL;
+    command->kind = COMMAND_PATCHED;
+    command->size = (uint32_t)size;
+    command->place = arguments_place(c, command->size);
+    return NULL;
+}
+
+static amdgpu_launch_t builtin_of(const compiler_t *c, amdgpu_builtin_t builtin,
+                                  const void *arguments, uint32_t size, uint32_t groups)
+{
+    const amdgpu_kernel_t *kernel = &c->device->builtins[builtin];
+    return (amdgpu_launch_t){
+        .kernel = kernel,
+        .groups = {groups, 1, 1},
+        .group_size = {builtin == AMDGPU_TIMESTAMP ? 1 : BUILTIN_GROUP, 1, 1},
+        .local = kernel->group,
+        .arguments = arguments,
+        .size = size,
+    };
+}
+
+// What a reference means: its address, if that is known.
+static keel_status_t place_of(const keel_ref_t *ref, place_t *place)
+{
+    keel_bound_t bound;
+    if (keel_ref_is_parameter(ref)) {
+        *place = (place_t){ref->offset, ref->length, PLACE_PARAMETERS, 0};
+    } else if (!ref->buffer) {
+        *place = (place_t){ref->offset, ref->length, ref->slot, 0};
+    } else {
+        KEEL_TRY(keel_bind_ref(ref, NULL, &bound));
+        *place = (place_t){bound.address, bound.length, PLACE_KNOWN, 0};
+    }
+    return NULL;
+}
+
+// A fill or a copy that the GPU works out.
+static keel_status_t late_add(compiler_t *c, amdgpu_builtin_t builtin, command_kind_t kind,
+                              const void *more, uint64_t more_size)
+{
+    uint64_t offset;
+    amdgpu_launch_t launch = builtin_of(c, builtin, NULL, 0, 1);
+    KEEL_TRY(data_add(c, more, more_size, &offset));
+    KEEL_TRY(command_add(c, &launch));
+    program_command_t *command = command_now(c);
+    command->kind = kind;
+    command->more = offset;
+    command->size = (uint32_t)aligned(launch.kernel->arguments);
+    command->place = arguments_place(c, command->size);
+    return NULL;
+}
+
+keel_status_t compile_fill(compiler_t *c, const keel_cmd_fill_t *fill)
+{
+    program_fill_t late = {.pattern = fill->pattern,
+                           .pattern_size = fill->pattern_size,
+                           .offset = fill->offset,
+                           .given = fill->given};
+    builtin_fill_t a;
+    keel_bound_t target;
+    uint32_t pattern;
+    KEEL_TRY(place_of(&fill->target, &late.target));
+    if (fill->given || late.target.slot != PLACE_KNOWN)
+        return late_add(c, AMDGPU_FILL, COMMAND_FILL, &late, sizeof late);
+    KEEL_TRY(keel_bind_fill(fill, NULL, &target, &pattern));
+    if (!target.length) return NULL;
+    uint32_t groups = fill_arguments(&a, target.address, target.length, pattern);
+    amdgpu_launch_t launch = builtin_of(c, AMDGPU_FILL, &a, sizeof a, groups);
+    return launch_add(c, &launch, false);
+}
+
+static keel_status_t copy_add(compiler_t *c, const program_copy_t *copy)
+{
+    builtin_copy_t a;
+    if (copy->target.slot != PLACE_KNOWN || copy->source.slot != PLACE_KNOWN)
+        return late_add(c, AMDGPU_COPY, COMMAND_COPY, copy, sizeof *copy);
+    if (!copy->target.length) return NULL;
+    uint32_t groups =
+        copy_arguments(&a, copy->target.offset, copy->source.offset, copy->target.length);
+    amdgpu_launch_t launch = builtin_of(c, AMDGPU_COPY, &a, sizeof a, groups);
+    return launch_add(c, &launch, false);
+}
+
+keel_status_t compile_copy(compiler_t *c, const keel_cmd_copy_t *copy)
+{
+    program_copy_t both;
+    keel_bound_t source, target;
+    KEEL_TRY(place_of(&copy->source, &both.source));
+    KEEL_TRY(place_of(&copy->target, &both.target));
+    if (both.source.slot == PLACE_KNOWN && both.target.slot == PLACE_KNOWN)
+        KEEL_TRY(keel_bind_copy(copy, NULL, &source, &target));
+    return copy_add(c, &both);
+}
+
+// A word of the data in which an offset stands that is to become an address.
+static keel_status_t relocation_add(compiler_t *c, uint64_t offset)
+{
+    uint64_t *added = vector_grow(&c->relocations, sizeof *added);
+    if (!added) return status_no_memory();
+    *added = offset;
+    return NULL;
+}
+
+// The bytes lie in the program, or come with the execution.
+keel_status_t compile_update(compiler_t *c, const keel_cmd_update_t *update)
+{
+    program_copy_t both;
+    uint64_t length = update->target.length;
+    if (!length) return NULL;
+    KEEL_TRY(place_of(&update->target, &both.target));
+    both.source = (place_t){update->offset, length, PLACE_PARAMETERS, 0};
+    if (update->given) return copy_add(c, &both);
+    both.source.slot = PLACE_KNOWN;
+    KEEL_TRY(data_add(c, update->data, length, &both.source.offset));
+    KEEL_TRY(copy_add(c, &both));
+    const program_command_t *command = command_now(c);
+    return relocation_add(c, command->kind == COMMAND_COPY
+                                 ? command->more + offsetof(program_copy_t, source.offset)
+                                 : command->arguments + offsetof(builtin_copy_t, source));
+}
+
+static keel_status_t patch_add(compiler_t *c, const patch_t *patch)
+{
+    patch_t *added = vector_grow(&c->patches, sizeof *added);
+    if (!added) return status_no_memory();
+    *added = *patch;
+    return NULL;
+}
+
+static uint32_t patch_count(const compiler_t *c)
+{
+    return (uint32_t)(c->patches.size / sizeof(patch_t));
+}
+
+// The patches so far are of the last command.
+static keel_status_t patches_take(compiler_t *c)
+{
+    program_command_t *command = command_now(c);
+    KEEL_TRY(data_add(c, c->patches.data, c->patches.size, &command->patches));
+    command->patch_count = patch_count(c);
+    c->patches.size = 0;
+    return NULL;
+}
+
+keel_status_t compile_timestamp(compiler_t *c, const keel_cmd_timestamp_t *timestamp)
+{
+    builtin_timestamp_t a = {.ns = 1000000, .ticks = c->device->clock_khz};
+    amdgpu_launch_t launch = builtin_of(c, AMDGPU_TIMESTAMP, &a, sizeof a, 1);
+    place_t target;
+    KEEL_TRY(place_of(&timestamp->target, &target));
+    if (target.slot == PLACE_KNOWN)
+        a.target = target.offset;
+    else
+        KEEL_TRY(patch_add(c, &(patch_t){PATCH_ADDRESS, 0, target.slot, 8, target.offset}));
+    KEEL_TRY(launch_add(c, &launch, patch_count(c)));
+    return patches_take(c);
+}
+
+// What differs between executions of a dispatch: `base` is where its constants are.
+static keel_status_t constants_patch(compiler_t *c, const keel_cmd_dispatch_t *d, uint32_t base)
+{
+    const keel_patch_t *patches = command_patches(d);
+    for (uint32_t i = 0; i < d->patch_count; i++) {
+        const keel_ref_t *ref = &patches[i].ref;
+        patch_t patch = {PATCH_ADDRESS, base + patches[i].offset, ref->slot, 8, ref->offset};
+        if (ref->buffer) continue;
+        if (keel_ref_is_parameter(ref)) {
+            patch.kind = PATCH_BYTES;
+            patch.size = (uint32_t)ref->length;
+        }
+        KEEL_TRY(patch_add(c, &patch));
+    }
+    return NULL;
+}
+
+// The block of arguments as docs/kernels.md lays it down: the grid, addresses, lengths, constants.
+static keel_status_t block_patch(compiler_t *c, const keel_cmd_dispatch_t *d, unsigned char *block)
+{
+    enum { HEAD = 16 };
+    uint32_t count = d->binding_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const keel_ref_t *ref = &d->bindings[i];
+        uint32_t address = HEAD + 8 * i, length = HEAD + 8 * (count + i);
+        if (ref->buffer) continue;
+        KEEL_TRY(patch_add(c, &(patch_t){PATCH_ADDRESS, address, ref->slot, 8, ref->offset}));
+        if (ref->length == KEEL_WHOLE)
+            KEEL_TRY(patch_add(c, &(patch_t){PATCH_LENGTH, length, ref->slot, 8, ref->offset}));
+        else
+            memcpy(block + length, &ref->length, sizeof ref->length);
+    }
+    return constants_patch(c, d, HEAD + 16 * count);
+}
+
+static keel_status_t grid_add(compiler_t *c, const keel_cmd_dispatch_t *d,
+                              const amdgpu_kernel_t *kernel)
+{
+    program_grid_t grid = {
+        .most = c->device->base.caps.max_groups,
+        .dynamic = d->counts_kind == KEEL_COUNTS_DYNAMIC,
+        .raw = kernel->raw,
+        .hidden = kernel->hidden,
+    };
+    uint64_t offset;
+    memcpy(grid.places, kernel->places, sizeof grid.places);
+    KEEL_TRY(place_of(&d->counts, &grid.counts));
+    if (keel_ref_is_parameter(&d->counts)) grid.dynamic = false;
+    if (grid.dynamic) grid.place = arguments_place(c, sizeof(patch_args_t));
+    KEEL_TRY(data_add(c, &grid, sizeof grid, &offset));
+    program_command_t *command = command_now(c);
+    command->kind = COMMAND_COUNTED;
+    command->more = offset;
+    if (grid.dynamic) segment_now(c)->packets++;
+    return NULL;
+}
+
+// What of the arguments is known.
+static keel_status_t block_make(compiler_t *c, const keel_cmd_dispatch_t *d,
+                                amdgpu_launch_t *launch, unsigned char *block)
+{
+    const binder_t binder = {.anywhere = BIND_ANYWHERE};
+    if (!launch->kernel->raw) {
+        KEEL_TRY(bind_block(&binder, d, block, &launch->size));
+        return block_patch(c, d, block);
+    }
+    uint32_t declared = launch->kernel->arguments;
+    memset(block, 0, declared);
+    KEEL_TRY(bind_constants(&binder, d, block));
+    launch->size = d->constant_size > declared ? d->constant_size : declared;
+    amdgpu_hidden_write(launch, block);
+    return constants_patch(c, d, 0);
+}
+
+keel_status_t compile_dispatch(compiler_t *c, const keel_cmd_dispatch_t *d)
+{
+    bool counted = d->counts_kind != KEEL_COUNTS_DIRECT;
+    _Alignas(16) unsigned char block[AMDGPU_MAX_ARGUMENTS];
+    amdgpu_launch_t launch = {.kernel = d->kernel, .local = d->local_memory, .arguments = block};
+    memcpy(launch.groups, d->groups, sizeof launch.groups);
+    memcpy(launch.group_size, d->group_size, sizeof launch.group_size);
+    if (!counted && (!launch.groups[0] || !launch.groups[1] || !launch.groups[2])) return NULL;
+    if (!counted) KEEL_TRY(amdgpu_grid_check(&launch));
+    KEEL_TRY(block_make(c, d, &launch, block));
+    KEEL_TRY(launch_add(c, &launch, patch_count(c) || counted));
+    if (counted) KEEL_TRY(grid_add(c, d, launch.kernel));
+    return patches_take(c);
+}
+
+keel_status_t compile_value(compiler_t *c, const keel_ref_t *ref)
+{
+    return place_of(ref, &segment_now(c)->value);
+}
+
+keel_status_t compile_ways(compiler_t *c, const way_t *ways, uint32_t count)
+{
+    segment_t *segment = segment_now(c);
+    segment->way_count = count;
+    return data_add(c, ways, count * sizeof *ways, &segment->ways);
+}
+
+void compile_loop(compiler_t *c, uint32_t depth, uint32_t most)
+{
+    segment_now(c)->depth = depth;
+    segment_now(c)->most = most;
+}
+
+static void segment_resolve(const compiler_t *c, segment_t *segment, const uint32_t *after)
+{
+    way_t *ways = (way_t *)(void *)(c->data.data + segment->ways);
+    switch ((segment_end_t)segment->end) {
+    case END_RETURN:
+    case END_GOTO: return;
+    case END_AFTER:
+        segment->end = END_GOTO;
+        segment->target = after[segment->target];
+        return;
+    case END_IF:
+    case END_WHILE: segment->target = after[segment->target]; break;
+    case END_SWITCH:
+        for (uint32_t i = 0; i < segment->way_count; i++) ways[i].target = after[ways[i].target];
+    }
+    segment->other = after[segment->other];
+}
+
+void compile_resolve(compiler_t *c, const uint32_t *after)
+{
+    segment_t *segments = (segment_t *)(void *)c->segments.data;
+    for (uint32_t i = 0; i < compile_count(c); i++) segment_resolve(c, &segments[i], after);
+}
+
+uint64_t compile_size(const compiler_t *c)
+{
+    return PROGRAM_HEAD + c->segments.size + aligned(c->commands.size) + c->data.size;
+}
+
+// Offsets become addresses.
+static void segments_place(const compiler_t *c, uint64_t commands, uint64_t data)
+{
+    segment_t *segments = (segment_t *)(void *)c->segments.data;
+    program_command_t *list = (program_command_t *)(void *)c->commands.data;
+    for (uint32_t i = 0; i < compile_count(c); i++) {
+        segments[i].commands += commands;
+        segments[i].ways += data;
+    }
+    for (uint64_t i = 0; i < c->commands.size / sizeof *list; i++) {
+        list[i].arguments += data;
+        list[i].patches += data;
+        list[i].more += data;
+        memcpy(&list[i].packet.words[ARGUMENTS_WORD], &list[i].arguments, sizeof(uint64_t));
+    }
+}
+
+void compile_write(compiler_t *c, void *memory, uint64_t address)
+{
+    unsigned char *to = memory;
+    uint64_t segments = PROGRAM_HEAD, commands = segments + c->segments.size;
+    uint64_t data = commands + aligned(c->commands.size);
+    const uint64_t *relocations = (const uint64_t *)(const void *)c->relocations.data;
+    const program_t program = {address + segments, compile_count(c), 0};
+    segments_place(c, address + commands, address + data);
+    for (uint64_t i = 0; i < c->relocations.size / sizeof *relocations; i++)
+        *(uint64_t *)(void *)(c->data.data + relocations[i]) += address + data;
+    memcpy(to, &program, sizeof program);
+    memcpy(to + segments, c->segments.data, c->segments.size);
+    if (c->commands.size) memcpy(to + commands, c->commands.data, c->commands.size);
+    if (c->data.size) memcpy(to + data, c->data.data, c->data.size);
+}
+
+void compile_finish(compiler_t *c)
+{
+    mem_free(c->commands.data);
+    mem_free(c->segments.data);
+    mem_free(c->data.data);
+    mem_free(c->patches.data);
+    mem_free(c->relocations.data);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings as programs on the GPU: made when one is first needed, and kept with the recording.
+// The blocks of a recording become segments that go on with one another.
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/compile.h"
+#include "kit/object.h"
+
+#define BIT(kind) (UINT32_C(1) << (kind))
+
+// Where a walk over commands is.
+typedef struct walk_t {
+    compiler_t compiler; // first
+    const keel_commands_t *list;
+    uint32_t *after;               // owned, [list->count]: the segment behind a command of a block
+    uint32_t loops[RUN_MAX_DEPTH]; // the segments that look at the values of loops
+} walk_t;
+
+static const uint32_t able = BIT(KEEL_CMD_BARRIER) | BIT(KEEL_CMD_FILL) | BIT(KEEL_CMD_UPDATE) |
+                             BIT(KEEL_CMD_COPY) | BIT(KEEL_CMD_DISPATCH) | BIT(KEEL_CMD_TIMESTAMP) |
+                             BIT(KEEL_CMD_GROUP_BEGIN) | BIT(KEEL_CMD_GROUP_END) |
+                             BIT(KEEL_CMD_EVENT_SET) | BIT(KEEL_CMD_EVENT_WAIT);
+static const uint32_t blocks = BIT(KEEL_CMD_IF) | BIT(KEEL_CMD_WHILE) | BIT(KEEL_CMD_SWITCH) |
+                               BIT(KEEL_CMD_ELSE) | BIT(KEEL_CMD_CASE) | BIT(KEEL_CMD_END);
+
+bool amdgpu_commands_suit(const keel_commands_t *commands, uint32_t more)
+{
+    return !(commands->kinds & ~(able | blocks | more)) && !commands_late(commands, NULL);
+}
+
+static uint32_t index_of(const walk_t *w, uint32_t offset)
+{
+    return keel_block_at(w->list, offset)->index;
+}
+
+static keel_status_t switch_compile(walk_t *w, const keel_cmd_block_t *block)
+{
+    compiler_t *c = &w->compiler;
+    uint32_t count = 0;
+    KEEL_EACH_WAY(way, w->list, block) count++;
+    way_t *ways = mem_alloc((count + 1) * sizeof *ways), *next = ways;
+    if (!ways) return status_no_memory();
+    KEEL_EACH_WAY(way, w->list, block) *next++ = (way_t){way->match, way->index};
+    keel_status_t status = compile_ways(c, ways, count);
+    mem_free(ways);
+    KEEL_TRY(status);
+    KEEL_TRY(compile_value(c, &block->value));
+    compile_end(c, END_SWITCH, 0, index_of(w, block->end));
+    return NULL;
+}
+
+// A loop's value is looked at by a segment of its own, to which its end comes back.
+static keel_status_t while_compile(walk_t *w, const keel_cmd_block_t *block)
+{
+    compiler_t *c = &w->compiler;
+    w->loops[block->depth] = compile_count(c);
+    compile_end(c, END_GOTO, compile_count(c), 0);
+    KEEL_TRY(compile_begin(c));
+    KEEL_TRY(compile_value(c, &block->value));
+    compile_loop(c, block->depth, block->max_iterations);
+    compile_end(c, END_WHILE, block->index, index_of(w, block->end));
+    return NULL;
+}
+
+static keel_status_t if_compile(walk_t *w, const keel_cmd_block_t *block)
+{
+    KEEL_TRY(compile_value(&w->compiler, &block->value));
+    compile_end(&w->compiler, END_IF, block->index, index_of(w, block->next));
+    return NULL;
+}
+
+// The end of a loop goes back, all others go on behind it.
+static void end_compile(walk_t *w, const keel_cmd_block_t *block)
+{
+    compiler_t *c = &w->compiler;
+    bool loop = keel_commands_at(w->list, block->begin)->kind == KEEL_CMD_WHILE;
+    compile_end(c, END_GOTO, loop ? w->loops[block->depth] : compile_count(c), 0);
+}
+
+// A record of a block ends a segment; behind it the next one begins.
+static keel_status_t block_compile(walk_t *w, const keel_cmd_block_t *block)
+{
+    compiler_t *c = &w->compiler;
+    keel_status_t status = NULL;
+    switch (block->head.kind) {
+    case KEEL_CMD_IF: status = if_compile(w, block); break;
+    case KEEL_CMD_WHILE: status = while_compile(w, block); break;
+    case KEEL_CMD_SWITCH: status = switch_compile(w, block); break;
+    case KEEL_CMD_END: end_compile(w, block); break;
+    default: compile_end(c, END_AFTER, index_of(w, block->end), 0); // the way before it is over
+    }
+    KEEL_TRY(status);
+    w->after[block->index] = compile_count(c);
+    return compile_begin(c);
+}
+
+static keel_status_t command_compile(walk_t *w, const keel_command_t *command)
+{
+    compiler_t *c = &w->compiler;
+    const void *record = command;
+    if (blocks & BIT(command->kind)) return block_compile(w, record);
+    switch ((keel_cmd_t)command->kind) {
+    case KEEL_CMD_FILL: return compile_fill(c, record);
+    case KEEL_CMD_UPDATE: return compile_update(c, record);
+    case KEEL_CMD_COPY: return compile_copy(c, record);
+    case KEEL_CMD_TIMESTAMP: return compile_timestamp(c, record);
+    case KEEL_CMD_DISPATCH: return compile_dispatch(c, record);
+    default: break;
+    }
+    if (keel_command_is_barrier(command->kind)) compile_barrier(c);
+    return NULL;
+}
+
+static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const keel_command_t *to)
+{
+    compiler_t *c = &w->compiler;
+    KEEL_TRY(compile_begin(c));
+    for (const keel_command_t *at = from; at != to; at = keel_command_next(at)) {
+        keel_status_t status = command_compile(w, at);
+        if (status) return status;
+        c->number++;
+    }
+    compile_end(c, END_RETURN, 0, 0);
+    if (w->after) compile_resolve(c, w->after);
+    return NULL;
+}
+
+keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
+                                  const amdgpu_range_t *range, amdgpu_program_t *program)
+{
+    walk_t w = {.compiler = {.device = device, .number = range->number}, .list = list};
+    void *data;
+    bool branches = list->kinds & blocks;
+    if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
+    keel_status_t status =
+        branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
+    if (!status)
+        status = blocks_piece(&device->blocks, NULL, range->blocks, compile_size(&w.compiler),
+                              &data, &program->address);
+    if (!status) {
+        compile_write(&w.compiler, data, program->address);
+        program->room = w.compiler.room;
+        program->arguments = w.compiler.most_arguments;
+    }
+    program->failed = w.compiler.number;
+    compile_finish(&w.compiler);
+    mem_free(w.after);
+    return status;
+}
+
+static void program_destroy(amdgpu_device_t *device, amdgpu_program_t *program)
+{
+    if (program->memory && object_is_ours(&device->base.object))
+        blocks_return(&device->blocks, program->memory, false);
+    mem_free(program);
+}
+
+// One that cannot be a program, also for an error in it, is the host's: it says what is wrong when
+// it comes there. NULL: there is no memory.
+static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_commands_t *list)
+{
+    amdgpu_program_t *program = mem_zalloc(sizeof *program);
+    if (!program) return NULL;
+    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), 0,
+                                  &program->memory};
+    if (!amdgpu_commands_suit(list, 0)) return program;
+    keel_status_t status = amdgpu_program_make(device, list, &range, program);
+    program->suits = !status;
+    bool no_memory = keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED;
+    keel_status_release(status);
+    if (!no_memory) return program;
+    program_destroy(device, program);
+    return NULL;
+}
+
+const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording)
+{
+    amdgpu_device_t *device = amdgpu_device(recording->device);
+    void *none = NULL;
+    // acquire: pairs with the exchange below.
+    amdgpu_program_t *program = atomic_load_explicit(&recording->prepared, memory_order_acquire);
+    if (!program) {
+        program = program_create(device, recording->commands);
+        if (!program) return NULL;
+        if (!atomic_compare_exchange_strong(&recording->prepared, &none, program)) {
+            program_destroy(device, program);
+            program = none;
+        }
+    }
+    return program->suits ? program : NULL;
+}
+
+keel_status_t amdgpu_recording_prepare(keel_recording_t *recording, keel_queue_t *queue)
+{
+    (void)queue;
+    amdgpu_program_of(recording);
+    return NULL;
+}
+
+void amdgpu_recording_discard(keel_recording_t *recording)
+{
+    program_destroy(amdgpu_device(recording->device), atomic_load(&recording->prepared));
+}

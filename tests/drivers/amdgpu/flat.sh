@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# flat.sh KEEL PROGRAM_TEST: the instructions that the host needs to submit a recording do not grow
+# with its commands. Callgrind counts them, where the test says, for 10 and 100,000 commands.
+set -eu
+if ! command -v valgrind >/dev/null || [ ! -e /usr/include/valgrind/callgrind.h ]; then
+    echo "valgrind is not installed"
+    exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count="valgrind --tool=callgrind --callgrind-out-file=$work/out --instr-atstart=no
+    --collect-atstart=no"
+
+# The instructions of all submissions of a recording of $3 commands.
+instructions() {
+    # shellcheck disable=SC2086 # several words
+    "$1" sim --gpus=gfx90a -- $count "$2" "$3" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    sed -n 's/^summary: \([0-9]*\).*/\1/p; s/^totals: \([0-9]*\).*/\1/p' "$work/out" | head -n 1
+}
+
+few=$(instructions "$1" "$2" 10)
+many=$(instructions "$1" "$2" 100000)
+echo "10 submissions: $few instructions with 10 commands, $many with 100,000"
+[ "$few" -gt 1000 ] && [ "$many" -le $((few + few / 10)) ]

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings as programs of the GPU: long ones, loops and counts in memory run without the host.
+// Run on the software GPU (keel sim). With a number it submits a recording of so many commands,
+// which never run: flat.sh counts the instructions of that.
+#include <keel/keel.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/amdgpu/device/program.h"
+#include "drivers/amdgpu/host/scheduler.h"
+#include "unit.h"
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_TOGGLE_COLLECT
+#endif
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        keel_status_t status_ = (call);                                                            \
+        if (status_) print_error("%s\n", keel_status_message(status_));                            \
+        assert_null(status_);                                                                      \
+    } while (0)
+
+enum { WORDS = 4096 };
+
+typedef struct setup_t {
+    keel_device_t *device;
+    keel_queue_t *queue;
+    keel_buffer_t *buffer; // WORDS words, which the host sees
+    keel_semaphore_t *semaphore;
+    keel_executable_t *executable;
+    keel_recording_t *recording;
+} setup_t;
+
+static uint32_t *map(const setup_t *s)
+{
+    void *data;
+    OK(keel_buffer_map(s->buffer, 0, WORDS * sizeof(uint32_t), KEEL_ACCESS_READ | KEEL_ACCESS_WRITE,
+                       &data));
+    return data;
+}
+
+static void setup_open(setup_t *s, uint32_t slots)
+{
+    const keel_buffer_options_t options = {.size = WORDS * sizeof(uint32_t),
+                                           .memory = KEEL_MEMORY_HOST_VISIBLE};
+    const keel_recording_options_t recording = {.slots = slots};
+    const keel_executable_options_t image = {.data = keel_embed_conformance_kernels,
+                                             .size = keel_embed_conformance_kernels_size};
+    OK(keel_device_open("amdgpu://0?scheduler=device", NULL, &s->device));
+    s->queue = keel_device_queue(s->device, 0);
+    OK(keel_buffer_create(s->device, &options, &s->buffer));
+    memset(map(s), 0, WORDS * sizeof(uint32_t));
+    keel_buffer_unmap(s->buffer);
+    OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
+    OK(keel_executable_load(s->device, &image, &s->executable));
+    OK(keel_recording_create(s->device, &recording, &s->recording));
+}
+
+static void setup_close(setup_t *s)
+{
+    keel_recording_release(s->recording);
+    keel_executable_release(s->executable);
+    keel_semaphore_release(s->semaphore);
+    keel_buffer_release(s->buffer);
+    keel_device_release(s->device);
+}
+
+static const scheduler_t *shared_of(const setup_t *s)
+{
+    return amdgpu_device(s->device)->scheduler->shared;
+}
+
+static keel_op_t kernel(const setup_t *s, const char *name, keel_refs_t bindings)
+{
+    keel_entry_t entry;
+    OK(keel_executable_entry(s->executable, name, &entry));
+    return keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, bindings);
+}
+
+static void add(const setup_t *s, keel_op_t op)
+{
+    OK(keel_recording_add(s->recording, &op, 1));
+}
+
+static keel_ref_t word(const setup_t *s, uint32_t index)
+{
+    return keel_span(s->buffer, index * sizeof index, sizeof index);
+}
+
+// Runs it when the semaphore has the value, and signals the next one.
+static void submit(const setup_t *s, keel_refs_t table, uint64_t value)
+{
+    const keel_point_t wait = keel_point(s->semaphore, value),
+                       signal = keel_point(s->semaphore, value + 1);
+    const keel_op_t op = keel_op_execute(s->recording, table);
+    OK(keel_queue_submit(s->queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+}
+
+// Lets `count` submissions go, that wait for each other, and says how often the host was told.
+static uint64_t go(const setup_t *s, uint64_t count)
+{
+    uint64_t told = shared_of(s)->told;
+    const keel_point_t last = keel_point(s->semaphore, count + 1);
+    OK(keel_semaphore_signal(s->semaphore, 1));
+    OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
+    return shared_of(s)->told - told;
+}
+
+// More packets than a segment has, and than the ring has room for.
+static void test_a_long_recording_goes_on_by_itself(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, 1);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        keel_ref_t target = i % 2 ? keel_slot(0, i * sizeof i, sizeof i) : word(&s, i);
+        add(&s, keel_op_fill(target, i + 1, sizeof i));
+        if (i % 100 == 0) add(&s, keel_op_barrier());
+    }
+    OK(keel_recording_end(s.recording));
+    const amdgpu_program_t *program = amdgpu_program_of(s.recording);
+    assert_non_null(program);
+    assert_true(program->room <= PROGRAM_SEGMENT + 2);
+    submit(&s, KEEL_BIND(s.buffer), 1);
+    assert_in_range(go(&s, 1), 0, 1);
+    const uint32_t *words = map(&s);
+    for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(words[i], i + 1);
+    keel_buffer_unmap(s.buffer);
+    setup_close(&s);
+}
+
+// while words[0] { words[0]--; words[1]++; if words[0] words[2] = 5 else words[3] = 6 }, several
+// times behind each other; the value of the first comes from before.
+static void test_loops_need_no_host(void **state)
+{
+    enum { ROUNDS = 12, RUNS = 3 };
+    (void)state;
+    setup_t s;
+    setup_open(&s, 0);
+    add(&s, keel_op_fill(word(&s, 0), ROUNDS, 4));
+    add(&s, keel_op_while(word(&s, 0)));
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    add(&s, keel_op_if(word(&s, 0)));
+    add(&s, keel_op_fill(word(&s, 2), 5, 4));
+    add(&s, keel_op_else());
+    add(&s, keel_op_fill(word(&s, 3), 6, 4));
+    add(&s, keel_op_end());
+    add(&s, keel_op_end());
+    OK(keel_recording_end(s.recording));
+    for (uint64_t i = 1; i <= RUNS; i++) submit(&s, (keel_refs_t){0}, i);
+    uint64_t handlers = atomic_load(&amdgpu_device(s.device)->handlers);
+    assert_in_range(go(&s, RUNS), 0, 1);
+    assert_int_equal(handlers, 0); // no packets of the host's are under way
+    const uint32_t *words = map(&s);
+    assert_int_equal(words[0], 0);
+    assert_int_equal(words[1], RUNS * ROUNDS);
+    assert_int_equal(words[2], 5);
+    assert_int_equal(words[3], 6);
+    keel_buffer_unmap(s.buffer);
+    setup_close(&s);
+}
+
+// words[4..6] are counts, written by a command before.
+static void test_counts_need_no_host(void **state)
+{
+    enum { GROUPS = 7 };
+    (void)state;
+    setup_t s;
+    setup_open(&s, 0);
+    const keel_ref_t counts = keel_span(s.buffer, 16, 12);
+    const keel_op_t tally = kernel(&s, "tally", KEEL_BIND(s.buffer));
+    add(&s, keel_op_indirect(tally, KEEL_COUNTS_STATIC, counts)); // none yet
+    add(&s, keel_op_barrier());
+    add(&s, keel_op_update(counts, (uint32_t[]){GROUPS, 2, 1}));
+    add(&s, keel_op_barrier());
+    add(&s, keel_op_indirect(tally, KEEL_COUNTS_DYNAMIC, counts));
+    OK(keel_recording_end(s.recording));
+    submit(&s, (keel_refs_t){0}, 1);
+    assert_in_range(go(&s, 1), 0, 1);
+    assert_int_equal(map(&s)[0], 2 * GROUPS);
+    keel_buffer_unmap(s.buffer);
+    setup_close(&s);
+}
+
+// What is copied of the arguments for an execution is what the kernel declares, and nothing else.
+static void test_arguments_are_what_kernels_declare(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, 1);
+    add(&s, kernel(&s, "tally", KEEL_BIND(keel_slot(0, 0, KEEL_WHOLE))));
+    OK(keel_recording_end(s.recording));
+    const amdgpu_program_t *program = amdgpu_program_of(s.recording);
+    assert_int_equal(program->arguments, 16 + 8 + 8); // the grid; an address; a length
+    setup_close(&s);
+}
+
+// For flat.sh.
+static int submit_many(uint32_t count)
+{
+    enum { SUBMISSIONS = 10 };
+    setup_t s;
+    setup_open(&s, 1);
+    for (uint32_t i = 0; i < count; i++) add(&s, keel_op_fill(word(&s, i % WORDS), i, 4));
+    OK(keel_recording_end(s.recording));
+    OK(keel_recording_prepare(s.recording, s.queue));
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_TOGGLE_COLLECT;
+    for (uint64_t i = 1; i <= SUBMISSIONS; i++) submit(&s, KEEL_BIND(s.buffer), i);
+    CALLGRIND_TOGGLE_COLLECT;
+    OK(keel_semaphore_fail(s.semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
+    OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
+    setup_close(&s);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
+    if (argc > 1) return submit_many((uint32_t)atoi(argv[1]));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_long_recording_goes_on_by_itself),
+        cmocka_unit_test(test_loops_need_no_host),
+        cmocka_unit_test(test_counts_need_no_host),
+        cmocka_unit_test(test_arguments_are_what_kernels_declare),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
