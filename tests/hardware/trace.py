@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """trace.py compare KEEL FOLDER: runs this program with itself as what is traced: alone, by KEEL in
 each mode, and under torch.profiler; and compares numbers of kernels, and times.
-trace.py run [profiler]: the programs. Each has a loop that is run some times; NVTX ranges stand
-around each of them, with the GPU idle before and after."""
+trace.py floor KEEL FOLDER LIBRARY: what CUPTI costs by itself, by LIBRARY (trace_floor.c).
+trace.py run [profiler] [NAME...]: the programs. Each has a loop that is run some times; NVTX ranges
+stand around each of them, with the GPU idle before and after."""
 import collections
 import csv
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 
-REPEATS = 5
+REPEATS = int(os.environ.get("REPEATS", "5"))
 ROUNDS = 2
 KINDS = ("kernel", "gpu_memcpy", "gpu_memset")
 
@@ -91,7 +92,7 @@ def triton_add(torch):
 PROGRAMS = {"eager": eager, "replay": replay, "decode": decode, "triton": triton_add}
 
 
-def run(profiled):
+def run(profiled, names):
     import torch
     from torch.profiler import ProfilerActivity, profile
     both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -103,6 +104,8 @@ def run(profiled):
             torch.zeros(1, device="cuda").add_(1)
             torch.cuda.synchronize()
     for name, make in PROGRAMS.items():
+        if names and name not in names:
+            continue
         try:
             loop = make(torch)
             loop()
@@ -268,12 +271,60 @@ def counts_print(counts):
 
 
 def times_print(seconds):
-    print(f"\n== ms of one loop, the best of {ROUNDS * REPEATS} (median); slowdown of the best")
+    print("\n== ms of one loop, the best (median); slowdown of the best, and of the median")
     for name, variants in seconds.items():
-        alone = best(variants["alone"])
+        alone, middle = best(variants["alone"]), statistics.median(variants["alone"])
         for variant, values in variants.items():
-            print(f"{name:10} {variant:10} {best(values) * 1e3:9.2f} "
-                  f"({statistics.median(values) * 1e3:9.2f}) {best(values) / alone * 100 - 100:+7.1f} %")
+            median = statistics.median(values)
+            slower = best(values) / alone * 100 - 100, median / middle * 100 - 100
+            print(f"{name:10} {variant:24} {best(values) * 1e3:9.2f} ({median * 1e3:9.2f}) "
+                  f"{slower[0]:+7.1f} % {slower[1]:+7.1f} %")
+
+
+# What CUPTI can be asked for. 10: kernels; 3: kernels one after the other; 4, 5: calls of the
+# driver and the runtime; r211, r430, d307, d652: those that launch a kernel; 51: graphs as a whole.
+LAUNCHES = "r211,r430,d307,d652"
+FLOORS = {
+    "nothing": {},
+    "kernels": {"FLOOR_KINDS": "10"},
+    "kernels, zeroed": {"FLOOR_KINDS": "10", "FLOOR_ZEROED": "1"},
+    "kernels, 32 MB": {"FLOOR_KINDS": "10", "FLOOR_DEVICE": "33554432"},
+    "kernels, pinned": {"FLOOR_KINDS": "10", "FLOOR_PINNED": "1"},
+    "kernels, shared": {"FLOOR_KINDS": "10", "FLOOR_SHARED": "1"},
+    "kernels, clock": {"FLOOR_KINDS": "10", "FLOOR_CLOCK": "1"},
+    "kernels, serial": {"FLOOR_KINDS": "3"},
+    "graphs": {"FLOOR_KINDS": "51"},
+    "runtime": {"FLOOR_KINDS": "5"},
+    "launches": {"FLOOR_APIS": LAUNCHES},
+    "callbacks": {"FLOOR_CALLS": LAUNCHES},
+    "kernels+runtime+driver": {"FLOOR_KINDS": "10,5,4"},
+    "kernels+launches": {"FLOOR_KINDS": "10", "FLOOR_APIS": LAUNCHES},
+    "kernels+callbacks": {"FLOOR_KINDS": "10", "FLOOR_CALLS": LAUNCHES},
+}
+
+
+def floor(keel, folder, library):
+    me = [sys.executable, os.path.abspath(__file__), "run", "decode", "replay"]
+    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
+    variants = [("alone", me, {})]
+    for mode in ("cuda", "standard", "lite"):
+        traced = [keel, "trace", "-f", "-o", os.path.join(folder, f"floor-{mode}.db"), "-m", mode]
+        variants.append(("keel " + mode, traced + ["--"] + me, {}))
+    for name, environment in FLOORS.items():
+        variants.append((name, me, {**environment, "CUDA_INJECTION64_PATH": library}))
+    variants.append(("alone again", me, {}))
+    print("\n== what CUPTI costs by itself, and keel trace")
+    for name, command, environment in variants:
+        result, said, took = child(command, REPEATS="15", **environment)
+        told = [line for line in said.splitlines() if line.startswith("floor:")]
+        print(f"{name:24} {took:5.1f} s  {' | '.join(told)}", flush=True)
+        if not result:
+            show("said", said, 16)
+            continue
+        for program, values in result["seconds"].items():
+            seconds[program][name] += values
+    times_print(seconds)
+    return 0
 
 
 def starts_print(keel, folder):
@@ -285,7 +336,8 @@ def starts_print(keel, folder):
     path = os.path.join(folder, "start.db")
     print("\n== ms of cuInit, and with a context, the best of 3")
     for variant in ("alone", "cuda", "lite"):
-        traced = [keel, "trace", "-f", "-o", path, "-m", variant, "--"] if variant != "alone" else []
+        traced = [keel, "trace", "-f", "-o", path, "-m", variant, "--"]
+        traced = traced if variant != "alone" else []
         found, said = [], ""
         for _ in range(3):
             result, said, _ = child(traced + [sys.executable, "-c", begin])
@@ -312,4 +364,6 @@ def jax_run(keel, folder):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         sys.exit(compare(sys.argv[2], sys.argv[3]))
-    run("profiler" in sys.argv)
+    if sys.argv[1:2] == ["floor"]:
+        sys.exit(floor(*sys.argv[2:5]))
+    run("profiler" in sys.argv, [name for name in sys.argv if name in PROGRAMS])

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# trace.sh [-o FOLDER]: builds the tool and libkeeltrace.so on a machine with an NVIDIA GPU and
-# PyTorch, and traces programs of PyTorch, Triton and JAX:
-#   kernels, copies and sets in a loop, counted by `keel trace` and by torch.profiler
-#   seconds of the loop, alone, traced in each mode, and under torch.profiler, in turns
-#   the start of a process, with and without
-# The table comes last; FOLDER (default: a new temporary one) gets it as trace.txt, with what each
-# run said. Installs nothing; its status is 0 if all counts agree. Takes about three minutes.
+# trace.sh [-o FOLDER] [PART...]: builds the tool and libkeeltrace.so on a machine with an NVIDIA
+# GPU and PyTorch, and does what the parts name, `compare` if none is named:
+#   compare  programs of PyTorch, Triton and JAX: kernels, copies and sets in a loop, counted by
+#            `keel trace` and by torch.profiler; times of the loop alone, traced in each mode, and
+#            under torch.profiler, in turns; the start of a process, with and without
+#   floor    what CUPTI costs by itself: trace_floor.c
+# FOLDER (default: a new temporary one) gets the tables as trace.txt, with what each run said.
+# Installs nothing; its status is 0 if all counts agree. Takes about two minutes for each part.
 set -u
 usage() { sed -n '3,/^[^#]/s/^# //p' "$0"; exit 2; }
 folder=''
@@ -16,6 +17,8 @@ while getopts o: option; do
     *) usage ;;
     esac
 done
+shift $((OPTIND - 1))
+parts=" ${*:-compare} "
 folder=${folder:-$(mktemp -d)}
 mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 1
 cd "$(dirname "$0")/../.." || exit 1
@@ -38,4 +41,13 @@ fi
 echo "$((SECONDS - start)) s"
 ls -l "$build/keel" "$build/libkeeltrace.so"
 
-python3 tests/hardware/trace.py compare "$build/keel" "$folder"
+status=0
+if [[ $parts == *" compare "* ]]; then
+    python3 tests/hardware/trace.py compare "$build/keel" "$folder" || status=1
+fi
+if [[ $parts == *" floor "* ]]; then
+    library=$build/libfloor.so
+    gcc -std=gnu17 -O2 -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
+        python3 tests/hardware/trace.py floor "$build/keel" "$folder" "$library" || status=1
+fi
+exit $status

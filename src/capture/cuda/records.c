@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cuda/records.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/cuda/cupti.h"
@@ -33,13 +34,28 @@ const char *records_function(cupti_domain_t domain, uint32_t function)
     return cupti.callback_name(domain, function, &name) == CUPTI_SUCCESS ? name : NULL;
 }
 
+// The runtime's functions have the version of CUDA that they came with in their names here.
+static uint32_t name_without_version(const char *name)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s", name);
+    char *version = strrchr(text, '_');
+    if (version && version[1] == 'v' && version[2] >= '0' && version[2] <= '9' &&
+        strlen(version) >= 6)
+        *version = 0;
+    return trace_name(text);
+}
+
 static uint32_t function_name(cupti_domain_t domain, uint32_t function)
 {
-    bool runtime = domain == CUPTI_RUNTIME_API;
+    bool runtime = domain == CUPTI_RUNTIME_API, fits = function < RECORDS_FUNCTIONS;
+    uint32_t known = fits ? atomic_load(&functions[runtime][function]) : 0;
+    if (known) return known;
     const char *name = records_function(domain, function);
     if (!name) name = runtime ? "a call of the runtime" : "a call of the driver";
-    if (function >= RECORDS_FUNCTIONS) return trace_name(name);
-    return trace_name_at(&functions[runtime][function], name);
+    known = name_without_version(name);
+    if (fits) atomic_store(&functions[runtime][function], known);
+    return known;
 }
 
 static void add_call(const cupti_api_t *api)

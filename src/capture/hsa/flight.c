@@ -38,7 +38,9 @@ flight_t *flight_take(flight_queue_t *queue)
     flight_t *flight = queue->spare;
     if (!flight) return flight_make();
     queue->spare = flight->next;
-    *flight = (flight_t){.signal = flight->signal};
+    flight->next = NULL;
+    flight->own = 0;
+    flight->work.op = TRACE_OP_OTHER;
     hsa.signal_silent_store_relaxed(flight->signal, 1);
     return flight;
 }

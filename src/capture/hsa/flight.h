@@ -26,8 +26,8 @@ typedef struct flight_t {
     work_t work;           // of TRACE_OP_OTHER: not to be recorded
 } flight_t;
 
-// One with its signal at 1 and its `next` NULL; NULL: there is no memory. Under the runtime's lock
-// of the queue. Takes no other.
+// One with its signal at 1, no `next`, no signal of the application's and nothing to record; NULL:
+// there is no memory. Under the runtime's lock of the queue. Takes no other.
 flight_t *flight_take(flight_queue_t *queue);
 
 // Hands a list over to the collector. Any thread. Takes a lock only if the collector sleeps.

@@ -32,6 +32,7 @@ typedef struct queue_t {
     flight_queue_t flights;
     hsa_agent_t agent;
     uint32_t number;     // in the trace
+    bool orders;         // packets may be added, as the mode says
     hsa_queue_t *handle; // borrowed
     // Under the runtime's lock of the queue:
     hsa_packet_t *packets; // owned
@@ -46,28 +47,28 @@ typedef struct queue_t {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static queue_t *queues; // under `lock`
 
-static work_t work_of(const queue_t *queue, const hsa_packet_t *packet)
+static void work_fill(const queue_t *queue, const hsa_packet_t *packet, work_t *work)
 {
-    return (work_t){
-        .op = TRACE_OP_DISPATCH,
-        .agent = queue->agent,
-        .queue = queue->number,
-        .name = kernels_name(packet->kernel),
-        .call = call_current(),
-        .submitted = trace_now(),
-        .shape = {.grid = {packet->grid[0], packet->grid[1], packet->grid[2]},
-                  .group_x = packet->group[0],
-                  .group_y = packet->group[1],
-                  .group_z = packet->group[2],
-                  .group_bytes = packet->group_size},
-    };
+    work->op = TRACE_OP_DISPATCH;
+    work->agent = queue->agent;
+    work->queue = queue->number;
+    work->name = kernels_name(packet->kernel);
+    work->call = call_current();
+    work->submitted = trace_now();
+    for (int i = 0; i < 3; i++) work->shape.grid[i] = packet->grid[i];
+    work->shape.group_x = packet->group[0];
+    work->shape.group_y = packet->group[1];
+    work->shape.group_z = packet->group[2];
+    work->shape.group_bytes = packet->group_size;
 }
 
 // A dispatch stays as it is; it is watched, or recorded without times.
-static uint32_t dispatch_keep(const work_t *work, const hsa_packet_t *packet, hsa_packet_t *out)
+static uint32_t dispatch_keep(const queue_t *queue, const hsa_packet_t *packet, hsa_packet_t *out)
 {
+    work_t work;
+    work_fill(queue, packet, &work);
     *out = *packet;
-    if (!capture_mode()->copies || !watch_add(work, packet->signal)) work_note(work);
+    if (!queue->orders || !watch_add(&work, packet->signal)) work_note(&work);
     return 1;
 }
 
@@ -110,16 +111,15 @@ typedef struct batch_t {
 static void dispatch_write(queue_t *queue, const hsa_packet_t *packet, batch_t *batch)
 {
     hsa_packet_t *out = batch->out + batch->count;
-    work_t work = work_of(queue, packet);
-    bool orders = packet->header & HSA_HEADER_BARRIER && capture_mode()->copies && batch->roomy;
+    bool orders = packet->header & HSA_HEADER_BARRIER && queue->orders && batch->roomy;
     flight_t *flight = NULL;
     if (!packet->signal || orders)
         flight = flight_at(queue, queue->written + batch->count, &batch->list);
     if (!flight) {
-        batch->count += dispatch_keep(&work, packet, out);
+        batch->count += dispatch_keep(queue, packet, out);
         return;
     }
-    flight->work = work;
+    work_fill(queue, packet, &flight->work);
     batch->count += dispatch_change(flight, packet, out);
 }
 
@@ -235,6 +235,7 @@ static bool queue_watch(hsa_agent_t agent, hsa_queue_t *handle)
     queue_t *queue = mem_zalloc(sizeof *queue);
     if (!queue) return false;
     queue->agent = agent;
+    queue->orders = capture_mode()->copies;
     queue->handle = handle;
     queue_tell(queue);
     if (hsa.profiling_set_profiler_enabled(handle, 1) != 0 ||
