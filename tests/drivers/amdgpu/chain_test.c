@@ -74,6 +74,7 @@ static void test_a_chain_needs_no_host(void **state)
     for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);
     ticks_settle(&s);
     uint64_t ticks = shared_of(&s)->ticks, told = shared_of(&s)->told;
+    uint64_t looks = shared_of(&s)->looks;
     OK(keel_semaphore_signal(s.semaphore, 1));
     const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
     OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
@@ -81,6 +82,8 @@ static void test_a_chain_needs_no_host(void **state)
     // One that the host asked for, and one behind each link, unless one serves for two.
     assert_in_range(shared_of(&s)->ticks - ticks, 1, CHAIN + 1);
     assert_in_range(shared_of(&s)->told - told, 0, 1); // 0: the host has looked by itself
+    // Each time at the one that can go on, and at the next, which cannot.
+    assert_in_range(shared_of(&s)->looks - looks, CHAIN, 2 * CHAIN);
     uint32_t *words;
     OK(keel_buffer_map(s.buffer, 0, CHAIN * sizeof *words, KEEL_ACCESS_READ, (void **)&words));
     for (uint32_t i = 0; i < CHAIN; i++) assert_int_equal(words[i], i + 1);

@@ -15,8 +15,21 @@ typedef struct cell_t {
     uint64_t value;   // and PROTOCOL_FAILED
     uint64_t cause;   // a number of the host's, written before the bit
     uint64_t awaited; // the host is to be told when the value is that high
-    uint64_t unused;
+    uint64_t next;    // cell_t: in scheduler_t.changed
+    // The tick's own.
+    uint64_t waiters, last; // wait_t: the first and the last that wait for it
+    uint32_t changed;       // it is in that list; stays when the cell becomes another semaphore's
+    uint32_t unused;
 } cell_t;
+
+// What a record waits for.
+typedef struct wait_t {
+    uint64_t cell; // cell_t
+    uint64_t value;
+    uint64_t self, record;   // wait_t, record_t
+    uint64_t next, previous; // wait_t: among those of the cell; the tick's own
+    uint64_t linked;         // it is there
+} wait_t;
 
 typedef struct cell_point_t {
     uint64_t cell; // cell_t
@@ -60,14 +73,16 @@ enum { RECORD_LOOPS = 16 };
 // the record's until it ends.
 typedef struct record_t {
     uint64_t scheduler, self; // scheduler_t, record_t
-    uint64_t next;            // record_t: in the list that it is in
+    uint64_t next, previous;  // record_t: in the list that it is in; the tick's have both
     uint64_t queue;           // ring_queue_t
-    uint64_t points;          // cell_point_t: those it waits for, then those it signals
+    uint64_t waits;           // wait_t [wait_count]
+    uint64_t signals;         // cell_point_t [signal_count]
     uint64_t steps;           // step_t [step_count]
     uint64_t arguments;       // room for those of kernels
     uint32_t step_count;      //
     uint32_t room;            // packets
     uint32_t wait_count, signal_count;
+    uint32_t unmet;   // waits that are not over
     uint32_t refused; // the first signal that was out of order, and 1; 0: none
     // Where it is.
     uint32_t step, segment;
@@ -81,22 +96,29 @@ typedef struct record_t {
     uint32_t issue_args[9];       // of keel_issue: issue_args_t, at the first 16 bytes boundary
 } record_t;
 
+typedef struct record_list_t {
+    uint64_t first, last; // record_t
+} record_list_t;
+
 // One of a device.
 typedef struct scheduler_t {
     uint64_t inbox;                 // record_t: those that came, newest first
     uint64_t done;                  // record_t: those that have ended, newest first
+    uint64_t changed;               // cell_t: those that a tick is to look at, newest first
     uint32_t live;                  // records that have not
     uint32_t ticking;               // a tick is on its way that has not begun
     uint32_t telling;               // the host is told, and has not looked yet
-    uint32_t unused;                //
+    uint32_t cancels;               // the host has cancelled some that wait
     packet_t tick;                  // keel_tick's, for the control queue
     packet_t tell;                  // a barrier's whose signal wakes the host
     packet_t advance, issue, patch; // of the kernels of these names, for queues
     ring_queue_t control;
     // The tick's own, one at a time.
-    uint64_t waiting, last; // record_t: those that wait, oldest first; the last of them
+    record_list_t waiting; // for cells
+    record_list_t starved; // for room in their queues
     // Counted, for who wants to know.
     uint64_t ticks, issued, told;
+    uint64_t looks; // of ticks at waits
 } scheduler_t;
 
 typedef struct scheduler_args_t {
@@ -177,6 +199,18 @@ static inline void cell_fail(cell_t *cell, uint64_t cause)
     // release: pairs with the acquire of who reads the cause when it has seen the bit.
     while (!(old & PROTOCOL_FAILED) && !PROTOCOL_CAS(&cell->value, &old, old | PROTOCOL_FAILED)) {
     }
+}
+
+// The value of a cell has changed: the next tick is to look at it.
+static inline void cell_touch(scheduler_t *s, cell_t *cell)
+{
+    // acq_rel: pairs with the tick's, which clears it and then looks at the value.
+    if (PROTOCOL_SWAP(&cell->changed, 1, __ATOMIC_ACQ_REL)) return;
+    uint64_t first = PROTOCOL_LOAD(&s->changed, __ATOMIC_RELAXED);
+    do {
+        PROTOCOL_STORE(&cell->next, first, __ATOMIC_RELAXED);
+        // release: pairs with the acquire of who takes the list.
+    } while (!PROTOCOL_CAS(&s->changed, &first, (uintptr_t)cell));
 }
 
 // Writes a packet into a queue that several write into, and rings for it.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler, which runs on the GPU. A tick, on the control queue, looks at what waits and
-// writes the packets of what is ready into its queue. The last packet of each segment goes on with
-// the next one, or retires the record: signals, and asks for the next tick. The host is told only
-// when it wants to know. Also compiled for the host, for tests.
+// The scheduler, which runs on the GPU. A tick, on the control queue, looks at what came and at who
+// waits for cells that have changed, and writes the packets of what is ready into its queue. The
+// last packet of each segment goes on with the next one, or retires the record: signals, and asks
+// for the next tick. The host is told only when it wants to know. Also compiled for the host, for
+// tests.
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_DEVICE_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_SCHEDULER_H_
 
 #include "drivers/amdgpu/device/issue.h"
+#include "drivers/amdgpu/device/waiter.h"
 
 typedef enum record_state_t { RECORD_WAITS, RECORD_READY, RECORD_FAILED } record_state_t;
 
@@ -24,12 +26,11 @@ static inline void record_end(scheduler_t *s, record_t *record, bool tell)
 }
 
 // Makes or fails the signals. Whether the host waits for one of them.
-static inline bool record_signal(record_t *record)
+static inline bool record_signal(scheduler_t *s, record_t *record)
 {
-    const cell_point_t *points = PROTOCOL_AT(const cell_point_t, record->points);
     bool tell = record->cause != 0;
     for (uint32_t i = 0; i < record->signal_count; i++) {
-        const cell_point_t *point = &points[record->wait_count + i];
+        const cell_point_t *point = PROTOCOL_AT(const cell_point_t, record->signals) + i;
         cell_t *cell = PROTOCOL_AT(cell_t, point->cell);
         if (record->cause) {
             cell_fail(cell, record->cause);
@@ -37,6 +38,7 @@ static inline bool record_signal(record_t *record)
             record->refused = i + 1; // neither this nor those behind it
             return true;
         }
+        cell_touch(s, cell);
         // seq_cst: pairs with the host's, between its write of `awaited` and its look at the value.
         PROTOCOL_FENCE();
         tell |= point->value >= PROTOCOL_LOAD(&cell->awaited, __ATOMIC_RELAXED);
@@ -44,25 +46,26 @@ static inline bool record_signal(record_t *record)
     return tell;
 }
 
-static inline record_state_t record_state(record_t *record)
+// A record that came: it is put among those that wait for the cells which it needs.
+static inline record_state_t record_wait(record_t *record)
 {
-    const cell_point_t *points = PROTOCOL_AT(const cell_point_t, record->points);
-    record_state_t state = RECORD_READY;
+    wait_t *waits = PROTOCOL_AT(wait_t, record->waits);
     for (uint32_t i = 0; i < record->wait_count; i++) {
-        cell_t *cell = PROTOCOL_AT(cell_t, points[i].cell);
-        // acquire: pairs with cell_signal and cell_fail.
+        cell_t *cell = PROTOCOL_AT(cell_t, waits[i].cell);
+        // acquire: pairs with cell_signal and cell_fail. Who changes it after this touches it.
         uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE);
-        if ((value & ~PROTOCOL_FAILED) >= points[i].value) continue;
-        state = RECORD_WAITS;
-        if (!(value & PROTOCOL_FAILED)) continue;
-        record->cause = PROTOCOL_LOAD(&cell->cause, __ATOMIC_RELAXED);
-        return RECORD_FAILED;
+        if ((value & ~PROTOCOL_FAILED) >= waits[i].value) continue;
+        if (value & PROTOCOL_FAILED) {
+            record->cause = PROTOCOL_LOAD(&cell->cause, __ATOMIC_RELAXED);
+            return RECORD_FAILED;
+        }
+        wait_link(&waits[i]);
+        record->unmet++;
     }
+    if (!record->unmet) return RECORD_READY;
     // relaxed: the tick that the host asked for comes behind its write.
-    uint64_t cancel = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
-    if (state == RECORD_READY || !cancel) return state;
-    record->cause = cancel;
-    return RECORD_FAILED;
+    record->cause = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
+    return record->cause ? RECORD_FAILED : RECORD_WAITS;
 }
 
 static inline bool queue_has_room(const record_t *record)
@@ -78,7 +81,7 @@ static inline void record_retire(scheduler_t *s, record_t *record, bool signals)
     ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
     // release: pairs with queue_has_room.
     PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
-    bool tell = !signals || record_signal(record);
+    bool tell = !signals || record_signal(s, record);
     tick_ask(s);
     record_end(s, record, tell);
 }
@@ -199,59 +202,110 @@ __attribute__((always_inline)) static inline void scheduler_advance(scheduler_t 
     }
 }
 
-// Puts what came behind what waits.
-static inline void records_accept(scheduler_t *s)
+// Lets a record go, or keeps it for later. It is in no list of records.
+static inline void record_place(scheduler_t *s, record_t *record, record_state_t state)
 {
-    uint64_t came = records_take(&s->inbox);
-    if (!came) return;
-    if (s->waiting)
-        PROTOCOL_AT(record_t, s->last)->next = came;
-    else
-        s->waiting = came;
-    while (came) {
-        s->last = came;
-        came = PROTOCOL_AT(record_t, came)->next;
+    if (state == RECORD_WAITS) {
+        record_list(&s->waiting, record);
+    } else if (state == RECORD_FAILED) {
+        waits_unlink(record);
+        record_signal(s, record);
+        record_end(s, record, true);
+        tick_ask(s); // others may wait for what it failed
+    } else if (!queue_has_room(record)) {
+        record_list(&s->starved, record);
+    } else {
+        ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
+        PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
+        scheduler_advance(s, record);
     }
 }
 
-// Takes a record out of those that wait; `before` is the one in front of it.
-static inline void record_unlink(scheduler_t *s, uint64_t before, uint64_t at)
+// The first of those that wait for a cell waits no more, and with it maybe its record.
+static inline void wait_end(scheduler_t *s, wait_t *wait, uint64_t cause)
 {
-    uint64_t next = PROTOCOL_AT(record_t, at)->next;
-    if (before)
-        PROTOCOL_AT(record_t, before)->next = next;
-    else
-        s->waiting = next;
-    if (at == s->last) s->last = before;
+    record_t *record = PROTOCOL_AT(record_t, wait->record);
+    wait_unlink(wait);
+    record->cause = cause;
+    if (--record->unmet && !cause) return;
+    waits_unlink(record);
+    record_unlist(&s->waiting, record);
+    record_list(&s->starved, record); // which this tick looks at
+}
+
+// A cell that has changed: who waits for it up to its value, or for ever.
+static inline void cell_look(scheduler_t *s, cell_t *cell)
+{
+    // acq_rel: pairs with cell_touch. Either this sees the value, or the cell is put on the list
+    // again.
+    PROTOCOL_SWAP(&cell->changed, 0, __ATOMIC_ACQ_REL);
+    // acquire: pairs with cell_signal and cell_fail.
+    uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE);
+    bool failed = value & PROTOCOL_FAILED;
+    while (cell->waiters) {
+        wait_t *wait = PROTOCOL_AT(wait_t, cell->waiters);
+        bool reached = (value & ~PROTOCOL_FAILED) >= wait->value;
+        s->looks++;
+        if (!reached && !failed) return;
+        wait_end(s, wait, reached ? 0 : PROTOCOL_LOAD(&cell->cause, __ATOMIC_RELAXED));
+    }
+}
+
+static inline void cells_look(scheduler_t *s)
+{
+    // acquire: pairs with cell_touch.
+    uint64_t at = PROTOCOL_SWAP(&s->changed, 0, __ATOMIC_ACQUIRE);
+    while (at) {
+        cell_t *cell = PROTOCOL_AT(cell_t, at);
+        at = PROTOCOL_LOAD(&cell->next, __ATOMIC_RELAXED); // before it may be put there again
+        cell_look(s, cell);
+    }
+}
+
+// The host has cancelled records: those of them that wait fail.
+static inline void cancels_look(scheduler_t *s)
+{
+    uint64_t next;
+    // acquire: pairs with the host's release, behind the causes.
+    if (!PROTOCOL_LOAD(&s->cancels, __ATOMIC_RELAXED)) return;
+    PROTOCOL_SWAP(&s->cancels, 0, __ATOMIC_ACQUIRE);
+    for (uint64_t at = s->waiting.first; at; at = next) {
+        record_t *record = PROTOCOL_AT(record_t, at);
+        next = record->next;
+        record->cause = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
+        if (!record->cause) continue;
+        waits_unlink(record);
+        record_unlist(&s->waiting, record);
+        record_list(&s->starved, record);
+    }
+}
+
+// Those that can go now, oldest first; behind them those that came.
+static inline void records_look(scheduler_t *s, uint64_t came)
+{
+    uint64_t at = s->starved.first, next;
+    s->starved = (record_list_t){0};
+    for (int news = 0; news < 2; news++, at = came) {
+        for (; at; at = next) {
+            record_t *record = PROTOCOL_AT(record_t, at);
+            next = record->next;
+            record_state_t state = news            ? record_wait(record)
+                                   : record->cause ? RECORD_FAILED
+                                                   : RECORD_READY;
+            record_place(s, record, state);
+        }
+    }
 }
 
 // One at a time.
 static inline void scheduler_tick(scheduler_t *s)
 {
-    uint64_t before = 0, next;
     // acq_rel: pairs with tick_ask.
     PROTOCOL_SWAP(&s->ticking, 0, __ATOMIC_ACQ_REL);
     s->ticks++;
-    records_accept(s);
-    for (uint64_t at = s->waiting; at; at = next) {
-        record_t *record = PROTOCOL_AT(record_t, at);
-        record_state_t state = record_state(record);
-        next = record->next;
-        if (state == RECORD_WAITS || (state == RECORD_READY && !queue_has_room(record))) {
-            before = at;
-            continue;
-        }
-        record_unlink(s, before, at);
-        if (state == RECORD_READY) {
-            PROTOCOL_ADD(&PROTOCOL_AT(ring_queue_t, record->queue)->used, record->room,
-                         __ATOMIC_RELAXED);
-            scheduler_advance(s, record);
-        } else {
-            record_signal(record);
-            record_end(s, record, true);
-            tick_ask(s); // others may wait for what it failed
-        }
-    }
+    cells_look(s);
+    cancels_look(s);
+    records_look(s, records_take(&s->inbox));
 }
 
 #endif

@@ -181,51 +181,64 @@ static keel_status_t fault_status(const amdgpu_run_t *run)
     return submission_blame(&run->base.submission, execute, command, status);
 }
 
-static void points_encode(amdgpu_run_t *run, cell_point_t *points)
+static void waits_add(amdgpu_run_t *run)
 {
     keel_submission_t *submission = &run->base.submission;
     record_t *record = run->record;
+    wait_t *waits = (wait_t *)(uintptr_t)record->waits;
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         const submission_wait_t *wait = &submission->waits[i];
         if (!wait->waiter.promise) continue; // it is reached, or will not be looked at again
         cell_t *cell = amdgpu_cell_of(wait->point.semaphore, submission->queue->device);
         if (!cell) continue;
-        points[record->wait_count++] = (cell_point_t){(uintptr_t)cell, wait->point.value};
+        wait_t *added = &waits[record->wait_count++];
+        *added = (wait_t){.cell = (uintptr_t)cell,
+                          .value = wait->point.value,
+                          .self = (uintptr_t)added,
+                          .record = record->self};
     }
+}
+
+static void signals_add(amdgpu_run_t *run)
+{
+    keel_submission_t *submission = &run->base.submission;
+    record_t *record = run->record;
+    cell_point_t *points = (cell_point_t *)(uintptr_t)record->signals;
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
         cell_t *cell = amdgpu_cell_of(signal->point.semaphore, submission->queue->device);
         if (!cell) continue;
         signal->native = true;
-        points[record->wait_count + record->signal_count++] =
-            (cell_point_t){(uintptr_t)cell, signal->point.value};
+        points[record->signal_count++] = (cell_point_t){(uintptr_t)cell, signal->point.value};
     }
 }
 
 static keel_status_t record_make(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
-    uint64_t points = (uint64_t)submission->wait_count + submission->signal_count;
     uint64_t steps = 2 * (uint64_t)submission->commands.count + 1;
     uint32_t arguments = 0;
-    void *record, *list, *programs, *room;
+    void *record, *waits, *signals, *programs, *room;
     if (!(submission->commands.kinds & BIT(KEEL_CMD_EXECUTE))) steps = 1;
     KEEL_TRY(piece(run, sizeof(record_t), &record));
-    KEEL_TRY(piece(run, points * sizeof(cell_point_t), &list));
+    KEEL_TRY(piece(run, submission->wait_count * sizeof(wait_t), &waits));
+    KEEL_TRY(piece(run, submission->signal_count * sizeof(cell_point_t), &signals));
     KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
     run->record = record;
     *run->record = (record_t){
         .scheduler = (uintptr_t)amdgpu_run_device(run)->scheduler->shared,
         .self = (uintptr_t)record,
         .queue = (uintptr_t)amdgpu_queue(submission->queue)->shared,
-        .points = (uintptr_t)list,
+        .waits = (uintptr_t)waits,
+        .signals = (uintptr_t)signals,
         .steps = (uintptr_t)programs,
         .user = (uintptr_t)run,
     };
     KEEL_TRY(steps_add(run, &arguments));
     KEEL_TRY(piece(run, arguments, &room));
     run->record->arguments = (uintptr_t)room;
-    points_encode(run, list);
+    waits_add(run);
+    signals_add(run);
     return NULL;
 }
 
@@ -269,7 +282,7 @@ static bool record_submit(amdgpu_run_t *run)
         run->record->cancel = cancel_number(run);
     PROTOCOL_ADD(&s->shared->live, 1, __ATOMIC_RELAXED); // before the GPU can count it down
     record_push(&s->shared->inbox, run->record);
-    amdgpu_scheduler_ask(device);
+    amdgpu_scheduler_ask(device, NULL);
     return true;
 }
 

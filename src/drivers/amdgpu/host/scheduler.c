@@ -57,10 +57,11 @@ static bool is_closing(amdgpu_scheduler_t *s)
     return closing;
 }
 
-void amdgpu_scheduler_ask(amdgpu_device_t *device)
+void amdgpu_scheduler_ask(amdgpu_device_t *device, cell_t *cell)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     lock_enter(&s->lock);
+    if (!s->closing && cell) cell_touch(s->shared, cell);
     if (!s->closing) tick_ask(s->shared);
     lock_leave(&s->lock);
 }
@@ -157,44 +158,42 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
     return status;
 }
 
-static bool pieces_cut(amdgpu_scheduler_t *s, void **piece)
+static bool pieces_cut(amdgpu_scheduler_t *s, amdgpu_piece_t **spare, void **piece)
 {
     uint64_t offset = 0;
     lock_enter(&s->lock);
-    *piece = s->spare;
-    if (s->spare)
-        s->spare = s->spare->next;
+    *piece = *spare;
+    if (*spare)
+        *spare = (*spare)->next;
     else if (block_cut(s->pages, PIECE, &offset))
         *piece = s->pages->data + offset;
     lock_leave(&s->lock);
     return *piece;
 }
 
-// 64 bytes of shared memory, zeroed.
-static keel_status_t piece_take(amdgpu_device_t *device, void **piece)
+// 64 bytes of shared memory: of a list of spare ones, or zeroed.
+static keel_status_t piece_take(amdgpu_device_t *device, amdgpu_piece_t **spare, void **piece)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     block_t *more = NULL;
-    if (!pieces_cut(s, piece)) {
-        KEEL_TRY(blocks_acquire(&device->blocks, PIECE, &more));
-        lock_enter(&s->lock);
-        more->next = s->pages;
-        more->used = 0;
-        s->pages = more;
-        lock_leave(&s->lock);
-        if (!pieces_cut(s, piece)) return status_no_memory(); // others have taken all of it
-    }
-    memset(*piece, 0, PIECE);
-    return NULL;
+    if (pieces_cut(s, spare, piece)) return NULL;
+    KEEL_TRY(blocks_acquire(&device->blocks, PIECE, &more));
+    memset(more->data, 0, more->size);
+    lock_enter(&s->lock);
+    more->next = s->pages;
+    more->used = 0;
+    s->pages = more;
+    lock_leave(&s->lock);
+    return pieces_cut(s, spare, piece) ? NULL : status_no_memory(); // others have taken all of it
 }
 
-static void piece_give_back(amdgpu_device_t *device, void *piece)
+static void piece_give_back(amdgpu_device_t *device, amdgpu_piece_t **spare, void *piece)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     amdgpu_piece_t *p = piece;
     lock_enter(&s->lock);
-    p->next = s->spare;
-    s->spare = p;
+    p->next = *spare;
+    *spare = p;
     lock_leave(&s->lock);
 }
 
@@ -222,7 +221,7 @@ void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
     amdgpu_device_t *device = amdgpu_device(queue->base.device);
     if (!queue->shared) return;
     drain(device, queue->queue);
-    piece_give_back(device, queue->shared);
+    piece_give_back(device, &device->scheduler->spare_queues, queue->shared);
     blocks_return(&device->blocks, queue->advances, false);
     queue->shared = NULL;
 }
@@ -306,7 +305,7 @@ keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     void *piece;
-    KEEL_TRY(piece_take(device, &piece));
+    KEEL_TRY(piece_take(device, &s->spare_cells, &piece));
     *cell = piece;
     lock_enter(&s->lock);
     s->cells++;
@@ -318,7 +317,7 @@ void amdgpu_cell_give_back(amdgpu_device_t *device, cell_t *cell)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     keel_status_t forgotten;
-    piece_give_back(device, cell);
+    piece_give_back(device, &s->spare_cells, cell);
     lock_enter(&s->lock);
     s->cells--;
     lock_leave(&s->lock);
@@ -345,11 +344,11 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
     void *piece;
     if (!device->scheduler) return NULL;
     uint64_t size = (queue->queue->size) * sizeof(advance_args_t);
-    KEEL_TRY(piece_take(device, &piece));
+    KEEL_TRY(piece_take(device, &device->scheduler->spare_queues, &piece));
     keel_status_t status = queue_describe(queue->queue, AMDGPU_DEVICE_ROOM, piece);
     if (!status) status = blocks_acquire(&device->blocks, size, &queue->advances);
     if (status) {
-        piece_give_back(device, piece);
+        piece_give_back(device, &device->scheduler->spare_queues, piece);
         return status;
     }
     queue->shared = piece;
@@ -398,6 +397,8 @@ void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
         if (!number) number = cause_add(s, cause);
         PROTOCOL_STORE(&run->record->cancel, number, __ATOMIC_RELAXED);
     }
+    // release: pairs with the acquire of the tick that looks for them.
+    if (number && !s->closing) PROTOCOL_SWAP(&s->shared->cancels, 1, __ATOMIC_RELEASE);
     lock_leave(&s->lock);
-    if (number) amdgpu_scheduler_ask(device);
+    if (number) amdgpu_scheduler_ask(device, NULL);
 }

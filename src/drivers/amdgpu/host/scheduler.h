@@ -28,12 +28,13 @@ typedef struct amdgpu_scheduler_t {
     hsa_queue_t *control;                  // owned
     hsa_signal_t signal;                   // owned: what the GPU wakes the host by
     amdgpu_kernel_t tick, advance, issue, patch;
-    _Atomic bool listening;  // the handler of the signal is there
-    lock_t lock;             // for what is below, and tick_ask
-    bool closing;            // no tick is asked for any more
-    amdgpu_run_t *runs;      // that are the GPU's
-    block_t *pages;          // owned: what pieces are cut from
-    amdgpu_piece_t *spare;   // pieces that came back
+    _Atomic bool listening; // the handler of the signal is there
+    lock_t lock;            // for what is below, and tick_ask
+    bool closing;           // no tick is asked for any more
+    amdgpu_run_t *runs;     // that are the GPU's
+    block_t *pages;         // owned: what pieces are cut from
+    // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
+    amdgpu_piece_t *spare_cells, *spare_queues;
     keel_status_t *causes;   // owned: why something failed, by number less 1
     uint64_t cause_count;    //
     uint64_t cause_capacity; //
@@ -50,8 +51,9 @@ bool amdgpu_scheduler_work(amdgpu_device_t *device);
 // The device is lost, and its queues are stopped: ends all that the GPU has.
 void amdgpu_scheduler_lost(amdgpu_device_t *device);
 void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
-// Has a tick look at what has changed, unless the device is closed.
-void amdgpu_scheduler_ask(amdgpu_device_t *device);
+// Has a tick look at what has changed, at `cell`, too, unless that is NULL; or nothing, if the
+// device is closed.
+void amdgpu_scheduler_ask(amdgpu_device_t *device, cell_t *cell);
 // What the scheduler needs of a queue; nothing where the host schedules.
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue) KEEL_MUST_USE;
 // The queue is about to be destroyed: waits until nothing runs there any more.
@@ -59,7 +61,7 @@ void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
 // The number of a cause (retained), and a new reference to the cause of a number; 0: NULL.
 uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause);
 keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number);
-// A cell, zeroed. When the last one comes back, causes are forgotten: no number is left.
+// A cell, to be filled in. When the last one comes back, causes are forgotten: no number is left.
 keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell) KEEL_MUST_USE;
 void amdgpu_cell_give_back(amdgpu_device_t *device, cell_t *cell);
 
