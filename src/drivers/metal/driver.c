@@ -85,6 +85,7 @@ static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity,
 static void metal_device_close(keel_device_t *device)
 {
     metal_device_t *d = metal_device(device);
+    chores_stop(&d->errands);
     helper_stop(&d->runs.worker);
     while (atomic_load(&d->handlers)) sched_yield();
     aio_destroy(d->aio);
@@ -116,6 +117,7 @@ static const keel_device_ops_t metal_ops = {
     .device_close = metal_device_close,
     .device_destroy = metal_device_destroy,
     .device_memory = metal_device_memory,
+    .device_peers = metal_device_peers,
     .queue_create = metal_queue_create,
     .queue_destroy = metal_queue_destroy,
     .queue_submit = metal_queue_submit,
@@ -136,8 +138,9 @@ static const keel_device_ops_t metal_ops = {
 static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS,
-    .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES,
+            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_COPY_ACROSS,
+    .native =
+        KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_COPY_ACROSS,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .nodes = 1,
     .workers = 1,
@@ -191,6 +194,7 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
 {
     device->base.ops = &metal_ops;
     runs_init(&device->runs, &metal_run_ops, "keel-metal", metal_worker, device);
+    chores_init(&device->errands, "keel-metal-aid", NULL, device);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     device->discrete = !mtl_has_unified_memory(device->api, device->device);

@@ -308,6 +308,7 @@ void metal_settle(metal_run_t *run)
     command_release(run);
     if (!status) metal_counts_settle(run);
     run->counted = 0;
+    metal_visits_end(run);
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));
     if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);

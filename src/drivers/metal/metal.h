@@ -9,6 +9,7 @@
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
+//     across.c      copies to and from other devices
 //     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     messages.c    Metal from plain C
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
@@ -59,6 +60,7 @@ typedef struct metal_device_t {
     id builtins[METAL_BUILTINS]; // pipelines, retained
     aio_t *aio;                  // owned
     runs_t runs;
+    chores_t errands;          // that take long; across.c
     _Atomic uint32_t handlers; // of command buffers, not called yet or still running
     _Atomic bool losing;
     lock_t lock;                     // for the list
@@ -99,6 +101,7 @@ struct metal_run_t {
     bool peeked;                    // the three are there, or on their way
     transfers_t transfers;
     uint32_t moving;  // files
+    bool visits;      // it uses memory of other devices
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -191,6 +194,20 @@ keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
 // Writes bytes to a place.
 keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes,
                                  const metal_place_t *target) KEEL_MUST_USE;
+
+// across.c
+typedef enum metal_across_t {
+    METAL_ACROSS_DONE,     // the copy is encoded
+    METAL_ACROSS_PREPARES, // the run waits, and comes back to the command
+    METAL_ACROSS_BEYOND,   // the GPU does not come to the other side
+} metal_across_t;
+bool metal_device_peers(keel_device_t *device, keel_device_t *other);
+keel_status_t metal_across(metal_run_t *run, keel_cmd_across_t *command,
+                           metal_across_t *outcome) KEEL_MUST_USE;
+// Has the two devices make the copy, when everything before it has ended.
+keel_status_t metal_across_pass_on(metal_run_t *run, keel_cmd_across_t *command) KEEL_MUST_USE;
+// Leaves the devices whose memory was used: nothing uses it any more.
+void metal_visits_end(metal_run_t *run);
 
 // peek.c
 // The words that the host must read for a command and does not see. RUN_GOES_ON: it has them, or

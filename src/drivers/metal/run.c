@@ -59,10 +59,27 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     return RUN_GOES_ON;
 }
 
+// As if it were the GPU's, if that can make the copy; else it is the host's.
+static run_outcome_t across_step(metal_run_t *run, const keel_command_t *c, keel_status_t *status)
+{
+    keel_cmd_across_t *across = (keel_cmd_across_t *)(uintptr_t)c; // it keeps state
+    metal_across_t how;
+    if (run_is_busy(&run->base)) return RUN_WAITS;
+    if (!room_take(&run->base)) return RUN_STARVES;
+    *status = metal_across(run, across, &how);
+    if (*status || how == METAL_ACROSS_DONE) return RUN_GOES_ON;
+    if (how == METAL_ACROSS_PREPARES || run->base.before || run->base.now) return RUN_WAITS;
+    // Those that make it need some.
+    run_room_give_back(&metal_queue(run->base.submission.queue)->room, &run->base);
+    *status = metal_across_pass_on(run, across);
+    return RUN_GOES_ON;
+}
+
 static run_outcome_t kind_step(metal_run_t *run, const keel_command_t *c,
                                const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     if (command_has_value(c->kind)) return metal_peek(run, c, execute, status);
+    if (c->kind == KEEL_CMD_ACROSS) return across_step(run, c, status);
     if (is_for_host(c->kind)) return host_step(run, c, execute, status);
     return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
 }
@@ -91,6 +108,7 @@ static void run_finish(run_t *base)
     metal_run_t *run = (metal_run_t *)(void *)base;
     run_room_give_back(&metal_queue(base->submission.queue)->room, base);
     metal_fence_give_back(run);
+    metal_visits_end(run); // of a copy that failed before it was committed
     metal_words_give_back(run);
     metal_stages_release(run);
     run->peeked = false;
