@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,15 +74,31 @@ static bool read_moment(char *text, rule_t *rule)
 }
 
 // [SELECTOR/]N[+]; a selector has colons of its own.
-static bool read_fail(char *text, settings_t *out)
+static bool read_rule(char *text, rule_t *rule)
 {
-    if (out->fail_count == RULES_MAX) return false;
-    rule_t *rule = &out->fail[out->fail_count++];
     char *slash = strchr(text, '/');
     if (!slash) return read_moment(text, rule);
     if ((size_t)(slash - text) >= sizeof rule->selector) return false;
     memcpy(rule->selector, text, (size_t)(slash - text));
     return read_moment(slash + 1, rule);
+}
+
+static bool read_fail(char *text, settings_t *out)
+{
+    return out->fail_count < RULES_MAX && read_rule(text, &out->fail[out->fail_count++]);
+}
+
+// A descriptor of a file that holds a counters_t.
+static bool read_counters(uint64_t fd, settings_t *out)
+{
+    struct stat file;
+    if (fstat((int)fd, &file) || file.st_size < (off_t)sizeof *out->counters) return false;
+    size_t size = (size_t)file.st_size;
+    void *words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+    if (words == MAP_FAILED) return false;
+    out->counters = words;
+    out->tally_room = (size - sizeof *out->counters) / sizeof(tally_t);
+    return true;
 }
 
 // N[+]:CODE
@@ -99,12 +117,14 @@ static bool read_option(const char *name, char *value, settings_t *out)
     uint64_t number = 0;
     if (!strcmp(name, "fail")) return read_fail(value, out);
     if (!strcmp(name, "kill")) return read_kill(value, out);
+    if (!strcmp(name, "lose")) return read_rule(value, &out->lose);
     if (!strcmp(name, "cache")) {
         if (strlen(value) >= sizeof out->cache) return false;
         strcpy(out->cache, value);
         return *value != '\0';
     }
     if (!read_number(value, &number)) return false;
+    if (!strcmp(name, "counters")) return read_counters(number, out);
     if (!strcmp(name, "devices")) {
         out->devices = (unsigned)number;
         return number <= 8;

@@ -17,6 +17,19 @@ typedef struct rule_t {
 
 enum { RULES_MAX = 16 };
 
+// Of one selector.
+typedef struct tally_t {
+    char name[56];
+    uint64_t sent;
+} tally_t;
+
+// In a file of the user's: messages that may answer nil.
+typedef struct counters_t {
+    uint64_t sent;
+    uint64_t hit;      // a failure was injected
+    tally_t tallies[]; // in the order of first messages, as far as the file has room
+} counters_t;
+
 // What KEEL_SIM_METAL says; docs/sim.md describes it.
 typedef struct settings_t {
     unsigned devices;
@@ -28,7 +41,10 @@ typedef struct settings_t {
     bool lost_notes; // a host's write to an event's value wakes no listener
     rule_t fail[RULES_MAX];
     unsigned fail_count;
-    rule_t kill;     // counted over committed command buffers
+    rule_t kill;          // counted over committed command buffers
+    rule_t lose;          // with that message all devices go
+    counters_t *counters; // NULL: nobody wants them
+    size_t tally_room;
     char cache[256]; // a folder that keeps compiled MSL; empty: none
 } settings_t;
 

@@ -154,6 +154,7 @@ static bool is_sound(const work_t *work)
 static unsigned works_perform(command_t *command)
 {
     if (is_killed(command->queue->device)) return settings()->kill.code;
+    if (runtime_lost()) return ERROR_DEVICE_REMOVED;
     for (work_t *work = command->works; work; work = work->next) {
         if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
         resident_open(work->uses, work->use_count);

@@ -25,9 +25,26 @@ static void make_devices(void)
     for (unsigned i = 0; i < settings()->devices; i++) {
         devices[i] = object_new(&MTLDevice);
         devices[i]->index = i;
-        devices[i]->handlers = worker_start();
+        pthread_mutex_init(&devices[i]->lock, NULL);
     }
     atomic_fetch_sub(&MTLDevice.live, settings()->devices);
+}
+
+void device_queue_begins(device_t *device)
+{
+    pthread_mutex_lock(&device->lock);
+    if (device->queues++ == 0) device->handlers = worker_start();
+    pthread_mutex_unlock(&device->lock);
+}
+
+void device_queue_ends(device_t *device)
+{
+    pthread_mutex_lock(&device->lock);
+    if (--device->queues == 0) {
+        worker_close(device->handlers);
+        device->handlers = NULL;
+    }
+    pthread_mutex_unlock(&device->lock);
 }
 
 void *MTLCreateSystemDefaultDevice(void)

@@ -10,6 +10,7 @@ queue_t *queue_new(device_t *device, unsigned most)
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->freed, NULL);
     queue->device = object_retain(device);
+    device_queue_begins(device);
     queue->gpu = worker_start();
     queue->most = most;
     queue->last = &queue->first;
@@ -21,6 +22,7 @@ static void queue_dealloc(void *self)
 {
     queue_t *queue = self;
     worker_close(queue->gpu);
+    device_queue_ends(queue->device);
     object_release(queue->device);
 }
 

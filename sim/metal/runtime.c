@@ -296,16 +296,52 @@ bool simMetalUnderstands(const char *class, const char *selector)
     return find(found, asked) || (found->object.isa && find(found->object.isa, asked));
 }
 
+static void tally(const method_t *method)
+{
+    static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    counters_t *counters = settings()->counters;
+    if (!counters) return;
+    pthread_mutex_lock(&own);
+    __atomic_fetch_add(&counters->sent, 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < settings()->tally_room; i++) {
+        tally_t *t = &counters->tallies[i];
+        if (!t->name[0]) snprintf(t->name, sizeof t->name, "%s", method->name);
+        if (strncmp(t->name, method->name, sizeof t->name - 1) != 0) continue;
+        t->sent++;
+        break;
+    }
+    pthread_mutex_unlock(&own);
+}
+
+static bool strikes(const rule_t *rule, const method_t *method, atomic_uint_fast64_t *count)
+{
+    if (!rule->number || (rule->selector[0] && strcmp(rule->selector, method->name) != 0))
+        return false;
+    uint64_t number = atomic_fetch_add(count, 1) + 1;
+    return number == rule->number || (rule->onwards && number > rule->number);
+}
+
+static atomic_bool lost;
+
+bool runtime_lost(void)
+{
+    return atomic_load(&lost);
+}
+
 // Whether a rule makes this message answer nil.
 static bool fails(const method_t *method)
 {
+    static atomic_uint_fast64_t lose_count;
     bool hit = false;
-    for (unsigned i = 0; i < settings()->fail_count; i++) {
-        const rule_t *rule = &settings()->fail[i];
-        if (rule->selector[0] && strcmp(rule->selector, method->name) != 0) continue;
-        uint64_t number = atomic_fetch_add(&rule_counts[i], 1) + 1;
-        hit = hit || number == rule->number || (rule->onwards && number > rule->number);
+    tally(method);
+    if (strikes(&settings()->lose, method, &lose_count)) {
+        hit = true;
+        atomic_store(&lost, true);
     }
+    for (unsigned i = 0; i < settings()->fail_count; i++)
+        hit |= strikes(&settings()->fail[i], method, &rule_counts[i]);
+    if (hit && settings()->counters)
+        __atomic_store_n(&settings()->counters->hit, 1, __ATOMIC_RELAXED);
     return hit;
 }
 

@@ -88,4 +88,7 @@ EXPORT void *objc_getClass(const char *name);
 EXPORT void *objc_autoreleasePoolPush(void);
 EXPORT void objc_autoreleasePoolPop(void *pool);
 
+// Whether all devices are lost.
+bool runtime_lost(void);
+
 #endif

@@ -121,6 +121,21 @@ static void test_killed_onwards(id device)
     m_release(queue);
 }
 
+// With one message, here the second of its kind, all devices go.
+static void test_lost(id device)
+{
+    id queue = m_new_queue(device, 4), buffer = m_new_buffer(device, 16, 0), command;
+    m_commit(command = m_command(queue));
+    m_wait(command);
+    CHECK(buffer && m_status(command) == COMPLETED);
+    CHECK(!m_new_buffer(device, 16, 0));
+    m_commit(command = m_command(queue));
+    m_wait(command);
+    CHECK(m_status(command) == FAILED && m_code(m_error(command)) == 11);
+    m_release(buffer);
+    m_release(queue);
+}
+
 // A command buffer keeps what it uses, unless it is told not to.
 static void use_after_release(id queue, id device, id command, size_t status)
 {
@@ -328,6 +343,7 @@ static void all(void)
     RUN("", test_events_order);
     RUN("kill=2:3", test_killed);
     RUN("kill=2+:4", test_killed_onwards);
+    RUN("lose=newBufferWithLength:options:/2", test_lost);
     RUN("", test_retained);
     RUN("", test_unretained);
     RUN("", test_outstanding_block);
