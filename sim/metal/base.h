@@ -43,7 +43,7 @@ typedef struct settings_t {
     unsigned fail_count;
     rule_t kill;          // counted over committed command buffers
     rule_t lose;          // with that message all devices go
-    counters_t *counters; // NULL: nobody wants them
+    counters_t *counters; // NULL: they are not asked for
     size_t tally_room;
     char cache[256]; // a folder that keeps compiled MSL; empty: none
 } settings_t;
