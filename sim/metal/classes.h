@@ -6,7 +6,7 @@
 #include "metal/runtime.h"
 
 extern class_t NSObject, NSString, NSError, NSArray;
-extern class_t OS_dispatch_queue;
+extern class_t OS_dispatch_queue, OS_dispatch_data;
 extern class_t MTLDevice, MTLBuffer, MTLEvent, MTLSharedEvent, MTLSharedEventListener;
 extern class_t MTLCommandQueue, MTLCommandBuffer, MTLFence;
 extern class_t MTLBlitCommandEncoder, MTLComputeCommandEncoder;

@@ -2,6 +2,7 @@
 #include "metal/device.h"
 
 #include "metal/buffer.h"
+#include "metal/dispatch.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
 #include "metal/library.h"
@@ -166,6 +167,19 @@ static void *device_library(device_t *self, sel_t cmd, string_t *source, options
     return library_new(source->text, !options || options->fast, error);
 }
 
+// Apple's compiler makes these. Ours is the text itself, behind the mark.
+static void *device_library_of_data(device_t *self, sel_t cmd, data_t *data, void **error)
+{
+    static const char mark[] = "MTLB";
+    object_check(self, cmd, data, &OS_dispatch_data);
+    if (strncmp(data->bytes, mark, sizeof mark - 1) == 0)
+        return library_new(data->bytes + sizeof mark - 1, false, error);
+    if (error)
+        *error = object_autorelease(
+            error_new("MTLLibraryErrorDomain", 1, "The data is not formatted as a MetalLib file"));
+    return NULL;
+}
+
 static void *device_pipeline(device_t *self, sel_t cmd, function_t *function, void **error)
 {
     object_check(self, cmd, function, &MTLFunction);
@@ -187,6 +201,7 @@ static method_t device_methods[] = {
     METHOD_MAY_FAIL("newBufferWithBytes:length:options:", device_buffer_bytes),
     METHOD_MAY_FAIL("newBufferWithBytesNoCopy:length:options:deallocator:", device_buffer_wrap),
     METHOD_MAY_FAIL("newLibraryWithSource:options:error:", device_library),
+    METHOD_MAY_FAIL("newLibraryWithData:error:", device_library_of_data),
     METHOD_MAY_FAIL("newComputePipelineStateWithFunction:error:", device_pipeline),
     METHOD_MAY_FAIL("newFence", device_fence),
     METHOD_MAY_FAIL("newEvent", device_event),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executables: MSL as text, out of a container that says what its kernels take. Metal compiles it
-// when it is loaded, and the pipelines are made then.
+// Executables: MSL as text, or a library that Apple's compiler made of it, out of a container that
+// says what the kernels take. Metal compiles the text when it is loaded, and the pipelines are made
+// then.
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,11 @@ typedef struct metal_executable_t {
 
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target)
 {
-    (void)device;
-    return kind == KEEL_IMAGE_MSL && strcmp(target, "msl") == 0 ? KEEL_RANK_EXACT : 0;
+    bool takes = metal_device(device)->api->dispatch_data_create;
+    if (kind == KEEL_IMAGE_MSL && strcmp(target, "msl") == 0) return KEEL_RANK_EXACT;
+    // One more: there is nothing to compile.
+    bool compiled = kind == KEEL_IMAGE_METALLIB && strcmp(target, "metallib") == 0;
+    return compiled && takes ? KEEL_RANK_EXACT + 1 : 0;
 }
 
 static keel_status_t kernel_refusal(const keel_entry_info_t *entry, const char *why)
@@ -83,11 +87,10 @@ static keel_status_t variables_make(metal_executable_t *e, metal_device_t *devic
     return NULL;
 }
 
-static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device, const char *text)
+// Takes over the library.
+static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device, id library)
 {
-    id library = NULL;
     keel_status_t status = NULL;
-    KEEL_TRY(library_make(device, text, &library));
     for (uint32_t i = 0; i < e->base.entry_count && !status; i++) {
         e->kernel_pointers[i] = &e->kernels[i];
         e->kernels[i].launched = e->variables.launched;
@@ -109,9 +112,21 @@ static keel_status_t text_load(metal_executable_t *e, metal_device_t *device,
     text[image->size] = 0;
     keel_status_t status = metal_variables_read(&e->variables, text);
     if (!status) status = variables_make(e, device);
-    if (!status) status = kernels_make(e, device, text);
+    id library = NULL;
+    if (!status) status = library_make(device, text, &library);
     mem_free(text);
-    return status;
+    return status ? status : kernels_make(e, device, library);
+}
+
+static keel_status_t compiled_load(metal_executable_t *e, metal_device_t *device,
+                                   const keel_image_t *image)
+{
+    const metal_api_t *api = device->api;
+    id error = NULL, data = api->dispatch_data_create(image->data, image->size, NULL, NULL);
+    id library = data ? mtl_new_library_of_data(api, device->device, data, &error) : NULL;
+    if (data) api->dispatch_release(data);
+    if (library) return kernels_make(e, device, library);
+    return KEEL_ERROR(KEEL_CORRUPT, "Metal does not take the library: %s", metal_text(api, error));
 }
 
 // Whether an image that came alone may be MSL.
@@ -140,7 +155,8 @@ static keel_status_t executable_init(metal_executable_t *e, metal_device_t *devi
     e->kernels = mem_zalloc(count * sizeof *e->kernels);
     e->base.kernels = e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
     if (!e->kernels || !e->kernel_pointers) return status_no_memory();
-    return text_load(e, device, image);
+    bool compiled = image->kind == KEEL_IMAGE_METALLIB;
+    return compiled ? compiled_load(e, device, image) : text_load(e, device, image);
 }
 
 // Within a pool.

@@ -48,6 +48,8 @@ static keel_status_t fill(void *handle, void *table)
             return KEEL_ERROR(KEEL_UNSUPPORTED, "Metal has no %s: it is not one for plain C",
                               symbols[i].name);
     }
+    *(void **)&api->dispatch_data_create = find(handle, "dispatch_data_create");
+    *(void **)&api->dispatch_release = find(handle, "dispatch_release");
     api->string_class = api->objc_getClass("NSString");
     api->options_class = api->objc_getClass("MTLCompileOptions");
     if (!api->options_class)

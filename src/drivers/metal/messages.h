@@ -14,6 +14,7 @@
 
 #include <keel/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct objc_object *id;
@@ -58,6 +59,9 @@ typedef struct metal_api_t {
     void *(*objc_autoreleasePoolPush)(void);
     void (*objc_autoreleasePoolPop)(void *pool);
     id (*MTLCopyAllDevices)(void);
+    // What libraries are made of; NULL where the system has none, as the next.
+    id (*dispatch_data_create)(const void *bytes, size_t size, void *queue, void *destructor);
+    void (*dispatch_release)(id object);
     void *stack_block;              // _NSConcreteStackBlock
     id string_class, options_class; // NSString, MTLCompileOptions
     struct {

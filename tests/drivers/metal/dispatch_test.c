@@ -57,11 +57,9 @@ static keel_image_entry_t entry(const char *name, uint32_t group, uint32_t count
     };
 }
 
-static keel_status_t load_text(keel_device_t *device, const char *text,
-                               const keel_image_entry_t *entries, uint32_t count,
-                               keel_executable_t **executable)
+static keel_status_t load_image(keel_device_t *device, container_input_t input,
+                                keel_executable_t **executable)
 {
-    container_input_t input = {KEEL_IMAGE_MSL, "msl", text, strlen(text), entries, count};
     void *bytes = NULL;
     size_t size = 0;
     assert_null(container_write(&(container_options_t){0}, &input, 1, &bytes, &size));
@@ -69,6 +67,14 @@ static keel_status_t load_text(keel_device_t *device, const char *text,
     keel_status_t status = keel_executable_load(device, &options, executable);
     mem_free(bytes);
     return status;
+}
+
+static keel_status_t load_text(keel_device_t *device, const char *text,
+                               const keel_image_entry_t *entries, uint32_t count,
+                               keel_executable_t **executable)
+{
+    container_input_t input = {KEEL_IMAGE_MSL, "msl", text, strlen(text), entries, count};
+    return load_image(device, input, executable);
 }
 
 static keel_executable_t *load(keel_device_t *device)
@@ -250,6 +256,42 @@ static void refused(void)
     device_close(device);
 }
 
+// A library that was compiled before: of the software Metal it is the text behind Metal's mark.
+static void compiled(void)
+{
+    keel_device_t *device = device_open();
+    char library[sizeof source + 4];
+    snprintf(library, sizeof library, "MTLB%s", source);
+    keel_image_entry_t one = entry("grid", 1, 1);
+    container_input_t input = {KEEL_IMAGE_METALLIB, "metallib", library, strlen(library), &one, 1};
+    keel_executable_t *executable = NULL;
+    assert_null(load_image(device, input, &executable));
+    keel_buffer_t *out = buffer_create(device, 12);
+    ok(submit(
+        device, KEEL_NO_WAITS,
+        keel_op_dispatch(find(executable, "grid"), keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out))));
+    uint32_t words[3];
+    assert_null(keel_buffer_read(out, 0, words, sizeof words));
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(words[i], i + 2);
+    assert_int_equal(sim_sent("newLibraryWithData:error:"), 1);
+    keel_buffer_release(out);
+    keel_executable_release(executable);
+    input.data = "none of Metal's";
+    input.size = 15;
+    keel_status_t status = load_image(device, input, &executable);
+    char message[1024];
+    keel_status_format(status, message, sizeof message);
+    if (!strstr(message, "not formatted as a MetalLib file")) fail_msg("%s", message);
+    keel_status_release(status);
+    device_close(device);
+}
+
+static void test_compiled(void **state)
+{
+    (void)state;
+    run_with("", compiled);
+}
+
 static void test_replayed(void **state)
 {
     (void)state;
@@ -277,9 +319,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replayed),
-        cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_launched),
+        cmocka_unit_test(test_replayed), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_launched), cmocka_unit_test(test_compiled),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
