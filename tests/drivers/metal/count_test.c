@@ -45,6 +45,35 @@ static void no_command_buffer(void)
     device_close(device);
 }
 
+// Waits that are met, on this queue and on another one, and a host that polls: a command buffer for
+// each submission, and neither events nor listeners.
+static void no_events(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_queue_t *other = NULL;
+    assert_null(keel_queue_create(device, NULL, &other));
+    keel_point_t first = submit(device, KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 1, 1)), last;
+    ok(first);
+    keel_point_t second = submit(device, KEEL_AFTER(first), keel_op_fill(keel_whole(x), 2, 1));
+    assert_null(
+        keel_queue_run(other, KEEL_AFTER(second), keel_op_fill(keel_whole(x), 3, 1), &last));
+    keel_status_t status = NULL;
+    do {
+        keel_status_release(status);
+        status = keel_wait(KEEL_POINTS(last), KEEL_ALL, 0);
+    } while (keel_status_code(status) == KEEL_DEADLINE_EXCEEDED);
+    assert_null(status);
+    assert_int_equal(sim_sent(commit), 3);
+    assert_int_equal(sim_sent("commandBufferWithUnretainedReferences"), 3);
+    assert_int_equal(sim_sent("addCompletedHandler:"), 3);
+    assert_int_equal(sim_sent("newSharedEvent") + sim_sent("newEvent"), 0);
+    assert_int_equal(sim_sent("notifyListener:atValue:block:"), 0);
+    keel_queue_release(other);
+    keel_buffer_release(x);
+    device_close(device); // and no object is alive
+}
+
 static bool blocked(FILE *log)
 {
     char line[512];
@@ -88,6 +117,12 @@ static void test_no_command_buffer(void **state)
     run_with("", no_command_buffer);
 }
 
+static void test_no_events(void **state)
+{
+    (void)state;
+    run_with("", no_events);
+}
+
 static void test_never_blocked(void **state)
 {
     (void)state;
@@ -99,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_command_buffer),
         cmocka_unit_test(test_no_command_buffer),
+        cmocka_unit_test(test_no_events),
         cmocka_unit_test(test_never_blocked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

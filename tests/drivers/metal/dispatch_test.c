@@ -138,6 +138,40 @@ static void replayed(void)
     device_close(device);
 }
 
+// Each dispatch writes another buffer than the one before: one message for each that the encoder
+// has not seen, and none when it comes again.
+static void rebound(void)
+{
+    enum { BUFFERS = 4 };
+    keel_device_t *device = device_open();
+    keel_executable_t *executable = load(device);
+    keel_buffer_t *x = buffer_create(device, COUNT * 4), *y[BUFFERS];
+    for (int i = 0; i < BUFFERS; i++) y[i] = buffer_create(device, COUNT * 4);
+    const scale_t constants = {COUNT, 2};
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    for (int i = 0; i < ROUNDS; i++) {
+        keel_op_t op = keel_op_dispatch(find(executable, "scale"), keel_groups(16, 1, 1),
+                                        &constants, sizeof constants, KEEL_BIND(x, y[i % BUFFERS]));
+        assert_null(keel_recording_add(recording, &op, 1));
+    }
+    assert_null(keel_recording_end(recording));
+    for (int round = 1; round <= 2; round++) {
+        uint64_t before = sim_sent("useResource:usage:");
+        ok(submit(device, KEEL_NO_WAITS, keel_op_execute(recording, KEEL_NO_BINDINGS)));
+        assert_int_equal(sim_sent("useResource:usage:") - before, 1 + BUFFERS);
+        assert_int_equal(sim_sent("setBytes:length:atIndex:"), round * ROUNDS);
+        assert_int_equal(sim_sent("dispatchThreadgroups:threadsPerThreadgroup:"), round * ROUNDS);
+        assert_int_equal(sim_sent("setBuffer:offset:atIndex:"), 0);
+        assert_int_equal(sim_sent("commit"), round);
+    }
+    keel_recording_release(recording);
+    for (int i = 0; i < BUFFERS; i++) keel_buffer_release(y[i]);
+    keel_buffer_release(x);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
 // Counts that a kernel before writes. One of no groups is left out.
 static void counted(void)
 {
@@ -298,6 +332,12 @@ static void test_replayed(void **state)
     run_with("", replayed);
 }
 
+static void test_rebound(void **state)
+{
+    (void)state;
+    run_with("", rebound);
+}
+
 static void test_counted(void **state)
 {
     (void)state;
@@ -319,9 +359,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replayed), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_launched), cmocka_unit_test(test_compiled),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_replayed), cmocka_unit_test(test_rebound),
+        cmocka_unit_test(test_counted),  cmocka_unit_test(test_launched),
+        cmocka_unit_test(test_compiled), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
