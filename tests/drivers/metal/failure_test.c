@@ -40,6 +40,40 @@ static void killed(void)
     device_close(device);
 }
 
+static unsigned killed_by; // the code that the child's first command buffer dies of
+
+// The failure has the code, and Metal's own text. With some the device is lost, with others not.
+static void killed_by_code(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    bool loses = killed_by == 4 || killed_by == 7 || killed_by == 11;
+    char words[40];
+    snprintf(words, sizeof words, "MTLCommandBufferError %u", killed_by);
+    keel_status_t status = wait_for(submit(device, KEEL_NO_WAITS, fill(x, 1)));
+    assert_non_null(status);
+    if (!strstr(keel_status_message(status), words)) fail_msg("%s", keel_status_message(status));
+    assert_int_equal(keel_status_code(status) == KEEL_DEVICE_LOST, loses);
+    keel_status_release(status);
+    keel_point_t after = keel_point(NULL, 0);
+    status = keel_queue_run(keel_device_queue(device, 0), KEEL_NO_WAITS, fill(x, 2), &after);
+    if (!status) status = wait_for(after);
+    assert_int_equal(keel_status_code(status), loses ? KEEL_DEVICE_LOST : 0);
+    keel_status_release(status);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
+static void test_every_code(void **state)
+{
+    (void)state;
+    for (killed_by = 1; killed_by <= 12; killed_by++) {
+        char settings[16];
+        snprintf(settings, sizeof settings, "kill=1:%u", killed_by);
+        run_with(settings, killed_by_code);
+    }
+}
+
 // The device goes with the second, and all later ones die of the same.
 static void lost(void)
 {
@@ -133,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_every_code),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_each_message_fails),
     };
