@@ -11,10 +11,11 @@
 #include "kit/submission.h"
 
 enum {
-    GROUP = 256,         // threads of a group of the driver's own kernels, at most
-    STEP = 32,           // and a multiple of this
-    GROUPS = 1024,       // at most; each thread then takes several units
-    SMALL_COPY = 1 << 16 // up to so many bytes a kernel copies where a compute encoder is open
+    GROUP = 256,          // threads of a group of the driver's own kernels, at most
+    STEP = 32,            // and a multiple of this
+    GROUPS = 1024,        // at most; each thread then takes several units
+    MANY_BYTES = 1 << 18, // from so many on, bytes are staged and copied
+    SMALL_COPY = 1 << 16  // up to so many bytes a kernel copies where a compute encoder is open
 };
 
 static keel_status_t exhausted(const char *what)
@@ -138,12 +139,23 @@ static keel_status_t fill_encode(metal_run_t *run, const keel_cmd_fill_t *c,
     return NULL;
 }
 
+// By memory that both see, which the run keeps.
+static keel_status_t bytes_stage(metal_run_t *run, const void *bytes, const metal_place_t *target)
+{
+    struct metal_memory_t *memory;
+    KEEL_TRY(metal_stage(run, target->length, &memory));
+    metal_place_t source = {metal_memory_buffer(memory), 0, target->length, NULL};
+    memcpy(mtl_contents(metal_run_device(run)->api, source.buffer), bytes, target->length);
+    return metal_encode_copy(run, &source, target);
+}
+
 // By constants, as many at a time as an encoder takes.
 keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes, const metal_place_t *target)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     const unsigned char *data = bytes;
     if (!target->length) return NULL;
+    if (target->length >= MANY_BYTES) return bytes_stage(run, bytes, target);
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     for (unsigned long done = 0; done < target->length;) {
         unsigned long size = target->length - done;

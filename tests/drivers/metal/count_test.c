@@ -74,6 +74,26 @@ static void no_events(void)
     device_close(device); // and no object is alive
 }
 
+// Many bytes are one copy, and not a dispatch for each 4 KiB.
+static void large_update(void)
+{
+    enum { LARGE = 1 << 20 };
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, LARGE);
+    char *bytes = malloc(LARGE), *seen = malloc(LARGE);
+    assert_true(bytes && seen);
+    for (int i = 0; i < LARGE; i++) bytes[i] = (char)(i * 7);
+    ok(submit(device, KEEL_NO_WAITS, keel_op_update(keel_whole(x), bytes)));
+    assert_null(keel_buffer_read(x, 0, seen, LARGE));
+    assert_memory_equal(bytes, seen, LARGE);
+    assert_int_equal(sim_sent("copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:"), 1);
+    assert_int_equal(sim_sent("setBytes:length:atIndex:"), 0);
+    free(bytes);
+    free(seen);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
 static bool blocked(FILE *log)
 {
     char line[512];
@@ -123,6 +143,12 @@ static void test_no_events(void **state)
     run_with("", no_events);
 }
 
+static void test_large_update(void **state)
+{
+    (void)state;
+    run_with("", large_update);
+}
+
 static void test_never_blocked(void **state)
 {
     (void)state;
@@ -132,9 +158,8 @@ static void test_never_blocked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_command_buffer),
-        cmocka_unit_test(test_no_command_buffer),
-        cmocka_unit_test(test_no_events),
+        cmocka_unit_test(test_one_command_buffer), cmocka_unit_test(test_no_command_buffer),
+        cmocka_unit_test(test_no_events),          cmocka_unit_test(test_large_update),
         cmocka_unit_test(test_never_blocked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
