@@ -3,38 +3,12 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "kit/object.h"
 #include "kit/submission.h"
 
-// Under the lock.
-static void entry_remove(poller_t *poller, remote_t *remote)
-{
-    *(remote->poll.previous ? &remote->poll.previous->poll.next : &poller->first) =
-        remote->poll.next;
-    *(remote->poll.next ? &remote->poll.next->poll.previous : &poller->last) =
-        remote->poll.previous;
-    remote->poll.listed = false;
-    poller->count--;
-}
-
-static void entry_append(poller_t *poller, remote_t *remote)
-{
-    remote->poll.next = NULL;
-    remote->poll.previous = poller->last;
-    *(poller->last ? &poller->last->poll.next : &poller->first) = remote;
-    poller->last = remote;
-    remote->poll.listed = true;
-    poller->count++;
-}
-
-// Takes the first off the list, retained; NULL: there is none, or it is about to be freed, which
-// poller_forget sees to.
 static remote_t *entry_take(poller_t *poller)
 {
     lock_enter(&poller->lock);
-    remote_t *remote = poller->first;
-    if (remote) entry_remove(poller, remote);
-    if (remote && !object_hold(&remote->semaphore.object)) remote = NULL;
+    remote_t *remote = remote_list_take(&poller->awaited);
     lock_leave(&poller->lock);
     return remote;
 }
@@ -42,7 +16,7 @@ static remote_t *entry_take(poller_t *poller)
 static void entry_add(poller_t *poller, remote_t *remote)
 {
     lock_enter(&poller->lock);
-    if (!remote->poll.listed) entry_append(poller, remote);
+    remote_list_add(&poller->awaited, remote);
     lock_leave(&poller->lock);
 }
 
@@ -50,7 +24,7 @@ static uint64_t poller_work(void *argument)
 {
     poller_t *poller = argument;
     lock_enter(&poller->lock);
-    size_t count = poller->count;
+    size_t count = poller->awaited.count;
     lock_leave(&poller->lock);
     bool more = false;
     // Each is off the list while it is looked at, and comes back if it is still awaited.
@@ -97,7 +71,7 @@ void poller_watch(poller_t *poller, remote_t *remote)
 void poller_forget(poller_t *poller, remote_t *remote)
 {
     lock_enter(&poller->lock);
-    if (remote->poll.listed) entry_remove(poller, remote);
+    remote_list_remove(&poller->awaited, remote);
     lock_leave(&poller->lock);
 }
 

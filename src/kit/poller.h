@@ -11,8 +11,7 @@ typedef struct poller_t {
     helper_t helper;
     uint64_t period_ns; // KEEL_FOREVER: only when it is woken
     lock_t lock;        // for the list
-    remote_t *first, *last;
-    size_t count;
+    remote_list_t awaited;
 } poller_t;
 
 // `name` is the thread's, `period_ns` how often it looks while there is something to look for:

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "kit/object.h"
 #include "kit/timeline.h"
 
 enum { POLL_NS = 50000 }; // a host that waits longer had better sleep
@@ -257,4 +258,33 @@ remote_t *remote_here(keel_semaphore_t *semaphore, const keel_device_t *device)
     if (semaphore->ops != &remote_semaphore_ops) return NULL;
     remote_t *remote = remote_of(semaphore);
     return promise_serves(&remote->promise, device) ? remote : NULL;
+}
+
+bool remote_list_add(remote_list_t *list, remote_t *remote)
+{
+    if (remote->poll.listed) return false;
+    remote->poll.next = NULL;
+    remote->poll.previous = list->last;
+    *(list->last ? &list->last->poll.next : &list->first) = remote;
+    list->last = remote;
+    remote->poll.listed = true;
+    list->count++;
+    return true;
+}
+
+void remote_list_remove(remote_list_t *list, remote_t *remote)
+{
+    if (!remote->poll.listed) return;
+    *(remote->poll.previous ? &remote->poll.previous->poll.next : &list->first) = remote->poll.next;
+    *(remote->poll.next ? &remote->poll.next->poll.previous : &list->last) = remote->poll.previous;
+    remote->poll.listed = false;
+    list->count--;
+}
+
+remote_t *remote_list_take(remote_list_t *list)
+{
+    remote_t *remote = list->first;
+    if (!remote) return NULL;
+    remote_list_remove(list, remote);
+    return object_hold(&remote->semaphore.object) ? remote : NULL;
 }

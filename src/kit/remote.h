@@ -80,8 +80,21 @@ struct remote_t {
     struct {
         remote_t *next, *previous;
         bool listed;
-    } poll; // poller.h
+    } poll; // in a remote_list_t
 };
+
+// Those that a thread looks at. Who has the list guards it.
+typedef struct remote_list_t {
+    remote_t *first, *last;
+    size_t count;
+} remote_list_t;
+
+// True if it was not on the list.
+bool remote_list_add(remote_list_t *list, remote_t *remote);
+void remote_list_remove(remote_list_t *list, remote_t *remote); // if it is there
+// Takes the first off the list, retained; NULL: there is none, or it is about to be freed, which
+// removes it anyway.
+remote_t *remote_list_take(remote_list_t *list);
 
 // Makes it ready, of memory that is zero and aligned to 64. Queues of `device` wait for it by
 // themselves; NULL: they wait by way of the host, as other devices' do.

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/thread.h"
-#include "kit/object.h"
 
 enum {
     LOOK_NS = 100000000, // how often each is looked at, rung or not; and how long the thread stays
@@ -16,10 +15,9 @@ enum {
 };
 
 static struct {
-    lock_t lock;               // for what follows, but `word`
-    watched_t *all;            // open
-    remote_t *first, *last;    // awaited
-    size_t count;              // of these
+    lock_t lock;    // for what follows, but `word`
+    watched_t *all; // open
+    remote_list_t awaited;
     const remote_t *looked_at; // that the thread has a reference of; NULL: none
     bool running;              // there is a thread
     _Atomic uint32_t word;     // counts changes that the thread must see
@@ -54,8 +52,7 @@ static void fork_child(void)
 {
     for (watched_t *w = watcher.all; w; w = w->next) shared_page_leave(&w->page);
     watcher.all = NULL;
-    watcher.first = watcher.last = NULL;
-    watcher.count = 0;
+    watcher.awaited = (remote_list_t){0};
     watcher.looked_at = NULL;
     watcher.running = here = false;
     lock_leave(&watcher.lock);
@@ -66,34 +63,10 @@ static void watcher_init(void)
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-// Under the lock.
-static void entry_append(remote_t *remote)
-{
-    remote->poll.next = NULL;
-    remote->poll.previous = watcher.last;
-    *(watcher.last ? &watcher.last->poll.next : &watcher.first) = remote;
-    watcher.last = remote;
-    remote->poll.listed = true;
-    watcher.count++;
-}
-
-static void entry_remove(remote_t *remote)
-{
-    *(remote->poll.previous ? &remote->poll.previous->poll.next : &watcher.first) =
-        remote->poll.next;
-    *(remote->poll.next ? &remote->poll.next->poll.previous : &watcher.last) =
-        remote->poll.previous;
-    remote->poll.listed = false;
-    watcher.count--;
-}
-
-// Takes the first off the list, retained; NULL: there is none, or it is about to be freed.
 static remote_t *entry_take(void)
 {
     lock_enter(&watcher.lock);
-    remote_t *remote = watcher.first;
-    if (remote) entry_remove(remote);
-    if (remote && !object_hold(&remote->semaphore.object)) remote = NULL;
+    remote_t *remote = remote_list_take(&watcher.awaited);
     watcher.looked_at = remote;
     lock_leave(&watcher.lock);
     return remote;
@@ -126,8 +99,7 @@ bool watcher_is_last(const keel_semaphore_t *semaphore)
 static bool entry_add(remote_t *remote)
 {
     lock_enter(&watcher.lock);
-    bool added = !remote->poll.listed;
-    if (added) entry_append(remote);
+    bool added = remote_list_add(&watcher.awaited, remote);
     lock_leave(&watcher.lock);
     return added;
 }
@@ -170,7 +142,7 @@ static void watcher_look(sleep_t *sleep)
     sleep->idle = true;
     sleep->news = sleep->crowded = false;
     lock_enter(&watcher.lock);
-    size_t count = watcher.count;
+    size_t count = watcher.awaited.count;
     lock_leave(&watcher.lock);
     while (count--) {
         remote_t *remote = entry_take();
@@ -199,7 +171,7 @@ static void watcher_sleep(sleep_t *sleep)
 static bool watcher_ends(bool waited)
 {
     lock_enter(&watcher.lock);
-    bool ends = !watcher.first && (waited || !watcher.all);
+    bool ends = !watcher.awaited.first && (waited || !watcher.all);
     if (ends) watcher.running = false;
     lock_leave(&watcher.lock);
     return ends;
@@ -261,7 +233,7 @@ void watcher_remove(watched_t *watched)
     lock_enter(&watcher.lock);
     *(watched->previous ? &watched->previous->next : &watcher.all) = watched->next;
     if (watched->next) watched->next->previous = watched->previous;
-    if (watched->remote.poll.listed) entry_remove(&watched->remote);
+    remote_list_remove(&watcher.awaited, &watched->remote);
     if (watcher.looked_at == &watched->remote) watcher.looked_at = NULL;
     bool last = !watcher.all && watcher.running;
     lock_leave(&watcher.lock);
