@@ -271,6 +271,7 @@ static void test_direct(void **state)
         keel_cmd_transfer_t *c =
             command(&place, 0, write ? KEEL_CMD_WRITE : KEEL_CMD_READ, 2 * PIECE + 8, 1);
         atomic_store(&place.buffers[0].data, place.memory[0]);
+        place.buffers[0].memory = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT;
         if (!write) file_fill(&place, c, 2);
         write ? write_begin(&place, c) : read_begin(&place, c);
         assert_int_equal(place_run(&place), 1);
@@ -279,6 +280,24 @@ static void test_direct(void **state)
         assert_int_equal(place.stages + place.copied, 0);
         place_close(&place);
     }
+}
+
+// Memory that the host sees only after a flush or an invalidation is staged.
+static void test_not_coherent(void **state)
+{
+    (void)state;
+    place_t place;
+    place_open(&place);
+    keel_cmd_transfer_t *c = command(&place, 0, KEEL_CMD_READ, 100, 1);
+    atomic_store(&place.buffers[0].data, place.memory[0]);
+    place.buffers[0].memory = KEEL_MEMORY_HOST_VISIBLE;
+    file_fill(&place, c, 2);
+    read_begin(&place, c);
+    assert_int_equal(place_run(&place), 1);
+    check_memory(&place, 0, 2);
+    assert_int_equal(place.stages, 1);
+    assert_int_equal(place.copied, 1);
+    place_close(&place);
 }
 
 static void check_failure(const place_t *place, keel_code_t code, const char *words)
@@ -375,10 +394,10 @@ static void test_failed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),  cmocka_unit_test(test_two),
-        cmocka_unit_test(test_direct),  cmocka_unit_test(test_short_file),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_not_begun),
-        cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_pieces),     cmocka_unit_test(test_two),
+        cmocka_unit_test(test_direct),     cmocka_unit_test(test_not_coherent),
+        cmocka_unit_test(test_short_file), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_begun),  cmocka_unit_test(test_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
