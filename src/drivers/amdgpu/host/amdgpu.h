@@ -10,7 +10,7 @@
 //     executable.c  code objects; builtin.c: the driver's own kernels
 //     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     across.c      copies to and from memory of other devices
-//     lost.c        the end of a device whose queue has failed
+//     lost.c        the end of a device whose queue has failed; fault.c: memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 
@@ -72,7 +72,8 @@ typedef struct amdgpu_kernel_t {
 typedef struct amdgpu_run_t amdgpu_run_t;
 typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
-typedef struct amdgpu_device_t {
+typedef struct amdgpu_device_t amdgpu_device_t;
+struct amdgpu_device_t {
     keel_device_t base;
     keel_device_ops_t ops;    // what `base` has
     const hsa_symbols_t *hsa; // borrowed: they stay
@@ -80,6 +81,7 @@ typedef struct amdgpu_device_t {
     hsa_agent_t agent, cpu;
     hsa_amd_memory_pool_t local, shared; // of the GPU; of the host, where both write
     uint64_t memory;                     // bytes of `local`
+    _Atomic uint64_t taken;              // of these, by buffers of the device
     uint32_t clock_khz;                  // of the clock that kernels read
     hsa_executable_t library;            // the driver's own kernels
     bool has_library;
@@ -95,13 +97,14 @@ typedef struct amdgpu_device_t {
     _Atomic uint32_t handlers;            // of signals, not called yet or still running
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
     bool losing;                          // the worker's
+    amdgpu_device_t *next_watched;        // fault.c's list
     lock_t lock;                          // for what is below
     amdgpu_run_t *flights;                // whose packets are in a ring
     hsa_signal_t signals[AMDGPU_SIGNALS]; // owned: for the next runs
     uint32_t signal_count;
     lock_t side_lock;  // for the next
     hsa_queue_t *side; // for what no submission does; NULL: not yet
-} amdgpu_device_t;
+};
 
 typedef struct amdgpu_queue_t {
     keel_queue_t base;
@@ -271,9 +274,20 @@ keel_status_t amdgpu_across_pass_on(amdgpu_run_t *run, keel_cmd_across_t *c) KEE
 // The packets are over that used memory of other devices.
 void amdgpu_visits_end(amdgpu_run_t *run);
 
+// fault.c
+// Has memory faults of the GPU end the device, until it is closed.
+void amdgpu_fault_watch(amdgpu_device_t *device);
+void amdgpu_fault_forget(amdgpu_device_t *device);
+// HSA tells of a fault; on a thread of HSA's.
+hsa_status_t amdgpu_fault(const hsa_amd_event_t *event, void *symbols);
+
 // lost.c
-// A queue has failed: has the device's thread end the device.
+// Has the device's thread end the device. `cause` is consumed.
+void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause);
+// A queue has failed.
 void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device);
+// Why the device has ended, as a new reference; NULL: it has not.
+keel_status_t amdgpu_lost_cause(amdgpu_device_t *device);
 // Ends the device if that was said. The device's thread.
 void amdgpu_lose(amdgpu_device_t *device);
 

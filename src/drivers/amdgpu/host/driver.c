@@ -68,6 +68,7 @@ static keel_status_t amdgpu_list(keel_device_listing_t *devices, size_t capacity
 static void amdgpu_device_close(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
+    amdgpu_fault_forget(d);
     amdgpu_scheduler_stop(d);
     chores_stop(&d->errands);
     helper_stop(&d->runs.worker);
@@ -89,9 +90,16 @@ static void amdgpu_device_destroy(keel_device_t *device)
     mem_free(d);
 }
 
+// Old releases do not know what is left: then it is all that the device itself has not taken.
 static void amdgpu_device_memory(keel_device_t *device, keel_memory_stats_t *stats)
 {
-    stats->total = stats->budget = amdgpu_device(device)->memory;
+    amdgpu_device_t *d = amdgpu_device(device);
+    uint64_t taken = atomic_load(&d->taken), left = 0;
+    stats->total = d->memory;
+    stats->budget = d->memory > taken ? d->memory - taken : 0;
+    if (d->hsa->hsa_agent_get_info(d->agent, HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &left) ==
+        HSA_STATUS_SUCCESS)
+        stats->budget = left;
 }
 
 static const keel_device_ops_t amdgpu_ops = {
@@ -146,6 +154,7 @@ static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool sch
     KEEL_TRY(amdgpu_builtins_load(device));
     if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
     KEEL_TRY(aio_create(&device->aio));
+    amdgpu_fault_watch(device);
     if (!helper_wake(&device->runs.worker))
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
     return NULL;

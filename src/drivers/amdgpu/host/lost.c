@@ -6,18 +6,57 @@
 
 #include "base/status.h"
 #include "drivers/amdgpu/host/scheduler.h"
+#include "kit/submission.h"
+
+void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause)
+{
+    keel_status_t none = NULL, lost = status_as(cause, KEEL_DEVICE_LOST);
+    if (atomic_compare_exchange_strong(&device->failed, &none, lost))
+        helper_wake(&device->runs.worker);
+    else
+        keel_status_release(lost);
+}
 
 // On a thread of HSA's, which also calls the handlers.
 void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device)
 {
     amdgpu_device_t *d = device;
     (void)queue;
-    keel_status_t failure = hsa_status_make(d->hsa, status, "a queue of the GPU");
-    keel_status_t none = NULL, lost = status_as(failure, KEEL_DEVICE_LOST);
-    if (atomic_compare_exchange_strong(&d->failed, &none, lost))
-        helper_wake(&d->runs.worker);
-    else
-        keel_status_release(lost);
+    amdgpu_device_fail(d, hsa_status_make(d->hsa, status, "a queue of the GPU"));
+}
+
+keel_status_t amdgpu_lost_cause(amdgpu_device_t *device)
+{
+    keel_status_t ended = atomic_load(&device->base.ended), failed = atomic_load(&device->failed);
+    return failed ? keel_status_retain(ended ? ended : failed) : NULL;
+}
+
+// The oldest submission of the queue whose packets are in its ring; 0: none are.
+static uint64_t flight_first(amdgpu_device_t *device, const keel_queue_t *queue)
+{
+    uint64_t first = 0;
+    lock_enter(&device->lock);
+    for (const amdgpu_run_t *run = device->flights; run; run = run->flight.next)
+        if (run->base.submission.queue == queue && (!first || run->base.submission.id < first))
+            first = run->base.submission.id;
+    lock_leave(&device->lock);
+    return first;
+}
+
+// Which queue went wrong HSA may not tell: so this tells where each of them was.
+static keel_status_t lost_explain(amdgpu_device_t *device, keel_status_t cause)
+{
+    submission_names_t there = {.words = "first submissions not known complete: "};
+    submission_names_t waiting = {.words = "waiting: "};
+    keel_queue_t *queue = NULL;
+    while ((queue = device_next_queue(&device->base, queue))) {
+        uint64_t id = flight_first(device, queue);
+        submission_names_t *names = id ? &there : &waiting;
+        if (!id) id = submission_first(queue);
+        if (id) submission_names_add(names, queue, id);
+    }
+    return keel_status_wrap(cause, "device '%s' is lost%s%s", device->base.name, there.text,
+                            waiting.text);
 }
 
 static void queues_stop(amdgpu_device_t *device)
@@ -55,5 +94,6 @@ void amdgpu_lose(amdgpu_device_t *device)
     keel_status_t failed = atomic_load(&device->failed);
     if (!failed || device->losing) return;
     device->losing = true;
-    keel_device_lose(&device->base, keel_status_retain(failed), device_settle);
+    keel_device_lose(&device->base, lost_explain(device, keel_status_retain(failed)),
+                     device_settle);
 }

@@ -34,6 +34,7 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     uint64_t spare = buffer->alignment > AMDGPU_PAGE ? buffer->alignment : 0;
     uint64_t size = (buffer->size ? buffer->size : 1) + spare;
     void *memory;
+    KEEL_TRY(amdgpu_lost_cause(device));
     buffer->memory = device->base.caps.memory_types[host];
     keel_status_t status =
         pool_allocate(device, host ? device->shared : device->local, size, &memory);
@@ -44,14 +45,18 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     uint64_t address = spare ? (start + spare - 1) / spare * spare : start;
     buffer->handle = start;
     buffer->capacity = size;
+    if (!host) atomic_fetch_add(&device->taken, size);
     buffer_attach(buffer, host ? (void *)(uintptr_t)address : NULL, address);
     return NULL;
 }
 
 void amdgpu_buffer_free(keel_buffer_t *buffer)
 {
+    amdgpu_device_t *device = amdgpu_device(buffer->device);
     if (!object_is_ours(&buffer->device->object)) return;
-    amdgpu_device(buffer->device)->hsa->hsa_amd_memory_pool_free((void *)(uintptr_t)buffer->handle);
+    device->hsa->hsa_amd_memory_pool_free((void *)(uintptr_t)buffer->handle);
+    if (!(buffer->memory & KEEL_MEMORY_HOST_VISIBLE))
+        atomic_fetch_sub(&device->taken, buffer->capacity);
 }
 
 static keel_status_t pointer_ask(const hsa_symbols_t *hsa, const void *memory,
@@ -72,7 +77,10 @@ static keel_status_t pages_register(const pages_user_t *user, void *data, uint64
     KEEL_TRY(pointer_ask(hsa, data, &info));
     *already = info.type != HSA_EXT_POINTER_TYPE_UNKNOWN;
     if (*already) return NULL;
-    return HSA_CALL(hsa, hsa_amd_memory_lock, data, size, NULL, 0, &address);
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_memory_lock, data, size, NULL, 0, &address);
+    // HSA has no word for memory that is not there.
+    return keel_status_code(status) == KEEL_INTERNAL ? status_as(status, KEEL_INVALID_ARGUMENT)
+                                                     : status;
 }
 
 static keel_status_t pages_address(const pages_user_t *user, void *data, uint64_t *address)
@@ -143,6 +151,7 @@ static keel_status_t import_address(amdgpu_device_t *device, keel_buffer_t *buff
 keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer)
 {
     amdgpu_device_t *device = amdgpu_device(buffer->device);
+    KEEL_TRY(amdgpu_lost_cause(device));
     switch (buffer->external.kind) {
     case KEEL_EXTERNAL_HOST: return import_host(device, buffer);
     case KEEL_EXTERNAL_DEVICE: return import_address(device, buffer);

@@ -31,6 +31,7 @@ static keel_status_t ring_create(amdgpu_device_t *device, int32_t priority, hsa_
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue)
 {
+    KEEL_TRY(amdgpu_lost_cause(amdgpu_device(device)));
     amdgpu_queue_t *q = mem_zalloc(sizeof *q);
     if (!q) return status_no_memory();
     keel_status_t status = ring_create(amdgpu_device(device), options->priority, &q->queue);
@@ -187,8 +188,8 @@ void amdgpu_settle(amdgpu_run_t *run)
         blocks_trim(&device->blocks);
     run->blocks = NULL;
     run_room_give_back(amdgpu_room(run), &run->base);
-    keel_status_t failed = atomic_load(&device->failed);
-    if (failed) run_fail(&run->base, keel_status_retain(failed));
+    keel_status_t failed = amdgpu_lost_cause(device);
+    if (failed) run_fail(&run->base, failed);
 }
 
 uint64_t amdgpu_worker(void *device)

@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
 #include "kit/library.h"
 
 static keel_code_t code_of(hsa_status_t result)
@@ -57,6 +59,18 @@ static keel_status_t version_read(hsa_symbols_t *symbols)
     return NULL;
 }
 
+// Old releases take one handler in a process, which another library may have brought.
+static void faults_watch(hsa_symbols_t *symbols)
+{
+    keel_status_t status =
+        HSA_CALL(symbols, hsa_amd_register_system_event_handler, amdgpu_fault, symbols);
+    symbols->tells_faults = !status;
+    if (status)
+        log_say(KEEL_LOG_WARNING, "a memory fault of a GPU will end the process: %s",
+                keel_status_message(status));
+    keel_status_release(status);
+}
+
 // Without a GPU, or without the right to use it, hsa_init lacks resources.
 static keel_status_t library_fill(void *handle, void *table)
 {
@@ -66,6 +80,7 @@ static keel_status_t library_fill(void *handle, void *table)
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
         status = status_as(status, KEEL_NOT_FOUND);
     if (!status) status = version_read(symbols);
+    if (!status) faults_watch(symbols);
     return library_started("ROCm", status);
 }
 

@@ -6,6 +6,7 @@
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_SYMBOLS_H_
 
 #include <keel/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -75,7 +76,8 @@ typedef enum {
     HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xa009,
     HSA_AMD_AGENT_INFO_DOMAIN = 0xa00f,
     HSA_AMD_AGENT_INFO_UUID = 0xa011,
-    HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xa016, // ROCm 5.3 and later
+    HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xa015, // ROCm 5.3 and later, as the next
+    HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xa016,
 } hsa_agent_info_t;
 
 typedef enum { HSA_DEVICE_TYPE_CPU = 0, HSA_DEVICE_TYPE_GPU = 1 } hsa_device_type_t;
@@ -138,6 +140,30 @@ typedef enum hsa_amd_queue_priority_s {
     HSA_AMD_QUEUE_PRIORITY_HIGH = 2,
 } hsa_amd_queue_priority_t;
 
+typedef enum hsa_amd_event_type_s { HSA_AMD_GPU_MEMORY_FAULT_EVENT = 0 } hsa_amd_event_type_t;
+
+// Why memory could not be used: bits.
+typedef enum {
+    HSA_AMD_MEMORY_FAULT_PAGE_NOT_PRESENT = 1 << 0,
+    HSA_AMD_MEMORY_FAULT_READ_ONLY = 1 << 1,
+    HSA_AMD_MEMORY_FAULT_NX = 1 << 2,
+    HSA_AMD_MEMORY_FAULT_HOST_ONLY = 1 << 3,
+    HSA_AMD_MEMORY_FAULT_DRAMECC = 1 << 4,
+    HSA_AMD_MEMORY_FAULT_IMPRECISE = 1 << 5,
+    HSA_AMD_MEMORY_FAULT_SRAMECC = 1 << 6,
+} hsa_amd_memory_fault_reason_t;
+
+typedef struct hsa_amd_gpu_memory_fault_info_s {
+    hsa_agent_t agent;
+    uint64_t virtual_address;
+    uint32_t fault_reason_mask;
+} hsa_amd_gpu_memory_fault_info_t;
+
+typedef struct hsa_amd_event_s {
+    hsa_amd_event_type_t event_type;
+    hsa_amd_gpu_memory_fault_info_t memory_fault; // in a union, for the other types
+} hsa_amd_event_t;
+
 typedef enum {
     HSA_PACKET_TYPE_INVALID = 1,
     HSA_PACKET_TYPE_KERNEL_DISPATCH = 2,
@@ -196,7 +222,8 @@ typedef struct hsa_barrier_and_packet_s {
 } hsa_barrier_and_packet_t;
 
 typedef struct hsa_symbols_t {
-    uint32_t version; // of HSA: major, and minor in the low 16 bits
+    uint32_t version;  // of HSA: major, and minor in the low 16 bits
+    bool tells_faults; // the driver is told of memory faults, and HSA does not end the process
 #define SYMBOL(type, name, parameters) type(*name) parameters;
 #include "drivers/amdgpu/host/symbols.def"
 #undef SYMBOL
