@@ -80,6 +80,29 @@ TEST(nodes, kernels_run_on_each, RUNS)
     CHECK_EQ(buffer_u32(word, 0), 100 * nodes);
 }
 
+// Each node has the constants that the executable was loaded with.
+TEST(nodes, constants_are_on_each, RUNS)
+{
+    keel_device_t *device = open_nodes();
+    uint32_t word = 9;
+    const keel_executable_constant_t constant = {"chosen_word", &word, sizeof word};
+    keel_executable_options_t options = {.constants = &constant, .constant_count = 1};
+    keel_executable_t *executable = NULL;
+    keel_entry_t entry;
+    kernel_on(device, "use_chosen"); // where the device does not take it, the test ends here
+    kernels_image(&options.data, &options.size);
+    TRY(keel_executable_load(device, &options, &executable));
+    OWN(executable);
+    TRY(keel_executable_entry(executable, "use_chosen", &entry));
+    for (uint32_t i = 0; i < keel_device_caps(device)->nodes; i++) {
+        keel_buffer_t *out = buffer_on_node(device, i, 64);
+        row("node %u", i);
+        run_on(keel_device_queue(device, i),
+               keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, KEEL_BIND(out)));
+        CHECK_EQ(buffer_u32(out, 8), 9);
+    }
+}
+
 TEST(nodes, a_recording_runs_on_each, RUNS)
 {
     keel_device_t *device = open_nodes();

@@ -23,12 +23,13 @@ bool amdgpu_device_peers(keel_device_t *base, keel_device_t *other)
 {
     if (other->ops->queue_submit != base->ops->queue_submit) return false; // of another driver
     const amdgpu_device_t *device = amdgpu_device(base), *peer = amdgpu_device(other);
-    hsa_amd_memory_pool_access_t access = HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
     if (peer->hsa != device->hsa) return false;
-    if (peer->agent.handle == device->agent.handle) return true;
-    device->hsa->hsa_amd_agent_memory_pool_get_info(device->agent, peer->local,
-                                                    HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access);
-    return access != HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
+    for (uint32_t i = 0; i < device->node_count; i++)
+        for (uint32_t k = 0; k < peer->node_count; k++)
+            if (device->agents[i].handle != peer->agents[k].handle &&
+                !amdgpu_pool_is_reached(device->hsa, device->agents[i], peer->nodes[k].local))
+                return false;
+    return true;
 }
 
 static const keel_ref_t *other_ref(const keel_cmd_across_t *c)
@@ -60,39 +61,48 @@ static bool users_have(const users_t *users, hsa_agent_t agent)
     return false;
 }
 
-// Whether the GPU may use memory of a peer. What an application gave, all may use.
+static bool users_have_all(const users_t *users, const amdgpu_device_t *device)
+{
+    for (uint32_t i = 0; i < device->node_count; i++)
+        if (!users_have(users, device->agents[i])) return false;
+    return true;
+}
+
+// Whether the GPUs of a device may use memory of a peer. What an application gave, all may use.
 static keel_status_t access_ask(const amdgpu_device_t *device, const keel_buffer_t *buffer,
                                 uint64_t address, bool *has)
 {
     users_t users;
-    *has = amdgpu_device(buffer->device)->agent.handle == device->agent.handle ||
-           (buffer->root->external.size && buffer->root->external.kind == KEEL_EXTERNAL_HOST);
+    *has = buffer->root->external.size && buffer->root->external.kind == KEEL_EXTERNAL_HOST;
     if (*has) return NULL;
     KEEL_TRY(users_ask(device, address, &users));
-    *has = users_have(&users, device->agent);
+    *has = users_have_all(&users, device);
     mem_free(users.agents);
     return NULL;
 }
 
-// Adds the GPU to those that may use the memory: HSA takes the whole list, and replaces it.
+static keel_status_t users_add(const users_t *users, const amdgpu_device_t *device)
+{
+    uint32_t count = users->count;
+    hsa_agent_t *all = mem_alloc((count + device->node_count) * sizeof *all);
+    if (!all) return status_no_memory();
+    if (count) memcpy(all, users->agents, count * sizeof *all);
+    for (uint32_t i = 0; i < device->node_count; i++)
+        if (!users_have(users, device->agents[i])) all[count++] = device->agents[i];
+    keel_status_t status =
+        HSA_CALL(device->hsa, hsa_amd_agents_allow_access, count, all, NULL, users->memory);
+    mem_free(all);
+    return status;
+}
+
+// Adds the GPUs to those that may use the memory: HSA takes the whole list, and replaces it.
 static keel_status_t access_add(amdgpu_device_t *device, uint64_t address)
 {
     static lock_t lock; // for the lists of all memory
     users_t users;
     lock_enter(&lock);
     keel_status_t status = users_ask(device, address, &users);
-    if (!status && !users_have(&users, device->agent)) {
-        hsa_agent_t *all = mem_alloc((users.count + 1) * sizeof *all);
-        if (all) {
-            if (users.count) memcpy(all, users.agents, users.count * sizeof *all);
-            all[users.count] = device->agent;
-            status = HSA_CALL(device->hsa, hsa_amd_agents_allow_access, users.count + 1, all, NULL,
-                              users.memory);
-        } else {
-            status = status_no_memory();
-        }
-        mem_free(all);
-    }
+    if (!status && !users_have_all(&users, device)) status = users_add(&users, device);
     mem_free(users.agents);
     lock_leave(&lock);
     return status;

@@ -105,20 +105,19 @@ static hsa_status_t isa_each(hsa_isa_t isa, void *data)
 }
 
 // "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-" is known by what follows the empty environment.
-static keel_status_t target_read(amdgpu_device_t *device)
+keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,
+                                  char target[AMDGPU_TARGET])
 {
-    const hsa_symbols_t *hsa = device->hsa;
     hsa_isa_t isa = {0};
     uint32_t length = 0;
     char name[256] = "";
-    hsa->hsa_agent_iterate_isas(device->agent, isa_each, &isa);
+    hsa->hsa_agent_iterate_isas(gpu, isa_each, &isa);
     KEEL_TRY(HSA_CALL(hsa, hsa_isa_get_info_alt, isa, HSA_ISA_INFO_NAME_LENGTH, &length));
     if (length >= sizeof name)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of its ISA has %u characters", length);
     KEEL_TRY(HSA_CALL(hsa, hsa_isa_get_info_alt, isa, HSA_ISA_INFO_NAME, name));
     const char *gap = strstr(name, "--");
-    snprintf(device->base.info.target, sizeof device->base.info.target, "%.63s",
-             gap ? gap + 2 : name);
+    snprintf(target, AMDGPU_TARGET, "%.63s", gap ? gap + 2 : name);
     return NULL;
 }
 
@@ -149,7 +148,7 @@ static keel_status_t info_read(amdgpu_device_t *device)
     snprintf(info->vendor, sizeof info->vendor, "AMD");
     snprintf(info->api, sizeof info->api, "HSA %u.%u", hsa->version >> 16, hsa->version & 0xffff);
     device_info_add_pci(info, PCI_AMD);
-    return target_read(device);
+    return amdgpu_agent_target(hsa, device->agent, info->target);
 }
 
 // Old releases do not know the rate of the clock: then it is what most GPUs have.
@@ -186,8 +185,6 @@ static const keel_caps_t fixed_caps = {
                          KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED},
 };
 
-enum { DLPACK_ROCM = 10, DLPACK_ROCM_HOST = 11 }; // DLPack's numbers
-
 // A packet counts items in 32 bits, so that the largest group says how many groups there may be.
 static keel_status_t caps_read(amdgpu_device_t *device)
 {
@@ -196,9 +193,6 @@ static keel_status_t caps_read(amdgpu_device_t *device)
     uint16_t sizes[3] = {0};
     uint32_t units = 0;
     *caps = fixed_caps;
-    device_dlpack(&(device_dlpack_t){device->ordinal, DLPACK_ROCM, DLPACK_ROCM_HOST, 0},
-                  device->dlpack);
-    caps->dlpack = device->dlpack;
     KEEL_TRY(
         HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_DIM, sizes));
     KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_SIZE,
@@ -208,7 +202,7 @@ static keel_status_t caps_read(amdgpu_device_t *device)
     KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT,
                       &units));
     caps->workers = units;
-    caps->max_buffer_size = device->memory;
+    caps->max_buffer_size = device->nodes[0].memory;
     for (int i = 0; i < 3; i++) {
         caps->max_group_sizes[i] = sizes[i];
         caps->max_group_counts[i] = UINT32_MAX / (sizes[i] ? sizes[i] : 1);
@@ -219,11 +213,13 @@ static keel_status_t caps_read(amdgpu_device_t *device)
 keel_status_t amdgpu_agent_read(amdgpu_device_t *device)
 {
     pools_t shared;
-    KEEL_TRY(amdgpu_agent_memory(device->hsa, device->agent, &device->local, &device->memory));
+    amdgpu_node_t *node = &device->nodes[0];
+    KEEL_TRY(amdgpu_agent_memory(device->hsa, device->agent, &node->local, &node->memory));
     KEEL_TRY(
         pool_find(device->hsa, device->cpu, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED, &shared));
     device->shared = shared.pool;
     device->clock_khz = clock_khz(device);
     KEEL_TRY(info_read(device));
-    return caps_read(device);
+    KEEL_TRY(caps_read(device));
+    return amdgpu_group_read(device);
 }

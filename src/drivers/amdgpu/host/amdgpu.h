@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver of AMD's GPUs over HSA. docs/amdgpu.md says how the model maps to HSA's.
 //
-//     driver.c      finding and opening devices; agent.c: what HSA says of one
+//     driver.c      finding and opening devices; agent.c: what HSA says of one; group.c: of several
 //     memory.c      buffers in HSA's pools, and memory of the application
 //     queue.c       HSA queues: packets, room in the ring, completion
 //     run.c         a submission: what becomes of each command
@@ -39,6 +39,7 @@ enum {
     AMDGPU_ALIGNMENT = 256,
     AMDGPU_PAGE = 4096, // what HSA aligns memory to
     AMDGPU_PIECES = 64, // packets of a copy to another device, at most
+    AMDGPU_NODES = 8,   // GPUs of a device, at most
 };
 
 typedef enum amdgpu_builtin_t {
@@ -61,36 +62,45 @@ typedef enum amdgpu_hidden_kind_t {
 } amdgpu_hidden_kind_t;
 
 typedef struct amdgpu_kernel_t {
-    uint64_t object;      // of HSA
-    uint32_t arguments;   // bytes of the kernel's block, with those that are hidden
-    uint32_t group, item; // bytes of memory of a workgroup, and of a work-item
-    bool raw;             // dispatches give the block, or what stands at its beginning
-    uint32_t hidden;      // bits of amdgpu_hidden_kind_t: those that it takes
+    uint64_t object;                   // of HSA, on the first node
+    uint64_t others[AMDGPU_NODES - 1]; // on the nodes behind it
+    uint32_t arguments;                // bytes of the kernel's block, with those that are hidden
+    uint32_t group, item;              // bytes of memory of a workgroup, and of a work-item
+    bool raw;                          // dispatches give the block, or what stands at its beginning
+    uint32_t hidden;                   // bits of amdgpu_hidden_kind_t: those that it takes
     uint32_t places[AMDGPU_HIDDEN_KINDS]; // where in the block they are
 } amdgpu_kernel_t;
 
 typedef struct amdgpu_run_t amdgpu_run_t;
 typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
+// A GPU of a device.
+typedef struct amdgpu_node_t {
+    int ordinal; // of HSA
+    hsa_amd_memory_pool_t local;
+    uint64_t memory;        // bytes of `local`
+    _Atomic uint64_t taken; // of these, by buffers of the device
+} amdgpu_node_t;
+
 typedef struct amdgpu_device_t amdgpu_device_t;
 struct amdgpu_device_t {
     keel_device_t base;
     keel_device_ops_t ops;    // what `base` has
     const hsa_symbols_t *hsa; // borrowed: they stay
-    int ordinal;              // of HSA
-    hsa_agent_t agent, cpu;
-    hsa_amd_memory_pool_t local, shared; // of the GPU; of the host, where both write
-    uint64_t memory;                     // bytes of `local`
-    _Atomic uint64_t taken;              // of these, by buffers of the device
-    uint32_t clock_khz;                  // of the clock that kernels read
-    hsa_executable_t library;            // the driver's own kernels
+    hsa_agent_t agent, cpu;   // of the first node
+    uint32_t node_count;
+    hsa_agent_t agents[AMDGPU_NODES];
+    amdgpu_node_t nodes[AMDGPU_NODES];
+    hsa_amd_memory_pool_t shared; // of the host, where both write
+    uint32_t clock_khz;           // of the clock that kernels read
+    hsa_executable_t library;     // the driver's own kernels
     bool has_library;
     amdgpu_kernel_t builtins[AMDGPU_BUILTINS];
     amdgpu_scheduler_t *scheduler; // owned; NULL: the host schedules
     blocks_t blocks;               // of `shared`
     cache_t modules;
     pages_user_t pages;
-    keel_dlpack_place_t dlpack[DEVICE_DLPACK];
+    keel_dlpack_place_t dlpack[AMDGPU_NODES + 3];
     chores_t errands; // what copies to other devices need, which may take long
     aio_t *aio;       // owned
     runs_t runs;
@@ -156,6 +166,17 @@ static inline run_room_t *amdgpu_room(const amdgpu_run_t *run)
     return &amdgpu_queue(run->base.submission.queue)->room;
 }
 
+// Which GPU of its device a run is for.
+static inline uint32_t amdgpu_run_node(const amdgpu_run_t *run)
+{
+    return run->base.submission.queue->info.node;
+}
+
+static inline uint64_t amdgpu_kernel_object(const amdgpu_kernel_t *kernel, uint32_t node)
+{
+    return node ? kernel->others[node - 1] : kernel->object;
+}
+
 // agent.c
 // The GPU of that number. KEEL_NOT_FOUND.
 keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent_t *gpu,
@@ -163,8 +184,21 @@ keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent
 keel_status_t amdgpu_agents_count(const hsa_symbols_t *hsa, int *count) KEEL_MUST_USE;
 keel_status_t amdgpu_agent_memory(const hsa_symbols_t *hsa, hsa_agent_t gpu,
                                   hsa_amd_memory_pool_t *pool, uint64_t *size) KEEL_MUST_USE;
+// The name of what the GPU runs: "gfx90a:sramecc+:xnack-".
+enum { AMDGPU_TARGET = 64 };
+keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,
+                                  char target[AMDGPU_TARGET]) KEEL_MUST_USE;
 // Fills in pools, clock, information and capabilities of a device whose agents are known.
 keel_status_t amdgpu_agent_read(amdgpu_device_t *device) KEEL_MUST_USE;
+
+// group.c
+// That the GPUs of a device can be one: each runs the same code, and uses the memory of the others.
+keel_status_t amdgpu_group_check(amdgpu_device_t *device) KEEL_MUST_USE;
+// What holds for all of them, behind what was read of the first.
+keel_status_t amdgpu_group_read(amdgpu_device_t *device) KEEL_MUST_USE;
+// Whether a GPU comes to a pool of another one.
+bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_memory_pool_t pool);
+bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu);
 
 // memory.c
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);

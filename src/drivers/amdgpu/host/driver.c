@@ -94,12 +94,14 @@ static void amdgpu_device_destroy(keel_device_t *device)
 static void amdgpu_device_memory(keel_device_t *device, keel_memory_stats_t *stats)
 {
     amdgpu_device_t *d = amdgpu_device(device);
-    uint64_t taken = atomic_load(&d->taken), left = 0;
-    stats->total = d->memory;
-    stats->budget = d->memory > taken ? d->memory - taken : 0;
-    if (d->hsa->hsa_agent_get_info(d->agent, HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &left) ==
-        HSA_STATUS_SUCCESS)
-        stats->budget = left;
+    stats->total = stats->budget = 0;
+    for (uint32_t i = 0; i < d->node_count; i++) {
+        uint64_t memory = d->nodes[i].memory, taken = atomic_load(&d->nodes[i].taken);
+        uint64_t left = memory > taken ? memory - taken : 0;
+        d->hsa->hsa_agent_get_info(d->agents[i], HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &left);
+        stats->total += memory;
+        stats->budget += left;
+    }
 }
 
 static const keel_device_ops_t amdgpu_ops = {
@@ -134,7 +136,27 @@ static keel_device_ops_t amdgpu_device_ops(void)
     return ops;
 }
 
-static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool schedules)
+// The GPUs that a URI names, with commas between them.
+static keel_status_t nodes_find(amdgpu_device_t *device, const char *which)
+{
+    for (;;) {
+        char name[GPU_TEXT];
+        size_t length = strcspn(which, ",");
+        if (device->node_count == AMDGPU_NODES)
+            return KEEL_ERROR(KEEL_UNSUPPORTED, "a device has %d GPUs at most", AMDGPU_NODES);
+        if (length >= sizeof name)
+            return KEEL_ERROR(KEEL_NOT_FOUND, "no GPU has a name of %zu characters", length);
+        memcpy(name, which, length);
+        name[length] = 0;
+        KEEL_TRY(gpus_find(&gpus, device->hsa, name, &device->nodes[device->node_count].ordinal));
+        device->node_count++;
+        if (!which[length]) break;
+        which += length + 1;
+    }
+    return NULL;
+}
+
+static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
 {
     device->ops = schedules ? amdgpu_device_ops() : amdgpu_ops;
     device->base.ops = &device->ops;
@@ -148,8 +170,13 @@ static keel_status_t device_start(amdgpu_device_t *device, int ordinal, bool sch
     };
     runs_init(&device->runs, &amdgpu_run_ops, "keel-amdgpu", amdgpu_worker, device);
     chores_init(&device->errands, "keel-amdgpu-aid", NULL, device);
-    device->ordinal = ordinal;
-    KEEL_TRY(amdgpu_agent_find(device->hsa, ordinal, &device->agent, &device->cpu));
+    for (uint32_t i = 0; i < device->node_count; i++)
+        KEEL_TRY(amdgpu_agent_find(device->hsa, device->nodes[i].ordinal, &device->agents[i],
+                                   &device->cpu));
+    device->agent = device->agents[0];
+    KEEL_TRY(amdgpu_group_check(device));
+    if (schedules && device->node_count > 1)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "scheduler=device is for a device of one GPU as yet");
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
     if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
@@ -169,21 +196,20 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
     };
     amdgpu_options_t options = {0};
     const hsa_symbols_t *hsa;
-    int ordinal = 0;
     KEEL_TRY(options_read(uri, table, 2, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
-    KEEL_TRY(gpus_find(&gpus, hsa, uri->which, &ordinal));
     amdgpu_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->hsa = hsa;
-    keel_status_t status = device_start(d, ordinal, options.scheduler);
+    keel_status_t status = nodes_find(d, uri->which);
+    if (!status) status = device_start(d, options.scheduler);
     if (status) {
         amdgpu_device_close(&d->base);
         amdgpu_device_destroy(&d->base);
         return status;
     }
     const keel_device_info_t *info = &d->base.info;
-    log_say(KEEL_LOG_INFO, "amdgpu://%d: %s, %s, %s", ordinal, info->hardware, info->target,
+    log_say(KEEL_LOG_INFO, "amdgpu://%s: %s, %s, %s", uri->which, info->hardware, info->target,
             info->api);
     *device = &d->base;
     return NULL;

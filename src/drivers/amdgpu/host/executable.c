@@ -39,8 +39,9 @@ static keel_status_t code_define(amdgpu_device_t *device, hsa_code_object_reader
                                  hsa_executable_t executable)
 {
     const hsa_symbols_t *hsa = device->hsa;
-    KEEL_TRY(HSA_CALL(hsa, hsa_executable_load_agent_code_object, executable, device->agent, reader,
-                      NULL, NULL));
+    for (uint32_t i = 0; i < device->node_count; i++)
+        KEEL_TRY(HSA_CALL(hsa, hsa_executable_load_agent_code_object, executable, device->agents[i],
+                          reader, NULL, NULL));
     return HSA_CALL(hsa, hsa_executable_freeze, executable, NULL);
 }
 
@@ -105,11 +106,25 @@ keel_status_t amdgpu_code_load(amdgpu_device_t *device, const void *data, size_t
     return status;
 }
 
-static keel_status_t symbol_find(amdgpu_device_t *device, hsa_executable_t executable,
-                                 const char *name, hsa_executable_symbol_t *symbol)
+static keel_status_t symbol_find(amdgpu_device_t *device, uint32_t node,
+                                 hsa_executable_t executable, const char *name,
+                                 hsa_executable_symbol_t *symbol)
 {
     return HSA_CALL(device->hsa, hsa_executable_get_symbol_by_name, executable, name,
-                    &device->agent, symbol);
+                    &device->agents[node], symbol);
+}
+
+// What the kernel is on the nodes behind the first.
+static keel_status_t others_find(amdgpu_device_t *device, hsa_executable_t executable,
+                                 const char *text, amdgpu_kernel_t *kernel)
+{
+    for (uint32_t i = 1; i < device->node_count; i++) {
+        hsa_executable_symbol_t symbol;
+        KEEL_TRY(symbol_find(device, i, executable, text, &symbol));
+        KEEL_TRY(HSA_CALL(device->hsa, hsa_executable_symbol_get_info, symbol,
+                          HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &kernel->others[i - 1]));
+    }
+    return NULL;
 }
 
 keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t executable,
@@ -120,7 +135,7 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
     char text[1024];
     if ((size_t)snprintf(text, sizeof text, "%s.kd", name) >= sizeof text)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of entry point '%.64s...' is too long", name);
-    keel_status_t status = symbol_find(device, executable, text, &symbol);
+    keel_status_t status = symbol_find(device, 0, executable, text, &symbol);
     if (status) return keel_status_wrap(status, "it has no kernel '%s'", name);
     KEEL_TRY(HSA_CALL(hsa, hsa_executable_symbol_get_info, symbol,
                       HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &kernel->object));
@@ -133,7 +148,7 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
     if (kernel->arguments > AMDGPU_MAX_ARGUMENTS)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "kernel '%s' takes %u bytes of arguments; %d at most",
                           name, kernel->arguments, AMDGPU_MAX_ARGUMENTS);
-    return NULL;
+    return others_find(device, executable, text, kernel);
 }
 
 // By the words of the metadata.
@@ -268,7 +283,7 @@ keel_status_t amdgpu_executable_global(keel_executable_t *executable, const char
     hsa_symbol_kind_t kind;
     uint32_t size = 0;
     *where = (keel_external_buffer_t){.kind = KEEL_EXTERNAL_DEVICE};
-    keel_status_t status = symbol_find(device, module_of(e), name, &symbol);
+    keel_status_t status = symbol_find(device, 0, module_of(e), name, &symbol);
     if (status) {
         status = status_as(status, KEEL_NOT_FOUND);
         return keel_status_wrap(status, "'%s' has no global '%s'", executable->name, name);
@@ -285,10 +300,17 @@ keel_status_t amdgpu_executable_global(keel_executable_t *executable, const char
     return NULL;
 }
 
+// Each GPU has its own, all get the same. HSA loads a code object as a whole, so that on another
+// GPU all of it is as far away as one of its kernels.
 keel_status_t amdgpu_executable_write(keel_executable_t *executable,
                                       const keel_external_buffer_t *where, const void *data)
 {
+    const executable_t *e = (const executable_t *)(const void *)executable;
     amdgpu_device_t *device = amdgpu_device(executable->device);
-    return HSA_CALL(device->hsa, hsa_memory_copy, (void *)(uintptr_t)where->handle.device, data,
-                    where->size);
+    for (uint32_t i = 0; i < device->node_count; i++) {
+        uint64_t shift = i ? amdgpu_kernel_object(e->kernels, i) - e->kernels->object : 0;
+        KEEL_TRY(HSA_CALL(device->hsa, hsa_memory_copy,
+                          (void *)(uintptr_t)(where->handle.device + shift), data, where->size));
+    }
+    return NULL;
 }

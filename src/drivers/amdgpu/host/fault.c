@@ -57,7 +57,7 @@ hsa_status_t amdgpu_fault(const hsa_amd_event_t *event, void *symbols)
     if (event->event_type != HSA_AMD_GPU_MEMORY_FAULT_EVENT) return HSA_STATUS_ERROR;
     lock_enter(&watch_lock);
     for (amdgpu_device_t *d = watched; d; d = d->next_watched) {
-        if (d->hsa != symbols || d->agent.handle != event->memory_fault.agent.handle) continue;
+        if (d->hsa != symbols || !amdgpu_device_has(d, event->memory_fault.agent)) continue;
         amdgpu_device_fail(d, fault_status(&event->memory_fault));
         ours = true;
     }

@@ -48,6 +48,7 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     memcpy(data, launch->arguments, given);
     if (all > given) memset((char *)data + given, 0, all - given);
     amdgpu_packet_make(launch, address, &packet);
+    packet.kernel_object = amdgpu_kernel_object(launch->kernel, amdgpu_run_node(run));
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;
     if (run->base.barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
     amdgpu_packet_write(hsa, amdgpu_queue(run->base.submission.queue)->queue, &packet, header);

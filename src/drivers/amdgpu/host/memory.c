@@ -13,15 +13,15 @@ static void buffer_attach(keel_buffer_t *buffer, void *data, uint64_t address)
     atomic_store(&buffer->address, address);
 }
 
-// Memory of a pool, which the GPU may use.
+// Memory of a pool, which all GPUs of the device may use.
 static keel_status_t pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
                                    uint64_t size, void **memory)
 {
     const hsa_symbols_t *hsa = device->hsa;
     *memory = NULL;
     KEEL_TRY(HSA_CALL(hsa, hsa_amd_memory_pool_allocate, pool, size, 0, memory));
-    keel_status_t status =
-        HSA_CALL(hsa, hsa_amd_agents_allow_access, 1, &device->agent, NULL, *memory);
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_agents_allow_access, device->node_count,
+                                    device->agents, NULL, *memory);
     if (status) hsa->hsa_amd_memory_pool_free(*memory);
     return status;
 }
@@ -30,6 +30,7 @@ static keel_status_t pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
 {
     amdgpu_device_t *device = amdgpu_device(buffer->device);
+    amdgpu_node_t *node = &device->nodes[buffer->node];
     bool host = buffer->memory & KEEL_MEMORY_HOST_VISIBLE;
     uint64_t spare = buffer->alignment > AMDGPU_PAGE ? buffer->alignment : 0;
     uint64_t size = (buffer->size ? buffer->size : 1) + spare;
@@ -37,7 +38,7 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     KEEL_TRY(amdgpu_lost_cause(device));
     buffer->memory = device->base.caps.memory_types[host];
     keel_status_t status =
-        pool_allocate(device, host ? device->shared : device->local, size, &memory);
+        pool_allocate(device, host ? device->shared : node->local, size, &memory);
     if (status)
         return keel_status_wrap(status, "the device has no %llu bytes for a buffer",
                                 (unsigned long long)buffer->size);
@@ -45,7 +46,7 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     uint64_t address = spare ? (start + spare - 1) / spare * spare : start;
     buffer->handle = start;
     buffer->capacity = size;
-    if (!host) atomic_fetch_add(&device->taken, size);
+    if (!host) atomic_fetch_add(&node->taken, size);
     buffer_attach(buffer, host ? (void *)(uintptr_t)address : NULL, address);
     return NULL;
 }
@@ -56,7 +57,7 @@ void amdgpu_buffer_free(keel_buffer_t *buffer)
     if (!object_is_ours(&buffer->device->object)) return;
     device->hsa->hsa_amd_memory_pool_free((void *)(uintptr_t)buffer->handle);
     if (!(buffer->memory & KEEL_MEMORY_HOST_VISIBLE))
-        atomic_fetch_sub(&device->taken, buffer->capacity);
+        atomic_fetch_sub(&device->nodes[buffer->node].taken, buffer->capacity);
 }
 
 static keel_status_t pointer_ask(const hsa_symbols_t *hsa, const void *memory,

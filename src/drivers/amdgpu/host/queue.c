@@ -17,11 +17,14 @@ static hsa_amd_queue_priority_t priority_of(int32_t priority)
     return priority < 0 ? HSA_AMD_QUEUE_PRIORITY_LOW : HSA_AMD_QUEUE_PRIORITY_NORMAL;
 }
 
-static keel_status_t ring_create(amdgpu_device_t *device, int32_t priority, hsa_queue_t **queue)
+static keel_status_t ring_create(amdgpu_device_t *device, const keel_queue_options_t *options,
+                                 hsa_queue_t **queue)
 {
     const hsa_symbols_t *hsa = device->hsa;
-    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agent, AMDGPU_RING, HSA_QUEUE_TYPE_MULTI,
-                      amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, queue));
+    int32_t priority = options->priority;
+    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agents[options->node], AMDGPU_RING,
+                      HSA_QUEUE_TYPE_MULTI, amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX,
+                      queue));
     if (!priority) return NULL;
     keel_status_t status = HSA_CALL(hsa, hsa_amd_queue_set_priority, *queue, priority_of(priority));
     if (status) hsa->hsa_queue_destroy(*queue);
@@ -34,7 +37,7 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
     KEEL_TRY(amdgpu_lost_cause(amdgpu_device(device)));
     amdgpu_queue_t *q = mem_zalloc(sizeof *q);
     if (!q) return status_no_memory();
-    keel_status_t status = ring_create(amdgpu_device(device), options->priority, &q->queue);
+    keel_status_t status = ring_create(amdgpu_device(device), options, &q->queue);
     if (!status) {
         status = amdgpu_scheduler_adopt(amdgpu_device(device), q);
         if (status) amdgpu_device(device)->hsa->hsa_queue_destroy(q->queue);
