@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What cuda.sh and hip.sh share: sourced by them with their arguments, and with `parts` set to the
-# names of what they can run. Reads the options, goes to the root of the tree, and leaves
+# What cuda.sh, hip.sh and amdgpu.sh share: sourced by them with their arguments, and with `parts`
+# set to the names of what they can run. Reads the options, goes to the root of the tree, and leaves
 #   folder   where the results go
 #   kernels  the folder of -k, or nothing
 #   build    the folder of the build, build-card
