@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # rocm.sh BUILD SUITE...: fetches the ROCm of Debian's suites (sim/rocm), compiles the tests of ROCm
 # and HIP by each suite's own compiler, and runs them there on the software GPU of the build. Then
-# compares what Keel declares of HIP with the suite's header, and runs conformance and random graphs
-# on hip:// there. The last line is `N passed, N failed, N skipped`. Logs are in
-# BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests.
+# compares what Keel declares of HIP and HSA with the suite's headers, and runs conformance and
+# random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed, N skipped`.
+# Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests.
 set -u
-[ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,7s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
 keel=$1/keel build=$1
 shift
@@ -140,23 +140,39 @@ own_libraries() {
     done
 }
 
-# Keel's driver of HIP: its declarations, conformance, and random graphs.
-run_keel() {
-    local good=0 hip=tests/drivers/hip
+# abi DRIVER HEADERS SOURCE...: what a driver of Keel's declares is what the suite's headers do.
+abi() {
+    local good=0 driver=$1 headers=$2 log=$out/keel-abi-$1.log folder=tests/drivers/$1
+    shift 2
     mkdir -p "$out/include"
-    ln -sfn "$PWD/$build/rocm/$suite/usr/include/hip" "$out/include/hip"
+    ln -sfn "$PWD/$build/rocm/$suite/usr/include/$headers" "$out/include/$headers"
     "${CC:-cc}" -D_GNU_SOURCE -w -Iinclude -Isrc -Itests -I. -isystem "$out/include" \
-        $hip/abi_test.c $hip/abi_ours.c src/drivers/hip/releases.c -lcmocka -o "$out/abi" \
-        >"$out/keel-abi.log" 2>&1 && "$out/abi" >>"$out/keel-abi.log" 2>&1 && good=1
+        "$folder/abi_test.c" "$folder/abi_ours.c" "$@" -lcmocka -o "$out/abi-$driver" \
+        >"$log" 2>&1 && "$out/abi-$driver" >>"$log" 2>&1 && good=1
     passed=$((passed + good)) failed=$((failed + 1 - good))
-    printf '%s: %-24s %s passed, %s failed\n' "$suite" keel-abi $good $((1 - good))
-    [ $good = 1 ] || tail -n 20 "$out/keel-abi.log"
+    printf '%s: %-24s %s passed, %s failed\n' "$suite" "keel-abi-$driver" $good $((1 - good))
+    [ $good = 1 ] || tail -n 20 "$log"
+}
+
+# Keel's drivers of HIP and of HSA: their declarations, conformance, and random graphs.
+run_keel() {
+    local gpus
+    abi hip hip src/drivers/hip/releases.c
+    abi amdgpu hsa
     own_libraries
     export LD_LIBRARY_PATH=$out/own
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
+    for gpus in gfx90a $newest; do
+        limit=3600 run "keel-amdgpu-$gpus" ' 0 failed' "$gpus" "$keel" conformance \
+            --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
+    done
+    limit=3600 run keel-amdgpu-scheduler ' 0 failed' gfx90a "$keel" conformance \
+        --device='amdgpu://0?scheduler=device' --expect=conformance/expect/amdgpu.txt
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
         --device=hip://1 --count=100
+    run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
+        --device=amdgpu://0 --device='amdgpu://1?scheduler=device' --count=100
     unset LD_LIBRARY_PATH
 }
 
