@@ -212,7 +212,7 @@ def check_rtl(program):
 
 def check_keel(saxpy):
     """All in one: keel trace of a program on Keel's own hip:// device, with the calls of HIP below
-    it, and its kernel as Keel's operation and as the GPU's."""
+    it. What the GPU ran is there once: Keel does not time what is recorded below it."""
     alone = run([saxpy, "hip://0"], {})
     assert alone.returncode == 0, alone
     with tempfile.TemporaryDirectory() as folder:
@@ -225,19 +225,15 @@ def check_keel(saxpy):
             saxpys = ask("""SELECT D.name, A.apiName, O.start, O.end, A.start FROM op O
                 JOIN keel_device D ON D.id = O.gpuId JOIN rocpd_api_ops L ON L.op_id = O.id
                 JOIN api A ON A.id = L.api_id WHERE O.description = 'saxpy' ORDER BY D.name""")
-            moved = ask("""SELECT description, size FROM copyop C JOIN op ON op.id = C.id
-                JOIN keel_device D ON D.id = C.gpuId WHERE D.name = 'hip://0'
-                ORDER BY description""")
+            own = ask("""SELECT description FROM op JOIN keel_device D ON D.id = op.gpuId
+                WHERE D.name = 'hip://0'""")
+            submits = ask("SELECT count(*) FROM api WHERE apiName = 'keel_queue_submit'")
             waits = ask("SELECT count(*) FROM keel_wait WHERE on_id >= 0")
         trace.close()
-    (device, launch, begin, end, call), (own, submit, own_begin, own_end, own_call) = saxpys
-    assert "gfx90a" in device and own == "hip://0", saxpys
-    assert (launch, submit) == ("hipModuleLaunchKernel", "keel_queue_submit"), saxpys
-    assert call <= begin <= end and own_call <= own_begin <= own_end, saxpys
-    # One kernel, timed by two clocks: they agree to less than the time that it takes.
-    common = min(end, own_end) - max(begin, own_begin)
-    assert common > 0, saxpys
-    assert moved == [("copy", 262144), ("fill", 262144), ("update", 262144)], moved
+    (device, launch, begin, end, call), = saxpys
+    assert "gfx90a" in device and launch == "hipModuleLaunchKernel", saxpys
+    assert call <= begin <= end, saxpys
+    assert own == [] and submits == [(3,)], (own, submits)
     assert waits == [(2,)], waits
 
 

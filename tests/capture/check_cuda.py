@@ -141,6 +141,24 @@ def check_faults(folder):
     assert "CUDA" not in result.stderr, result.stderr
 
 
+def check_keel(folder):
+    """Keel's own cuda:// device: what the GPU ran is there once, by CUPTI."""
+    alone = run(PROGRAM)
+    path, result = traced(folder, "cuda")
+    check_same(alone, result)
+    assert complete(path), result.stderr
+    saxpys = ask(path, """SELECT D.name, A.apiName FROM op O JOIN keel_device D ON D.id = O.gpuId
+        JOIN rocpd_api_ops L ON L.op_id = O.id JOIN api A ON A.id = L.api_id
+        WHERE O.description = 'saxpy'""")
+    assert len(saxpys) == 1 and saxpys[0][0].startswith("gpu 0 ("), saxpys
+    assert saxpys[0][1].startswith("cuLaunchKernel"), saxpys
+    # Without CUPTI's records Keel has its own.
+    path, result = traced(folder, "cuda", KEEL_SIM_CUPTI="taken")
+    own = ask(path, """SELECT D.name FROM op O JOIN keel_device D ON D.id = O.gpuId
+        WHERE O.description = 'saxpy'""")
+    assert own == [("cuda://0",)] or own[0][0].startswith("cuda://0"), own
+
+
 def check_nvtx(folder):
     alone = run(PROGRAM)
     path, result = traced(folder, "cuda")
@@ -158,6 +176,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as where:
         if CASE == "nvtx":
             check_nvtx(where)
+        elif CASE == "keel":
+            check_keel(where)
         elif CASE == "faults":
             check_faults(where)
         else:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// steps FILE: work that trace_steps.sh knows in advance, on a device with one worker: an alloca
-// that waits for memory, a write and a read of FILE, and a host call that ends after it has
-// returned. Then the process forks, and both fill a buffer.
+// steps FILE [URI]: work that tests know in advance: a write and a read of FILE, and a host call
+// that ends after it has returned. Without a URI, on a processor with one worker, there is an
+// alloca before it that waits for memory; and after it the process forks, and both fill a buffer.
 #include <keel/keel.h>
 #include <keel/trace.h>
 #include <sched.h>
@@ -12,6 +12,7 @@
 
 enum { SIZE = 1 << 16 };
 
+static const char *uri = "cpu://?threads=1";
 static keel_device_t *device;
 static keel_queue_t *main_queue, *other_queue;
 
@@ -91,7 +92,7 @@ static keel_status_t call_work(keel_buffer_t *buffer)
 
 static keel_status_t device_open(void)
 {
-    KEEL_TRY(keel_device_open("cpu://?threads=1", NULL, &device));
+    KEEL_TRY(keel_device_open(uri, NULL, &device));
     main_queue = keel_device_queue(device, 0);
     return keel_queue_create(device, NULL, &other_queue);
 }
@@ -135,14 +136,16 @@ static int fork_work(keel_buffer_t *buffer)
 int main(int argc, char **argv)
 {
     keel_buffer_t *buffer = NULL;
-    if (argc != 2) return 2;
+    if (argc != 2 && argc != 3) return 2;
+    bool plain = argc == 2;
+    if (!plain) uri = argv[2];
     keel_status_t status = device_open();
     if (!status)
         status = keel_buffer_create(device, &(keel_buffer_options_t){.size = SIZE}, &buffer);
-    if (!status) status = pool_work();
+    if (!status && plain) status = pool_work();
     if (!status) status = file_work(argv[1], buffer);
     if (!status) status = call_work(buffer);
-    int failed = status ? tell(status) : fork_work(buffer);
+    int failed = status || !plain ? tell(status) : fork_work(buffer);
     keel_buffer_release(buffer);
     device_close();
     return failed;

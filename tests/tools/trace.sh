@@ -51,6 +51,15 @@ status=0
 grep -q 'ended by signal 9' err || fail "it does not say that the program was killed"
 refuse 3 'has no records' -o failed -- sh -c 'exit 3'
 
+# A folder that cannot be written, and no room: the program does what it does, and the tool says so.
+refuse 1 '/proc/none.parts: ' -o /proc/none -- "$program"
+KEEL_TRACE=/proc "$program" >traced || fail "it fails where no trace can be written"
+cmp plain traced || fail "the output is another where no trace can be written"
+"$keel" trace -o full -- sh -c 'ulimit -f 64; exec "$0"' "$program" >traced 2>err ||
+    fail "the program failed without room"
+cmp plain traced || fail "the output is another without room"
+grep -q 'INCOMPLETE\|has no records' err || fail "it does not say that there was no room"
+
 # Mistakes.
 refuse 1 'first: File exists; name another one with -o, or replace it with -f' -o first -- \
     "$program"

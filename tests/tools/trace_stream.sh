@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace_stream.sh KEEL SAXPY URI: operations of a device with streams, here one in software, with
-# times of the device's clock.
+# trace_stream.sh KEEL SAXPY URI STEPS: operations of a device with streams, here one in software,
+# with times of the device's clock; and those of the host.
 set -eu
 keel=$1
 saxpy=$2
 uri=$3
+steps=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -47,3 +48,15 @@ wait=$(grep '"keel_wait"' one.csv | sort -t, -k5,5n | tail -1 | cut -d, -f5)
 [ -z "$wait" ] || [ "$(column copy 5)" -le $((wait + 100000000)) ] ||
     fail "operations end after the program knew it"
 "$keel" trace summary one | grep -q ' %  process [0-9]*, ' || fail "no device is busy"
+
+# What the host does for a queue: a write, a read and a call, which ends after it has returned.
+"$keel" trace -o two -- "$steps" data "$uri" >out 2>err || fail "the steps failed"
+"$keel" trace export -f csv -o one.csv two >/dev/null
+for name in write read 'host call'; do
+    is "$name" "$(column "$name" 2)" operation
+done
+for name in write read; do
+    is "bytes of $name" "$(column $name 11)" 65536
+done
+completing=$(grep -F 'mark,"completing",' one.csv | cut -d, -f4)
+[ "$(column 'host call' 5)" -ge "$completing" ] || fail "the call ends before it was completed"

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tracer/control.h"
@@ -135,7 +136,7 @@ static void test_finish(void **state)
     reader_close(&reader);
 }
 
-enum { THREADS = 64, EACH = 3000 };
+enum { THREADS = 64, EACH = 3000, MILLION = 1000000 };
 
 static void *emit_some(void *argument)
 {
@@ -187,6 +188,33 @@ static void test_threads_in_turn(void **state)
     see_all(&reader, &seen);
     assert_int_equal(seen.count, 200);
     assert_int_equal(reader.header->chunks, 1);
+    reader_close(&reader);
+}
+
+static void emit_a_million(void)
+{
+    struct timespec used;
+    for (uint64_t i = 1; i <= MILLION; i++) emit(i % 1000 + 1);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    if (used.tv_sec >= 1) _exit(3); // so many a second can be recorded
+}
+
+static void million_see(void *count, const reader_record_t *record)
+{
+    (void)record;
+    ++*(uint64_t *)count;
+}
+
+// At a million events a second none is lost.
+static void test_million(void **state)
+{
+    (void)state;
+    reader_t reader;
+    uint64_t count = 0;
+    child_read(emit_a_million, &reader);
+    reader_each(&reader, 1u << TRACE_SUBMIT, million_see, &count);
+    assert_int_equal(count, MILLION);
+    assert_int_equal(reader.header->lost, 0);
     reader_close(&reader);
 }
 
@@ -392,6 +420,7 @@ int main(void)
         cmocka_unit_test(test_finish),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_threads_in_turn),
+        cmocka_unit_test(test_million),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_signal),
         cmocka_unit_test(test_full),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CUDA driver calls, in cuInit, of a library that CUDA_INJECTION64_PATH names.
+#include "capture/cuda/tool.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t clock_number;
 static uint64_t paired_ns; // 0: not yet
 static bool enabled;
+
+bool cuda_is_recorded(void)
+{
+    return atomic_load(&loaded);
+}
 
 // Calls that only tell something are many and short: they are not recorded.
 static bool function_tells(const char *name)

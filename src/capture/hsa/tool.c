@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ROCR calls of a library that HSA_TOOLS_LIB names.
+#include "capture/hsa/tool.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -20,6 +22,11 @@ OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count, const char
 __attribute__((visibility("default"))) void OnUnload(void);
 
 static _Atomic bool loaded;
+
+bool hsa_is_recorded(void)
+{
+    return atomic_load(&loaded);
+}
 
 // Has everything recorded that is in flight, while the runtime is still there.
 static void finish(void)

@@ -11,6 +11,7 @@
 #include "kit/border.h"
 #include "kit/device.h"
 #include "kit/object.h"
+#include "trace/captured.h"
 
 // What each queue was at, as far as the host knows: on the device, or else waiting for something.
 static keel_status_t lost_explain(stream_device_t *device, keel_status_t cause)
@@ -163,7 +164,8 @@ static keel_status_t device_init(stream_device_t *device)
     if (!status) status = stream_launch_pool_make(device);
     if (!status) status = stream_indirects_create(device);
     stream_leave(&entered);
-    if (!status && trace_is_on()) stream_clock_trace(device);
+    if (!status && trace_is_on() && !trace_is_captured(device->api->driver))
+        stream_clock_trace(device);
     return status;
 }
 
