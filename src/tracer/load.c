@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "tracer/demangle.h"
 #include "tracer/map.h"
 #include "tracer/rocpd.h"
 
@@ -47,6 +48,7 @@ static keel_status_t name_find(loader_t *loader, uint64_t name, uint32_t *text)
         return NULL;
     }
     reader_name(loader->reader, (uint32_t)name, buffer, sizeof buffer);
+    demangle(buffer, sizeof buffer);
     KEEL_TRY(model_text(loader->model, buffer, text));
     if (known) loader->names[name] = *text + 1;
     return NULL;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/reader.h"
 
+#include <dlfcn.h>
+
+#include "tracer/demangle.h"
 #include "tracer/load.h"
 #include "tracer/made.h"
 #include "tracer/summary.h"
@@ -268,13 +271,32 @@ static void test_damage(void **state)
     }
 }
 
+// Names of C++, where its library is installed; others stay.
+static void test_demangle(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *readable;
+    } names[] = {{"_Z3addPfi", "add(float*, int)"},
+                 {"_ZN2at6native3sinIfEEvT_", "void at::native::sin<float>(float)"},
+                 {"_Znot_a_name", "_Znot_a_name"},
+                 {"add", "add"}};
+    bool there = dlopen("libstdc++.so.6", RTLD_LAZY) != NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", names[i].name);
+        demangle(text, sizeof text);
+        assert_string_equal(text, there ? names[i].readable : names[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clocks),  cmocka_unit_test(test_devices),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_summary),
         cmocka_unit_test(test_waits),   cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage),  cmocka_unit_test(test_demangle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
