@@ -52,11 +52,15 @@ wait=$(grep '"keel_wait"' one.csv | sort -t, -k5,5n | tail -1 | cut -d, -f5)
 # What the host does for a queue: a write, a read and a call, which ends after it has returned.
 "$keel" trace -o two -- "$steps" data "$uri" >out 2>err || fail "the steps failed"
 "$keel" trace export -f csv -o one.csv two >/dev/null
+# A write may go on, on another thread: that is one call.
+calls() { # calls NAME: how often the summary says it was called
+    awk -v name="$1" '$0 ~ "%  " name "( [(].*)?$" { print $1 }' err
+}
 for name in write read 'host call'; do
-    is "$name" "$(column "$name" 2)" operation
+    is "$name" "$(calls "$name")" 1
 done
 for name in write read; do
-    is "bytes of $name" "$(column $name 11)" 65536
+    is "bytes of $name" "$(column $name 11 | awk '{ sum += $1 } END { print sum }')" 65536
 done
 completing=$(grep -F 'mark,"completing",' one.csv | cut -d, -f4)
 [ "$(column 'host call' 5)" -ge "$completing" ] || fail "the call ends before it was completed"
