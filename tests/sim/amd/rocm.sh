@@ -156,17 +156,17 @@ abi() {
 
 # Keel's drivers of HIP and of HSA: their declarations, conformance, and random graphs.
 run_keel() {
-    local gpus
     abi hip hip src/drivers/hip/releases.c
     abi amdgpu hsa
     own_libraries
     export LD_LIBRARY_PATH=$out/own
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
-    for gpus in gfx90a $newest; do
-        limit=3600 run "keel-amdgpu-$gpus" ' 0 failed' "$gpus" "$keel" conformance \
-            --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
-    done
+    limit=3600 run keel-amdgpu ' 0 failed' gfx90a "$keel" conformance --device=amdgpu://0 \
+        --expect=conformance/expect/amdgpu.txt
+    # The suite's kernels are not made for it: what needs them is skipped.
+    [ -z "$newest" ] || limit=3600 run "keel-amdgpu-$newest" ' 0 failed' "$newest" "$keel" \
+        conformance --device=amdgpu://0
     limit=3600 run keel-amdgpu-scheduler ' 0 failed' gfx90a "$keel" conformance \
         --device='amdgpu://0?scheduler=device' --expect=conformance/expect/amdgpu.txt
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
