@@ -269,6 +269,34 @@ static void allocas_of_a_full_pool(void **state)
     keel_pool_release(pool);
 }
 
+// Old memory goes back when the device is idle. The vendor is not asked for more than is left until
+// then, as it might wait there.
+static void allocas_while_memory_comes_back(void **state)
+{
+    (void)state;
+    enum { SIZE = 64 << 20 };
+    if (!kind->quirks.free_waits || kind->features & STREAM_POOLS) skip();
+    keel_buffer_options_t options = {.size = SIZE};
+    keel_pool_t *pool = NULL;
+    keel_buffer_t *old = NULL, *fresh = NULL;
+    vendor_memory(SIZE / 2 * 3);
+    ok_status(keel_pool_create(device, NULL, &pool));
+    ok_status(keel_buffer_create(device, &options, &old));
+    keel_op_t op = op_plus(x);
+    keel_point_t busy = submit(queue, KEEL_NO_WAITS, &op, 1), ready;
+    uint64_t allocs = vendor_calls(SLOT(alloc_device));
+    keel_buffer_release(old);
+    ok_status(keel_queue_alloca(other, pool, SIZE, &fresh, &ready));
+    assert_int_equal(vendor_calls(SLOT(alloc_device)), allocs);
+    assert_false(is_reached(ready));
+    the_rest_goes_on(busy);
+    ok(ready);
+    ok_status(keel_queue_dealloca(other, KEEL_AFTER(ready), fresh, &ready));
+    ok(ready);
+    keel_buffer_release(fresh);
+    keel_pool_release(pool);
+}
+
 // Nothing can be recorded behind work, twice: then the queue's own thread waits for the stream.
 static void an_event_that_cannot_be_recorded(void **state)
 {
@@ -293,6 +321,7 @@ int main(void)
         HELD(code_that_is_released),
         HELD(host_calls_behind_work),
         HELD(allocas_of_a_full_pool),
+        HELD(allocas_while_memory_comes_back),
         HELD(an_event_that_cannot_be_recorded),
     };
     return run_on_all(tests, COUNT(tests));

@@ -115,16 +115,33 @@ static bool alloc_attempt(void *user)
     return keel_status_code(attempt->status) != KEEL_RESOURCE_EXHAUSTED;
 }
 
+// A slab has no references. It is made for work being issued, which must not wait.
+static bool is_slab(const keel_buffer_t *buffer)
+{
+    return !atomic_load(&buffer->object.refs);
+}
+
+// A vendor that is asked for more memory than is left may wait for the device. So a slab is not
+// asked for while memory that would do is on its way back: it is asked for when that has come.
+static bool slab_is_early(stream_device_t *device, const keel_buffer_t *buffer)
+{
+    const chores_list_t *list = &device->chores.timed;
+    if (!is_slab(buffer) || kind_of(buffer) != KIND_DEVICE) return false;
+    if (atomic_load(&list->added) == atomic_load(&list->over)) return false;
+    uint64_t left = device->api->memory(device->vendor);
+    return left && left < buffer->size;
+}
+
 keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
     attempt_t attempt = {.buffer = buffer};
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    if (!alloc_attempt(&attempt)) {
-        // A slab has no references. It is made for work being issued, which must not wait.
-        if (atomic_load(&buffer->object.refs))
-            chores_wait_until(&device->chores, alloc_attempt, &attempt);
+    if (slab_is_early(device, buffer)) {
+        attempt.status = KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "memory is still to come back");
+    } else if (!alloc_attempt(&attempt)) {
+        if (!is_slab(buffer)) chores_wait_until(&device->chores, alloc_attempt, &attempt);
         if (keel_status_code(attempt.status) == KEEL_RESOURCE_EXHAUSTED) {
             stream_pools_empty(device);
             alloc_attempt(&attempt);
