@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, pools, fills and copies.
+// Memory, fills and copies.
 #include <sys/mman.h>
 
 #include "base/status.h"

@@ -18,7 +18,6 @@ typedef struct ihipModuleSymbol_t *hipFunction_t;
 typedef struct ihipGraph *hipGraph_t;
 typedef struct hipGraphNode *hipGraphNode_t;
 typedef struct hipGraphExec *hipGraphExec_t;
-typedef struct ihipMemPoolHandle_t *hipMemPool_t;
 typedef const char *hip_text_t; // not the vendor's
 
 typedef struct hipUUID_t {
@@ -96,27 +95,6 @@ enum {
 
 typedef enum hipStreamCaptureMode { hipStreamCaptureModeRelaxed = 2 } hipStreamCaptureMode;
 typedef enum hipMemcpyKind { hipMemcpyDefault = 4 } hipMemcpyKind;
-typedef enum hipMemAllocationType { hipMemAllocationTypePinned = 1 } hipMemAllocationType;
-typedef enum hipMemAllocationHandleType { hipMemHandleTypeNone = 0 } hipMemAllocationHandleType;
-typedef enum hipMemLocationType { hipMemLocationTypeDevice = 1 } hipMemLocationType;
-typedef enum hipMemPoolAttr {
-    hipMemPoolReuseAllowInternalDependencies = 3,
-    hipMemPoolAttrReleaseThreshold = 4,
-    hipMemPoolAttrReservedMemCurrent = 5,
-} hipMemPoolAttr;
-
-typedef struct hipMemLocation {
-    hipMemLocationType type;
-    int id;
-} hipMemLocation;
-
-typedef struct hipMemPoolProps {
-    hipMemAllocationType allocType;
-    hipMemAllocationHandleType handleTypes;
-    hipMemLocation location;
-    void *win32SecurityAttributes;
-    unsigned char reserved[64]; // the first 8 bytes are a maximal size since 6.0; 0: none
-} hipMemPoolProps;
 
 typedef struct dim3 {
     uint32_t x, y, z;

@@ -27,7 +27,6 @@ enum {
     CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY = 83,
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
-    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 
     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
@@ -105,13 +104,6 @@ int cuMemHostUnregister(void *data);
 int cuMemAllocManaged(uint64_t *address, size_t size, unsigned flags);
 int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
 int cuMemGetInfo_v2(size_t *available, size_t *total);
-int cuMemPoolCreate(void **pool, const void *properties);
-int cuMemPoolDestroy(void *pool);
-int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
-int cuMemPoolGetAttribute(void *pool, int attribute, void *value);
-int cuMemPoolTrimTo(void *pool, size_t keep);
-int cuMemAllocFromPoolAsync(uint64_t *address, size_t size, void *pool, void *stream);
-int cuMemFreeAsync(uint64_t address, void *stream);
 int cuMemcpyAsync(uint64_t target, uint64_t source, size_t size, void *stream);
 int cuMemcpyPeerAsync(uint64_t target, void *to, uint64_t source, void *from, size_t size,
                       void *stream);

@@ -6,7 +6,7 @@
 //
 //   device.c  releases, errors, devices, the thread's device
 //   stream.c  streams, events, calls of the host
-//   memory.c  allocations, pools, copies, fills
+//   memory.c  allocations, copies, fills
 //   module.c  code and launches
 //   graph.c   graphs
 #ifndef HIP_ON_CUDA_HIP_H_

@@ -68,41 +68,6 @@ HIP(hipMemGetInfo, size_t *available, size_t *total)
 }
 
 // Its properties and attributes are CUDA's, in all that is not reserved.
-HIP(hipMemPoolCreate, void **pool, const void *properties)
-{
-    FORWARD(cuMemPoolCreate(pool, properties));
-}
-
-HIP(hipMemPoolDestroy, void *pool)
-{
-    FORWARD(cuMemPoolDestroy(pool));
-}
-
-HIP(hipMemPoolSetAttribute, void *pool, int attribute, void *value)
-{
-    FORWARD(cuMemPoolSetAttribute(pool, attribute, value));
-}
-
-HIP(hipMemPoolGetAttribute, void *pool, int attribute, void *value)
-{
-    FORWARD(cuMemPoolGetAttribute(pool, attribute, value));
-}
-
-HIP(hipMemPoolTrimTo, void *pool, size_t keep)
-{
-    FORWARD(cuMemPoolTrimTo(pool, keep));
-}
-
-HIP(hipMallocFromPoolAsync, void **address, size_t size, void *pool, void *stream)
-{
-    FORWARD_PLAINLY(cuMemAllocFromPoolAsync((uint64_t *)address, size, pool, stream));
-}
-
-HIP(hipFreeAsync, void *address, void *stream)
-{
-    FORWARD_PLAINLY(cuMemFreeAsync(address_of(address), stream));
-}
-
 HIP(hipMemcpyAsync, void *target, const void *source, size_t size, int kind, void *stream)
 {
     FORWARD_PLAINLY(cuMemcpyAsync(address_of(target), address_of(source), size, stream));
