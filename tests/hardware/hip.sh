@@ -11,9 +11,9 @@
 # that cuda-pack.sh filled elsewhere, for machines without such a clang. The build stays in
 # build-card and is brought up to date the next time. Each step tells its result and seconds when it
 # ends. Without /sys/class/kfd, as where a HIP forwards to another vendor's library, kernels are
-# built for all targets. Installs nothing; its status is 0 if nothing failed. Ends before ten
-# minutes are over: what is not begun by then is left out, and the table says so: the parts can be
-# shared out among several calls.
+# built for all targets; without a HIP, too, it says what is missing, and ends with 77. Installs
+# nothing; its status is 0 if nothing failed. Ends before ten minutes are over: what is not begun by
+# then is left out, and the table says so: the parts can be shared out among several calls.
 #
 # FOLDER (default: a new temporary one) gets table.txt, machine.txt with the card, the kernel and
 # the ROCm that are here, logs.tar.gz, and of the benchmark bench.txt and bench.json. Please send us
@@ -24,7 +24,18 @@ parts='build conformance examples graphs bench'
 
 # shellcheck source=tests/hardware/amd.sh
 . tests/hardware/amd.sh
+
+# Whether the loader finds a HIP, or ROCm is where AMD installs it.
+has_hip() {
+    [ -d /opt/rocm/lib ] || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q libamdhip64
+}
+if [ -z "$(card_targets)" ] && ! has_hip; then
+    echo "there is neither an AMD GPU in /sys/class/kfd nor a libamdhip64 here: nothing can be run"
+    echo "it takes the kernel's amdgpu driver, a card, and ROCm 5 or later"
+    exit 77
+fi
 card_build hip://0
+step device 60 "$keel" devices -v hip://0 || finish "$(cat "$folder/machine.txt")"
 
 if part conformance; then
     conformance conformance hip://0 hip.txt
