@@ -5,6 +5,7 @@
 #include <keel/keel.h>
 #include <keel/trace.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -74,19 +75,20 @@ static keel_status_t file_work(const char *path, keel_buffer_t *buffer)
 static keel_status_t ask(void *user, keel_host_call_t *call)
 {
     keel_call_defer(call);
-    *(keel_host_call_t **)user = call;
+    atomic_store((keel_host_call_t * _Atomic *)user, call);
     return NULL;
 }
 
 // The one worker fills after the call has returned.
 static keel_status_t call_work(keel_buffer_t *buffer)
 {
-    keel_host_call_t *call = NULL;
+    keel_host_call_t *_Atomic call = NULL;
     keel_point_t done;
     KEEL_TRY(submit(main_queue, keel_op_host_call(ask, &call), &done));
     KEEL_TRY(run(other_queue, keel_op_fill(keel_whole(buffer), 0, 4)));
+    while (!atomic_load(&call)) sched_yield(); // of other devices the call may come later
     keel_trace_mark("completing");
-    keel_call_complete(call, NULL);
+    keel_call_complete(atomic_load(&call), NULL);
     return keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
 }
 
