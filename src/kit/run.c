@@ -2,82 +2,10 @@
 #include "kit/run.h"
 
 #include <keel/driver/driver.h>
-#include <stddef.h>
+#include <sched.h>
 
 #include "base/status.h"
-#include "kit/call.h"
 #include "kit/submission.h"
-
-void run_fail(run_t *run, keel_status_t status)
-{
-    keel_status_t none = NULL;
-    if (!atomic_compare_exchange_strong(&run->failure, &none, status)) keel_status_release(status);
-}
-
-void run_begin(run_t *run)
-{
-    atomic_fetch_add(&run->pending, 1);
-}
-
-// Has the device's thread go on with it.
-static void resume(run_t *run)
-{
-    runs_t *runs = run->runs;
-    run->next = atomic_load(&runs->ready);
-    while (!atomic_compare_exchange_weak(&runs->ready, &run->next, run)) {
-    }
-    helper_wake(&runs->worker);
-}
-
-void run_done(run_t *run)
-{
-    if (atomic_fetch_sub(&run->pending, 1) == 1) resume(run);
-}
-
-void run_done_with(run_t *run, const keel_command_t *command, keel_status_t status)
-{
-    if (status) run_fail(run, submission_blame(&run->submission, NULL, command, status));
-    run_done(run);
-}
-
-bool run_room_take(run_room_t *room, run_t *run)
-{
-    if (run->has_room) return true;
-    lock_enter(&room->lock);
-    run->has_room = room->taken < room->most;
-    if (run->has_room) {
-        room->taken++;
-    } else {
-        if (!room->first) room->last = &room->first;
-        run->next = NULL;
-        *room->last = run;
-        room->last = &run->next;
-    }
-    bool has = run->has_room; // who gives some back may go on with it from here on
-    lock_leave(&room->lock);
-    return has;
-}
-
-void run_room_give_back(run_room_t *room, run_t *run)
-{
-    if (!run->has_room) return;
-    run->has_room = false;
-    lock_enter(&room->lock);
-    run_t *next = room->first;
-    if (next) {
-        room->first = next->next;
-        next->has_room = true;
-    } else {
-        room->taken--;
-    }
-    lock_leave(&room->lock);
-    if (next) resume(next);
-}
-
-bool run_is_busy(run_t *run)
-{
-    return run->unfinished || atomic_load(&run->pending) > 1;
-}
 
 static run_outcome_t barrier_step(run_t *run)
 {
@@ -93,6 +21,8 @@ static run_outcome_t command_step(run_t *run, const keel_command_t *c,
     bool has_value = command_has_value(c->kind);
     if (has_value && (run->before || run->now || run_is_busy(run))) return RUN_WAITS;
     if (!has_value && keel_command_is_barrier(c->kind)) return barrier_step(run);
+    if (run_is_for_host(c->kind)) return run_host(run, c, status);
+    if (c->kind == KEEL_CMD_ACROSS) return run_across(run, c, status);
     return run->runs->ops->command(run, c, execute, status);
 }
 
@@ -163,14 +93,16 @@ static bool has_more(run_t *run)
 
 static run_outcome_t walk(run_t *run)
 {
-    run_outcome_t outcome = run->runs->ops->resume(run);
+    run->runs->ops->settle(run);
+    if (!run->before && !run->now) run_visits_end(run);
+    run_outcome_t outcome = run_files(run);
     while (outcome == RUN_GOES_ON && has_more(run)) outcome = submission_step(run);
     return outcome == RUN_STARVES ? RUN_STARVES : RUN_WAITS;
 }
 
 static bool is_over(run_t *run)
 {
-    return !has_more(run) && !run->before && !run->now && !run->unfinished;
+    return !has_more(run) && !run->before && !run->now && !run->files;
 }
 
 // True: the thread has the run for itself, and all that was begun has ended.
@@ -190,26 +122,52 @@ static void drive(run_t *run)
         if (walk(run) == RUN_STARVES || !wait_for_all(run)) return;
         over = is_over(run);
     }
+    run_visits_end(run);
+    run_room_give_back(run);
     run->runs->ops->finish(run);
     submission_end(&run->submission, atomic_load(&run->failure));
 }
 
-void run_start(runs_t *runs, keel_submission_t *submission)
+void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission)
 {
     run_t *run = (run_t *)(void *)submission;
     run->runs = runs;
+    run->queue = queue;
     run->at = keel_commands_first(&submission->commands);
     run->execute = NULL;
-    run->has_value = run->unfinished = run->before = run->now = run->barrier = false;
+    run->has_value = run->before = run->now = run->barrier = false;
     atomic_store(&run->failure, NULL);
     drive(run);
 }
 
-void runs_init(runs_t *runs, const run_ops_t *ops, const char *name, uint64_t (*work)(void *),
-               void *owner)
+void runs_init(runs_t *runs, const run_ops_t *ops, keel_device_t *device, const char *name,
+               const char *aid, uint64_t (*work)(void *))
 {
     runs->ops = ops;
-    helper_init(&runs->worker, name, work, owner);
+    runs->device = device;
+    helper_init(&runs->worker, name, work, device);
+    chores_init(&runs->errands, aid, NULL, runs);
+}
+
+keel_status_t runs_start(runs_t *runs)
+{
+    KEEL_TRY(aio_create(&runs->aio));
+    if (helper_wake(&runs->worker)) return NULL;
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
+}
+
+void runs_stop(runs_t *runs)
+{
+    chores_stop(&runs->errands);
+    helper_stop(&runs->worker);
+    while (atomic_load(&runs->handlers)) sched_yield();
+    runs_free(runs);
+}
+
+void runs_free(runs_t *runs)
+{
+    aio_destroy(runs->aio);
+    runs->aio = NULL;
 }
 
 static run_t *take_ready(runs_t *runs)
@@ -231,36 +189,4 @@ void runs_work(runs_t *runs)
         next = run->next;
         drive(run);
     }
-}
-
-static void call_done(keel_call_state_t *state, keel_status_t status)
-{
-    const char *c = (char *)state - offsetof(keel_cmd_call_t, state);
-    run_done_with(state->context, (const keel_command_t *)(const void *)c, status);
-}
-
-keel_status_t run_call(run_t *run, chores_t *calls, keel_cmd_call_t *command)
-{
-    keel_queue_t *queue = run->submission.queue;
-    bool detached = command->call.detached;
-    command->state = (keel_call_state_t){.done = call_done, .context = run};
-    if (detached) return call_post(calls, queue, command);
-    run_begin(run);
-    keel_status_t status = call_post(calls, queue, command);
-    if (status) run_done(run);
-    return status;
-}
-
-static void alloca_done(keel_pool_request_t *request, keel_status_t status)
-{
-    const char *c = (char *)request - offsetof(keel_cmd_alloca_t, request);
-    run_done_with(request->context, (const keel_command_t *)(const void *)c, status);
-}
-
-keel_status_t run_alloca(run_t *run, keel_cmd_alloca_t *command)
-{
-    keel_status_t status = NULL;
-    run_begin(run);
-    if (keel_slabs_alloca(command, alloca_done, run, &status)) run_done(run);
-    return status;
 }

@@ -85,11 +85,7 @@ static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity,
 static void metal_device_close(keel_device_t *device)
 {
     metal_device_t *d = metal_device(device);
-    chores_stop(&d->errands);
-    helper_stop(&d->runs.worker);
-    while (atomic_load(&d->handlers)) sched_yield();
-    aio_destroy(d->aio);
-    d->aio = NULL;
+    runs_stop(&d->runs);
     void *pool = metal_enter(d->api);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
@@ -99,7 +95,7 @@ static void metal_device_close(keel_device_t *device)
 
 static void metal_device_destroy(keel_device_t *device)
 {
-    aio_destroy(metal_device(device)->aio); // in the child of a fork
+    runs_free(&metal_device(device)->runs);
     mem_free(device);
 }
 
@@ -193,8 +189,8 @@ static void caps_read(metal_device_t *device)
 static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
 {
     device->base.ops = &metal_ops;
-    runs_init(&device->runs, &metal_run_ops, "keel-metal", metal_worker, device);
-    chores_init(&device->errands, "keel-metal-aid", NULL, device);
+    runs_init(&device->runs, &metal_run_ops, &device->base, "keel-metal", "keel-metal-aid",
+              metal_worker);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     device->discrete = !mtl_has_unified_memory(device->api, device->device);
@@ -203,11 +199,8 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
     if (device->discrete && !device->fetches)
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     KEEL_TRY(metal_builtins_make(device));
-    KEEL_TRY(aio_create(&device->aio));
     caps_read(device);
-    if (!helper_wake(&device->runs.worker))
-        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
-    return NULL;
+    return runs_start(&device->runs);
 }
 
 static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **device)

@@ -243,7 +243,7 @@ static void command_completed(metal_block_t *block, id command)
     metal_run_t *run = block->user;
     metal_device_t *device = metal_run_device(run);
     run_done(&run->base);
-    atomic_fetch_sub(&device->handlers, 1);
+    atomic_fetch_sub(&device->runs.handlers, 1);
 }
 
 static void command_release(metal_run_t *run)
@@ -251,7 +251,7 @@ static void command_release(metal_run_t *run)
     mtl_release(metal_run_device(run)->api, run->command);
     run->command = NULL;
     run->base.before = run->base.now = run->base.barrier = run->committed = false;
-    run_room_give_back(&metal_queue(run->base.submission.queue)->room, &run->base);
+    run_room_give_back(&run->base);
 }
 
 void metal_commit(run_t *base)
@@ -267,7 +267,7 @@ void metal_commit(run_t *base)
     metal_block_t block = metal_block(device->api, command_completed, run);
     mtl_on_completed(device->api, run->command, &block);
     run->committed = true;
-    atomic_fetch_add(&device->handlers, 1);
+    atomic_fetch_add(&device->runs.handlers, 1);
     run_begin(&run->base);
     mtl_commit(device->api, run->command);
 }
@@ -292,7 +292,7 @@ static keel_code_t code_of(long error)
 static void device_settle(keel_device_t *base)
 {
     metal_device_t *device = metal_device(base);
-    while (atomic_load(&device->handlers)) {
+    while (atomic_load(&device->runs.handlers)) {
         metal_worker(device);
         sched_yield(); // until Metal has called the handlers of what it gives up
     }
@@ -305,8 +305,9 @@ static void device_lose(metal_device_t *device, keel_status_t status)
     keel_device_lose(&device->base, keel_status_retain(status), device_settle);
 }
 
-void metal_settle(metal_run_t *run)
+void metal_settle(run_t *base)
 {
+    metal_run_t *run = (metal_run_t *)(void *)base;
     metal_device_t *device = metal_run_device(run);
     const metal_api_t *api = device->api;
     if (!run->committed) return;
@@ -320,7 +321,6 @@ void metal_settle(metal_run_t *run)
     command_release(run);
     if (!status) metal_counts_settle(run);
     run->counted = 0;
-    metal_visits_end(run);
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));
     if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);

@@ -10,7 +10,6 @@
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
 //     across.c      copies to and from other devices
-//     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     messages.c    Metal from plain C
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
 #define KEEL_SRC_DRIVERS_METAL_METAL_H_
@@ -32,7 +31,6 @@ enum {
     METAL_ALIGNED = 4096,    // addresses of buffers, at least
     METAL_WORD = 4,          // of what blits want multiples
     METAL_FETCHES = 64,      // command buffers for ranges of managed storage, at a time
-    METAL_TRANSFERS = 64,    // files that a run moves at a time
     METAL_COUNTED = 32,      // dispatches of a command buffer with counts that the GPU reads
     METAL_TYPE_SHARED = 1,   // of the memory types of a discrete GPU
     METAL_PAGE = 16384,      // of memory that Metal takes as it is; a multiple of Intel's
@@ -58,10 +56,7 @@ typedef struct metal_device_t {
     bool discrete;               // the GPU has memory of its own
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
-    aio_t *aio;                  // owned
     runs_t runs;
-    chores_t errands;          // that take long; across.c
-    _Atomic uint32_t handlers; // of command buffers, not called yet or still running
     _Atomic bool losing;
     lock_t lock;                     // for the list
     struct metal_memory_t *memories; // all that buffers have; memory.c
@@ -70,8 +65,7 @@ typedef struct metal_device_t {
 typedef struct metal_queue_t {
     keel_queue_t base;
     id queue; // retained
-    chores_t calls;
-    run_room_t room;         // METAL_OUTSTANDING command buffers
+    run_queue_t runs;
     lock_t lock;             // for what is below
     id fences[METAL_FENCES]; // retained
     uint32_t fence_count;
@@ -99,9 +93,6 @@ struct metal_run_t {
     struct metal_memory_t *staging; // owned
     struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and three more
     bool peeked;                    // the three are there, or on their way
-    transfers_t transfers;
-    uint32_t moving;  // files
-    bool visits;      // it uses memory of other devices
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -179,7 +170,7 @@ keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
 // failed.
 void metal_commit(run_t *run);
 // The command buffer has ended, and this is how.
-void metal_settle(metal_run_t *run);
+void metal_settle(run_t *run);
 
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
 void metal_pipeline_set(metal_run_t *run, id pipeline);
@@ -196,18 +187,9 @@ keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes,
                                  const metal_place_t *target) KEEL_MUST_USE;
 
 // across.c
-typedef enum metal_across_t {
-    METAL_ACROSS_DONE,     // the copy is encoded
-    METAL_ACROSS_PREPARES, // the run waits, and comes back to the command
-    METAL_ACROSS_BEYOND,   // the GPU does not come to the other side
-} metal_across_t;
 bool metal_device_peers(keel_device_t *device, keel_device_t *other);
-keel_status_t metal_across(metal_run_t *run, keel_cmd_across_t *command,
-                           metal_across_t *outcome) KEEL_MUST_USE;
-// Has the two devices make the copy, when everything before it has ended.
-keel_status_t metal_across_pass_on(metal_run_t *run, keel_cmd_across_t *command) KEEL_MUST_USE;
-// Leaves the devices whose memory was used: nothing uses it any more.
-void metal_visits_end(metal_run_t *run);
+keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
+                           run_across_t *how) KEEL_MUST_USE; // of run_ops_t
 
 // peek.c
 // The words that the host must read for a command and does not see. RUN_GOES_ON: it has them, or
@@ -241,13 +223,6 @@ keel_status_t metal_executable_global(keel_executable_t *executable, const char 
                                       keel_external_buffer_t *where);
 keel_status_t metal_executable_write(keel_executable_t *executable,
                                      const keel_external_buffer_t *where, const void *data);
-
-// host.c
-// A command that the host does, when everything before the last barrier has ended.
-keel_status_t metal_host(metal_run_t *run, const keel_command_t *command,
-                         const keel_cmd_execute_t *execute) KEEL_MUST_USE;
-// Files: what was begun is over, and the next pieces begin.
-run_outcome_t metal_files_go_on(metal_run_t *run);
 
 // builtin.c
 keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;

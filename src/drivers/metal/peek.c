@@ -42,8 +42,7 @@ run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
     *status = metal_place(ref, execute, &place);
     if (*status || place.data) return RUN_GOES_ON;
     if (run->base.before) return RUN_WAITS;
-    if (!run_room_take(&metal_queue(run->base.submission.queue)->room, &run->base))
-        return RUN_STARVES;
+    if (!run_room_take(&run->base)) return RUN_STARVES;
     *status = fetch(run, &place);
     return *status ? RUN_GOES_ON : RUN_WAITS;
 }

@@ -19,9 +19,8 @@ keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options
         mem_free(q);
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     }
-    q->room.most = METAL_OUTSTANDING;
     q->base.submission_size = sizeof(metal_run_t);
-    chores_init(&q->calls, "keel-metal-call", NULL, q);
+    run_queue_init(&q->runs, "keel-metal-call", METAL_OUTSTANDING);
     *queue = &q->base;
     return NULL;
 }
@@ -31,7 +30,7 @@ void metal_queue_destroy(keel_queue_t *queue)
     metal_queue_t *q = metal_queue(queue);
     if (object_is_ours(&queue->object)) {
         const metal_api_t *api = metal_device(queue->device)->api;
-        chores_stop(&q->calls);
+        chores_stop(&q->runs.calls);
         void *pool = metal_enter(api);
         for (uint32_t i = 0; i < q->fence_count; i++) mtl_release(api, q->fences[i]);
         for (uint32_t i = 0; i < q->words_count; i++)

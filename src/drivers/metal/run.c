@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the commands of a run: what the GPU does is encoded, what the host does begins at
-// once. kit/run.c walks over them.
+// What becomes of the commands of a run: what the GPU does is encoded. kit/run.c walks
+// over them, and does what is the host's.
+#include <string.h>
+
 #include "base/status.h"
 #include "drivers/metal/metal.h"
 #include "kit/submission.h"
-
-static bool is_for_host(uint32_t kind)
-{
-    switch (kind) {
-    case KEEL_CMD_TIMESTAMP:
-    case KEEL_CMD_ALLOCA:
-    case KEEL_CMD_DEALLOCA:
-    case KEEL_CMD_READ:
-    case KEEL_CMD_WRITE:
-    case KEEL_CMD_HOST_CALL: return true;
-    default: return false;
-    }
-}
 
 static bool is_for_gpu(uint32_t kind)
 {
@@ -30,20 +19,22 @@ static bool reads(const keel_command_t *c)
     return c->kind == KEEL_CMD_DISPATCH && metal_dispatch_reads((const void *)c);
 }
 
-static bool room_take(run_t *run)
+static run_outcome_t room_take(run_t *run)
 {
-    return run_room_take(&metal_queue(run->submission.queue)->room, run);
+    return run_room_take(run) ? RUN_GOES_ON : RUN_STARVES;
 }
 
-// What the host does may have the GPU bring bytes to where they belong.
-static run_outcome_t host_step(metal_run_t *run, const keel_command_t *c,
-                               const keel_cmd_execute_t *execute, keel_status_t *status)
+// By the host, which may have the GPU bring the bytes to where they belong.
+static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t *c,
+                                    const keel_cmd_execute_t *execute, keel_status_t *status)
 {
-    bool file = c->kind == KEEL_CMD_READ || c->kind == KEEL_CMD_WRITE;
-    if (run->base.before || (file && run->moving >= METAL_TRANSFERS)) return RUN_WAITS;
-    bool copies = c->kind == KEEL_CMD_WRITE || c->kind == KEEL_CMD_TIMESTAMP;
-    if (copies && metal_run_device(run)->discrete && !room_take(&run->base)) return RUN_STARVES;
-    *status = metal_host(run, c, execute);
+    metal_place_t place;
+    if (run->base.before) return RUN_WAITS;
+    if (metal_run_device(run)->discrete && !run_room_take(&run->base)) return RUN_STARVES;
+    uint64_t now = keel_now_ns();
+    *status = metal_place(&c->target, execute, &place);
+    if (!*status && place.data) memcpy(place.data, &now, sizeof now);
+    if (!*status && !place.data) *status = metal_encode_bytes(run, &now, &place);
     return RUN_GOES_ON;
 }
 
@@ -54,24 +45,8 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     if (outcome != RUN_GOES_ON || *status) return outcome;
     if (run->base.before && reads(c)) return RUN_WAITS;
     if (run->counted == METAL_COUNTED) return RUN_WAITS;
-    if (!room_take(&run->base)) return RUN_STARVES;
+    if (!run_room_take(&run->base)) return RUN_STARVES;
     *status = metal_encode(run, c, execute);
-    return RUN_GOES_ON;
-}
-
-// As if it were the GPU's, if that can make the copy; else it is the host's.
-static run_outcome_t across_step(metal_run_t *run, const keel_command_t *c, keel_status_t *status)
-{
-    keel_cmd_across_t *across = (keel_cmd_across_t *)(uintptr_t)c; // it keeps state
-    metal_across_t how;
-    if (run_is_busy(&run->base)) return RUN_WAITS;
-    if (!room_take(&run->base)) return RUN_STARVES;
-    *status = metal_across(run, across, &how);
-    if (*status || how == METAL_ACROSS_DONE) return RUN_GOES_ON;
-    if (how == METAL_ACROSS_PREPARES || run->base.before || run->base.now) return RUN_WAITS;
-    // Those that make it need some.
-    run_room_give_back(&metal_queue(run->base.submission.queue)->room, &run->base);
-    *status = metal_across_pass_on(run, across);
     return RUN_GOES_ON;
 }
 
@@ -79,8 +54,7 @@ static run_outcome_t kind_step(metal_run_t *run, const keel_command_t *c,
                                const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     if (command_has_value(c->kind)) return metal_peek(run, c, execute, status);
-    if (c->kind == KEEL_CMD_ACROSS) return across_step(run, c, status);
-    if (is_for_host(c->kind)) return host_step(run, c, execute, status);
+    if (c->kind == KEEL_CMD_TIMESTAMP) return timestamp_step(run, (const void *)c, execute, status);
     return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
 }
 
@@ -96,25 +70,44 @@ static run_outcome_t command_step(run_t *base, const keel_command_t *c,
     return RUN_GOES_ON;
 }
 
-static run_outcome_t run_resume(run_t *base)
-{
-    metal_run_t *run = (metal_run_t *)(void *)base;
-    metal_settle(run);
-    return metal_files_go_on(run);
-}
-
 static void run_finish(run_t *base)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
-    run_room_give_back(&metal_queue(base->submission.queue)->room, base);
     metal_fence_give_back(run);
-    metal_visits_end(run); // of a copy that failed before it was committed
     metal_words_give_back(run);
     metal_stages_release(run);
     run->peeked = false;
 }
 
-const run_ops_t metal_run_ops = {run_resume, command_step, metal_commit, run_finish};
+static keel_status_t run_stage(run_t *base, uint64_t size, void **data, uint64_t *address)
+{
+    metal_run_t *run = (metal_run_t *)(void *)base;
+    struct metal_memory_t *memory;
+    KEEL_TRY(metal_stage(run, size, &memory));
+    *data = mtl_contents(metal_run_device(run)->api, metal_memory_buffer(memory));
+    *address = metal_memory_address(memory);
+    return NULL;
+}
+
+static keel_status_t run_copy(run_t *base, const bound_copy_t *copy)
+{
+    metal_run_t *run = (metal_run_t *)(void *)base;
+    metal_place_t source, target;
+    KEEL_TRY(metal_place_at(metal_run_device(run), copy->source, copy->size, &source));
+    KEEL_TRY(metal_place_at(metal_run_device(run), copy->target, copy->size, &target));
+    return metal_encode_copy(run, &source, &target);
+}
+
+const run_ops_t metal_run_ops = {
+    .settle = metal_settle,
+    .command = command_step,
+    .commit = metal_commit,
+    .finish = run_finish,
+    .room = room_take,
+    .stage = run_stage,
+    .copy = run_copy,
+    .across = metal_across,
+};
 
 static void start(keel_submission_t *submission)
 {
@@ -126,7 +119,7 @@ static void start(keel_submission_t *submission)
         return;
     }
     void *pool = metal_enter(api);
-    run_start(&device->runs, submission);
+    run_start(&device->runs, &metal_queue(submission->queue)->runs, submission);
     metal_leave(api, pool);
 }
 

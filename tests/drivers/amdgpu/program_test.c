@@ -155,7 +155,7 @@ static void test_loops_need_no_host(void **state)
     add(&s, keel_op_end());
     OK(keel_recording_end(s.recording));
     for (uint64_t i = 1; i <= RUNS; i++) submit(&s, (keel_refs_t){0}, i);
-    uint64_t handlers = atomic_load(&amdgpu_device(s.device)->handlers);
+    uint64_t handlers = atomic_load(&amdgpu_device(s.device)->runs.handlers);
     assert_in_range(go(&s, RUNS), 0, 1);
     assert_int_equal(handlers, 0); // no packets of the host's are under way
     const uint32_t *words = map(&s);

@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies to and from memory of other devices. The GPU makes those itself whose other side it comes
-// to: memory of another GPU of this driver, once it may use it, and memory of the host, once that
-// is locked (kit/view.h). To get there may take long, so a thread of the device does it, and the
-// run comes back to the command. All other copies are made by submissions that the two devices get
-// (kit/across.h).
+// Copies to and from memory of other devices that the GPU makes by itself (kit/run.h): it comes to
+// memory of another GPU of this driver once it may use it, and to memory of the host once that is
+// locked (kit/view.h).
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 #include "kit/view.h"
-
-// What the device's thread is to do for a copy.
-typedef struct errand_t {
-    chore_t chore;
-    amdgpu_run_t *run;
-    keel_cmd_across_t *c;
-    bool passes_on; // others make the copy; else the GPU is to come to the other side
-} errand_t;
 
 bool amdgpu_device_peers(keel_device_t *base, keel_device_t *other)
 {
@@ -108,65 +98,11 @@ static keel_status_t access_add(amdgpu_device_t *device, uint64_t address)
     return status;
 }
 
-static keel_status_t peer_prepare(amdgpu_device_t *device, const keel_cmd_across_t *c)
+keel_status_t amdgpu_peer(keel_device_t *device, const keel_cmd_across_t *c)
 {
     bound_t bound;
     KEEL_TRY(bind_now(NULL, other_ref(c), &bound));
-    return access_add(device, bound.address);
-}
-
-// That the memory cannot be locked is no failure, unless it is the library's own staging.
-static keel_status_t host_prepare(amdgpu_device_t *device, keel_buffer_t *root)
-{
-    uint64_t address;
-    keel_status_t status = view_make(root, &device->base, &address);
-    bool refused = status && !root->staging && keel_status_code(status) != KEEL_DEVICE_LOST &&
-                   view_find(root, &device->base, &address) == VIEW_REFUSED;
-    if (!refused) return status;
-    keel_status_release(status);
-    return NULL;
-}
-
-static void across_done(keel_submission_t *submission, keel_cmd_across_t *c, keel_status_t status)
-{
-    run_done_with((run_t *)(void *)submission, &c->copy.head, status);
-}
-
-// The other device stays open meanwhile.
-static keel_status_t errand_prepare(amdgpu_device_t *device, keel_cmd_across_t *c)
-{
-    keel_status_t why = NULL;
-    keel_device_t *other = c->other->device;
-    if (!device_visit(other, &why)) return why;
-    keel_status_t status = amdgpu_device_peers(&device->base, other)
-                               ? peer_prepare(device, c)
-                               : host_prepare(device, c->other->root);
-    device_leave(other);
-    return status;
-}
-
-static void errand_run(void *owner, chore_t *chore)
-{
-    const errand_t *errand = (const errand_t *)(const void *)chore;
-    if (errand->passes_on)
-        across_begin(&errand->run->base.submission, errand->c, across_done);
-    else
-        across_done(&errand->run->base.submission, errand->c, errand_prepare(owner, errand->c));
-}
-
-static keel_status_t errand_begin(amdgpu_run_t *run, keel_cmd_across_t *c, bool passes_on)
-{
-    errand_t *errand = mem_zalloc(sizeof *errand);
-    if (!errand) return status_no_memory();
-    *errand = (errand_t){.chore.run = errand_run, .run = run, .c = c, .passes_on = passes_on};
-    run_begin(&run->base);
-    chores_add(&amdgpu_run_device(run)->errands, &errand->chore);
-    return NULL;
-}
-
-keel_status_t amdgpu_across_pass_on(amdgpu_run_t *run, keel_cmd_across_t *c)
-{
-    return errand_begin(run, c, true);
+    return access_add(amdgpu_device(device), bound.address);
 }
 
 // Into how many pieces the memory of the host was locked.
@@ -184,7 +120,7 @@ static uint32_t pieces_count(const amdgpu_device_t *device, const unsigned char 
 
 // Where the GPU sees the other side.
 static keel_status_t other_find(amdgpu_run_t *run, const keel_cmd_across_t *c, uint64_t *address,
-                                amdgpu_across_t *how)
+                                run_across_t *how)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
     const keel_ref_t *ref = other_ref(c);
@@ -194,16 +130,16 @@ static keel_status_t other_find(amdgpu_run_t *run, const keel_cmd_across_t *c, u
         KEEL_TRY(bind_now(NULL, ref, &bound));
         *address = bound.address;
         KEEL_TRY(access_ask(device, c->other, bound.address, &has));
-        *how = has ? AMDGPU_ACROSS_DONE : AMDGPU_ACROSS_PREPARES;
+        *how = has ? RUN_ACROSS_DONE : RUN_ACROSS_PREPARES;
         return NULL;
     }
-    *how = AMDGPU_ACROSS_BEYOND;
+    *how = RUN_ACROSS_BEYOND;
     if (!buffer_is_host(c->other)) return NULL;
     view_state_t state = view_find(c->other->root, &device->base, address);
     *address += c->other->offset + ref->offset;
-    if (state == VIEW_NONE) *how = AMDGPU_ACROSS_PREPARES;
+    if (state == VIEW_NONE) *how = RUN_ACROSS_PREPARES;
     if (state == VIEW_THERE && pieces_count(device, ref_host(ref), ref->length) <= AMDGPU_PIECES)
-        *how = AMDGPU_ACROSS_DONE;
+        *how = RUN_ACROSS_DONE;
     return NULL;
 }
 
@@ -226,32 +162,10 @@ static keel_status_t copy_issue(amdgpu_run_t *run, const keel_cmd_across_t *c, u
     return NULL;
 }
 
-// The other device stays open until the packets are over.
-keel_status_t amdgpu_across(amdgpu_run_t *run, keel_cmd_across_t *c, amdgpu_across_t *outcome)
+keel_status_t amdgpu_across(run_t *base, const keel_cmd_across_t *c, run_across_t *how)
 {
-    keel_device_t *other = c->other->device;
-    keel_status_t why = NULL;
+    amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     uint64_t address = 0;
-    *outcome = AMDGPU_ACROSS_DONE;
-    if (!c->copy.source.length) return NULL;
-    if (!device_visit(other, &why)) return why;
-    keel_status_t status = other_find(run, c, &address, outcome);
-    if (!status && *outcome == AMDGPU_ACROSS_DONE) {
-        c->visits = run->visits = true;
-        return copy_issue(run, c, address);
-    }
-    device_leave(other);
-    if (!status && *outcome == AMDGPU_ACROSS_PREPARES) status = errand_begin(run, c, false);
-    return status;
-}
-
-void amdgpu_visits_end(amdgpu_run_t *run)
-{
-    run->visits = false;
-    KEEL_EACH_COMMAND (command, &run->base.submission.commands) {
-        keel_cmd_across_t *c = (keel_cmd_across_t *)(uintptr_t)command;
-        if (command->kind != KEEL_CMD_ACROSS || !c->visits) continue;
-        c->visits = false;
-        device_leave(c->other->device);
-    }
+    KEEL_TRY(other_find(run, c, &address, how));
+    return *how == RUN_ACROSS_DONE ? copy_issue(run, c, address) : NULL;
 }

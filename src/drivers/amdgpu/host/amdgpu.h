@@ -8,7 +8,6 @@
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
 //     executable.c  code objects; builtin.c: the driver's own kernels
-//     host.c        what the host does for a submission: calls, files, queue-ordered memory
 //     across.c      copies to and from memory of other devices
 //     lost.c        the end of a device whose queue has failed; fault.c: memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
@@ -101,10 +100,7 @@ struct amdgpu_device_t {
     cache_t modules;
     pages_user_t pages;
     keel_dlpack_place_t dlpack[AMDGPU_NODES + 3];
-    chores_t errands; // what copies to other devices need, which may take long
-    aio_t *aio;       // owned
     runs_t runs;
-    _Atomic uint32_t handlers;            // of signals, not called yet or still running
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
     bool losing;                          // the worker's
     amdgpu_device_t *next_watched;        // fault.c's list
@@ -121,8 +117,7 @@ typedef struct amdgpu_queue_t {
     hsa_queue_t *queue;          // owned
     struct ring_queue_t *shared; // owned: for the scheduler on the GPU; NULL: there is none
     block_t *advances;           // owned: what that has of it
-    chores_t calls;
-    run_room_t room; // AMDGPU_SLOTS
+    run_queue_t runs;
 } amdgpu_queue_t;
 
 // A submission that was started: its commands become packets.
@@ -137,12 +132,9 @@ struct amdgpu_run_t {
     block_t *blocks;         // owned: what packets in the ring read
     struct record_t *record; // what the scheduler on the GPU has; NULL: it is the host's
     block_t *staging;        // owned: what is needed until the end
-    transfers_t transfers;
-    uint32_t *peek; // in staging: three words; NULL: none yet
+    uint32_t *peek;          // in staging: three words; NULL: none yet
     uint64_t peek_at;
-    bool peeked;     // the words are there, or on their way
-    uint32_t moving; // files that were begun, since the last barrier that waited for them
-    bool visits;     // packets in the ring use memory of other devices, which wait for them
+    bool peeked; // the words are there, or on their way
 };
 
 static inline amdgpu_device_t *amdgpu_device(const keel_device_t *device)
@@ -158,12 +150,6 @@ static inline amdgpu_queue_t *amdgpu_queue(const keel_queue_t *queue)
 static inline amdgpu_device_t *amdgpu_run_device(const amdgpu_run_t *run)
 {
     return amdgpu_device(run->base.submission.queue->device);
-}
-
-// For packets in the ring.
-static inline run_room_t *amdgpu_room(const amdgpu_run_t *run)
-{
-    return &amdgpu_queue(run->base.submission.queue)->room;
 }
 
 // Which GPU of its device a run is for.
@@ -223,7 +209,7 @@ uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const
 // Writes the last packet and tells the GPU, if there are any; the run waits for it.
 void amdgpu_commit(run_t *run);
 // The packets have ended: takes back what they needed.
-void amdgpu_settle(amdgpu_run_t *run);
+void amdgpu_settle(run_t *run);
 uint64_t amdgpu_worker(void *device); // the thread's work
 
 // run.c
@@ -288,25 +274,13 @@ keel_status_t amdgpu_code_load(amdgpu_device_t *device, const void *data, size_t
 keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t executable,
                                  const char *name, amdgpu_kernel_t *kernel) KEEL_MUST_USE;
 
-// host.c
-// A command that the host does, when everything before the last barrier has ended.
-keel_status_t amdgpu_host(amdgpu_run_t *run, const keel_command_t *command) KEEL_MUST_USE;
-
 // across.c
 // Whether the GPU comes to the memory of another device, which is of this driver.
 bool amdgpu_device_peers(keel_device_t *device, keel_device_t *other);
-typedef enum amdgpu_across_t {
-    AMDGPU_ACROSS_DONE,     // packets were written, or there was nothing to do
-    AMDGPU_ACROSS_PREPARES, // a thread sees to it that the GPU can; then the same command again
-    AMDGPU_ACROSS_BEYOND,   // the GPU cannot: others are to make the copy
-} amdgpu_across_t;
-// A copy to or from memory of another device, for a run that has room for AMDGPU_PIECES packets.
-keel_status_t amdgpu_across(amdgpu_run_t *run, keel_cmd_across_t *c,
-                            amdgpu_across_t *outcome) KEEL_MUST_USE;
-// Has others make it, when everything that the run has begun is over; the run waits for them.
-keel_status_t amdgpu_across_pass_on(amdgpu_run_t *run, keel_cmd_across_t *c) KEEL_MUST_USE;
-// The packets are over that used memory of other devices.
-void amdgpu_visits_end(amdgpu_run_t *run);
+// run_ops_t; room for AMDGPU_PIECES packets is there.
+keel_status_t amdgpu_across(run_t *run, const keel_cmd_across_t *c,
+                            run_across_t *how) KEEL_MUST_USE;
+keel_status_t amdgpu_peer(keel_device_t *device, const keel_cmd_across_t *c) KEEL_MUST_USE;
 
 // fault.c
 // Has memory faults of the GPU end the device, until it is closed.

@@ -70,11 +70,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_device_t *d = amdgpu_device(device);
     amdgpu_fault_forget(d);
     amdgpu_scheduler_stop(d);
-    chores_stop(&d->errands);
-    helper_stop(&d->runs.worker);
-    while (atomic_load(&d->handlers)) sched_yield();
-    aio_destroy(d->aio);
-    d->aio = NULL;
+    runs_stop(&d->runs);
     if (d->side) d->hsa->hsa_queue_destroy(d->side);
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
@@ -84,7 +80,7 @@ static void amdgpu_device_close(keel_device_t *device)
 static void amdgpu_device_destroy(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
-    aio_destroy(d->aio); // in the child of a fork
+    runs_free(&d->runs);
     amdgpu_scheduler_free(d);
     keel_status_release(atomic_load(&d->failed));
     mem_free(d);
@@ -168,8 +164,8 @@ static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
         .vendor = device,
         .lost = &device->failed,
     };
-    runs_init(&device->runs, &amdgpu_run_ops, "keel-amdgpu", amdgpu_worker, device);
-    chores_init(&device->errands, "keel-amdgpu-aid", NULL, device);
+    runs_init(&device->runs, &amdgpu_run_ops, &device->base, "keel-amdgpu", "keel-amdgpu-aid",
+              amdgpu_worker);
     for (uint32_t i = 0; i < device->node_count; i++)
         KEEL_TRY(amdgpu_agent_find(device->hsa, device->nodes[i].ordinal, &device->agents[i],
                                    &device->cpu));
@@ -180,11 +176,8 @@ static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
     if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
-    KEEL_TRY(aio_create(&device->aio));
     amdgpu_fault_watch(device);
-    if (!helper_wake(&device->runs.worker))
-        return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "there is no thread for the device");
-    return NULL;
+    return runs_start(&device->runs);
 }
 
 static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)

@@ -85,7 +85,7 @@ static void device_settle(keel_device_t *base)
         flights_end(device); // also of those that were written since
         amdgpu_worker(device);
         sched_yield(); // until HSA has called the handlers
-    } while (atomic_load(&device->handlers));
+    } while (atomic_load(&device->runs.handlers));
     amdgpu_worker(device);
 }
 

@@ -46,9 +46,8 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
         mem_free(q);
         return status;
     }
-    q->room.most = AMDGPU_SLOTS;
     q->base.submission_size = sizeof(amdgpu_run_t);
-    chores_init(&q->calls, "keel-amdgpu-call", NULL, q);
+    run_queue_init(&q->runs, "keel-amdgpu-call", AMDGPU_SLOTS);
     *queue = &q->base;
     return NULL;
 }
@@ -57,7 +56,7 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
 {
     amdgpu_queue_t *q = amdgpu_queue(queue);
     if (object_is_ours(&queue->object)) {
-        chores_stop(&q->calls);
+        chores_stop(&q->runs.calls);
         amdgpu_scheduler_leave(q);
         amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
     }
@@ -113,8 +112,6 @@ void amdgpu_run_finish(run_t *base)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     amdgpu_device_t *device = amdgpu_run_device(run);
-    if (run->visits) amdgpu_visits_end(run); // of a copy that failed before its packets
-    run_room_give_back(amdgpu_room(run), &run->base);
     signal_give_back(run);
     if (run->staging && blocks_return(&device->blocks, run->staging, true))
         blocks_trim(&device->blocks);
@@ -130,7 +127,7 @@ static bool segment_ended(hsa_signal_value_t value, void *data)
     amdgpu_device_t *device = amdgpu_run_device(run);
     (void)value;
     run_done(&run->base);
-    atomic_fetch_sub(&device->handlers, 1);
+    atomic_fetch_sub(&device->runs.handlers, 1);
     return false; // it is not to be called again
 }
 
@@ -166,7 +163,7 @@ void amdgpu_commit(run_t *base)
     if (!run->packets || run->flying) return;
     run->flying = true;
     run_begin(&run->base);
-    atomic_fetch_add(&device->handlers, 1);
+    atomic_fetch_add(&device->runs.handlers, 1);
     device->hsa->hsa_signal_store_screlease(run->signal, 1);
     flight_list(run);
     device->hsa->hsa_amd_signal_async_handler(run->signal, HSA_SIGNAL_CONDITION_LT, 1,
@@ -178,19 +175,19 @@ void amdgpu_commit(run_t *base)
     if (atomic_load(&device->failed)) device->hsa->hsa_signal_store_screlease(run->signal, 0);
 }
 
-void amdgpu_settle(amdgpu_run_t *run)
+void amdgpu_settle(run_t *base)
 {
+    amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     amdgpu_device_t *device = amdgpu_run_device(run);
     if (!run->flying) return;
     flight_unlist(run);
     run->flying = false;
     run->packets = 0;
     run->base.before = run->base.now = run->base.barrier = false;
-    if (run->visits) amdgpu_visits_end(run);
     if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
         blocks_trim(&device->blocks);
     run->blocks = NULL;
-    run_room_give_back(amdgpu_room(run), &run->base);
+    run_room_give_back(&run->base);
     keel_status_t failed = amdgpu_lost_cause(device);
     if (failed) run_fail(&run->base, failed);
 }
