@@ -22,15 +22,33 @@ static void *vector_grow(compile_vector_t *v, uint64_t size)
     uint64_t end = v->size + size;
     if (end > v->capacity) {
         uint64_t capacity = 2 * end + 1024;
-        void *data = mem_resize(v->data, capacity);
+        void *data = mem_resize(v->owned ? v->data : NULL, capacity);
         if (!data) return NULL;
+        if (!v->owned && v->size) memcpy(data, v->data, v->size);
         v->data = data;
         v->capacity = capacity;
+        v->owned = true;
     }
     unsigned char *at = v->data + v->size;
     memset(at, 0, size);
     v->size = end;
     return at;
+}
+
+static compile_vector_t vector_in(unsigned char *room, uint64_t capacity)
+{
+    return (compile_vector_t){.data = room, .capacity = capacity};
+}
+
+void compile_init(compiler_t *c, amdgpu_device_t *device, compile_room_t *room)
+{
+    *c = (compiler_t){
+        .device = device,
+        .segments = vector_in(room->segments, sizeof room->segments),
+        .commands = vector_in(room->commands, sizeof room->commands),
+        .data = vector_in(room->data, sizeof room->data),
+        .patches = vector_in(room->patches, sizeof room->patches),
+    };
 }
 
 static uint64_t aligned(uint64_t size)
@@ -466,11 +484,16 @@ void compile_write(compiler_t *c, void *memory, uint64_t address)
     if (c->data.size) memcpy(to + data, c->data.data, c->data.size);
 }
 
+static void vector_finish(compile_vector_t *v)
+{
+    if (v->owned) mem_free(v->data);
+}
+
 void compile_finish(compiler_t *c)
 {
-    mem_free(c->commands.data);
-    mem_free(c->segments.data);
-    mem_free(c->data.data);
-    mem_free(c->patches.data);
-    mem_free(c->relocations.data);
+    vector_finish(&c->commands);
+    vector_finish(&c->segments);
+    vector_finish(&c->data);
+    vector_finish(&c->patches);
+    vector_finish(&c->relocations);
 }

@@ -12,11 +12,20 @@
 _Static_assert((int)RUN_MAX_DEPTH <= (int)RECORD_LOOPS, "a record counts the rounds of all loops");
 
 typedef struct compile_vector_t {
-    unsigned char *data; // owned
+    unsigned char *data; // owned, or of a compile_room_t
     uint64_t size, capacity;
+    bool owned;
 } compile_vector_t;
 
-// Zero but for the device; addresses in there are offsets until compile_write.
+// The caller's, for the time being: commands of small submissions need no memory of their own.
+typedef struct compile_room_t {
+    _Alignas(16) unsigned char segments[2 * sizeof(segment_t)];
+    _Alignas(16) unsigned char commands[8 * sizeof(program_command_t)];
+    _Alignas(16) unsigned char data[4096];
+    _Alignas(16) unsigned char patches[16 * sizeof(patch_t)];
+} compile_room_t;
+
+// Addresses in there are offsets until compile_write.
 typedef struct compiler_t {
     amdgpu_device_t *device;
     compile_vector_t segments, commands, data;
@@ -29,6 +38,7 @@ typedef struct compiler_t {
     bool barrier, now;            // the next packet waits for all before; packets came since
 } compiler_t;
 
+void compile_init(compiler_t *c, amdgpu_device_t *device, compile_room_t *room);
 // Begins a segment; ends the one that was begun last.
 keel_status_t compile_begin(compiler_t *c) KEEL_MUST_USE;
 void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t other);

@@ -128,9 +128,12 @@ static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const k
 keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
                                   const amdgpu_range_t *range, amdgpu_program_t *program)
 {
-    walk_t w = {.compiler = {.device = device, .number = range->number}, .list = list};
+    compile_room_t room;
+    walk_t w = {.list = list};
     void *data;
     bool branches = list->kinds & blocks;
+    compile_init(&w.compiler, device, &room);
+    w.compiler.number = range->number;
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
         branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
