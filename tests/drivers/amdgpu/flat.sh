@@ -15,7 +15,8 @@ count="valgrind --tool=callgrind --callgrind-out-file=$work/out --instr-atstart=
 # The instructions of all submissions of a recording of $3 commands.
 instructions() {
     # shellcheck disable=SC2086 # several words
-    "$1" sim --gpus=gfx90a -- $count "$2" "$3" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    "$1" sim --gpus=gfx90a -- $count "$2" submit "$3" >"$work/log" 2>&1 ||
+        { cat "$work/log"; exit 1; }
     sed -n 's/^summary: \([0-9]*\).*/\1/p; s/^totals: \([0-9]*\).*/\1/p' "$work/out" | head -n 1
 }
 

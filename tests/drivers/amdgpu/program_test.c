@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings as programs of the GPU: long ones, loops and counts in memory run without the host.
-// Run on the software GPU (keel sim). With a number it submits a recording of so many commands,
-// which never run: flat.sh counts the instructions of that.
+// Run on the software GPU (keel sim). With arguments it does what flat.sh and issue.sh count the
+// instructions of, on the host and on the GPU.
 #include <keel/keel.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,8 @@ static uint32_t *map(const setup_t *s)
     return data;
 }
 
+static const char *uri = "amdgpu://0?scheduler=device";
+
 static void setup_open(setup_t *s, uint32_t slots)
 {
     const keel_buffer_options_t options = {.size = WORDS * sizeof(uint32_t),
@@ -53,7 +56,7 @@ static void setup_open(setup_t *s, uint32_t slots)
     const keel_recording_options_t recording = {.slots = slots};
     const keel_executable_options_t image = {.data = keel_embed_conformance_kernels,
                                              .size = keel_embed_conformance_kernels_size};
-    OK(keel_device_open("amdgpu://0?scheduler=device", NULL, &s->device));
+    OK(keel_device_open(uri, NULL, &s->device));
     s->queue = keel_device_queue(s->device, 0);
     OK(keel_buffer_create(s->device, &options, &s->buffer));
     memset(map(s), 0, WORDS * sizeof(uint32_t));
@@ -202,8 +205,8 @@ static void test_arguments_are_what_kernels_declare(void **state)
     setup_close(&s);
 }
 
-// For flat.sh.
-static int submit_many(uint32_t count)
+// For flat.sh: submits a recording of so many commands, which never run.
+static void submit_many(uint32_t count)
 {
     enum { SUBMISSIONS = 10 };
     setup_t s;
@@ -218,13 +221,55 @@ static int submit_many(uint32_t count)
     OK(keel_semaphore_fail(s.semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
     OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
     setup_close(&s);
+}
+
+// For issue.sh: runs a recording of so many dispatches, to whose arguments an execution adds.
+static void issue_many(uint32_t count)
+{
+    setup_t s;
+    setup_open(&s, 1);
+    for (uint32_t i = 0; i < count; i++)
+        add(&s, kernel(&s, "tally", KEEL_BIND(keel_slot(0, 0, KEEL_WHOLE))));
+    OK(keel_recording_end(s.recording));
+    submit(&s, KEEL_BIND(s.buffer), 1);
+    const keel_point_t last = keel_point(s.semaphore, 2);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
+    assert_int_equal(map(&s)[0], count);
+    keel_buffer_unmap(s.buffer);
+    setup_close(&s);
+}
+
+// For issue.sh: so many ticks with nothing to do.
+static void tick_many(uint32_t count)
+{
+    setup_t s;
+    setup_open(&s, 1);
+    for (uint64_t i = 1; i <= count; i++) {
+        amdgpu_scheduler_ask(amdgpu_device(s.device), NULL);
+        while (__atomic_load_n(&shared_of(&s)->ticks, __ATOMIC_ACQUIRE) < i) sched_yield();
+    }
+    setup_close(&s);
+}
+
+// MODE COUNT [URI]
+static int do_many(char **argv)
+{
+    uint32_t count = (uint32_t)atoi(argv[2]);
+    if (argv[3]) uri = argv[3];
+    if (!strcmp(argv[1], "submit"))
+        submit_many(count);
+    else if (!strcmp(argv[1], "issue"))
+        issue_many(count);
+    else
+        tick_many(count);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
-    if (argc > 1) return submit_many((uint32_t)atoi(argv[1]));
+    if (argc > 2) return do_many(argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_long_recording_goes_on_by_itself),
         cmocka_unit_test(test_loops_need_no_host),

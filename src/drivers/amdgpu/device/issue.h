@@ -48,19 +48,18 @@ static inline packet_t *packet_at(const issue_t *i, uint32_t place)
     return i->ring + ((i->first + place) & i->mask);
 }
 
-// All but the header, which is invalid until packet_open.
+// All but the header, which is invalid until packet_open: the packet processor looks at it.
 static inline void packet_write(packet_t *at, const packet_t *from, uint64_t arguments)
 {
     quarter_t *to = (quarter_t *)(void *)at;
     const quarter_t *quarters = (const quarter_t *)(const void *)from;
-    quarter_t head = quarters[0], middle = quarters[2];
-    head[0] = PACKET_INVALID;
+    quarter_t head = quarters[0], grid = quarters[1], middle = quarters[2], tail = quarters[3];
     middle[2] = (uint32_t)arguments;
     middle[3] = (uint32_t)(arguments >> 32);
-    to[0] = head;
-    to[1] = quarters[1];
+    for (int i = 1; i < 4; i++) at->words[i] = head[i];
+    to[1] = grid;
     to[2] = middle;
-    to[3] = quarters[3];
+    to[3] = tail;
 }
 
 static inline void packet_open(packet_t *at, uint32_t header)
@@ -113,30 +112,37 @@ static inline void bytes_patch(unsigned char *to, const unsigned char *from, uin
         for (uint32_t i = 0; i < size; i++) to[i] = from[i];
 }
 
-static inline void argument_patch(const step_t *step, const patch_t *patch, unsigned char *bytes)
+static inline void slot_patch(const table_entry_t *table, const patch_t *patch,
+                              unsigned char *bytes)
 {
-    if (patch->kind == PATCH_BYTES) {
-        bytes_patch(bytes + patch->at,
-                    PROTOCOL_AT(const unsigned char, step->parameters) + patch->offset,
-                    patch->size);
-        return;
-    }
-    const table_entry_t *entry = PROTOCOL_AT(const table_entry_t, step->table) + patch->slot;
-    uint64_t value = patch->kind == PATCH_ADDRESS ? entry->address + patch->offset
-                                                  : entry->length - patch->offset;
-    __builtin_memcpy(bytes + patch->at, &value, sizeof value);
+    const table_entry_t entry = table[patch->slot];
+    uint64_t address = entry.address + patch->offset, length = entry.length - patch->offset;
+    uint32_t length_at = patch->size;
+    __builtin_memcpy(bytes + patch->at, &address, sizeof address);
+    if (length_at) __builtin_memcpy(bytes + length_at, &length, sizeof length);
 }
 
-// The arguments of a command, for this execution; their address.
+// The arguments of a command, for this execution; their address. What is read again and again is
+// read once: for the compiler, all that is written might change it.
 static inline uint64_t arguments_write(const issue_t *i, const program_command_t *c)
 {
     uint64_t address = i->record->arguments + c->place;
     quarter_t *to = PROTOCOL_AT(quarter_t, address);
+    unsigned char *bytes = PROTOCOL_AT(unsigned char, address);
     const quarter_t *from = PROTOCOL_AT(const quarter_t, c->arguments);
-    const patch_t *patches = PROTOCOL_AT(const patch_t, c->patches);
-    for (uint32_t q = 0; q < c->size / 16; q++) to[q] = from[q];
-    for (uint32_t p = 0; p < c->patch_count; p++)
-        argument_patch(i->step, &patches[p], PROTOCOL_AT(unsigned char, address));
+    const patch_t *patch = PROTOCOL_AT(const patch_t, c->patches);
+    const table_entry_t *table = PROTOCOL_AT(const table_entry_t, i->step->table);
+    const quarter_t *end = from + c->size / 16;
+    const patch_t *last = patch + c->patch_count;
+    while (from != end) *to++ = *from++;
+    for (; patch != last; patch++) {
+        if (patch->kind == PATCH_SLOT)
+            slot_patch(table, patch, bytes);
+        else
+            bytes_patch(bytes + patch->at,
+                        PROTOCOL_AT(const unsigned char, i->step->parameters) + patch->offset,
+                        patch->size);
+    }
     return address;
 }
 
@@ -277,17 +283,21 @@ static inline void copy_issue(const issue_t *i, const program_command_t *c)
 
 static inline void command_issue(const issue_t *i, const program_command_t *c)
 {
-    packet_t *at = packet_at(i, c->packet_at);
-    uint64_t arguments = 0;
-    switch (c->kind) {
-    case COMMAND_FILL: fill_issue(i, c); return;
-    case COMMAND_COPY: copy_issue(i, c); return;
-    case COMMAND_COUNTED: counted_issue(i, c); return;
-    case COMMAND_PATCHED: arguments = arguments_write(i, c); break;
-    default: arguments = packet_arguments(&c->packet);
+    uint32_t kind = c->kind;
+    if (kind <= COMMAND_PATCHED) {
+        packet_t *at = packet_at(i, c->packet_at);
+        uint32_t header = c->packet.words[0];
+        uint64_t arguments = packet_arguments(&c->packet);
+        if (kind == COMMAND_PATCHED) arguments = arguments_write(i, c);
+        packet_write(at, &c->packet, arguments);
+        packet_open(at, header);
+    } else if (kind == COMMAND_FILL) {
+        fill_issue(i, c);
+    } else if (kind == COMMAND_COPY) {
+        copy_issue(i, c);
+    } else {
+        counted_issue(i, c);
     }
-    packet_write(at, &c->packet, arguments);
-    packet_open(at, c->packet.words[0]);
 }
 
 // keel_issue: one of the commands of a segment.

@@ -44,14 +44,15 @@ typedef struct step_t {
     uint64_t parameters; // bytes
 } step_t;
 
-typedef enum patch_kind_t { PATCH_ADDRESS, PATCH_LENGTH, PATCH_BYTES } patch_kind_t;
+typedef enum patch_kind_t { PATCH_SLOT, PATCH_BYTES } patch_kind_t;
 
-// Written into the arguments at issue: address or length of what is bound, or parameters.
+// Written into the arguments at issue: address and length of what is bound, or parameters.
 typedef struct patch_t {
-    uint32_t kind; // patch_kind_t
-    uint32_t at;   // in the arguments
-    uint32_t slot, size;
-    uint64_t offset;
+    uint32_t kind;   // patch_kind_t
+    uint32_t at;     // in the arguments
+    uint32_t slot;   //
+    uint32_t size;   // bytes of parameters; of a slot: where its length goes, 0: nowhere
+    uint64_t offset; // in the slot, or in the parameters
 } patch_t;
 
 typedef enum command_kind_t {

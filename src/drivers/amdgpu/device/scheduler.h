@@ -115,7 +115,8 @@ static inline void issue_put(const issue_t *i, const segment_t *segment)
 static inline void segment_issue(scheduler_t *s, record_t *record, const segment_t *segment)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
-    const program_command_t *commands = PROTOCOL_AT(const program_command_t, segment->commands);
+    const program_command_t *c = PROTOCOL_AT(const program_command_t, segment->commands);
+    const program_command_t *end = c + segment->count;
     bool wide = segment->count > PROGRAM_SERIAL;
     uint32_t packets = segment->packets + (wide ? 2 : 1);
     // relaxed: the number is all that is wanted of it.
@@ -125,7 +126,7 @@ static inline void segment_issue(scheduler_t *s, record_t *record, const segment
     if (wide)
         issue_put(&i, segment);
     else
-        for (uint32_t c = 0; c < segment->count; c++) command_issue(&i, &commands[c]);
+        for (; c != end; c++) command_issue(&i, c);
     advance_put(&i, packets - 1);
 }
 

@@ -310,7 +310,7 @@ keel_status_t compile_timestamp(compiler_t *c, const keel_cmd_timestamp_t *times
     if (target.slot == PLACE_KNOWN)
         a.target = target.offset;
     else
-        KEEL_TRY(patch_add(c, &(patch_t){PATCH_ADDRESS, 0, target.slot, 8, target.offset}));
+        KEEL_TRY(patch_add(c, &(patch_t){PATCH_SLOT, 0, target.slot, 0, target.offset}));
     KEEL_TRY(launch_add(c, &launch, patch_count(c)));
     return patches_take(c);
 }
@@ -321,7 +321,7 @@ static keel_status_t constants_patch(compiler_t *c, const keel_cmd_dispatch_t *d
     const keel_patch_t *patches = command_patches(d);
     for (uint32_t i = 0; i < d->patch_count; i++) {
         const keel_ref_t *ref = &patches[i].ref;
-        patch_t patch = {PATCH_ADDRESS, base + patches[i].offset, ref->slot, 8, ref->offset};
+        patch_t patch = {PATCH_SLOT, base + patches[i].offset, ref->slot, 0, ref->offset};
         if (ref->buffer) continue;
         if (keel_ref_is_parameter(ref)) {
             patch.kind = PATCH_BYTES;
@@ -341,11 +341,10 @@ static keel_status_t block_patch(compiler_t *c, const keel_cmd_dispatch_t *d, un
         const keel_ref_t *ref = &d->bindings[i];
         uint32_t address = HEAD + 8 * i, length = HEAD + 8 * (count + i);
         if (ref->buffer) continue;
-        KEEL_TRY(patch_add(c, &(patch_t){PATCH_ADDRESS, address, ref->slot, 8, ref->offset}));
-        if (ref->length == KEEL_WHOLE)
-            KEEL_TRY(patch_add(c, &(patch_t){PATCH_LENGTH, length, ref->slot, 8, ref->offset}));
-        else
-            memcpy(block + length, &ref->length, sizeof ref->length);
+        bool whole = ref->length == KEEL_WHOLE;
+        const patch_t patch = {PATCH_SLOT, address, ref->slot, whole ? length : 0, ref->offset};
+        KEEL_TRY(patch_add(c, &patch));
+        if (!whole) memcpy(block + length, &ref->length, sizeof ref->length);
     }
     return constants_patch(c, d, HEAD + 16 * count);
 }

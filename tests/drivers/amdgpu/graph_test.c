@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scheduler's own code on the host, with threads for its queues: graphs of submissions, made at
+// random, each of which runs a program behind those that it waits for. Sanitizers watch.
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+
+#include "drivers/amdgpu/device/scheduler.h"
+#include "unit.h"
+
+enum {
+    RECORDS = 120,
+    CELLS = 7,
+    QUEUES = 3,
+    WAITS = 3,
+    COMMANDS = 12, // of a segment at most: some are issued wide
+    ROOM = 40,     // of a queue
+    RING = 128,    // packets
+    SEEDS = 12,
+};
+enum { WORK = 2, TICK, TELL, ADVANCE, ISSUE }; // kinds of packets; 1 is an invalid one
+
+typedef struct queue_t {
+    ring_queue_t shared;
+    packet_t ring[RING];
+    advance_args_t advances[RING];
+    uint64_t write, bell;
+} queue_t;
+
+// while rounds { commands }; the first one counts the rounds down.
+typedef struct job_t {
+    record_t record;
+    wait_t waits[WAITS + 1];
+    cell_point_t signal;
+    step_t step;
+    program_t program;
+    segment_t segments[3];
+    program_command_t commands[COMMANDS];
+    uint32_t rounds, work, expected; // work: the queue's
+    uint32_t ended;                  // the listener's
+} job_t;
+
+static scheduler_t s;
+static queue_t control, queues[QUEUES];
+static cell_t cells[CELLS];
+static uint64_t values[CELLS]; // that will be signalled
+static job_t jobs[RECORDS];
+static uint32_t early; // commands that ran before what their record waits for
+static uint32_t over, heard, tells;
+static uint64_t state;
+
+static uint32_t random_below(uint32_t limit)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(state >> 33) % limit;
+}
+
+static void queue_reset(queue_t *queue)
+{
+    memset(queue, 0, sizeof *queue);
+    for (int i = 0; i < RING; i++) queue->ring[i].words[0] = PACKET_INVALID;
+    queue->bell = UINT64_MAX;
+    queue->shared = (ring_queue_t){
+        .packets = (uintptr_t)queue->ring,
+        .mask = RING - 1,
+        .write = (uintptr_t)&queue->write,
+        .doorbell = (uintptr_t)&queue->bell,
+        .advances = (uintptr_t)queue->advances,
+        .room = ROOM,
+    };
+}
+
+static void program_make(job_t *job, uint32_t number)
+{
+    uint32_t count = 1 + random_below(COMMANDS);
+    job->rounds = random_below(3);
+    job->expected = job->rounds * count;
+    for (uint32_t i = 0; i < count; i++)
+        job->commands[i] = (program_command_t){.packet.words = {WORK, number, i}, .packet_at = i};
+    job->segments[0] = (segment_t){.end = END_WHILE,
+                                   .target = 1,
+                                   .other = 2,
+                                   .value = {(uintptr_t)&job->rounds, 4, PLACE_KNOWN, 0}};
+    job->segments[1] = (segment_t){
+        .commands = (uintptr_t)job->commands, .count = count, .packets = count, .end = END_GOTO};
+    job->segments[2] = (segment_t){.end = END_RETURN};
+    job->program = (program_t){.segments = (uintptr_t)job->segments, .segment_count = 3};
+    job->step = (step_t){.program = (uintptr_t)&job->program};
+    job->record.room = count + 2;
+}
+
+static void wait_make(job_t *job, uint32_t cell, uint64_t value)
+{
+    wait_t *wait = &job->waits[job->record.wait_count++];
+    *wait = (wait_t){.cell = (uintptr_t)&cells[cell],
+                     .value = value,
+                     .self = (uintptr_t)wait,
+                     .record = (uintptr_t)&job->record};
+}
+
+// Waits for what others before it signal, and for the value before its own.
+static void job_make(uint32_t number)
+{
+    job_t *job = &jobs[number];
+    uint32_t own = random_below(CELLS), waits = random_below(WAITS + 1);
+    memset(job, 0, sizeof *job);
+    job->record = (record_t){.scheduler = (uintptr_t)&s,
+                             .self = (uintptr_t)&job->record,
+                             .queue = (uintptr_t)&queues[random_below(QUEUES)].shared,
+                             .waits = (uintptr_t)job->waits,
+                             .signals = (uintptr_t)&job->signal,
+                             .steps = (uintptr_t)&job->step,
+                             .step_count = 1,
+                             .signal_count = 1,
+                             .user = number};
+    program_make(job, number);
+    wait_make(job, own, values[own]);
+    for (uint32_t i = 0; i < waits; i++) {
+        uint32_t cell = random_below(CELLS);
+        if (values[cell]) wait_make(job, cell, 1 + random_below((uint32_t)values[cell]));
+    }
+    job->signal = (cell_point_t){(uintptr_t)&cells[own], ++values[own]};
+}
+
+static void submit(job_t *job)
+{
+    PROTOCOL_ADD(&s.live, 1, __ATOMIC_RELAXED);
+    record_push(&s.inbox, &job->record);
+    tick_ask(&s);
+}
+
+// Half of them each, the last one first.
+static void *host_main(void *half)
+{
+    for (int i = RECORDS - 1 - (half != NULL); i >= 0; i -= 2) submit(&jobs[i]);
+    return NULL;
+}
+
+// What the host does when it is told, as amdgpu_scheduler_work.
+static void *listener_main(void *unused)
+{
+    while (heard < RECORDS) {
+        sched_yield();
+        if (!__atomic_exchange_n(&tells, 0, __ATOMIC_ACQ_REL)) continue;
+        PROTOCOL_SWAP(&s.telling, 0, __ATOMIC_ACQ_REL);
+        uint64_t at = records_take(&s.done);
+        while (at) {
+            record_t *record = PROTOCOL_AT(record_t, at);
+            at = record->next;
+            jobs[record->user].ended++;
+            heard++;
+            memset(record, 0xee, sizeof *record); // it is used for other things at once
+        }
+    }
+    __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+static void work_do(const packet_t *packet)
+{
+    job_t *job = &jobs[packet->words[1]];
+    for (uint32_t i = 0; i < job->record.wait_count; i++) {
+        cell_t *cell = PROTOCOL_AT(cell_t, job->waits[i].cell);
+        if (PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) < job->waits[i].value)
+            __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
+    }
+    job->work++;
+    if (!packet->words[2]) __atomic_fetch_sub(&job->rounds, 1, __ATOMIC_RELAXED);
+}
+
+static void packet_run(const packet_t *packet)
+{
+    const advance_args_t *advance = PROTOCOL_AT(advance_args_t, packet_arguments(packet));
+    const issue_args_t *issue = PROTOCOL_AT(issue_args_t, packet_arguments(packet));
+    switch (packet->words[0]) {
+    case WORK: work_do(packet); break;
+    case TICK: scheduler_tick(&s); break;
+    case TELL: __atomic_store_n(&tells, 1, __ATOMIC_RELEASE); break;
+    case ADVANCE: scheduler_advance(&s, PROTOCOL_AT(record_t, advance->record)); break;
+    default:
+        for (uint32_t i = PROGRAM_WIDE; i > 0; i--) issue_run(issue, i - 1);
+    }
+}
+
+// A packet processor: one packet after the other, when it was rung for and its header is valid.
+static void *queue_main(void *argument)
+{
+    queue_t *queue = argument;
+    uint64_t read = 0;
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
+        packet_t *at = &queue->ring[read & (RING - 1)], packet;
+        uint64_t bell = __atomic_load_n(&queue->bell, __ATOMIC_ACQUIRE);
+        uint32_t header = __atomic_load_n(&at->words[0], __ATOMIC_ACQUIRE);
+        if (bell == UINT64_MAX || header == PACKET_INVALID) {
+            sched_yield();
+            continue;
+        }
+        packet = *at;
+        packet.words[0] = header;
+        __atomic_store_n(&at->words[0], PACKET_INVALID, __ATOMIC_RELEASE);
+        read++;
+        packet_run(&packet);
+    }
+    return NULL;
+}
+
+static void all_reset(uint64_t seed)
+{
+    state = seed;
+    memset(&s, 0, sizeof s);
+    memset(cells, 0, sizeof cells);
+    memset(values, 0, sizeof values);
+    queue_reset(&control);
+    for (int i = 0; i < QUEUES; i++) queue_reset(&queues[i]);
+    s.control = control.shared;
+    s.tick.words[0] = TICK;
+    s.tell.words[0] = TELL;
+    s.advance.words[0] = ADVANCE;
+    s.issue.words[0] = ISSUE;
+    over = heard = tells = early = 0;
+    for (int i = 0; i < CELLS; i++) cells[i].awaited = UINT64_MAX;
+    for (uint32_t i = 0; i < RECORDS; i++) job_make(i);
+}
+
+static void graph_run(uint64_t seed)
+{
+    pthread_t threads[QUEUES + 4];
+    int count = 0;
+    all_reset(seed);
+    assert_int_equal(pthread_create(&threads[count++], NULL, queue_main, &control), 0);
+    for (int i = 0; i < QUEUES; i++)
+        assert_int_equal(pthread_create(&threads[count++], NULL, queue_main, &queues[i]), 0);
+    assert_int_equal(pthread_create(&threads[count++], NULL, listener_main, NULL), 0);
+    assert_int_equal(pthread_create(&threads[count++], NULL, host_main, NULL), 0);
+    assert_int_equal(pthread_create(&threads[count++], NULL, host_main, &s), 0);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+}
+
+static void test_graphs_of_records(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        graph_run(seed);
+        assert_int_equal(early, 0);
+        assert_int_equal(s.live, 0);
+        for (int i = 0; i < RECORDS; i++) {
+            assert_int_equal(jobs[i].ended, 1);
+            assert_int_equal(jobs[i].work, jobs[i].expected);
+        }
+        for (int i = 0; i < CELLS; i++) {
+            assert_int_equal(cells[i].value, values[i]);
+            assert_int_equal(cells[i].waiters, 0);
+        }
+        for (int i = 0; i < QUEUES; i++) assert_int_equal(queues[i].shared.used, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_graphs_of_records)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
