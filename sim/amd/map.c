@@ -112,7 +112,7 @@ static bool span_within(const uint8_t *host, uint64_t size, uint64_t *out_base)
 
 void map_drop(const uint8_t *host, uint64_t size)
 {
-    uint64_t base;
+    uint64_t base = 0;
     while (span_within(host, size, &base)) map_remove(base);
 }
 
