@@ -321,7 +321,7 @@ static int run_tests(const settings_t *settings, report_t *report)
     if (settings->mode == MODE_FAULT && !fault_vendor(settings->uri)) {
         fprintf(stderr,
                 "keel conformance: --mode=fault: there is no stand-in for the library of such "
-                "devices; cuda:// and hip:// have one\n");
+                "devices; cuda://, hip:// and metal:// have one\n");
         return 2;
     }
     if (!plan_probe(settings, &caps)) return 2;

@@ -41,16 +41,23 @@ static THREAD_LOCAL range_stack_t *own;
 static pthread_key_t key; // whose destructor frees it
 static bool has_key;
 
+// Others that the thread's end calls may still have ranges.
+static void stack_free(void *stack)
+{
+    own = NULL;
+    mem_free(stack);
+}
+
 __attribute__((constructor)) static void ranges_load(void)
 {
-    has_key = pthread_key_create(&key, mem_free) == 0;
+    has_key = pthread_key_create(&key, stack_free) == 0;
 }
 
 static range_stack_t *stack_find(void)
 {
     if (own || !has_key) return own;
     own = mem_zalloc(sizeof *own);
-    pthread_setspecific(key, own);
+    if (own && pthread_setspecific(key, own) != 0) stack_free(own);
     return own;
 }
 

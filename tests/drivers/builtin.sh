@@ -11,6 +11,7 @@ for tool in $tools; do
     echo "$tool is not installed, and other versions write the same code in another way"
     exit 77
 done
+unset TARGETS # a builder's own
 "$folder/device/make.sh" "$2" "$5"
 if ! cmp "$folder/$4" "$5"; then
     echo "$4 is not what its source makes: src/drivers/$3/device/make.sh $2"

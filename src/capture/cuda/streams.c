@@ -38,7 +38,7 @@ static const char *device_name(uint32_t device)
     return device < DEVICES && *devices[device] ? devices[device] : "gpu";
 }
 
-// The place of a stream in the table. Those for which there is none share the last one.
+// The place of a stream in the table; NULL: there is none left.
 static stream_t *stream_find(stream_key_t key)
 {
     uint32_t at = (key.device * 31 + key.context) * 131 + key.stream;
@@ -49,13 +49,15 @@ static stream_t *stream_find(stream_key_t key)
                                known->stream == key.stream))
             return stream;
     }
-    return &streams[at % STREAMS];
+    return NULL;
 }
 
 uint32_t streams_queue(stream_key_t key)
 {
+    static _Atomic uint32_t others;
     char name[32];
     stream_t *stream = stream_find(key);
+    if (!stream) return trace_queue(&others, device_name(key.device), "other streams", NULL);
     if (stream->queue) return stream->queue;
     stream->key = key;
     snprintf(name, sizeof name, "stream %u", key.stream);

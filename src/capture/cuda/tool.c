@@ -53,9 +53,10 @@ static void functions_choose(cupti_domain_t domain)
     }
 }
 
-// Turns on, or off, what the mode wants.
-static void kinds_set(bool on)
+// Turns on, or off, what the mode wants. False if CUPTI refuses all of it.
+static bool kinds_set(bool on)
 {
+    bool any = false;
     const capture_mode_t *mode = capture_mode();
     const struct {
         cupti_kind_t kind;
@@ -73,7 +74,7 @@ static void kinds_set(bool on)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!kinds[i].wanted) continue;
         if (on)
-            cupti_check(cupti.enable(kinds[i].kind), kinds[i].name);
+            any |= cupti_check(cupti.enable(kinds[i].kind), kinds[i].name);
         else
             cupti.disable(kinds[i].kind);
     }
@@ -82,6 +83,7 @@ static void kinds_set(bool on)
         functions_choose(CUPTI_DRIVER_API);
     }
     enabled = on;
+    return any || !on;
 }
 
 // CUPTI's clock and the host's at one moment: of some tries that which took least. Its clock is
@@ -113,13 +115,16 @@ static void buffers_look(void)
     }
 }
 
+// Nothing is asked of CUPTI once `finish` was here: it may be taken down.
 static void look(bool flush)
 {
-    if (flush) cupti.flush(0);
     pthread_mutex_lock(&lock);
-    buffers_look();
-    // What is stopped from outside costs nothing.
-    if (atomic_load(&loaded) && enabled == trace_is_paused()) kinds_set(!enabled);
+    if (atomic_load(&loaded)) {
+        if (flush) cupti.flush(0);
+        buffers_look();
+        // What is stopped from outside costs nothing.
+        if (enabled == trace_is_paused()) kinds_set(!enabled);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -140,10 +145,13 @@ static void *work(void *unused)
 // Before libraries are taken down.
 static void finish(void)
 {
+    size_t dropped = 0;
     if (!atomic_exchange(&loaded, false)) return;
-    cupti.flush(CUPTI_FLUSH_FORCED);
     pthread_mutex_lock(&lock);
+    cupti.flush(CUPTI_FLUSH_FORCED);
     buffers_look();
+    // What no buffer has told of.
+    if (cupti.dropped(NULL, 0, &dropped) == CUPTI_SUCCESS && dropped) trace_lose_many(dropped);
     if (paired_ns) clock_pair();
     pthread_mutex_unlock(&lock);
 }
@@ -179,7 +187,7 @@ static bool tool_start(void)
     cupti.set_thread_ids(CUPTI_THREADS_OF_SYSTEM);
     clock_number = trace_clock_make();
     records_begin(clock_number);
-    if (!trace_is_paused()) kinds_set(true);
+    if (!trace_is_paused() && !kinds_set(true)) return false; // Keel's own times are recorded then
     atomic_store(&loaded, true);
     int error = thread_start(&thread, "keel-trace", work, NULL);
     if (error) {
