@@ -109,6 +109,7 @@ static bool is_over(run_t *run)
 static bool wait_for_all(run_t *run)
 {
     run->runs->ops->commit(run);
+    if (!run->before && !run->now) run_room_give_back(run); // nothing was handed over
     run->driven = false; // before another thread may go on with it
     return atomic_fetch_sub(&run->pending, 1) == 1;
 }
@@ -131,10 +132,18 @@ static void drive(run_t *run)
 void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission)
 {
     run_t *run = (run_t *)(void *)submission;
+    keel_status_t ended = atomic_load(&runs->device->ended);
+    if (ended) { // what waits for nothing still comes here
+        submission_end(submission, keel_status_retain(ended));
+        return;
+    }
     run->runs = runs;
     run->queue = queue;
     run->at = keel_commands_first(&submission->commands);
     run->execute = NULL;
+    run->files = 0;
+    run->transfers.staged = NULL;
+    atomic_store(&run->transfers.landed, NULL);
     run->has_value = run->before = run->now = run->barrier = false;
     atomic_store(&run->failure, NULL);
     drive(run);

@@ -40,8 +40,8 @@ typedef enum run_across_t {
 
 // The driver's. One thread at a time for a run.
 typedef struct run_ops_t {
-    // If what was handed over has ended, takes back what it needed, clears `before`, `now` and
-    // `barrier`, and gives back the room.
+    // If what was handed over has ended, takes back what it needed, and clears `before`, `now` and
+    // `barrier`.
     void (*settle)(run_t *run);
     // A command of the device's, or a block. One whose value the host does not see sets `value`.
     run_outcome_t (*command)(run_t *run, const keel_command_t *command,
@@ -51,12 +51,11 @@ typedef struct run_ops_t {
     void (*commit)(run_t *run);
     // All is over: gives back what the run has besides its room.
     void (*finish)(run_t *run);
-    // Whether the device can take one more command, for those that follow: run_room_take, and what
-    // else there is.
-    run_outcome_t (*room)(run_t *run);
     // For files: memory that both sides see, until the end of the run; and a copy.
     keel_status_t (*stage)(run_t *run, uint64_t size, void **data, uint64_t *address);
     keel_status_t (*copy)(run_t *run, const bound_copy_t *copy);
+    // Whether the device can take one more copy to another: run_room_take, and what else there is.
+    run_outcome_t (*room)(run_t *run);
     // A copy to or from another device, which stays open until it has ended.
     keel_status_t (*across)(run_t *run, const keel_cmd_across_t *command, run_across_t *how);
     // Comes to memory of a peer. May take long; the device's thread for that. NULL: there is
@@ -70,7 +69,8 @@ typedef struct runs_t {
     keel_device_t *device;
     helper_t worker;           // goes on with runs, by runs_work
     _Atomic(run_t *) ready;    // those to go on with, newest first
-    _Atomic uint32_t handlers; // of the vendor's, not called yet or still running: the driver's
+    _Atomic uint32_t handlers; // of the vendor's, not called yet or still running, which the driver
+                               // counts; and threads that may have no reference to the device
     chores_t errands;          // what copies to other devices need, which may take long
     aio_t *aio;                // owned
 } runs_t;
@@ -148,5 +148,9 @@ run_outcome_t run_files(run_t *run);
 run_outcome_t run_across(run_t *run, const keel_command_t *command, keel_status_t *status);
 // What was prepared has ended, or was given up: leaves the devices that it visited.
 void run_visits_end(run_t *run);
+
+// For handlers of the vendor's: what was handed over has ended. Others need not wait for the rest
+// of the run to get its room, or to close. In place of run_done.
+void run_handed_back(run_t *run);
 
 #endif

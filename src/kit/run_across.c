@@ -106,3 +106,10 @@ void run_visits_end(run_t *run)
         device_leave(c->other->device);
     }
 }
+
+void run_handed_back(run_t *run)
+{
+    run_visits_end(run);
+    run_room_give_back(run);
+    run_done(run);
+}

@@ -116,7 +116,9 @@ run_outcome_t run_host(run_t *run, const keel_command_t *command, keel_status_t 
 
 run_outcome_t run_files(run_t *run)
 {
-    if (!run->files) return RUN_GOES_ON;
+    // A run that had no room may come back while steps or their copies are under way.
+    if (!run->files || run->before || run->now || atomic_load(&run->pending) > 1)
+        return RUN_GOES_ON;
     if (!atomic_load(&run->failure)) {
         if (!run_room_take(run)) return RUN_STARVES;
         if (run->transfers.staged) {

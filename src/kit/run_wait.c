@@ -15,14 +15,17 @@ void run_begin(run_t *run)
     atomic_fetch_add(&run->pending, 1);
 }
 
-// Has the device's thread go on with it.
+// Has the device's thread go on with it. The device stays until the thread was woken, though the
+// caller may have no reference to it.
 static void resume(run_t *run)
 {
     runs_t *runs = run->runs;
+    atomic_fetch_add(&runs->handlers, 1);
     run->next = atomic_load(&runs->ready);
     while (!atomic_compare_exchange_weak(&runs->ready, &run->next, run)) {
     }
     helper_wake(&runs->worker);
+    atomic_fetch_sub(&runs->handlers, 1);
 }
 
 void run_done(run_t *run)

@@ -96,6 +96,7 @@ static void metal_device_close(keel_device_t *device)
 static void metal_device_destroy(keel_device_t *device)
 {
     runs_free(&metal_device(device)->runs);
+    keel_status_release(atomic_load(&metal_device(device)->failed));
     mem_free(device);
 }
 

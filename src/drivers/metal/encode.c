@@ -242,7 +242,7 @@ static void command_completed(metal_block_t *block, id command)
     (void)command;
     metal_run_t *run = block->user;
     metal_device_t *device = metal_run_device(run);
-    run_done(&run->base);
+    run_handed_back(&run->base);
     atomic_fetch_sub(&device->runs.handlers, 1);
 }
 
@@ -250,8 +250,8 @@ static void command_release(metal_run_t *run)
 {
     mtl_release(metal_run_device(run)->api, run->command);
     run->command = NULL;
+    run->counted = 0;
     run->base.before = run->base.now = run->base.barrier = run->committed = false;
-    run_room_give_back(&run->base);
 }
 
 void metal_commit(run_t *base)
@@ -299,10 +299,22 @@ static void device_settle(keel_device_t *base)
     metal_worker(device);
 }
 
-static void device_lose(metal_device_t *device, keel_status_t status)
+void metal_lose(metal_device_t *device)
 {
-    if (atomic_exchange(&device->losing, true)) return;
-    keel_device_lose(&device->base, keel_status_retain(status), device_settle);
+    keel_status_t failed = atomic_load(&device->failed);
+    if (!failed || device->losing) return;
+    device->losing = true;
+    keel_device_lose(&device->base, keel_status_retain(failed), device_settle);
+}
+
+// Has the device's thread end it: others may go on with runs here.
+static void device_fail(metal_device_t *device, keel_status_t status)
+{
+    keel_status_t none = NULL;
+    if (atomic_compare_exchange_strong(&device->failed, &none, keel_status_retain(status)))
+        helper_wake(&device->runs.worker);
+    else
+        keel_status_release(status);
 }
 
 void metal_settle(run_t *base)
@@ -318,11 +330,10 @@ void metal_settle(run_t *base)
         status = KEEL_ERROR(code_of(code), "the GPU gave up: %s (MTLCommandBufferError %ld)",
                             metal_text(api, error), code);
     }
-    command_release(run);
     if (!status) metal_counts_settle(run);
-    run->counted = 0;
+    command_release(run);
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));
-    if (keel_status_code(status) == KEEL_DEVICE_LOST) device_lose(device, status);
+    if (keel_status_code(status) == KEEL_DEVICE_LOST) device_fail(device, status);
     keel_status_release(status);
 }

@@ -57,7 +57,8 @@ typedef struct metal_device_t {
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
     runs_t runs;
-    _Atomic bool losing;
+    _Atomic(keel_status_t) failed;   // why it is lost; owned
+    bool losing;                     // the worker's
     lock_t lock;                     // for the list
     struct metal_memory_t *memories; // all that buffers have; memory.c
 } metal_device_t;
@@ -171,6 +172,8 @@ keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
 void metal_commit(run_t *run);
 // The command buffer has ended, and this is how.
 void metal_settle(run_t *run);
+// Ends the device if it has failed. The device's thread.
+void metal_lose(metal_device_t *device);
 
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
 void metal_pipeline_set(metal_run_t *run, id pipeline);

@@ -113,11 +113,6 @@ static void start(keel_submission_t *submission)
 {
     metal_device_t *device = metal_device(submission->queue->device);
     const metal_api_t *api = device->api; // the device may be gone when this returns
-    keel_status_t ended = atomic_load(&device->base.ended);
-    if (ended) { // Metal may take work all the same
-        submission_end(submission, keel_status_retain(ended));
-        return;
-    }
     void *pool = metal_enter(api);
     run_start(&device->runs, &metal_queue(submission->queue)->runs, submission);
     metal_leave(api, pool);

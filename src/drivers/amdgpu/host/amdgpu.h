@@ -128,7 +128,7 @@ struct amdgpu_run_t {
     hsa_signal_t signal; // owned; 0: none yet
     struct {
         amdgpu_run_t *next, **link;
-    } flight;                // in amdgpu_device_t.flights
+    } flight;                // in amdgpu_device_t.flights, or in the scheduler's runs
     block_t *blocks;         // owned: what packets in the ring read
     struct record_t *record; // what the scheduler on the GPU has; NULL: it is the host's
     block_t *staging;        // owned: what is needed until the end

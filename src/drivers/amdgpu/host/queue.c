@@ -126,7 +126,7 @@ static bool segment_ended(hsa_signal_value_t value, void *data)
     amdgpu_run_t *run = data;
     amdgpu_device_t *device = amdgpu_run_device(run);
     (void)value;
-    run_done(&run->base);
+    run_handed_back(&run->base);
     atomic_fetch_sub(&device->runs.handlers, 1);
     return false; // it is not to be called again
 }
@@ -187,7 +187,6 @@ void amdgpu_settle(run_t *base)
     if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
         blocks_trim(&device->blocks);
     run->blocks = NULL;
-    run_room_give_back(&run->base);
     keel_status_t failed = amdgpu_lost_cause(device);
     if (failed) run_fail(&run->base, failed);
 }

@@ -257,33 +257,36 @@ static void run_unlist(amdgpu_run_t *run)
     if (run->flight.next) run->flight.next->flight.link = run->flight.link;
 }
 
+// Why the record is to end before it begins; 0: it is not. Under the scheduler's lock.
 static uint64_t cancel_number(amdgpu_run_t *run)
 {
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    // seq_cst, as the lock and who ends the device: one of the two sees the other.
+    keel_status_t ended = atomic_load(&device->base.ended);
+    if (ended) return amdgpu_cause_note(device->scheduler, ended);
+    if (!submission_is_cancelled(&run->base.submission)) return 0;
     keel_status_t why = submission_cancelled(&run->base.submission);
-    uint64_t number = amdgpu_cause_add(amdgpu_run_device(run), why);
+    uint64_t number = amdgpu_cause_note(device->scheduler, why);
     keel_status_release(why);
     return number;
 }
 
-// False: the device is lost, and takes no more.
-static bool record_submit(amdgpu_run_t *run)
+// False: the device is lost, and takes no more. Who ends the records of a lost device takes the
+// lock, and so finds none half submitted.
+static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
 {
-    amdgpu_device_t *device = amdgpu_run_device(run);
     amdgpu_scheduler_t *s = device->scheduler;
     lock_enter(&s->lock);
     bool lost = atomic_load(&device->failed);
-    if (!lost) run_list(run);
-    lock_leave(&s->lock);
-    if (lost) return false;
-    // seq_cst, as the list's lock and who ends the device: one of the two sees the other.
-    keel_status_t ended = atomic_load(&device->base.ended);
-    if (ended) run->record->cancel = amdgpu_cause_add(device, ended);
-    if (!ended && submission_is_cancelled(&run->base.submission))
+    if (!lost) {
+        run_list(run);
         run->record->cancel = cancel_number(run);
-    PROTOCOL_ADD(&s->shared->live, 1, __ATOMIC_RELAXED); // before the GPU can count it down
-    record_push(&s->shared->inbox, run->record);
-    amdgpu_scheduler_ask(device, NULL);
-    return true;
+        PROTOCOL_ADD(&s->shared->live, 1, __ATOMIC_RELAXED); // before the GPU can count it down
+        record_push(&s->shared->inbox, run->record);
+    }
+    lock_leave(&s->lock);
+    if (!lost) amdgpu_scheduler_ask(device, NULL);
+    return !lost;
 }
 
 static void run_finish(amdgpu_run_t *run)
@@ -299,14 +302,14 @@ void amdgpu_record_start(keel_submission_t *submission)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)submission;
     amdgpu_device_t *device = amdgpu_run_device(run);
+    atomic_fetch_add(&device->runs.handlers, 1); // the run may end the device before this is over
     keel_status_t status = record_make(run);
-    if (!status && record_submit(run)) {
-        helper_wake(&device->runs.worker);
-        return;
-    }
-    if (!status) status = keel_status_retain(atomic_load(&device->failed));
-    run_finish(run);
-    submission_end(submission, status);
+    bool submitted = !status && record_submit(device, run);
+    if (submitted) helper_wake(&device->runs.worker);
+    if (!submitted && !status) status = keel_status_retain(atomic_load(&device->failed));
+    if (!submitted) run_finish(run);
+    atomic_fetch_sub(&device->runs.handlers, 1);
+    if (!submitted) submission_end(submission, status);
 }
 
 // The signal of that number among those that the GPU makes.
@@ -322,13 +325,18 @@ static void signal_leave(keel_submission_t *submission, uint32_t number)
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
+    // Causes are kept while runs are listed.
+    keel_status_t cause = failure ? NULL : amdgpu_cause_get(device, run->record->cause);
     lock_enter(&device->scheduler->lock);
     run_unlist(run);
     lock_leave(&device->scheduler->lock);
     if (!failure && run->record->fault) failure = fault_status(run);
     if (!failure && run->record->refused)
         signal_leave(&run->base.submission, run->record->refused - 1);
-    if (!failure) failure = amdgpu_cause_get(device, run->record->cause);
+    if (!failure)
+        failure = cause;
+    else
+        keel_status_release(cause);
     run_finish(run);
     submission_end(&run->base.submission, failure);
 }

@@ -25,6 +25,14 @@ static run_outcome_t room_take(run_t *run)
     return run_room_take(run) ? RUN_GOES_ON : RUN_STARVES;
 }
 
+// Room for as many packets as a copy to another device may be.
+static run_outcome_t across_room(run_t *run)
+{
+    uint32_t packets = ((amdgpu_run_t *)(void *)run)->packets;
+    if (packets + AMDGPU_PIECES > AMDGPU_SEGMENT - 1 - 2 * RUN_FILES) return RUN_WAITS;
+    return room_take(run);
+}
+
 // The words that a command depends on: the host has them when this goes on.
 static run_outcome_t words_step(amdgpu_run_t *run, const keel_command_t *c,
                                 const keel_cmd_execute_t *execute, keel_status_t *status)
@@ -86,7 +94,7 @@ const run_ops_t amdgpu_run_ops = {
     .command = command_step,
     .commit = amdgpu_commit,
     .finish = amdgpu_run_finish,
-    .room = room_take,
+    .room = across_room,
     .stage = run_stage,
     .copy = run_copy,
     .across = amdgpu_across,

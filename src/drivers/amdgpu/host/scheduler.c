@@ -245,8 +245,11 @@ void amdgpu_scheduler_stop(amdgpu_device_t *device)
     lock_leave(&s->lock);
     queues_drain(device);
     if (s->shared) drain(device, s->control);
-    if (s->signal.handle) hsa->hsa_signal_store_screlease(s->signal, 0);
-    while (atomic_load(&s->listening)) sched_yield();
+    // Again and again: one that was being told sets it back.
+    while (atomic_load(&s->listening)) {
+        hsa->hsa_signal_store_screlease(s->signal, 0);
+        sched_yield();
+    }
     if (s->control) hsa->hsa_queue_destroy(s->control);
     if (s->signal.handle) hsa->hsa_signal_destroy(s->signal);
     if (s->memory) blocks_return(&device->blocks, s->memory, true);
@@ -277,8 +280,7 @@ static bool causes_grow(amdgpu_scheduler_t *s)
     return true;
 }
 
-// Under the lock.
-static uint64_t cause_add(amdgpu_scheduler_t *s, keel_status_t cause)
+uint64_t amdgpu_cause_note(amdgpu_scheduler_t *s, keel_status_t cause)
 {
     if (!causes_grow(s)) return 1;
     s->causes[s->cause_count] = keel_status_retain(cause);
@@ -289,7 +291,7 @@ uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     lock_enter(&s->lock);
-    uint64_t number = cause_add(s, cause);
+    uint64_t number = amdgpu_cause_note(s, cause);
     lock_leave(&s->lock);
     return number;
 }
@@ -378,9 +380,10 @@ void amdgpu_scheduler_lost(amdgpu_device_t *device)
         lock_enter(&s->lock);
         amdgpu_run_t *run = s->runs;
         lock_leave(&s->lock);
-        if (!run) return;
+        if (!run) break;
         amdgpu_record_end(run, keel_status_retain(atomic_load(&device->failed)));
     }
+    PROTOCOL_STORE(&s->shared->live, 0, __ATOMIC_RELAXED); // nothing more is to be looked for
 }
 
 void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
@@ -394,7 +397,7 @@ void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
         if (run->base.submission.queue != queue ||
             (!all && !submission_is_cancelled(&run->base.submission)))
             continue;
-        if (!number) number = cause_add(s, cause);
+        if (!number) number = amdgpu_cause_note(s, cause);
         PROTOCOL_STORE(&run->record->cancel, number, __ATOMIC_RELAXED);
     }
     // release: pairs with the acquire of the tick that looks for them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of the scheduler that runs on the GPU (device/scheduler.c), of a device that was
+// The host's side of the scheduler that runs on the GPU (device/scheduler.h), of a device that was
 // opened with scheduler=device.
 //
 //     scheduler.c   its queue and memory; what has ended; cancelling, and the end of the device
@@ -60,6 +60,7 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
 // The number of a cause (retained), and a new reference to the cause of a number; 0: NULL.
 uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause);
+uint64_t amdgpu_cause_note(amdgpu_scheduler_t *scheduler, keel_status_t cause); // under its lock
 keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number);
 // A cell, to be filled in. When the last one comes back, causes are forgotten: no number is left.
 keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell) KEEL_MUST_USE;
