@@ -223,6 +223,28 @@ TEST(hostcall, deferred_holds_no_worker, CALLS)
     }
 }
 
+// Nor does it hold what the work beside it needed, once that is done: the queue takes other work.
+TEST(hostcall, deferred_holds_no_room, CALLS)
+{
+    enum { COUNT = 20 };
+    deferred_t *deferred[COUNT];
+    keel_point_t done[COUNT];
+    keel_buffer_t *buffer = new_buffer(4 * (COUNT + 1));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        deferred[i] = new_deferred();
+        done[i] = SUBMIT(KEEL_NO_WAITS, keel_op_fill(keel_span(buffer, 4 * i, 4), 1, 4),
+                         keel_op_host_call(defer_call, deferred[i]));
+        await_call(deferred[i], done[i]);
+    }
+    reach(submit(keel_op_fill(keel_span(buffer, UINT64_C(4) * COUNT, 4), 2, 4)));
+    CHECK_EQ(buffer_u32(buffer, COUNT), 2);
+    for (int i = 0; i < COUNT; i++) {
+        CHECK(pending(done[i]));
+        complete(deferred[i], NULL);
+        reach(done[i]);
+    }
+}
+
 static void complete_soon(void *user)
 {
     deferred_t *deferred = user;
