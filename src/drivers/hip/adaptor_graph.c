@@ -2,6 +2,7 @@
 // Graphs. HIP has no nodes that run by a condition, and none that the device changes.
 #include <string.h>
 
+#include "base/lock.h"
 #include "drivers/hip/hip.h"
 #include "drivers/hip/releases.h"
 
@@ -10,11 +11,20 @@ HIP_RELEASES(graph_destroy, hipGraphDestroy, what)
 HIP_FORWARDS(graph_instantiate, hipGraphInstantiateWithFlags,
              (stream_graph_h graph, stream_exec_h *exec), (hipGraphExec_t *)(void *)exec, graph, 0)
 HIP_RELEASES(exec_destroy, hipGraphExecDestroy, what)
-HIP_FORWARDS(exec_run, hipGraphLaunch, (stream_exec_h exec, stream_h stream), exec, stream)
 HIP_FORWARDS(exec_upload, hipGraphUpload, (stream_exec_h exec, stream_h stream), exec, stream)
 HIP_FORWARDS(exec_set_copy, hipGraphExecMemcpyNodeSetParams1D,
              (stream_exec_h exec, stream_node_h node, const bound_copy_t *c), exec, node,
              hip_pointer(c->target), hip_pointer(c->source), c->size, hipMemcpyDefault)
+
+static keel_status_t exec_run(stream_vendor_t *v, stream_exec_h exec, stream_h stream)
+{
+    static lock_t alone; // of all devices
+    bool locks = v->symbols->release->launches_alone;
+    if (locks) lock_enter(&alone);
+    keel_status_t status = HIP_CALL(v->symbols, hipGraphLaunch, exec, stream);
+    if (locks) lock_leave(&alone);
+    return status;
+}
 
 // Where a node goes, as every function that adds one takes it.
 #define PLACE(place)                                                                               \

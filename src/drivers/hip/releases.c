@@ -31,7 +31,8 @@ static const hip_release_t releases[] = {
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .fill = FILL_5,
-     .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51}},
+     .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51},
+     .launches_alone = true},
 };
 
 // A HIP that forwards to another vendor's library behaves as that one. NVIDIA's values are those of
