@@ -5,8 +5,11 @@
 # once, and 300 for a tick with nothing to do. What kernels themselves take is what they take when
 # the host schedules.
 set -eu
+# The least of eight: how many ticks find nothing to do depends on when the host comes.
 log() {
-    "$keel" sim --gpus=gfx90a --log=isa -- "$test" "$@" 2>&1 | grep -c ' wave '
+    for _ in 1 2 3 4 5 6 7 8; do
+        "$keel" sim --gpus=gfx90a --log=isa -- "$test" "$@" 2>&1 | grep -c ' wave '
+    done | sort -n | head -n 1
 }
 
 # issued FEW MANY: for each command beyond FEW.
