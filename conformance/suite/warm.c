@@ -125,6 +125,9 @@ void warm_up(const settings_t *settings, const test_t *test)
     const vendor_t *vendor = fault_vendor(settings->uri);
     bool bare = settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE;
     if (bare || (vendor && vendor->keeps)) warm_up_vendor(settings->uri);
-    if (bare && settings->partner) warm_up_partner(settings->uri, settings->partner);
+    if (bare && settings->partner) {
+        warm_up_vendor(settings->partner);
+        warm_up_partner(settings->uri, settings->partner);
+    }
     if (test && test->lists) keel_status_release(keel_device_list(NULL, NULL, 0, &count));
 }
