@@ -5,20 +5,11 @@
 #include <stdlib.h>
 
 #include "builtin/judge.h"
+#include "ok.h"
 #include "unit.h"
 
 extern const unsigned char keel_embed_builtin_kernels[];
 extern const uint64_t keel_embed_builtin_kernels_size;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t ok_status = (call);                                                          \
-        if (ok_status) {                                                                           \
-            keel_status_print(ok_status, stderr);                                                  \
-            keel_status_release(ok_status);                                                        \
-            fail();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static void *memory_alloc(size_t size)
 {

@@ -8,18 +8,8 @@
 #include "base/memory.h"
 #include "executable/format.h"
 
+#include "ok.h"
 #include "unit.h"
-
-// As a test wants it, or the test fails.
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t ok_status = (call);                                                          \
-        if (ok_status) {                                                                           \
-            keel_status_print(ok_status, stderr);                                                  \
-            keel_status_release(ok_status);                                                        \
-            fail();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static inline void expect_failure(keel_status_t status, keel_code_t code, const char *words)
 {

@@ -15,21 +15,12 @@
 #include "base/memory.h"
 #include "executable/container.h"
 #include "executable/image.h"
+#include "ok.h"
 #include "sim/cuda/image.h"
 #include "unit.h"
 
 static char folder[] = "/tmp/keel-cc-test-XXXXXX";
 static bool have_clang;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t ok_status = (call);                                                          \
-        if (ok_status) {                                                                           \
-            keel_status_print(ok_status, stderr);                                                  \
-            keel_status_release(ok_status);                                                        \
-            fail();                                                                                \
-        }                                                                                          \
-    } while (0)
 
 static const char *in_folder(const char *name)
 {

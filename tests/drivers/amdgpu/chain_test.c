@@ -6,16 +6,10 @@
 #include <stdlib.h>
 
 #include "drivers/amdgpu/host/scheduler.h"
+#include "ok.h"
 #include "unit.h"
 
 enum { CHAIN = 24 };
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t status_ = (call);                                                            \
-        if (status_) print_error("%s\n", keel_status_message(status_));                            \
-        assert_null(status_);                                                                      \
-    } while (0)
 
 typedef struct setup_t {
     keel_device_t *device;

@@ -5,16 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ok.h"
 #include "unit.h"
 
 enum { BYTES = 1 << 16 };
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t status_ = (call);                                                            \
-        if (status_) print_error("%s\n", keel_status_message(status_));                            \
-        assert_null(status_);                                                                      \
-    } while (0)
 
 static keel_device_t *gpu_open(const char *uri)
 {

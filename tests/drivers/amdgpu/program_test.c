@@ -9,6 +9,7 @@
 
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
+#include "ok.h"
 #include "unit.h"
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -20,13 +21,6 @@
 
 extern const unsigned char keel_embed_conformance_kernels[];
 extern const uint64_t keel_embed_conformance_kernels_size;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        keel_status_t status_ = (call);                                                            \
-        if (status_) print_error("%s\n", keel_status_message(status_));                            \
-        assert_null(status_);                                                                      \
-    } while (0)
 
 enum { WORDS = 4096 };
 
