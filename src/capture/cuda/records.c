@@ -119,17 +119,20 @@ static uint32_t items(int32_t groups, int32_t size)
     return (uint32_t)groups * (uint32_t)size;
 }
 
+// What records of kernels, copies and sets have in common.
+#define WORK(op_, of)                                                                              \
+    (work_t)                                                                                       \
+    {                                                                                              \
+        .op = (op_), .start = (of)->start, .end = (of)->end,                                       \
+        .stream = {(of)->device, (of)->context, (of)->stream}, .correlation = (of)->correlation,   \
+        .graph = (of)->graph, .graph_node = (of)->graph_node                                       \
+    }
+
 static void add_kernel(const cupti_kernel_t *kernel)
 {
-    trace_record_t *record =
-        work_take(&(work_t){.op = TRACE_OP_DISPATCH,
-                            .name = trace_name(kernel->name ? kernel->name : "a kernel"),
-                            .start = kernel->start,
-                            .end = kernel->end,
-                            .stream = {kernel->device, kernel->context, kernel->stream},
-                            .correlation = kernel->correlation,
-                            .graph = kernel->graph,
-                            .graph_node = kernel->graph_node});
+    work_t work = WORK(TRACE_OP_DISPATCH, kernel);
+    work.name = trace_name(kernel->name ? kernel->name : "a kernel");
+    trace_record_t *record = work_take(&work);
     if (!record) return;
     for (int i = 0; i < 3; i++) record->shape.grid[i] = items(kernel->grid[i], kernel->block[i]);
     record->shape.group_x = (uint32_t)kernel->block[0];
@@ -156,38 +159,18 @@ static void add_copy(const cupti_copy_t *copy)
                                     TRACE_COPY_WITHIN,    TRACE_COPY_WITHIN,    TRACE_COPY_WITHIN,
                                     TRACE_COPY_HOST,      TRACE_COPY_ACROSS};
     bool known = copy->copy_kind < sizeof kinds;
-    add_bytes(&(work_t){.op = TRACE_OP_COPY,
-                        .start = copy->start,
-                        .end = copy->end,
-                        .stream = {copy->device, copy->context, copy->stream},
-                        .correlation = copy->correlation,
-                        .graph = copy->graph,
-                        .graph_node = copy->graph_node},
-              copy->bytes, known ? kinds[copy->copy_kind] : TRACE_COPY_OTHER);
+    add_bytes(&WORK(TRACE_OP_COPY, copy), copy->bytes,
+              known ? kinds[copy->copy_kind] : TRACE_COPY_OTHER);
 }
 
 static void add_peer_copy(const cupti_peer_copy_t *copy)
 {
-    add_bytes(&(work_t){.op = TRACE_OP_COPY,
-                        .start = copy->start,
-                        .end = copy->end,
-                        .stream = {copy->device, copy->context, copy->stream},
-                        .correlation = copy->correlation,
-                        .graph = copy->graph,
-                        .graph_node = copy->graph_node},
-              copy->bytes, TRACE_COPY_ACROSS);
+    add_bytes(&WORK(TRACE_OP_COPY, copy), copy->bytes, TRACE_COPY_ACROSS);
 }
 
 static void add_set(const cupti_set_t *set)
 {
-    add_bytes(&(work_t){.op = TRACE_OP_COPY,
-                        .start = set->start,
-                        .end = set->end,
-                        .stream = {set->device, set->context, set->stream},
-                        .correlation = set->correlation,
-                        .graph = set->graph,
-                        .graph_node = set->graph_node},
-              set->bytes, TRACE_COPY_SET);
+    add_bytes(&WORK(TRACE_OP_COPY, set), set->bytes, TRACE_COPY_SET);
 }
 
 // How much of a device's memory is in use, as a counter.
