@@ -30,9 +30,10 @@ static run_outcome_t command_step(run_t *run, const keel_command_t *c,
 static keel_status_t recording_step(run_t *run)
 {
     const keel_commands_t *commands = run->execute->recording->commands;
-    bool has_value = run->has_value;
-    run->has_value = false;
-    if (has_value) return command_jump(commands, run->value, run->loops, &run->inner);
+    const uint32_t *words = run->words;
+    run->words = NULL;
+    if (words && command_has_value(run->inner->kind))
+        return command_jump(commands, words[0], run->loops, &run->inner);
     return keel_command_step(commands, run->execute, run->loops, &run->inner);
 }
 
@@ -76,6 +77,7 @@ static run_outcome_t submission_step(run_t *run)
     keel_status_t status = NULL;
     run_outcome_t outcome = command_step(run, c, NULL, &status);
     if (outcome != RUN_GOES_ON) return outcome;
+    run->words = NULL;
     run->at = keel_command_next(c);
     if (status) run_fail(run, submission_blame(&run->submission, NULL, c, status));
     return RUN_GOES_ON;
@@ -144,7 +146,8 @@ void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission)
     run->files = 0;
     run->transfers.staged = NULL;
     atomic_store(&run->transfers.landed, NULL);
-    run->has_value = run->before = run->now = run->barrier = false;
+    run->words = NULL;
+    run->before = run->now = run->barrier = false;
     atomic_store(&run->failure, NULL);
     drive(run);
 }

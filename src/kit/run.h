@@ -43,7 +43,8 @@ typedef struct run_ops_t {
     // If what was handed over has ended, takes back what it needed, and clears `before`, `now` and
     // `barrier`.
     void (*settle)(run_t *run);
-    // A command of the device's, or a block. One whose value the host does not see sets `value`.
+    // A command of the device's, or a block. Words that the host must read and does not see are
+    // fetched, with `words` set and RUN_WAITS; then the command comes again.
     run_outcome_t (*command)(run_t *run, const keel_command_t *command,
                              const keel_cmd_execute_t *execute, keel_status_t *status);
     // Hands over what was prepared, with run_begin; or gives it up, if the run has failed and it
@@ -96,12 +97,13 @@ struct run_t {
     uint32_t loops[RUN_MAX_DEPTH];
     _Atomic(keel_status_t) failure; // the first; owned
     _Atomic uint32_t pending;
-    uint32_t value; // of the block at hand, if `has_value`
-    bool has_value; // the driver has fetched it
-    bool driven;    // the thread that drives it is counted, or it waits for room
-    bool has_room;  // of its queue
-    bool visits;    // what was prepared uses memory of other devices, which wait for it
-    uint32_t files; // that were begun, since the last barrier that waited for them
+    const uint32_t *words; // that the command at hand reads, if the driver has them fetched to
+                           // where the host sees them: its counts, or the value of a block; NULL:
+                           // it has not. There once the run goes on.
+    bool driven;           // the thread that drives it is counted, or it waits for room
+    bool has_room;         // of its queue
+    bool visits;           // what was prepared uses memory of other devices, which wait for it
+    uint32_t files;        // that were begun, since the last barrier that waited for them
     transfers_t transfers;
     // What was prepared, or handed over and has not ended; the driver sets `now`.
     bool before;  // the last barrier

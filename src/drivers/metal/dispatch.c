@@ -104,8 +104,8 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *c)
 static keel_status_t groups_find(const metal_run_t *run, const keel_cmd_dispatch_t *c,
                                  const keel_cmd_execute_t *execute, uint32_t groups[3])
 {
-    if (!run->peeked) return keel_bind_counts(c, execute, groups);
-    memcpy(groups, metal_peeked(run), 3 * sizeof *groups);
+    if (!run->base.words) return keel_bind_counts(c, execute, groups);
+    memcpy(groups, run->base.words, 3 * sizeof *groups);
     return bind_counts_check(c, groups);
 }
 

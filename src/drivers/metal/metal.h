@@ -93,7 +93,6 @@ struct metal_run_t {
     // Memory that the host sees, in place of such that it does not see.
     struct metal_memory_t *staging; // owned
     struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and three more
-    bool peeked;                    // the three are there, or on their way
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -199,7 +198,6 @@ keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
 // needs none.
 run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
                          const keel_cmd_execute_t *execute, keel_status_t *status);
-const uint32_t *metal_peeked(const metal_run_t *run); // three of them
 
 // dispatch.c
 // With room for a command buffer.

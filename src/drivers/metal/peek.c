@@ -23,13 +23,20 @@ static const keel_ref_t *words_of(const keel_command_t *command, const keel_cmd_
     return ref && !keel_ref_is_parameter(ref) ? ref : NULL;
 }
 
+static const uint32_t *words_seen(const metal_run_t *run)
+{
+    const uint32_t *words =
+        mtl_contents(metal_run_device(run)->api, metal_memory_buffer(run->words));
+    return words + AT;
+}
+
 static keel_status_t fetch(metal_run_t *run, const metal_place_t *source)
 {
     KEEL_TRY(metal_words_take(run));
     metal_place_t target = {metal_memory_buffer(run->words), AT * sizeof(uint32_t), source->length,
                             NULL};
     KEEL_TRY(metal_encode_copy(run, source, &target));
-    run->peeked = true;
+    run->base.words = words_seen(run);
     return NULL;
 }
 
@@ -38,18 +45,11 @@ run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
 {
     const keel_ref_t *ref = words_of(command, execute);
     metal_place_t place = {0};
-    if (!ref || run->peeked) return RUN_GOES_ON;
+    if (!ref || run->base.words) return RUN_GOES_ON;
     *status = metal_place(ref, execute, &place);
     if (*status || place.data) return RUN_GOES_ON;
     if (run->base.before) return RUN_WAITS;
     if (!run_room_take(&run->base)) return RUN_STARVES;
     *status = fetch(run, &place);
     return *status ? RUN_GOES_ON : RUN_WAITS;
-}
-
-const uint32_t *metal_peeked(const metal_run_t *run)
-{
-    const uint32_t *words =
-        mtl_contents(metal_run_device(run)->api, metal_memory_buffer(run->words));
-    return words + AT;
 }

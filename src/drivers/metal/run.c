@@ -50,24 +50,13 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     return RUN_GOES_ON;
 }
 
-static run_outcome_t kind_step(metal_run_t *run, const keel_command_t *c,
-                               const keel_cmd_execute_t *execute, keel_status_t *status)
-{
-    if (command_has_value(c->kind)) return metal_peek(run, c, execute, status);
-    if (c->kind == KEEL_CMD_TIMESTAMP) return timestamp_step(run, (const void *)c, execute, status);
-    return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
-}
-
 static run_outcome_t command_step(run_t *base, const keel_command_t *c,
                                   const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
-    run_outcome_t outcome = kind_step(run, c, execute, status);
-    if (outcome != RUN_GOES_ON) return outcome;
-    base->has_value = run->peeked && command_has_value(c->kind);
-    if (base->has_value) base->value = *metal_peeked(run);
-    run->peeked = false;
-    return RUN_GOES_ON;
+    if (command_has_value(c->kind)) return metal_peek(run, c, execute, status);
+    if (c->kind == KEEL_CMD_TIMESTAMP) return timestamp_step(run, (const void *)c, execute, status);
+    return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
 }
 
 static void run_finish(run_t *base)
@@ -76,7 +65,6 @@ static void run_finish(run_t *base)
     metal_fence_give_back(run);
     metal_words_give_back(run);
     metal_stages_release(run);
-    run->peeked = false;
 }
 
 static keel_status_t run_stage(run_t *base, uint64_t size, void **data, uint64_t *address)

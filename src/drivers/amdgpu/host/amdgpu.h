@@ -134,7 +134,6 @@ struct amdgpu_run_t {
     block_t *staging;        // owned: what is needed until the end
     uint32_t *peek;          // in staging: three words; NULL: none yet
     uint64_t peek_at;
-    bool peeked; // the words are there, or on their way
 };
 
 static inline amdgpu_device_t *amdgpu_device(const keel_device_t *device)

@@ -30,8 +30,8 @@ void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
 static keel_status_t counts_read(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
                                  const keel_cmd_execute_t *execute, uint32_t groups[3])
 {
-    if (!run->peeked) return keel_bind_counts(c, execute, groups);
-    memcpy(groups, run->peek, 3 * sizeof groups[0]);
+    if (!run->base.words) return keel_bind_counts(c, execute, groups);
+    memcpy(groups, run->base.words, 3 * sizeof groups[0]);
     return bind_counts_check(c, groups);
 }
 

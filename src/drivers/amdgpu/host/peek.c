@@ -46,6 +46,6 @@ keel_status_t amdgpu_peek(amdgpu_run_t *run, const keel_ref_t *ref,
     KEEL_TRY(keel_bind_ref(ref, execute, &bound));
     bound_copy_t copy = {run->peek_at, bound.address, bound.length};
     KEEL_TRY(amdgpu_issue_copy(run, &copy));
-    run->peeked = true;
+    run->base.words = run->peek;
     return NULL;
 }

@@ -117,7 +117,6 @@ void amdgpu_run_finish(run_t *base)
         blocks_trim(&device->blocks);
     run->staging = NULL;
     run->peek = NULL;
-    run->peeked = false;
 }
 
 // On a thread of HSA's. The device stays until its last handler has counted down.

@@ -39,7 +39,7 @@ static run_outcome_t words_step(amdgpu_run_t *run, const keel_command_t *c,
 {
     const keel_ref_t *ref = amdgpu_peek_ref(c);
     bool sees = true;
-    if (!ref || run->peeked) return RUN_GOES_ON;
+    if (!ref || run->base.words) return RUN_GOES_ON;
     if (run->base.before) return RUN_WAITS;
     *status = amdgpu_peek_sees(ref, execute, &sees);
     if (*status || sees) return RUN_GOES_ON;
@@ -59,23 +59,12 @@ static run_outcome_t gpu_step(amdgpu_run_t *run, const keel_command_t *c,
     return outcome;
 }
 
-static run_outcome_t kind_step(amdgpu_run_t *run, const keel_command_t *c,
-                               const keel_cmd_execute_t *execute, keel_status_t *status)
-{
-    if (command_has_value(c->kind)) return words_step(run, c, execute, status);
-    return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
-}
-
 static run_outcome_t command_step(run_t *base, const keel_command_t *c,
                                   const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
-    run_outcome_t outcome = kind_step(run, c, execute, status);
-    if (outcome != RUN_GOES_ON) return outcome;
-    base->has_value = run->peeked && command_has_value(c->kind);
-    if (base->has_value) base->value = run->peek[0];
-    run->peeked = false;
-    return RUN_GOES_ON;
+    if (command_has_value(c->kind)) return words_step(run, c, execute, status);
+    return is_for_gpu(c->kind) ? gpu_step(run, c, execute, status) : RUN_GOES_ON;
 }
 
 static keel_status_t run_stage(run_t *base, uint64_t size, void **data, uint64_t *address)
