@@ -104,6 +104,7 @@ struct amdgpu_device_t {
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
     bool losing;                          // the worker's
     amdgpu_device_t *next_watched;        // fault.c's list
+    _Atomic uint32_t unwatched;           // of the flights; changed under the lock
     lock_t lock;                          // for what is below
     amdgpu_run_t *flights;                // whose packets are in a ring
     hsa_signal_t signals[AMDGPU_SIGNALS]; // owned: for the next runs
@@ -124,6 +125,7 @@ typedef struct amdgpu_queue_t {
 struct amdgpu_run_t {
     run_t base;
     bool flying;         // its last packet was written, and the signal tells when it is over
+    bool unwatched;      // by HSA, so the device's thread looks at the signal; under the lock
     uint32_t packets;    // in the ring
     hsa_signal_t signal; // owned; 0: none yet
     struct {

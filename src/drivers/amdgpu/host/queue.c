@@ -150,6 +150,43 @@ static void flight_unlist(amdgpu_run_t *run)
     lock_leave(&device->lock);
 }
 
+// Has HSA call the handler. If it cannot, the device's thread looks.
+static void signal_watch(amdgpu_run_t *run)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    if (device->hsa->hsa_amd_signal_async_handler(run->signal, HSA_SIGNAL_CONDITION_LT, 1,
+                                                  segment_ended, run) == HSA_STATUS_SUCCESS)
+        return;
+    lock_enter(&device->lock);
+    run->unwatched = true;
+    atomic_fetch_add(&device->unwatched, 1);
+    lock_leave(&device->lock);
+    helper_wake(&device->runs.worker);
+}
+
+// One that HSA does not watch and that has ended; NULL: there is none.
+static amdgpu_run_t *flight_ended(amdgpu_device_t *device)
+{
+    amdgpu_run_t *run;
+    lock_enter(&device->lock);
+    for (run = device->flights; run; run = run->flight.next)
+        if (run->unwatched && device->hsa->hsa_signal_load_scacquire(run->signal) < 1) break;
+    if (run) {
+        run->unwatched = false;
+        atomic_fetch_sub(&device->unwatched, 1);
+    }
+    lock_leave(&device->lock);
+    return run;
+}
+
+// True: there are some to look for again.
+static bool flights_look(amdgpu_device_t *device)
+{
+    amdgpu_run_t *run;
+    while (atomic_load(&device->unwatched) && (run = flight_ended(device))) segment_ended(0, run);
+    return atomic_load(&device->unwatched);
+}
+
 void amdgpu_commit(run_t *base)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
@@ -165,8 +202,7 @@ void amdgpu_commit(run_t *base)
     atomic_fetch_add(&device->runs.handlers, 1);
     device->hsa->hsa_signal_store_screlease(run->signal, 1);
     flight_list(run);
-    device->hsa->hsa_amd_signal_async_handler(run->signal, HSA_SIGNAL_CONDITION_LT, 1,
-                                              segment_ended, run);
+    signal_watch(run);
     uint64_t number = amdgpu_packet_write(device->hsa, queue, &packet, header);
     device->hsa->hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
     // seq_cst, as are the lock and who sets it: either this sees that the device has failed, or who
@@ -196,5 +232,7 @@ uint64_t amdgpu_worker(void *device)
     runs_work(&amdgpu_device(device)->runs);
     // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
     enum { LOOK_NS = 1000000 };
-    return amdgpu_scheduler_work(device) ? clock_deadline(LOOK_NS) : KEEL_FOREVER;
+    bool looks = flights_look(device);
+    looks |= amdgpu_scheduler_work(device);
+    return looks ? clock_deadline(LOOK_NS) : KEEL_FOREVER;
 }

@@ -12,7 +12,8 @@
 #include "kit/submission.h"
 
 enum {
-    CONTROL = 64,  // packets of the control queue: two ticks and one that tells are all there are
+    CONTROL = 64,  // packets of the control queue: two ticks, one that tells and one that drain
+                   // waits for are all there are
     PIECE = 64,    // bytes
     CAUSES = 16,   // that there is room for at first
     HARDWARE = -1, // kind of a doorbell that is a word of the hardware's
@@ -150,6 +151,7 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
                       amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, &s->control));
     KEEL_TRY(HSA_CALL(hsa, hsa_amd_queue_set_priority, s->control, HSA_AMD_QUEUE_PRIORITY_HIGH));
     KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &s->signal));
+    KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &s->drained));
     KEEL_TRY(shared_make(device));
     atomic_store(&s->listening, true);
     keel_status_t status = HSA_CALL(hsa, hsa_amd_signal_async_handler, s->signal,
@@ -197,30 +199,41 @@ static void piece_give_back(amdgpu_device_t *device, amdgpu_piece_t **spare, voi
     lock_leave(&s->lock);
 }
 
-// Until the last packet of the queue has ended. Without memory for a signal there is no waiting.
-static void drain(amdgpu_device_t *device, hsa_queue_t *queue)
+// A packet behind all others of the queue, until it has ended.
+static void packet_await(amdgpu_device_t *device, hsa_queue_t *queue, hsa_signal_t signal)
 {
     enum { WAIT = 100000000 };
     const hsa_symbols_t *hsa = device->hsa;
-    hsa_barrier_and_packet_t packet = {0};
+    const hsa_barrier_and_packet_t packet = {.completion_signal = signal};
     const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
-    if (atomic_load(&device->failed)) return;
-    if (hsa->hsa_signal_create(1, 0, NULL, &packet.completion_signal) != HSA_STATUS_SUCCESS) return;
-    hsa_signal_value_t number =
-        (hsa_signal_value_t)amdgpu_packet_write(hsa, queue, &packet, header);
-    hsa->hsa_signal_store_screlease(queue->doorbell_signal, number);
+    hsa->hsa_signal_store_screlease(signal, 1);
+    uint64_t number = amdgpu_packet_write(hsa, queue, &packet, header);
+    hsa->hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
     while (!atomic_load(&device->failed) &&
-           hsa->hsa_signal_wait_scacquire(packet.completion_signal, HSA_SIGNAL_CONDITION_LT, 1,
-                                          WAIT, HSA_WAIT_STATE_BLOCKED) > 0) {
+           hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, WAIT,
+                                          HSA_WAIT_STATE_BLOCKED) > 0) {
     }
-    if (!atomic_load(&device->failed)) hsa->hsa_signal_destroy(packet.completion_signal);
 }
 
+// Until the last packet of the queue, NULL: of the control queue, has ended. One at a time, as
+// there is one signal. When the scheduler has stopped, all have ended.
+static void drain(amdgpu_device_t *device, hsa_queue_t *queue)
+{
+    amdgpu_scheduler_t *s = device->scheduler;
+    lock_enter(&s->drain_lock);
+    if (s->drained.handle && !atomic_load(&device->failed))
+        packet_await(device, queue ? queue : s->control, s->drained);
+    lock_leave(&s->drain_lock);
+}
+
+// Of the control queue, too: the tick that wrote the last packets of the queue rings for them when
+// they may have ended already, as others ring for theirs.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
 {
     amdgpu_device_t *device = amdgpu_device(queue->base.device);
     if (!queue->shared) return;
     drain(device, queue->queue);
+    drain(device, NULL);
     piece_give_back(device, &device->scheduler->spare_queues, queue->shared);
     blocks_return(&device->blocks, queue->advances, false);
     queue->shared = NULL;
@@ -234,27 +247,38 @@ static void queues_drain(amdgpu_device_t *device)
         drain(device, amdgpu_queue(queue)->queue);
 }
 
+// A queue may be on its way out meanwhile, and drain.
+static void queue_and_signals_destroy(amdgpu_device_t *device)
+{
+    const hsa_symbols_t *hsa = device->hsa;
+    amdgpu_scheduler_t *s = device->scheduler;
+    lock_enter(&s->drain_lock);
+    if (s->control) hsa->hsa_queue_destroy(s->control);
+    if (s->signal.handle) hsa->hsa_signal_destroy(s->signal);
+    // Queues of a lost device may have a packet with it still.
+    if (s->drained.handle && !atomic_load(&device->failed)) hsa->hsa_signal_destroy(s->drained);
+    s->control = NULL;
+    s->signal.handle = s->drained.handle = 0;
+    lock_leave(&s->drain_lock);
+}
+
 // All records have ended; the last tick may still be on its way.
 void amdgpu_scheduler_stop(amdgpu_device_t *device)
 {
-    const hsa_symbols_t *hsa = device->hsa;
     amdgpu_scheduler_t *s = device->scheduler;
     if (!s) return;
     lock_enter(&s->lock);
     s->closing = true;
     lock_leave(&s->lock);
     queues_drain(device);
-    if (s->shared) drain(device, s->control);
+    drain(device, NULL);
     // Again and again: one that was being told sets it back.
     while (atomic_load(&s->listening)) {
-        hsa->hsa_signal_store_screlease(s->signal, 0);
+        device->hsa->hsa_signal_store_screlease(s->signal, 0);
         sched_yield();
     }
-    if (s->control) hsa->hsa_queue_destroy(s->control);
-    if (s->signal.handle) hsa->hsa_signal_destroy(s->signal);
+    queue_and_signals_destroy(device);
     if (s->memory) blocks_return(&device->blocks, s->memory, true);
-    s->control = NULL;
-    s->signal.handle = 0;
     s->memory = NULL;
 }
 

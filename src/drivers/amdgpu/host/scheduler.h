@@ -28,6 +28,8 @@ typedef struct amdgpu_scheduler_t {
     hsa_queue_t *control;                  // owned
     hsa_signal_t signal;                   // owned: what the GPU wakes the host by
     amdgpu_kernel_t tick, advance, issue, patch;
+    lock_t drain_lock;      // for the next
+    hsa_signal_t drained;   // owned: of a packet that is waited for; 0: the scheduler has stopped
     _Atomic bool listening; // the handler of the signal is there
     lock_t lock;            // for what is below, and tick_ask
     bool closing;           // no tick is asked for any more

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends of queues and of what is in them. Run on the software GPU (keel sim).
+#include <keel/keel.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "drivers/amdgpu/host/scheduler.h"
+#include "ok.h"
+#include "unit.h"
+
+static keel_device_t *gpu_open(const char *uri)
+{
+    keel_device_t *device = NULL;
+    OK(keel_device_open(uri, NULL, &device));
+    return device;
+}
+
+static uint64_t control_written(const amdgpu_scheduler_t *scheduler)
+{
+    return __atomic_load_n(PROTOCOL_AT(const uint64_t, scheduler->shared->control.write),
+                           __ATOMIC_ACQUIRE);
+}
+
+// A packet in the control queue, in place of a tick that takes long.
+typedef struct hold_t {
+    amdgpu_device_t *device;
+    hsa_signal_t gate;
+    uint64_t written; // packets, with it
+    _Atomic bool open;
+} hold_t;
+
+static void control_hold(hold_t *hold)
+{
+    const hsa_symbols_t *hsa = hold->device->hsa;
+    hsa_queue_t *control = hold->device->scheduler->control;
+    hsa_barrier_and_packet_t packet = {0};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
+    assert_int_equal(hsa->hsa_signal_create(1, 0, NULL, &hold->gate), HSA_STATUS_SUCCESS);
+    packet.dep_signal[0] = hold->gate;
+    uint64_t number = amdgpu_packet_write(hsa, control, &packet, header);
+    hsa->hsa_signal_store_screlease(control->doorbell_signal, (hsa_signal_value_t)number);
+    hold->written = control_written(hold->device->scheduler);
+}
+
+// Opens when someone waits behind it.
+static void *control_let_go(void *argument)
+{
+    hold_t *hold = argument;
+    while (control_written(hold->device->scheduler) == hold->written) sched_yield();
+    atomic_store(&hold->open, true);
+    hold->device->hsa->hsa_signal_store_screlease(hold->gate, 0);
+    return NULL;
+}
+
+// A tick may be about to ring for packets of the queue.
+static void test_a_queue_goes_when_ticks_are_over(void **state)
+{
+    (void)state;
+    keel_device_t *device = gpu_open("amdgpu://0?scheduler=device");
+    hold_t hold = {.device = amdgpu_device(device)};
+    keel_queue_t *queue = NULL;
+    pthread_t thread;
+    OK(keel_queue_create(device, NULL, &queue));
+    control_hold(&hold);
+    assert_int_equal(pthread_create(&thread, NULL, control_let_go, &hold), 0);
+    keel_queue_release(queue);
+    bool open = atomic_load(&hold.open);
+    if (!open) amdgpu_scheduler_ask(hold.device, NULL); // so that the thread ends
+    pthread_join(thread, NULL);
+    assert_true(open);
+    hold.device->hsa->hsa_signal_destroy(hold.gate);
+    keel_device_release(device);
+}
+
+static _Atomic uint32_t refused;
+
+static hsa_status_t handler_refuse(hsa_signal_t signal, hsa_signal_condition_t condition,
+                                   hsa_signal_value_t value,
+                                   bool (*handler)(hsa_signal_value_t value, void *data),
+                                   void *data)
+{
+    (void)signal, (void)condition, (void)value, (void)handler, (void)data;
+    atomic_fetch_add(&refused, 1);
+    return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+static void fill_check(keel_device_t *device, keel_buffer_t *buffer, uint32_t value)
+{
+    keel_point_t done;
+    uint32_t found = 0;
+    OK(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer), value,
+                       sizeof value, &done));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_buffer_read(buffer, 0, &found, sizeof found));
+    assert_int_equal(found, value);
+}
+
+static void test_ends_are_seen_without_handlers(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 8 };
+    keel_device_t *device = gpu_open("amdgpu://0");
+    const keel_buffer_options_t options = {.size = 4096, .memory = KEEL_MEMORY_HOST_VISIBLE};
+    keel_buffer_t *buffer = NULL;
+    hsa_symbols_t symbols = *amdgpu_device(device)->hsa;
+    OK(keel_buffer_create(device, &options, &buffer));
+    symbols.hsa_amd_signal_async_handler = handler_refuse;
+    amdgpu_device(device)->hsa = &symbols;
+    for (uint32_t i = 1; i <= ROUNDS; i++) fill_check(device, buffer, i);
+    assert_true(atomic_load(&refused) >= ROUNDS);
+    keel_buffer_release(buffer);
+    keel_device_release(device);
+}
+
+int main(void)
+{
+    if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_queue_goes_when_ticks_are_over),
+        cmocka_unit_test(test_ends_are_seen_without_handlers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
