@@ -3,6 +3,10 @@
 #include "builtin/kernels.c"
 
 #include "drivers/amdgpu/device/scheduler.h"
+#include "drivers/amdgpu/device/version.h"
+
+// What the host looks at before it uses the rest.
+KEEL_EXECUTABLE_CONSTANT(uint64_t, keel_library_version) = LIBRARY_VERSION;
 
 KEEL_RAW_KERNEL(keel_tick, KEEL_GROUP(1), scheduler_args_t, a)
 {

@@ -256,6 +256,9 @@ keel_status_t amdgpu_peek(amdgpu_run_t *run, const keel_ref_t *ref,
 
 // builtin.c
 keel_status_t amdgpu_builtins_load(amdgpu_device_t *device) KEEL_MUST_USE;
+// The same, of a device library that is given. KEEL_UNSUPPORTED for one of another version.
+keel_status_t amdgpu_library_load(amdgpu_device_t *device, const void *data,
+                                  size_t size) KEEL_MUST_USE;
 void amdgpu_builtins_unload(amdgpu_device_t *device);
 keel_status_t amdgpu_device_clock(keel_device_t *device, uint64_t *now_ns);
 
@@ -274,6 +277,9 @@ keel_status_t amdgpu_code_load(amdgpu_device_t *device, const void *data, size_t
                                hsa_executable_t *executable) KEEL_MUST_USE;
 keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t executable,
                                  const char *name, amdgpu_kernel_t *kernel) KEEL_MUST_USE;
+// Where a variable is on the first node.
+keel_status_t amdgpu_variable_find(amdgpu_device_t *device, hsa_executable_t executable,
+                                   const char *name, uint64_t *address) KEEL_MUST_USE;
 
 // across.c
 // Whether the GPU comes to the memory of another device, which is of this driver.

@@ -151,6 +151,15 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
     return others_find(device, executable, text, kernel);
 }
 
+keel_status_t amdgpu_variable_find(amdgpu_device_t *device, hsa_executable_t executable,
+                                   const char *name, uint64_t *address)
+{
+    hsa_executable_symbol_t symbol;
+    KEEL_TRY(symbol_find(device, 0, executable, name, &symbol));
+    return HSA_CALL(device->hsa, hsa_executable_symbol_get_info, symbol,
+                    HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, address);
+}
+
 // By the words of the metadata.
 static const char *const hidden_names[AMDGPU_HIDDEN_KINDS] = {
     [AMDGPU_BLOCK_COUNT_X] = "hidden_block_count_x",
