@@ -4,11 +4,13 @@
 #include "metal/thread.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,13 +172,15 @@ bool compile(const paths_t *paths)
     if (!settings()->cache[0]) return run_clang(paths);
     char kept[320], fresh[320];
     cache_path(kept, sizeof kept, paths);
+    mkdir(settings()->cache, 0700); // if that fails, so does the copy below, which tells
     if (copy_file(kept, paths->object)) return true;
     if (!run_clang(paths)) return false;
     // Under another name first: another process may look for it now.
     snprintf(fresh, sizeof fresh, "%s/%s", settings()->cache, strrchr(paths->folder, '/') + 1);
     if (!copy_file(paths->object, fresh) || rename(fresh, kept) != 0) {
+        int error = errno;
         unlink(fresh);
-        complain("%s cannot be written: compiled MSL is not kept", kept);
+        complain("%s cannot be written (%s): compiled MSL is not kept", kept, strerror(error));
     }
     return true;
 }
