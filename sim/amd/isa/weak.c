@@ -238,6 +238,7 @@ static const insn_t *run_atomic(wave_t *w, const insn_t *i)
 // Writes the registers of an operation that is complete.
 static void finish(wave_t *w, const access_t *a)
 {
+    if (a->kind == ACCESS_WRITE_BACK) return; // which has none
     uint32_t word[1][LANES], (*v)[LANES] = a->to_lds ? word : &w->v[a->dst];
     EACH_ACTIVE_LANE(a->lanes)
     {
