@@ -108,6 +108,8 @@ static keel_status_t image_load(keel_device_t *device, const keel_executable_opt
     if (!status) status = device->ops->executable_load(device, &choice.image, &e);
     choice_finish(&choice);
     KEEL_TRY(status);
+    object_init(&e->object); // what unloads it looks at both
+    e->device = device;
     for (uint32_t i = 0; i < e->entry_count && !status; i++)
         status = entry_check(&e->entries[i], &device->caps);
     if (!status && !(e->plain = dispatches_prepare(e, &device->caps))) status = status_no_memory();
@@ -149,10 +151,8 @@ keel_status_t keel_executable_load(keel_device_t *device, const keel_executable_
         mem_free(name);
         return status;
     }
-    object_init(&e->object);
     e->destroy = executable_destroy;
     e->name = name;
-    e->device = device;
     e->info = (keel_executable_info_t){device, name};
     device_hold(device);
     live_add(LIVE_EXECUTABLE, 1);
