@@ -73,9 +73,15 @@ void limits_adapt(void)
     if (crowd > MOST) crowd = MOST;
 }
 
+// What a test may take of the usual limit.
+static double share_of(const test_t *test)
+{
+    return test && test->seconds ? test->seconds / 20.0 : 1.0;
+}
+
 double limit_of(const settings_t *settings, const test_t *test)
 {
-    return crowd * settings->limit_s * (test && test->seconds ? test->seconds / 20.0 : 1.0);
+    return crowd * settings->limit_s * share_of(test);
 }
 
 // The entries of a folder, less itself and its parent: open descriptors, threads.
@@ -222,6 +228,7 @@ void run_job(const settings_t *settings, const job_t *job, result_t *result)
     fault_install(settings, job);
     current = *settings;
     current.seed = job->seed;
+    current.limit_s *= share_of(job->test); // what waits in the test may take as long
     row("%s", "");
     result_now = result;
     footprint_t before = footprint_now();
