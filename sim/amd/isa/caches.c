@@ -146,8 +146,10 @@ static void l2_fill(caches_t *c, line_t *line, uint64_t address, size_t size)
     const uint8_t *memory = memory_at(c, address, size);
     uint64_t wanted = mask_of(address, size) & ~line->dirty;
     if (!l2_passes(c)) wanted &= ~line->valid;
+    uint8_t fresh[LINE];
+    copy(fresh, memory, size);
     for (size_t k = 0; k < size; k++) {
-        if (wanted >> (address % LINE + k) & 1) line->bytes[address % LINE + k] = memory[k];
+        if (wanted >> (address % LINE + k) & 1) line->bytes[address % LINE + k] = fresh[k];
     }
     line->valid |= mask_of(address, size);
 }
