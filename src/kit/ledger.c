@@ -327,6 +327,7 @@ static bool slot_is_promised(const slot_t *slot, const keel_device_t *early, pro
 {
     if (!slot->owner) return true;
     if (!slot->promise || !promise_serves(slot->promise, early)) return false;
+    if (slot->promise->may_fail) return false; // the last would not tell of the others
     *last = promise_later(*last, slot->promise);
     return true;
 }
@@ -405,7 +406,7 @@ static point_state_t ledger_watch(keel_semaphore_t *semaphore, waiter_t *waiter,
     if (state == POINT_PENDING)
         promise = all ? ledger_promise_all(ledger, waiter) : ledger_promise_of(semaphore, value);
     if (promise) promise_retain(promise);
-    if (promise && promise_serves(promise, waiter->early)) {
+    if (promise && promise_does(promise, waiter)) {
         waiter->promise = promise;
         state = POINT_PROMISED;
     } else if (state == POINT_PENDING && all) {

@@ -2,7 +2,8 @@
 // A promise: the word of a device that a point will be reached when something happens over there,
 // an event on one of its streams for example. Work of the same device may wait for that instead of
 // the point, without the host; and a host that waits for the point can ask after it. Only the loss
-// of the device breaks a promise.
+// of the device breaks a promise, unless it says that it may fail: then work that took it must find
+// out on the device whether it came true, and do nothing if it did not.
 //
 // A device whose work ends by itself on threads of the library makes none.
 #ifndef KEEL_SRC_KIT_PROMISE_H_
@@ -27,6 +28,7 @@ struct promise_t {
     const keel_device_t *device; // whose queues may wait for it; NULL: what it is for may fail
     const promise_ops_t *ops;
     uint64_t number; // those of one queue come true in this order
+    bool may_fail;   // while the device lives; then only for waiters for one point's success
 };
 
 // Whether a waiter that takes promises of the device `early`, or of none, takes this one.

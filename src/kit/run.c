@@ -19,6 +19,8 @@ static run_outcome_t command_step(run_t *run, const keel_command_t *c,
                                   const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     bool has_value = command_has_value(c->kind);
+    bool for_host = has_value || run_is_for_host(c->kind) || c->kind == KEEL_CMD_ACROSS;
+    if (for_host && run_is_ahead(run)) return RUN_WAITS;
     if (has_value && (run->before || run->now || run_is_busy(run))) return RUN_WAITS;
     if (!has_value && keel_command_is_barrier(c->kind)) return barrier_step(run);
     if (run_is_for_host(c->kind)) return run_host(run, c, status);
@@ -116,6 +118,24 @@ static bool wait_for_all(run_t *run)
     return atomic_fetch_sub(&run->pending, 1) == 1;
 }
 
+// The device stays until the promise is over, though the caller may have no reference to it.
+static void end(run_t *run)
+{
+    runs_t *runs = run->runs;
+    promise_t *promise = run->promise;
+    keel_status_t failure = atomic_load(&run->failure);
+    if (!promise) {
+        submission_end(&run->submission, failure);
+        return;
+    }
+    keel_status_retain(failure);
+    atomic_fetch_add(&runs->handlers, 1);
+    submission_end(&run->submission, failure);
+    runs->ops->kept(promise, failure);
+    atomic_fetch_sub(&runs->handlers, 1);
+    keel_status_release(failure);
+}
+
 static void drive(run_t *run)
 {
     bool over = false;
@@ -128,7 +148,13 @@ static void drive(run_t *run)
     run_visits_end(run);
     run_room_give_back(run);
     run->runs->ops->finish(run);
-    submission_end(&run->submission, atomic_load(&run->failure));
+    end(run);
+}
+
+bool run_is_last(run_t *run)
+{
+    bool at_end = !run->execute && run->at == keel_commands_end(&run->submission.commands);
+    return at_end && !atomic_load(&run->failure) && !run_is_busy(run);
 }
 
 void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission)
@@ -149,6 +175,11 @@ void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission)
     run->words = NULL;
     run->before = run->now = run->barrier = false;
     atomic_store(&run->failure, NULL);
+    atomic_store(&run->ahead, 0);
+    run->promise = NULL;
+    run_begin(run);
+    run->driven = true;
+    if (runs->ops->begin) runs->ops->begin(run);
     drive(run);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/lock.h"
 #include "kit/chores.h"
+#include "kit/promise.h"
 #include "kit/transfer.h"
 
 enum {
@@ -59,6 +60,12 @@ typedef struct run_ops_t {
     run_outcome_t (*room)(run_t *run);
     // A copy to or from another device, which stays open until it has ended.
     keel_status_t (*across)(run_t *run, const keel_cmd_across_t *command, run_across_t *how);
+    // Optional. The run begins: it may have been started ahead of promises (promise.h), each of
+    // which is counted by run_ahead_begin until it has come true or has failed.
+    void (*begin)(run_t *run);
+    // The submission that has made run->promise has ended, with `failure` (borrowed) or well. Takes
+    // the promise over. Required if any is made.
+    void (*kept)(promise_t *promise, keel_status_t failure);
     // Comes to memory of a peer. May take long; the device's thread for that. NULL: there is
     // nothing to do for it.
     keel_status_t (*peer)(keel_device_t *device, const keel_cmd_across_t *command);
@@ -97,13 +104,15 @@ struct run_t {
     uint32_t loops[RUN_MAX_DEPTH];
     _Atomic(keel_status_t) failure; // the first; owned
     _Atomic uint32_t pending;
-    const uint32_t *words; // that the command at hand reads, if the driver has them fetched to
-                           // where the host sees them: its counts, or the value of a block; NULL:
-                           // it has not. There once the run goes on.
-    bool driven;           // the thread that drives it is counted, or it waits for room
-    bool has_room;         // of its queue
-    bool visits;           // what was prepared uses memory of other devices, which wait for it
-    uint32_t files;        // that were begun, since the last barrier that waited for them
+    _Atomic uint32_t ahead; // of these, promises that it was started ahead of
+    promise_t *promise;     // that it has made; owned; NULL: none
+    const uint32_t *words;  // that the command at hand reads, if the driver has them fetched to
+                            // where the host sees them: its counts, or the value of a block; NULL:
+                            // it has not. There once the run goes on.
+    bool driven;            // the thread that drives it is counted, or it waits for room
+    bool has_room;          // of its queue
+    bool visits;            // what was prepared uses memory of other devices, which wait for it
+    uint32_t files;         // that were begun, since the last barrier that waited for them
     transfers_t transfers;
     // What was prepared, or handed over and has not ended; the driver sets `now`.
     bool before;  // the last barrier
@@ -128,6 +137,17 @@ void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission);
 void run_fail(run_t *run, keel_status_t status); // the first failure stays
 // Whether something was begun that has not ended, besides what the device does. Who drives it.
 bool run_is_busy(run_t *run);
+// Whether it has gone ahead of a promise: the host can do nothing for it until that is over, but
+// prepare what the device is to do.
+static inline bool run_is_ahead(run_t *run)
+{
+    return atomic_load(&run->ahead) != 0;
+}
+// Nothing will be left to do when what was prepared has ended. Who drives it, when it commits.
+bool run_is_last(run_t *run);
+// A promise that the run went ahead of, and its end. The first for run_ops_t.begin.
+void run_ahead_begin(run_t *run);
+void run_ahead_done(run_t *run);
 // Something that the run waits for begins, and ends. Any thread.
 void run_begin(run_t *run);
 void run_done(run_t *run);

@@ -83,5 +83,18 @@ void run_room_give_back(run_t *run)
 
 bool run_is_busy(run_t *run)
 {
-    return run->files || atomic_load(&run->pending) > 1;
+    uint32_t pending = atomic_load(&run->pending); // first: what ends meanwhile leaves it too large
+    return run->files || pending > 1 + atomic_load(&run->ahead);
+}
+
+void run_ahead_begin(run_t *run)
+{
+    run_begin(run);
+    atomic_fetch_add(&run->ahead, 1);
+}
+
+void run_ahead_done(run_t *run)
+{
+    atomic_fetch_sub(&run->ahead, 1);
+    run_done(run);
 }

@@ -139,7 +139,7 @@ uint32_t waiters_fired(void)
 
 bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks)
 {
-    bool serves = promise_serves(promise, waiter->early);
+    bool serves = promise_does(promise, waiter);
     *asks |= !serves && waiter->asks;
     if (!serves) return false;
     waiter->linked = false;

@@ -54,10 +54,19 @@ typedef struct keel_signal_t {
     keel_point_t point;
     promise_t *promise; // of the driver, who keeps it; NULL: not promised
     struct keel_signal_t *next, *previous;
+    uint64_t after; // the submission has waited for this value of the same semaphore; for promises
+                    // that may fail
     bool listed;    // in the list of what the semaphore is promised
     bool overtaken; // a signal of a larger value came that was not ordered
     bool native;    // the device makes it or fails it by itself (remote.h)
 } signal_t;
+
+// Whether the waiter takes the promise for its point.
+static inline bool promise_does(const promise_t *promise, const waiter_t *waiter)
+{
+    bool fails = promise->may_fail && (waiter->ended || waiter->for_all);
+    return promise_serves(promise, waiter->early) && !fails;
+}
 
 typedef enum point_state_t {
     POINT_PENDING,

@@ -316,7 +316,8 @@ static void chain_link(keel_submission_t *submission)
     if (__builtin_expect(wait->point.until & KEEL_UP_TO, 0)) return;
     if (queue->early) {
         const promise_t *promise = ledger_promise_of(queue->timeline, wait->point.value);
-        submission->follows = promise && promise_serves(promise, queue->device);
+        submission->follows =
+            promise && promise_serves(promise, queue->device) && !promise->may_fail;
         return;
     }
     wait->submission = submission;
@@ -366,11 +367,26 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
     return false;
 }
 
+// How far it has waited for the semaphore that it signals.
+KEEL_COLD static uint64_t waited_for(const keel_submission_t *submission,
+                                     const keel_semaphore_t *semaphore)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        const keel_point_t *point = &submission->waits[i].point;
+        if (point->semaphore == semaphore && point->value > value && !point->until)
+            value = point->value;
+    }
+    return value;
+}
+
 KEEL_HOT void submission_promise(keel_submission_t *submission, promise_t *promise)
 {
     for (uint32_t i = 0; promise->device && i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
         signal->promise = promise;
+        if (__builtin_expect(promise->may_fail, 0))
+            signal->after = waited_for(submission, signal->point.semaphore);
         signal->point.semaphore->ops->promise(signal);
     }
     ledger_promise(submission->queue->timeline, submission->id, promise);

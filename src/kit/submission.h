@@ -57,7 +57,8 @@ static inline bool submission_wait_early(keel_submission_t *submission,
 
 // For drivers: all its points will be reached when `promise` comes true. The driver keeps it until
 // the end, which is sure to be a good one unless the device is lost, or a signal of it turns out to
-// be out of order: then the work itself has ended well. One without a device says only
+// be out of order: then the work itself has ended well; or unless it may fail. One without a device
+// says only
 // when the end will be known, and only to those who wait for the queue's own point.
 void submission_promise(keel_submission_t *submission, promise_t *promise);
 

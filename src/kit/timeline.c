@@ -152,6 +152,15 @@ static waiter_t *waiters_hang(const signal_t *signal, bool *asks)
     return told;
 }
 
+// Where the promise before it may fail, or it may itself, a signal is listed only if it hangs on
+// that one: else the semaphore could be raised by it after the other has failed.
+static bool is_behind(const signal_t *signal, const signal_t *last)
+{
+    if (!last || __builtin_expect(!last->promise->may_fail && !signal->promise->may_fail, 1))
+        return true;
+    return signal->after >= last->point.value;
+}
+
 KEEL_HOT waiter_t *timeline_list(signal_t *signal, bool *asks)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
@@ -160,7 +169,7 @@ KEEL_HOT waiter_t *timeline_list(signal_t *signal, bool *asks)
     uint64_t above = atomic_load_explicit(&semaphore->value, memory_order_acquire);
     if (semaphore->promised_last && semaphore->promised_last->point.value > above)
         above = semaphore->promised_last->point.value;
-    signal->listed = signal->point.value > above;
+    signal->listed = signal->point.value > above && is_behind(signal, semaphore->promised_last);
     if (__builtin_expect(!signal->listed, 0)) return NULL;
     signal->next = NULL;
     signal->previous = semaphore->promised_last;
@@ -312,7 +321,7 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
     point_state_t state = timeline_poll(semaphore, value, failure);
     promise_t *promise = state == POINT_PENDING ? promise_find(semaphore, value) : NULL;
     if (promise) promise_retain(promise);
-    if (promise && promise_serves(promise, waiter->early)) {
+    if (promise && promise_does(promise, waiter)) {
         waiter->promise = promise;
         state = POINT_PROMISED;
     }

@@ -413,6 +413,49 @@ static void test_points_of_a_queue(void **state)
     ledger->ops->destroy(ledger);
 }
 
+// Those that may fail are for waiters for one point's success alone.
+static void test_one_that_may_fail_serves_fewer(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    fake.base.may_fail = true;
+    signal_t signal;
+    promise_value(&fake, &signal, 1);
+    waiter_t plain = {.fire = count_told, .early = &here}, ended = plain;
+    told = 0;
+    assert_int_equal(point_watch(AT(1), &plain, NULL), POINT_PROMISED);
+    keel_point_t end = at(1);
+    end.until = KEEL_ENDED;
+    assert_int_equal(point_watch(&end, &ended, NULL), POINT_PENDING);
+    assert_null(timeline_keep(&signal));
+    assert_int_equal(told, 1);
+    promise_release(plain.promise);
+}
+
+// One that does not hang on the one before it is made when its submission has ended, and not if the
+// one before has failed meanwhile.
+static void test_one_that_may_fail_hangs_on_the_one_before(void **state)
+{
+    (void)state;
+    fake_t first = fake_make(), second = fake_make(), third = fake_make();
+    first.base.may_fail = third.base.may_fail = true;
+    signal_t signals[3] = {{.point = at(1), .promise = &first.base},
+                           {.point = at(2), .promise = &second.base},
+                           {.point = at(2), .promise = &third.base, .after = 1}};
+    for (int i = 0; i < 3; i++) timeline_promise(&signals[i]);
+    assert_true(signals[0].listed && signals[2].listed);
+    assert_false(signals[1].listed);
+    keel_status_t failure = KEEL_ERROR(KEEL_ABORTED, "it died");
+    for (int i = 0; i < 3; i += 2) assert_null(timeline_settle(&signals[i], failure));
+    assert_null(timeline_settle(&signals[1], NULL));
+    uint64_t value = 9;
+    keel_status_t status = semaphore.ops->value(&semaphore, &value);
+    assert_int_equal(keel_status_code(status), KEEL_ABORTED);
+    assert_int_equal(value, 0);
+    keel_status_release(status);
+    keel_status_release(failure);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +479,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_asking_for_any_polls_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_that_nobody_tells_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_may_fail_serves_fewer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_may_fail_hangs_on_the_one_before, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

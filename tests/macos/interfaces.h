@@ -52,6 +52,12 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 
 @protocol MTLFence
 @end
+@protocol MTLEvent
+@end
+@protocol MTLSharedEvent <MTLEvent>
+- (unsigned long long)signaledValue;
+- (void)setSignaledValue:(unsigned long long)value;
+@end
 @protocol MTLFunction
 @end
 @protocol MTLResource
@@ -104,6 +110,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block;
 - (MTLCommandBufferStatus)status;
 - (NSError *)error;
+- (void)encodeWaitForEvent:(id<MTLEvent>)event value:(unsigned long long)value;
+- (void)encodeSignalEvent:(id<MTLEvent>)event value:(unsigned long long)value;
 - (double)GPUStartTime;
 - (double)GPUEndTime;
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder;
@@ -129,6 +137,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
                                   options:(MTLResourceOptions)options
                               deallocator:(void (^)(void *memory, NSUInteger length))block;
 - (id<MTLFence>)newFence;
+- (id<MTLSharedEvent>)newSharedEvent;
 - (id<MTLLibrary>)newLibraryWithSource:(NSString *)source
                                options:(MTLCompileOptions *)options
                                  error:(NSError **)error;

@@ -46,12 +46,27 @@ static const char source[] =
     "    bool many = from[2] != 0 && plane > r.count / from[2];\n"
     "    for (uint at = 0; at < 3; at++) to[at] = many ? 0 : from[at];\n"
     "    to[3] = many;\n"
+    "}\n"
+    "struct guard { uint words, count, index[8], number[8]; };\n"
+    "kernel void keel_guard(device uint *counts [[buffer(0)]], constant guard &g [[buffer(1)]],\n"
+    "                       device const uint *done [[buffer(2)]],\n"
+    "                       uint i [[thread_position_in_grid]], uint n [[threads_per_grid]])\n"
+    "{\n"
+    "    bool kept = true;\n"
+    "    for (uint at = 0; at < g.count; at++) kept &= done[g.index[at]] == g.number[at];\n"
+    "    if (kept) return;\n"
+    "    for (uint at = i; at < g.words; at += n) counts[at] = 0;\n"
+    "}\n"
+    "kernel void keel_done(device uint *word [[buffer(0)]], constant uint &number [[buffer(1)]])\n"
+    "{\n"
+    "    *word = number;\n"
     "}\n";
 
 static const char *const names[METAL_BUILTINS] = {
     [METAL_FILL] = "keel_fill",     [METAL_FILL_WORDS] = "keel_fill_words",
     [METAL_COPY] = "keel_copy",     [METAL_COPY_WORDS] = "keel_copy_words",
     [METAL_UPDATE] = "keel_update", [METAL_COUNTS] = "keel_counts",
+    [METAL_GUARD] = "keel_guard",   [METAL_DONE] = "keel_done",
 };
 
 static keel_status_t refusal(const metal_api_t *api, const char *what, id error)

@@ -116,6 +116,8 @@ static keel_status_t counter_take(metal_run_t *run, const keel_cmd_dispatch_t *c
     enum { SIZE = 4 * sizeof(uint32_t) };
     KEEL_TRY(metal_words_take(run));
     *place = (metal_place_t){metal_memory_buffer(run->words), run->counted * SIZE, SIZE, NULL};
+    char *words = mtl_contents(metal_run_device(run)->api, place->buffer);
+    memset(words + place->offset, 0, SIZE); // a guard may keep the GPU from writing them
     run->counters[run->counted].command = &c->head;
     run->counters[run->counted++].execute = execute;
     return NULL;
@@ -154,7 +156,7 @@ static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_
     if (counts->buffer)
         mtl_dispatch_indirect(api, run->encoder, counts->buffer, counts->offset, threads);
     else
-        mtl_dispatch(api, run->encoder, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
+        metal_launch(run, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
 }
 
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,

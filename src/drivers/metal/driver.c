@@ -87,6 +87,7 @@ static void metal_device_close(keel_device_t *device)
     metal_device_t *d = metal_device(device);
     runs_stop(&d->runs);
     void *pool = metal_enter(d->api);
+    metal_promises_close(d);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
     mtl_release(d->api, d->device);
@@ -95,6 +96,7 @@ static void metal_device_close(keel_device_t *device)
 
 static void metal_device_destroy(keel_device_t *device)
 {
+    metal_promises_free(metal_device(device));
     runs_free(&metal_device(device)->runs);
     keel_status_release(atomic_load(&metal_device(device)->failed));
     mem_free(device);

@@ -39,7 +39,9 @@ static keel_status_t command_need(metal_run_t *run)
     run->command =
         mtl_retain(api, mtl_command_buffer(api, metal_queue(run->base.submission.queue)->queue));
     run->committed = run->fenced = run->base.barrier = false;
-    return run->command ? NULL : exhausted("command buffer");
+    if (!run->command) return exhausted("command buffer");
+    metal_ahead_events(run);
+    return NULL;
 }
 
 // Others follow the open encoder: they wait for the fence.
@@ -66,6 +68,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     run->pipeline = run->variables = NULL;
     memset(run->used, 0, sizeof run->used);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
+    metal_ahead_fences(run);
     return NULL;
 }
 
@@ -74,12 +77,13 @@ keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind)
 {
     KEEL_TRY(command_need(run));
     run->base.now = true;
-    if (run->kind != kind || (run->base.barrier && kind == METAL_BLIT))
-        return encoder_open(run, kind);
-    if (run->base.barrier)
+    if (run->kind != kind || (run->base.barrier && kind == METAL_BLIT)) {
+        KEEL_TRY(encoder_open(run, kind));
+    } else if (run->base.barrier) {
         mtl_memory_barrier(metal_run_device(run)->api, run->encoder, METAL_SCOPE_BUFFERS);
-    run->base.barrier = false;
-    return NULL;
+        run->base.barrier = false;
+    }
+    return metal_guard_need(run);
 }
 
 void metal_pipeline_set(metal_run_t *run, id pipeline)
@@ -107,7 +111,7 @@ static void builtin_dispatch(metal_run_t *run, metal_builtin_t kernel, const met
     mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
     mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
     run->variables = NULL; // these were there
-    mtl_dispatch(api, run->encoder, (metal_size_t){groups < GROUPS ? groups : GROUPS, 1, 1},
+    metal_launch(run, (metal_size_t){groups < GROUPS ? groups : GROUPS, 1, 1},
                  (metal_size_t){threads, 1, 1});
 }
 
@@ -127,7 +131,7 @@ static keel_status_t fill_encode(metal_run_t *run, const keel_cmd_fill_t *c,
     KEEL_TRY(metal_place(&c->target, execute, &target));
     if (!target.length) return NULL;
     bool words = is_words(&target), bytes = pattern == (pattern & 255) * 0x01010101u;
-    if (words && bytes && run->kind != METAL_COMPUTE) {
+    if (words && bytes && run->kind != METAL_COMPUTE && !run->guarded) {
         KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
         mtl_fill_buffer(api, run->encoder, target.buffer,
                         (metal_range_t){target.offset, target.length}, (uint8_t)pattern);
@@ -156,8 +160,8 @@ keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes, const meta
     const unsigned char *data = bytes;
     if (!target->length) return NULL;
     if (target->length >= MANY_BYTES) return bytes_stage(run, bytes, target);
-    KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     for (unsigned long done = 0; done < target->length;) {
+        KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
         unsigned long size = target->length - done;
         if (size > METAL_BYTES) size = METAL_BYTES;
         metal_place_t part = {target->buffer, target->offset + done, size, NULL};
@@ -182,7 +186,7 @@ keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
     const metal_api_t *api = metal_run_device(run)->api;
     if (!target->length) return NULL;
     bool words = is_words(source) && is_words(target);
-    bool stays = run->kind == METAL_COMPUTE && target->length <= SMALL_COPY;
+    bool stays = run->guarded || (run->kind == METAL_COMPUTE && target->length <= SMALL_COPY);
     if (words && !stays) {
         KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
         mtl_copy_buffer(api, run->encoder, source->buffer, source->offset, target->buffer,
@@ -208,7 +212,7 @@ keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
     mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
     mtl_set_buffer(api, run->encoder, source->buffer, source->offset, 2);
     run->variables = NULL; // these were there
-    mtl_dispatch(api, run->encoder, (metal_size_t){1, 1, 1}, (metal_size_t){STEP, 1, 1});
+    metal_launch(run, (metal_size_t){1, 1, 1}, (metal_size_t){STEP, 1, 1});
     mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
     return NULL;
 }
@@ -259,7 +263,9 @@ void metal_commit(run_t *base)
     metal_run_t *run = (metal_run_t *)(void *)base;
     metal_device_t *device = metal_run_device(run);
     if (!run->command || run->committed) return;
+    metal_promise_begin(run);
     encoder_end(run);
+    if (base->promise) metal_promise_signal(run);
     if (atomic_load(&base->failure)) {
         command_release(run);
         return;
@@ -270,6 +276,7 @@ void metal_commit(run_t *base)
     atomic_fetch_add(&device->runs.handlers, 1);
     run_begin(&run->base);
     mtl_commit(device->api, run->command);
+    if (base->promise) submission_promise(&base->submission, base->promise);
 }
 
 // MTLCommandBufferError. Some mean that the process may use the GPU no more.
@@ -322,6 +329,7 @@ void metal_settle(run_t *base)
     metal_run_t *run = (metal_run_t *)(void *)base;
     metal_device_t *device = metal_run_device(run);
     const metal_api_t *api = device->api;
+    metal_ahead_settle(run);
     if (!run->committed) return;
     keel_status_t status = NULL;
     if (mtl_status(api, run->command) == METAL_COMMAND_BUFFER_ERROR) {

@@ -5,6 +5,7 @@
 //     memory.c      MTLBuffer
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     run.c         a submission: what becomes of each command
+//     ahead.c       submissions that do not wait for the host
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
 //     peek.c        words that the host must read and does not see
@@ -25,15 +26,18 @@
 
 enum {
     METAL_OUTSTANDING = 256, // command buffers of a queue; more of them block who makes one
-    METAL_FENCES = 8,        // that a queue keeps for later
+    METAL_FENCES = 64,       // that a queue keeps for later
+    METAL_TABLE = 4096,      // bytes of counts behind one guard
     METAL_USED = 16,         // buffers that a run knows to be resident
     METAL_BYTES = 4096,      // that setBytes takes
     METAL_ALIGNED = 4096,    // addresses of buffers, at least
     METAL_WORD = 4,          // of what blits want multiples
     METAL_FETCHES = 64,      // command buffers for ranges of managed storage, at a time
+    METAL_AHEAD = 4,         // promises that a run goes ahead of without memory of their own
     METAL_COUNTED = 32,      // dispatches of a command buffer with counts that the GPU reads
-    METAL_TYPE_SHARED = 1,   // of the memory types of a discrete GPU
-    METAL_PAGE = 16384,      // of memory that Metal takes as it is; a multiple of Intel's
+    METAL_WORDS = (4 * METAL_COUNTED + 4) * 4, // bytes, before the table
+    METAL_TYPE_SHARED = 1,                     // of the memory types of a discrete GPU
+    METAL_PAGE = 16384, // of memory that Metal takes as it is; a multiple of Intel's
 };
 
 // Kernels of the driver's own, for what blits do not do.
@@ -44,10 +48,21 @@ typedef enum metal_builtin_t {
     METAL_COPY_WORDS,
     METAL_UPDATE, // from constants
     METAL_COUNTS, // those that are too large become 0
+    METAL_GUARD,  // all become 0 if what was promised did not happen
+    METAL_DONE,   // a word, the last of what was promised
     METAL_BUILTINS
 } metal_builtin_t;
 
 typedef struct metal_run_t metal_run_t;
+
+// Promises of a device; ahead.c.
+typedef struct metal_promises_t {
+    lock_t lock;
+    struct metal_promise_t *all, *spare; // `all` is owned; NULL: none was needed yet
+    id words;                            // a number for each, by the GPU; retained
+    _Atomic uint32_t lately;   // submissions that are still to make promises, and one more
+    _Atomic uint32_t crossing; // and to signal events
+} metal_promises_t;
 
 typedef struct metal_device_t {
     keel_device_t base;
@@ -57,6 +72,7 @@ typedef struct metal_device_t {
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
     runs_t runs;
+    metal_promises_t promises;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
     lock_t lock;                     // for the list
@@ -76,6 +92,13 @@ typedef struct metal_queue_t {
 
 typedef enum metal_encoder_t { METAL_NONE, METAL_BLIT, METAL_COMPUTE } metal_encoder_t;
 
+// A promise that a run went ahead of, until the run has ended.
+typedef struct metal_ahead_t {
+    struct metal_promise_t *promise; // kept by the submission's wait
+    metal_run_t *run;
+    struct metal_ahead_t *next; // of the promise
+} metal_ahead_t;
+
 // A submission that was started: its commands are encoded.
 struct metal_run_t {
     run_t base;
@@ -90,9 +113,20 @@ struct metal_run_t {
     uint32_t use_next;
     id fence;    // that orders encoders; the run's; NULL: none yet
     bool fenced; // an encoder of this command buffer has updated it
+    // Promises that it went ahead of.
+    metal_ahead_t few[METAL_AHEAD], *aheads; // `few`, or owned; NULL: none
+    uint32_t ahead_count;
+    bool guarded; // its grids vanish if one does not come true
+    bool stuck;   // one has no event, and is of another queue: the GPU has to wait with the host
+    struct {
+        id buffer;
+        unsigned long offset;   // in it
+        uint32_t *counts, left; // there
+    } table;                    // grids of guarded dispatches
     // Memory that the host sees, in place of such that it does not see.
     struct metal_memory_t *staging; // owned
-    struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and three more
+    struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and four more, and
+                                    // a table
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -162,6 +196,25 @@ uint64_t metal_worker(void *device); // the thread's work
 void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 extern const run_ops_t metal_run_ops;
 
+// ahead.c
+// Before a submission waits: what comes after it may have to go ahead.
+void metal_ahead_note(keel_submission_t *submission);
+void metal_ahead_begin(run_t *run);        // of run_ops_t
+void metal_ahead_settle(metal_run_t *run); // before commands are encoded
+void metal_ahead_finish(metal_run_t *run); // all is over
+void metal_ahead_events(metal_run_t *run); // a command buffer begins
+void metal_ahead_fences(metal_run_t *run); // its first encoder begins
+// Has room for the grids of a command; before anything of it is set.
+keel_status_t metal_guard_need(metal_run_t *run) KEEL_MUST_USE;
+// A dispatch, behind the guard if there is one.
+void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads);
+// Around the end of the last encoder: promises that the run will end well, if that is worth it.
+void metal_promise_begin(metal_run_t *run);
+void metal_promise_signal(metal_run_t *run);                        // that has one
+void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
+void metal_promises_close(metal_device_t *device);
+void metal_promises_free(metal_device_t *device);
+
 // encode.c
 // A command that the GPU does.
 keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
@@ -198,6 +251,8 @@ keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
 // needs none.
 run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
                          const keel_cmd_execute_t *execute, keel_status_t *status);
+// Whether the host must read any for it.
+bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute);
 
 // dispatch.c
 // With room for a command buffer.

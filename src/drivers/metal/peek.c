@@ -40,6 +40,11 @@ static keel_status_t fetch(metal_run_t *run, const metal_place_t *source)
     return NULL;
 }
 
+bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute)
+{
+    return words_of(command, execute) != NULL;
+}
+
 run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
                          const keel_cmd_execute_t *execute, keel_status_t *status)
 {

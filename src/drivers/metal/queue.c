@@ -20,6 +20,7 @@ keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     }
     q->base.submission_size = sizeof(metal_run_t);
+    q->base.early = true;
     run_queue_init(&q->runs, "keel-metal-call", METAL_OUTSTANDING);
     *queue = &q->base;
     return NULL;
@@ -68,7 +69,7 @@ keel_status_t metal_words_take(metal_run_t *run)
 {
     metal_queue_t *q = metal_queue(run->base.submission.queue);
     metal_device_t *device = metal_run_device(run);
-    const unsigned long size = (4 * METAL_COUNTED + 4) * sizeof(uint32_t);
+    const unsigned long size = METAL_WORDS + METAL_TABLE;
     if (run->words) return NULL;
     lock_enter(&q->lock);
     if (q->words_count) run->words = q->words[--q->words_count];

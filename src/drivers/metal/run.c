@@ -29,7 +29,7 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
                                     const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     metal_place_t place;
-    if (run->base.before) return RUN_WAITS;
+    if (run->base.before || run_is_ahead(&run->base)) return RUN_WAITS;
     if (metal_run_device(run)->discrete && !run_room_take(&run->base)) return RUN_STARVES;
     uint64_t now = keel_now_ns();
     *status = metal_place(&c->target, execute, &place);
@@ -41,6 +41,7 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
 static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
                               const keel_cmd_execute_t *execute, keel_status_t *status)
 {
+    if (run->stuck || (run->guarded && metal_reads_words(c, execute))) return RUN_WAITS;
     run_outcome_t outcome = metal_peek(run, c, execute, status);
     if (outcome != RUN_GOES_ON || *status) return outcome;
     if (run->base.before && reads(c)) return RUN_WAITS;
@@ -62,6 +63,7 @@ static run_outcome_t command_step(run_t *base, const keel_command_t *c,
 static void run_finish(run_t *base)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
+    metal_ahead_finish(run);
     metal_fence_give_back(run);
     metal_words_give_back(run);
     metal_stages_release(run);
@@ -95,6 +97,8 @@ const run_ops_t metal_run_ops = {
     .stage = run_stage,
     .copy = run_copy,
     .across = metal_across,
+    .begin = metal_ahead_begin,
+    .kept = metal_promise_kept,
 };
 
 static void start(keel_submission_t *submission)
@@ -109,5 +113,6 @@ static void start(keel_submission_t *submission)
 void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     (void)queue;
-    submission_wait(submission, start);
+    metal_ahead_note(submission);
+    if (submission_wait_early(submission, start)) submission_later(submission, start);
 }

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submissions that go ahead of what they wait for: the GPU waits, no thread of the host is between,
+// and when a command buffer dies nothing runs that should not.
+#include "drivers/metal/device.h"
+
+enum { SIZE = 4096, CHAIN = 200, WARM = 2, WORDS = SIZE / 4 };
+
+static const char *const wait_event = "encodeWaitForEvent:value:";
+static const char *const signal_event = "encodeSignalEvent:value:";
+static const char *const wait_fence = "waitForFence:";
+static const char *const raise_event = "setSignaledValue:";
+
+static keel_queue_t *queues[2];
+static keel_semaphore_t *gate;
+
+static keel_device_t *rig_open(void)
+{
+    keel_device_t *device = device_open();
+    for (int i = 0; i < 2; i++) assert_null(keel_queue_create(device, NULL, &queues[i]));
+    assert_null(keel_semaphore_create(device, NULL, &gate));
+    return device;
+}
+
+static void rig_close(keel_device_t *device)
+{
+    keel_semaphore_release(gate);
+    for (int i = 0; i < 2; i++) keel_queue_release(queues[i]);
+    device_close(device);
+}
+
+static keel_point_t run(keel_queue_t *queue, keel_points_t after, keel_op_t op)
+{
+    keel_point_t point = keel_point(NULL, 0);
+    assert_null(keel_queue_run(queue, after, op, &point));
+    return point;
+}
+
+// A chain of steps behind the gate: each copies the word before it. `apart`: every other step is on
+// the other queue.
+static void chain_submit(keel_buffer_t *x, keel_point_t *points, int count, bool apart)
+{
+    points[0] =
+        run(queues[0], KEEL_AFTER(keel_point(gate, 1)), keel_op_fill(keel_span(x, 0, 4), 7, 1));
+    for (int i = 1; i < count; i++)
+        points[i] = run(
+            queues[apart ? i % 2 : 0], KEEL_AFTER(points[i - 1]),
+            keel_op_copy(keel_span(x, (uint64_t)(i - 1) * 4, 4), keel_span(x, (uint64_t)i * 4, 4)));
+}
+
+static uint8_t byte_at(keel_buffer_t *x, int word)
+{
+    uint8_t byte = 0;
+    assert_null(keel_buffer_read(x, (uint64_t)word * 4, &byte, 1));
+    return byte;
+}
+
+static void chain(bool apart)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_point_t points[CHAIN];
+    chain_submit(x, points, CHAIN, apart);
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(points[CHAIN - 1]);
+    for (int i = 0; i < CHAIN; i++) assert_int_equal(byte_at(x, i), 7);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+// All steps but the first few are committed at once; an event each is between them.
+static void across_queues(void)
+{
+    chain(true);
+    assert_int_equal(sim_sent("commit"), CHAIN);
+    assert_in_range(sim_sent(wait_event), CHAIN - WARM, CHAIN - 1);
+    assert_in_range(sim_sent(signal_event), CHAIN - WARM, CHAIN);
+    assert_int_equal(sim_sent(raise_event), 0);
+    assert_int_equal(sim_sent("notifyListener:atValue:block:"), 0);
+}
+
+// The order of one queue serves: a fence, and no event.
+static void on_one_queue(void)
+{
+    chain(false);
+    assert_int_equal(sim_sent("commit"), CHAIN);
+    assert_in_range(sim_sent(wait_fence), CHAIN - WARM, CHAIN);
+    assert_int_equal(sim_sent("newSharedEvent") + sim_sent(wait_event) + sim_sent(signal_event), 0);
+}
+
+static int killed_at; // of the command buffers in the order of their start, the one that dies
+static bool is_apart;
+
+// How many steps ended well before the first that failed, if it was by this error. What comes after
+// that one must have failed too, with its cause.
+static int steps_done(const keel_point_t *points, const char *words)
+{
+    int done = CHAIN;
+    for (int i = 0; i < CHAIN; i++) {
+        keel_status_t status = wait_for(points[i]);
+        if (status && done == CHAIN) done = i;
+        if (!status != (done == CHAIN)) fail_msg("step %d ran behind step %d, which died", i, done);
+        if (status && !strstr(keel_status_message(status), words))
+            fail_msg("%s", keel_status_message(status));
+        keel_status_release(status);
+    }
+    return done;
+}
+
+// A step dies: those before it are done, those after it do nothing and fail with its cause, and the
+// next chain is done whole. On two queues it is not known which one it is.
+static void killed(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_point_t points[CHAIN];
+    chain_submit(x, points, CHAIN, is_apart);
+    assert_null(keel_semaphore_signal(gate, 1));
+    int done = steps_done(points, "MTLCommandBufferError 3");
+    assert_true(done < CHAIN && (is_apart || done == killed_at - 1));
+    for (int i = 0; i < CHAIN; i++) assert_int_equal(byte_at(x, i), i < done ? 7 : 0);
+    chain_submit(x, points, CHAIN, is_apart);
+    ok(points[CHAIN - 1]);
+    assert_int_equal(byte_at(x, CHAIN - 1), 7);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+static void test_killed(void **state)
+{
+    static const int places[] = {1, 2, 3, 4, 51, CHAIN};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
+        char settings[32];
+        killed_at = places[i / 2];
+        is_apart = i % 2;
+        snprintf(settings, sizeof settings, "kill=%d:3", killed_at);
+        run_with(settings, killed);
+    }
+}
+
+// The device goes with a step: nothing waits for ever.
+static void lost(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_point_t points[CHAIN];
+    chain_submit(x, points, CHAIN, true);
+    assert_null(keel_semaphore_signal(gate, 1));
+    assert_true(steps_done(points, "MTLCommandBufferError 11") < CHAIN);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+// One semaphore counts the steps of both queues. The host finds it failed where a step has died.
+static void by_semaphore(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_semaphore_t *steps = NULL;
+    assert_null(keel_semaphore_create(device, NULL, &steps));
+    for (int i = 0; i < CHAIN; i++) {
+        keel_point_t before = i ? keel_point(steps, (uint64_t)i) : keel_point(gate, 1);
+        keel_point_t after = keel_point(steps, (uint64_t)i + 1);
+        keel_op_t op = keel_op_fill(keel_span(x, (uint64_t)i * 4, 4), 7, 1);
+        assert_null(
+            keel_queue_submit(queues[i % 2], KEEL_AFTER(before), &op, 1, KEEL_SIGNAL(after), NULL));
+    }
+    assert_null(keel_semaphore_signal(gate, 1));
+    for (int i = 0; i < 2; i++) {
+        keel_status_t status = keel_queue_wait_idle(queues[i], KEEL_FOREVER);
+        keel_status_release(status); // with the failure of a submission
+    }
+    uint64_t value = 0;
+    keel_status_t status = keel_semaphore_value(steps, &value);
+    assert_int_equal(status == NULL, killed_at == 0);
+    keel_status_release(status);
+    assert_int_equal(value == CHAIN, killed_at == 0);
+    for (int i = 0; i < CHAIN; i++) assert_int_equal(byte_at(x, i), (uint64_t)i < value ? 7 : 0);
+    keel_semaphore_release(steps);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+static void test_by_semaphore(void **state)
+{
+    (void)state;
+    killed_at = 0;
+    run_with("", by_semaphore);
+    killed_at = 31;
+    run_with("kill=31:3", by_semaphore);
+}
+
+// Two signals of one semaphore that do not depend on each other. The first dies: the second must
+// not raise_event it, though its own work is done, and what waits for the second must not run.
+static void two_signals(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_semaphore_t *both = NULL;
+    keel_point_t points[8], second;
+    assert_null(keel_semaphore_create(device, NULL, &both));
+    chain_submit(x, points, 8, false);
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(points[7]); // promises are made from here on
+    keel_op_t op = keel_op_fill(keel_span(x, 64, 4), 1, 1);
+    assert_null(keel_queue_submit(queues[0], KEEL_NO_WAITS, &op, 1,
+                                  KEEL_SIGNAL(keel_point(both, 1)), NULL));
+    op = keel_op_fill(keel_span(x, 68, 4), 2, 1);
+    assert_null(keel_queue_submit(queues[0], KEEL_NO_WAITS, &op, 1,
+                                  KEEL_SIGNAL(keel_point(both, 2)), &second));
+    op = keel_op_fill(keel_span(x, 72, 4), 3, 1);
+    keel_point_t third = run(queues[1], KEEL_AFTER(keel_point(both, 2)), op);
+    ok(second);
+    keel_status_t status = wait_for(third);
+    assert_int_equal(keel_status_code(status), KEEL_ABORTED);
+    keel_status_release(status);
+    assert_int_equal(byte_at(x, 17), 2);
+    assert_int_equal(byte_at(x, 18), 0);
+    keel_semaphore_release(both);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+// More commands than one guard has counts for, more promises than one looks at, and a large update.
+static void many(void)
+{
+    enum { COMMANDS = 1000, BEFORE = 20, LARGE = 200000 };
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, COMMANDS * 4), *y = buffer_create(device, LARGE);
+    keel_point_t points[BEFORE];
+    static keel_op_t ops[COMMANDS + 1];
+    static unsigned char bytes[LARGE], seen[LARGE];
+    for (int i = 0; i < LARGE; i++) bytes[i] = (unsigned char)(i * 7);
+    for (int i = 0; i < BEFORE; i++)
+        points[i] = run(queues[0], KEEL_AFTER(keel_point(gate, 1)),
+                        keel_op_fill(keel_span(x, (uint64_t)i * 4, 4), 1, 1));
+    for (int i = 0; i < COMMANDS; i++)
+        ops[i] = keel_op_fill(keel_span(x, (uint64_t)i * 4, 4), (uint32_t)i % 251, 1);
+    ops[COMMANDS] = keel_op_update(keel_whole(y), bytes);
+    keel_point_t done;
+    assert_null(keel_queue_submit(queues[1], (keel_points_t){points, BEFORE}, ops, COMMANDS + 1,
+                                  KEEL_NO_SIGNALS, &done));
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(done);
+    for (int i = 0; i < COMMANDS; i++) assert_int_equal(byte_at(x, i), i % 251);
+    assert_null(keel_buffer_read(y, 0, seen, LARGE));
+    assert_memory_equal(bytes, seen, LARGE);
+    assert_true(sim_sent(wait_event) > 1);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    rig_close(device);
+}
+
+// The host has a part in what goes ahead: it is called when what comes before has ended.
+static keel_status_t look(void *word, keel_host_call_t *call)
+{
+    (void)call;
+    return *(uint32_t *)word == 0x07070707 ? NULL : KEEL_ERROR(KEEL_INTERNAL, "it came too early");
+}
+
+static void host_part(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    void *words = NULL;
+    assert_null(keel_buffer_map(x, 0, SIZE, KEEL_ACCESS_READ, &words));
+    keel_point_t points[CHAIN];
+    chain_submit(x, points, CHAIN, true);
+    keel_op_t op = keel_op_host_call(look, (uint32_t *)words + CHAIN - 1);
+    keel_point_t called = run(queues[1], KEEL_AFTER(points[CHAIN - 1]), op);
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(called);
+    keel_buffer_unmap(x);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+#define TEST(name, settings)                                                                       \
+    static void test_##name(void **state)                                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        run_with(settings, name);                                                                  \
+    }
+TEST(across_queues, "seed=3")
+TEST(on_one_queue, "seed=3")
+TEST(lost, "kill=51:11")
+TEST(two_signals, "kill=9:3")
+TEST(many, "residency=1")
+TEST(host_part, "")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_across_queues), cmocka_unit_test(test_on_one_queue),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_by_semaphore),  cmocka_unit_test(test_two_signals),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_host_part),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
