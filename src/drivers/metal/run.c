@@ -106,7 +106,11 @@ static void start(keel_submission_t *submission)
     metal_device_t *device = metal_device(submission->queue->device);
     const metal_api_t *api = device->api; // the device may be gone when this returns
     void *pool = metal_enter(api);
-    run_start(&device->runs, &metal_queue(submission->queue)->runs, submission);
+    keel_status_t failed = atomic_load(&device->failed); // its thread may be about to end it
+    if (failed)
+        submission_end(submission, keel_status_retain(failed));
+    else
+        run_start(&device->runs, &metal_queue(submission->queue)->runs, submission);
     metal_leave(api, pool);
 }
 
