@@ -22,6 +22,16 @@ CUDA_FORWARDS(pool_alloc, cuMemAllocFromPoolAsync,
               (CUdeviceptr *)address, size, pool, stream)
 CUDA_FORWARDS(pool_free, cuMemFreeAsync, (stream_h stream, uint64_t address), address, stream)
 CUDA_FORWARDS(pool_trim, cuMemPoolTrimTo, (stream_pool_h pool, uint64_t keep), pool, keep)
+CUDA_FORWARDS(shared_export, cuMemExportToShareableHandle, (uint64_t handle, int *fd), fd, handle,
+              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)
+CUDA_FORWARDS(shared_import, cuMemImportFromShareableHandle, (int fd, uint64_t *handle),
+              (CUmemGenericAllocationHandle *)handle, (void *)(intptr_t)fd,
+              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+CUDA_FORWARDS(shared_reserve, cuMemAddressReserve, (uint64_t size, uint64_t *address),
+              (CUdeviceptr *)address, size, 0, 0, 0)
+CUDA_DISCARDS(shared_release, cuMemRelease, (uint64_t handle), handle)
+CUDA_DISCARDS(shared_unmap, cuMemUnmap, (uint64_t address, uint64_t size), address, size)
+CUDA_DISCARDS(shared_unreserve, cuMemAddressFree, (uint64_t address, uint64_t size), address, size)
 CUDA_FORWARDS(copy, cuMemcpyAsync, (stream_h stream, const bound_copy_t *c), c->target, c->source,
               c->size, stream)
 
@@ -68,85 +78,34 @@ static CUmemAllocationProp shared_properties(const stream_vendor_t *v)
     };
 }
 
-// Memory is shared in whole pieces.
-static keel_status_t shared_round(stream_vendor_t *v, uint64_t size, stream_shared_t *shared)
+static keel_status_t shared_granularity(stream_vendor_t *v, uint64_t *bytes)
 {
     CUmemAllocationProp properties = shared_properties(v);
     size_t granularity = 1;
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &granularity, &properties,
-                       CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-    shared->size = (size + granularity - 1) / granularity * granularity;
-    if (shared->alignment <= granularity) shared->alignment = 0; // it has that anyway
-    return NULL;
+    keel_status_t status = CUDA_CALL(v->symbols, cuMemGetAllocationGranularity, &granularity,
+                                     &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    *bytes = granularity;
+    return status;
 }
 
-// Gives memory behind a handle an address. Takes the handle over.
-static keel_status_t shared_map(stream_vendor_t *v, CUmemGenericAllocationHandle handle,
-                                stream_shared_t *shared)
+static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, uint64_t *handle)
+{
+    CUmemAllocationProp properties = shared_properties(v);
+    CUmemGenericAllocationHandle made = 0;
+    keel_status_t status = CUDA_CALL(v->symbols, cuMemCreate, &made, size, &properties, 0);
+    *handle = made;
+    return status;
+}
+
+static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t size,
+                                uint64_t handle)
 {
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, v->device},
                               CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUdeviceptr address = 0;
-    bool mapped = false;
-    keel_status_t status =
-        CUDA_CALL(v->symbols, cuMemAddressReserve, &address, shared->size, shared->alignment, 0, 0);
-    if (!status) {
-        status = CUDA_CALL(v->symbols, cuMemMap, address, shared->size, 0, handle, 0);
-        mapped = !status;
-    }
-    if (!status) status = CUDA_CALL(v->symbols, cuMemSetAccess, address, shared->size, &access, 1);
-    if (status) {
-        if (mapped) keel_status_release(CUDA_CALL(v->symbols, cuMemUnmap, address, shared->size));
-        if (address)
-            keel_status_release(CUDA_CALL(v->symbols, cuMemAddressFree, address, shared->size));
-        keel_status_release(CUDA_CALL(v->symbols, cuMemRelease, handle));
-        return status;
-    }
-    shared->address = address;
-    shared->handle = handle;
-    return NULL;
-}
-
-static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, stream_shared_t *shared)
-{
-    CUmemAllocationProp properties = shared_properties(v);
-    CUmemGenericAllocationHandle handle = 0;
-    KEEL_TRY(shared_round(v, size, shared));
-    KEEL_TRY(CUDA_CALL(v->symbols, cuMemCreate, &handle, shared->size, &properties, 0));
-    return shared_map(v, handle, shared);
-}
-
-static keel_status_t shared_export(stream_vendor_t *v, const stream_shared_t *shared, int *fd)
-{
-    return CUDA_CALL(v->symbols, cuMemExportToShareableHandle, fd, shared->handle,
-                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-}
-
-static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t size,
-                                   stream_shared_t *shared)
-{
-    CUmemGenericAllocationHandle handle = 0;
-    KEEL_TRY(shared_round(v, size, shared));
-    keel_status_t status =
-        CUDA_CALL(v->symbols, cuMemImportFromShareableHandle, &handle, (void *)(intptr_t)fd,
-                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) return status;
-    if (status)
-        return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
-                                "external->handle.fd is no memory of a GPU");
-    status = shared_map(v, handle, shared);
-    keel_code_t code = keel_status_code(status); // mapping more than there is: sooner or later
-    if (code != KEEL_INVALID_ARGUMENT && code != KEEL_UNSUPPORTED) return status;
-    keel_status_release(status);
-    return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes are asked for; there are fewer",
-                      (unsigned long long)size);
-}
-
-static void shared_destroy(stream_vendor_t *v, const stream_shared_t *shared)
-{
-    keel_status_release(CUDA_CALL(v->symbols, cuMemUnmap, shared->address, shared->size));
-    keel_status_release(CUDA_CALL(v->symbols, cuMemAddressFree, shared->address, shared->size));
-    keel_status_release(CUDA_CALL(v->symbols, cuMemRelease, shared->handle));
+    KEEL_TRY(CUDA_CALL(v->symbols, cuMemMap, address, size, 0, handle, 0));
+    keel_status_t status = CUDA_CALL(v->symbols, cuMemSetAccess, address, size, &access, 1);
+    if (status) shared_unmap(v, address, size);
+    return status;
 }
 
 static keel_status_t pool_configure(stream_vendor_t *v, CUmemoryPool pool, uint64_t threshold)

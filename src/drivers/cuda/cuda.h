@@ -25,6 +25,7 @@ void cuda_fill_memory(stream_api_t *api);
 void cuda_fill_graph(stream_api_t *api);
 
 #define CUDA_FORWARDS(...) STREAM_FORWARDS(CUDA_CALL, __VA_ARGS__)
+#define CUDA_DISCARDS(...) STREAM_DISCARDS(CUDA_CALL, __VA_ARGS__)
 #define CUDA_RELEASES(...) STREAM_RELEASES(CUDA_CALL, __VA_ARGS__)
 
 static const stream_marks_t cuda_marks = {CU_LAUNCH_PARAM_BUFFER_POINTER,

@@ -15,13 +15,15 @@
     {                                                                                              \
         return CALL(v->symbols, symbol, __VA_ARGS__);                                              \
     }
-// A slot that gives `handle` back, which is made of `what`. A failure is not reported: no caller is
-// left.
-#define STREAM_RELEASES(CALL, slot, symbol, handle)                                                \
-    static void slot(stream_vendor_t *v, void *what)                                               \
+// The same for a slot that gives something back. A failure is not reported: no caller is left.
+#define STREAM_DISCARDS(CALL, slot, symbol, parameters, ...)                                       \
+    static void slot STREAM_PARAMETERS parameters                                                  \
     {                                                                                              \
-        keel_status_release(CALL(v->symbols, symbol, handle));                                     \
+        keel_status_release(CALL(v->symbols, symbol, __VA_ARGS__));                                \
     }
+// The same for what `handle` names, which is made of `what`.
+#define STREAM_RELEASES(CALL, slot, symbol, handle)                                                \
+    STREAM_DISCARDS(CALL, slot, symbol, (void *what), handle)
 
 // The arguments of a launch as one block: marks of the vendor's, each with what it announces.
 typedef struct stream_extra_t {

@@ -58,14 +58,6 @@ typedef struct stream_launch_t {
     const void *arguments;
 } stream_launch_t;
 
-// Memory that other processes may map.
-typedef struct stream_shared_t {
-    uint64_t alignment; // of the address, at least; 0: any
-    uint64_t address;
-    uint64_t size; // rounded up
-    uint64_t handle;
-} stream_shared_t;
-
 // What a device may have beyond what each must. The slots that belong to a feature are listed in
 // slots.h. features.c refuses a device that has a feature and lacks one of its slots.
 typedef enum stream_feature_t {
@@ -216,11 +208,20 @@ typedef struct stream_api_t {
     keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already);
     void (*host_unregister)(stream_vendor_t *v, void *data);
-    keel_status_t (*shared_create)(stream_vendor_t *v, uint64_t size, stream_shared_t *shared);
-    keel_status_t (*shared_export)(stream_vendor_t *v, const stream_shared_t *shared, int *fd);
-    keel_status_t (*shared_import)(stream_vendor_t *v, int fd, uint64_t size,
-                                   stream_shared_t *shared);
-    void (*shared_destroy)(stream_vendor_t *v, const stream_shared_t *shared);
+    // Memory that other processes may map: made behind a handle, in multiples of the granularity,
+    // and mapped, for the device to read and write, where addresses were reserved. An import leaves
+    // the descriptor open, and fails with any code if it is none of the vendor's. A map of more
+    // than there is fails, and leaves the addresses as they were.
+    keel_status_t (*shared_granularity)(stream_vendor_t *v, uint64_t *bytes);
+    keel_status_t (*shared_create)(stream_vendor_t *v, uint64_t size, uint64_t *handle);
+    keel_status_t (*shared_export)(stream_vendor_t *v, uint64_t handle, int *fd);
+    keel_status_t (*shared_import)(stream_vendor_t *v, int fd, uint64_t *handle);
+    void (*shared_release)(stream_vendor_t *v, uint64_t handle);
+    keel_status_t (*shared_reserve)(stream_vendor_t *v, uint64_t size, uint64_t *address);
+    void (*shared_unreserve)(stream_vendor_t *v, uint64_t address, uint64_t size);
+    keel_status_t (*shared_map)(stream_vendor_t *v, uint64_t address, uint64_t size,
+                                uint64_t handle);
+    void (*shared_unmap)(stream_vendor_t *v, uint64_t address, uint64_t size);
 
     // A pool that keeps `threshold` bytes when they come back.
     keel_status_t (*pool_create)(stream_vendor_t *v, uint64_t threshold, stream_pool_h *pool);

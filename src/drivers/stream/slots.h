@@ -74,10 +74,15 @@
     SLOT(pool_trim, STREAM_POOLS)
 
 #define STREAM_SHARED_SLOTS(SLOT)                                                                  \
+    SLOT(shared_granularity, STREAM_SHARED)                                                        \
     SLOT(shared_create, STREAM_SHARED)                                                             \
     SLOT(shared_export, STREAM_SHARED)                                                             \
     SLOT(shared_import, STREAM_SHARED)                                                             \
-    SLOT(shared_destroy, STREAM_SHARED)
+    SLOT(shared_release, STREAM_SHARED)                                                            \
+    SLOT(shared_reserve, STREAM_SHARED)                                                            \
+    SLOT(shared_unreserve, STREAM_SHARED)                                                          \
+    SLOT(shared_map, STREAM_SHARED)                                                                \
+    SLOT(shared_unmap, STREAM_SHARED)
 
 #define STREAM_OUTSIDE_SLOTS(SLOT)                                                                 \
     SLOT(beside, STREAM_OUTSIDE)                                                                   \

@@ -86,7 +86,7 @@ static void a_device_that_lacks_a_slot_is_not_opened(void **state)
     vendor_kind_t shares = {.features = STREAM_SHARED}; // whose slots the fake has not
     keel_device_t *none = NULL;
     vendor_begin(&shares);
-    says(keel_device_open("fake://", NULL, &none), KEEL_INTERNAL, "leaves out shared_create");
+    says(keel_device_open("fake://", NULL, &none), KEEL_INTERNAL, "leaves out shared_granularity");
     all_is_gone(false);
 }
 

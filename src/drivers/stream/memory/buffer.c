@@ -40,7 +40,7 @@ static void lent_end(void *owner, chore_t *chore)
     lent_t *lent = (lent_t *)chore;
     const keel_external_buffer_t *external = &lent->external;
     bool ours = stream_device_is_ours(device);
-    if (ours && lent->shared.size) device->api->shared_destroy(device->vendor, &lent->shared);
+    if (ours && lent->shared.size) stream_shared_destroy(device, &lent->shared);
     if (ours && lent->locked) pages_unlock(&device->pages, external->handle.host, external->size);
     stream_chore_end(device, external->release);
     if (!external->release) return;
@@ -72,8 +72,8 @@ static keel_status_t alloc_shared(stream_device_t *device, keel_buffer_t *buffer
                           "memory that the host sees cannot be exported by file descriptor");
     KEEL_TRY(lent_create(buffer));
     stream_shared_t *shared = &lent_of(buffer)->shared;
-    shared->alignment = buffer->alignment;
-    keel_status_t status = device->api->shared_create(device->vendor, buffer->capacity, shared);
+    keel_status_t status =
+        stream_shared_create(device, buffer->capacity, buffer->alignment, shared);
     buffer->capacity = shared->size;
     buffer_attach(buffer, NULL, shared->address);
     if (status) mem_free(lent_of(buffer));
@@ -230,8 +230,8 @@ static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)
                           (unsigned long long)external->offset,
                           (unsigned long long)device->limits.memory);
     stream_shared_t *shared = &lent_of(buffer)->shared;
-    KEEL_TRY(device->api->shared_import(device->vendor, external->handle.fd,
-                                        external->offset + external->size, shared));
+    KEEL_TRY(stream_shared_import(device, external->handle.fd, external->offset + external->size,
+                                  shared));
     buffer->memory = device->base.caps.memory_types[KIND_DEVICE];
     buffer_attach(buffer, NULL, shared->address + external->offset);
     return NULL;
@@ -314,8 +314,8 @@ keel_status_t stream_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t
     const keel_buffer_t *root = buffer->root;
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
-    keel_status_t status =
-        device->api->shared_export(device->vendor, &lent_of(root)->shared, &external->handle.fd);
+    keel_status_t status = device->api->shared_export(device->vendor, lent_of(root)->shared.handle,
+                                                      &external->handle.fd);
     stream_leave(&entered);
     return stream_device_note(device, status);
 }

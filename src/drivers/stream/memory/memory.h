@@ -23,6 +23,26 @@ void stream_chore_end(stream_device_t *device, bool more);
 // As chores_may_t: whether the device has nothing to do, and queues are held up.
 bool stream_may_free(void *device, uint64_t waited);
 
+// shared.c: memory that other processes may map. Entered.
+
+typedef struct stream_shared_t {
+    uint64_t handle;
+    uint64_t address;
+    uint64_t size;           // rounded up; 0: there is none
+    uint64_t reserved, room; // the addresses that were reserved: start and bytes
+} stream_shared_t;
+
+// Makes `size` bytes at an address with that alignment; 0: any.
+keel_status_t stream_shared_create(stream_device_t *device, uint64_t size, uint64_t alignment,
+                                   stream_shared_t *shared);
+
+// Maps the first `size` bytes behind a descriptor, which stays the caller's. KEEL_INVALID_ARGUMENT
+// if it is no memory of a GPU, KEEL_OUT_OF_RANGE if it has fewer bytes.
+keel_status_t stream_shared_import(stream_device_t *device, int fd, uint64_t size,
+                                   stream_shared_t *shared);
+
+void stream_shared_destroy(stream_device_t *device, const stream_shared_t *shared);
+
 // staging.c
 
 // Page-locked memory, and where the device sees it. Given back by `free_host`. Entered.
