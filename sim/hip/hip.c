@@ -62,14 +62,15 @@ __attribute__((used, visibility("hidden"))) next_t hip_enter(call_site_t *site)
     return (next_t){error ? NULL : site->real, error};
 }
 
+// Some take a size as well. The others do not look at it.
 #define RELEASE(name)                                                                              \
-    __attribute__((visibility("default"))) int name(void *what);                                   \
-    int name(void *what)                                                                           \
+    __attribute__((visibility("default"))) int name(void *what, size_t size);                      \
+    int name(void *what, size_t size)                                                              \
     {                                                                                              \
         next_t next = hip_enter(&site_##name);                                                     \
-        int (*real)(void *);                                                                       \
+        int (*real)(void *, size_t);                                                               \
         memcpy(&real, &site_##name.real, sizeof real);                                             \
-        int error = real(what);                                                                    \
+        int error = real(what, size);                                                              \
         return next.error ? (int)next.error : error;                                               \
     }
 #include "hip/releases.def"

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "drivers/hip/hip.h"
+#include "drivers/hip/releases.h"
 
 HIP_FORWARDS(alloc_device, hipMalloc, (uint64_t size, uint64_t *address), (void **)address, size)
 HIP_RELEASES(free_device, hipFree, what)
@@ -15,6 +16,15 @@ HIP_FORWARDS(host_address, hipHostGetDevicePointer, (void *data, uint64_t *addre
 HIP_FORWARDS(alloc_managed, hipMallocManaged, (uint64_t size, uint64_t *address), (void **)address,
              size, hipMemAttachGlobal)
 HIP_RELEASES(host_unregister, hipHostUnregister, what)
+HIP_FORWARDS(shared_export, hipMemExportToShareableHandle, (uint64_t handle, int *fd), fd,
+             hip_pointer(handle), hipMemHandleTypePosixFileDescriptor, 0)
+HIP_FORWARDS(shared_reserve, hipMemAddressReserve, (uint64_t size, uint64_t *address),
+             (void **)address, size, 0, NULL, 0)
+HIP_DISCARDS(shared_release, hipMemRelease, (uint64_t handle), hip_pointer(handle))
+HIP_DISCARDS(shared_unmap, hipMemUnmap, (uint64_t address, uint64_t size), hip_pointer(address),
+             size)
+HIP_DISCARDS(shared_unreserve, hipMemAddressFree, (uint64_t address, uint64_t size),
+             hip_pointer(address), size)
 HIP_FORWARDS(copy, hipMemcpyAsync, (stream_h stream, const bound_copy_t *c), hip_pointer(c->target),
              hip_pointer(c->source), c->size, hipMemcpyDefault, stream)
 
@@ -58,6 +68,53 @@ static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size
     return hip_status(v->symbols, result, "hipHostRegister");
 }
 
+static hipMemLocation here(const stream_vendor_t *v)
+{
+    return (hipMemLocation){hipMemLocationTypeDevice, v->device};
+}
+
+static hipMemAllocationProp shared_properties(const stream_vendor_t *v)
+{
+    return (hipMemAllocationProp){.location = here(v),
+                                  .type = hipMemAllocationTypePinned,
+                                  .requestedHandleType = hipMemHandleTypePosixFileDescriptor};
+}
+
+static keel_status_t shared_granularity(stream_vendor_t *v, uint64_t *bytes)
+{
+    const hipMemAllocationProp properties = shared_properties(v);
+    return HIP_CALL(v->symbols, hipMemGetAllocationGranularity, bytes, &properties,
+                    hipMemAllocationGranularityMinimum);
+}
+
+static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, uint64_t *handle)
+{
+    const hipMemAllocationProp properties = shared_properties(v);
+    return HIP_CALL(v->symbols, hipMemCreate, (hipMemGenericAllocationHandle_t *)handle, size,
+                    &properties, 0);
+}
+
+static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t *handle)
+{
+    void *descriptor = v->symbols->release->descriptors_by_value ? hip_pointer((unsigned)fd) : &fd;
+    return HIP_CALL(v->symbols, hipMemImportFromShareableHandle,
+                    (hipMemGenericAllocationHandle_t *)handle, descriptor,
+                    hipMemHandleTypePosixFileDescriptor);
+}
+
+// More than there is can be mapped and not accessed. It is not unmapped: HIP 6.4 does not survive
+// that, and needs no more than that the addresses are given back.
+static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t size,
+                                uint64_t handle)
+{
+    hipMemAccessDesc access = {here(v), hipMemAccessFlagsProtReadWrite};
+    void *start = hip_pointer(address);
+    KEEL_TRY(HIP_CALL(v->symbols, hipMemMap, start, size, 0, hip_pointer(handle), 0));
+    keel_status_t status = HIP_CALL(v->symbols, hipMemSetAccess, start, size, &access, 1);
+    if (status && keel_status_code(status) != KEEL_INVALID_ARGUMENT) shared_unmap(v, address, size);
+    return status;
+}
+
 // Devices of one library. One that another library has opened is none of its own.
 static bool peers(const stream_vendor_t *v, const stream_vendor_t *other)
 {
@@ -88,4 +145,5 @@ void hip_fill_memory(stream_api_t *api)
     STREAM_MEMORY_SLOTS(STREAM_FILL)
     STREAM_MANAGED_SLOTS(STREAM_FILL)
     STREAM_PEER_SLOTS(STREAM_FILL)
+    STREAM_SHARED_SLOTS(STREAM_FILL)
 }

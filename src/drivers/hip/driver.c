@@ -122,11 +122,23 @@ static uint32_t clock_khz(const stream_vendor_t *v)
 
 static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
 {
-    int managed = 0;
-    KEEL_TRY(HIP_CALL(v->symbols, hipDeviceGetAttribute, &managed,
-                      hipDeviceAttributeConcurrentManagedAccess, v->device));
+    static const struct {
+        hipDeviceAttribute_t attribute;
+        uint32_t feature;
+    } asked[] = {
+        {hipDeviceAttributeConcurrentManagedAccess, STREAM_MANAGED},
+        {hipDeviceAttributeVirtualMemoryManagementSupported, STREAM_SHARED},
+    };
     *features = STREAM_GRAPHS | STREAM_UPLOAD | STREAM_PEERS;
-    if (managed) *features |= STREAM_MANAGED;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int has = 0;
+        keel_status_t status =
+            HIP_CALL(v->symbols, hipDeviceGetAttribute, &has, asked[i].attribute, v->device);
+        bool unknown = keel_status_code(status) == KEEL_INVALID_ARGUMENT; // to this release
+        if (status && !unknown) return status;
+        keel_status_release(status);
+        if (has) *features |= asked[i].feature;
+    }
     *features &= ~(v->symbols->missing | v->symbols->release->broken);
     return NULL;
 }

@@ -21,6 +21,7 @@ void hip_fill_memory(stream_api_t *api);
 void hip_fill_graph(stream_api_t *api);
 
 #define HIP_FORWARDS(...) STREAM_FORWARDS(HIP_CALL, __VA_ARGS__)
+#define HIP_DISCARDS(...) STREAM_DISCARDS(HIP_CALL, __VA_ARGS__)
 #define HIP_RELEASES(...) STREAM_RELEASES(HIP_CALL, __VA_ARGS__)
 
 static const stream_marks_t hip_marks = {HIP_LAUNCH_PARAM_BUFFER_POINTER,

@@ -15,6 +15,11 @@
 // stream is given a quarter of the launches that fit: four or more share a queue of the GPU. HIP 7
 // has not run: its layouts are those of its header, and the rest is taken to be as in HIP 6.
 static const hip_release_t releases[] = {
+    {.from = 70100000,
+     .properties = {"hipGetDevicePropertiesR0600", 1472, 1160},
+     .fill = FILL_7,
+     .quirks = {QUIRKS, .pending = 2048, .transfer_room = 6, .event_room = 1},
+     .descriptors_by_value = true},
     {.from = 70000000,
      .properties = {"hipGetDevicePropertiesR0600", 1472, 1160},
      .fill = FILL_7,
@@ -32,6 +37,7 @@ static const hip_release_t releases[] = {
      .properties = {"hipGetDeviceProperties", 792, 396},
      .fill = FILL_5,
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51},
+     .broken = STREAM_SHARED, // its properties of memory are laid out otherwise
      .launches_alone = true},
 };
 

@@ -25,9 +25,10 @@ typedef struct hip_release_t {
     int from; // the first release, as hip_symbols_t.version
     hip_properties_t properties;
     hip_fill_layout_t fill;
-    stream_quirks_t quirks; // on AMD's GPUs
-    uint32_t broken;        // features that it has, and that do not work: STREAM_*
-    bool launches_alone;    // graphs that threads launch at once run with each other's arguments
+    stream_quirks_t quirks;    // on AMD's GPUs
+    uint32_t broken;           // features that it has, and that do not work: STREAM_*
+    bool descriptors_by_value; // imports take a file descriptor, else a pointer to it
+    bool launches_alone;       // graphs that threads launch at once run with each other's arguments
 } hip_release_t;
 
 // The row of a release; NULL if it is too old.

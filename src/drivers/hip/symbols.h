@@ -18,6 +18,7 @@ typedef struct ihipModuleSymbol_t *hipFunction_t;
 typedef struct ihipGraph *hipGraph_t;
 typedef struct hipGraphNode *hipGraphNode_t;
 typedef struct hipGraphExec *hipGraphExec_t;
+typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
 typedef const char *hip_text_t; // not the vendor's
 
 typedef struct hipUUID_t {
@@ -70,7 +71,8 @@ typedef enum hipDeviceAttribute_t {
     hipDeviceAttributeMultiprocessorCount = 63,
     hipDeviceAttributeMaxSharedMemoryPerBlock = 74,
     hipDeviceAttributeWarpSize = 87,
-    hipDeviceAttributeWallClockRate = 10017, // not known to HIP 5.2
+    hipDeviceAttributeVirtualMemoryManagementSupported = 89, // not known to HIP 5.2
+    hipDeviceAttributeWallClockRate = 10017,                 // not known to HIP 5.2
 } hipDeviceAttribute_t;
 
 typedef enum hipFunction_attribute {
@@ -94,6 +96,15 @@ enum {
 #define HIP_LAUNCH_PARAM_END            ((void *)3)
 
 typedef enum hipStreamCaptureMode { hipStreamCaptureModeRelaxed = 2 } hipStreamCaptureMode;
+typedef enum hipMemAllocationGranularity_flags {
+    hipMemAllocationGranularityMinimum = 0,
+} hipMemAllocationGranularity_flags;
+typedef enum hipMemLocationType { hipMemLocationTypeDevice = 1 } hipMemLocationType;
+typedef enum hipMemAllocationType { hipMemAllocationTypePinned = 1 } hipMemAllocationType;
+typedef enum hipMemAllocationHandleType {
+    hipMemHandleTypePosixFileDescriptor = 1,
+} hipMemAllocationHandleType;
+typedef enum hipMemAccessFlags { hipMemAccessFlagsProtReadWrite = 3 } hipMemAccessFlags;
 typedef enum hipMemcpyKind { hipMemcpyDefault = 4 } hipMemcpyKind;
 
 typedef struct dim3 {
@@ -108,6 +119,27 @@ typedef struct hipKernelNodeParams {
     void **kernelParams;
     unsigned int sharedMemBytes;
 } hipKernelNodeParams;
+
+typedef struct hipMemLocation {
+    hipMemLocationType type;
+    int id;
+} hipMemLocation;
+
+typedef struct hipMemAllocationProp { // another one before HIP 5.3
+    hipMemAllocationType type;
+    hipMemAllocationHandleType requestedHandleType;
+    hipMemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+    } allocFlags;
+} hipMemAllocationProp;
+
+typedef struct hipMemAccessDesc {
+    hipMemLocation location;
+    hipMemAccessFlags flags;
+} hipMemAccessDesc;
 
 typedef struct hipMemsetParams hipMemsetParams; // hip_fill_layout_t has its layout
 

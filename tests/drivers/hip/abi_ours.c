@@ -5,5 +5,13 @@
 #define ABI_DEF "drivers/hip/abi.def"
 #include "drivers/abi_ours.h"
 
-extern const unsigned long long abi_wall_clock;
-const unsigned long long abi_wall_clock = hipDeviceAttributeWallClockRate;
+// What older releases do not have, or lay out otherwise.
+extern const unsigned long long abi_later[6];
+const unsigned long long abi_later[] = {
+    hipDeviceAttributeWallClockRate,
+    hipDeviceAttributeVirtualMemoryManagementSupported,
+    sizeof(hipMemAllocationProp),
+    offsetof(hipMemAllocationProp, type),
+    offsetof(hipMemAllocationProp, requestedHandleType),
+    offsetof(hipMemAllocationProp, location),
+};

@@ -27,6 +27,7 @@ enum {
     CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY = 83,
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
 
     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
@@ -104,6 +105,20 @@ int cuMemHostUnregister(void *data);
 int cuMemAllocManaged(uint64_t *address, size_t size, unsigned flags);
 int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
 int cuMemGetInfo_v2(size_t *available, size_t *total);
+// Properties and rights, which HIP has with the same layout and values.
+int cuMemGetAllocationGranularity(size_t *bytes, const void *properties, int option);
+int cuMemCreate(uint64_t *handle, size_t size, const void *properties, unsigned long long flags);
+int cuMemRelease(uint64_t handle);
+int cuMemExportToShareableHandle(void *descriptor, uint64_t handle, int type,
+                                 unsigned long long flags);
+int cuMemImportFromShareableHandle(uint64_t *handle, void *descriptor, int type);
+int cuMemAddressReserve(uint64_t *address, size_t size, size_t alignment, uint64_t near,
+                        unsigned long long flags);
+int cuMemAddressFree(uint64_t address, size_t size);
+int cuMemMap(uint64_t address, size_t size, size_t offset, uint64_t handle,
+             unsigned long long flags);
+int cuMemUnmap(uint64_t address, size_t size);
+int cuMemSetAccess(uint64_t address, size_t size, const void *access, size_t count);
 int cuMemcpyAsync(uint64_t target, uint64_t source, size_t size, void *stream);
 int cuMemcpyPeerAsync(uint64_t target, void *to, uint64_t source, void *from, size_t size,
                       void *stream);

@@ -73,7 +73,7 @@ HIP(hipRuntimeGetVersion, int *version)
 {
     int major = hip_major();
     if (!major) return done(CUDA_ERROR_INVALID_VALUE);
-    static const int versions[] = {50731921, 60443483, 70051831};
+    static const int versions[] = {50731921, 60443483, 70152802};
     *version = versions[major - 5];
     return hipSuccess;
 }
@@ -119,6 +119,7 @@ static const struct {
     {63, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
     {74, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
     {87, CU_DEVICE_ATTRIBUTE_WARP_SIZE},
+    {89, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED},
 };
 
 HIP(hipDeviceGetAttribute, int *value, int attribute, int device)

@@ -67,7 +67,65 @@ HIP(hipMemGetInfo, size_t *available, size_t *total)
     FORWARD(cuMemGetInfo_v2(available, total));
 }
 
-// Its properties and attributes are CUDA's, in all that is not reserved.
+HIP(hipMemGetAllocationGranularity, size_t *bytes, const void *properties, int option)
+{
+    FORWARD(cuMemGetAllocationGranularity(bytes, properties, option));
+}
+
+HIP(hipMemCreate, void **handle, size_t size, const void *properties, unsigned long long flags)
+{
+    FORWARD(cuMemCreate((uint64_t *)handle, size, properties, flags));
+}
+
+HIP(hipMemRelease, void *handle)
+{
+    FORWARD(cuMemRelease(address_of(handle)));
+}
+
+HIP(hipMemExportToShareableHandle, void *descriptor, void *handle, int type,
+    unsigned long long flags)
+{
+    FORWARD(cuMemExportToShareableHandle(descriptor, address_of(handle), type, flags));
+}
+
+// Before HIP 7.1 it takes a pointer to the descriptor, from then on the descriptor, as CUDA.
+HIP(hipMemImportFromShareableHandle, void **handle, void *descriptor, int type)
+{
+    void *value = hip_major() < 7 ? (void *)(intptr_t)*(const int *)descriptor : descriptor;
+    FORWARD(cuMemImportFromShareableHandle((uint64_t *)handle, value, type));
+}
+
+// HIP pays no heed to the alignment.
+HIP(hipMemAddressReserve, void **address, size_t size, size_t alignment, void *near,
+    unsigned long long flags)
+{
+    FORWARD(cuMemAddressReserve((uint64_t *)address, size, 0, address_of(near), flags));
+}
+
+HIP(hipMemAddressFree, void *address, size_t size)
+{
+    FORWARD(cuMemAddressFree(address_of(address), size));
+}
+
+HIP(hipMemMap, void *address, size_t size, size_t offset, void *handle, unsigned long long flags)
+{
+    FORWARD(cuMemMap(address_of(address), size, offset, address_of(handle), flags));
+}
+
+HIP(hipMemUnmap, void *address, size_t size)
+{
+    FORWARD(cuMemUnmap(address_of(address), size));
+}
+
+// What HIP refuses is as good as unmapped.
+HIP(hipMemSetAccess, void *address, size_t size, const void *access, size_t count)
+{
+    int error = here();
+    if (!error) error = cuMemSetAccess(address_of(address), size, access, count);
+    if (error) (void)cuMemUnmap(address_of(address), size);
+    return done(error);
+}
+
 HIP(hipMemcpyAsync, void *target, const void *source, size_t size, int kind, void *stream)
 {
     FORWARD_PLAINLY(cuMemcpyAsync(address_of(target), address_of(source), size, stream));
