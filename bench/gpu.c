@@ -47,7 +47,7 @@ keel_status_t bare_begin(const setting_t *setting, void **state)
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *state = self;
     self->job = setting->job;
-    return raw_open(&self->raw);
+    return raw_open(setting, &self->raw);
 }
 
 void bare_end(void *state)

@@ -176,13 +176,12 @@ typedef struct nap_t {
 static keel_status_t nap_begin(const setting_t *setting, void **state)
 {
     static const uint64_t block[RAW_BLOCK / 8] = {NAP_NS};
-    keel_executable_options_t image = {
-        .data = raw_image, .size = raw_image_size, .name = "the raw kernels"};
     nap_t *self = calloc(1, sizeof *self);
     keel_entry_t entry;
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *state = self;
     KEEL_TRY(gpu_open(&self->gpu, setting));
+    keel_executable_options_t image = raw_image(self->gpu.rig.device);
     KEEL_TRY(keel_executable_load(self->gpu.rig.device, &image, &self->image));
     KEEL_TRY(keel_executable_entry(self->image, "raw_nap", &entry));
     self->gpu.op =
@@ -253,7 +252,7 @@ static keel_status_t watcher_begin(const setting_t *setting, void **state)
     if (!self) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *state = self;
     self->bare.job = setting->job;
-    KEEL_TRY(raw_open(&self->bare.raw));
+    KEEL_TRY(raw_open(setting, &self->bare.raw));
     sem_init(&self->asked, 0, 0);
     sem_init(&self->told, 0, 0);
     self->started = pthread_create(&self->thread, NULL, watcher_main, self) == 0;
@@ -274,6 +273,12 @@ static keel_status_t watcher_round(void *state, tally_t *tally)
         KEEL_TRY(self->status);
     }
     return NULL;
+}
+
+static keel_status_t bare_pair_begin(const setting_t *setting, void **state)
+{
+    KEEL_TRY(bare_begin(setting, state));
+    return raw_pairs(((bare_t *)*state)->raw);
 }
 
 static keel_status_t bare_pair_round(void *state, tally_t *tally)
@@ -300,7 +305,7 @@ static const side_t bare_spin = {"raw", bare_begin, bare_spin_round, bare_end};
 static const side_t keel_deferred = {"keel", gpu_begin, deferred_round, gpu_end};
 static const side_t keel_sleep = {"keel", nap_begin, sleep_round, nap_end};
 static const side_t bare_watcher = {"raw", watcher_begin, watcher_round, watcher_end};
-static const side_t bare_pair = {"raw", bare_begin, bare_pair_round, bare_end};
+static const side_t bare_pair = {"raw", bare_pair_begin, bare_pair_round, bare_end};
 
 const row_t gpu_queue_rows[] = {
     {.name = "gpu.enqueue",

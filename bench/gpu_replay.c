@@ -165,11 +165,10 @@ static keel_status_t rebind_begin(const setting_t *setting, void **state)
 
 static keel_status_t patch_begin(const setting_t *setting, void **state)
 {
-    keel_executable_options_t image = {
-        .data = raw_image, .size = raw_image_size, .name = "the raw kernel"};
     KEEL_TRY(tape_open(setting, state, SLOTS));
     tape_t *self = *state;
     KEEL_TRY(buffers_make(self));
+    keel_executable_options_t image = raw_image(self->gpu.rig.device);
     KEEL_TRY(keel_executable_load(self->gpu.rig.device, &image, &self->image));
     for (uint32_t i = 0; i < setting->job.repeat; i++) KEEL_TRY(patched_add(self, i));
     return tape_close(self);

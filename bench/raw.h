@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vendor's own API, bare: what Keel on a GPU is held against. One file per vendor has it.
+// The vendor's own API, bare: what Keel on a GPU is held against. raw.c does what rows ask for, by
+// the calls of a vendor, which raw_cuda.c and raw_hip.c find.
 //
 // A raw_t is a device with two streams, some events, kernels with an argument block of 64 bytes,
 // and an instantiated graph once one was made. One thread uses it, but for raw_sleep.
@@ -17,13 +18,12 @@ enum {
     RAW_BLOCK = 64,
 };
 
-// The kernels as an image for the device, to be dispatched with raw arguments: raw_empty, and
-// raw_nap, which takes as many nanoseconds as its block says first.
-extern const char raw_image[];
-extern const size_t raw_image_size;
+// The kernels as an image for a device of Keel's, to be dispatched with raw arguments: raw_empty,
+// and raw_nap, which takes as many nanoseconds as its block says first.
+keel_executable_options_t raw_image(const keel_device_t *device);
 
-// KEEL_UNSUPPORTED without such a device.
-keel_status_t raw_open(raw_t **raw) KEEL_MUST_USE;
+// The vendor is the one of the setting's device. KEEL_UNSUPPORTED without such a device.
+keel_status_t raw_open(const setting_t *setting, raw_t **raw) KEEL_MUST_USE;
 void raw_close(raw_t *raw);
 
 keel_status_t raw_launch(raw_t *raw, int stream) KEEL_MUST_USE;
@@ -40,7 +40,9 @@ keel_status_t raw_graph(raw_t *raw, uint32_t count) KEEL_MUST_USE;
 keel_status_t raw_replay(raw_t *raw) KEEL_MUST_USE;
 keel_status_t raw_rebind(raw_t *raw) KEEL_MUST_USE;
 
-// Stream-ordered memory: got and given back on stream 0.
+// Stream-ordered memory: got and given back on stream 0. KEEL_UNSUPPORTED if the device has none,
+// also from raw_pairs, which comes before.
+keel_status_t raw_pairs(raw_t *raw) KEEL_MUST_USE;
 keel_status_t raw_pair(raw_t *raw, uint64_t size) KEEL_MUST_USE;
 
 // Two spans of memory, the first one pinned memory of the host if `host`; transfers on stream 0.

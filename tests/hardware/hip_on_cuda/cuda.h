@@ -28,6 +28,7 @@ enum {
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89,
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 
     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
     CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
@@ -105,6 +106,10 @@ int cuMemHostUnregister(void *data);
 int cuMemAllocManaged(uint64_t *address, size_t size, unsigned flags);
 int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
 int cuMemGetInfo_v2(size_t *available, size_t *total);
+int cuDeviceGetDefaultMemPool(void **pool, int device);
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
+int cuMemAllocAsync(uint64_t *address, size_t size, void *stream);
+int cuMemFreeAsync(uint64_t address, void *stream);
 // Properties and rights, which HIP has with the same layout and values.
 int cuMemGetAllocationGranularity(size_t *bytes, const void *properties, int option);
 int cuMemCreate(uint64_t *handle, size_t size, const void *properties, unsigned long long flags);

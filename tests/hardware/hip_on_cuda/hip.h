@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libamdhip64 for NVIDIA's GPUs: each function of HIP's calls libcuda. So Keel's HIP driver runs
 // on hardware that works on its own time, where there is no AMD card. It plays HIP 6, or what
-// HIP_ON_CUDA_RELEASE says (5, 6 or 7), and has what that driver uses. Its target is
-// "nvptx:sm_90" or the like, and what it loads are images for such.
+// HIP_ON_CUDA_RELEASE says (5, 6 or 7), and has what that driver uses, and `keel bench` beside it.
+// Its target is "nvptx:sm_90" or the like, and what it loads are images for such.
 //
 //   device.c  releases, errors, devices, the thread's device
 //   stream.c  streams, events, calls of the host

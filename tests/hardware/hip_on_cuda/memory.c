@@ -126,6 +126,27 @@ HIP(hipMemSetAccess, void *address, size_t size, const void *access, size_t coun
     return done(error);
 }
 
+// Pools, for those who compare: the driver uses none. Attributes have CUDA's numbers.
+HIP(hipDeviceGetDefaultMemPool, void **pool, int device)
+{
+    FORWARD(cuDeviceGetDefaultMemPool(pool, device));
+}
+
+HIP(hipMemPoolSetAttribute, void *pool, int attribute, void *value)
+{
+    FORWARD(cuMemPoolSetAttribute(pool, attribute, value));
+}
+
+HIP(hipMallocAsync, void **address, size_t size, void *stream)
+{
+    FORWARD(cuMemAllocAsync((uint64_t *)address, size, stream));
+}
+
+HIP(hipFreeAsync, void *address, void *stream)
+{
+    FORWARD(cuMemFreeAsync(address_of(address), stream));
+}
+
 HIP(hipMemcpyAsync, void *target, const void *source, size_t size, int kind, void *stream)
 {
     FORWARD_PLAINLY(cuMemcpyAsync(address_of(target), address_of(source), size, stream));
