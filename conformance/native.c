@@ -3,7 +3,7 @@
 // vendor's library can tell: here it is whether there is one, which one, and when.
 #include "suite/suite.h"
 
-enum { LAST = KEEL_NATIVE_HIP_EVENT };
+enum { LAST = KEEL_NATIVE_HSA_QUEUE };
 
 typedef struct uses_t {
     int count;
@@ -91,7 +91,8 @@ static keel_native_t event_find(keel_point_t point, uses_t *uses)
 }
 
 // Work that is under way has an event, until it has ended.
-TEST(native, event_behind_work, .needs = KEEL_CAP_NATIVE | KEEL_CAP_EXECUTES, .also = NEED_OVERLAP)
+TEST(native, event_behind_work, .needs = KEEL_CAP_NATIVE | KEEL_CAP_EXECUTES,
+     .also = NEED_OVERLAP | NEED_POINT_OBJECTS)
 {
     uses_t *uses = scratch(sizeof *uses);
     keel_buffer_t *words = new_buffer(16);

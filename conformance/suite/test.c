@@ -80,6 +80,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "PROCESS",
         "KERNELS",
         "LOSS",
+        "POINT_OBJECTS",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

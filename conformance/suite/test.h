@@ -31,8 +31,9 @@ enum {
     NEED_OTHER_SIDE = 1 << 11, // an API is at hand that makes semaphores to import (other.h)
     NEED_PROCESS = 1 << 12,    // a process beside the test can have threads (child_start)
     NEED_KERNELS =
-        1 << 13,        // the device takes the suite's kernels; found out when a test loads them
-    NEED_LOSS = 1 << 14 // a kernel that goes astray loses the device, and not the process
+        1 << 13,         // the device takes the suite's kernels; found out when a test loads them
+    NEED_LOSS = 1 << 14, // a kernel that goes astray loses the device, and not the process
+    NEED_POINT_OBJECTS = 1 << 15 // the vendor has an object behind a point (native.h)
 };
 
 typedef struct test_t {

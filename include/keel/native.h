@@ -23,6 +23,8 @@ typedef enum keel_native_t {
     KEEL_NATIVE_HIP_DEVICE = 5,   // hipDevice_t: of a device; a plain number
     KEEL_NATIVE_HIP_STREAM = 6,   // hipStream_t: of a queue
     KEEL_NATIVE_HIP_EVENT = 7,    // hipEvent_t: of a point
+    KEEL_NATIVE_HSA_AGENT = 8,    // hsa_agent_t: of a device, that of its first GPU
+    KEEL_NATIVE_HSA_QUEUE = 9,    // hsa_queue_t *: of a queue; see keel_queue_native
 } keel_native_t;
 
 // What keel_point_native calls. The status that it returns is passed on.
@@ -45,6 +47,9 @@ KEEL_API keel_status_t keel_device_native(keel_device_t *device, keel_native_t k
 // The program may put work on the stream. That work runs behind what Keel has put there so far, and
 // before what Keel puts there later, which need not be the order of submissions. What waits for the
 // stream, or blocks it, holds up the queue. A stream of Keel's must not be captured.
+//
+// Into a queue of HSA's the program must put no packets: Keel counts those that are there. It may
+// ask after the queue, and set its priority or its compute units.
 //
 // Fails as keel_device_native does.
 KEEL_API keel_status_t keel_queue_native(keel_queue_t *queue, keel_native_t kind,

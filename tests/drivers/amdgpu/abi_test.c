@@ -12,7 +12,9 @@
 
 // A function that the headers declare otherwise does not compile.
 #define SYMBOL(type, name, parameters) type name parameters;
+#define OPTIONAL                       SYMBOL
 #include "drivers/amdgpu/host/symbols.def"
+#undef OPTIONAL
 #undef SYMBOL
 
 #define ABI_DEF "drivers/amdgpu/abi.def"

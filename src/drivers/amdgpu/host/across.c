@@ -58,6 +58,19 @@ static bool users_have_all(const users_t *users, const amdgpu_device_t *device)
     return true;
 }
 
+// Memory of a descriptor.
+static bool is_mapped(const keel_buffer_t *buffer)
+{
+    return buffer->root->external.size && buffer->root->external.kind == KEEL_EXTERNAL_FD;
+}
+
+static bool device_has_all(const amdgpu_device_t *device, const amdgpu_device_t *of)
+{
+    for (uint32_t i = 0; i < of->node_count; i++)
+        if (!amdgpu_device_has(device, of->agents[i])) return false;
+    return true;
+}
+
 // Whether the GPUs of a device may use memory of a peer. What an application gave, all may use.
 static keel_status_t access_ask(const amdgpu_device_t *device, const keel_buffer_t *buffer,
                                 uint64_t address, bool *has)
@@ -65,6 +78,10 @@ static keel_status_t access_ask(const amdgpu_device_t *device, const keel_buffer
     users_t users;
     *has = buffer->root->external.size && buffer->root->external.kind == KEEL_EXTERNAL_HOST;
     if (*has) return NULL;
+    if (is_mapped(buffer)) {
+        *has = device_has_all(amdgpu_device(buffer->device), device);
+        return NULL;
+    }
     KEEL_TRY(users_ask(device, address, &users));
     *has = users_have_all(&users, device);
     mem_free(users.agents);
@@ -130,7 +147,9 @@ static keel_status_t other_find(amdgpu_run_t *run, const keel_cmd_across_t *c, u
         KEEL_TRY(bind_now(NULL, ref, &bound));
         *address = bound.address;
         KEEL_TRY(access_ask(device, c->other, bound.address, &has));
-        *how = has ? RUN_ACROSS_DONE : RUN_ACROSS_PREPARES;
+        *how = has                   ? RUN_ACROSS_DONE
+               : is_mapped(c->other) ? RUN_ACROSS_BEYOND // for its device's GPUs, once for all
+                                     : RUN_ACROSS_PREPARES;
         return NULL;
     }
     *how = RUN_ACROSS_BEYOND;

@@ -164,9 +164,10 @@ static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
             KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE |
-            KEEL_CAP_DLPACK | KEEL_CAP_COPY_ACROSS,
+            KEEL_CAP_DLPACK | KEEL_CAP_COPY_ACROSS | KEEL_CAP_NATIVE,
     .native = KEEL_CAP_TIMESTAMPS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_DLPACK | KEEL_CAP_COPY_ACROSS,
+              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_DLPACK |
+              KEEL_CAP_COPY_ACROSS | KEEL_CAP_NATIVE,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .min_priority = -1,
     .max_priority = 1,
@@ -193,6 +194,10 @@ static keel_status_t caps_read(amdgpu_device_t *device)
     uint16_t sizes[3] = {0};
     uint32_t units = 0;
     *caps = fixed_caps;
+    if (hsa->exports) {
+        caps->bits |= KEEL_CAP_EXPORT_FD;
+        caps->native |= KEEL_CAP_EXPORT_FD;
+    }
     KEEL_TRY(
         HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_DIM, sizes));
     KEEL_TRY(HSA_CALL(hsa, hsa_agent_get_info, device->agent, HSA_AGENT_INFO_WORKGROUP_MAX_SIZE,

@@ -9,6 +9,7 @@
 //     peek.c        words of the device's memory that the host must know
 //     executable.c  code objects; builtin.c: the driver's own kernels
 //     across.c      copies to and from memory of other devices
+//     share.c       memory by descriptors, and HSA's own objects
 //     lost.c        the end of a device whose queue has failed; fault.c: memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
@@ -288,6 +289,13 @@ bool amdgpu_device_peers(keel_device_t *device, keel_device_t *other);
 keel_status_t amdgpu_across(run_t *run, const keel_cmd_across_t *c,
                             run_across_t *how) KEEL_MUST_USE;
 keel_status_t amdgpu_peer(keel_device_t *device, const keel_cmd_across_t *c) KEEL_MUST_USE;
+
+// share.c
+keel_status_t amdgpu_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
+keel_status_t amdgpu_import_descriptor(keel_buffer_t *buffer) KEEL_MUST_USE;
+void amdgpu_descriptor_forget(keel_buffer_t *buffer);
+bool amdgpu_device_native(keel_device_t *device, keel_queue_t *queue, keel_native_t kind,
+                          uint64_t *handle);
 
 // fault.c
 // Has memory faults of the GPU end the device, until it is closed.

@@ -106,6 +106,7 @@ static const keel_device_ops_t amdgpu_ops = {
     .device_memory = amdgpu_device_memory,
     .device_clock = amdgpu_device_clock,
     .device_peers = amdgpu_device_peers,
+    .device_native = amdgpu_device_native,
     .queue_create = amdgpu_queue_create,
     .queue_destroy = amdgpu_queue_destroy,
     .queue_submit = amdgpu_queue_submit,
@@ -177,6 +178,7 @@ static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
     KEEL_TRY(amdgpu_builtins_load(device));
     if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
     amdgpu_fault_watch(device);
+    if (device->hsa->exports) device->ops.buffer_export = amdgpu_buffer_export;
     return runs_start(&device->runs);
 }
 

@@ -36,6 +36,8 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     uint64_t size = (buffer->size ? buffer->size : 1) + spare;
     void *memory;
     KEEL_TRY(amdgpu_lost_cause(device));
+    if (host && buffer->usage & KEEL_USAGE_EXPORT)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "HSA exports the GPU's own memory alone");
     buffer->memory = device->base.caps.memory_types[host];
     keel_status_t status =
         pool_allocate(device, host ? device->shared : node->local, size, &memory);
@@ -156,16 +158,18 @@ keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer)
     switch (buffer->external.kind) {
     case KEEL_EXTERNAL_HOST: return import_host(device, buffer);
     case KEEL_EXTERNAL_DEVICE: return import_address(device, buffer);
-    default: return KEEL_ERROR(KEEL_UNSUPPORTED, "amdgpu:// imports no file descriptors");
+    case KEEL_EXTERNAL_FD: return amdgpu_import_descriptor(buffer);
     }
+    return NULL;
 }
 
 void amdgpu_buffer_forget(keel_buffer_t *buffer)
 {
     const keel_external_buffer_t *external = &buffer->external;
     amdgpu_device_t *device = amdgpu_device(buffer->device);
-    bool locked = external->kind == KEEL_EXTERNAL_HOST && external->size;
-    if (locked && object_is_ours(&buffer->device->object))
+    bool ours = object_is_ours(&buffer->device->object);
+    if (ours && external->kind == KEEL_EXTERNAL_FD) amdgpu_descriptor_forget(buffer);
+    if (ours && external->kind == KEEL_EXTERNAL_HOST && external->size)
         pages_unlock(&device->pages, external->handle.host, external->size);
     if (external->release) external->release(external->user);
 }

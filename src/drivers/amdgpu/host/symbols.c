@@ -45,7 +45,11 @@ static keel_status_t symbols_find(void *library, hsa_symbols_t *symbols)
     found = dlsym(library, #name);                                                                 \
     if (!found) return KEEL_ERROR(KEEL_UNSUPPORTED, "libhsa-runtime64 has no " #name);             \
     memcpy(&symbols->name, &found, sizeof found);
+#define OPTIONAL(type, name, parameters)                                                           \
+    found = dlsym(library, #name);                                                                 \
+    memcpy(&symbols->name, &found, sizeof found);
 #include "drivers/amdgpu/host/symbols.def"
+#undef OPTIONAL
 #undef SYMBOL
     return NULL;
 }
@@ -57,6 +61,15 @@ static keel_status_t version_read(hsa_symbols_t *symbols)
     KEEL_TRY(HSA_CALL(symbols, hsa_system_get_info, HSA_SYSTEM_INFO_VERSION_MINOR, &minor));
     symbols->version = (uint32_t)major << 16 | minor;
     return NULL;
+}
+
+// The runtime may know how, and the kernel not.
+static void exports_ask(hsa_symbols_t *symbols)
+{
+    bool able = false;
+    if (!symbols->hsa_amd_portable_export_dmabuf || !symbols->hsa_amd_portable_close_dmabuf) return;
+    symbols->hsa_system_get_info(HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED, &able);
+    symbols->exports = able;
 }
 
 // Old releases take one handler in a process, which another library may have brought.
@@ -80,6 +93,7 @@ static keel_status_t library_fill(void *handle, void *table)
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
         status = status_as(status, KEEL_NOT_FOUND);
     if (!status) status = version_read(symbols);
+    if (!status) exports_ask(symbols);
     if (!status) faults_watch(symbols);
     return library_started("ROCm", status);
 }

@@ -60,6 +60,7 @@ typedef enum {
 typedef enum {
     HSA_SYSTEM_INFO_VERSION_MAJOR = 0,
     HSA_SYSTEM_INFO_VERSION_MINOR = 1,
+    HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204, // ROCm 5.6 and later
 } hsa_system_info_t;
 
 // Those of AMD's are of another type in its header, which the function takes as well.
@@ -224,8 +225,11 @@ typedef struct hsa_barrier_and_packet_s {
 typedef struct hsa_symbols_t {
     uint32_t version;  // of HSA: major, and minor in the low 16 bits
     bool tells_faults; // the driver is told of memory faults, and HSA does not end the process
+    bool exports;      // memory, as dma-bufs
 #define SYMBOL(type, name, parameters) type(*name) parameters;
+#define OPTIONAL                       SYMBOL
 #include "drivers/amdgpu/host/symbols.def"
+#undef OPTIONAL
 #undef SYMBOL
 } hsa_symbols_t;
 
