@@ -3,8 +3,8 @@
 # amdgpu.sh [-k KERNELS] [-o FOLDER] [PART...]: builds this tree on a machine with an AMD GPU and
 # ROCm's runtime (libhsa-runtime64; HIP is not needed) and runs on amdgpu://0 what the parts name,
 # all of them if none is named:
-#   conformance  the suite, as the host schedules
-#   scheduler    the suite, as the GPU schedules
+#   conformance  the suite
+#   host         the suite, as the host schedules
 #   several      all GPUs as one device, where there are several of a kind
 #   examples     each of them
 #   graphs       random graphs, on the card alone and mixed with the processor
@@ -21,7 +21,7 @@
 # FOLDER (default: a new temporary one) gets table.txt, machine.txt with the card, the kernel and
 # the ROCm that are here, logs.tar.gz, and of the benchmark bench.txt and bench.json. Please send us
 # all of it; the logs name the folder of this tree.
-parts='build conformance scheduler several examples graphs bench'
+parts='build conformance host several examples graphs bench'
 # shellcheck source=tests/hardware/steps.sh
 . "$(dirname "$0")/steps.sh"
 # shellcheck source=tests/hardware/amd.sh
@@ -46,7 +46,7 @@ group() {
 }
 
 if part conformance; then conformance conformance amdgpu://0 amdgpu.txt; fi
-if part scheduler; then conformance scheduler 'amdgpu://0?scheduler=device' amdgpu.txt; fi
+if part host; then conformance host 'amdgpu://0?scheduler=host' amdgpu.txt; fi
 if part several; then
     gpus=$(group)
     case $gpus in
@@ -57,8 +57,7 @@ fi
 if part examples; then step examples 120 bash -c "examples amdgpu://0"; fi
 if part graphs; then
     step graphs 120 "$keel" graphs --device=amdgpu://0 --count=2000
-    step graphs-mixed 60 "$keel" graphs --device=cpu:// --device='amdgpu://0?scheduler=device' \
-        --count=500
+    step graphs-mixed 60 "$keel" graphs --device=cpu:// --device=amdgpu://0 --count=500
 fi
 if part bench; then bench bench amdgpu://0 --alone; fi
 finish "$(cat "$folder/machine.txt")"

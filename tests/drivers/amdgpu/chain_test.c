@@ -22,7 +22,7 @@ static void setup_open(setup_t *s)
 {
     const keel_buffer_options_t options = {.size = CHAIN * sizeof(uint32_t),
                                            .memory = KEEL_MEMORY_HOST_VISIBLE};
-    OK(keel_device_open("amdgpu://0?scheduler=device", NULL, &s->device));
+    OK(keel_device_open("amdgpu://0", NULL, &s->device));
     s->queue = keel_device_queue(s->device, 0);
     OK(keel_buffer_create(s->device, &options, &s->buffer));
     OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
@@ -116,13 +116,45 @@ static void test_a_failure_goes_down_the_chain(void **state)
     setup_close(&s);
 }
 
+static bool gpu_schedules(const char *uri)
+{
+    keel_device_t *device;
+    OK(keel_device_open(uri, NULL, &device));
+    bool does = amdgpu_device(device)->scheduler;
+    keel_device_release(device);
+    return does;
+}
+
+static void test_who_schedules(void **state)
+{
+    (void)state;
+    assert_true(gpu_schedules("amdgpu://0"));
+    assert_true(gpu_schedules("amdgpu://0?scheduler=device"));
+    assert_false(gpu_schedules("amdgpu://0?scheduler=host"));
+}
+
+// Where a tool watches the queues, as keel trace.
+static void test_the_host_steps_in(void **state)
+{
+    (void)state;
+    keel_device_t *device = NULL;
+    assert_false(gpu_schedules("amdgpu://0"));
+    keel_status_t status = keel_device_open("amdgpu://0?scheduler=device", NULL, &device);
+    assert_int_equal(keel_status_code(status), KEEL_UNSUPPORTED);
+    keel_status_release(status);
+    test_the_order_is_that_of_the_points(state);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_schedules),
         cmocka_unit_test(test_a_chain_needs_no_host),
         cmocka_unit_test(test_the_order_is_that_of_the_points),
         cmocka_unit_test(test_a_failure_goes_down_the_chain),
     };
+    const struct CMUnitTest watched[] = {cmocka_unit_test(test_the_host_steps_in)};
+    if (getenv("HSA_TOOLS_LIB")) return cmocka_run_group_tests(watched, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

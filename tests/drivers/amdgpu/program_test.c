@@ -41,7 +41,7 @@ static uint32_t *map(const setup_t *s)
     return data;
 }
 
-static const char *uri = "amdgpu://0?scheduler=device";
+static const char *uri = "amdgpu://0";
 
 static void setup_open(setup_t *s, uint32_t slots)
 {

@@ -167,12 +167,12 @@ run_keel() {
     # The suite's kernels are not made for it: what needs them is skipped.
     [ -z "$newest" ] || limit=3600 run "keel-amdgpu-$newest" ' 0 failed' "$newest" "$keel" \
         conformance --device=amdgpu://0
-    limit=3600 run keel-amdgpu-scheduler ' 0 failed' gfx90a "$keel" conformance \
-        --device='amdgpu://0?scheduler=device' --expect=conformance/expect/amdgpu.txt
+    limit=3600 run keel-amdgpu-host ' 0 failed' gfx90a "$keel" conformance \
+        --device='amdgpu://0?scheduler=host' --expect=conformance/expect/amdgpu.txt
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
         --device=hip://1 --count=100
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
-        --device=amdgpu://0 --device='amdgpu://1?scheduler=device' --count=100
+        --device='amdgpu://0?scheduler=host' --device=amdgpu://1 --count=100
     unset LD_LIBRARY_PATH
 }
 

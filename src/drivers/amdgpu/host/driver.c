@@ -15,9 +15,12 @@
 #include "kit/object.h"
 #include "kit/option.h"
 
+// Who schedules: what nobody asked for, the device does where it can.
+enum { SCHEDULER_HOST, SCHEDULER_DEVICE, SCHEDULER_ANY };
+
 typedef struct amdgpu_options_t {
     const char *library; // NULL: where the system keeps it
-    uint8_t scheduler;   // 0: the host, 1: the device
+    uint8_t scheduler;
 } amdgpu_options_t;
 
 static keel_status_t gpu_count(const void *library, int *count)
@@ -153,9 +156,29 @@ static keel_status_t nodes_find(amdgpu_device_t *device, const char *which)
     return NULL;
 }
 
-static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
+// The scheduler of the GPU, unless the host is to schedule, or has to.
+static keel_status_t scheduler_choose(amdgpu_device_t *device, uint8_t who)
 {
-    device->ops = schedules ? amdgpu_device_ops() : amdgpu_ops;
+    if (who == SCHEDULER_HOST || (who == SCHEDULER_ANY && device->node_count > 1)) return NULL;
+    if (device->node_count > 1)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "scheduler=device is for a device of one GPU as yet");
+    keel_status_t status = amdgpu_scheduler_start(device);
+    if (!status) {
+        device->ops = amdgpu_device_ops();
+        return NULL;
+    }
+    if (who == SCHEDULER_DEVICE || keel_status_code(status) != KEEL_UNSUPPORTED) return status;
+    log_say(KEEL_LOG_INFO, "amdgpu: the host schedules: %s", keel_status_message(status));
+    keel_status_release(status);
+    amdgpu_scheduler_stop(device);
+    amdgpu_scheduler_free(device);
+    device->scheduler = NULL;
+    return NULL;
+}
+
+static keel_status_t device_start(amdgpu_device_t *device, uint8_t scheduler)
+{
+    device->ops = amdgpu_ops;
     device->base.ops = &device->ops;
     device->blocks = (blocks_t){.ops = &amdgpu_blocks_ops, .owner = device};
     device->modules = (cache_t){.class = &amdgpu_module_class, .owner = device};
@@ -172,11 +195,9 @@ static keel_status_t device_start(amdgpu_device_t *device, bool schedules)
                                    &device->cpu));
     device->agent = device->agents[0];
     KEEL_TRY(amdgpu_group_check(device));
-    if (schedules && device->node_count > 1)
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "scheduler=device is for a device of one GPU as yet");
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
-    if (schedules) KEEL_TRY(amdgpu_scheduler_start(device));
+    KEEL_TRY(scheduler_choose(device, scheduler));
     amdgpu_fault_watch(device);
     if (device->hsa->exports) device->ops.buffer_export = amdgpu_buffer_export;
     return runs_start(&device->runs);
@@ -189,7 +210,7 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
         {"scheduler", KEEL_OPTION_WORD, .offset = offsetof(amdgpu_options_t, scheduler),
          .words = {"host", "device"}},
     };
-    amdgpu_options_t options = {0};
+    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY};
     const hsa_symbols_t *hsa;
     KEEL_TRY(options_read(uri, table, 2, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
