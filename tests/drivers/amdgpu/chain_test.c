@@ -13,17 +13,17 @@ enum { CHAIN = 24 };
 
 typedef struct setup_t {
     keel_device_t *device;
-    keel_queue_t *queue;
+    uint32_t nodes;
     keel_buffer_t *buffer; // a word for each link of a chain
     keel_semaphore_t *semaphore;
 } setup_t;
 
-static void setup_open(setup_t *s)
+static void setup_open(setup_t *s, const char *uri)
 {
     const keel_buffer_options_t options = {.size = CHAIN * sizeof(uint32_t),
                                            .memory = KEEL_MEMORY_HOST_VISIBLE};
-    OK(keel_device_open("amdgpu://0", NULL, &s->device));
-    s->queue = keel_device_queue(s->device, 0);
+    OK(keel_device_open(uri, NULL, &s->device));
+    s->nodes = keel_device_caps(s->device)->nodes;
     OK(keel_buffer_create(s->device, &options, &s->buffer));
     OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
 }
@@ -35,62 +35,98 @@ static void setup_close(setup_t *s)
     keel_device_release(s->device);
 }
 
-static const scheduler_t *shared_of(const setup_t *s)
-{
-    return amdgpu_device(s->device)->scheduler->shared;
-}
-
 // Until the last tick that was asked for is over.
-static void ticks_settle(const setup_t *s)
+static void control_settle(const amdgpu_control_t *control)
 {
-    const amdgpu_device_t *device = amdgpu_device(s->device);
-    const amdgpu_scheduler_t *scheduler = device->scheduler;
-    const uint64_t *write = PROTOCOL_AT(const uint64_t, scheduler->shared->control.write);
-    while (device->hsa->hsa_queue_load_read_index_scacquire(scheduler->control) !=
+    const hsa_symbols_t *hsa = control->device->hsa;
+    const uint64_t *write = PROTOCOL_AT(const uint64_t, control->shared->control.write);
+    while (hsa->hsa_queue_load_read_index_scacquire(control->queue) !=
            __atomic_load_n(write, __ATOMIC_ACQUIRE))
         sched_yield();
 }
 
-// Link i waits for value i, fills word i - 1, and signals i + 1.
+typedef struct counts_t {
+    uint64_t ticks, told, looks, issued;
+} counts_t;
+
+// What the schedulers of all GPUs have done so far.
+static counts_t counts_settled(const setup_t *s)
+{
+    const amdgpu_scheduler_t *scheduler = amdgpu_device(s->device)->scheduler;
+    counts_t sum = {0};
+    for (uint32_t i = 0; i < scheduler->control_count; i++) {
+        const scheduler_t *shared = scheduler->controls[i].shared;
+        control_settle(&scheduler->controls[i]);
+        sum.ticks += shared->ticks;
+        sum.told += shared->told;
+        sum.looks += shared->looks;
+        sum.issued += shared->issued;
+    }
+    return sum;
+}
+
+// Link i waits for value i, fills word i - 1, and signals i + 1; the GPUs take turns.
 static void link_submit(const setup_t *s, uint32_t i)
 {
     const keel_point_t wait = keel_point(s->semaphore, i), signal = keel_point(s->semaphore, i + 1);
     const keel_op_t op =
         keel_op_fill(keel_span(s->buffer, (i - 1) * sizeof i, sizeof i), i, sizeof i);
-    OK(keel_queue_submit(s->queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+    keel_queue_t *queue = keel_device_queue(s->device, i % s->nodes);
+    OK(keel_queue_submit(queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
 }
 
-static void test_a_chain_needs_no_host(void **state)
+static void words_check(const setup_t *s)
 {
-    (void)state;
+    uint32_t *words;
+    OK(keel_buffer_map(s->buffer, 0, CHAIN * sizeof *words, KEEL_ACCESS_READ, (void **)&words));
+    for (uint32_t i = 0; i < CHAIN; i++) assert_int_equal(words[i], i + 1);
+    keel_buffer_unmap(s->buffer);
+}
+
+// What a chain takes, from the first link to the last.
+static counts_t chain_run(const char *uri)
+{
     setup_t s;
-    setup_open(&s);
+    setup_open(&s, uri);
     for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);
-    ticks_settle(&s);
-    uint64_t ticks = shared_of(&s)->ticks, told = shared_of(&s)->told;
-    uint64_t looks = shared_of(&s)->looks;
+    counts_t before = counts_settled(&s);
     OK(keel_semaphore_signal(s.semaphore, 1));
     const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
     OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
-    ticks_settle(&s);
-    // One that the host asked for, and one behind each link, unless one serves for two.
-    assert_in_range(shared_of(&s)->ticks - ticks, 1, CHAIN + 1);
-    assert_in_range(shared_of(&s)->told - told, 0, 1); // 0: the host has looked by itself
-    // Each time at the one that can go on, and at the next, which cannot.
-    assert_in_range(shared_of(&s)->looks - looks, CHAIN, 2 * CHAIN);
-    uint32_t *words;
-    OK(keel_buffer_map(s.buffer, 0, CHAIN * sizeof *words, KEEL_ACCESS_READ, (void **)&words));
-    for (uint32_t i = 0; i < CHAIN; i++) assert_int_equal(words[i], i + 1);
-    keel_buffer_unmap(s.buffer);
+    counts_t after = counts_settled(&s);
+    words_check(&s);
     setup_close(&s);
+    return (counts_t){after.ticks - before.ticks, after.told - before.told,
+                      after.looks - before.looks, after.issued - before.issued};
+}
+
+// One tick lets each link go, and none looks in vain; the host is told once, or has looked by
+// itself.
+static void test_a_chain_needs_no_host(void **state)
+{
+    (void)state;
+    counts_t counts = chain_run("amdgpu://0");
+    assert_int_equal(counts.ticks, CHAIN);
+    assert_in_range(counts.told, 0, 1);
+    // Each time at the one that can go on, and at the next, which cannot.
+    assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
+}
+
+// Each link wakes the next one, which is on the other GPU: its own scheduler has nothing to do.
+static void test_a_chain_goes_from_gpu_to_gpu(void **state)
+{
+    (void)state;
+    counts_t counts = chain_run("amdgpu://0,1");
+    assert_int_equal(counts.ticks, CHAIN);
+    assert_in_range(counts.told, 0, 2);
+    assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
 }
 
 // Links that were submitted last first wait on the GPU all the same.
-static void test_the_order_is_that_of_the_points(void **state)
+static void order_check(const char *uri)
 {
-    (void)state;
     setup_t s;
-    setup_open(&s);
+    setup_open(&s, uri);
     for (uint32_t i = CHAIN; i >= 1; i--) link_submit(&s, i);
     OK(keel_semaphore_signal(s.semaphore, 1));
     const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
@@ -98,22 +134,35 @@ static void test_the_order_is_that_of_the_points(void **state)
     setup_close(&s);
 }
 
-// A failure goes down the chain, and nothing runs.
-static void test_a_failure_goes_down_the_chain(void **state)
+static void test_the_order_is_that_of_the_points(void **state)
 {
     (void)state;
+    order_check("amdgpu://0");
+    order_check("amdgpu://0,1");
+}
+
+// A failure goes down the chain, and nothing runs.
+static void failure_check(const char *uri)
+{
     setup_t s;
-    setup_open(&s);
+    setup_open(&s, uri);
     for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);
-    uint64_t issued = shared_of(&s)->issued;
+    uint64_t issued = counts_settled(&s).issued;
     OK(keel_semaphore_fail(s.semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
     const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
     keel_status_t status = keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_ABORTED);
     keel_status_release(status);
     OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
-    assert_int_equal(shared_of(&s)->issued, issued);
+    assert_int_equal(counts_settled(&s).issued, issued);
     setup_close(&s);
+}
+
+static void test_a_failure_goes_down_the_chain(void **state)
+{
+    (void)state;
+    failure_check("amdgpu://0");
+    failure_check("amdgpu://0,1");
 }
 
 static bool gpu_schedules(const char *uri)
@@ -142,7 +191,7 @@ static void test_the_host_steps_in(void **state)
     keel_status_t status = keel_device_open("amdgpu://0?scheduler=device", NULL, &device);
     assert_int_equal(keel_status_code(status), KEEL_UNSUPPORTED);
     keel_status_release(status);
-    test_the_order_is_that_of_the_points(state);
+    order_check("amdgpu://0");
 }
 
 int main(void)
@@ -151,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_schedules),
         cmocka_unit_test(test_a_chain_needs_no_host),
+        cmocka_unit_test(test_a_chain_goes_from_gpu_to_gpu),
         cmocka_unit_test(test_the_order_is_that_of_the_points),
         cmocka_unit_test(test_a_failure_goes_down_the_chain),
     };

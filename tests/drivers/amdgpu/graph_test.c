@@ -11,7 +11,8 @@
 enum {
     RECORDS = 120,
     CELLS = 7,
-    QUEUES = 3,
+    GPUS = 2,
+    QUEUES = 3, // they take turns among the GPUs
     WAITS = 3,
     COMMANDS = 12, // of a segment at most: some are issued wide
     ROOM = 40,     // of a queue
@@ -40,13 +41,14 @@ typedef struct job_t {
     uint32_t ended;                  // the listener's
 } job_t;
 
-static scheduler_t s;
-static queue_t control, queues[QUEUES];
+static scheduler_t schedulers[GPUS];
+static queue_t controls[GPUS], queues[QUEUES];
 static cell_t cells[CELLS];
+static cell_side_t sides[CELLS][GPUS];
 static uint64_t values[CELLS]; // that will be signalled
 static job_t jobs[RECORDS];
 static uint32_t early; // commands that ran before what their record waits for
-static uint32_t over, heard, tells;
+static uint32_t over, heard, tells[GPUS];
 static uint64_t state;
 
 static uint32_t random_below(uint32_t limit)
@@ -89,10 +91,15 @@ static void program_make(job_t *job, uint32_t number)
     job->record.room = count + 2;
 }
 
+static scheduler_t *scheduler_of(const job_t *job)
+{
+    return PROTOCOL_AT(scheduler_t, job->record.scheduler);
+}
+
 static void wait_make(job_t *job, uint32_t cell, uint64_t value)
 {
     wait_t *wait = &job->waits[job->record.wait_count++];
-    *wait = (wait_t){.cell = (uintptr_t)&cells[cell],
+    *wait = (wait_t){.side = (uintptr_t)&sides[cell][scheduler_of(job) - schedulers],
                      .value = value,
                      .self = (uintptr_t)wait,
                      .record = (uintptr_t)&job->record};
@@ -103,10 +110,11 @@ static void job_make(uint32_t number)
 {
     job_t *job = &jobs[number];
     uint32_t own = random_below(CELLS), waits = random_below(WAITS + 1);
+    uint32_t queue = random_below(QUEUES);
     memset(job, 0, sizeof *job);
-    job->record = (record_t){.scheduler = (uintptr_t)&s,
+    job->record = (record_t){.scheduler = (uintptr_t)&schedulers[queue % GPUS],
                              .self = (uintptr_t)&job->record,
-                             .queue = (uintptr_t)&queues[random_below(QUEUES)].shared,
+                             .queue = (uintptr_t)&queues[queue].shared,
                              .waits = (uintptr_t)job->waits,
                              .signals = (uintptr_t)&job->signal,
                              .steps = (uintptr_t)&job->step,
@@ -124,9 +132,10 @@ static void job_make(uint32_t number)
 
 static void submit(job_t *job)
 {
-    PROTOCOL_ADD(&s.live, 1, __ATOMIC_RELAXED);
-    record_push(&s.inbox, &job->record);
-    tick_ask(&s);
+    scheduler_t *s = scheduler_of(job);
+    PROTOCOL_ADD(&s->live, 1, __ATOMIC_RELAXED);
+    record_push(&s->inbox, &job->record);
+    tick_ask(s);
 }
 
 // Half of them each, the last one first.
@@ -136,21 +145,26 @@ static void *host_main(void *half)
     return NULL;
 }
 
+static void records_hear(scheduler_t *s)
+{
+    PROTOCOL_SWAP(&s->telling, 0, __ATOMIC_ACQ_REL);
+    uint64_t at = records_take(&s->done);
+    while (at) {
+        record_t *record = PROTOCOL_AT(record_t, at);
+        at = record->next;
+        jobs[record->user].ended++;
+        heard++;
+        memset(record, 0xee, sizeof *record); // it is used for other things at once
+    }
+}
+
 // What the host does when it is told, as amdgpu_scheduler_work.
 static void *listener_main(void *unused)
 {
     while (heard < RECORDS) {
         sched_yield();
-        if (!__atomic_exchange_n(&tells, 0, __ATOMIC_ACQ_REL)) continue;
-        PROTOCOL_SWAP(&s.telling, 0, __ATOMIC_ACQ_REL);
-        uint64_t at = records_take(&s.done);
-        while (at) {
-            record_t *record = PROTOCOL_AT(record_t, at);
-            at = record->next;
-            jobs[record->user].ended++;
-            heard++;
-            memset(record, 0xee, sizeof *record); // it is used for other things at once
-        }
+        for (int i = 0; i < GPUS; i++)
+            if (__atomic_exchange_n(&tells[i], 0, __ATOMIC_ACQ_REL)) records_hear(&schedulers[i]);
     }
     __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
     return unused;
@@ -160,12 +174,18 @@ static void work_do(const packet_t *packet)
 {
     job_t *job = &jobs[packet->words[1]];
     for (uint32_t i = 0; i < job->record.wait_count; i++) {
-        cell_t *cell = PROTOCOL_AT(cell_t, job->waits[i].cell);
+        const cell_side_t *side = PROTOCOL_AT(const cell_side_t, job->waits[i].side);
+        cell_t *cell = PROTOCOL_AT(cell_t, side->cell);
         if (PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) < job->waits[i].value)
             __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
     }
     job->work++;
     if (!packet->words[2]) __atomic_fetch_sub(&job->rounds, 1, __ATOMIC_RELAXED);
+}
+
+static void advance_run(record_t *record)
+{
+    scheduler_advance(PROTOCOL_AT(scheduler_t, record->scheduler), record);
 }
 
 static void packet_run(const packet_t *packet)
@@ -174,9 +194,9 @@ static void packet_run(const packet_t *packet)
     const issue_args_t *issue = PROTOCOL_AT(issue_args_t, packet_arguments(packet));
     switch (packet->words[0]) {
     case WORK: work_do(packet); break;
-    case TICK: scheduler_tick(&s); break;
-    case TELL: __atomic_store_n(&tells, 1, __ATOMIC_RELEASE); break;
-    case ADVANCE: scheduler_advance(&s, PROTOCOL_AT(record_t, advance->record)); break;
+    case TICK: scheduler_tick(&schedulers[packet->words[1]]); break;
+    case TELL: __atomic_store_n(&tells[packet->words[1]], 1, __ATOMIC_RELEASE); break;
+    case ADVANCE: advance_run(PROTOCOL_AT(record_t, advance->record)); break;
     default:
         for (uint32_t i = PROGRAM_WIDE; i > 0; i--) issue_run(issue, i - 1);
     }
@@ -204,35 +224,53 @@ static void *queue_main(void *argument)
     return NULL;
 }
 
+static void scheduler_reset(uint32_t i)
+{
+    scheduler_t *s = &schedulers[i];
+    memset(s, 0, sizeof *s);
+    queue_reset(&controls[i]);
+    s->control = controls[i].shared;
+    s->tick.words[0] = TICK;
+    s->tell.words[0] = TELL;
+    s->tick.words[1] = s->tell.words[1] = i;
+    s->advance.words[0] = ADVANCE;
+    s->issue.words[0] = ISSUE;
+    tells[i] = 0;
+}
+
+static void cell_reset(int i)
+{
+    cells[i] =
+        (cell_t){.awaited = PROTOCOL_NOBODY, .sides = (uintptr_t)sides[i], .side_count = GPUS};
+    for (int g = 0; g < GPUS; g++)
+        sides[i][g] = (cell_side_t){.cell = (uintptr_t)&cells[i],
+                                    .scheduler = (uintptr_t)&schedulers[g],
+                                    .wanted = PROTOCOL_NOBODY};
+}
+
 static void all_reset(uint64_t seed)
 {
     state = seed;
-    memset(&s, 0, sizeof s);
-    memset(cells, 0, sizeof cells);
     memset(values, 0, sizeof values);
-    queue_reset(&control);
+    for (uint32_t i = 0; i < GPUS; i++) scheduler_reset(i);
     for (int i = 0; i < QUEUES; i++) queue_reset(&queues[i]);
-    s.control = control.shared;
-    s.tick.words[0] = TICK;
-    s.tell.words[0] = TELL;
-    s.advance.words[0] = ADVANCE;
-    s.issue.words[0] = ISSUE;
-    over = heard = tells = early = 0;
-    for (int i = 0; i < CELLS; i++) cells[i].awaited = UINT64_MAX;
+    over = heard = early = 0;
+    for (int i = 0; i < CELLS; i++) cell_reset(i);
     for (uint32_t i = 0; i < RECORDS; i++) job_make(i);
 }
 
 static void graph_run(uint64_t seed)
 {
-    pthread_t threads[QUEUES + 4];
+    pthread_t threads[QUEUES + GPUS + 3];
     int count = 0;
     all_reset(seed);
-    assert_int_equal(pthread_create(&threads[count++], NULL, queue_main, &control), 0);
+    for (int i = 0; i < GPUS; i++)
+        assert_int_equal(pthread_create(&threads[count++], NULL, queue_main, &controls[i]), 0);
     for (int i = 0; i < QUEUES; i++)
         assert_int_equal(pthread_create(&threads[count++], NULL, queue_main, &queues[i]), 0);
     assert_int_equal(pthread_create(&threads[count++], NULL, listener_main, NULL), 0);
     assert_int_equal(pthread_create(&threads[count++], NULL, host_main, NULL), 0);
-    assert_int_equal(pthread_create(&threads[count++], NULL, host_main, &s), 0);
+    assert_int_equal(pthread_create(&threads[count++], NULL, host_main, jobs), 0);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
@@ -242,14 +280,14 @@ static void test_graphs_of_records(void **unused)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         graph_run(seed);
         assert_int_equal(early, 0);
-        assert_int_equal(s.live, 0);
+        for (int i = 0; i < GPUS; i++) assert_int_equal(schedulers[i].live, 0);
         for (int i = 0; i < RECORDS; i++) {
             assert_int_equal(jobs[i].ended, 1);
             assert_int_equal(jobs[i].work, jobs[i].expected);
         }
         for (int i = 0; i < CELLS; i++) {
             assert_int_equal(cells[i].value, values[i]);
-            assert_int_equal(cells[i].waiters, 0);
+            for (int g = 0; g < GPUS; g++) assert_int_equal(sides[i][g].waiters, 0);
         }
         for (int i = 0; i < QUEUES; i++) assert_int_equal(queues[i].shared.used, 0);
     }

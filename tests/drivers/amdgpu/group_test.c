@@ -27,7 +27,6 @@ static void test_what_cannot_be_one(void **state)
     refused("amdgpu://0,0", KEEL_INVALID_ARGUMENT, "GPU 0 is named twice");
     refused("amdgpu://0,7", KEEL_NOT_FOUND, "7");
     refused("amdgpu://0,1,0,1,0,1,0,1,0", KEEL_UNSUPPORTED, "8 GPUs at most");
-    refused("amdgpu://0,1?scheduler=device", KEEL_UNSUPPORTED, "scheduler=device");
 }
 
 static void test_what_holds_for_both(void **state)

@@ -15,11 +15,11 @@ log() {
 # issued FEW MANY: for each command beyond FEW.
 issued() {
     device=$(($(log issue "$2") - $(log issue "$1")))
-    host=$(($(log issue "$2" amdgpu://0) - $(log issue "$1" amdgpu://0)))
-    echo $(((device - host) / ($2 - $1)))
+    kernels=$(($(log issue "$2" "$host") - $(log issue "$1" "$host")))
+    echo $(((device - kernels) / ($2 - $1)))
 }
 
-keel=$1 test=$2
+keel=$1 test=$2 host='amdgpu://0?scheduler=host'
 few=$(issued 1 8)
 many=$(issued 64 192)
 tick=$((($(log tick 101) - $(log tick 1)) / 100))

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-enum { MODEL_THREADS = 6, MODEL_STEPS = 400, MODEL_STACK = 64 << 10 };
+enum { MODEL_THREADS = 8, MODEL_STEPS = 400, MODEL_STACK = 64 << 10 };
 
 typedef struct model_t {
     ucontext_t begins[MODEL_THREADS];

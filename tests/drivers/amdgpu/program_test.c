@@ -71,7 +71,7 @@ static void setup_close(setup_t *s)
 
 static const scheduler_t *shared_of(const setup_t *s)
 {
-    return amdgpu_device(s->device)->scheduler->shared;
+    return amdgpu_device(s->device)->scheduler->controls[0].shared;
 }
 
 static keel_op_t kernel(const setup_t *s, const char *name, keel_refs_t bindings)
@@ -122,7 +122,7 @@ static void test_a_long_recording_goes_on_by_itself(void **state)
         if (i % 100 == 0) add(&s, keel_op_barrier());
     }
     OK(keel_recording_end(s.recording));
-    const amdgpu_program_t *program = amdgpu_program_of(s.recording);
+    const amdgpu_program_t *program = amdgpu_program_of(s.recording, 0);
     assert_non_null(program);
     assert_true(program->room <= PROGRAM_SEGMENT + 2);
     submit(&s, KEEL_BIND(s.buffer), 1);
@@ -194,7 +194,7 @@ static void test_arguments_are_what_kernels_declare(void **state)
     setup_open(&s, 1);
     add(&s, kernel(&s, "tally", KEEL_BIND(keel_slot(0, 0, KEEL_WHOLE))));
     OK(keel_recording_end(s.recording));
-    const amdgpu_program_t *program = amdgpu_program_of(s.recording);
+    const amdgpu_program_t *program = amdgpu_program_of(s.recording, 0);
     assert_int_equal(program->arguments, 16 + 8 + 8); // the grid; an address; a length
     setup_close(&s);
 }
@@ -240,7 +240,7 @@ static void tick_many(uint32_t count)
     setup_t s;
     setup_open(&s, 1);
     for (uint64_t i = 1; i <= count; i++) {
-        amdgpu_scheduler_ask(amdgpu_device(s.device), NULL);
+        amdgpu_scheduler_ask(amdgpu_control_of(s.queue));
         while (__atomic_load_n(&shared_of(&s)->ticks, __ATOMIC_ACQUIRE) < i) sched_yield();
     }
     setup_close(&s);

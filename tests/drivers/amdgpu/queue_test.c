@@ -18,8 +18,8 @@ static keel_device_t *gpu_open(const char *uri)
 
 static uint64_t control_written(const amdgpu_scheduler_t *scheduler)
 {
-    return __atomic_load_n(PROTOCOL_AT(const uint64_t, scheduler->shared->control.write),
-                           __ATOMIC_ACQUIRE);
+    const scheduler_t *shared = scheduler->controls[0].shared;
+    return __atomic_load_n(PROTOCOL_AT(const uint64_t, shared->control.write), __ATOMIC_ACQUIRE);
 }
 
 // A packet in the control queue, in place of a tick that takes long.
@@ -33,7 +33,7 @@ typedef struct hold_t {
 static void control_hold(hold_t *hold)
 {
     const hsa_symbols_t *hsa = hold->device->hsa;
-    hsa_queue_t *control = hold->device->scheduler->control;
+    hsa_queue_t *control = hold->device->scheduler->controls[0].queue;
     hsa_barrier_and_packet_t packet = {0};
     const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
     assert_int_equal(hsa->hsa_signal_create(1, 0, NULL, &hold->gate), HSA_STATUS_SUCCESS);
@@ -57,7 +57,7 @@ static void *control_let_go(void *argument)
 static void test_a_queue_goes_when_ticks_are_over(void **state)
 {
     (void)state;
-    keel_device_t *device = gpu_open("amdgpu://0?scheduler=device");
+    keel_device_t *device = gpu_open("amdgpu://0");
     hold_t hold = {.device = amdgpu_device(device)};
     keel_queue_t *queue = NULL;
     pthread_t thread;
@@ -66,7 +66,8 @@ static void test_a_queue_goes_when_ticks_are_over(void **state)
     assert_int_equal(pthread_create(&thread, NULL, control_let_go, &hold), 0);
     keel_queue_release(queue);
     bool open = atomic_load(&hold.open);
-    if (!open) amdgpu_scheduler_ask(hold.device, NULL); // so that the thread ends
+    if (!open)
+        amdgpu_scheduler_ask(&hold.device->scheduler->controls[0]); // so that the thread ends
     pthread_join(thread, NULL);
     assert_true(open);
     hold.device->hsa->hsa_signal_destroy(hold.gate);

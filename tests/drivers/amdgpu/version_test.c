@@ -57,7 +57,7 @@ static void test_another_version_is_refused(void **state)
     (void)state;
     const uint64_t ours = LIBRARY_VERSION, next = ours + (UINT64_C(1) << 32);
     keel_device_t *device = NULL;
-    OK(keel_device_open("amdgpu://0", NULL, &device));
+    OK(keel_device_open("amdgpu://0?scheduler=host", NULL, &device));
     load_check(amdgpu_device(device), next, KEEL_UNSUPPORTED);
     load_check(amdgpu_device(device), next + 1, KEEL_UNSUPPORTED);
     load_check(amdgpu_device(device), ours, KEEL_OK);

@@ -10,21 +10,31 @@
 
 #define PROTOCOL_FAILED (UINT64_C(1) << 63) // in cell_t.value: it stands still
 
-// A semaphore.
+// A semaphore. Records of several GPUs may wait for it: each scheduler has its side of the cell.
 typedef struct cell_t {
     uint64_t value;   // and PROTOCOL_FAILED
     uint64_t cause;   // a number of the host's, written before the bit
     uint64_t awaited; // the host is to be told when the value is that high
-    uint64_t next;    // cell_t: in scheduler_t.changed
-    // The tick's own.
-    uint64_t waiters, last; // wait_t: the first and the last that wait for it
-    uint32_t changed;       // it is in that list; stays when the cell becomes another semaphore's
+    uint64_t sides;   // cell_side_t [side_count]
+    uint32_t side_count;
     uint32_t unused;
 } cell_t;
 
+// Of a cell, what a scheduler keeps. All of it stays when the cell becomes another semaphore's.
+typedef struct cell_side_t {
+    uint64_t cell, scheduler; // cell_t, scheduler_t
+    uint64_t wanted;          // the least that a record waits for; PROTOCOL_NOBODY: there is none
+    uint64_t next;            // cell_side_t: in scheduler_t.changed
+    uint32_t changed;         // it is there
+    uint32_t unused;
+    uint64_t waiters, last; // wait_t: the first and the last that wait; the tick's own
+} cell_side_t;
+
+#define PROTOCOL_NOBODY UINT64_MAX // in cell_side_t.wanted; and in cell_t.awaited
+
 // What a record waits for.
 typedef struct wait_t {
-    uint64_t cell; // cell_t
+    uint64_t side; // cell_side_t: that of the record's scheduler
     uint64_t value;
     uint64_t self, record;   // wait_t, record_t
     uint64_t next, previous; // wait_t: among those of the cell; the tick's own
@@ -100,15 +110,17 @@ typedef struct record_list_t {
     uint64_t first, last; // record_t
 } record_list_t;
 
-// One of a device.
+// One of a GPU. Those of a device wake each other.
 typedef struct scheduler_t {
     uint64_t inbox;                 // record_t: those that came, newest first
     uint64_t done;                  // record_t: those that have ended, newest first
-    uint64_t changed;               // cell_t: those that a tick is to look at, newest first
+    uint64_t changed;               // cell_side_t: those that a tick is to look at, newest first
     uint32_t live;                  // records that have not
     uint32_t ticking;               // a tick is on its way that has not begun
     uint32_t telling;               // the host is told, and has not looked yet
     uint32_t cancels;               // the host has cancelled some that wait
+    uint32_t starving;              // records may wait for room in their queues
+    uint32_t unused;                //
     packet_t tick;                  // keel_tick's, for the control queue
     packet_t tell;                  // a barrier's whose signal wakes the host
     packet_t advance, issue, patch; // of the kernels of these names, for queues
@@ -201,18 +213,6 @@ static inline void cell_fail(cell_t *cell, uint64_t cause)
     }
 }
 
-// The value of a cell has changed: the next tick is to look at it.
-static inline void cell_touch(scheduler_t *s, cell_t *cell)
-{
-    // acq_rel: pairs with the tick's, which clears it and then looks at the value.
-    if (PROTOCOL_SWAP(&cell->changed, 1, __ATOMIC_ACQ_REL)) return;
-    uint64_t first = PROTOCOL_LOAD(&s->changed, __ATOMIC_RELAXED);
-    do {
-        PROTOCOL_STORE(&cell->next, first, __ATOMIC_RELAXED);
-        // release: pairs with the acquire of who takes the list.
-    } while (!PROTOCOL_CAS(&s->changed, &first, (uintptr_t)cell));
-}
-
 // Writes a packet into a queue that several write into, and rings for it.
 static inline void packet_put(const ring_queue_t *queue, const packet_t *packet)
 {
@@ -232,6 +232,36 @@ static inline void tick_ask(scheduler_t *s)
     // acq_rel: pairs with the swap that a tick begins with. Either this sees 0 and sends a tick, or
     // the tick that is on its way sees what was written before.
     if (!PROTOCOL_SWAP(&s->ticking, 1, __ATOMIC_ACQ_REL)) packet_put(&s->control, &s->tick);
+}
+
+// Has the next tick of its scheduler look at the cell.
+static inline void side_touch(cell_side_t *side)
+{
+    scheduler_t *s = PROTOCOL_AT(scheduler_t, side->scheduler);
+    // acq_rel: pairs with the tick's, which clears it and then looks at the value.
+    if (PROTOCOL_SWAP(&side->changed, 1, __ATOMIC_ACQ_REL)) return;
+    uint64_t first = PROTOCOL_LOAD(&s->changed, __ATOMIC_RELAXED);
+    do {
+        PROTOCOL_STORE(&side->next, first, __ATOMIC_RELAXED);
+        // release: pairs with the acquire of who takes the list.
+    } while (!PROTOCOL_CAS(&s->changed, &first, (uintptr_t)side));
+}
+
+// The value of a cell has changed: schedulers whose records wait for it look, on this GPU and on
+// others.
+static inline void cell_wake(cell_t *cell)
+{
+    cell_side_t *sides = PROTOCOL_AT(cell_side_t, cell->sides);
+    // seq_cst: pairs with a tick's, between its write of `wanted` and its look at the value. Either
+    // this sees who waits, or they see the value. What the host waits for is the same.
+    PROTOCOL_FENCE();
+    // The bit of a failed one is above all that is wanted, but for PROTOCOL_NOBODY.
+    uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < cell->side_count; i++) {
+        if (PROTOCOL_LOAD(&sides[i].wanted, __ATOMIC_RELAXED) > value) continue;
+        side_touch(&sides[i]);
+        tick_ask(PROTOCOL_AT(scheduler_t, sides[i].scheduler));
+    }
 }
 
 #endif

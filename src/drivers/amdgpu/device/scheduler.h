@@ -25,8 +25,8 @@ static inline void record_end(scheduler_t *s, record_t *record, bool tell)
     packet_put(&s->control, &s->tell);
 }
 
-// Makes or fails the signals. Whether the host waits for one of them.
-static inline bool record_signal(scheduler_t *s, record_t *record)
+// Makes or fails the signals, and wakes who waits for them. Whether the host does.
+static inline bool record_signal(record_t *record)
 {
     bool tell = record->cause != 0;
     for (uint32_t i = 0; i < record->signal_count; i++) {
@@ -38,12 +38,24 @@ static inline bool record_signal(scheduler_t *s, record_t *record)
             record->refused = i + 1; // neither this nor those behind it
             return true;
         }
-        cell_touch(s, cell);
-        // seq_cst: pairs with the host's, between its write of `awaited` and its look at the value.
-        PROTOCOL_FENCE();
+        cell_wake(cell); // its fence is for `awaited`, too
         tell |= point->value >= PROTOCOL_LOAD(&cell->awaited, __ATOMIC_RELAXED);
     }
     return tell;
+}
+
+// The first that waits for a cell: what it waits for may have come before others could see that it
+// is wanted. Then a tick looks again.
+static inline void wait_check(wait_t *wait)
+{
+    cell_side_t *side = PROTOCOL_AT(cell_side_t, wait->side);
+    const cell_t *cell = PROTOCOL_AT(const cell_t, side->cell);
+    // seq_cst: pairs with cell_wake.
+    PROTOCOL_FENCE();
+    // The bit of a failed one is above all values.
+    if (PROTOCOL_LOAD(&cell->value, __ATOMIC_RELAXED) < wait->value) return;
+    side_touch(side);
+    tick_ask(PROTOCOL_AT(scheduler_t, side->scheduler));
 }
 
 // A record that came: it is put among those that wait for the cells which it needs.
@@ -51,8 +63,9 @@ static inline record_state_t record_wait(record_t *record)
 {
     wait_t *waits = PROTOCOL_AT(wait_t, record->waits);
     for (uint32_t i = 0; i < record->wait_count; i++) {
-        cell_t *cell = PROTOCOL_AT(cell_t, waits[i].cell);
-        // acquire: pairs with cell_signal and cell_fail. Who changes it after this touches it.
+        const cell_side_t *side = PROTOCOL_AT(const cell_side_t, waits[i].side);
+        const cell_t *cell = PROTOCOL_AT(const cell_t, side->cell);
+        // acquire: pairs with cell_signal and cell_fail.
         uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE);
         if ((value & ~PROTOCOL_FAILED) >= waits[i].value) continue;
         if (value & PROTOCOL_FAILED) {
@@ -60,6 +73,7 @@ static inline record_state_t record_wait(record_t *record)
             return RECORD_FAILED;
         }
         wait_link(&waits[i]);
+        if (!waits[i].previous) wait_check(&waits[i]);
         record->unmet++;
     }
     if (!record->unmet) return RECORD_READY;
@@ -75,14 +89,31 @@ static inline bool queue_has_room(const record_t *record)
     return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
 }
 
-// The record has no more packets but the one that runs this. `signals`: it makes or fails them.
-static inline void record_retire(scheduler_t *s, record_t *record, bool signals)
+// Keeps a record until there is room for it.
+static inline void record_starve(scheduler_t *s, record_t *record)
+{
+    record_list(&s->starved, record);
+    PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
+    // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
+    PROTOCOL_FENCE();
+    if (queue_has_room(record)) tick_ask(s);
+}
+
+static inline void room_give_back(scheduler_t *s, const record_t *record)
 {
     ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
     // release: pairs with queue_has_room.
     PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
-    bool tell = !signals || record_signal(s, record);
-    tick_ask(s);
+    // seq_cst: pairs with record_starve.
+    PROTOCOL_FENCE();
+    if (PROTOCOL_LOAD(&s->starving, __ATOMIC_RELAXED)) tick_ask(s);
+}
+
+// The record has no more packets but the one that runs this. `signals`: it makes or fails them.
+static inline void record_retire(scheduler_t *s, record_t *record, bool signals)
+{
+    room_give_back(s, record);
+    bool tell = !signals || record_signal(record);
     record_end(s, record, tell);
 }
 
@@ -210,11 +241,10 @@ static inline void record_place(scheduler_t *s, record_t *record, record_state_t
         record_list(&s->waiting, record);
     } else if (state == RECORD_FAILED) {
         waits_unlink(record);
-        record_signal(s, record);
+        record_signal(record);
         record_end(s, record, true);
-        tick_ask(s); // others may wait for what it failed
     } else if (!queue_has_room(record)) {
-        record_list(&s->starved, record);
+        record_starve(s, record);
     } else {
         ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
         PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
@@ -235,16 +265,17 @@ static inline void wait_end(scheduler_t *s, wait_t *wait, uint64_t cause)
 }
 
 // A cell that has changed: who waits for it up to its value, or for ever.
-static inline void cell_look(scheduler_t *s, cell_t *cell)
+static inline void side_look(scheduler_t *s, cell_side_t *side)
 {
-    // acq_rel: pairs with cell_touch. Either this sees the value, or the cell is put on the list
+    const cell_t *cell = PROTOCOL_AT(const cell_t, side->cell);
+    // acq_rel: pairs with side_touch. Either this sees the value, or the cell is put on the list
     // again.
-    PROTOCOL_SWAP(&cell->changed, 0, __ATOMIC_ACQ_REL);
+    PROTOCOL_SWAP(&side->changed, 0, __ATOMIC_ACQ_REL);
     // acquire: pairs with cell_signal and cell_fail.
     uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE);
     bool failed = value & PROTOCOL_FAILED;
-    while (cell->waiters) {
-        wait_t *wait = PROTOCOL_AT(wait_t, cell->waiters);
+    while (side->waiters) {
+        wait_t *wait = PROTOCOL_AT(wait_t, side->waiters);
         bool reached = (value & ~PROTOCOL_FAILED) >= wait->value;
         s->looks++;
         if (!reached && !failed) return;
@@ -252,14 +283,14 @@ static inline void cell_look(scheduler_t *s, cell_t *cell)
     }
 }
 
-static inline void cells_look(scheduler_t *s)
+static inline void sides_look(scheduler_t *s)
 {
-    // acquire: pairs with cell_touch.
+    // acquire: pairs with side_touch.
     uint64_t at = PROTOCOL_SWAP(&s->changed, 0, __ATOMIC_ACQUIRE);
     while (at) {
-        cell_t *cell = PROTOCOL_AT(cell_t, at);
-        at = PROTOCOL_LOAD(&cell->next, __ATOMIC_RELAXED); // before it may be put there again
-        cell_look(s, cell);
+        cell_side_t *side = PROTOCOL_AT(cell_side_t, at);
+        at = PROTOCOL_LOAD(&side->next, __ATOMIC_RELAXED); // before it may be put there again
+        side_look(s, side);
     }
 }
 
@@ -286,6 +317,7 @@ static inline void records_look(scheduler_t *s, uint64_t came)
 {
     uint64_t at = s->starved.first, next;
     s->starved = (record_list_t){0};
+    PROTOCOL_STORE(&s->starving, 0, __ATOMIC_RELAXED);
     for (int news = 0; news < 2; news++, at = came) {
         for (; at; at = next) {
             record_t *record = PROTOCOL_AT(record_t, at);
@@ -304,7 +336,7 @@ static inline void scheduler_tick(scheduler_t *s)
     // acq_rel: pairs with tick_ask.
     PROTOCOL_SWAP(&s->ticking, 0, __ATOMIC_ACQ_REL);
     s->ticks++;
-    cells_look(s);
+    sides_look(s);
     cancels_look(s);
     records_look(s, records_take(&s->inbox));
 }

@@ -14,7 +14,7 @@
 #define LIBRARY_MIX(sum, size) (((sum) * 31 + (size)) & 0xffffffff)
 #define LIBRARY_RECORDS                                                                            \
     LIBRARY_MIX(LIBRARY_MIX(sizeof(record_t), sizeof(wait_t)),                                     \
-                LIBRARY_MIX(sizeof(cell_t), sizeof(advance_args_t)))
+                LIBRARY_MIX(sizeof(cell_t) + sizeof(cell_side_t), sizeof(advance_args_t)))
 #define LIBRARY_PROGRAMS                                                                           \
     LIBRARY_MIX(LIBRARY_MIX(sizeof(program_command_t), sizeof(segment_t)),                         \
                 LIBRARY_MIX(sizeof(program_grid_t), sizeof(patch_args_t)))

@@ -7,37 +7,48 @@
 
 #include "drivers/amdgpu/device/protocol.h"
 
-static inline uint64_t *wait_after(cell_t *cell, uint64_t before)
+static inline uint64_t *wait_after(cell_side_t *side, uint64_t before)
 {
-    return before ? &PROTOCOL_AT(wait_t, before)->next : &cell->waiters;
+    return before ? &PROTOCOL_AT(wait_t, before)->next : &side->waiters;
 }
 
-static inline uint64_t *wait_before(cell_t *cell, uint64_t after)
+static inline uint64_t *wait_before(cell_side_t *side, uint64_t after)
 {
-    return after ? &PROTOCOL_AT(wait_t, after)->previous : &cell->last;
+    return after ? &PROTOCOL_AT(wait_t, after)->previous : &side->last;
+}
+
+// The first of the list is another one.
+static inline void side_want(cell_side_t *side)
+{
+    uint64_t wanted = PROTOCOL_NOBODY;
+    if (side->waiters) wanted = PROTOCOL_AT(wait_t, side->waiters)->value;
+    // relaxed: who makes it less has a fence behind it; who sees it too small only asks for a tick.
+    PROTOCOL_STORE(&side->wanted, wanted, __ATOMIC_RELAXED);
 }
 
 // Those that wait for less come first; of equals, the one that came first. Most often that is the
 // end, so it is looked for from there.
 static inline void wait_link(wait_t *wait)
 {
-    cell_t *cell = PROTOCOL_AT(cell_t, wait->cell);
-    uint64_t before = cell->last;
+    cell_side_t *side = PROTOCOL_AT(cell_side_t, wait->side);
+    uint64_t before = side->last;
     while (before && PROTOCOL_AT(wait_t, before)->value > wait->value)
         before = PROTOCOL_AT(wait_t, before)->previous;
     wait->previous = before;
-    wait->next = *wait_after(cell, before);
-    *wait_after(cell, before) = wait->self;
-    *wait_before(cell, wait->next) = wait->self;
+    wait->next = *wait_after(side, before);
+    *wait_after(side, before) = wait->self;
+    *wait_before(side, wait->next) = wait->self;
     wait->linked = 1;
+    if (!before) side_want(side);
 }
 
 static inline void wait_unlink(wait_t *wait)
 {
-    cell_t *cell = PROTOCOL_AT(cell_t, wait->cell);
-    *wait_after(cell, wait->previous) = wait->next;
-    *wait_before(cell, wait->next) = wait->previous;
+    cell_side_t *side = PROTOCOL_AT(cell_side_t, wait->side);
+    *wait_after(side, wait->previous) = wait->next;
+    *wait_before(side, wait->next) = wait->previous;
     wait->linked = 0;
+    if (!wait->previous) side_want(side);
 }
 
 static inline void waits_unlink(const record_t *record)

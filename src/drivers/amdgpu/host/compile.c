@@ -40,10 +40,11 @@ static compile_vector_t vector_in(unsigned char *room, uint64_t capacity)
     return (compile_vector_t){.data = room, .capacity = capacity};
 }
 
-void compile_init(compiler_t *c, amdgpu_device_t *device, compile_room_t *room)
+void compile_init(compiler_t *c, amdgpu_device_t *device, uint32_t node, compile_room_t *room)
 {
     *c = (compiler_t){
         .device = device,
+        .node = node,
         .segments = vector_in(room->segments, sizeof room->segments),
         .commands = vector_in(room->commands, sizeof room->commands),
         .data = vector_in(room->data, sizeof room->data),
@@ -135,6 +136,7 @@ static keel_status_t command_add(compiler_t *c, const amdgpu_launch_t *launch)
     hsa_kernel_dispatch_packet_t packet;
     if (!command) return status_no_memory();
     amdgpu_packet_make(launch, 0, &packet);
+    packet.kernel_object = amdgpu_kernel_object(launch->kernel, c->node);
     if (c->barrier) packet.header |= BARRIER_BIT;
     memcpy(&command->packet, &packet, sizeof packet);
     command->packet_at = segment->packets;

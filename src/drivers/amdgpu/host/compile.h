@@ -28,6 +28,7 @@ typedef struct compile_room_t {
 // Addresses in there are offsets until compile_write.
 typedef struct compiler_t {
     amdgpu_device_t *device;
+    uint32_t node; // the GPU that the program is for
     compile_vector_t segments, commands, data;
     compile_vector_t patches;     // patch_t: of the command that is being made
     compile_vector_t relocations; // uint64_t: words of the data that become addresses
@@ -38,7 +39,7 @@ typedef struct compiler_t {
     bool barrier, now;            // the next packet waits for all before; packets came since
 } compiler_t;
 
-void compile_init(compiler_t *c, amdgpu_device_t *device, compile_room_t *room);
+void compile_init(compiler_t *c, amdgpu_device_t *device, uint32_t node, compile_room_t *room);
 // Begins a segment; ends the one that was begun last.
 keel_status_t compile_begin(compiler_t *c) KEEL_MUST_USE;
 void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t other);

@@ -15,7 +15,7 @@
 #include "kit/object.h"
 #include "kit/option.h"
 
-// Who schedules: what nobody asked for, the device does where it can.
+// Who schedules. Any: the device where it can.
 enum { SCHEDULER_HOST, SCHEDULER_DEVICE, SCHEDULER_ANY };
 
 typedef struct amdgpu_options_t {
@@ -159,9 +159,7 @@ static keel_status_t nodes_find(amdgpu_device_t *device, const char *which)
 // The scheduler of the GPU, unless the host is to schedule, or has to.
 static keel_status_t scheduler_choose(amdgpu_device_t *device, uint8_t who)
 {
-    if (who == SCHEDULER_HOST || (who == SCHEDULER_ANY && device->node_count > 1)) return NULL;
-    if (device->node_count > 1)
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "scheduler=device is for a device of one GPU as yet");
+    if (who == SCHEDULER_HOST) return NULL;
     keel_status_t status = amdgpu_scheduler_start(device);
     if (!status) {
         device->ops = amdgpu_device_ops();

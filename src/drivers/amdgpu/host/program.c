@@ -132,7 +132,7 @@ keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t
     walk_t w = {.list = list};
     void *data;
     bool branches = list->kinds & blocks;
-    compile_init(&w.compiler, device, &room);
+    compile_init(&w.compiler, device, range->node, &room);
     w.compiler.number = range->number;
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
@@ -160,11 +160,13 @@ static void program_destroy(amdgpu_device_t *device, amdgpu_program_t *program)
 
 // One that cannot be a program, also for an error in it, is the host's: it says what is wrong when
 // it comes there. NULL: there is no memory.
-static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_commands_t *list)
+static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_commands_t *list,
+                                        uint32_t node)
 {
     amdgpu_program_t *program = mem_zalloc(sizeof *program);
     if (!program) return NULL;
-    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), 0,
+    program->node = node;
+    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), 0, node,
                                   &program->memory};
     if (!amdgpu_commands_suit(list, 0)) return program;
     keel_status_t status = amdgpu_program_make(device, list, &range, program);
@@ -176,31 +178,53 @@ static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_comm
     return NULL;
 }
 
-const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording)
+static amdgpu_program_t *program_find(amdgpu_program_t *first, uint32_t node)
 {
-    amdgpu_device_t *device = amdgpu_device(recording->device);
-    void *none = NULL;
-    // acquire: pairs with the exchange below.
-    amdgpu_program_t *program = atomic_load_explicit(&recording->prepared, memory_order_acquire);
-    if (!program) {
-        program = program_create(device, recording->commands);
-        if (!program) return NULL;
-        if (!atomic_compare_exchange_strong(&recording->prepared, &none, program)) {
-            program_destroy(device, program);
-            program = none;
+    while (first && first->node != node) first = first->next;
+    return first;
+}
+
+// The first one of a GPU stays.
+static const amdgpu_program_t *program_keep(keel_recording_t *recording, amdgpu_program_t *made)
+{
+    // acquire: pairs with the exchange below, of another thread.
+    void *first = atomic_load_explicit(&recording->prepared, memory_order_acquire);
+    do {
+        const amdgpu_program_t *other = program_find(first, made->node);
+        if (other) {
+            program_destroy(amdgpu_device(recording->device), made);
+            return other;
         }
+        made->next = first;
+    } while (!atomic_compare_exchange_strong(&recording->prepared, &first, made));
+    return made;
+}
+
+const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording, uint32_t node)
+{
+    // acquire: pairs with the exchange above.
+    const amdgpu_program_t *program =
+        program_find(atomic_load_explicit(&recording->prepared, memory_order_acquire), node);
+    if (!program) {
+        amdgpu_program_t *made =
+            program_create(amdgpu_device(recording->device), recording->commands, node);
+        if (!made) return NULL;
+        program = program_keep(recording, made);
     }
     return program->suits ? program : NULL;
 }
 
 keel_status_t amdgpu_recording_prepare(keel_recording_t *recording, keel_queue_t *queue)
 {
-    (void)queue;
-    amdgpu_program_of(recording);
+    amdgpu_program_of(recording, queue->info.node);
     return NULL;
 }
 
 void amdgpu_recording_discard(keel_recording_t *recording)
 {
-    program_destroy(amdgpu_device(recording->device), atomic_load(&recording->prepared));
+    amdgpu_program_t *next;
+    for (amdgpu_program_t *p = atomic_load(&recording->prepared); p; p = next) {
+        next = p->next;
+        program_destroy(amdgpu_device(recording->device), p);
+    }
 }

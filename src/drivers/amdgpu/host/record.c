@@ -14,12 +14,12 @@
 #define BIT(kind) (UINT32_C(1) << (kind))
 
 // The recordings of a submission as programs, without buffers that have their memory later.
-static bool executes_suit(const keel_commands_t *commands)
+static bool executes_suit(const keel_commands_t *commands, uint32_t node)
 {
     KEEL_EACH_COMMAND (c, commands) {
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
         if (c->kind != KEEL_CMD_EXECUTE) continue;
-        if (!amdgpu_program_of(execute->recording)) return false;
+        if (!amdgpu_program_of(execute->recording, node)) return false;
         for (uint32_t i = 0; i < execute->binding_count; i++) {
             const keel_buffer_t *buffer = execute->bindings[i].buffer;
             if (buffer && buffer->root->pool) return false;
@@ -45,7 +45,8 @@ bool amdgpu_record_suits(const keel_submission_t *submission)
     const uint32_t execute = BIT(KEEL_CMD_EXECUTE);
     if (!amdgpu_device(submission->queue->device)->scheduler) return false;
     if (!(commands->kinds & execute) && !has_cells(submission)) return false;
-    return amdgpu_commands_suit(commands, execute) && executes_suit(commands);
+    return amdgpu_commands_suit(commands, execute) &&
+           executes_suit(commands, submission->queue->info.node);
 }
 
 static keel_status_t piece(amdgpu_run_t *run, uint64_t size, void **data)
@@ -69,7 +70,7 @@ static void step_add(amdgpu_run_t *run, const amdgpu_program_t *program, uint32_
 static keel_status_t execute_add(amdgpu_run_t *run, const keel_cmd_execute_t *execute,
                                  uint32_t *arguments)
 {
-    const amdgpu_program_t *program = amdgpu_program_of(execute->recording);
+    const amdgpu_program_t *program = amdgpu_program_of(execute->recording, amdgpu_run_node(run));
     uint32_t count = execute->binding_count;
     void *table, *parameters;
     KEEL_TRY(piece(run, count * sizeof(table_entry_t), &table));
@@ -112,7 +113,9 @@ static keel_status_t steps_add(amdgpu_run_t *run, uint32_t *arguments)
 {
     const keel_commands_t *commands = &run->base.submission.commands;
     const keel_command_t *end = keel_commands_end(commands);
-    amdgpu_range_t range = {.from = keel_commands_first(commands), .blocks = &run->blocks};
+    amdgpu_range_t range = {.from = keel_commands_first(commands),
+                            .node = amdgpu_run_node(run),
+                            .blocks = &run->blocks};
     uint32_t number = 0;
     for (const keel_command_t *c = range.from;; c = keel_command_next(c), number++) {
         if (c != end && c->kind != KEEL_CMD_EXECUTE) continue;
@@ -186,13 +189,14 @@ static void waits_add(amdgpu_run_t *run)
     keel_submission_t *submission = &run->base.submission;
     record_t *record = run->record;
     wait_t *waits = (wait_t *)(uintptr_t)record->waits;
+    uint32_t number = amdgpu_control_of(submission->queue)->number;
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         const submission_wait_t *wait = &submission->waits[i];
         if (!wait->waiter.promise) continue; // it is reached, or will not be looked at again
         cell_t *cell = amdgpu_cell_of(wait->point.semaphore, submission->queue->device);
         if (!cell) continue;
         wait_t *added = &waits[record->wait_count++];
-        *added = (wait_t){.cell = (uintptr_t)cell,
+        *added = (wait_t){.side = cell->sides + number * sizeof(cell_side_t),
                           .value = wait->point.value,
                           .self = (uintptr_t)added,
                           .record = record->self};
@@ -226,7 +230,7 @@ static keel_status_t record_make(amdgpu_run_t *run)
     KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
     run->record = record;
     *run->record = (record_t){
-        .scheduler = (uintptr_t)amdgpu_run_device(run)->scheduler->shared,
+        .scheduler = (uintptr_t)amdgpu_control_of(submission->queue)->shared,
         .self = (uintptr_t)record,
         .queue = (uintptr_t)amdgpu_queue(submission->queue)->shared,
         .waits = (uintptr_t)waits,
@@ -276,16 +280,17 @@ static uint64_t cancel_number(amdgpu_run_t *run)
 static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
 {
     amdgpu_scheduler_t *s = device->scheduler;
+    amdgpu_control_t *control = amdgpu_control_of(run->base.submission.queue);
     lock_enter(&s->lock);
     bool lost = atomic_load(&device->failed);
     if (!lost) {
         run_list(run);
         run->record->cancel = cancel_number(run);
-        PROTOCOL_ADD(&s->shared->live, 1, __ATOMIC_RELAXED); // before the GPU can count it down
-        record_push(&s->shared->inbox, run->record);
+        PROTOCOL_ADD(&control->shared->live, 1, __ATOMIC_RELAXED); // before the GPU counts it down
+        record_push(&control->shared->inbox, run->record);
     }
     lock_leave(&s->lock);
-    if (!lost) amdgpu_scheduler_ask(device, NULL);
+    if (!lost) amdgpu_scheduler_ask(control);
     return !lost;
 }
 

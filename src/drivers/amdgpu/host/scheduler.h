@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of the scheduler that runs on the GPU (device/scheduler.h), of a device that was
-// opened with scheduler=device.
+// The host's side of the schedulers that run on the GPUs of a device (device/scheduler.h).
 //
-//     scheduler.c   its queue and memory; what has ended; cancelling, and the end of the device
+//     control.c     the queue and memory of one, and what it tells
+//     scheduler.c   what all share: cells, causes; cancelling, and the end of the device
 //     record.c      submissions as records
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
@@ -22,19 +22,28 @@ enum {
 
 typedef struct amdgpu_piece_t amdgpu_piece_t; // of shared memory: 64 bytes
 
-typedef struct amdgpu_scheduler_t {
-    AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: the host schedules
-    block_t *memory;                       // owned: of that, and of its arguments
-    hsa_queue_t *control;                  // owned
+// A scheduler of a GPU, and how it and the host reach each other.
+typedef struct amdgpu_control_t {
+    amdgpu_device_t *device;
+    AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: not yet
+    uint32_t node, number;                 // the GPU that it runs on; among those of the device
+    block_t *memory;                       // owned: of `shared`, and of its arguments
+    hsa_queue_t *queue;                    // owned
     hsa_signal_t signal;                   // owned: what the GPU wakes the host by
+    _Atomic bool listening;                // the handler of the signal is there
+    lock_t drain_lock;                     // for the next
+    hsa_signal_t drained; // owned: of a packet that is waited for; 0: the scheduler has stopped
+} amdgpu_control_t;
+
+// Those of a device, one for each GPU, and what they share.
+typedef struct amdgpu_scheduler_t {
+    amdgpu_control_t controls[AMDGPU_NODES];
+    uint32_t control_count;
     amdgpu_kernel_t tick, advance, issue, patch;
-    lock_t drain_lock;      // for the next
-    hsa_signal_t drained;   // owned: of a packet that is waited for; 0: the scheduler has stopped
-    _Atomic bool listening; // the handler of the signal is there
-    lock_t lock;            // for what is below, and tick_ask
-    bool closing;           // no tick is asked for any more
-    amdgpu_run_t *runs;     // that are the GPU's
-    block_t *pages;         // owned: what pieces are cut from
+    lock_t lock;        // for what is below, and tick_ask
+    bool closing;       // no tick is asked for any more
+    amdgpu_run_t *runs; // that are the GPU's
+    block_t *pages;     // owned: what pieces are cut from
     // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
     amdgpu_piece_t *spare_cells, *spare_queues;
     keel_status_t *causes;   // owned: why something failed, by number less 1
@@ -42,6 +51,16 @@ typedef struct amdgpu_scheduler_t {
     uint64_t cause_capacity; //
     uint64_t cells;          // semaphores, which may have numbers of causes
 } amdgpu_scheduler_t;
+
+// control.c
+// How packets are written into a queue without HSA's functions. KEEL_UNSUPPORTED: a tool watches
+// it.
+keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room,
+                                    ring_queue_t *ring) KEEL_MUST_USE;
+keel_status_t amdgpu_control_start(amdgpu_control_t *control) KEEL_MUST_USE;
+// Until the last packet of a queue, NULL: of its own, has ended.
+void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue);
+void amdgpu_control_stop(amdgpu_control_t *control); // also after a failed start
 
 // scheduler.c
 keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device) KEEL_MUST_USE;
@@ -53,9 +72,12 @@ bool amdgpu_scheduler_work(amdgpu_device_t *device);
 // The device is lost, and its queues are stopped: ends all that the GPU has.
 void amdgpu_scheduler_lost(amdgpu_device_t *device);
 void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
-// Has a tick look at what has changed, at `cell`, too, unless that is NULL; or nothing, if the
-// device is closed.
-void amdgpu_scheduler_ask(amdgpu_device_t *device, cell_t *cell);
+// The scheduler for records of a queue.
+amdgpu_control_t *amdgpu_control_of(const keel_queue_t *queue);
+// Has a tick look at what the host has changed; nothing, if the device is closed.
+void amdgpu_scheduler_ask(amdgpu_control_t *control);
+// The host has changed the value of a cell: has those look who wait for it.
+void amdgpu_scheduler_wake(amdgpu_device_t *device, cell_t *cell);
 // What the scheduler needs of a queue; nothing where the host schedules.
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue) KEEL_MUST_USE;
 // The queue is about to be destroyed: waits until nothing runs there any more.
@@ -78,18 +100,22 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
 
 // program.c
 // Commands that the GPU runs by itself (device/program.h). Of a recording it is made once.
-typedef struct amdgpu_program_t {
-    bool suits; // false: the host walks over the recording
+typedef struct amdgpu_program_t amdgpu_program_t;
+struct amdgpu_program_t {
+    bool suits;             // false: the host walks over the recording
+    uint32_t node;          // the GPU that it is for
+    amdgpu_program_t *next; // of the same recording, for another one
     uint64_t address;
     uint32_t room;      // packets that it has in the ring at a time
     uint32_t arguments; // bytes of arguments, at a time
     uint32_t failed;    // the number of the command that could not be made
     block_t *memory;    // owned; NULL: others own it
-} amdgpu_program_t;
+};
 
 typedef struct amdgpu_range_t {
     const keel_command_t *from, *to;
     uint32_t number;  // of the first one, in its list
+    uint32_t node;    // the GPU that is to run them
     block_t **blocks; // where the program goes: a list that the caller gives back
 } amdgpu_range_t;
 
@@ -99,8 +125,8 @@ bool amdgpu_commands_suit(const keel_commands_t *commands, uint32_t more);
 keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
                                   const amdgpu_range_t *range,
                                   amdgpu_program_t *program) KEEL_MUST_USE;
-// That of a recording, which has it; NULL: the host is to walk over it. Any thread.
-const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording);
+// That of a recording, which has it, for a GPU; NULL: the host is to walk over it. Any thread.
+const amdgpu_program_t *amdgpu_program_of(keel_recording_t *recording, uint32_t node);
 keel_status_t amdgpu_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
 void amdgpu_recording_discard(keel_recording_t *recording);
 

@@ -40,14 +40,14 @@ static keel_status_t semaphore_load(remote_t *remote, uint64_t *value)
 static keel_status_t semaphore_signal(remote_t *remote, uint64_t value)
 {
     if (!cell_signal(cell_of(remote), value)) return remote_refusal(remote, value);
-    amdgpu_scheduler_ask(device_of(remote), cell_of(remote));
+    amdgpu_scheduler_wake(device_of(remote), cell_of(remote));
     return NULL;
 }
 
 static void semaphore_fail(remote_t *remote, keel_status_t cause)
 {
     cell_fail(cell_of(remote), amdgpu_cause_add(device_of(remote), cause));
-    amdgpu_scheduler_ask(device_of(remote), cell_of(remote));
+    amdgpu_scheduler_wake(device_of(remote), cell_of(remote));
 }
 
 // The end of the submission that brings the value looks at it: the GPU is to tell of that at once.
@@ -85,7 +85,7 @@ keel_status_t amdgpu_semaphore_create(keel_device_t *device, uint64_t initial,
         return status;
     }
     s->cell->cause = 0; // the lists of the GPU's are as they were
-    s->cell->awaited = UINT64_MAX;
+    s->cell->awaited = PROTOCOL_NOBODY;
     // release: pairs with a tick that looks at the cell for the semaphore which had it before.
     PROTOCOL_STORE(&s->cell->value, initial, __ATOMIC_RELEASE);
     remote_init(&s->remote, &semaphore_ops, device, initial);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scheduler of a GPU: its queue and memory, and what the host does when it is told something.
+#include <sched.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "drivers/amdgpu/device/program.h"
+#include "drivers/amdgpu/host/scheduler.h"
+
+enum {
+    CONTROL = 64,  // packets of its queue: two ticks, one that tells and one that
+                   // amdgpu_control_drain waits for are all there are
+    HEAD = 64,     // bytes in front of what is shared: the arguments of a tick
+    HARDWARE = -1, // kind of a doorbell that is a word of the hardware's
+};
+
+// What HSA keeps behind the handles, as amd_hsa_queue.h and amd_hsa_signal.h have it.
+enum { QUEUE_WRITE = 56, SIGNAL_KIND = 0, SIGNAL_DOORBELL = 8 };
+
+static uint64_t word_at(uint64_t address, uint64_t offset)
+{
+    return *(const uint64_t *)(uintptr_t)(address + offset);
+}
+
+// A tool that watches the queue takes the place of its doorbell: then only HSA's functions will do.
+keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room, ring_queue_t *ring)
+{
+    uint64_t doorbell = queue->doorbell_signal.handle;
+    if ((int64_t)word_at(doorbell, SIGNAL_KIND) != HARDWARE)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "scheduler=device needs doorbells of the hardware's own; a tool watches "
+                          "the queues, or the GPU is too old: leave the option out");
+    *ring = (ring_queue_t){
+        .packets = (uintptr_t)queue->base_address,
+        .mask = queue->size - 1,
+        .write = (uintptr_t)queue + QUEUE_WRITE,
+        .doorbell = word_at(doorbell, SIGNAL_DOORBELL),
+        .room = room,
+    };
+    return NULL;
+}
+
+static bool is_closing(amdgpu_scheduler_t *s)
+{
+    lock_enter(&s->lock);
+    bool closing = s->closing;
+    lock_leave(&s->lock);
+    return closing;
+}
+
+// The GPU has told. On a thread of HSA's.
+static bool told(hsa_signal_value_t value, void *data)
+{
+    amdgpu_control_t *control = data;
+    amdgpu_device_t *device = control->device;
+    (void)value;
+    if (is_closing(device->scheduler)) {
+        atomic_store(&control->listening, false);
+        return false;
+    }
+    device->hsa->hsa_signal_store_screlease(control->signal, 1);
+    // acq_rel: pairs with the GPU's. Behind the signal, which it may count down again from here on;
+    // and only here, so that one packet of the control queue tells at a time.
+    PROTOCOL_SWAP(&control->shared->telling, 0, __ATOMIC_ACQ_REL);
+    helper_wake(&device->runs.worker);
+    return true; // it is to be called again
+}
+
+// A packet of a kernel of the scheduler's: one group, of `items`.
+static void packet_make(const amdgpu_control_t *control, const amdgpu_kernel_t *kernel,
+                        uint16_t items, uint16_t bits, packet_t *made)
+{
+    const amdgpu_launch_t launch = {
+        .kernel = kernel,
+        .groups = {1, 1, 1},
+        .group_size = {items, 1, 1},
+        .local = kernel->group,
+    };
+    hsa_kernel_dispatch_packet_t packet;
+    amdgpu_packet_make(&launch, control->memory->address, &packet);
+    packet.kernel_object = amdgpu_kernel_object(kernel, control->node);
+    packet.header |= bits;
+    memcpy(made, &packet, sizeof packet);
+}
+
+// The arguments are those of a tick; the others get their own when they are put in.
+static void packets_make(const amdgpu_control_t *control)
+{
+    const amdgpu_scheduler_t *s = control->device->scheduler;
+    const uint16_t barrier = 1u << HSA_PACKET_HEADER_BARRIER;
+    hsa_barrier_and_packet_t tell = {
+        .header = HSA_PACKET_TYPE_BARRIER_AND | HSA_FENCE_SCOPE_SYSTEM
+                                                    << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+        .completion_signal = control->signal,
+    };
+    scheduler_t *shared = control->shared;
+    packet_make(control, &s->tick, 1, barrier, &shared->tick);       // one at a time
+    packet_make(control, &s->advance, 1, barrier, &shared->advance); // behind all of its record
+    packet_make(control, &s->issue, PROGRAM_WIDE, 0, &shared->issue);
+    packet_make(control, &s->patch, 1, 0, &shared->patch);
+    memcpy(&shared->tell, &tell, sizeof tell);
+}
+
+static keel_status_t shared_make(amdgpu_control_t *control)
+{
+    amdgpu_device_t *device = control->device;
+    KEEL_TRY(blocks_acquire(&device->blocks, sizeof(scheduler_t) + HEAD, &control->memory));
+    scheduler_args_t *arguments = (scheduler_args_t *)(void *)control->memory->data;
+    control->shared = (scheduler_t *)(void *)(control->memory->data + HEAD);
+    memset(control->memory->data, 0, sizeof(scheduler_t) + HEAD);
+    arguments->scheduler = control->memory->address + HEAD;
+    packets_make(control);
+    return amdgpu_queue_describe(control->queue, CONTROL, &control->shared->control);
+}
+
+keel_status_t amdgpu_control_start(amdgpu_control_t *control)
+{
+    amdgpu_device_t *device = control->device;
+    const hsa_symbols_t *hsa = device->hsa;
+    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agents[control->node], CONTROL,
+                      HSA_QUEUE_TYPE_MULTI, amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX,
+                      &control->queue));
+    KEEL_TRY(
+        HSA_CALL(hsa, hsa_amd_queue_set_priority, control->queue, HSA_AMD_QUEUE_PRIORITY_HIGH));
+    KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->signal));
+    KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->drained));
+    KEEL_TRY(shared_make(control));
+    atomic_store(&control->listening, true);
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_signal_async_handler, control->signal,
+                                    HSA_SIGNAL_CONDITION_LT, 1, told, control);
+    if (status) atomic_store(&control->listening, false);
+    return status;
+}
+
+// A packet behind all others of the queue, until it has ended.
+static void packet_await(amdgpu_device_t *device, hsa_queue_t *queue, hsa_signal_t signal)
+{
+    enum { WAIT = 100000000 };
+    const hsa_symbols_t *hsa = device->hsa;
+    const hsa_barrier_and_packet_t packet = {.completion_signal = signal};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
+    hsa->hsa_signal_store_screlease(signal, 1);
+    uint64_t number = amdgpu_packet_write(hsa, queue, &packet, header);
+    hsa->hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
+    while (!atomic_load(&device->failed) &&
+           hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, WAIT,
+                                          HSA_WAIT_STATE_BLOCKED) > 0) {
+    }
+}
+
+// One at a time, as there is one signal. When the scheduler has stopped, all have ended.
+void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue)
+{
+    lock_enter(&control->drain_lock);
+    if (control->drained.handle && !atomic_load(&control->device->failed))
+        packet_await(control->device, queue ? queue : control->queue, control->drained);
+    lock_leave(&control->drain_lock);
+}
+
+// A queue may be on its way out meanwhile, and drain.
+static void queue_and_signals_destroy(amdgpu_control_t *control)
+{
+    const hsa_symbols_t *hsa = control->device->hsa;
+    lock_enter(&control->drain_lock);
+    if (control->queue) hsa->hsa_queue_destroy(control->queue);
+    if (control->signal.handle) hsa->hsa_signal_destroy(control->signal);
+    // Queues of a lost device may have a packet with it still.
+    if (control->drained.handle && !atomic_load(&control->device->failed))
+        hsa->hsa_signal_destroy(control->drained);
+    control->queue = NULL;
+    control->signal.handle = control->drained.handle = 0;
+    lock_leave(&control->drain_lock);
+}
+
+void amdgpu_control_stop(amdgpu_control_t *control)
+{
+    // Again and again: one that was being told sets it back.
+    while (atomic_load(&control->listening)) {
+        control->device->hsa->hsa_signal_store_screlease(control->signal, 0);
+        sched_yield();
+    }
+    queue_and_signals_destroy(control);
+    if (control->memory) blocks_return(&control->device->blocks, control->memory, true);
+    control->memory = NULL;
+}
