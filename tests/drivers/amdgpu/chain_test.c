@@ -13,8 +13,8 @@ enum { CHAIN = 24 };
 
 typedef struct setup_t {
     keel_device_t *device;
-    uint32_t nodes;
-    keel_buffer_t *buffer; // a word for each link of a chain
+    keel_queue_t *queues[2], *second; // of the second GPU, or a second one of the first: `second`
+    keel_buffer_t *buffer;            // a word for each link of a chain
     keel_semaphore_t *semaphore;
 } setup_t;
 
@@ -23,7 +23,13 @@ static void setup_open(setup_t *s, const char *uri)
     const keel_buffer_options_t options = {.size = CHAIN * sizeof(uint32_t),
                                            .memory = KEEL_MEMORY_HOST_VISIBLE};
     OK(keel_device_open(uri, NULL, &s->device));
-    s->nodes = keel_device_caps(s->device)->nodes;
+    s->second = NULL;
+    s->queues[0] = keel_device_queue(s->device, 0);
+    s->queues[1] = keel_device_queue(s->device, 1);
+    if (!s->queues[1]) {
+        OK(keel_queue_create(s->device, NULL, &s->second));
+        s->queues[1] = s->second;
+    }
     OK(keel_buffer_create(s->device, &options, &s->buffer));
     OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
 }
@@ -32,6 +38,7 @@ static void setup_close(setup_t *s)
 {
     keel_semaphore_release(s->semaphore);
     keel_buffer_release(s->buffer);
+    keel_queue_release(s->second);
     keel_device_release(s->device);
 }
 
@@ -65,14 +72,13 @@ static counts_t counts_settled(const setup_t *s)
     return sum;
 }
 
-// Link i waits for value i, fills word i - 1, and signals i + 1; the GPUs take turns.
+// Link i waits for value i, fills word i - 1, and signals i + 1; the queues take turns.
 static void link_submit(const setup_t *s, uint32_t i)
 {
     const keel_point_t wait = keel_point(s->semaphore, i), signal = keel_point(s->semaphore, i + 1);
     const keel_op_t op =
         keel_op_fill(keel_span(s->buffer, (i - 1) * sizeof i, sizeof i), i, sizeof i);
-    keel_queue_t *queue = keel_device_queue(s->device, i % s->nodes);
-    OK(keel_queue_submit(queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+    OK(keel_queue_submit(s->queues[i % 2], KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
 }
 
 static void words_check(const setup_t *s)
@@ -112,14 +118,34 @@ static void test_a_chain_needs_no_host(void **state)
     assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
 }
 
-// Each link wakes the next one, which is on the other GPU: its own scheduler has nothing to do.
-static void test_a_chain_goes_from_gpu_to_gpu(void **state)
+// Each link wakes the next one, which another scheduler has: its own has nothing to do.
+static void apart_check(const char *uri)
 {
-    (void)state;
-    counts_t counts = chain_run("amdgpu://0,1");
+    counts_t counts = chain_run(uri);
     assert_int_equal(counts.ticks, CHAIN);
     assert_in_range(counts.told, 0, 2);
     assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
+}
+
+static void test_a_chain_goes_from_gpu_to_gpu(void **state)
+{
+    (void)state;
+    apart_check("amdgpu://0,1");
+}
+
+static void test_a_gpu_has_several_schedulers(void **state)
+{
+    (void)state;
+    setup_t s;
+    apart_check("amdgpu://0?schedulers=2");
+    setup_open(&s, "amdgpu://0,1?schedulers=4");
+    assert_int_equal(amdgpu_device(s.device)->scheduler->control_count, 8);
+    assert_int_equal(amdgpu_control_of(s.queues[0])->node, 0);
+    assert_int_equal(amdgpu_control_of(s.queues[1])->node, 1);
+    setup_close(&s);
+    setup_open(&s, "amdgpu://0?schedulers=2");
+    assert_ptr_not_equal(amdgpu_control_of(s.queues[0]), amdgpu_control_of(s.queues[1]));
+    setup_close(&s);
 }
 
 // Links that were submitted last first wait on the GPU all the same.
@@ -201,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_who_schedules),
         cmocka_unit_test(test_a_chain_needs_no_host),
         cmocka_unit_test(test_a_chain_goes_from_gpu_to_gpu),
+        cmocka_unit_test(test_a_gpu_has_several_schedulers),
         cmocka_unit_test(test_the_order_is_that_of_the_points),
         cmocka_unit_test(test_a_failure_goes_down_the_chain),
     };

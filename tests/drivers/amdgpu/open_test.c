@@ -32,6 +32,7 @@ static void test_an_option_that_is_not_known(void **state)
 {
     (void)state;
     refused("amdgpu://0?colour=red", KEEL_INVALID_ARGUMENT, "colour");
+    refused("amdgpu://0?schedulers=5", KEEL_INVALID_ARGUMENT, "schedulers");
 }
 
 int main(void)

@@ -186,6 +186,53 @@ static void test_counts_need_no_host(void **state)
     setup_close(&s);
 }
 
+// A recording whose first command fails when it is issued; what is behind a barrier has not run.
+static void fault_check(keel_op_t wrong, const setup_t *s, keel_refs_t table)
+{
+    add(s, keel_op_fill(word(s, 8), 1, 4));
+    add(s, wrong);
+    add(s, keel_op_barrier());
+    add(s, keel_op_fill(word(s, 9), 2, 4));
+    OK(keel_recording_end(s->recording));
+    assert_non_null(amdgpu_program_of(s->recording, 0));
+    submit(s, table, 1);
+    const keel_point_t last = keel_point(s->semaphore, 2);
+    OK(keel_semaphore_signal(s->semaphore, 1));
+    keel_status_t status = keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER);
+    assert_non_null(status);
+    keel_status_release(status);
+    OK(keel_device_wait_idle(s->device, KEEL_FOREVER));
+    assert_int_equal(map(s)[8], 1);
+    assert_int_equal(map(s)[9], 0);
+    keel_buffer_unmap(s->buffer);
+    keel_buffer_unmap(s->buffer);
+}
+
+static void test_nothing_runs_behind_a_fault(void **state)
+{
+    (void)state;
+    const uint32_t many[3] = {UINT32_MAX, UINT32_MAX, 1};
+    setup_t s;
+    setup_open(&s, 1); // six bytes are no multiple of four
+    fault_check(keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 1, 4), &s,
+                KEEL_BIND(keel_span(s.buffer, 0, 6)));
+    setup_close(&s);
+    setup_open(&s, 2); // the two ranges overlap
+    fault_check(keel_op_copy(keel_slot(0, 0, 8), keel_slot(1, 4, 8)), &s,
+                KEEL_BIND(s.buffer, s.buffer));
+    setup_close(&s);
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        setup_open(&s, 0); // too many groups
+        memcpy(map(&s) + 16, many, sizeof many);
+        keel_buffer_unmap(s.buffer);
+        fault_check(keel_op_indirect(kernel(&s, "tally", KEEL_BIND(s.buffer)),
+                                     dynamic ? KEEL_COUNTS_DYNAMIC : KEEL_COUNTS_STATIC,
+                                     keel_span(s.buffer, 64, 12)),
+                    &s, (keel_refs_t){0});
+        setup_close(&s);
+    }
+}
+
 // What is copied of the arguments for an execution is what the kernel declares, and nothing else.
 static void test_arguments_are_what_kernels_declare(void **state)
 {
@@ -268,6 +315,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_long_recording_goes_on_by_itself),
         cmocka_unit_test(test_loops_need_no_host),
         cmocka_unit_test(test_counts_need_no_host),
+        cmocka_unit_test(test_nothing_runs_behind_a_fault),
         cmocka_unit_test(test_arguments_are_what_kernels_declare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

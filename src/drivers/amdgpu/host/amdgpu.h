@@ -37,9 +37,10 @@ enum {
     AMDGPU_MAX_CONSTANTS = 1024,
     AMDGPU_MAX_ARGUMENTS = 4096,
     AMDGPU_ALIGNMENT = 256,
-    AMDGPU_PAGE = 4096, // what HSA aligns memory to
-    AMDGPU_PIECES = 64, // packets of a copy to another device, at most
-    AMDGPU_NODES = 8,   // GPUs of a device, at most
+    AMDGPU_PAGE = 4096,  // what HSA aligns memory to
+    AMDGPU_PIECES = 64,  // packets of a copy to another device, at most
+    AMDGPU_NODES = 8,    // GPUs of a device, at most
+    AMDGPU_CONTROLS = 4, // schedulers of a GPU, at most
 };
 
 typedef enum amdgpu_builtin_t {
@@ -116,9 +117,10 @@ struct amdgpu_device_t {
 
 typedef struct amdgpu_queue_t {
     keel_queue_t base;
-    hsa_queue_t *queue;          // owned
-    struct ring_queue_t *shared; // owned: for the scheduler on the GPU; NULL: there is none
-    block_t *advances;           // owned: what that has of it
+    hsa_queue_t *queue;               // owned
+    struct ring_queue_t *shared;      // owned: for a scheduler on the GPU; NULL: there is none
+    struct amdgpu_control_t *control; // that scheduler
+    block_t *advances;                // owned: what it has of the queue
     run_queue_t runs;
 } amdgpu_queue_t;
 

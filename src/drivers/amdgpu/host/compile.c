@@ -83,7 +83,7 @@ keel_status_t compile_begin(compiler_t *c)
     if (!segment) return status_no_memory();
     segment->commands = c->commands.size;
     c->arguments = 0;
-    c->barrier = c->now = false;
+    c->barrier = c->now = c->risky = false;
     return NULL;
 }
 
@@ -114,10 +114,14 @@ static keel_status_t segment_split(compiler_t *c)
     return compile_begin(c);
 }
 
-void compile_barrier(compiler_t *c)
+// If a command before may fail, what is behind is issued when it is known that none has.
+keel_status_t compile_barrier(compiler_t *c)
 {
     c->barrier |= c->now;
     c->now = false;
+    if (!c->risky) return NULL;
+    compile_end(c, END_GOTO, compile_count(c), 0);
+    return compile_begin(c);
 }
 
 static uint32_t arguments_place(compiler_t *c, uint32_t size)
@@ -195,19 +199,20 @@ static keel_status_t place_of(const keel_ref_t *ref, place_t *place)
     return NULL;
 }
 
-// A fill or a copy that the GPU works out.
-static keel_status_t late_add(compiler_t *c, amdgpu_builtin_t builtin, command_kind_t kind,
-                              const void *more, uint64_t more_size)
+// A fill or a copy that the GPU works out. `risky`: its range may turn out wrong.
+static keel_status_t late_add(compiler_t *c, amdgpu_builtin_t builtin, bool risky, const void *more,
+                              uint64_t more_size)
 {
     uint64_t offset;
     amdgpu_launch_t launch = builtin_of(c, builtin, NULL, 0, 1);
     KEEL_TRY(data_add(c, more, more_size, &offset));
     KEEL_TRY(command_add(c, &launch));
     program_command_t *command = command_now(c);
-    command->kind = kind;
+    command->kind = builtin == AMDGPU_FILL ? COMMAND_FILL : COMMAND_COPY;
     command->more = offset;
     command->size = (uint32_t)aligned(launch.kernel->arguments);
     command->place = arguments_place(c, command->size);
+    c->risky |= risky;
     return NULL;
 }
 
@@ -221,8 +226,9 @@ keel_status_t compile_fill(compiler_t *c, const keel_cmd_fill_t *fill)
     keel_bound_t target;
     uint32_t pattern;
     KEEL_TRY(place_of(&fill->target, &late.target));
+    bool whole = late.target.length == PLACE_WHOLE && fill->pattern_size > 1;
     if (fill->given || late.target.slot != PLACE_KNOWN)
-        return late_add(c, AMDGPU_FILL, COMMAND_FILL, &late, sizeof late);
+        return late_add(c, AMDGPU_FILL, whole, &late, sizeof late);
     KEEL_TRY(keel_bind_fill(fill, NULL, &target, &pattern));
     if (!target.length) return NULL;
     uint32_t groups = fill_arguments(&a, target.address, target.length, pattern);
@@ -234,7 +240,7 @@ static keel_status_t copy_add(compiler_t *c, const program_copy_t *copy)
 {
     builtin_copy_t a;
     if (copy->target.slot != PLACE_KNOWN || copy->source.slot != PLACE_KNOWN)
-        return late_add(c, AMDGPU_COPY, COMMAND_COPY, copy, sizeof *copy);
+        return late_add(c, AMDGPU_COPY, true, copy, sizeof *copy);
     if (!copy->target.length) return NULL;
     uint32_t groups =
         copy_arguments(&a, copy->target.offset, copy->source.offset, copy->target.length);
@@ -370,6 +376,7 @@ static keel_status_t grid_add(compiler_t *c, const keel_cmd_dispatch_t *d,
     command->kind = COMMAND_COUNTED;
     command->more = offset;
     if (grid.dynamic) segment_now(c)->packets++;
+    c->risky = true;
     return NULL;
 }
 

@@ -37,6 +37,7 @@ typedef struct compiler_t {
     uint32_t most_arguments;      // the same of the segment that has most
     uint32_t room;                // packets that the longest segment has in the ring
     bool barrier, now;            // the next packet waits for all before; packets came since
+    bool risky;                   // a command of the segment may fail when it is issued
 } compiler_t;
 
 void compile_init(compiler_t *c, amdgpu_device_t *device, uint32_t node, compile_room_t *room);
@@ -54,7 +55,7 @@ void compile_loop(compiler_t *c, uint32_t depth, uint32_t most);
 // Behind all: after[n] is the segment behind command n, for those that begin one.
 void compile_resolve(compiler_t *c, const uint32_t *after);
 
-void compile_barrier(compiler_t *c);
+keel_status_t compile_barrier(compiler_t *c) KEEL_MUST_USE;
 // Commands of the segment that was begun last. They fail as they would if they ran.
 keel_status_t compile_fill(compiler_t *c, const keel_cmd_fill_t *fill) KEEL_MUST_USE;
 keel_status_t compile_copy(compiler_t *c, const keel_cmd_copy_t *copy) KEEL_MUST_USE;

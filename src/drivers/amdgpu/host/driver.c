@@ -21,6 +21,7 @@ enum { SCHEDULER_HOST, SCHEDULER_DEVICE, SCHEDULER_ANY };
 typedef struct amdgpu_options_t {
     const char *library; // NULL: where the system keeps it
     uint8_t scheduler;
+    uint32_t schedulers; // for each GPU
 } amdgpu_options_t;
 
 static keel_status_t gpu_count(const void *library, int *count)
@@ -157,10 +158,11 @@ static keel_status_t nodes_find(amdgpu_device_t *device, const char *which)
 }
 
 // The scheduler of the GPU, unless the host is to schedule, or has to.
-static keel_status_t scheduler_choose(amdgpu_device_t *device, uint8_t who)
+static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_options_t *options)
 {
+    uint8_t who = options->scheduler;
     if (who == SCHEDULER_HOST) return NULL;
-    keel_status_t status = amdgpu_scheduler_start(device);
+    keel_status_t status = amdgpu_scheduler_start(device, options->schedulers);
     if (!status) {
         device->ops = amdgpu_device_ops();
         return NULL;
@@ -174,7 +176,7 @@ static keel_status_t scheduler_choose(amdgpu_device_t *device, uint8_t who)
     return NULL;
 }
 
-static keel_status_t device_start(amdgpu_device_t *device, uint8_t scheduler)
+static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_t *options)
 {
     device->ops = amdgpu_ops;
     device->base.ops = &device->ops;
@@ -195,7 +197,7 @@ static keel_status_t device_start(amdgpu_device_t *device, uint8_t scheduler)
     KEEL_TRY(amdgpu_group_check(device));
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
-    KEEL_TRY(scheduler_choose(device, scheduler));
+    KEEL_TRY(scheduler_choose(device, options));
     amdgpu_fault_watch(device);
     if (device->hsa->exports) device->ops.buffer_export = amdgpu_buffer_export;
     return runs_start(&device->runs);
@@ -207,16 +209,18 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
         {"lib", KEEL_OPTION_PATH, .offset = offsetof(amdgpu_options_t, library)},
         {"scheduler", KEEL_OPTION_WORD, .offset = offsetof(amdgpu_options_t, scheduler),
          .words = {"host", "device"}},
+        {"schedulers", KEEL_OPTION_U32, .offset = offsetof(amdgpu_options_t, schedulers),
+         .least = 1, .most = AMDGPU_CONTROLS},
     };
-    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY};
+    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY, .schedulers = 1};
     const hsa_symbols_t *hsa;
-    KEEL_TRY(options_read(uri, table, 2, &options));
+    KEEL_TRY(options_read(uri, table, 3, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
     amdgpu_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->hsa = hsa;
     keel_status_t status = nodes_find(d, uri->which);
-    if (!status) status = device_start(d, options.scheduler);
+    if (!status) status = device_start(d, &options);
     if (status) {
         amdgpu_device_close(&d->base);
         amdgpu_device_destroy(&d->base);

@@ -107,8 +107,7 @@ static keel_status_t command_compile(walk_t *w, const keel_command_t *command)
     case KEEL_CMD_DISPATCH: return compile_dispatch(c, record);
     default: break;
     }
-    if (keel_command_is_barrier(command->kind)) compile_barrier(c);
-    return NULL;
+    return keel_command_is_barrier(command->kind) ? compile_barrier(c) : NULL;
 }
 
 static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const keel_command_t *to)

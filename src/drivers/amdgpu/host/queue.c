@@ -39,7 +39,7 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
     if (!q) return status_no_memory();
     keel_status_t status = ring_create(amdgpu_device(device), options, &q->queue);
     if (!status) {
-        status = amdgpu_scheduler_adopt(amdgpu_device(device), q);
+        status = amdgpu_scheduler_adopt(amdgpu_device(device), q, options->node);
         if (status) amdgpu_device(device)->hsa->hsa_queue_destroy(q->queue);
     }
     if (status) {

@@ -22,7 +22,7 @@ struct amdgpu_piece_t {
 
 amdgpu_control_t *amdgpu_control_of(const keel_queue_t *queue)
 {
-    return &amdgpu_device(queue->device)->scheduler->controls[queue->info.node];
+    return amdgpu_queue(queue)->control;
 }
 
 void amdgpu_scheduler_ask(amdgpu_control_t *control)
@@ -50,7 +50,7 @@ static keel_status_t kernels_find(amdgpu_device_t *device, amdgpu_scheduler_t *s
     return amdgpu_kernel_find(device, library, "keel_patch", &s->patch);
 }
 
-keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
+keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device, uint32_t each)
 {
     amdgpu_scheduler_t *s = device->scheduler = mem_zalloc(sizeof *s);
     if (!s) return status_no_memory();
@@ -59,9 +59,11 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device)
     s->cause_capacity = CAUSES;
     s->causes[s->cause_count++] = status_no_memory(); // where there is none for a cause
     KEEL_TRY(kernels_find(device, s));
-    for (uint32_t i = 0; i < device->node_count; i++) {
+    s->each = each;
+    for (uint32_t i = 0; i < device->node_count * each; i++) {
         s->controls[i].device = device;
-        s->controls[i].node = s->controls[i].number = i;
+        s->controls[i].node = i / each;
+        s->controls[i].number = i;
         s->control_count++;
         KEEL_TRY(amdgpu_control_start(&s->controls[i]));
     }
@@ -247,18 +249,21 @@ keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number)
     return cause;
 }
 
-keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue)
+keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue, uint32_t node)
 {
+    amdgpu_scheduler_t *s = device->scheduler;
     void *piece;
-    if (!device->scheduler) return NULL;
-    uint64_t size = (queue->queue->size) * sizeof(advance_args_t);
-    KEEL_TRY(piece_take(device, &device->scheduler->spare_queues, PIECE, &piece));
+    if (!s) return NULL;
+    uint64_t size = queue->queue->size * sizeof(advance_args_t);
+    KEEL_TRY(piece_take(device, &s->spare_queues, PIECE, &piece));
     keel_status_t status = amdgpu_queue_describe(queue->queue, AMDGPU_DEVICE_ROOM, piece);
     if (!status) status = blocks_acquire(&device->blocks, size, &queue->advances);
     if (status) {
-        piece_give_back(device, &device->scheduler->spare_queues, piece);
+        piece_give_back(device, &s->spare_queues, piece);
         return status;
     }
+    uint32_t turn = atomic_fetch_add(&s->turn[node], 1) % s->each;
+    queue->control = &s->controls[node * s->each + turn];
     queue->shared = piece;
     queue->shared->advances = queue->advances->address;
     return NULL;

@@ -35,10 +35,12 @@ typedef struct amdgpu_control_t {
     hsa_signal_t drained; // owned: of a packet that is waited for; 0: the scheduler has stopped
 } amdgpu_control_t;
 
-// Those of a device, one for each GPU, and what they share.
+// Those of a device, as many for each GPU, and what they share.
 typedef struct amdgpu_scheduler_t {
-    amdgpu_control_t controls[AMDGPU_NODES];
+    amdgpu_control_t controls[AMDGPU_NODES * AMDGPU_CONTROLS]; // of the first GPU, of the second
     uint32_t control_count;
+    uint32_t each;                       // for a GPU
+    _Atomic uint32_t turn[AMDGPU_NODES]; // queues of a GPU, so far: its schedulers take turns
     amdgpu_kernel_t tick, advance, issue, patch;
     lock_t lock;        // for what is below, and tick_ask
     bool closing;       // no tick is asked for any more
@@ -63,7 +65,8 @@ void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue);
 void amdgpu_control_stop(amdgpu_control_t *control); // also after a failed start
 
 // scheduler.c
-keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device) KEEL_MUST_USE;
+// With so many schedulers for each GPU.
+keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device, uint32_t each) KEEL_MUST_USE;
 // For device_close, while the worker is still there; and the rest, when no semaphore is left.
 void amdgpu_scheduler_stop(amdgpu_device_t *device);
 void amdgpu_scheduler_free(amdgpu_device_t *device);
@@ -78,8 +81,9 @@ amdgpu_control_t *amdgpu_control_of(const keel_queue_t *queue);
 void amdgpu_scheduler_ask(amdgpu_control_t *control);
 // The host has changed the value of a cell: has those look who wait for it.
 void amdgpu_scheduler_wake(amdgpu_device_t *device, cell_t *cell);
-// What the scheduler needs of a queue; nothing where the host schedules.
-keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue) KEEL_MUST_USE;
+// What a scheduler needs of a queue of a GPU; nothing where the host schedules.
+keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue,
+                                     uint32_t node) KEEL_MUST_USE;
 // The queue is about to be destroyed: waits until nothing runs there any more.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
 // The number of a cause (retained), and a new reference to the cause of a number; 0: NULL.
