@@ -145,6 +145,10 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->discrete = number == 1;
         return number <= 1;
     }
+    if (!strcmp(name, "samples")) {
+        out->samples = number == 0 ? SAMPLES_NONE : number == 1 ? SAMPLES_GOOD : SAMPLES_ZERO;
+        return number <= 2;
+    }
     if (!strcmp(name, "lostnotes")) {
         out->lost_notes = number == 1;
         return number <= 1;

@@ -32,6 +32,7 @@ typedef struct counters_t {
 
 // What KEEL_SIM_METAL says; docs/sim.md describes it.
 typedef struct settings_t {
+    enum { SAMPLES_GOOD, SAMPLES_NONE, SAMPLES_ZERO } samples; // times at the bounds of encoders
     unsigned devices;
     uint64_t page;   // of memory that is wrapped without a copy
     bool leaks;      // say at exit which objects are still alive

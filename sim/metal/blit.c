@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/buffer.h"
-#include "metal/encoder.h"
+#include "metal/counter.h"
 
 #include <string.h>
 
@@ -98,9 +98,12 @@ static void blit_synchronize(encoder_t *self, sel_t cmd, buffer_t *buffer)
 }
 
 static method_t blit_methods[] = {
-    ENCODER_METHODS, METHOD("fillBuffer:range:value:", blit_fill),
+    ENCODER_METHODS,
+    METHOD("fillBuffer:range:value:", blit_fill),
     METHOD("copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:", blit_copy),
-    METHOD("synchronizeResource:", blit_synchronize), METHODS_END};
+    METHOD("synchronizeResource:", blit_synchronize),
+    METHOD("resolveCounters:inRange:destinationBuffer:destinationOffset:", blit_resolve),
+    METHODS_END};
 class_t MTLBlitCommandEncoder = {.name = "MTLBlitCommandEncoder",
                                  .size = sizeof(encoder_t),
                                  .dealloc = encoder_dealloc,

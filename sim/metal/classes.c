@@ -14,6 +14,7 @@ void classes_add(void)
     class_add(&MTLBlitCommandEncoder);
     class_add(&MTLComputeCommandEncoder);
     library_add();
+    counter_add();
     class_add(&MTLLibrary);
     class_add(&MTLFunction);
     class_add(&MTLComputePipelineState);

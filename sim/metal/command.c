@@ -2,6 +2,7 @@
 #include "metal/command.h"
 
 #include "metal/compute.h"
+#include "metal/counter.h"
 #include "metal/device.h"
 #include "metal/encoder.h"
 #include "metal/event.h"
@@ -356,6 +357,22 @@ static void *command_compute_type(command_t *self, sel_t cmd, unsigned long type
     return object_autorelease(self->encoder);
 }
 
+static void *command_compute_pass(command_t *self, sel_t cmd, void *descriptor)
+{
+    unsigned long type = pass_type(self, cmd, descriptor, &MTLComputePassDescriptor);
+    encoder_t *encoder = command_compute_type(self, cmd, type);
+    pass_begin(encoder, descriptor);
+    return encoder;
+}
+
+static void *command_blit_pass(command_t *self, sel_t cmd, void *descriptor)
+{
+    pass_type(self, cmd, descriptor, &MTLBlitPassDescriptor);
+    encoder_t *encoder = command_blit(self, cmd);
+    pass_begin(encoder, descriptor);
+    return encoder;
+}
+
 static void *command_compute(command_t *self, sel_t cmd)
 {
     return command_compute_type(self, cmd, 0);
@@ -376,6 +393,8 @@ static method_t command_methods[] = {
     METHOD_MAY_FAIL("blitCommandEncoder", command_blit),
     METHOD_MAY_FAIL("computeCommandEncoder", command_compute),
     METHOD_MAY_FAIL("computeCommandEncoderWithDispatchType:", command_compute_type),
+    METHOD_MAY_FAIL("computeCommandEncoderWithDescriptor:", command_compute_pass),
+    METHOD_MAY_FAIL("blitCommandEncoderWithDescriptor:", command_blit_pass),
     METHODS_END};
 class_t MTLCommandBuffer = {.name = "MTLCommandBuffer",
                             .size = sizeof(command_t),

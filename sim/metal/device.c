@@ -2,6 +2,7 @@
 #include "metal/device.h"
 
 #include "metal/buffer.h"
+#include "metal/counter.h"
 #include "metal/dispatch.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
@@ -206,5 +207,9 @@ static method_t device_methods[] = {
     METHOD_MAY_FAIL("newFence", device_fence),
     METHOD_MAY_FAIL("newEvent", device_event),
     METHOD_MAY_FAIL("newSharedEvent", device_shared_event),
+    METHOD("supportsCounterSampling:", device_supports_sampling),
+    METHOD("counterSets", device_counter_sets),
+    METHOD_MAY_FAIL("newCounterSampleBufferWithDescriptor:error:", device_samples),
+    METHOD("sampleTimestamps:gpuTimestamp:", device_timestamps),
     METHODS_END};
 class_t MTLDevice = {.name = "MTLDevice", .size = sizeof(device_t), .methods = device_methods};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/encoder.h"
 
+#include "metal/counter.h"
+
 #include <stdlib.h>
 
 void *encoder_new(class_t *class, command_t *command)
@@ -65,7 +67,10 @@ void encoder_check_open(encoder_t *self, sel_t cmd)
 void encoder_end(encoder_t *self, sel_t cmd)
 {
     encoder_check_open(self, cmd);
+    const work_t *first = self->first_sample ? self->first_sample->next : *self->begin;
+    bool worked = first != NULL;
     encoder_mix(self);
+    pass_end(self, worked);
     self->ended = true;
     self->command->encoder = NULL;
 }

@@ -13,6 +13,10 @@ typedef struct encoder_t {
     work_t **begin;     // where its works begin, in the command buffer
     object_t **updated; // fences; owned
     unsigned updated_count;
+    // Of counter.c: where times go; NULL: nowhere.
+    void *samples; // retained
+    work_t *first_sample;
+    unsigned long last_sample;
 } encoder_t;
 
 // Count 1.

@@ -5,10 +5,13 @@
 #include "base/status.h"
 #include "kit/call.h"
 #include "kit/run.h"
+#include "kit/traced.h"
 
 static void call_done(keel_call_state_t *state, keel_status_t status)
 {
     const char *c = (char *)state - offsetof(keel_cmd_call_t, state);
+    const run_t *run = state->context;
+    if (trace_is_on()) traced_host(&run->submission, (const keel_command_t *)(const void *)c);
     run_done_with(state->context, (const keel_command_t *)(const void *)c, status);
 }
 
@@ -66,6 +69,7 @@ static bool files_begin(transfers_t *transfers)
 
 static void files_done(transfers_t *transfers, const keel_cmd_transfer_t *c, keel_status_t status)
 {
+    if (trace_is_on()) traced_host(&run_of(transfers)->submission, &c->head);
     run_done_with(run_of(transfers), &c->head, status);
 }
 
@@ -83,7 +87,9 @@ static keel_status_t file_begin(run_t *run, keel_cmd_transfer_t *c)
 
 static keel_status_t host_begin(run_t *run, const keel_command_t *command)
 {
-    void *c = (void *)(uintptr_t)command; // they keep state in their records
+    keel_command_t *timed = (keel_command_t *)(uintptr_t)command;
+    void *c = timed; // they keep state in their records
+    timed->began = traced_host_start();
     switch (command->kind) {
     case KEEL_CMD_HOST_CALL: return call_begin(run, c);
     case KEEL_CMD_ALLOCA: return alloca_begin(run, c);

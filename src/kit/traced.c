@@ -52,3 +52,21 @@ uint64_t traced_bytes(const keel_command_t *command, const keel_ref_t *table)
     default: return 0;
     }
 }
+
+// Of a moment at which an operation went on: the rest of it is no call of its own.
+enum { LATER = 1 };
+
+uint64_t traced_host_start(void)
+{
+    return trace_start() & ~(uint64_t)LATER;
+}
+
+void traced_host(const keel_submission_t *submission, const keel_command_t *command)
+{
+    keel_command_t *timed = (keel_command_t *)(uintptr_t)command;
+    trace_part_t part = traced_part(&submission->commands, command, NULL);
+    part.first = timed->began & LATER;
+    if (part.op == TRACE_OP_COPY) part.count = part.first ? 0 : traced_bytes(command, NULL);
+    if (timed->began) trace_part(timed->began, submission_traced(submission), part);
+    timed->began = trace_now() | LATER;
+}

@@ -19,7 +19,7 @@ typedef struct MTLSize {
     NSUInteger width, height, depth;
 } MTLSize;
 typedef NSUInteger MTLResourceOptions, MTLCommandBufferStatus, MTLDispatchType, MTLBarrierScope;
-typedef NSUInteger MTLResourceUsage;
+typedef NSUInteger MTLResourceUsage, MTLCounterSamplingPoint;
 
 @class NSString;
 @protocol MTLCommandBuffer;
@@ -43,6 +43,9 @@ __attribute__((objc_root_class))
 @interface NSArray : NSObject
 - (NSUInteger)count;
 - (id)objectAtIndex:(NSUInteger)index;
+@end
+@interface NSData : NSObject
+- (const void *)bytes;
 @end
 @interface MTLCompileOptions : NSObject
 - (void)setFastMathEnabled:(BOOL)fast;
@@ -68,6 +71,32 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (unsigned long long)gpuAddress;
 - (void)didModifyRange:(NSRange)range;
 @end
+@protocol MTLCounterSet
+- (NSString *)name;
+@end
+@protocol MTLCounterSampleBuffer
+- (NSData *)resolveCounterRange:(NSRange)range;
+@end
+@interface MTLCounterSampleBufferDescriptor : NSObject
+- (void)setCounterSet:(id<MTLCounterSet>)set;
+- (void)setSampleCount:(NSUInteger)count;
+@end
+@interface MTLComputePassSampleBufferAttachmentDescriptor : NSObject
+- (void)setSampleBuffer:(id<MTLCounterSampleBuffer>)samples;
+- (void)setStartOfEncoderSampleIndex:(NSUInteger)index;
+- (void)setEndOfEncoderSampleIndex:(NSUInteger)index;
+@end
+@interface MTLComputePassSampleBufferAttachmentDescriptorArray : NSObject
+- (MTLComputePassSampleBufferAttachmentDescriptor *)objectAtIndexedSubscript:(NSUInteger)index;
+@end
+@interface MTLComputePassDescriptor : NSObject
++ (MTLComputePassDescriptor *)computePassDescriptor;
+- (void)setDispatchType:(MTLDispatchType)type;
+- (MTLComputePassSampleBufferAttachmentDescriptorArray *)sampleBufferAttachments;
+@end
+@interface MTLBlitPassDescriptor : NSObject
++ (MTLBlitPassDescriptor *)blitPassDescriptor;
+@end
 @protocol MTLLibrary
 - (id<MTLFunction>)newFunctionWithName:(NSString *)name;
 @end
@@ -89,6 +118,10 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
      destinationOffset:(NSUInteger)to
                   size:(NSUInteger)size;
 - (void)synchronizeResource:(id<MTLResource>)resource;
+- (void)resolveCounters:(id<MTLCounterSampleBuffer>)samples
+                inRange:(NSRange)range
+      destinationBuffer:(id<MTLBuffer>)target
+      destinationOffset:(NSUInteger)offset;
 @end
 @protocol MTLComputeCommandEncoder <MTLCommandEncoder>
 - (void)updateFence:(id<MTLFence>)fence;
@@ -115,6 +148,9 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (double)GPUStartTime;
 - (double)GPUEndTime;
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder;
+- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor *)pass;
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
+    (MTLComputePassDescriptor *)pass;
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
 @end
 @protocol MTLCommandQueue
@@ -138,6 +174,12 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
                               deallocator:(void (^)(void *memory, NSUInteger length))block;
 - (id<MTLFence>)newFence;
 - (id<MTLSharedEvent>)newSharedEvent;
+- (BOOL)supportsCounterSampling:(MTLCounterSamplingPoint)point;
+- (NSArray *)counterSets;
+- (id<MTLCounterSampleBuffer>)newCounterSampleBufferWithDescriptor:
+                                  (MTLCounterSampleBufferDescriptor *)descriptor
+                                                             error:(NSError **)error;
+- (void)sampleTimestamps:(unsigned long long *)host gpuTimestamp:(unsigned long long *)gpu;
 - (id<MTLLibrary>)newLibraryWithSource:(NSString *)source
                                options:(MTLCompileOptions *)options
                                  error:(NSError **)error;

@@ -7,9 +7,12 @@ import re
 import sys
 
 # Receivers that are classes; all others are protocols.
-CLASSES = {"NSObject", "NSString", "NSError", "NSArray", "MTLCompileOptions", "MTLHeapDescriptor",
-           "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor"}
-TO_CLASS = {"new", "alloc", "stringWithUTF8String:"}  # messages to the class itself
+CLASSES = {"NSObject", "NSString", "NSError", "NSArray", "NSData", "MTLComputePassDescriptor",
+           "MTLBlitPassDescriptor", "MTLComputePassSampleBufferAttachmentDescriptor",
+           "MTLComputePassSampleBufferAttachmentDescriptorArray", "MTLCompileOptions",
+           "MTLHeapDescriptor", "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor"}
+# Messages to the class itself.
+TO_CLASS = {"new", "alloc", "stringWithUTF8String:", "computePassDescriptor", "blitPassDescriptor"}
 STRUCTS = {"metal_size_t": "MTLSize", "metal_range_t": "NSRange"}
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace_stream.sh KEEL SAXPY URI STEPS: operations of a device with streams, here one in software,
+# trace_stream.sh KEEL SAXPY URI STEPS: operations of a GPU, here one in software,
 # with times of the device's clock; and those of the host.
 set -eu
 keel=$1

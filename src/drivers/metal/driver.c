@@ -87,7 +87,9 @@ static void metal_device_close(keel_device_t *device)
     metal_device_t *d = metal_device(device);
     runs_stop(&d->runs);
     void *pool = metal_enter(d->api);
+    metal_clock_trace(d);
     metal_promises_close(d);
+    metal_stamps_release(d);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
     mtl_release(d->api, d->device);
@@ -117,6 +119,7 @@ static const keel_device_ops_t metal_ops = {
     .device_destroy = metal_device_destroy,
     .device_memory = metal_device_memory,
     .device_peers = metal_device_peers,
+    .device_clock = metal_device_clock,
     .queue_create = metal_queue_create,
     .queue_destroy = metal_queue_destroy,
     .queue_submit = metal_queue_submit,
@@ -203,6 +206,8 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     KEEL_TRY(metal_builtins_make(device));
     caps_read(device);
+    metal_stamps_find(device);
+    metal_clock_trace(device);
     return runs_start(&device->runs);
 }
 

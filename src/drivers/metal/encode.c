@@ -60,8 +60,12 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     KEEL_TRY(encoder_hand_over(run));
-    run->encoder = kind == METAL_BLIT ? mtl_blit_encoder(api, run->command)
-                                      : mtl_compute_encoder(api, run->command, METAL_CONCURRENT);
+    if (run->timed.wanted)
+        run->encoder = metal_stamped_encoder(run, kind);
+    else if (kind == METAL_BLIT)
+        run->encoder = mtl_blit_encoder(api, run->command);
+    else
+        run->encoder = mtl_compute_encoder(api, run->command, METAL_CONCURRENT);
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->base.barrier = false;
@@ -77,7 +81,8 @@ keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind)
 {
     KEEL_TRY(command_need(run));
     run->base.now = true;
-    if (run->kind != kind || (run->base.barrier && kind == METAL_BLIT)) {
+    bool opens = run->kind != kind || run->timed.wanted;
+    if (opens || (run->base.barrier && kind == METAL_BLIT)) {
         KEEL_TRY(encoder_open(run, kind));
     } else if (run->base.barrier) {
         mtl_memory_barrier(metal_run_device(run)->api, run->encoder, METAL_SCOPE_BUFFERS);
@@ -254,7 +259,7 @@ static void command_release(metal_run_t *run)
 {
     mtl_release(metal_run_device(run)->api, run->command);
     run->command = NULL;
-    run->counted = 0;
+    run->counted = run->stamp_count = run->sampled = 0;
     run->base.before = run->base.now = run->base.barrier = run->committed = false;
 }
 
@@ -339,6 +344,7 @@ void metal_settle(run_t *base)
                             metal_text(api, error), code);
     }
     if (!status) metal_counts_settle(run);
+    if (!status) metal_stamps_settle(run);
     command_release(run);
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));

@@ -10,6 +10,7 @@
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
+//     stamp.c       times by the GPU's clock: timestamps, and a trace
 //     across.c      copies to and from other devices
 //     messages.c    Metal from plain C
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
@@ -34,6 +35,9 @@ enum {
     METAL_WORD = 4,          // of what blits want multiples
     METAL_FETCHES = 64,      // command buffers for ranges of managed storage, at a time
     METAL_AHEAD = 4,         // promises that a run goes ahead of without memory of their own
+    METAL_SAMPLED = 8,       // counter sample buffers of a device
+    METAL_SLICES = 32,       // of each; a run has one
+    METAL_SLICE = 128,       // times
     METAL_COUNTED = 32,      // dispatches of a command buffer with counts that the GPU reads
     METAL_WORDS = (4 * METAL_COUNTED + 4) * 4, // bytes, before the table
     METAL_TYPE_SHARED = 1,                     // of the memory types of a discrete GPU
@@ -54,6 +58,7 @@ typedef enum metal_builtin_t {
 } metal_builtin_t;
 
 typedef struct metal_run_t metal_run_t;
+typedef struct metal_stamp_t metal_stamp_t;
 
 // Promises of a device; ahead.c.
 typedef struct metal_promises_t {
@@ -73,9 +78,18 @@ typedef struct metal_device_t {
     id builtins[METAL_BUILTINS]; // pipelines, retained
     runs_t runs;
     metal_promises_t promises;
+    struct {
+        id set;                     // of counters, retained; NULL: the GPU tells no times
+        id buffers[METAL_SAMPLED];  // retained
+        uint32_t made, spare_count; // of the next; `lock` guards these
+        uint16_t spare[METAL_SAMPLED * METAL_SLICES];
+        _Atomic bool bad; // times were missing
+        uint32_t traced;  // the clock's number in a trace; 0: none
+        uint64_t offset;  // from the host's clock to it
+    } stamps;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
-    lock_t lock;                     // for the list
+    lock_t lock;                     // for the list, and spare slices
     struct metal_memory_t *memories; // all that buffers have; memory.c
 } metal_device_t;
 
@@ -123,6 +137,16 @@ struct metal_run_t {
         unsigned long offset;   // in it
         uint32_t *counts, left; // there
     } table;                    // grids of guarded dispatches
+    // Times of the command buffer at hand; stamp.c.
+    id samples; // of the device's; NULL: none yet
+    uint16_t slice;
+    uint32_t sampled, stamp_count;
+    struct metal_stamp_t *stamps; // owned
+    struct {
+        bool wanted; // the next encoder has times: when it ends
+        bool both;   // and when it begins
+    } timed;
+    uint64_t started_ns, ended_ns; // of the last command buffer; 0: not known
     // Memory that the host sees, in place of such that it does not see.
     struct metal_memory_t *staging; // owned
     struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and four more, and
@@ -241,6 +265,24 @@ keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
 keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes,
                                  const metal_place_t *target) KEEL_MUST_USE;
 
+// stamp.c
+void metal_stamps_find(metal_device_t *device);
+void metal_stamps_release(metal_device_t *device);
+keel_status_t metal_device_clock(keel_device_t *device, uint64_t *now_ns);
+void metal_clock_trace(metal_device_t *device); // for a trace: at the begin, and at the end
+// Whether the GPU can write a timestamp in the command buffer at hand; and has it do so.
+bool metal_stamp_can(metal_run_t *run);
+keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target) KEEL_MUST_USE;
+// In place of that, when what comes before has ended.
+uint64_t metal_stamp_late(const metal_run_t *run);
+// Around a command, for a trace. False: it has to wait, for its command buffer must be its own.
+bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
+void metal_trace_end(metal_run_t *run, const keel_command_t *command,
+                     const keel_cmd_execute_t *execute);
+id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind); // with timed.wanted
+void metal_stamps_settle(metal_run_t *run);                       // a command buffer has ended well
+void metal_stamps_give_back(metal_run_t *run);
+
 // across.c
 bool metal_device_peers(keel_device_t *device, keel_device_t *other);
 keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
@@ -267,9 +309,10 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 
 // executable.c
 typedef struct metal_kernel_t {
-    id pipeline;   // retained
-    id variables;  // a buffer, the executable's; NULL: there are none
-    bool launched; // it asks Metal for the grid, and not its block
+    id pipeline;             // retained
+    id variables;            // a buffer, the executable's; NULL: there are none
+    bool launched;           // it asks Metal for the grid, and not its block
+    _Atomic uint32_t traced; // its name in a trace
 } metal_kernel_t;
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,

@@ -24,14 +24,20 @@ static run_outcome_t room_take(run_t *run)
     return run_room_take(run) ? RUN_GOES_ON : RUN_STARVES;
 }
 
-// By the host, which may have the GPU bring the bytes to where they belong.
+// By the GPU, or by the host, which may have the GPU bring the bytes to where they belong.
 static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t *c,
                                     const keel_cmd_execute_t *execute, keel_status_t *status)
 {
     metal_place_t place;
+    if (!run->stuck && metal_stamp_can(run)) {
+        if (!run_room_take(&run->base)) return RUN_STARVES;
+        *status = metal_place(&c->target, execute, &place);
+        if (!*status) *status = metal_stamp(run, &place);
+        return RUN_GOES_ON;
+    }
     if (run->base.before || run_is_ahead(&run->base)) return RUN_WAITS;
     if (metal_run_device(run)->discrete && !run_room_take(&run->base)) return RUN_STARVES;
-    uint64_t now = keel_now_ns();
+    uint64_t now = metal_stamp_late(run);
     *status = metal_place(&c->target, execute, &place);
     if (!*status && place.data) memcpy(place.data, &now, sizeof now);
     if (!*status && !place.data) *status = metal_encode_bytes(run, &now, &place);
@@ -45,9 +51,10 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     run_outcome_t outcome = metal_peek(run, c, execute, status);
     if (outcome != RUN_GOES_ON || *status) return outcome;
     if (run->base.before && reads(c)) return RUN_WAITS;
-    if (run->counted == METAL_COUNTED) return RUN_WAITS;
+    if (run->counted == METAL_COUNTED || !metal_trace_begin(run)) return RUN_WAITS;
     if (!run_room_take(&run->base)) return RUN_STARVES;
     *status = metal_encode(run, c, execute);
+    metal_trace_end(run, c, execute);
     return RUN_GOES_ON;
 }
 
@@ -66,6 +73,7 @@ static void run_finish(run_t *base)
     metal_ahead_finish(run);
     metal_fence_give_back(run);
     metal_words_give_back(run);
+    metal_stamps_give_back(run);
     metal_stages_release(run);
 }
 

@@ -8,32 +8,12 @@
 #include "kit/call.h"
 #include "kit/traced.h"
 
-// Of a moment at which an operation went on: the rest of it is no call of its own.
-enum { LATER = 1 };
-
-// An operation of the host has ended, or a step of one, which goes on then: records it. The first
-// step has all the bytes.
-KEEL_COLD static void host_trace(const stream_run_t *run, const keel_command_t *command)
-{
-    keel_command_t *timed = (keel_command_t *)(uintptr_t)command;
-    trace_part_t part = traced_part(&run->base.commands, command, NULL);
-    part.first = timed->began & LATER;
-    if (part.op == TRACE_OP_COPY) part.count = part.first ? 0 : traced_bytes(command, NULL);
-    if (timed->began) trace_part(timed->began, submission_traced(&run->base), part);
-    timed->began = trace_now() | LATER;
-}
-
-static uint64_t host_start(void)
-{
-    return trace_start() & ~(uint64_t)LATER;
-}
-
 static void call_done(keel_call_state_t *state, keel_status_t status)
 {
     const keel_cmd_call_t *c =
         (const keel_cmd_call_t *)(void *)((char *)state - offsetof(keel_cmd_call_t, state));
     stream_run_t *run = state->context;
-    if (trace_is_on()) host_trace(run, &c->head);
+    if (trace_is_on()) traced_host(&run->base, &c->head);
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
     stream_run_done(run);
 }
@@ -79,7 +59,7 @@ static bool files_begin(transfers_t *transfers)
 static void files_done(transfers_t *transfers, const keel_cmd_transfer_t *c, keel_status_t status)
 {
     stream_run_t *run = run_of(transfers);
-    if (trace_is_on()) host_trace(run, &c->head);
+    if (trace_is_on()) traced_host(&run->base, &c->head);
     if (status) stream_run_fail(run, submission_blame(&run->base, NULL, &c->head, status));
     stream_run_done(run);
 }
@@ -88,7 +68,7 @@ static const transfer_ops_t files_ops = {files_stage, files_copy, files_begin, f
 
 void stream_host_begin(stream_run_t *run, keel_command_t *command)
 {
-    command->began = host_start();
+    command->began = traced_host_start();
     if (command->kind == KEEL_CMD_READ) {
         transfer_read(&run->transfers, &files_ops, stream_run_device(run)->aio,
                       (keel_cmd_transfer_t *)(void *)command);
@@ -102,7 +82,7 @@ void stream_host_begin(stream_run_t *run, keel_command_t *command)
 
 keel_status_t stream_host_write(stream_run_t *run, keel_command_t *command)
 {
-    command->began = host_start();
+    command->began = traced_host_start();
     return transfer_write(&run->transfers, &files_ops, stream_run_device(run)->aio,
                           (keel_cmd_transfer_t *)(void *)command);
 }

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times by the GPU's own clock, for timestamps and for a trace: where an encoder begins and ends,
+// in a counter sample buffer.
+//
+// Apple's GPUs tell no more than that, so a timestamp is an encoder of its own that does next to
+// nothing; what comes after it copies the time to where it belongs. In a trace each command has an
+// encoder of its own. Their clock is in ns. Others are not used: they count otherwise, and differ.
+//
+// Where there are none, or they tell 0 (macOS 26 has done so), a timestamp is when the command
+// buffer before it has ended (GPUEndTime), and in a trace each command has a command buffer of its
+// own.
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/metal/metal.h"
+#include "kit/submission.h"
+#include "kit/traced.h"
+
+enum {
+    SAMPLES = METAL_SLICES * METAL_SLICE, // of a buffer; 32768 bytes at most
+    RESOLVED_AT = 256,                    // multiples of this
+    STAGE_BOUNDARY = 0,                   // MTLCounterSamplingPointAtStageBoundary
+};
+static const unsigned long no_sample = ~0ul; // MTLCounterDontSample
+
+// One command with its times.
+struct metal_stamp_t {
+    const keel_command_t *command; // NULL: a timestamp
+    const keel_cmd_execute_t *execute;
+    bool sampled;   // its times are samples, from this one on; else those of its command buffer
+    uint32_t index; // in the run's slice
+    uint64_t *word; // of a timestamp, for the host
+};
+
+static bool is_timestamp(const metal_api_t *api, id set)
+{
+    const char *name = mtl_utf8(api, mtl_counter_set_name(api, set));
+    return name && strcmp(name, "timestamp") == 0;
+}
+
+void metal_stamps_find(metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    id gpu = device->device;
+    if (device->discrete || !mtl_responds(api, gpu, api->selectors.supports_sampling)) return;
+    if (!mtl_supports_sampling(api, gpu, STAGE_BOUNDARY)) return;
+    id sets = mtl_counter_sets(api, gpu);
+    for (unsigned long i = 0; i < mtl_count(api, sets); i++) {
+        id set = mtl_at(api, sets, i);
+        if (!device->stamps.set && is_timestamp(api, set))
+            device->stamps.set = mtl_retain(api, set);
+    }
+}
+
+void metal_stamps_release(metal_device_t *device)
+{
+    for (uint32_t i = 0; i < device->stamps.made; i++)
+        mtl_release(device->api, device->stamps.buffers[i]);
+    mtl_release(device->api, device->stamps.set);
+}
+
+static bool has_stamps(const metal_device_t *device)
+{
+    return device->stamps.set && !atomic_load(&device->stamps.bad);
+}
+
+keel_status_t metal_device_clock(keel_device_t *base, uint64_t *now_ns)
+{
+    metal_device_t *device = metal_device(base);
+    uint64_t host = 0;
+    *now_ns = keel_now_ns();
+    if (!has_stamps(device)) return NULL;
+    void *pool = metal_enter(device->api);
+    mtl_timestamps(device->api, device->device, &host, now_ns);
+    metal_leave(device->api, pool);
+    return NULL;
+}
+
+static id samples_make(metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    id error = NULL;
+    id descriptor = mtl_new(api, api->objc_getClass("MTLCounterSampleBufferDescriptor"));
+    mtl_set_counter_set(api, descriptor, device->stamps.set);
+    mtl_set_sample_count(api, descriptor, SAMPLES);
+    id made = mtl_new_samples(api, device->device, descriptor, &error); // of shared storage
+    mtl_release(api, descriptor);
+    return made;
+}
+
+// Under the lock: one more buffer, in slices.
+static void slices_make(metal_device_t *device)
+{
+    uint32_t made = device->stamps.made;
+    if (made == METAL_SAMPLED) return;
+    id samples = samples_make(device);
+    if (!samples) return;
+    device->stamps.buffers[device->stamps.made++] = samples;
+    for (uint32_t i = 0; i < METAL_SLICES; i++)
+        device->stamps.spare[device->stamps.spare_count++] = (uint16_t)(made * METAL_SLICES + i);
+}
+
+static bool slice_take(metal_run_t *run)
+{
+    metal_device_t *device = metal_run_device(run);
+    lock_enter(&device->lock);
+    if (!device->stamps.spare_count) slices_make(device);
+    bool has = device->stamps.spare_count;
+    if (has) run->slice = device->stamps.spare[--device->stamps.spare_count];
+    if (has) run->samples = device->stamps.buffers[run->slice / METAL_SLICES];
+    lock_leave(&device->lock);
+    return has;
+}
+
+static bool stamps_need(metal_run_t *run)
+{
+    if (!run->stamps) run->stamps = mem_alloc(METAL_SLICE * sizeof *run->stamps);
+    return run->stamps && run->stamp_count < METAL_SLICE;
+}
+
+// Whether the command buffer at hand has room for so many times.
+static bool samples_need(metal_run_t *run, uint32_t count)
+{
+    if (!has_stamps(metal_run_device(run)) || run->sampled + count > METAL_SLICE) return false;
+    return stamps_need(run) && (run->samples || slice_take(run));
+}
+
+// The place of a sample of the run in the buffer.
+static unsigned long sample_at(const metal_run_t *run, uint32_t index)
+{
+    return (unsigned long)(run->slice % METAL_SLICES) * METAL_SLICE + index;
+}
+
+id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    bool blit = kind == METAL_BLIT;
+    id pass = blit ? mtl_blit_pass(api, api->objc_getClass("MTLBlitPassDescriptor"))
+                   : mtl_compute_pass(api, api->objc_getClass("MTLComputePassDescriptor"));
+    id attachment = mtl_attachment(api, mtl_attachments(api, pass), 0);
+    mtl_set_samples(api, attachment, run->samples);
+    mtl_set_first_sample(api, attachment,
+                         run->timed.both ? sample_at(run, run->sampled) : no_sample);
+    mtl_set_last_sample(api, attachment, sample_at(run, run->sampled + run->timed.both));
+    run->timed.wanted = false;
+    if (blit) return mtl_blit_encoder_of(api, run->command, pass);
+    mtl_set_pass_type(api, pass, METAL_CONCURRENT);
+    return mtl_compute_encoder_of(api, run->command, pass);
+}
+
+// The time goes to where the host and the GPU see it, or right to the target.
+static keel_status_t stamp_resolve(metal_run_t *run, uint32_t index, const metal_place_t *target)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    metal_place_t at = *target;
+    bool direct = target->offset % RESOLVED_AT == 0;
+    if (!direct) {
+        struct metal_memory_t *memory;
+        KEEL_TRY(metal_stage(run, sizeof(uint64_t), &memory));
+        at = (metal_place_t){metal_memory_buffer(memory), 0, sizeof(uint64_t), NULL};
+    }
+    run->base.barrier = true;
+    KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
+    mtl_resolve(api, run->encoder, run->samples, (metal_range_t){sample_at(run, index), 1},
+                at.buffer, at.offset);
+    if (direct) return NULL;
+    run->base.barrier = true;
+    return metal_encode_copy(run, &at, target);
+}
+
+bool metal_stamp_can(metal_run_t *run)
+{
+    return !run->guarded && samples_need(run, 1);
+}
+
+keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
+{
+    metal_device_t *device = metal_run_device(run);
+    uint32_t index = run->sampled;
+    struct metal_memory_t *memory;
+    KEEL_TRY(metal_stage(run, METAL_WORD, &memory)); // an encoder that does nothing has no time
+    run->timed.both = false;
+    run->timed.wanted = true;
+    KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
+    mtl_fill_buffer(device->api, run->encoder, metal_memory_buffer(memory),
+                    (metal_range_t){0, METAL_WORD}, 0);
+    run->stamps[run->stamp_count++] =
+        (metal_stamp_t){.sampled = true, .index = index, .word = target->data};
+    run->sampled++;
+    return stamp_resolve(run, index, target);
+}
+
+static bool is_traced(const metal_run_t *run)
+{
+    return trace_is_on() && !trace_is_paused() && metal_run_device(run)->stamps.traced;
+}
+
+bool metal_trace_begin(metal_run_t *run)
+{
+    run->timed.wanted = run->timed.both = false;
+    if (!is_traced(run)) return true;
+    run->timed.wanted = run->timed.both = samples_need(run, 2);
+    return run->timed.both || (!run->base.now && !run->base.before);
+}
+
+void metal_trace_end(metal_run_t *run, const keel_command_t *command,
+                     const keel_cmd_execute_t *execute)
+{
+    bool begun = !run->timed.wanted; // it has an encoder, or its command buffer is its own
+    run->timed.wanted = false;
+    if (!begun || !run->base.now || !is_traced(run) || !stamps_need(run)) return;
+    run->stamps[run->stamp_count++] = (metal_stamp_t){
+        .command = command, .execute = execute, .sampled = run->timed.both, .index = run->sampled};
+    if (run->timed.both) run->sampled += 2;
+}
+
+static void stamp_trace(const metal_run_t *run, const metal_stamp_t *stamp, uint64_t start,
+                        uint64_t end)
+{
+    const keel_cmd_execute_t *execute = stamp->execute;
+    const keel_commands_t *commands =
+        execute ? execute->recording->commands : &run->base.submission.commands;
+    _Atomic uint32_t *kernel = NULL;
+    if (stamp->command->kind == KEEL_CMD_DISPATCH) {
+        const keel_cmd_dispatch_t *dispatch = (const void *)stamp->command;
+        kernel = &((metal_kernel_t *)(uintptr_t)dispatch->kernel)->traced;
+    }
+    trace_part_t part = traced_part(commands, stamp->command, kernel);
+    if (part.op == TRACE_OP_COPY)
+        part.count = traced_bytes(stamp->command, execute ? execute->bindings : NULL);
+    trace_part_timed((trace_times_t){metal_run_device(run)->stamps.traced, start, end},
+                     submission_traced(&run->base.submission), part);
+}
+
+static bool is_time(uint64_t time)
+{
+    return time != 0 && time != UINT64_MAX;
+}
+
+// Times are missing, so the GPU's clock is used no more. A timestamp becomes when all was over.
+static void stamp_mend(metal_run_t *run, const metal_stamp_t *stamp)
+{
+    if (!atomic_exchange(&metal_run_device(run)->stamps.bad, true))
+        log_say(KEEL_LOG_WARNING, "the GPU tells no times: timestamps are the host's from here on");
+    if (stamp->word && !is_time(*stamp->word)) *stamp->word = run->ended_ns;
+}
+
+static void stamp_settle(metal_run_t *run, const metal_stamp_t *stamp, const uint64_t *times)
+{
+    const uint64_t offset = metal_run_device(run)->stamps.offset; // of the clocks
+    bool good = stamp->sampled && times && is_time(times[stamp->index]);
+    if (stamp->sampled && !good) stamp_mend(run, stamp);
+    if (!stamp->command) return;
+    if (good)
+        stamp_trace(run, stamp, times[stamp->index], times[stamp->index + 1]);
+    else
+        stamp_trace(run, stamp, run->started_ns + offset, run->ended_ns + offset);
+}
+
+// Metal's times are on the host's clock, in seconds.
+static uint64_t ns_of(double seconds)
+{
+    return seconds > 0 ? (uint64_t)(seconds * 1e9) : 0;
+}
+
+void metal_stamps_settle(metal_run_t *run)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    const uint64_t *times = NULL;
+    run->started_ns = ns_of(mtl_start_time(api, run->command));
+    run->ended_ns = ns_of(mtl_end_time(api, run->command));
+    if (run->sampled)
+        times = mtl_bytes(api, mtl_resolve_range(api, run->samples,
+                                                 (metal_range_t){sample_at(run, 0), run->sampled}));
+    for (uint32_t i = 0; i < run->stamp_count; i++) stamp_settle(run, &run->stamps[i], times);
+}
+
+uint64_t metal_stamp_late(const metal_run_t *run)
+{
+    uint64_t now = 0;
+    if (has_stamps(metal_run_device(run))) {
+        keel_status_release(metal_device_clock(run->base.submission.queue->device, &now));
+        return now;
+    }
+    now = keel_now_ns();
+    bool is_sane = run->ended_ns <= now && now - run->ended_ns < 1000000000u;
+    return is_sane ? run->ended_ns : now;
+}
+
+void metal_stamps_give_back(metal_run_t *run)
+{
+    metal_device_t *device = metal_run_device(run);
+    if (run->samples) {
+        lock_enter(&device->lock);
+        device->stamps.spare[device->stamps.spare_count++] = run->slice;
+        lock_leave(&device->lock);
+    }
+    mem_free(run->stamps);
+    run->samples = NULL;
+    run->stamps = NULL;
+    run->stamp_count = run->sampled = 0;
+    run->ended_ns = 0;
+}
+
+void metal_clock_trace(metal_device_t *device)
+{
+    uint64_t device_ns = 0, before = keel_now_ns();
+    if (!trace_is_on() || !device->device) return;
+    keel_status_release(metal_device_clock(&device->base, &device_ns));
+    uint64_t half = (keel_now_ns() - before) / 2;
+    if (!device->stamps.traced) {
+        device->stamps.traced = trace_clock_make();
+        device->stamps.offset = device_ns - (before + half);
+    } else if (atomic_load(&device->stamps.bad)) {
+        return; // that was the host's clock
+    }
+    if (device->stamps.traced) trace_pair(device->stamps.traced, device_ns, before + half, half);
+}
