@@ -10,7 +10,7 @@ extern class_t OS_dispatch_queue, OS_dispatch_data;
 extern class_t MTLDevice, MTLBuffer, MTLEvent, MTLSharedEvent, MTLSharedEventListener;
 extern class_t MTLCommandQueue, MTLCommandBuffer, MTLFence;
 extern class_t MTLBlitCommandEncoder, MTLComputeCommandEncoder;
-extern class_t MTLComputePassDescriptor, MTLBlitPassDescriptor;
+extern class_t MTLResidencySet, MTLComputePassDescriptor, MTLBlitPassDescriptor;
 extern class_t MTLLibrary, MTLFunction, MTLComputePipelineState, MTLCompileOptions;
 
 // Those that have class methods make themselves known.
@@ -18,6 +18,7 @@ void foundation_add(void);
 void event_add(void);
 void library_add(void);
 void counter_add(void);
+void residency_add_classes(void);
 
 // Makes all of them known. Called once, before the first message.
 void classes_add(void);

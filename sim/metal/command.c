@@ -7,6 +7,7 @@
 #include "metal/encoder.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
+#include "metal/residency.h"
 #include "metal/resident.h"
 
 #include <stdlib.h>
@@ -166,6 +167,33 @@ static unsigned works_perform(command_t *command)
     return ERROR_NONE;
 }
 
+// With residency=1: what the sets of the queue have now. What is added later does not count.
+static void residents_take(command_t *command)
+{
+    queue_t *queue = command->queue;
+    if (!settings()->residency) return;
+    pthread_mutex_lock(&queue->lock);
+    for (unsigned i = 0; i < queue->set_count; i++)
+        command->resident[i].objects = residency_take(queue->sets[i], &command->resident[i].count);
+    command->resident_count = queue->set_count;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static unsigned works_perform_all(command_t *command)
+{
+    unsigned count = command->resident_count;
+    for (unsigned i = 0; i < count; i++)
+        resident_open(command->resident[i].objects, command->resident[i].count);
+    unsigned code = works_perform(command);
+    for (unsigned i = 0; i < count; i++) {
+        resident_close(command->resident[i].objects, command->resident[i].count);
+        for (unsigned k = 0; k < command->resident[i].count; k++)
+            object_release(command->resident[i].objects[k]);
+        free(command->resident[i].objects);
+    }
+    return code;
+}
+
 static void call(handler_t *first, command_t *command)
 {
     for (; first; first = first->next)
@@ -192,7 +220,7 @@ static void run(task_t *task)
     device_t *device = command->queue->device;
     state_set(command, SCHEDULED);
     uint64_t start = clock_ns();
-    unsigned code = works_perform(command);
+    unsigned code = works_perform_all(command);
     works_free(command);
     pthread_mutex_lock(&command->lock);
     command->start_ns = start;
@@ -227,6 +255,7 @@ static void command_commit(command_t *self, sel_t cmd)
 {
     check_between(self, cmd);
     bool placed = state_of(self) == ENQUEUED;
+    residents_take(self);
     state_set(self, COMMITTED);
     if (!placed) queue_enqueue(self->queue, self);
     queue_pump(self->queue);

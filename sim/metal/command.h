@@ -46,6 +46,11 @@ struct command_t {
     void *encoder;   // the open one, borrowed; NULL: none
     work_t *works, **last_work;
     blob_t *blobs;
+    struct {
+        object_t **objects; // owned; each retained
+        unsigned count;
+    } resident[QUEUE_SETS]; // what the queue's sets had when it was committed
+    unsigned resident_count;
     handler_t *scheduled, **last_scheduled, *completed, **last_completed;
     pthread_mutex_t lock; // of what is below
     pthread_cond_t changed;

@@ -8,6 +8,7 @@
 #include "metal/foundation.h"
 #include "metal/library.h"
 #include "metal/queue.h"
+#include "metal/residency.h"
 #include "metal/resident.h"
 
 #include <pthread.h>
@@ -207,6 +208,7 @@ static method_t device_methods[] = {
     METHOD_MAY_FAIL("newFence", device_fence),
     METHOD_MAY_FAIL("newEvent", device_event),
     METHOD_MAY_FAIL("newSharedEvent", device_shared_event),
+    METHOD_MAY_FAIL("newResidencySetWithDescriptor:error:", device_residency),
     METHOD("supportsCounterSampling:", device_supports_sampling),
     METHOD("counterSets", device_counter_sets),
     METHOD_MAY_FAIL("newCounterSampleBufferWithDescriptor:error:", device_samples),

@@ -21,6 +21,7 @@ queue_t *queue_new(device_t *device, unsigned most)
 static void queue_dealloc(void *self)
 {
     queue_t *queue = self;
+    for (unsigned i = 0; i < queue->set_count; i++) object_release(queue->sets[i]);
     worker_close(queue->gpu);
     device_queue_ends(queue->device);
     object_release(queue->device);
@@ -79,8 +80,17 @@ static void *queue_command_unretained(queue_t *self, sel_t cmd)
     return object_autorelease(command_new(self, false));
 }
 
+static void queue_add_set(queue_t *self, sel_t cmd, void *set)
+{
+    object_check(self, cmd, set, &MTLResidencySet);
+    pthread_mutex_lock(&self->lock);
+    if (self->set_count == QUEUE_SETS) misuse(self, cmd, "it has %d sets already", QUEUE_SETS);
+    self->sets[self->set_count++] = object_retain(set);
+    pthread_mutex_unlock(&self->lock);
+}
+
 static method_t queue_methods[] = {
-    METHOD_MAY_FAIL("commandBuffer", queue_command),
+    METHOD("addResidencySet:", queue_add_set), METHOD_MAY_FAIL("commandBuffer", queue_command),
     METHOD_MAY_FAIL("commandBufferWithUnretainedReferences", queue_command_unretained),
     METHODS_END};
 class_t MTLCommandQueue = {.name = "MTLCommandQueue",

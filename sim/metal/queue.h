@@ -10,14 +10,18 @@
 
 typedef struct command_t command_t;
 
+enum { QUEUE_SETS = 32 }; // residency sets of a queue
+
 typedef struct queue_t {
     object_t object;
     struct device_t *device; // retained
     worker_t *gpu;
     pthread_mutex_t lock;
-    pthread_cond_t freed;       // a command buffer is outstanding no more
-    unsigned outstanding, most; // made and not finished, committed or not
-    command_t *first, **last;   // enqueued, and not given to the GPU; each retained
+    pthread_cond_t freed;                 // a command buffer is outstanding no more
+    unsigned outstanding, most;           // made and not finished, committed or not
+    struct residency_t *sets[QUEUE_SETS]; // each retained
+    unsigned set_count;
+    command_t *first, **last; // enqueued, and not given to the GPU; each retained
 } queue_t;
 
 queue_t *queue_new(struct device_t *device, unsigned most);

@@ -29,7 +29,7 @@ static void fault(int number, siginfo_t *info, void *context)
     for (const buffer_t *b = buffers; running && b; b = b->next_resident)
         if (at >= b->gpu && at < b->gpu + b->mapped)
             die("kernel %s reaches byte %ld of a buffer of %lu bytes that is not resident: it is "
-                "neither bound nor named by useResource:usage:",
+                "neither bound, nor named by useResource:usage:, nor in a residency set",
                 running, (long)(at - b->gpu), b->length);
     sigaction(number, &before, NULL); // and the access faults again
     (void)context;

@@ -63,7 +63,16 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @end
 @protocol MTLFunction
 @end
-@protocol MTLResource
+@protocol MTLAllocation
+@end
+@protocol MTLResource <MTLAllocation>
+@end
+@interface MTLResidencySetDescriptor : NSObject
+@end
+@protocol MTLResidencySet
+- (void)addAllocation:(id<MTLAllocation>)allocation;
+- (void)removeAllocation:(id<MTLAllocation>)allocation;
+- (void)commit;
 @end
 @protocol MTLBuffer <MTLResource>
 - (NSUInteger)length;
@@ -154,6 +163,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)type;
 @end
 @protocol MTLCommandQueue
+- (void)addResidencySet:(id<MTLResidencySet>)set;
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 @end
 
@@ -176,6 +186,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (id<MTLSharedEvent>)newSharedEvent;
 - (BOOL)supportsCounterSampling:(MTLCounterSamplingPoint)point;
 - (NSArray *)counterSets;
+- (id<MTLResidencySet>)newResidencySetWithDescriptor:(MTLResidencySetDescriptor *)descriptor
+                                               error:(NSError **)error;
 - (id<MTLCounterSampleBuffer>)newCounterSampleBufferWithDescriptor:
                                   (MTLCounterSampleBufferDescriptor *)descriptor
                                                              error:(NSError **)error;

@@ -15,6 +15,7 @@ enum { AT_BLOCK = 0, AT_VARIABLES = 1 };
 // few to remember before a message is sent twice, which does no harm.
 static void buffer_use(metal_run_t *run, id buffer)
 {
+    if (metal_run_device(run)->residency) return;
     for (uint32_t i = 0; i < METAL_USED; i++)
         if (run->used[i] == buffer) return;
     run->used[run->use_next++ % METAL_USED] = buffer;

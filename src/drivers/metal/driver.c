@@ -18,6 +18,7 @@
 
 typedef struct metal_options_t {
     const char *library; // NULL: where the system keeps it
+    uint32_t residency;  // 1: by residency sets
 } metal_options_t;
 
 // The device of that number, retained; NULL: there is none. Within a pool.
@@ -90,6 +91,7 @@ static void metal_device_close(keel_device_t *device)
     metal_clock_trace(d);
     metal_promises_close(d);
     metal_stamps_release(d);
+    mtl_release(d->api, d->residency);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
     mtl_release(d->api, d->device);
@@ -192,13 +194,14 @@ static void caps_read(metal_device_t *device)
     snprintf(device->base.info.target, sizeof device->base.info.target, "msl");
 }
 
-static keel_status_t device_start(metal_device_t *device, unsigned long ordinal)
+static keel_status_t device_start(metal_device_t *device, unsigned long ordinal, bool by_sets)
 {
     device->base.ops = &metal_ops;
     runs_init(&device->runs, &metal_run_ops, &device->base, "keel-metal", "keel-metal-aid",
               metal_worker);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
+    if (by_sets) metal_residency_make(device);
     device->discrete = !mtl_has_unified_memory(device->api, device->device);
     if (device->discrete)
         device->fetches = mtl_new_queue(device->api, device->device, METAL_FETCHES);
@@ -215,18 +218,19 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
 {
     static const keel_option_t table[] = {
         {"lib", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, library)},
+        {"residency", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, residency), .most = 1},
     };
     metal_options_t options = {0};
     const metal_api_t *api;
     int ordinal = 0;
-    KEEL_TRY(options_read(uri, table, 1, &options));
+    KEEL_TRY(options_read(uri, table, 2, &options));
     KEEL_TRY(metal_open(options.library, &api));
     KEEL_TRY(device_find(api, uri->which, &ordinal));
     metal_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->api = api;
     void *pool = metal_enter(api);
-    keel_status_t status = device_start(d, (unsigned long)ordinal);
+    keel_status_t status = device_start(d, (unsigned long)ordinal, options.residency);
     metal_leave(api, pool);
     if (status) {
         metal_device_close(&d->base);

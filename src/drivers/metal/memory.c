@@ -10,6 +10,7 @@
 // written and not flushed elsewhere in it. So the range alone is copied.
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/metal/metal.h"
@@ -32,9 +33,34 @@ static memory_t *memory_of(const keel_buffer_t *buffer)
     return (memory_t *)(uintptr_t)buffer->handle;
 }
 
+void metal_residency_make(metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    id kind = api->objc_getClass("MTLResidencySetDescriptor"), error = NULL;
+    if (kind && mtl_responds(api, device->device, api->selectors.new_residency_set)) {
+        id descriptor = mtl_new(api, kind);
+        device->residency = mtl_new_residency_set(api, device->device, descriptor, &error);
+        mtl_release(api, descriptor);
+    }
+    if (!device->residency)
+        log_say(KEEL_LOG_WARNING, "Metal makes no residency set: each encoder names its memory");
+}
+
+// Under the lock: sets are for one thread at a time, and a change counts when it is committed.
+static void residency_change(metal_device_t *device, const memory_t *memory, bool added)
+{
+    if (!device->residency) return;
+    if (added)
+        mtl_add_allocation(device->api, device->residency, memory->buffer);
+    else
+        mtl_remove_allocation(device->api, device->residency, memory->buffer);
+    mtl_commit_set(device->api, device->residency);
+}
+
 static void memory_list(metal_device_t *device, memory_t *memory)
 {
     lock_enter(&device->lock);
+    residency_change(device, memory, true);
     memory->next = device->memories;
     memory->link = &device->memories;
     if (memory->next) memory->next->link = &memory->next;
@@ -45,6 +71,7 @@ static void memory_list(metal_device_t *device, memory_t *memory)
 static void memory_unlist(metal_device_t *device, memory_t *memory)
 {
     lock_enter(&device->lock);
+    residency_change(device, memory, false);
     *memory->link = memory->next;
     if (memory->next) memory->next->link = memory->link;
     lock_leave(&device->lock);
@@ -179,8 +206,8 @@ static void release(keel_buffer_t *buffer)
     metal_device_t *device = metal_device(buffer->device);
     const metal_api_t *api = device->api;
     if (object_is_ours(&buffer->object)) {
-        memory_unlist(device, memory_of(buffer));
         void *pool = metal_enter(api);
+        memory_unlist(device, memory_of(buffer));
         mtl_release(api, memory_of(buffer)->buffer);
         metal_leave(api, pool);
     }

@@ -77,6 +77,7 @@ typedef struct metal_device_t {
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
     runs_t runs;
+    id residency; // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
     struct {
         id set;                     // of counters, retained; NULL: the GPU tells no times
@@ -89,7 +90,7 @@ typedef struct metal_device_t {
     } stamps;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
-    lock_t lock;                     // for the list, and spare slices
+    lock_t lock;                     // for the list, the set, and spare slices
     struct metal_memory_t *memories; // all that buffers have; memory.c
 } metal_device_t;
 
@@ -190,6 +191,8 @@ keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, ui
 // A buffer of Metal's that is none of Keel's, but may be found by its address. Takes over `made`.
 keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
                                struct metal_memory_t **memory) KEEL_MUST_USE;
+// Has queues that are made from now on see all memory, if Metal has sets for that.
+void metal_residency_make(metal_device_t *device);
 void metal_memory_remove(metal_device_t *device, struct metal_memory_t *memory);
 id metal_memory_buffer(const struct metal_memory_t *memory);
 uint64_t metal_memory_address(const struct metal_memory_t *memory);

@@ -14,6 +14,7 @@ keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options
     if (!q) return status_no_memory();
     void *pool = metal_enter(d->api);
     q->queue = mtl_new_queue(d->api, d->device, METAL_OUTSTANDING);
+    if (d->residency) mtl_add_residency_set(d->api, q->queue, d->residency);
     metal_leave(d->api, pool);
     if (!q->queue) {
         mem_free(q);

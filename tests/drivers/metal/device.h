@@ -16,10 +16,12 @@
 
 #include "unit.h"
 
+// `which` is its number, perhaps with options behind a question mark.
 static inline keel_status_t device_try_open(const char *which, keel_device_t **device)
 {
     char uri[512];
-    snprintf(uri, sizeof uri, "metal://%s?lib=%s", which, METAL_LIBRARY);
+    snprintf(uri, sizeof uri, "metal://%s%clib=%s", which, strchr(which, '?') ? '&' : '?',
+             METAL_LIBRARY);
     return keel_device_open(uri, NULL, device);
 }
 

@@ -172,6 +172,47 @@ static void rebound(void)
     device_close(device);
 }
 
+static uint64_t sets; // that Metal makes
+
+// By a residency set no encoder names anything; also a buffer that was made when the queue was
+// there already is seen, and one that is gone is kept by nothing.
+static void by_sets(void)
+{
+    keel_device_t *device = NULL;
+    assert_null(device_try_open("0?residency=1", &device));
+    keel_executable_t *executable = load(device);
+    for (int round = 0; round < 3; round++) {
+        keel_buffer_t *x = buffer_create(device, COUNT * 4), *y = buffer_create(device, COUNT * 4);
+        unsigned alive = sim_objects("MTLBuffer");
+        write_floats(x, 0, 1);
+        write_floats(y, 5, 0);
+        const scale_t constants = {COUNT, 2};
+        ok(submit(device, KEEL_NO_WAITS,
+                  keel_op_dispatch(find(executable, "scale"),
+                                   keel_groups((COUNT + GROUP - 1) / GROUP, 1, 1), &constants,
+                                   sizeof constants, KEEL_BIND(x, y))));
+        float values[COUNT];
+        assert_null(keel_buffer_read(y, 0, values, sizeof values));
+        for (int i = 0; i < COUNT; i++) assert_true(values[i] == 5 + 2 * (float)i);
+        keel_buffer_release(x);
+        keel_buffer_release(y);
+        while (sim_objects("MTLBuffer") != alive - 2) sched_yield(); // the GPU lets go of its own
+    }
+    assert_int_equal(sim_sent("addResidencySet:") > 0, sets);
+    assert_int_equal(sim_sent("useResource:usage:"), sets ? 0 : 6);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+static void test_by_sets(void **state)
+{
+    (void)state;
+    sets = 1;
+    run_with("residency=1", by_sets);
+    sets = 0;
+    run_with("residency=1 fail=newResidencySetWithDescriptor:error:/1", by_sets);
+}
+
 // Counts that a kernel before writes. One of no groups is left out.
 static void counted(void)
 {
@@ -361,7 +402,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replayed), cmocka_unit_test(test_rebound),
         cmocka_unit_test(test_counted),  cmocka_unit_test(test_launched),
-        cmocka_unit_test(test_compiled), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_compiled), cmocka_unit_test(test_by_sets),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
