@@ -4,9 +4,10 @@
 # and HIP by each suite's own compiler, and runs them there on the software GPU of the build. Then
 # compares what Keel declares of HIP and HSA with the suite's headers, and runs conformance and
 # random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed, N skipped`.
-# Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests.
+# Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests, ONLY=hip and
+# ONLY=amdgpu all but those of one driver.
 set -u
-[ $# -ge 2 ] || { sed -n '3,7s/^# //p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
 keel=$1/keel build=$1
 shift
@@ -155,13 +156,15 @@ abi() {
 }
 
 # Keel's drivers of HIP and of HSA: their declarations, conformance, and random graphs.
-run_keel() {
+run_hip() {
     abi hip hip src/drivers/hip/releases.c
-    abi amdgpu hsa
-    own_libraries
-    export LD_LIBRARY_PATH=$out/own
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
+    run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
+        --device=hip://1 --count=100
+}
+run_amdgpu() {
+    abi amdgpu hsa
     limit=3600 run keel-amdgpu ' 0 failed' gfx90a "$keel" conformance --device=amdgpu://0 \
         --expect=conformance/expect/amdgpu.txt
     # The suite's kernels are not made for it: what needs them is skipped.
@@ -169,10 +172,14 @@ run_keel() {
         conformance --device=amdgpu://0
     limit=3600 run keel-amdgpu-host ' 0 failed' gfx90a "$keel" conformance \
         --device='amdgpu://0?scheduler=host' --expect=conformance/expect/amdgpu.txt
-    run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
-        --device=hip://1 --count=100
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
         --device='amdgpu://0?scheduler=host' --device=amdgpu://1 --count=100
+}
+run_keel() {
+    own_libraries
+    export LD_LIBRARY_PATH=$out/own
+    [ "${ONLY:-}" = amdgpu ] || run_hip
+    [ "${ONLY:-}" = hip ] || run_amdgpu
     unset LD_LIBRARY_PATH
 }
 
@@ -190,7 +197,7 @@ for suite; do
     [ "$mine" = "$(cat "$out/targets" 2>/dev/null)" ] || rm -rf "$out" # it is for others
     mkdir -p "$out"
     echo "$mine" >"$out/targets"
-    [ "${ONLY:-}" = keel ] || ! compile_all || run_all
+    [ -n "${ONLY:-}" ] || ! compile_all || run_all
     run_keel
 done
 echo "$passed passed, $failed failed, $skipped skipped"
