@@ -223,6 +223,7 @@ keel_status_t amdgpu_agent_read(amdgpu_device_t *device)
     KEEL_TRY(
         pool_find(device->hsa, device->cpu, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED, &shared));
     device->shared = shared.pool;
+    amdgpu_chunks_init(&device->chunks, device, shared.pool);
     device->clock_khz = clock_khz(device);
     KEEL_TRY(info_read(device));
     KEEL_TRY(caps_read(device));

@@ -3,6 +3,7 @@
 //
 //     driver.c      finding and opening devices; agent.c: what HSA says of one; group.c: of several
 //     memory.c      buffers in HSA's pools, and memory of the application
+//     chunk.c       blocks of memory for the driver itself
 //     queue.c       HSA queues: packets, room in the ring, completion
 //     run.c         a submission: what becomes of each command
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
@@ -84,6 +85,19 @@ typedef struct amdgpu_node_t {
 } amdgpu_node_t;
 
 typedef struct amdgpu_device_t amdgpu_device_t;
+
+// Memory of one of HSA's pools, in chunks that are cut into blocks: small ones, and large ones.
+enum { AMDGPU_BUCKETS = 2 };
+typedef struct amdgpu_chunk_t amdgpu_chunk_t;
+typedef struct amdgpu_chunks_t {
+    amdgpu_device_t *device;
+    hsa_amd_memory_pool_t pool;
+    uint64_t size; // of a chunk
+    lock_t lock;   // for what is below
+    amdgpu_chunk_t *buckets[AMDGPU_BUCKETS];
+    bool keeps; // a chunk of each bucket that no block is taken of
+} amdgpu_chunks_t;
+
 struct amdgpu_device_t {
     keel_device_t base;
     keel_device_ops_t ops;    // what `base` has
@@ -98,7 +112,8 @@ struct amdgpu_device_t {
     bool has_library;
     amdgpu_kernel_t builtins[AMDGPU_BUILTINS];
     amdgpu_scheduler_t *scheduler; // owned; NULL: the host schedules
-    blocks_t blocks;               // of `shared`
+    amdgpu_chunks_t chunks;        // of `shared`
+    blocks_t blocks;               // of `chunks`
     cache_t modules;
     pages_user_t pages;
     keel_dlpack_place_t dlpack[AMDGPU_NODES + 3];
@@ -190,7 +205,22 @@ keel_status_t amdgpu_group_read(amdgpu_device_t *device) KEEL_MUST_USE;
 bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_memory_pool_t pool);
 bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu);
 
+// chunk.c
+void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
+                        hsa_amd_memory_pool_t pool);
+// Memory of at least `size` bytes: a block, or what HSA makes for it alone. Any thread.
+keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size,
+                                 void **memory) KEEL_MUST_USE;
+void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, void *memory);
+// Gives HSA the chunks that no block is taken of. Any thread.
+void amdgpu_chunks_trim(amdgpu_chunks_t *chunks);
+// The same, and from now on each as soon as its last block comes back.
+void amdgpu_chunks_close(amdgpu_chunks_t *chunks);
+
 // memory.c
+// Memory of a pool, which all GPUs of the device may use.
+keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
+                                   uint64_t size, void **memory) KEEL_MUST_USE;
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);
 void amdgpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer);

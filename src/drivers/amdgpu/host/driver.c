@@ -79,6 +79,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
     blocks_destroy(&d->blocks);
+    amdgpu_chunks_close(&d->chunks);
 }
 
 static void amdgpu_device_destroy(keel_device_t *device)

@@ -13,8 +13,7 @@ static void buffer_attach(keel_buffer_t *buffer, void *data, uint64_t address)
     atomic_store(&buffer->address, address);
 }
 
-// Memory of a pool, which all GPUs of the device may use.
-static keel_status_t pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
+keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
                                    uint64_t size, void **memory)
 {
     const hsa_symbols_t *hsa = device->hsa;
@@ -24,6 +23,18 @@ static keel_status_t pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_
                                     device->agents, NULL, *memory);
     if (status) hsa->hsa_amd_memory_pool_free(*memory);
     return status;
+}
+
+// If there is not enough, what the driver keeps for later goes back first.
+static keel_status_t memory_make(amdgpu_device_t *device, hsa_amd_memory_pool_t pool, uint64_t size,
+                                 void **memory)
+{
+    keel_status_t status = amdgpu_pool_allocate(device, pool, size, memory);
+    if (!status || pool.handle != device->shared.handle) return status;
+    keel_status_release(status);
+    blocks_destroy(&device->blocks);
+    amdgpu_chunks_trim(&device->chunks);
+    return amdgpu_pool_allocate(device, pool, size, memory);
 }
 
 // HSA aligns to pages; for more than that there must be room to move.
@@ -39,8 +50,7 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     if (host && buffer->usage & KEEL_USAGE_EXPORT)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "HSA exports the GPU's own memory alone");
     buffer->memory = device->base.caps.memory_types[host];
-    keel_status_t status =
-        pool_allocate(device, host ? device->shared : node->local, size, &memory);
+    keel_status_t status = memory_make(device, host ? device->shared : node->local, size, &memory);
     if (status)
         return keel_status_wrap(status, "the device has no %llu bytes for a buffer",
                                 (unsigned long long)buffer->size);
@@ -178,14 +188,14 @@ void amdgpu_buffer_forget(keel_buffer_t *buffer)
 static keel_status_t block_make(void *owner, uint64_t size, void **data, uint64_t *address)
 {
     amdgpu_device_t *device = owner;
-    KEEL_TRY(pool_allocate(device, device->shared, size, data));
+    KEEL_TRY(amdgpu_chunks_take(&device->chunks, size, data));
     *address = (uint64_t)(uintptr_t)*data;
     return NULL;
 }
 
 static void block_destroy(void *owner, void *data)
 {
-    ((amdgpu_device_t *)owner)->hsa->hsa_amd_memory_pool_free(data);
+    amdgpu_chunks_give_back(&((amdgpu_device_t *)owner)->chunks, data);
 }
 
 const blocks_ops_t amdgpu_blocks_ops = {block_make, block_destroy};

@@ -89,6 +89,7 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS = 1,
     HSA_AMD_MEMORY_POOL_INFO_SIZE = 2,
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED = 5,
+    HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE = 18, // ROCm 6 and later
 } hsa_amd_memory_pool_info_t;
 
 typedef enum { HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0 } hsa_amd_agent_memory_pool_info_t;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of memory, cut from chunks of the size that HSA recommends. Calls of HSA for memory take
+// long, and take longer the more pieces of it there are; so all of the driver's own needs share
+// the chunks, small blocks and large ones apart. Memory for more than a block comes from HSA.
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+
+enum { MOST = 64 }; // blocks of a chunk: bits of `free`
+
+struct amdgpu_chunk_t {
+    amdgpu_chunk_t *next;
+    unsigned char *memory; // owned
+    uint64_t free;         // bits of blocks
+};
+
+static const uint64_t block_sizes[AMDGPU_BUCKETS] = {64 << 10, 512 << 10};
+
+// Old releases do not know what is recommended.
+void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
+                        hsa_amd_memory_pool_t pool)
+{
+    enum { USUAL = 2 << 20 };
+    size_t granule = 0;
+    device->hsa->hsa_amd_memory_pool_get_info(
+        pool, HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE, &granule);
+    *chunks = (amdgpu_chunks_t){.device = device, .pool = pool, .size = USUAL, .keeps = true};
+    if (granule) chunks->size = (USUAL + granule - 1) / granule * granule;
+}
+
+// Bits of all blocks of a chunk.
+static uint64_t bits_of(const amdgpu_chunks_t *chunks, uint32_t bucket)
+{
+    uint64_t count = chunks->size / block_sizes[bucket];
+    return count >= MOST ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+}
+
+static void *block_cut_from(amdgpu_chunk_t *chunk, uint32_t bucket)
+{
+    uint32_t number = (uint32_t)__builtin_ctzll(chunk->free);
+    chunk->free &= chunk->free - 1;
+    return chunk->memory + number * block_sizes[bucket];
+}
+
+// NULL: no chunk has a free one.
+static void *block_find(amdgpu_chunks_t *chunks, uint32_t bucket)
+{
+    void *memory = NULL;
+    lock_enter(&chunks->lock);
+    for (amdgpu_chunk_t *c = chunks->buckets[bucket]; c && !memory; c = c->next)
+        if (c->free) memory = block_cut_from(c, bucket);
+    lock_leave(&chunks->lock);
+    return memory;
+}
+
+static keel_status_t chunk_add(amdgpu_chunks_t *chunks, uint32_t bucket, void **memory)
+{
+    void *made = NULL;
+    amdgpu_chunk_t *chunk = mem_zalloc(sizeof *chunk);
+    if (!chunk) return status_no_memory();
+    keel_status_t status = amdgpu_pool_allocate(chunks->device, chunks->pool, chunks->size, &made);
+    if (status) {
+        mem_free(chunk);
+        return status;
+    }
+    chunk->memory = made;
+    chunk->free = bits_of(chunks, bucket);
+    *memory = block_cut_from(chunk, bucket);
+    lock_enter(&chunks->lock);
+    chunk->next = chunks->buckets[bucket];
+    chunks->buckets[bucket] = chunk;
+    lock_leave(&chunks->lock);
+    return NULL;
+}
+
+keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size, void **memory)
+{
+    uint32_t bucket = 0;
+    while (bucket < AMDGPU_BUCKETS && size > block_sizes[bucket]) bucket++;
+    if (bucket == AMDGPU_BUCKETS)
+        return amdgpu_pool_allocate(chunks->device, chunks->pool, size, memory);
+    *memory = block_find(chunks, bucket);
+    return *memory ? NULL : chunk_add(chunks, bucket, memory);
+}
+
+// Under the lock: takes out a chunk that no block is taken of; if `one`, not the first such.
+static amdgpu_chunk_t *spare_unlink(amdgpu_chunks_t *chunks, uint32_t bucket, bool one)
+{
+    for (amdgpu_chunk_t **link = &chunks->buckets[bucket]; *link; link = &(*link)->next) {
+        amdgpu_chunk_t *chunk = *link;
+        if (chunk->free != bits_of(chunks, bucket)) continue;
+        if (!one) {
+            *link = chunk->next;
+            return chunk;
+        }
+        one = false;
+    }
+    return NULL;
+}
+
+static void chunk_free(const amdgpu_chunks_t *chunks, amdgpu_chunk_t *chunk)
+{
+    chunks->device->hsa->hsa_amd_memory_pool_free(chunk->memory);
+    mem_free(chunk);
+}
+
+// The bucket that the memory is of; AMDGPU_BUCKETS: none, HSA made it for itself.
+static uint32_t block_put_back(amdgpu_chunks_t *chunks, unsigned char *memory)
+{
+    uint32_t bucket = 0;
+    for (; bucket < AMDGPU_BUCKETS; bucket++)
+        for (amdgpu_chunk_t *c = chunks->buckets[bucket]; c; c = c->next)
+            if (memory >= c->memory && memory < c->memory + chunks->size) {
+                c->free |= UINT64_C(1) << (uint64_t)(memory - c->memory) / block_sizes[bucket];
+                return bucket;
+            }
+    return bucket;
+}
+
+void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, void *memory)
+{
+    lock_enter(&chunks->lock);
+    uint32_t bucket = block_put_back(chunks, memory);
+    amdgpu_chunk_t *spare =
+        bucket < AMDGPU_BUCKETS ? spare_unlink(chunks, bucket, chunks->keeps) : NULL;
+    lock_leave(&chunks->lock);
+    if (spare) chunk_free(chunks, spare);
+    if (bucket == AMDGPU_BUCKETS) chunks->device->hsa->hsa_amd_memory_pool_free(memory);
+}
+
+static amdgpu_chunk_t *spare_find(amdgpu_chunks_t *chunks)
+{
+    amdgpu_chunk_t *spare = NULL;
+    lock_enter(&chunks->lock);
+    for (uint32_t bucket = 0; bucket < AMDGPU_BUCKETS && !spare; bucket++)
+        spare = spare_unlink(chunks, bucket, false);
+    lock_leave(&chunks->lock);
+    return spare;
+}
+
+void amdgpu_chunks_trim(amdgpu_chunks_t *chunks)
+{
+    for (amdgpu_chunk_t *spare; (spare = spare_find(chunks));) chunk_free(chunks, spare);
+}
+
+void amdgpu_chunks_close(amdgpu_chunks_t *chunks)
+{
+    lock_enter(&chunks->lock);
+    chunks->keeps = false;
+    lock_leave(&chunks->lock);
+    amdgpu_chunks_trim(chunks);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's own memory comes from HSA in chunks; and memory of the GPU is none of the host's.
+// Run on the software GPU (keel sim).
+#include <errno.h>
+#include <keel/keel.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "ok.h"
+#include "unit.h"
+
+enum { SMALL = 64 << 10, LARGE = 512 << 10, HUGE = 8 << 20 };
+
+// What HSA was asked for.
+static const hsa_symbols_t *real;
+static int made, freed;
+
+static hsa_status_t count_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+                                   void **memory)
+{
+    made++;
+    return real->hsa_amd_memory_pool_allocate(pool, size, flags, memory);
+}
+
+static hsa_status_t count_free(void *memory)
+{
+    freed++;
+    return real->hsa_amd_memory_pool_free(memory);
+}
+
+typedef struct setup_t {
+    keel_device_t *device;
+    hsa_symbols_t symbols;
+    amdgpu_chunks_t chunks; // besides those of the device
+} setup_t;
+
+static void setup_open(setup_t *s)
+{
+    OK(keel_device_open("amdgpu://0", NULL, &s->device));
+    amdgpu_device_t *device = amdgpu_device(s->device);
+    real = device->hsa;
+    s->symbols = *real;
+    s->symbols.hsa_amd_memory_pool_allocate = count_allocate;
+    s->symbols.hsa_amd_memory_pool_free = count_free;
+    amdgpu_chunks_init(&s->chunks, device, device->shared);
+    device->hsa = &s->symbols;
+    made = freed = 0;
+}
+
+static void setup_close(setup_t *s)
+{
+    amdgpu_device(s->device)->hsa = real;
+    keel_device_release(s->device);
+}
+
+static unsigned char *take(setup_t *s, uint64_t size)
+{
+    void *memory = NULL;
+    OK(amdgpu_chunks_take(&s->chunks, size, &memory));
+    assert_non_null(memory);
+    return memory;
+}
+
+// All of them at once: no two may have a byte in common.
+static void test_blocks_share_chunks(void **state)
+{
+    (void)state;
+    enum { COUNT = 40, CHUNK = 32 }; // so many small blocks are in a chunk of 2 MiB
+    setup_t s;
+    unsigned char *blocks[COUNT];
+    setup_open(&s);
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = take(&s, SMALL);
+        for (int k = 0; k < i; k++)
+            assert_true(blocks[i] >= blocks[k] + SMALL || blocks[k] >= blocks[i] + SMALL);
+    }
+    assert_int_equal(made, 2);
+    for (int i = 0; i < CHUNK; i++) amdgpu_chunks_give_back(&s.chunks, blocks[i]);
+    assert_int_equal(freed, 0); // one is kept
+    for (int i = CHUNK; i < COUNT; i++) amdgpu_chunks_give_back(&s.chunks, blocks[i]);
+    assert_int_equal(freed, 1);
+    amdgpu_chunks_give_back(&s.chunks, take(&s, 1));
+    assert_int_equal(made, 2);
+    amdgpu_chunks_trim(&s.chunks);
+    assert_int_equal(freed, 2);
+    setup_close(&s);
+}
+
+static void test_sizes_have_buckets(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s);
+    unsigned char *small = take(&s, SMALL), *large = take(&s, SMALL + 1), *other = take(&s, LARGE);
+    assert_int_equal(made, 2); // a chunk of each
+    assert_true(other >= large + LARGE || large >= other + LARGE);
+    unsigned char *huge = take(&s, HUGE);
+    assert_int_equal(made, 3);
+    amdgpu_chunks_give_back(&s.chunks, huge);
+    assert_int_equal(freed, 1);
+    amdgpu_chunks_close(&s.chunks);
+    assert_int_equal(freed, 1);
+    amdgpu_chunks_give_back(&s.chunks, small);
+    assert_int_equal(freed, 2); // from now on at once
+    amdgpu_chunks_give_back(&s.chunks, large);
+    amdgpu_chunks_give_back(&s.chunks, other);
+    assert_int_equal(freed, made);
+    setup_close(&s);
+}
+
+// The kernel refuses to read it, as a processor would. Conformance shows that the driver never
+// tries.
+static void test_the_host_cannot_read_the_gpus_memory(void **state)
+{
+    (void)state;
+    const keel_buffer_options_t options[] = {{.size = 4096},
+                                             {.size = 4096, .memory = KEEL_MEMORY_HOST_VISIBLE}};
+    setup_t s;
+    int pipes[2];
+    setup_open(&s);
+    assert_int_equal(pipe(pipes), 0);
+    for (int i = 0; i < 2; i++) {
+        keel_buffer_t *buffer = NULL;
+        uint64_t address = 0;
+        OK(keel_buffer_create(s.device, &options[i], &buffer));
+        OK(keel_buffer_address(buffer, &address));
+        ssize_t got = write(pipes[1], (const void *)(uintptr_t)address, 8);
+        assert_int_equal(got, i ? 8 : -1);
+        if (!i) assert_int_equal(errno, EFAULT);
+        keel_buffer_release(buffer);
+    }
+    close(pipes[0]);
+    close(pipes[1]);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_share_chunks),
+        cmocka_unit_test(test_sizes_have_buckets),
+        cmocka_unit_test(test_the_host_cannot_read_the_gpus_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
