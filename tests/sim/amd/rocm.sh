@@ -167,9 +167,8 @@ run_amdgpu() {
     abi amdgpu hsa
     limit=3600 run keel-amdgpu ' 0 failed' gfx90a "$keel" conformance --device=amdgpu://0 \
         --expect=conformance/expect/amdgpu.txt
-    # The suite's kernels are not made for it: what needs them is skipped.
     [ -z "$newest" ] || limit=3600 run "keel-amdgpu-$newest" ' 0 failed' "$newest" "$keel" \
-        conformance --device=amdgpu://0
+        conformance --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
     limit=3600 run keel-amdgpu-host ' 0 failed' gfx90a "$keel" conformance \
         --device='amdgpu://0?scheduler=host' --expect=conformance/expect/amdgpu.txt
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
