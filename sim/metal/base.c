@@ -137,6 +137,14 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->seed = number;
         return true;
     }
+    if (!strcmp(name, "family")) {
+        out->family = number;
+        return number >= 1 && number <= 9;
+    }
+    if (!strcmp(name, "tier")) {
+        out->tier = number;
+        return number >= 1 && number <= 2;
+    }
     if (!strcmp(name, "residency")) {
         out->residency = number == 1;
         return number <= 1;
@@ -158,7 +166,7 @@ static bool read_option(const char *name, char *value, settings_t *out)
 
 static void read_settings(void)
 {
-    current = (settings_t){.devices = 1, .page = 16384};
+    current = (settings_t){.devices = 1, .page = 16384, .family = 9, .tier = 2};
     const char *given = getenv("KEEL_SIM_METAL");
     char *copy = strdup(given ? given : ""), *rest = copy;
     for (char *item; (item = strsep(&rest, " ,")) != NULL;) {

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Of each thread one, in memory that a thread has from its begin: what the loader allocates later
+// ThreadSanitizer takes for a race when the thread ends.
+#define PER_THREAD __attribute__((tls_model("initial-exec"))) _Thread_local
+
 // A message that is to answer nil, or a command buffer that is to die.
 typedef struct rule_t {
     char selector[80]; // empty: any
@@ -39,6 +43,8 @@ typedef struct settings_t {
     bool residency;  // the GPU sees what was made resident, and nothing else
     uint64_t seed;   // groups and threads run in an order of their own; 0: one after the other
     bool discrete;   // the GPU has memory of its own
+    uint64_t family; // of Apple's GPUs, from 1 on
+    uint64_t tier;   // of argument buffers: 1 takes none but what an encoder has written
     bool lost_notes; // a host's write to an event's value wakes no listener
     rule_t fail[RULES_MAX];
     unsigned fail_count;

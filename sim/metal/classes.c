@@ -18,5 +18,6 @@ void classes_add(void)
     residency_add_classes();
     class_add(&MTLLibrary);
     class_add(&MTLFunction);
+    class_add(&MTLArgumentEncoder);
     class_add(&MTLComputePipelineState);
 }

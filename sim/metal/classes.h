@@ -12,6 +12,7 @@ extern class_t MTLCommandQueue, MTLCommandBuffer, MTLFence;
 extern class_t MTLBlitCommandEncoder, MTLComputeCommandEncoder;
 extern class_t MTLResidencySet, MTLComputePassDescriptor, MTLBlitPassDescriptor;
 extern class_t MTLLibrary, MTLFunction, MTLComputePipelineState, MTLCompileOptions;
+extern class_t MTLArgumentEncoder;
 
 // Those that have class methods make themselves known.
 void foundation_add(void);

@@ -188,12 +188,13 @@ static void check_groups(compute_t *self, sel_t cmd, extent_t groups)
 
 static void check_threads(compute_t *self, sel_t cmd, extent_t threads)
 {
+    unsigned long most = self->pipeline->function->entry->threads;
     bool fits = threads.width <= THREADS_MAX && threads.height <= THREADS_MAX &&
                 threads.depth <= THREADS_MAX;
     unsigned long count = fits ? threads.width * threads.height * threads.depth : 0;
-    if (count == 0 || count > THREADS_MAX)
-        misuse(self, cmd, "%lu x %lu x %lu threads in a threadgroup: must be 1 to %d",
-               threads.width, threads.height, threads.depth, THREADS_MAX);
+    if (count == 0 || count > most)
+        misuse(self, cmd, "%lu x %lu x %lu threads in a threadgroup: must be 1 to %lu",
+               threads.width, threads.height, threads.depth, most);
 }
 
 // What the kernel takes must be bound.
@@ -204,6 +205,11 @@ static void check_bound(compute_t *self, sel_t cmd, const entry_t *entry)
         const bound_t *bound = &self->bound[i];
         if (entry->buffers >> i & 1 && !bound->buffer && !bound->bytes)
             misuse(self, cmd, "kernel %s: nothing is bound at buffer(%d)", entry->name, i);
+        if (entry->arguments[i] && bound->bytes && settings()->tier == 1)
+            misuse(self, cmd,
+                   "kernel %s: buffer(%d) is an argument buffer: with tier 1 an "
+                   "MTLArgumentEncoder writes it",
+                   entry->name, i);
         if (entry->groups >> i & 1 && !self->group_lengths[i])
             misuse(self, cmd, "kernel %s: threadgroup(%d) has no length", entry->name, i);
         if (bound->buffer) object_check(self, cmd, bound->buffer, &MTLBuffer);

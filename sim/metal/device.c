@@ -94,6 +94,19 @@ static extent_t device_max_threads(device_t *self, sel_t cmd)
     return (extent_t){1024, 1024, 1024};
 }
 
+// MTLGPUFamily: Apple's from 1001 on, Mac 2, Metal 3.
+static bool device_family(device_t *self, sel_t cmd, long family)
+{
+    unsigned long newest = settings()->family;
+    if (family == 2002 || family == 5001) return newest >= 7;
+    return family > 1000 && (unsigned long)family <= 1000 + newest;
+}
+
+static unsigned long device_tier(device_t *self, sel_t cmd)
+{
+    return settings()->tier - 1;
+}
+
 static void *device_queue_most(device_t *self, sel_t cmd, unsigned long most)
 {
     if (most == 0) misuse(self, cmd, "a queue of no command buffers");
@@ -197,6 +210,8 @@ static method_t device_methods[] = {
     METHOD("recommendedMaxWorkingSetSize", device_working_set),
     METHOD("maxThreadgroupMemoryLength", device_group_memory),
     METHOD("maxThreadsPerThreadgroup", device_max_threads),
+    METHOD("supportsFamily:", device_family),
+    METHOD("argumentBuffersSupport", device_tier),
     METHOD_MAY_FAIL("newCommandQueue", device_queue),
     METHOD_MAY_FAIL("newCommandQueueWithMaxCommandBufferCount:", device_queue_most),
     METHOD_MAY_FAIL("newBufferWithLength:options:", device_buffer),

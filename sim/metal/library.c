@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/library.h"
 
+#include "metal/argument.h"
 #include "metal/foundation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { COMPILE_FAILURE = 3 }; // of MTLLibraryError
+enum { KERNEL = 3 };          // of MTLFunctionType
 
 library_t *library_new(const char *source, bool fast, void **error)
 {
@@ -65,8 +67,22 @@ static void *library_function(library_t *self, sel_t cmd, string_t *name)
     return function;
 }
 
+static void *library_names(library_t *self, sel_t cmd)
+{
+    unsigned long count = 0;
+    for (const entry_t *entry = self->code->entries; entry; entry = entry->next) count++;
+    void **names = make((count + 1) * sizeof *names);
+    count = 0;
+    for (const entry_t *entry = self->code->entries; entry; entry = entry->next)
+        names[count++] = string_new(entry->name);
+    void *array = array_new(names, count);
+    while (count) object_release(names[--count]);
+    free(names);
+    return object_autorelease(array);
+}
+
 static method_t library_methods[] = {METHOD_MAY_FAIL("newFunctionWithName:", library_function),
-                                     METHODS_END};
+                                     METHOD("functionNames", library_names), METHODS_END};
 class_t MTLLibrary = {.name = "MTLLibrary",
                       .size = sizeof(library_t),
                       .dealloc = library_dealloc,
@@ -82,7 +98,19 @@ static void *function_name(function_t *self, sel_t cmd)
     return object_autorelease(string_new(self->entry->name));
 }
 
-static method_t function_methods[] = {METHOD("name", function_name), METHODS_END};
+static unsigned long function_type(function_t *self, sel_t cmd)
+{
+    return KERNEL;
+}
+
+static void *function_encoder(function_t *self, sel_t cmd, unsigned long index)
+{
+    return argument_encoder_new(self, cmd, self, index);
+}
+
+static method_t function_methods[] = {
+    METHOD("name", function_name), METHOD("functionType", function_type),
+    METHOD_MAY_FAIL("newArgumentEncoderWithBufferIndex:", function_encoder), METHODS_END};
 class_t MTLFunction = {.name = "MTLFunction",
                        .size = sizeof(function_t),
                        .dealloc = function_dealloc,
@@ -102,7 +130,7 @@ static void pipeline_dealloc(void *self)
 
 static unsigned long pipeline_max_threads(pipeline_t *self, sel_t cmd)
 {
-    return THREADS_MAX;
+    return self->function->entry->threads;
 }
 
 static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)

@@ -82,8 +82,49 @@ static const char *find_close(const char *at)
     return NULL;
 }
 
+// How many pointers the struct of that name has, if they are numbered, as in an argument buffer.
+static uint8_t count_arguments(const char *text, piece_t name)
+{
+    char head[160];
+    unsigned count = 0;
+    snprintf(head, sizeof head, "struct %.*s", (int)(name.end - name.begin), name.begin);
+    for (const char *at = text; (at = strstr(at, head)) != NULL; at++) {
+        if (is_word(at[strlen(head)])) continue;
+        const char *end = strchr(at, '}');
+        for (; end && (at = strstr(at, "[[id(")) != NULL && at < end; at++) count++;
+        break;
+    }
+    return (uint8_t)count;
+}
+
+// `constant NAME &` may be an argument buffer.
+static uint8_t find_arguments(const char *text, piece_t type)
+{
+    static const char space[] = "constant";
+    type = trim(type);
+    piece_t name = type;
+    if ((size_t)(type.end - type.begin) < sizeof space) return 0;
+    if (memcmp(type.begin, space, sizeof space - 1) != 0 || type.end[-1] != '&') return 0;
+    name.begin += sizeof space - 1;
+    name.end--;
+    return count_arguments(text, trim(name));
+}
+
+// `[[max_total_threads_per_threadgroup(N)]]` right before `kernel`.
+static unsigned find_threads(const char *text, const char *kernel)
+{
+    static const char word[] = "[[max_total_threads_per_threadgroup(";
+    piece_t before = trim((piece_t){text, kernel});
+    if (before.end - before.begin < 2 || before.end[-1] != ']') return THREADS_MAX;
+    const char *at = before.end;
+    while (at > before.begin && strncmp(at, "[[", 2) != 0) at--;
+    unsigned threads =
+        strncmp(at, word, sizeof word - 1) ? 0 : (unsigned)atoi(at + sizeof word - 1);
+    return threads && threads < THREADS_MAX ? threads : THREADS_MAX;
+}
+
 // One parameter: its type, and [[attribute]] or [[attribute(index)]].
-static bool write_parameter(FILE *out, entry_t *entry, piece_t parameter)
+static bool write_parameter(FILE *out, entry_t *entry, const char *text, piece_t parameter)
 {
     const char *open = memmem(parameter.begin, (size_t)(parameter.end - parameter.begin), "[[", 2);
     if (!open) return false;
@@ -96,6 +137,7 @@ static bool write_parameter(FILE *out, entry_t *entry, piece_t parameter)
     if (read == 2 && index >= BUFFERS) return false;
     if (read == 2 && !strcmp(name, "buffer")) {
         entry->buffers |= 1u << index;
+        entry->arguments[index] = find_arguments(text, type);
         return fprintf(out, "sim::bound<%.*s>::at(w[%u])", length, type.begin, index) > 0;
     }
     if (read == 2 && !strcmp(name, "threadgroup")) {
@@ -109,7 +151,7 @@ static bool write_parameter(FILE *out, entry_t *entry, piece_t parameter)
     return false;
 }
 
-static bool write_entry(FILE *out, entry_t *entry, piece_t list)
+static bool write_entry(FILE *out, entry_t *entry, const char *text, piece_t list)
 {
     fprintf(out, "extern \"C\" void sim_entry_%s(__global const ulong *w) { %s(", entry->name,
             entry->name);
@@ -121,7 +163,7 @@ static bool write_entry(FILE *out, entry_t *entry, piece_t list)
         piece_t parameter = trim((piece_t){begin, at});
         if (parameter.begin == parameter.end) break;
         if (begin != list.begin) fputs(", ", out);
-        if (!write_parameter(out, entry, parameter)) {
+        if (!write_parameter(out, entry, text, parameter)) {
             fprintf(out, ");}\n#error \"kernel %s: a parameter has no attribute that is known\"\n",
                     entry->name);
             return false;
@@ -139,11 +181,12 @@ static void write_entries(FILE *out, code_t *code, const char *source)
     for (const char *at = text; (at = find_kernel(text, at)) != NULL;) {
         entry_t *entry = make(sizeof *entry);
         int past = 0;
+        entry->threads = find_threads(text, at);
         at += 6;
         sscanf(at, " ]] void %127[A-Za-z0-9_] ( %n", entry->name, &past);
         if (!past) sscanf(at, " void %127[A-Za-z0-9_] ( %n", entry->name, &past);
         const char *close = past ? find_close(at + past) : NULL;
-        if (!close || !write_entry(out, entry, (piece_t){at + past, close})) {
+        if (!close || !write_entry(out, entry, text, (piece_t){at + past, close})) {
             free(entry);
             continue;
         }
@@ -153,9 +196,14 @@ static void write_entries(FILE *out, code_t *code, const char *source)
     free(text);
 }
 
+// The loader has a lock of its own, of which ThreadSanitizer does not know.
+static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER;
+
 static bool load(code_t *code, const char *path)
 {
+    pthread_mutex_lock(&loader);
     code->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&loader);
     if (!code->handle) complain("compiled MSL cannot be loaded: %s", dlerror());
     if (!code->handle) return false;
     for (entry_t *entry = code->entries; entry; entry = entry->next) {
@@ -194,7 +242,9 @@ void msl_free(code_t *code)
         code->entries = entry->next;
         free(entry);
     }
+    pthread_mutex_lock(&loader);
     if (code->handle) dlclose(code->handle);
+    pthread_mutex_unlock(&loader);
     pthread_mutex_destroy(&code->lock);
     free(code);
 }

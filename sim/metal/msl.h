@@ -10,7 +10,9 @@
 typedef struct entry_t {
     char name[128];
     kernel_fn run;
-    uint32_t buffers, groups; // bits of the indices that it takes
+    uint32_t buffers, groups;   // bits of the indices that it takes
+    uint8_t arguments[BUFFERS]; // pointers of an argument buffer at that index; 0: it is none
+    unsigned threads;           // that a group may have
     struct entry_t *next;
 } entry_t;
 

@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static buffer_t *buffers; // all that have memory of their own
 static struct sigaction before;
-static _Thread_local const char *running;
+static PER_THREAD const char *running;
 
 // The threads of the GPU let no signals through but this one, and that while a kernel runs.
 void resident_name(const char *kernel)

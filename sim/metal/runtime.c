@@ -197,10 +197,10 @@ void object_check(const void *self, sel_t cmd, const void *argument, const class
 
 // The pools of a thread: one stack of objects, and of where each pool begins.
 enum { POOLS = 64 };
-static _Thread_local struct {
+static PER_THREAD struct {
     object_t **objects;
     size_t count, room;
-    size_t begins[POOLS];
+    uint32_t begins[POOLS]; // there is little room for what each thread has
     size_t pools;
 } pool;
 
@@ -223,7 +223,7 @@ void *objc_autoreleasePoolPush(void)
 {
     if (pool.pools == POOLS)
         die("%d autorelease pools in one another: is one never popped?", POOLS);
-    pool.begins[pool.pools++] = pool.count;
+    pool.begins[pool.pools++] = (uint32_t)pool.count;
     return (void *)pool.pools; // its number, from 1
 }
 

@@ -48,7 +48,7 @@ typedef struct group_t {
     fiber_t *current;
 } group_t;
 
-static _Thread_local group_t *running;
+static PER_THREAD group_t *running;
 
 static void fiber_leave(group_t *group, fiber_stack_t *stack)
 {

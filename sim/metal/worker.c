@@ -14,7 +14,7 @@ struct worker_t {
     bool closed;
 };
 
-static _Thread_local const worker_t *current;
+static PER_THREAD const worker_t *current;
 
 // The next task; NULL when the worker is closed and has none left.
 static task_t *take(worker_t *worker)

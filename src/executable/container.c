@@ -93,7 +93,8 @@ static void entry_fill(keel_image_entry_t *entry, flat_t from, keel_binding_info
     entry->bindings = bindings;
     entry->abi = (uint32_t)flat_number(from, ENTRY_ABI, FLAT_U8);
     entry->arguments = (uint32_t)flat_number(from, ENTRY_ARGUMENTS, FLAT_U32);
-    entry->info.fixed_size = entry->abi == KEEL_ABI_DIRECT; // as `keel cc` compiles them
+    // As `keel cc` compiles them, or a shader says.
+    entry->info.fixed_size = entry->abi == KEEL_ABI_DIRECT || entry->abi == KEEL_ABI_BOUND;
     for (uint32_t i = 0; i < entry->info.bindings; i++) {
         flat_t binding = flat_item(from, ENTRY_BINDINGS, i);
         bindings[i] = (keel_binding_info_t){

@@ -19,6 +19,7 @@ static const char *abi_name(uint32_t abi)
     case KEEL_ABI_HOST: return "host";
     case KEEL_ABI_OLDER: return "older";
     case KEEL_ABI_DIRECT: return "direct";
+    case KEEL_ABI_BOUND: return "bound";
     default: return "unknown";
     }
 }

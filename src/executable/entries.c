@@ -37,9 +37,15 @@ static const char *name_copy(char **at, const char *name)
     return copy;
 }
 
-static keel_status_t abi_check(const keel_image_entry_t *entry)
+static bool kind_is_bound(keel_image_kind_t kind)
+{
+    return kind == KEEL_IMAGE_SPIRV || kind == KEEL_IMAGE_MSL || kind == KEEL_IMAGE_METALLIB;
+}
+
+static keel_status_t abi_check(const keel_image_entry_t *entry, keel_image_kind_t kind)
 {
     if (entry->abi == KEEL_ABI_RAW || entry->abi == KEEL_ABI_DIRECT) return NULL;
+    if (entry->abi == KEEL_ABI_BOUND && kind_is_bound(kind)) return NULL;
     return KEEL_ERROR(KEEL_UNSUPPORTED,
                       "kernel '%s' takes its arguments by version %u of the kernel ABI, not by %d: "
                       "compile it again with this version's keel cc",
@@ -47,11 +53,13 @@ static keel_status_t abi_check(const keel_image_entry_t *entry)
 }
 
 // What the container says; its strings go away, so they are copied.
-static keel_status_t entries_copy(entries_t *e, const keel_image_entry_t *entries, uint32_t count)
+static keel_status_t entries_copy(entries_t *e, const keel_image_t *image)
 {
+    const keel_image_entry_t *entries = image->entries;
+    uint32_t count = image->entry_count;
     size_t bindings = 0, names = 1;
     for (uint32_t i = 0; i < count; i++) {
-        KEEL_TRY(abi_check(&entries[i]));
+        KEEL_TRY(abi_check(&entries[i], image->kind));
         names += strlen(entries[i].info.name) + 1;
         for (uint32_t j = 0; j < entries[i].info.bindings; j++, bindings++)
             names += strlen(entries[i].bindings[j].name) + 1;
@@ -79,12 +87,59 @@ static bool is_said(uint32_t number)
     return number != KEEL_UNSAID;
 }
 
-// An image that came alone: its kernels were made elsewhere and take blocks of their own.
+// That nothing but buffers is bound, and each alone.
+static keel_status_t bindings_check(const keel_image_entry_info_t *entry)
+{
+    for (uint32_t i = 0; i < entry->binding_count; i++) {
+        const keel_image_binding_t *b = &entry->bindings[i];
+        bool buffer = !strcmp(b->type, "storage buffer") || !strcmp(b->type, "uniform buffer");
+        if (!buffer || b->count != 1)
+            return KEEL_ERROR(KEEL_UNSUPPORTED,
+                              "'%s' binds %s%s at %u of set %u; buffers are bound, one by one",
+                              entry->name, b->count == 1 ? "a " : "an array of type ", b->type,
+                              b->binding, b->set);
+    }
+    return NULL;
+}
+
+// A shader says what it binds; its sets are put one behind the other.
+static void shader_take(entries_t *e, uint32_t index, const keel_image_entry_info_t *entry,
+                        keel_binding_info_t *infos, char **at)
+{
+    keel_entry_info_t *made = &e->entries[index];
+    made->raw = false;
+    made->fixed_size = true;
+    made->bindings = entry->binding_count;
+    made->constants = is_said(entry->constants) ? entry->constants : 0;
+    made->local_memory = is_said(entry->local_memory) ? entry->local_memory : 0;
+    e->abis[index] = KEEL_ABI_BOUND;
+    e->bindings[index] = infos;
+    for (uint32_t i = 0; i < entry->binding_count; i++) {
+        const keel_image_binding_t *b = &entry->bindings[i];
+        uint32_t access = b->access ? b->access : KEEL_ACCESS_READ | KEEL_ACCESS_WRITE;
+        infos[i] = (keel_binding_info_t){name_copy(at, b->name), access};
+    }
+}
+
+static bool is_shader(const image_info_t *info, const keel_image_entry_info_t *entry)
+{
+    return info->kind == KEEL_IMAGE_SPIRV && !entry->param_count;
+}
+
+// An image that came alone: its kernels were made elsewhere and take blocks of their own, but for
+// shaders.
 static keel_status_t entries_take(entries_t *e, const image_info_t *info)
 {
-    size_t names = 1;
-    for (uint32_t i = 0; i < info->entry_count; i++) names += strlen(info->entries[i].name) + 1;
-    KEEL_TRY(tables_alloc(e, info->entry_count, 0, names));
+    size_t names = 1, bindings = 0;
+    for (uint32_t i = 0; i < info->entry_count; i++) {
+        const keel_image_entry_info_t *entry = &info->entries[i];
+        names += strlen(entry->name) + 1;
+        for (uint32_t k = 0; is_shader(info, entry) && k < entry->binding_count; k++, bindings++)
+            names += strlen(entry->bindings[k].name) + 1;
+        if (is_shader(info, entry)) KEEL_TRY(bindings_check(entry));
+    }
+    KEEL_TRY(tables_alloc(e, info->entry_count, bindings, names));
+    keel_binding_info_t *infos = e->infos;
     char *at = e->names;
     for (uint32_t i = 0; i < info->entry_count; i++) {
         const keel_image_entry_info_t *entry = &info->entries[i];
@@ -94,6 +149,23 @@ static keel_status_t entries_take(entries_t *e, const image_info_t *info)
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);
+        e->abis[i] = KEEL_ABI_RAW;
+        if (!is_shader(info, entry)) continue;
+        shader_take(e, i, entry, infos, &at);
+        infos += entry->binding_count;
+    }
+    return NULL;
+}
+
+keel_status_t entries_name(entries_t *e, const char *const *names, uint32_t count)
+{
+    size_t bytes = 1;
+    for (uint32_t i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
+    KEEL_TRY(tables_alloc(e, count, 0, bytes));
+    char *at = e->names;
+    for (uint32_t i = 0; i < count; i++) {
+        e->entries[i] = (keel_entry_info_t){
+            .name = name_copy(&at, names[i]), .group_size = {1, 1, 1}, .raw = true};
         e->abis[i] = KEEL_ABI_RAW;
     }
     return NULL;
@@ -134,7 +206,7 @@ static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
 
 keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image_t *image)
 {
-    if (image->entries) return entries_copy(e, image->entries, image->entry_count);
+    if (image->entries) return entries_copy(e, image);
     image_info_t info;
     if (image_recognise(image->data, image->size) == KEEL_IMAGE_UNKNOWN)
         return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");

@@ -61,8 +61,6 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (unsigned long long)signaledValue;
 - (void)setSignaledValue:(unsigned long long)value;
 @end
-@protocol MTLFunction
-@end
 @protocol MTLAllocation
 @end
 @protocol MTLResource <MTLAllocation>
@@ -106,7 +104,17 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @interface MTLBlitPassDescriptor : NSObject
 + (MTLBlitPassDescriptor *)blitPassDescriptor;
 @end
+@protocol MTLArgumentEncoder
+- (NSUInteger)encodedLength;
+- (void)setArgumentBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset;
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+@end
+@protocol MTLFunction
+- (NSUInteger)functionType;
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)index;
+@end
 @protocol MTLLibrary
+- (NSArray *)functionNames;
 - (id<MTLFunction>)newFunctionWithName:(NSString *)name;
 @end
 @protocol MTLComputePipelineState
@@ -176,6 +184,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (unsigned long long)recommendedMaxWorkingSetSize;
 - (NSUInteger)maxThreadgroupMemoryLength;
 - (MTLSize)maxThreadsPerThreadgroup;
+- (BOOL)supportsFamily:(NSInteger)family;
+- (NSUInteger)argumentBuffersSupport;
 - (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)most;
 - (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (id<MTLBuffer>)newBufferWithBytesNoCopy:(void *)memory

@@ -18,6 +18,7 @@ typedef enum keel_abi_t {
     KEEL_ABI_HOST = 1,   // host_kernel.h
     KEEL_ABI_OLDER = 2,  // what `keel cc` made once; no device takes it any more
     KEEL_ABI_DIRECT = 3, // one block by value: the grid, addresses, lengths, constants
+    KEEL_ABI_BOUND = 4,  // what is bound by number, constants apart: shaders, argument buffers
 } keel_abi_t;
 
 typedef struct keel_image_entry_t {

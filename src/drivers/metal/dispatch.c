@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dispatches. A kernel takes one block of arguments, by setBytes at index 0: the grid, addresses
-// and lengths of what is bound, constants. Metal does not see addresses, so each buffer behind one
-// is made resident, once for each encoder.
+// Dispatches. A kernel takes one block of arguments at index 0: the grid, addresses and lengths of
+// what is bound, constants; or an argument buffer and constants (arguments.c). Metal does not see
+// addresses, so each buffer behind one is made resident, once for each encoder.
 #include <string.h>
 
 #include "base/status.h"
 #include "drivers/metal/metal.h"
 #include "kit/bind.h"
 #include "kit/submission.h"
-
-enum { AT_BLOCK = 0, AT_VARIABLES = 1 };
 
 // A buffer that the open encoder has not used yet is made resident; Metal has no more than these
 // few to remember before a message is sent twice, which does no harm.
@@ -65,7 +63,7 @@ static void variables_set(metal_run_t *run, id variables)
 {
     if (!variables || run->variables == variables) return;
     run->variables = variables;
-    mtl_set_buffer(metal_run_device(run)->api, run->encoder, variables, 0, AT_VARIABLES);
+    mtl_set_buffer(metal_run_device(run)->api, run->encoder, variables, 0, METAL_AT_VARIABLES);
 }
 
 static unsigned long size_of(const uint32_t size[3])
@@ -160,14 +158,37 @@ static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_
         metal_launch(run, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
 }
 
+// Metal would leave it out, and not say so.
+static keel_status_t threads_check(const keel_cmd_dispatch_t *c)
+{
+    const metal_kernel_t *kernel = c->kernel;
+    if (size_of(c->group_size) <= kernel->threads) return NULL;
+    return KEEL_ERROR(
+        KEEL_OUT_OF_RANGE,
+        "groups of %u x %u x %u items; on this device Metal runs '%s' with %lu at most",
+        c->group_size[0], c->group_size[1], c->group_size[2], c->executable->entries[c->entry].name,
+        kernel->threads);
+}
+
+static keel_status_t arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                   const keel_cmd_execute_t *execute, const unsigned char *block,
+                                   uint32_t size)
+{
+    const metal_kernel_t *kernel = c->kernel;
+    if (kernel->bound && !c->raw) return metal_arguments_set(run, c, execute, block);
+    KEEL_TRY(metal_bytes_set(run, block, size, METAL_AT_BLOCK));
+    variables_set(run, kernel->variables);
+    return NULL;
+}
+
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
                              const keel_cmd_execute_t *execute)
 {
-    const metal_api_t *api = metal_run_device(run)->api;
     const metal_kernel_t *kernel = c->kernel;
-    _Alignas(16) unsigned char block[METAL_BYTES];
+    _Alignas(16) unsigned char block[METAL_BLOCK];
     uint32_t groups[3] = {0}, size = 0;
     metal_place_t counts = {0};
+    KEEL_TRY(threads_check(c));
     if (metal_dispatch_counts(c, execute)) {
         KEEL_TRY(counts_read(run, c, execute, &counts));
     } else {
@@ -179,8 +200,7 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     KEEL_TRY(bindings_use(run, c, execute));
     if (c->raw) KEEL_TRY(patches_use(run, c, execute));
     metal_pipeline_set(run, kernel->pipeline);
-    if (size) mtl_set_bytes(api, run->encoder, block, size, AT_BLOCK);
-    variables_set(run, kernel->variables);
+    KEEL_TRY(arguments_set(run, c, execute, block, size));
     launch(run, c, groups, &counts);
     return NULL;
 }

@@ -19,6 +19,7 @@
 typedef struct metal_options_t {
     const char *library; // NULL: where the system keeps it
     uint32_t residency;  // 1: by residency sets
+    const char *cross;   // SPIRV-Cross; NULL: the same
 } metal_options_t;
 
 // The device of that number, retained; NULL: there is none. Within a pool.
@@ -142,16 +143,17 @@ static const keel_device_ops_t metal_ops = {
 static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
-            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_COPY_ACROSS,
-    .native =
-        KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_COPY_ACROSS,
+            KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE |
+            KEEL_CAP_COPY_ACROSS,
+    .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS |
+              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_COPY_ACROSS,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .nodes = 1,
     .workers = 1,
-    .max_bindings = 64,
+    .max_bindings = METAL_BINDINGS,
     .max_slots = 64,
-    .max_constants = 1024,
-    .max_arguments = METAL_BYTES,
+    .max_constants = METAL_CONSTANTS,
+    .max_arguments = METAL_CONSTANTS,
     .max_groups = UINT32_MAX,
     .max_group_counts = {UINT32_MAX, UINT32_MAX, UINT32_MAX},
     .buffer_alignment = 256,
@@ -202,6 +204,7 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     if (by_sets) metal_residency_make(device);
+    device->encoded = mtl_argument_tier(device->api, device->device) == 0;
     device->discrete = !mtl_has_unified_memory(device->api, device->device);
     if (device->discrete)
         device->fetches = mtl_new_queue(device->api, device->device, METAL_FETCHES);
@@ -219,16 +222,18 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
     static const keel_option_t table[] = {
         {"lib", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, library)},
         {"residency", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, residency), .most = 1},
+        {"cross", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, cross)},
     };
     metal_options_t options = {0};
     const metal_api_t *api;
     int ordinal = 0;
-    KEEL_TRY(options_read(uri, table, 2, &options));
+    KEEL_TRY(options_read(uri, table, 3, &options));
     KEEL_TRY(metal_open(options.library, &api));
     KEEL_TRY(device_find(api, uri->which, &ordinal));
     metal_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->api = api;
+    if (options.cross) snprintf(d->cross, sizeof d->cross, "%s", options.cross);
     void *pool = metal_enter(api);
     keel_status_t status = device_start(d, (unsigned long)ordinal, options.residency);
     metal_leave(api, pool);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executables: MSL as text, or a library that Apple's compiler made of it, out of a container that
-// says what the kernels take. Metal compiles the text when it is loaded, and the pipelines are made
-// then.
+// Executables: MSL as text, a library that Apple's compiler made of it, or SPIR-V, of which a text
+// is made for each entry point. A container says what the kernels take, SPIR-V does so itself. What
+// came alone of the other two has kernels that take blocks of their own. Metal compiles texts when
+// they are loaded, and the pipelines are made then.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/metal/metal.h"
+#include "drivers/metal/cross.h"
 #include "drivers/metal/variables.h"
 #include "executable/entries.h"
 #include "kit/object.h"
@@ -25,6 +26,7 @@ uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, co
 {
     bool takes = metal_device(device)->api->dispatch_data_create;
     if (kind == KEEL_IMAGE_MSL && strcmp(target, "msl") == 0) return KEEL_RANK_EXACT;
+    if (kind == KEEL_IMAGE_SPIRV) return KEEL_RANK_PORTABLE;
     // One more: there is nothing to compile.
     bool compiled = kind == KEEL_IMAGE_METALLIB && strcmp(target, "metallib") == 0;
     return compiled && takes ? KEEL_RANK_EXACT + 1 : 0;
@@ -47,20 +49,22 @@ static keel_status_t group_check(const keel_entry_info_t *entry, unsigned long m
         entry->name, (unsigned long long)items, most);
 }
 
-// `prefix`: what stands before the name in the text.
+// Where argument buffers take addresses, the function is not needed any more.
 static keel_status_t kernel_make(metal_device_t *device, id library, const keel_entry_info_t *entry,
-                                 const char *prefix, metal_kernel_t *kernel)
+                                 const char *name, metal_kernel_t *kernel)
 {
     const metal_api_t *api = device->api;
-    char name[512];
-    id error = NULL;
-    snprintf(name, sizeof name, "%s%s", prefix, entry->name);
-    id function = mtl_new_function(api, library, mtl_string(api, api->string_class, name));
+    id error = NULL,
+       function = mtl_new_function(api, library, mtl_string(api, api->string_class, name));
     if (!function) return kernel_refusal(entry, "the text has no such kernel");
     kernel->pipeline = mtl_new_pipeline(api, device->device, function, &error);
-    mtl_release(api, function);
+    if (kernel->pipeline && kernel->bound && device->encoded && entry->bindings)
+        kernel->function = function;
+    else
+        mtl_release(api, function);
     if (!kernel->pipeline) return kernel_refusal(entry, metal_text(api, error));
-    return group_check(entry, mtl_pipeline_threads(api, kernel->pipeline));
+    kernel->threads = mtl_pipeline_threads(api, kernel->pipeline);
+    return group_check(entry, kernel->threads);
 }
 
 // Exact arithmetic, as all other devices have it: by itself Metal's compiler assumes that no number
@@ -87,16 +91,55 @@ static keel_status_t variables_make(metal_executable_t *e, metal_device_t *devic
     return NULL;
 }
 
-// Takes over the library.
-static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device, id library)
+// Room for what is kept of each entry point.
+static keel_status_t kernels_alloc(metal_executable_t *e)
 {
-    keel_status_t status = NULL;
-    for (uint32_t i = 0; i < e->base.entry_count && !status; i++) {
+    uint32_t count = e->base.entry_count = e->entries.count;
+    e->base.entries = e->entries.entries;
+    e->base.bindings = e->entries.bindings;
+    e->kernels = mem_zalloc(count * sizeof *e->kernels);
+    e->base.kernels = e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
+    if (!e->kernels || !e->kernel_pointers) return status_no_memory();
+    for (uint32_t i = 0; i < count; i++) {
         e->kernel_pointers[i] = &e->kernels[i];
-        e->kernels[i].launched = e->variables.launched;
+        e->kernels[i].bound = e->entries.abis[i] == KEEL_ABI_BOUND;
+        e->kernels[i].launched = e->kernels[i].bound || e->variables.launched;
         if (e->memory) e->kernels[i].variables = metal_memory_buffer(e->memory);
-        status = kernel_make(device, library, &e->entries.entries[i],
-                             e->variables.by_keel ? "keel_" : "", &e->kernels[i]);
+    }
+    return NULL;
+}
+
+// Names of the kernels that the library has, for an image that came alone.
+static keel_status_t names_read(metal_executable_t *e, const metal_api_t *api, id library)
+{
+    enum { KERNEL = 3 }; // MTLFunctionTypeKernel
+    id all = mtl_function_names(api, library);
+    uint32_t count = (uint32_t)mtl_count(api, all), kept = 0;
+    const char **names = mem_zalloc((count + 1) * sizeof *names);
+    if (!names) return status_no_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        id name = mtl_at(api, all, i), function = mtl_new_function(api, library, name);
+        if (mtl_function_type(api, function) == KERNEL) names[kept++] = mtl_utf8(api, name);
+        mtl_release(api, function);
+    }
+    keel_status_t status = kept ? entries_name(&e->entries, names, kept)
+                                : KEEL_ERROR(KEEL_CORRUPT, "the library has no kernel");
+    mem_free(names);
+    return status;
+}
+
+static keel_status_t kernels_make(metal_executable_t *e, metal_device_t *device,
+                                  const keel_image_t *image, id library)
+{
+    keel_status_t status = image->entries ? entries_read(&e->entries, &device->base, image)
+                                          : names_read(e, device->api, library);
+    if (!status) status = kernels_alloc(e);
+    for (uint32_t i = 0; !status && i < e->base.entry_count; i++) {
+        const keel_entry_info_t *entry = &e->entries.entries[i];
+        char name[512];
+        bool prefix = image->entries && e->variables.by_keel;
+        snprintf(name, sizeof name, "%s%s", prefix ? "keel_" : "", entry->name);
+        status = kernel_make(device, library, entry, name, &e->kernels[i]);
     }
     mtl_release(device->api, library);
     return status;
@@ -115,18 +158,53 @@ static keel_status_t text_load(metal_executable_t *e, metal_device_t *device,
     id library = NULL;
     if (!status) status = library_make(device, text, &library);
     mem_free(text);
-    return status ? status : kernels_make(e, device, library);
+    return status ? status : kernels_make(e, device, image, library);
 }
 
 static keel_status_t compiled_load(metal_executable_t *e, metal_device_t *device,
                                    const keel_image_t *image)
 {
     const metal_api_t *api = device->api;
+    if (!api->dispatch_data_create)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "the system has no dispatch_data_create");
     id error = NULL, data = api->dispatch_data_create(image->data, image->size, NULL, NULL);
     id library = data ? mtl_new_library_of_data(api, device->device, data, &error) : NULL;
     if (data) api->dispatch_release(data);
-    if (library) return kernels_make(e, device, library);
+    if (library) return kernels_make(e, device, image, library);
     return KEEL_ERROR(KEEL_CORRUPT, "Metal does not take the library: %s", metal_text(api, error));
+}
+
+// One of the entry points of a module of SPIR-V.
+static keel_status_t shader_make(metal_executable_t *e, metal_device_t *device,
+                                 const keel_image_t *image, const keel_image_entry_info_t *said,
+                                 uint32_t index)
+{
+    char *text = NULL;
+    id library = NULL;
+    metal_kernel_t *kernel = &e->kernels[index];
+    KEEL_TRY(metal_cross(device, image, said, &text, &kernel->sizes));
+    keel_status_t status = library_make(device, text, &library);
+    mem_free(text);
+    KEEL_TRY(status);
+    status = kernel_make(device, library, &e->entries.entries[index], METAL_CROSS_NAME, kernel);
+    mtl_release(device->api, library);
+    return status;
+}
+
+// The module tells more than a container does.
+static keel_status_t module_load(metal_executable_t *e, metal_device_t *device,
+                                 const keel_image_t *image)
+{
+    image_info_t info;
+    keel_image_t alone = {.target = "", .data = image->data, .size = image->size};
+    KEEL_TRY(entries_read(&e->entries, &device->base, &alone));
+    KEEL_TRY(kernels_alloc(e));
+    KEEL_TRY(image_read(image->data, image->size, &info));
+    keel_status_t status = NULL;
+    for (uint32_t i = 0; !status && i < info.entry_count; i++)
+        status = shader_make(e, device, image, &info.entries[i], i);
+    image_info_finish(&info);
+    return status;
 }
 
 // Whether an image that came alone may be MSL.
@@ -140,30 +218,41 @@ static bool is_text(const keel_image_t *image)
     return false;
 }
 
+// What it is: as the container says, or else as its bytes do.
+static keel_image_kind_t kind_of(const keel_image_t *image)
+{
+    if (image->kind != KEEL_IMAGE_UNKNOWN) return image->kind;
+    if (image->size >= 4 && !memcmp(image->data, "MTLB", 4)) return KEEL_IMAGE_METALLIB;
+    keel_image_kind_t kind = image_recognise(image->data, image->size);
+    return kind == KEEL_IMAGE_UNKNOWN && is_text(image) ? KEEL_IMAGE_MSL : kind;
+}
+
 static keel_status_t executable_init(metal_executable_t *e, metal_device_t *device,
                                      const keel_image_t *image)
 {
-    if (!image->entries && !is_text(image))
-        return KEEL_ERROR(KEEL_CORRUPT, "it is neither a container nor a text with a kernel");
-    if (!image->entries)
-        return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "metal:// takes MSL out of a container, which says what kernels take");
-    KEEL_TRY(entries_read(&e->entries, &device->base, image));
-    uint32_t count = e->base.entry_count = e->entries.count;
-    e->base.entries = e->entries.entries;
-    e->base.bindings = e->entries.bindings;
-    e->kernels = mem_zalloc(count * sizeof *e->kernels);
-    e->base.kernels = e->kernel_pointers = mem_zalloc(count * sizeof *e->kernel_pointers);
-    if (!e->kernels || !e->kernel_pointers) return status_no_memory();
-    bool compiled = image->kind == KEEL_IMAGE_METALLIB;
-    return compiled ? compiled_load(e, device, image) : text_load(e, device, image);
+    switch (kind_of(image)) {
+    case KEEL_IMAGE_MSL: return text_load(e, device, image);
+    case KEEL_IMAGE_METALLIB: return compiled_load(e, device, image);
+    case KEEL_IMAGE_SPIRV: return module_load(e, device, image);
+    case KEEL_IMAGE_UNKNOWN:
+        return KEEL_ERROR(KEEL_CORRUPT, "it is neither a container, a library of Metal's nor "
+                                        "SPIR-V, and no text with a kernel");
+    default:
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "it is %s; the device needs msl, metallib or spirv",
+                          image_kind_name(kind_of(image)));
+    }
 }
 
 // Within a pool.
 static void executable_release(metal_executable_t *e, metal_device_t *device)
 {
-    for (uint32_t i = 0; e->kernels && i < e->base.entry_count; i++)
-        mtl_release(device->api, e->kernels[i].pipeline);
+    for (uint32_t i = 0; e->kernels && i < e->base.entry_count; i++) {
+        metal_kernel_t *kernel = &e->kernels[i];
+        mtl_release(device->api, kernel->pipeline);
+        mtl_release(device->api, kernel->function);
+        while (kernel->encoder_count)
+            mtl_release(device->api, kernel->encoders[--kernel->encoder_count]);
+    }
     metal_memory_remove(device, e->memory);
 }
 

@@ -164,6 +164,7 @@ void metal_stages_release(metal_run_t *run)
         run->staging = memory->also;
         metal_memory_remove(metal_run_device(run), memory);
     }
+    run->arguments = NULL; // was one of these
 }
 
 // Takes over `made`, which is nil if Metal has refused it.

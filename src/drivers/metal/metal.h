@@ -8,9 +8,11 @@
 //     ahead.c       submissions that do not wait for the host
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  MTLLibrary and pipelines; variables.c: their variables
+//     cross.c       MSL of SPIR-V
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
 //     stamp.c       times by the GPU's clock: timestamps, and a trace
+//     arguments.c   argument buffers, and blocks that are too large for an encoder
 //     across.c      copies to and from other devices
 //     messages.c    Metal from plain C
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
@@ -31,17 +33,29 @@ enum {
     METAL_TABLE = 4096,      // bytes of counts behind one guard
     METAL_USED = 16,         // buffers that a run knows to be resident
     METAL_BYTES = 4096,      // that setBytes takes
-    METAL_ALIGNED = 4096,    // addresses of buffers, at least
-    METAL_WORD = 4,          // of what blits want multiples
-    METAL_FETCHES = 64,      // command buffers for ranges of managed storage, at a time
-    METAL_AHEAD = 4,         // promises that a run goes ahead of without memory of their own
-    METAL_SAMPLED = 8,       // counter sample buffers of a device
-    METAL_SLICES = 32,       // of each; a run has one
-    METAL_SLICE = 128,       // times
-    METAL_COUNTED = 32,      // dispatches of a command buffer with counts that the GPU reads
+    METAL_BINDINGS = 64,     // of a kernel
+    METAL_CONSTANTS = 16384, // bytes of these, or of a block of the kernel's own making
+    METAL_BLOCK = 16 + 16 * METAL_BINDINGS + METAL_CONSTANTS, // bytes of the largest
+    METAL_SPARE = 4,      // argument encoders that a kernel keeps for later
+    METAL_ALIGNED = 4096, // addresses of buffers, at least
+    METAL_WORD = 4,       // of what blits want multiples
+    METAL_FETCHES = 64,   // command buffers for ranges of managed storage, at a time
+    METAL_AHEAD = 4,      // promises that a run goes ahead of without memory of their own
+    METAL_SAMPLED = 8,    // counter sample buffers of a device
+    METAL_SLICES = 32,    // of each; a run has one
+    METAL_SLICE = 128,    // times
+    METAL_COUNTED = 32,   // dispatches of a command buffer with counts that the GPU reads
     METAL_WORDS = (4 * METAL_COUNTED + 4) * 4, // bytes, before the table
     METAL_TYPE_SHARED = 1,                     // of the memory types of a discrete GPU
     METAL_PAGE = 16384, // of memory that Metal takes as it is; a multiple of Intel's
+};
+
+// Indices of what kernels take.
+enum {
+    METAL_AT_BLOCK = 0,     // the block of arguments, or an argument buffer
+    METAL_AT_VARIABLES = 1, // of the executable
+    METAL_AT_CONSTANTS = 1, // beside an argument buffer
+    METAL_AT_SIZES = 2      // of what is in it
 };
 
 // Kernels of the driver's own, for what blits do not do.
@@ -74,6 +88,8 @@ typedef struct metal_device_t {
     const metal_api_t *api;
     id device;                   // retained
     bool discrete;               // the GPU has memory of its own
+    bool encoded;                // argument buffers are made by encoders: they have no addresses
+    char cross[512];             // the library of SPIRV-Cross; empty: the system's
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
     runs_t runs;
@@ -149,9 +165,11 @@ struct metal_run_t {
     } timed;
     uint64_t started_ns, ended_ns; // of the last command buffer; 0: not known
     // Memory that the host sees, in place of such that it does not see.
-    struct metal_memory_t *staging; // owned
-    struct metal_memory_t *words;   // of the queue's: METAL_COUNTED times four, and four more, and
-                                    // a table
+    struct metal_memory_t *staging;   // owned
+    struct metal_memory_t *arguments; // of these: where argument buffers are cut from; NULL: none
+    uint64_t arguments_used;
+    struct metal_memory_t *words; // of the queue's: METAL_COUNTED times four, and four more, and
+                                  // a table
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -310,11 +328,27 @@ bool metal_dispatch_counts(const keel_cmd_dispatch_t *command, const keel_cmd_ex
 // Whether the host must read what commands before it write.
 bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 
+// arguments.c
+// Bytes at an index of the open encoder, by a buffer if they are too many.
+keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size,
+                              unsigned long index) KEEL_MUST_USE;
+// What a kernel with an argument buffer takes, out of the block of the other kernels.
+keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *command,
+                                  const keel_cmd_execute_t *execute,
+                                  const unsigned char *block) KEEL_MUST_USE;
+
 // executable.c
 typedef struct metal_kernel_t {
-    id pipeline;             // retained
-    id variables;            // a buffer, the executable's; NULL: there are none
-    bool launched;           // it asks Metal for the grid, and not its block
+    id pipeline;           // retained
+    id variables;          // a buffer, the executable's; NULL: there are none
+    unsigned long threads; // that a group of it may have
+    bool launched;         // it asks Metal for the grid, and not its block
+    bool bound;            // it takes an argument buffer, and constants apart from it
+    bool sizes;            // and wants to know how long what is in the buffer is
+    id function;           // that makes encoders of such buffers, retained; NULL: addresses will do
+    lock_t lock;           // for what is below
+    id encoders[METAL_SPARE]; // retained
+    uint32_t encoder_count;
     _Atomic uint32_t traced; // its name in a trace
 } metal_kernel_t;
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);

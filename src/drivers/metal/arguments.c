@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels take that is more than a block of a few bytes: argument buffers, and blocks or
+// constants that are larger than an encoder takes them. All of these are cut from memory of the
+// run.
+//
+// An argument buffer is a list of pointers. Where Metal lets the host write addresses into it (tier
+// 2), it is the addresses of what is bound, and goes to the encoder as bytes. Elsewhere an encoder
+// of Metal's writes it, into memory. Encoders belong to a kernel and serve one thread at a time, so
+// those that are not in use are kept with the kernel.
+#include <string.h>
+
+#include "base/status.h"
+#include "drivers/metal/metal.h"
+
+enum {
+    CHUNK = 1 << 16,
+    ALIGNED = 256,    // what every GPU takes as the offset of constants
+    ADDRESSES_AT = 16 // in the block, behind the grid
+};
+
+// For the GPU to read, until the run has ended; *data: for the host to write.
+static keel_status_t memory_take(metal_run_t *run, uint64_t size, metal_place_t *place, void **data)
+{
+    uint64_t taken = (size + ALIGNED - 1) / ALIGNED * ALIGNED;
+    if (!run->arguments || run->arguments_used + taken > CHUNK) {
+        KEEL_TRY(metal_stage(run, taken > CHUNK ? taken : CHUNK, &run->arguments));
+        run->arguments_used = 0;
+    }
+    id buffer = metal_memory_buffer(run->arguments);
+    *place = (metal_place_t){buffer, (unsigned long)run->arguments_used, (unsigned long)size, NULL};
+    *data = (char *)mtl_contents(metal_run_device(run)->api, buffer) + run->arguments_used;
+    run->arguments_used += taken;
+    return NULL;
+}
+
+keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size,
+                              unsigned long index)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    metal_place_t place;
+    void *data;
+    if (!size) return NULL;
+    if (size <= METAL_BYTES) {
+        mtl_set_bytes(api, run->encoder, bytes, size, index);
+        return NULL;
+    }
+    KEEL_TRY(memory_take(run, size, &place, &data));
+    memcpy(data, bytes, size);
+    mtl_set_buffer(api, run->encoder, place.buffer, place.offset, index);
+    return NULL;
+}
+
+// One of the kernel's, or a new one; the caller has it until it gives it back.
+static id encoder_take(const metal_api_t *api, metal_kernel_t *kernel)
+{
+    id encoder = NULL;
+    lock_enter(&kernel->lock);
+    if (kernel->encoder_count) encoder = kernel->encoders[--kernel->encoder_count];
+    lock_leave(&kernel->lock);
+    return encoder ? encoder : mtl_new_argument_encoder(api, kernel->function, METAL_AT_BLOCK);
+}
+
+static void encoder_give_back(const metal_api_t *api, metal_kernel_t *kernel, id encoder)
+{
+    lock_enter(&kernel->lock);
+    bool kept = kernel->encoder_count < METAL_SPARE;
+    if (kept) kernel->encoders[kernel->encoder_count++] = encoder;
+    lock_leave(&kernel->lock);
+    if (!kept) mtl_release(api, encoder);
+}
+
+static keel_status_t arguments_encode(metal_run_t *run, id encoder, const keel_cmd_dispatch_t *c,
+                                      const keel_cmd_execute_t *execute, const metal_place_t *sizes)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    metal_place_t place, bound;
+    void *data;
+    KEEL_TRY(memory_take(run, mtl_encoded_length(api, encoder), &place, &data));
+    mtl_set_argument_buffer(api, encoder, place.buffer, place.offset);
+    for (uint16_t i = 0; i < c->binding_count; i++) {
+        KEEL_TRY(metal_place(&c->bindings[i], execute, &bound));
+        mtl_set_argument(api, encoder, bound.buffer, bound.offset, i);
+    }
+    if (sizes->buffer)
+        mtl_set_argument(api, encoder, sizes->buffer, sizes->offset, c->binding_count);
+    mtl_set_buffer(api, run->encoder, place.buffer, place.offset, METAL_AT_BLOCK);
+    return NULL;
+}
+
+// By an encoder of Metal's.
+static keel_status_t encoded_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                 const keel_cmd_execute_t *execute, const metal_place_t *sizes)
+{
+    metal_kernel_t *kernel = c->kernel;
+    const metal_api_t *api = metal_run_device(run)->api;
+    id encoder = encoder_take(api, kernel);
+    if (!encoder) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no argument encoder left");
+    keel_status_t status = arguments_encode(run, encoder, c, execute, sizes);
+    encoder_give_back(api, kernel, encoder);
+    return status;
+}
+
+// Words with the lengths of what is bound, which are behind the addresses in the block.
+static keel_status_t sizes_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                               const uint64_t *lengths, metal_place_t *place)
+{
+    void *data;
+    KEEL_TRY(memory_take(run, c->binding_count * sizeof(uint32_t), place, &data));
+    uint32_t *words = data;
+    for (uint16_t i = 0; i < c->binding_count; i++)
+        words[i] = lengths[i] < UINT32_MAX ? (uint32_t)lengths[i] : UINT32_MAX;
+    mtl_set_buffer(metal_run_device(run)->api, run->encoder, place->buffer, place->offset,
+                   METAL_AT_SIZES);
+    return NULL;
+}
+
+keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                  const keel_cmd_execute_t *execute, const unsigned char *block)
+{
+    const metal_kernel_t *kernel = c->kernel;
+    uint64_t addresses[METAL_BINDINGS + 1], lengths[METAL_BINDINGS];
+    uint32_t size = c->binding_count * (uint32_t)sizeof *addresses;
+    metal_place_t sizes = {0};
+    memcpy(addresses, block + ADDRESSES_AT, size);
+    memcpy(lengths, block + ADDRESSES_AT + size, size);
+    if (kernel->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
+    if (kernel->function) {
+        KEEL_TRY(encoded_set(run, c, execute, &sizes));
+    } else {
+        addresses[c->binding_count] =
+            kernel->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
+        uint32_t count = c->binding_count + (kernel->sizes ? 1u : 0u);
+        KEEL_TRY(
+            metal_bytes_set(run, addresses, count * (uint32_t)sizeof *addresses, METAL_AT_BLOCK));
+    }
+    run->variables = NULL; // constants are in their place
+    return metal_bytes_set(run, block + ADDRESSES_AT + 2 * size, c->constant_size,
+                           METAL_AT_CONSTANTS);
+}
