@@ -93,7 +93,7 @@ keel_status_t cache_load(cache_t *cache, const keel_image_t *image, cache_item_t
     i->cache = cache;
     i->generation = fork_generation();
     keel_status_t status;
-    if (image_has_variables(image->data, image->size)) {
+    if (!cache->class->apart && image_has_variables(image->data, image->size)) {
         i->users = 1;
         status = item_load(i, image);
     } else {

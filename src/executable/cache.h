@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a driver has loaded of images, by their contents: an image without variables (variables.h)
 // is loaded once for a device, however many executables are made of it, and unloaded with the last
-// of them. One with variables is loaded each time, since no two executables share these. One cache
-// per device; any thread.
+// of them. One with variables is loaded each time, since no two executables share these, unless the
+// driver keeps variables apart from what it loads. One cache per device; any thread.
 #ifndef KEEL_SRC_EXECUTABLE_CACHE_H_
 #define KEEL_SRC_EXECUTABLE_CACHE_H_
 
@@ -28,6 +28,7 @@ typedef struct cache_class_t {
     size_t size; // of the driver's struct, which is zero before `load`
     keel_status_t (*load)(cache_item_t *item, const keel_image_t *image);
     void (*unload)(cache_item_t *item); // also what `load` left half done
+    bool apart;                         // variables lie elsewhere: every image is shared
 } cache_class_t;
 
 // Nothing to finish: an item goes with its last user.

@@ -37,7 +37,7 @@ static void unload(cache_item_t *item)
     if (((loaded_t *)item)->open) atomic_fetch_add(&unloads, 1);
 }
 
-static const cache_class_t class = {sizeof(loaded_t), load, unload};
+static const cache_class_t class = {sizeof(loaded_t), load, unload, false};
 static cache_t cache = {.class = &class};
 
 static int begin(void **state)

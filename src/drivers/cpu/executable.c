@@ -88,7 +88,7 @@ static void library_unload(cache_item_t *item)
     if (library->fd >= 0) close(library->fd);
 }
 
-const cache_class_t cpu_library_class = {sizeof(library_t), library_load, library_unload};
+const cache_class_t cpu_library_class = {sizeof(library_t), library_load, library_unload, false};
 
 static keel_status_t entry_check(const keel_host_entry_t *entry, uint32_t index)
 {

@@ -6,11 +6,11 @@
 // An argument buffer is a list of pointers. Where Metal lets the host write addresses into it (tier
 // 2), it is the addresses of what is bound, and goes to the encoder as bytes. Elsewhere an encoder
 // of Metal's writes it, into memory. Encoders belong to a kernel and serve one thread at a time, so
-// those that are not in use are kept with the kernel.
+// those that are not in use are kept with its pipeline.
 #include <string.h>
 
 #include "base/status.h"
-#include "drivers/metal/metal.h"
+#include "drivers/metal/module.h"
 
 enum {
     CHUNK = 1 << 16,
@@ -51,21 +51,21 @@ keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size
 }
 
 // One of the kernel's, or a new one; the caller has it until it gives it back.
-static id encoder_take(const metal_api_t *api, metal_kernel_t *kernel)
+static id encoder_take(const metal_api_t *api, metal_pipeline_t *code)
 {
     id encoder = NULL;
-    lock_enter(&kernel->lock);
-    if (kernel->encoder_count) encoder = kernel->encoders[--kernel->encoder_count];
-    lock_leave(&kernel->lock);
-    return encoder ? encoder : mtl_new_argument_encoder(api, kernel->function, METAL_AT_BLOCK);
+    lock_enter(&code->lock);
+    if (code->encoder_count) encoder = code->encoders[--code->encoder_count];
+    lock_leave(&code->lock);
+    return encoder ? encoder : mtl_new_argument_encoder(api, code->function, METAL_AT_BLOCK);
 }
 
-static void encoder_give_back(const metal_api_t *api, metal_kernel_t *kernel, id encoder)
+static void encoder_give_back(const metal_api_t *api, metal_pipeline_t *code, id encoder)
 {
-    lock_enter(&kernel->lock);
-    bool kept = kernel->encoder_count < METAL_SPARE;
-    if (kept) kernel->encoders[kernel->encoder_count++] = encoder;
-    lock_leave(&kernel->lock);
+    lock_enter(&code->lock);
+    bool kept = code->encoder_count < METAL_SPARE;
+    if (kept) code->encoders[code->encoder_count++] = encoder;
+    lock_leave(&code->lock);
     if (!kept) mtl_release(api, encoder);
 }
 
@@ -91,12 +91,12 @@ static keel_status_t arguments_encode(metal_run_t *run, id encoder, const keel_c
 static keel_status_t encoded_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                  const keel_cmd_execute_t *execute, const metal_place_t *sizes)
 {
-    metal_kernel_t *kernel = c->kernel;
+    metal_pipeline_t *code = ((const metal_kernel_t *)c->kernel)->code;
     const metal_api_t *api = metal_run_device(run)->api;
-    id encoder = encoder_take(api, kernel);
+    id encoder = encoder_take(api, code);
     if (!encoder) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no argument encoder left");
     keel_status_t status = arguments_encode(run, encoder, c, execute, sizes);
-    encoder_give_back(api, kernel, encoder);
+    encoder_give_back(api, code, encoder);
     return status;
 }
 
@@ -117,19 +117,19 @@ static keel_status_t sizes_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
 keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                   const keel_cmd_execute_t *execute, const unsigned char *block)
 {
-    const metal_kernel_t *kernel = c->kernel;
+    const metal_pipeline_t *code = ((const metal_kernel_t *)c->kernel)->code;
     uint64_t addresses[METAL_BINDINGS + 1], lengths[METAL_BINDINGS];
     uint32_t size = c->binding_count * (uint32_t)sizeof *addresses;
     metal_place_t sizes = {0};
     memcpy(addresses, block + ADDRESSES_AT, size);
     memcpy(lengths, block + ADDRESSES_AT + size, size);
-    if (kernel->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
-    if (kernel->function) {
+    if (code->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
+    if (code->function && c->binding_count) {
         KEEL_TRY(encoded_set(run, c, execute, &sizes));
     } else {
         addresses[c->binding_count] =
-            kernel->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
-        uint32_t count = c->binding_count + (kernel->sizes ? 1u : 0u);
+            code->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
+        uint32_t count = c->binding_count + (code->sizes ? 1u : 0u);
         KEEL_TRY(
             metal_bytes_set(run, addresses, count * (uint32_t)sizeof *addresses, METAL_AT_BLOCK));
     }

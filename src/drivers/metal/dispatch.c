@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "drivers/metal/metal.h"
+#include "drivers/metal/module.h"
 #include "kit/bind.h"
 #include "kit/submission.h"
 
@@ -161,13 +161,13 @@ static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_
 // Metal would leave it out, and not say so.
 static keel_status_t threads_check(const keel_cmd_dispatch_t *c)
 {
-    const metal_kernel_t *kernel = c->kernel;
-    if (size_of(c->group_size) <= kernel->threads) return NULL;
+    unsigned long most = ((const metal_kernel_t *)c->kernel)->code->threads;
+    if (size_of(c->group_size) <= most) return NULL;
     return KEEL_ERROR(
         KEEL_OUT_OF_RANGE,
         "groups of %u x %u x %u items; on this device Metal runs '%s' with %lu at most",
         c->group_size[0], c->group_size[1], c->group_size[2], c->executable->entries[c->entry].name,
-        kernel->threads);
+        most);
 }
 
 static keel_status_t arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
@@ -199,7 +199,7 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     KEEL_TRY(bindings_use(run, c, execute));
     if (c->raw) KEEL_TRY(patches_use(run, c, execute));
-    metal_pipeline_set(run, kernel->pipeline);
+    metal_pipeline_set(run, kernel->code->state);
     KEEL_TRY(arguments_set(run, c, execute, block, size));
     launch(run, c, groups, &counts);
     return NULL;

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/metal/metal.h"
+#include "drivers/metal/module.h"
 #include "kit/gpus.h"
 #include "kit/object.h"
 #include "kit/option.h"
@@ -199,6 +199,7 @@ static void caps_read(metal_device_t *device)
 static keel_status_t device_start(metal_device_t *device, unsigned long ordinal, bool by_sets)
 {
     device->base.ops = &metal_ops;
+    device->modules = (cache_t){.class = &metal_module_class, .owner = device};
     runs_init(&device->runs, &metal_run_ops, &device->base, "keel-metal", "keel-metal-aid",
               metal_worker);
     device->device = device_at(device->api, ordinal);

@@ -7,7 +7,8 @@
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
 //     encode.c      fills, updates and copies in encoders; fences and barriers
-//     executable.c  MTLLibrary and pipelines; variables.c: their variables
+//     executable.c  entry points and variables (variables.c)
+//     module.c      MTLLibrary and pipelines
 //     cross.c       MSL of SPIR-V
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
@@ -23,6 +24,7 @@
 #include "base/aio.h"
 #include "base/lock.h"
 #include "drivers/metal/messages.h"
+#include "executable/cache.h"
 #include "kit/chores.h"
 #include "kit/run.h"
 #include "kit/transfer.h"
@@ -36,7 +38,7 @@ enum {
     METAL_BINDINGS = 64,     // of a kernel
     METAL_CONSTANTS = 16384, // bytes of these, or of a block of the kernel's own making
     METAL_BLOCK = 16 + 16 * METAL_BINDINGS + METAL_CONSTANTS, // bytes of the largest
-    METAL_SPARE = 4,      // argument encoders that a kernel keeps for later
+    METAL_SPARE = 4,      // argument encoders that a pipeline keeps for later
     METAL_ALIGNED = 4096, // addresses of buffers, at least
     METAL_WORD = 4,       // of what blits want multiples
     METAL_FETCHES = 64,   // command buffers for ranges of managed storage, at a time
@@ -92,6 +94,7 @@ typedef struct metal_device_t {
     char cross[512];             // the library of SPIRV-Cross; empty: the system's
     id fetches;                  // a command queue for that, retained; NULL: there is none
     id builtins[METAL_BUILTINS]; // pipelines, retained
+    cache_t modules;             // of module.c
     runs_t runs;
     id residency; // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
@@ -339,17 +342,11 @@ keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c
 
 // executable.c
 typedef struct metal_kernel_t {
-    id pipeline;           // retained
-    id variables;          // a buffer, the executable's; NULL: there are none
-    unsigned long threads; // that a group of it may have
-    bool launched;         // it asks Metal for the grid, and not its block
-    bool bound;            // it takes an argument buffer, and constants apart from it
-    bool sizes;            // and wants to know how long what is in the buffer is
-    id function;           // that makes encoders of such buffers, retained; NULL: addresses will do
-    lock_t lock;           // for what is below
-    id encoders[METAL_SPARE]; // retained
-    uint32_t encoder_count;
-    _Atomic uint32_t traced; // its name in a trace
+    struct metal_pipeline_t *code; // of the executable's module
+    id variables;                  // a buffer, the executable's; NULL: there are none
+    bool launched;                 // it asks Metal for the grid, and not its block
+    bool bound;                    // it takes an argument buffer, and constants apart from it
+    _Atomic uint32_t traced;       // its name in a trace
 } metal_kernel_t;
 uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
 keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,

@@ -95,7 +95,7 @@ static void module_unload(cache_item_t *item)
     stream_free(device, true, device->api->module_unload, ((const module_t *)item)->handle);
 }
 
-const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload};
+const cache_class_t stream_module_class = {sizeof(module_t), module_load, module_unload, false};
 
 static keel_status_t executable_init(stream_executable_t *e, const keel_image_t *image)
 {

@@ -361,6 +361,60 @@ static void compiled(void)
     device_close(device);
 }
 
+// Pipelines of one image are made once, variables for each executable of it.
+static const char variable_source[] =
+    "// keel cc: kernels are called keel_NAME\n"
+    "// keel grid: the launch's\n"
+    "// keel variable: n 0 4\n"
+    "// keel values: 07000000\n"
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct count_block { uint groups[3], zero; ulong addresses[1], lengths[1]; };\n"
+    "kernel void keel_count(constant count_block &b [[buffer(0)]], device uint *n [[buffer(1)]])\n"
+    "{\n"
+    "    *(device uint *)b.addresses[0] = ++*n;\n"
+    "}\n";
+
+static uint32_t count(keel_device_t *device, keel_executable_t *executable)
+{
+    keel_buffer_t *out = buffer_create(device, 4);
+    uint32_t value = 0;
+    ok(submit(device, KEEL_NO_WAITS,
+              keel_op_dispatch(find(executable, "count"), keel_groups(1, 1, 1), NULL, 0,
+                               KEEL_BIND(out))));
+    assert_null(keel_buffer_read(out, 0, &value, sizeof value));
+    keel_buffer_release(out);
+    return value;
+}
+
+static void shared(void)
+{
+    keel_device_t *device = device_open();
+    keel_image_entry_t one = entry("count", 1, 1);
+    keel_executable_t *a = NULL, *b = NULL;
+    assert_null(load_text(device, variable_source, &one, 1, &a));
+    uint64_t libraries = sim_sent("newLibraryWithSource:options:error:");
+    uint64_t pipelines = sim_sent("newComputePipelineStateWithFunction:error:");
+    assert_null(load_text(device, variable_source, &one, 1, &b));
+    assert_int_equal(sim_sent("newLibraryWithSource:options:error:"), libraries);
+    assert_int_equal(sim_sent("newComputePipelineStateWithFunction:error:"), pipelines);
+    assert_int_equal(count(device, a), 8);
+    assert_int_equal(count(device, a), 9);
+    keel_executable_release(a);
+    assert_int_equal(count(device, b), 8);
+    keel_executable_release(b);
+    assert_null(load_text(device, variable_source, &one, 1, &a)); // it was forgotten
+    assert_int_equal(sim_sent("newLibraryWithSource:options:error:"), libraries + 1);
+    keel_executable_release(a);
+    device_close(device);
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    run_with("", shared);
+}
+
 static void test_compiled(void **state)
 {
     (void)state;
@@ -403,7 +457,7 @@ int main(void)
         cmocka_unit_test(test_replayed), cmocka_unit_test(test_rebound),
         cmocka_unit_test(test_counted),  cmocka_unit_test(test_launched),
         cmocka_unit_test(test_compiled), cmocka_unit_test(test_by_sets),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_shared),   cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

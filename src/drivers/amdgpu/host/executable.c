@@ -208,7 +208,7 @@ static void module_unload(cache_item_t *item)
         device->hsa->hsa_executable_destroy(module->handle);
 }
 
-const cache_class_t amdgpu_module_class = {sizeof(module_t), module_load, module_unload};
+const cache_class_t amdgpu_module_class = {sizeof(module_t), module_load, module_unload, false};
 
 static keel_status_t kernel_load(executable_t *e, amdgpu_device_t *device, uint32_t index)
 {
