@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """trace.py compare KEEL FOLDER: runs this program with itself as what is traced: alone, by KEEL in
 each mode, and under torch.profiler; and compares numbers of kernels, and times.
-trace.py floor KEEL FOLDER LIBRARY: what CUPTI costs by itself, by LIBRARY (trace_floor.c).
+trace.py floor KEEL FOLDER LIBRARY: what CUPTI costs by itself, by LIBRARY (trace_floor.c), which
+runs `trace.py turns LIBRARY [all] [sampled]`.
+trace.py launches KEEL FOLDER LIBRARY PROGRAM: what a launch takes on the host (trace_launch.cu).
 trace.py run [profiler] [NAME...]: the programs. Each has a loop that is run some times; NVTX ranges
 stand around each of them, with the GPU idle before and after."""
 import collections
@@ -281,58 +283,179 @@ def times_print(seconds):
                   f"{slower[0]:+7.1f} % {slower[1]:+7.1f} %")
 
 
-# What CUPTI can be asked for. 10: kernels; 3: kernels one after the other; 4, 5: calls of the
-# driver and the runtime; r211, r430, d307, d652: those that launch a kernel; 51: graphs as a whole.
+# What CUPTI can be asked for. 10: kernels; 3: kernels one after the other; 1, 2: copies and sets; 4,
+# 5: calls of the driver and the runtime; 49: memory; 51: graphs as a whole; r211, r430, d307, d652:
+# calls that launch a kernel. Activities, activities of single functions, callbacks.
 LAUNCHES = "r211,r430,d307,d652"
-FLOORS = {
-    "nothing": {},
-    "kernels": {"FLOOR_KINDS": "10"},
-    "kernels, zeroed": {"FLOOR_KINDS": "10", "FLOOR_ZEROED": "1"},
-    "kernels, 32 MB": {"FLOOR_KINDS": "10", "FLOOR_DEVICE": "33554432"},
-    "kernels, pinned": {"FLOOR_KINDS": "10", "FLOOR_PINNED": "1"},
-    "kernels, shared": {"FLOOR_KINDS": "10", "FLOOR_SHARED": "1"},
-    "kernels, clock": {"FLOOR_KINDS": "10", "FLOOR_CLOCK": "1"},
-    "kernels, serial": {"FLOOR_KINDS": "3"},
-    "graphs": {"FLOOR_KINDS": "51"},
-    "runtime": {"FLOOR_KINDS": "5"},
-    "launches": {"FLOOR_APIS": LAUNCHES},
-    "callbacks": {"FLOOR_CALLS": LAUNCHES},
-    "kernels+runtime+driver": {"FLOOR_KINDS": "10,5,4"},
-    "kernels+launches": {"FLOOR_KINDS": "10", "FLOOR_APIS": LAUNCHES},
-    "kernels+callbacks": {"FLOOR_KINDS": "10", "FLOOR_CALLS": LAUNCHES},
+ASKED = {
+    "nothing": ("", "", ""),
+    "kernels": ("10", "", ""),
+    "kernels, serial": ("3", "", ""),
+    "graphs": ("51", "", ""),
+    "kernels+graphs": ("10,51", "", ""),
+    "copies": ("1,2", "", ""),
+    "runtime": ("5", "", ""),
+    "launches": ("", LAUNCHES, ""),
+    "callbacks": ("", "", LAUNCHES),
+    "kernels+launches": ("10", LAUNCHES, ""),
+    "kernels+callbacks": ("10", "", LAUNCHES),
+    "as -m cuda": ("10,1,2,49,5,4", "", ""),
+}
+# Attributes of CUPTI's: 0: bytes of a buffer on the device (6: how many at once); 3: semaphores of a
+# pool (7: how many pools at once); 5: buffers come zeroed; 8: they are pinned; 9: one per thread.
+SET_UPS = {
+    "": {},
+    "zeroed": {"FLOOR_SET": "5:1"},
+    "32 MB": {"FLOOR_SET": "0:33554432"},
+    "32 MB, 8 at once": {"FLOOR_SET": "0:33554432,6:8"},
+    "pinned": {"FLOOR_SET": "8:1"},
+    "shared": {"FLOOR_SET": "9:0"},
+    "semaphores": {"FLOOR_SET": "3:65536,7:8"},
+    "clock": {"FLOOR_CLOCK": "1"},
+    "hardware": {"FLOOR_HARDWARE": "1"},
+    "all": {"FLOOR_SET": "0:33554432,3:65536,5:1,6:8,7:8,8:1"},
 }
 
 
-def floor(keel, folder, library):
-    me = [sys.executable, os.path.abspath(__file__), "run", "decode", "replay"]
+def loops_time(torch, loop, count):
+    """Seconds of each of some loops, after one that is not counted."""
+    out = []
+    for i in range(count + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        loop()
+        torch.cuda.synchronize()
+        out += [time.perf_counter() - begin] if i else []
+    return out
+
+
+def turns(library, asked, rounds):
+    """In one process, in turns, so that the noise of the machine meets all alike: the loops with
+    CUPTI not there, asked for one thing after the other, and taken out."""
+    import ctypes
+    import gc
+    import torch
+    floor_library = ctypes.CDLL(library)
+    torch.zeros(1, device="cuda").add_(1)
+    loops = {"decode": decode(torch), "replay": replay(torch)}
     seconds = collections.defaultdict(lambda: collections.defaultdict(list))
-    variants = [("alone", me, {})]
-    for mode in ("cuda", "standard", "lite"):
-        traced = [keel, "trace", "-f", "-o", os.path.join(folder, f"floor-{mode}.db"), "-m", mode]
-        variants.append(("keel " + mode, traced + ["--"] + me, {}))
-    for name, environment in FLOORS.items():
-        variants.append((name, me, {**environment, "CUDA_INJECTION64_PATH": library}))
-    variants.append(("alone again", me, {}))
-    print("\n== what CUPTI costs by itself, and keel trace")
-    for name, command, environment in variants:
-        result, said, took = child(command, REPEATS="15", **environment)
-        told = [line for line in said.splitlines() if line.startswith("floor:")]
-        print(f"{name:24} {took:5.1f} s  {' | '.join(told)}", flush=True)
-        if not result:
+    gc.disable()
+
+    def measure(name, count=3):
+        for program, loop in loops.items():
+            seconds[program][name] += loops_time(torch, loop, count)
+        gc.collect()
+    late = os.environ.get("FLOOR_LATE")
+    if late:
+        measure("alone", 12)
+        if not floor_library.floor_start():
+            return
+    for _ in range(rounds):
+        for name in asked:
+            lists = [text.encode() for text in ASKED[name]]
+            floor_library.floor_use(*lists, 1)
+            measure(name)
+            floor_library.floor_use(*lists, 0)
+    if "sampled" in sys.argv:
+        for _ in range(3):
+            measure("nothing, long", 15)
+            floor_library.floor_sample(20, 980)
+            measure("sampled, long", 15)
+            floor_library.floor_sample(0, 0)
+    if late:
+        print("RESULT " + json.dumps({"seconds": seconds}), flush=True)
+        floor_library.floor_stop()
+        measure("taken out", 12)
+    print("RESULT " + json.dumps({"seconds": seconds}), flush=True)
+
+
+def turns_print(seconds, base):
+    for program, variants in seconds.items():
+        for name, values in variants.items():
+            against = variants["nothing, long" if name.endswith("long") else base]
+            slower = [statistics.median(values) / statistics.median(against) * 100 - 100,
+                      best(values) / best(against) * 100 - 100]
+            print(f"  {program:8} {name:20} {statistics.median(values) * 1e3:8.2f} "
+                  f"({best(values) * 1e3:8.2f}) ms {slower[0]:+6.1f} % ({slower[1]:+6.1f} %)")
+
+
+def floor(keel, folder, library):
+    me = [sys.executable, os.path.abspath(__file__), "turns", library]
+    print("\n== what CUPTI costs by itself: median (best), and slowdown against `nothing`")
+    asked = [(", late", me + ["all", "sampled"], {"FLOOR_LATE": "1"}), ("", me + ["all"], {})]
+    asked += [(", " + name, me, environment) for name, environment in SET_UPS.items() if name]
+    for name, command, environment in asked:
+        result, said, took = child(command, CUDA_INJECTION64_PATH=library, **environment)
+        told = {line for line in said.splitlines() if line.startswith("floor:")}
+        print(f"CUPTI{name}: {took:.1f} s  {' | '.join(sorted(told)[:6])}", flush=True)
+        if result:
+            turns_print(result["seconds"], "nothing")
+        else:
             show("said", said, 16)
-            continue
-        for program, values in result["seconds"].items():
-            seconds[program][name] += values
-    times_print(seconds)
+    _, said, _ = child([sys.executable, "-c", BEGIN], CUDA_INJECTION64_PATH=library,
+                       FLOOR_TIMES="1", FLOOR_FILTER="1")
+    show("what takes long at the start", said)
+    starts_print(keel, folder)
+    modes_print(keel, folder)
     return 0
 
 
+def launches(keel, folder, library, program):
+    """What one launch takes on the host."""
+    variants = [("alone", [program], {})]
+    for name, lists in ASKED.items():
+        variants.append((name, [program, library, *lists], {"CUDA_INJECTION64_PATH": library}))
+    variants.append(("all calls but those that tell", [program],
+                     {"CUDA_INJECTION64_PATH": library, "FLOOR_FILTER": "1"}))
+    variants.append(("kernels, and these calls", [program, library, "10", "", ""],
+                     {"CUDA_INJECTION64_PATH": library, "FLOOR_FILTER": "1"}))
+    for mode in ("cuda", "standard", "lite"):
+        path = os.path.join(folder, "launch.db")
+        traced = [keel, "trace", "-f", "-o", path, "-m", mode, "--", program]
+        variants.append(("keel trace -m " + mode, traced, {}))
+    variants.append(("alone again", [program], {}))
+    print("\n== ns of a launch on the host: the median, and what 9 of 10 are below")
+    base = None
+    for name, command, environment in variants:
+        result, said, _ = child(command, 40, **environment)
+        if not result:
+            show("said", said, 8)
+            continue
+        base = base or result[0]
+        print(f"{name:32} {result[0]:6} {result[0] - base:+6}   {result[1]:6}", flush=True)
+    return 0
+
+
+def modes_print(keel, folder):
+    """Whole runs, in turns."""
+    me = [sys.executable, os.path.abspath(__file__), "run", "decode", "replay"]
+    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
+    for _ in range(3):
+        for mode in ("alone", "cuda", "lite"):
+            path = os.path.join(folder, f"floor-{mode}.db")
+            traced = [keel, "trace", "-f", "-o", path, "-m", mode, "--"]
+            result, said, _ = child((traced if mode != "alone" else []) + me, REPEATS="15")
+            if not result:
+                show("said", said, 16)
+                continue
+            for program, values in result["seconds"].items():
+                seconds[program][mode] += values
+    print("\n== keel trace: median (best)")
+    turns_print(seconds, "alone")
+
+
+# cuInit and a context, of a process that does no more.
+BEGIN = """import ctypes, time
+begin = time.perf_counter()
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+cuda.cuInit(0)
+middle = time.perf_counter()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+print("RESULT", [middle - begin, time.perf_counter() - begin])
+"""
+
+
 def starts_print(keel, folder):
-    """cuInit and a context, of a process that does no more."""
-    begin = ("import ctypes, time; t = time.perf_counter(); c = ctypes.CDLL('libcuda.so.1'); "
-             "x = ctypes.c_void_p(); c.cuInit(0); u = time.perf_counter(); "
-             "c.cuDevicePrimaryCtxRetain(ctypes.byref(x), 0); "
-             "print('RESULT', '[%f, %f]' % (u - t, time.perf_counter() - t))")
     path = os.path.join(folder, "start.db")
     print("\n== ms of cuInit, and with a context, the best of 3")
     for variant in ("alone", "cuda", "lite"):
@@ -340,7 +463,7 @@ def starts_print(keel, folder):
         traced = traced if variant != "alone" else []
         found, said = [], ""
         for _ in range(3):
-            result, said, _ = child(traced + [sys.executable, "-c", begin])
+            result, said, _ = child(traced + [sys.executable, "-c", BEGIN])
             found += [result] if result else []
         if not found:
             show("start " + variant, said)
@@ -366,4 +489,9 @@ if __name__ == "__main__":
         sys.exit(compare(sys.argv[2], sys.argv[3]))
     if sys.argv[1:2] == ["floor"]:
         sys.exit(floor(*sys.argv[2:5]))
+    if sys.argv[1:2] == ["launches"]:
+        sys.exit(launches(*sys.argv[2:6]))
+    if sys.argv[1:2] == ["turns"]:
+        few = [] if "all" in sys.argv else ["nothing", "kernels"]
+        sys.exit(turns(sys.argv[2], few or list(ASKED), 4 if few else 5))
     run("profiler" in sys.argv, [name for name in sys.argv if name in PROGRAMS])

@@ -5,9 +5,12 @@
 #   compare  programs of PyTorch, Triton and JAX: kernels, copies and sets in a loop, counted by
 #            `keel trace` and by torch.profiler; times of the loop alone, traced in each mode, and
 #            under torch.profiler, in turns; the start of a process, with and without
-#   floor    what CUPTI costs by itself: trace_floor.c
+#   floor    what CUPTI costs by itself, by what it is asked for and how it is set up, each in turns
+#            with nothing: trace_floor.c
+#   launches what the call of a launch takes on the host: trace_launch.cu, by nvcc
 # FOLDER (default: a new temporary one) gets the tables as trace.txt, with what each run said.
-# Installs nothing; its status is 0 if all counts agree. Takes about two minutes for each part.
+# Installs nothing; its status is 0 if all counts agree. Takes two minutes (compare), five (floor)
+# and one (launches).
 set -u
 usage() { sed -n '3,/^[^#]/s/^# //p' "$0"; exit 2; }
 folder=''
@@ -47,7 +50,14 @@ if [[ $parts == *" compare "* ]]; then
 fi
 if [[ $parts == *" floor "* ]]; then
     library=$build/libfloor.so
-    gcc -std=gnu17 -O2 -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
+    gcc -std=gnu17 -O2 -pthread -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
         python3 tests/hardware/trace.py floor "$build/keel" "$folder" "$library" || status=1
+fi
+if [[ $parts == *" launches "* ]]; then
+    library=$build/libfloor.so program=$build/launch
+    gcc -std=gnu17 -O2 -pthread -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
+        nvcc -O2 -cudart shared -o "$program" tests/hardware/trace_launch.cu &&
+        python3 tests/hardware/trace.py launches "$build/keel" "$folder" "$library" "$program" ||
+        status=1
 fi
 exit $status
