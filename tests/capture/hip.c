@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // hip FILE CASE: a small HIP program, to be traced. FILE has the kernels of tests/sim/amd. It
 // prints what it computed. check.py knows how often each case calls what. Built with OPENED it
-// opens HIP at run time, for itself alone, and looks the functions up.
+// opens HIP at run time, for itself alone, and looks the functions up; with PRIVATE as well it does
+// so by dlvsym, which no tracer replaces. Built with COUNTED it has
+// HIP report to it, and prints how often each function was called.
 #include <dlfcn.h>
 #include <hip/hip_runtime_api.h>
 #include <pthread.h>
@@ -59,11 +61,25 @@ static void check(int good, const char *what, int line)
 #ifndef HIP_LIBRARY
 #define HIP_LIBRARY "libamdhip64.so.5"
 #endif
+#ifdef PRIVATE
+#define LOOK_UP look_up
+static void *look_up(void *library, const char *name)
+{
+    static const char *const versions[] = {"hip_4.2", "hip_4.3", "hip_4.4", "hip_4.5",
+                                           "hip_5.0", "hip_5.1", "hip_5.2"};
+    void *found = NULL;
+    for (size_t i = 0; !found && i < sizeof versions / sizeof *versions; i++)
+        found = dlvsym(library, name, versions[i]);
+    return found;
+}
+#else
+#define LOOK_UP dlsym
+#endif
 static void find_all(void)
 {
     void *library = dlopen(HIP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     CHECK(library != NULL);
-#define FIND(name) CHECK((hip.name = (__typeof__(name) *)dlsym(library, #name)) != NULL);
+#define FIND(name) CHECK((hip.name = (__typeof__(name) *)LOOK_UP(library, #name)) != NULL);
     FUNCTIONS(FIND)
 #undef FIND
     CHECK(dlsym(library, "hipNoSuchFunction") == NULL && dlerror() != NULL);
@@ -274,6 +290,26 @@ static void run_compiled(const char *path)
 }
 #endif
 
+#ifdef COUNTED
+enum { CALLS = 3, KNOWN = 1024, NOT_WANTED = 1 };
+void hipRegisterTracerCallback(int (*report)(int domain, uint32_t operation, void *data));
+static _Atomic int told[KNOWN];
+
+static int report(int domain, uint32_t operation, void *data)
+{
+    if (domain == CALLS && data && operation < KNOWN) told[operation]++;
+    return NOT_WANTED;
+}
+
+static void told_print(void)
+{
+    for (uint32_t i = 0; i < KNOWN; i++)
+        if (told[i]) fprintf(stderr, "told %s %d\n", hipApiName(i), told[i]);
+}
+#else
+#define told_print()
+#endif
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 3);
@@ -285,6 +321,9 @@ int main(int argc, char **argv)
     }
 #endif
     HIP(hipModuleLoad(&module, argv[1]));
+#ifdef COUNTED
+    hipRegisterTracerCallback(report);
+#endif
     HIP(hipModuleGetFunction(&add_one, module, "add_one"));
     if (strcmp(argv[2], "plain") == 0) run_plain();
     if (strcmp(argv[2], "streams") == 0) run_streams();
@@ -292,5 +331,6 @@ int main(int argc, char **argv)
     if (strcmp(argv[2], "graph") == 0) run_graph();
     if (strcmp(argv[2], "fork") == 0) run_fork();
     HIP(hipModuleUnload(module));
+    told_print();
     return 7; // to see that it comes through
 }

@@ -25,26 +25,22 @@ void hip_dlsym_find(void)
         hip_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
 }
 
-typedef struct path_t {
-    char text[4096];
-} path_t;
-
 static int object_seen(struct dl_phdr_info *info, size_t size, void *user)
 {
-    path_t *path = user;
+    hip_library_t *library = user;
     const char *slash = strrchr(info->dlpi_name, '/');
     if (strncmp(slash ? slash + 1 : info->dlpi_name, "libamdhip64.so", 14) != 0) return 0;
-    snprintf(path->text, sizeof path->text, "%s", info->dlpi_name);
+    snprintf(library->path, sizeof library->path, "%s", info->dlpi_name);
     return 1;
 }
 
 // The library may have been opened for one other library alone, as Python does it. Then a search
 // through what all see does not find it.
-static void *library_find(void)
+bool hip_library(hip_library_t *library)
 {
-    path_t path = {""};
-    if (!dl_iterate_phdr(object_seen, &path)) return NULL;
-    return dlopen(path.text, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    if (!dl_iterate_phdr(object_seen, library)) return false;
+    library->handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    return library->handle != NULL;
 }
 
 hip_fn hip_look(hip_index_t index)
@@ -53,11 +49,12 @@ hip_fn hip_look(hip_index_t index)
     if (!hip_dlsym) return NULL;
     hip_fn found = (hip_fn)hip_dlsym(RTLD_NEXT, hip_names[index]);
     if (!found) {
-        void *library = library_find();
-        if (library) found = (hip_fn)hip_dlsym(library, hip_names[index]);
+        hip_library_t library;
+        if (hip_library(&library)) found = (hip_fn)hip_dlsym(library.handle, hip_names[index]);
     }
-    if (found) atomic_store_explicit(&hip_reals[index], found, memory_order_relaxed);
-    return found;
+    hip_fn known = NULL; // meanwhile another thread may have it, or HIP's own table
+    if (!found || atomic_compare_exchange_strong(&hip_reals[index], &known, found)) return found;
+    return known;
 }
 
 hip_index_t hip_index(const char *name)

@@ -5,6 +5,7 @@
 #define KEEL_SRC_CAPTURE_HIP_REAL_H_
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "capture/hip/abi.h"
 
@@ -30,7 +31,7 @@ hip_fn hip_look(hip_index_t index);
 // HIP's own function; NULL: it is not there now. Any thread.
 static inline hip_fn hip_real(hip_index_t index)
 {
-    // relaxed: all that look find the same.
+    // relaxed: functions of a library that stays loaded; any of them will do.
     hip_fn known = atomic_load_explicit(&hip_reals[index], memory_order_relaxed);
     return __builtin_expect(known != NULL, 1) ? known : hip_look(index);
 }
@@ -41,6 +42,16 @@ hip_index_t hip_index(const char *name);
 // What a program that looked a name up, and found `real`, is to get: our function, or `real` if
 // that is none of HIP's, or of a second HIP in the process.
 hip_fn hip_catch(const char *name, hip_fn real);
+
+// HIP's library in the process, which stays loaded from then on. False: there is none now.
+typedef struct hip_library_t {
+    void *handle;
+    char path[4096];
+} hip_library_t;
+bool hip_library(hip_library_t *library);
+
+// Whether HIP has handed its table over, so that all calls come to our functions; table.c.
+bool hip_has_table(void);
 
 // dlsym, which this library replaces, as the program had it.
 extern void *(*hip_dlsym)(void *handle, const char *name);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "capture/hip/reports.h"
 #include "capture/hsa/agents.h"
 #include "capture/hsa/clock.h"
 #include "capture/hsa/collect.h"
@@ -63,6 +64,7 @@ bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
     }
     table_replace(tables, &ours);
     atomic_store(&loaded, true);
+    reports_ask(); // a HIP that uses the runtime is there by now
     // Most programs end without telling the runtime. This runs before libraries are taken down.
     if (!again) {
         atexit(finish);

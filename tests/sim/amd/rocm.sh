@@ -99,6 +99,15 @@ compile_all() {
     make trace-hip tests/capture/hip.c -- "$clang" $flags tests/capture/hip.c -lamdhip64 || bad=1
     make trace-opened tests/capture/hip.c -- "$clang" $flags -DOPENED -DHIP_LIBRARY=\"$hip\" \
         tests/capture/hip.c || bad=1
+    make trace-private tests/capture/hip.c -- "$clang" $flags -DOPENED -DPRIVATE \
+        -DHIP_LIBRARY=\"$hip\" tests/capture/hip.c || bad=1
+    make trace-counted tests/capture/hip.c -- "$clang" $flags -DCOUNTED tests/capture/hip.c \
+        -lamdhip64 || bad=1
+    # Only releases with a dispatch table have its header.
+    [ ! -e "$build/rocm/$suite/usr/include/hip/amd_detail/hip_api_trace.hpp" ] ||
+        make trace-slots tests/capture/slots.cpp src/capture/hip/slots.def -- \
+            "${clang/clang/clang++}" -std=c++17 -w -D__HIP_PLATFORM_AMD__ -Isrc \
+            -c tests/capture/slots.cpp || bad=1
     make trace-hsa tests/capture/hsa.c $tests/hsa.[ch] -- "$clang" $flags -Itests \
         tests/capture/hsa.c $tests/hsa.c -lhsa-runtime64 || bad=1
     make app $tests/app.hip -- hipcc -O2 $offload -w $tests/app.hip || bad=1
@@ -128,6 +137,8 @@ run_all() {
         trace $case "$out/trace-hip" "$out/gfx90a-O2-queue.hsaco" $case
     done
     trace plain-opened "$out/trace-opened" "$out/gfx90a-O2-queue.hsaco" plain
+    trace private "$out/trace-private" "$out/gfx90a-O2-queue.hsaco" plain
+    trace counted "$out/trace-counted" "$out/gfx90a-O2-queue.hsaco" plain
     KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a \
         "$out/programs"
 }
