@@ -69,7 +69,17 @@ keel_status_t db_rows_begin(db_rows_t *rows, db_t *db, const char *into, int col
     rows->columns = columns;
     rows->count = 0;
     rows->status = NULL;
+    rows->tree = NULL;
     return insert_prepare(rows, DB_ROWS, &rows->many);
+}
+
+void db_rows_by_tree(db_rows_t *rows, tree_t *tree, uint32_t root, int columns)
+{
+    rows->columns = columns;
+    rows->count = 0;
+    rows->status = NULL;
+    rows->tree = tree;
+    tree_begin(tree, root);
 }
 
 static int value_bind(const sqlite_t *sqlite, sqlite3_stmt *statement, int index,
@@ -97,7 +107,12 @@ static void value_add(db_rows_t *rows, db_value_t value)
 {
     if (rows->status) return;
     rows->values[rows->count++] = value;
-    if (rows->count == DB_ROWS * rows->columns) rows->status = rows_add(rows, rows->many);
+    if (rows->tree) {
+        if (rows->count < rows->columns) return;
+        tree_row(rows->tree, rows->values, rows->count);
+        rows->count = 0;
+    } else if (rows->count == DB_ROWS * rows->columns)
+        rows->status = rows_add(rows, rows->many);
 }
 
 void db_int(db_rows_t *rows, int64_t value)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "tracer/sqlite.h"
+#include "tracer/tree.h"
 
 typedef struct db_t {
     const sqlite_t *sqlite;
@@ -27,28 +28,23 @@ keel_status_t db_run(db_t *db, const char *sql) KEEL_MUST_USE;
 
 // Adds rows to a table, many with each statement: a row is as many values as there are columns, in
 // their order. Texts are borrowed until the end.
-enum { DB_ROWS = 50, DB_COLUMNS = 20 }; // of one statement: more gains nothing; of a table, at most
-
-typedef struct db_value_t {
-    enum { DB_INT, DB_REAL, DB_TEXT } type;
-    union {
-        int64_t integer;
-        double real;
-        const char *text;
-    };
-} db_value_t;
+enum { DB_ROWS = 50, DB_COLUMNS = TREE_COLUMNS }; // of one statement: more gains nothing
 
 typedef struct db_rows_t {
     db_t *db;
     const char *into;   // "INTO rocpd_op"
     sqlite3_stmt *many; // owned: adds DB_ROWS
     int columns;
-    int count; // values that wait
+    int count;    // values that wait
+    tree_t *tree; // borrowed: what writes the rows; NULL: SQLite
     db_value_t values[DB_ROWS * DB_COLUMNS];
     keel_status_t status; // owned: the first failure
 } db_rows_t;
 
 keel_status_t db_rows_begin(db_rows_t *rows, db_t *db, const char *into, int columns) KEEL_MUST_USE;
+
+// The same by a tree: for many rows, in the order of their numbers. tree_end ends it.
+void db_rows_by_tree(db_rows_t *rows, tree_t *tree, uint32_t root, int columns);
 void db_int(db_rows_t *rows, int64_t value);
 void db_real(db_rows_t *rows, double value);
 void db_text(db_rows_t *rows, const char *text);

@@ -13,6 +13,9 @@ static inline int64_t rocpd_pid(const process_t *process)
     return (int64_t)process->node * ROCPD_PID_STRIDE + process->pid;
 }
 
+// What makes the tables, and then the views; rocpd_schema.c.
+extern const char rocpd_tables[], rocpd_views[];
+
 // Writes a database, which replaces one of that name once it is whole.
 keel_status_t rocpd_write(const model_t *model, const char *path) KEEL_MUST_USE;
 

@@ -4,96 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "tracer/db.h"
 #include "tracer/rocpd.h"
-
-// Busy is the union of the intervals in which operations ran, so that it is never above 1.
-static const char schema[] =
-    "CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT NOT NULL, value TEXT NOT NULL);"
-    "CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT NOT NULL);"
-    "CREATE TABLE rocpd_ustring(id INTEGER PRIMARY KEY, string TEXT NOT NULL);"
-    "CREATE TABLE rocpd_api(id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, tid INTEGER NOT NULL,"
-    " start INTEGER NOT NULL, end INTEGER NOT NULL, apiName_id INTEGER NOT NULL,"
-    " category_id INTEGER NOT NULL, domain_id INTEGER NOT NULL, args_id INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_op(id INTEGER PRIMARY KEY, gpuId INTEGER NOT NULL,"
-    " queueId INTEGER NOT NULL, sequenceId INTEGER NOT NULL, start INTEGER NOT NULL,"
-    " end INTEGER NOT NULL, description_id INTEGER NOT NULL, opType_id INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_api_ops(id INTEGER PRIMARY KEY, api_id INTEGER NOT NULL,"
-    " op_id INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_kernelapi(api_ptr_id INTEGER PRIMARY KEY, stream TEXT NOT NULL,"
-    " gridX INTEGER NOT NULL, gridY INTEGER NOT NULL, gridZ INTEGER NOT NULL,"
-    " workgroupX INTEGER NOT NULL, workgroupY INTEGER NOT NULL, workgroupZ INTEGER NOT NULL,"
-    " groupSegmentSize INTEGER NOT NULL, privateSegmentSize INTEGER NOT NULL,"
-    " kernelName_id INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_copyapi(api_ptr_id INTEGER PRIMARY KEY, stream TEXT NOT NULL,"
-    " size INTEGER NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,"
-    " kind INTEGER NOT NULL, dst TEXT NOT NULL, src TEXT NOT NULL, dstDevice INTEGER NOT NULL,"
-    " srcDevice INTEGER NOT NULL, sync INTEGER NOT NULL, pinned INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_monitor(id INTEGER PRIMARY KEY, deviceType TEXT NOT NULL,"
-    " deviceId INTEGER NOT NULL, monitorType TEXT NOT NULL, start INTEGER NOT NULL,"
-    " end INTEGER NOT NULL, value TEXT NOT NULL);"
-    "CREATE TABLE rocpd_counter(id INTEGER PRIMARY KEY, value REAL NOT NULL,"
-    " op_id INTEGER NOT NULL, name_id INTEGER NOT NULL);"
-    "CREATE TABLE rocpd_stackframe(id INTEGER PRIMARY KEY, api_ptr_id INTEGER NOT NULL,"
-    " depth INTEGER NOT NULL, name_id INTEGER NOT NULL);"
-    "CREATE TABLE keel_process(id INTEGER PRIMARY KEY, pid INTEGER, parent INTEGER, command TEXT,"
-    " rank TEXT, boot TEXT, ended INTEGER, lost INTEGER, damaged INTEGER, real_ns INTEGER,"
-    " node INTEGER);"
-    "CREATE TABLE keel_device(id INTEGER PRIMARY KEY, process_id INTEGER, name TEXT);"
-    "CREATE TABLE keel_track(id INTEGER PRIMARY KEY, is_queue INTEGER, process_id INTEGER,"
-    " device_id INTEGER, name TEXT, number INTEGER);"
-    "CREATE TABLE keel_shape(id INTEGER PRIMARY KEY, gridX INTEGER, gridY INTEGER, gridZ INTEGER,"
-    " workgroupX INTEGER, workgroupY INTEGER, workgroupZ INTEGER, groupSegmentSize INTEGER);"
-    "CREATE TABLE keel_op(op_id INTEGER PRIMARY KEY, kind INTEGER, shape_id INTEGER,"
-    " bytes INTEGER, copy INTEGER, args_id INTEGER);"
-    "CREATE TABLE keel_submission(id INTEGER PRIMARY KEY, track_id INTEGER, api_id INTEGER,"
-    " number INTEGER, commands INTEGER, waits INTEGER, signals INTEGER, submit INTEGER,"
-    " ready INTEGER, begin INTEGER, end INTEGER, status INTEGER);"
-    "CREATE TABLE keel_wait(id INTEGER PRIMARY KEY, submission_id INTEGER, on_id INTEGER,"
-    " semaphore TEXT, value INTEGER);";
-
-static const char views[] =
-    "CREATE VIEW api AS SELECT rocpd_api.id, pid, tid, start, end, A.string AS apiName,"
-    " B.string AS args FROM rocpd_api JOIN rocpd_string A ON A.id = apiName_id"
-    " JOIN rocpd_ustring B ON B.id = args_id;"
-    "CREATE VIEW op AS SELECT rocpd_op.id, gpuId, queueId, sequenceId, start, end,"
-    " A.string AS description, B.string AS opType FROM rocpd_op"
-    " JOIN rocpd_string A ON A.id = description_id JOIN rocpd_string B ON B.id = opType_id;"
-    "CREATE VIEW busy AS WITH"
-    " seen AS (SELECT gpuId, start, end, max(end) OVER (PARTITION BY gpuId ORDER BY start, id"
-    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM rocpd_op"
-    " WHERE opType_id NOT IN (SELECT id FROM rocpd_string WHERE string = 'Wait')),"
-    " sums AS (SELECT gpuId, sum(max(0, end - max(start, coalesce(until, start)))) AS GpuTime"
-    " FROM seen GROUP BY gpuId),"
-    " wall AS (SELECT max(end) - min(start) AS WallTime FROM"
-    " (SELECT start, end FROM rocpd_op UNION ALL SELECT start, end FROM rocpd_api))"
-    " SELECT gpuId, GpuTime, WallTime, GpuTime * 1.0 / WallTime AS Busy FROM sums, wall;"
-    "CREATE VIEW top AS WITH"
-    " named AS (SELECT CASE WHEN A.string <> '' THEN A.string ELSE B.string END AS Name,"
-    " sequenceId = 0 AS first, end - start AS took FROM rocpd_op"
-    " JOIN rocpd_string A ON A.id = description_id JOIN rocpd_string B ON B.id = opType_id)"
-    " SELECT Name, sum(first) AS TotalCalls, sum(took) / 1000 AS TotalDuration_us,"
-    " sum(took) / max(1, sum(first)) / 1000 AS Ave_us,"
-    " sum(took) * 100.0 / (SELECT sum(end - start) FROM rocpd_op) AS Percentage"
-    " FROM named GROUP BY Name ORDER BY sum(took) DESC;"
-    "CREATE VIEW kernel AS SELECT O.id, gpuId, queueId, sequenceId, start, end,"
-    " (end - start) AS duration, T.name AS stream, coalesce(S.gridX, 0) AS gridX,"
-    " coalesce(S.gridY, 0) AS gridY, coalesce(S.gridZ, 0) AS gridZ,"
-    " coalesce(S.workgroupX, 0) AS workgroupX, coalesce(S.workgroupY, 0) AS workgroupY,"
-    " coalesce(S.workgroupZ, 0) AS workgroupZ, coalesce(S.groupSegmentSize, 0)"
-    " AS groupSegmentSize, 0 AS privateSegmentSize, D.string AS kernelName FROM rocpd_op O"
-    " JOIN rocpd_string D ON D.id = description_id JOIN keel_track T ON T.id = queueId"
-    " LEFT JOIN keel_op K ON K.op_id = O.id LEFT JOIN keel_shape S ON S.id = K.shape_id"
-    " WHERE opType_id IN (SELECT id FROM rocpd_string WHERE string = 'KernelExecution');"
-    "CREATE VIEW copy AS SELECT B.id, pid, tid, start, end, C.string AS apiName, stream, size,"
-    " width, height, kind, dst, src, dstDevice, srcDevice, sync, pinned FROM rocpd_copyapi A"
-    " JOIN rocpd_api B ON B.id = A.api_ptr_id JOIN rocpd_string C ON C.id = B.apiName_id;"
-    "CREATE VIEW copyop AS SELECT O.id, gpuId, queueId, sequenceId, start, end,"
-    " (end - start) AS duration, T.name AS stream, coalesce(K.bytes, 0) AS size,"
-    " Y.string AS opType FROM rocpd_op O JOIN rocpd_string Y ON Y.id = opType_id"
-    " JOIN keel_track T ON T.id = queueId LEFT JOIN keel_op K ON K.op_id = O.id"
-    " WHERE Y.string LIKE 'Copy%' OR Y.string = 'FillBuffer';";
 
 _Static_assert(ROCPD_PID_STRIDE == 10000000, "as its text says");
 #define ROCPD_PID_STRIDE_TEXT "10000000"
@@ -112,9 +26,29 @@ typedef enum word_t {
 static const char *const words[WORDS] = {"",     "KernelExecution", "HostCall", "Operation",
                                          "Wait", "UserMarker"};
 
+// Tables with a row or so for each event, which a tree writes.
+typedef enum large_t {
+    LARGE_API,
+    LARGE_OP,
+    LARGE_LINK,
+    LARGE_DETAIL,
+    LARGE_KERNEL,
+    LARGES
+} large_t;
+static const struct {
+    const char *name;
+    int columns;
+} larges[LARGES] = {{"rocpd_api", 9},
+                    {"rocpd_op", 8},
+                    {"rocpd_api_ops", 3},
+                    {"keel_op", 6},
+                    {"rocpd_kernelapi", 11}};
+
 typedef struct writer_t {
     const model_t *model;
     db_t db;
+    tree_t tree;
+    uint32_t roots[LARGES]; // pages
 } writer_t;
 
 // Numbers of strings in the database: first the trace's own, as they are, then the words.
@@ -186,18 +120,6 @@ static void api_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
     db_int(rows, text_id(writer, is_call ? event->args : event->name));
 }
 
-// Calls; and spans and marks as user markers.
-static keel_status_t write_api(writer_t *writer, db_rows_t *rows)
-{
-    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO rocpd_api", 9));
-    for (uint32_t i = 0; i < writer->model->event_count; i++) {
-        uint8_t kind = writer->model->events[i].kind;
-        if (kind == EVENT_CALL || kind == EVENT_SPAN || kind == EVENT_MARK)
-            api_row(writer, rows, i);
-    }
-    return db_rows_end(rows);
-}
-
 static uint32_t op_word(const event_t *event)
 {
     switch ((trace_op_t)event->op) {
@@ -223,8 +145,9 @@ static void op_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
     db_int(rows, word_id(writer, op_word(event)));
 }
 
-static void link_row(db_rows_t *rows, const event_t *event, uint32_t index)
+static void link_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
 {
+    const event_t *event = &writer->model->events[index];
     if (!event->link) return;
     db_int(rows, (int64_t)index + 1);
     db_int(rows, event->link);
@@ -244,24 +167,6 @@ static void detail_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
     db_int(rows, text_id(writer, event->args));
 }
 
-// One pass for each table: rows of a table are then written one after the other.
-static keel_status_t write_ops(writer_t *writer, db_rows_t *rows)
-{
-    const model_t *model = writer->model;
-    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO rocpd_op", 8));
-    for (uint32_t i = 0; i < model->event_count; i++)
-        if (model->events[i].kind == EVENT_OP) op_row(writer, rows, i);
-    KEEL_TRY(db_rows_end(rows));
-    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO rocpd_api_ops", 3));
-    for (uint32_t i = 0; i < model->event_count; i++)
-        if (model->events[i].kind == EVENT_OP) link_row(rows, &model->events[i], i);
-    KEEL_TRY(db_rows_end(rows));
-    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO keel_op", 6));
-    for (uint32_t i = 0; i < model->event_count; i++)
-        if (model->events[i].kind == EVENT_OP) detail_row(writer, rows, i);
-    return db_rows_end(rows);
-}
-
 static void kernel_row(const writer_t *writer, db_rows_t *rows, const event_t *event)
 {
     const model_t *model = writer->model;
@@ -277,6 +182,8 @@ static void kernel_row(const writer_t *writer, db_rows_t *rows, const event_t *e
     db_int(rows, text_id(writer, event->name));
 }
 
+// A call that made several operations of one sort has the first of them in rocpd_kernelapi and
+// rocpd_copyapi.
 static void copy_row(const writer_t *writer, db_rows_t *rows, const event_t *event)
 {
     // As hipMemcpyKind: host to host, to device, to host, device to device.
@@ -297,19 +204,14 @@ static void copy_row(const writer_t *writer, db_rows_t *rows, const event_t *eve
     db_int(rows, 0);
 }
 
-// These tables have one row for a call: the first operation's, if it made several of one sort.
-typedef void (*api_row_fn)(const writer_t *writer, db_rows_t *rows, const event_t *event);
-static keel_status_t write_calls_of(writer_t *writer, db_rows_t *rows, trace_op_t op,
-                                    api_row_fn row)
+static keel_status_t write_copies(writer_t *writer, db_rows_t *rows)
 {
     const model_t *model = writer->model;
-    bool kernels = op == TRACE_OP_DISPATCH;
-    const char *into = kernels ? "OR IGNORE INTO rocpd_kernelapi" : "OR IGNORE INTO rocpd_copyapi";
-    KEEL_TRY(db_rows_begin(rows, &writer->db, into, kernels ? 11 : 12));
+    KEEL_TRY(db_rows_begin(rows, &writer->db, "OR IGNORE INTO rocpd_copyapi", 12));
     for (uint32_t i = 0; i < model->event_count; i++) {
         const event_t *event = &model->events[i];
-        if (event->kind == EVENT_OP && event->op == op && event->link && !event->later)
-            row(writer, rows, event);
+        if (event->kind == EVENT_OP && event->op == TRACE_OP_COPY && event->link && !event->later)
+            copy_row(writer, rows, event);
     }
     return db_rows_end(rows);
 }
@@ -436,22 +338,84 @@ static keel_status_t write_tables(writer_t *writer)
 {
     db_rows_t rows;
     char texts[DB_ROWS][32];
-    KEEL_TRY(db_run(&writer->db, schema));
+    KEEL_TRY(db_run(&writer->db, rocpd_tables));
     KEEL_TRY(write_metadata(writer, &rows));
     KEEL_TRY(write_strings(writer, &rows, "INTO rocpd_string"));
     KEEL_TRY(write_strings(writer, &rows, "INTO rocpd_ustring"));
     KEEL_TRY(write_processes(writer, &rows));
     KEEL_TRY(write_devices(writer, &rows));
     KEEL_TRY(write_shapes(writer, &rows));
-    KEEL_TRY(write_api(writer, &rows));
-    KEEL_TRY(write_ops(writer, &rows));
-    KEEL_TRY(write_calls_of(writer, &rows, TRACE_OP_DISPATCH, kernel_row));
-    KEEL_TRY(write_calls_of(writer, &rows, TRACE_OP_COPY, copy_row));
+    KEEL_TRY(write_copies(writer, &rows));
     KEEL_TRY(write_counters(writer, &rows, texts));
     KEEL_TRY(write_submissions(writer, &rows));
     KEEL_TRY(write_waits(writer, &rows));
-    KEEL_TRY(db_run(&writer->db, views));
+    KEEL_TRY(db_run(&writer->db, rocpd_views));
     return db_run(&writer->db, "COMMIT");
+}
+
+static keel_status_t root_read(void *user, db_row_t row)
+{
+    writer_t *writer = user;
+    for (int i = 0; i < LARGES; i++)
+        if (strcmp(larges[i].name, row_text(row, 0)) == 0)
+            writer->roots[i] = (uint32_t)row_int(row, 1);
+    return NULL;
+}
+
+static void large_begin(writer_t *writer, db_rows_t *rows, large_t large)
+{
+    db_rows_by_tree(rows, &writer->tree, writer->roots[large], larges[large].columns);
+}
+
+// Rows of events of one kind, or of calls, and spans and marks as user markers.
+typedef void (*row_fn)(const writer_t *writer, db_rows_t *rows, uint32_t index);
+static void write_large(writer_t *writer, db_rows_t *rows, large_t large, row_fn row)
+{
+    const model_t *model = writer->model;
+    large_begin(writer, rows, large);
+    for (uint32_t i = 0; i < model->event_count; i++) {
+        uint8_t kind = model->events[i].kind;
+        bool host = kind == EVENT_CALL || kind == EVENT_SPAN || kind == EVENT_MARK;
+        if (large == LARGE_API ? host : kind == EVENT_OP) row(writer, rows, i);
+    }
+    tree_end(&writer->tree);
+}
+
+// In the order of calls, not of kernels.
+static keel_status_t write_kernels(writer_t *writer, db_rows_t *rows)
+{
+    const model_t *model = writer->model;
+    uint32_t *first = mem_zalloc((model->event_count + (size_t)1) * sizeof *first); // of each call
+    if (!first) return status_no_memory();
+    for (uint32_t i = model->event_count; i-- > 0;) {
+        const event_t *event = &model->events[i];
+        if (event->kind == EVENT_OP && event->op == TRACE_OP_DISPATCH && !event->later)
+            first[event->link] = i + 1;
+    }
+    large_begin(writer, rows, LARGE_KERNEL);
+    for (uint32_t i = 1; i <= model->event_count; i++)
+        if (first[i]) kernel_row(writer, rows, &model->events[first[i] - 1]);
+    tree_end(&writer->tree);
+    mem_free(first);
+    return NULL;
+}
+
+// After SQLite has closed the file. A table at a time: its pages then lie together.
+static keel_status_t write_larges(writer_t *writer, const char *path)
+{
+    db_rows_t rows = {0};
+    keel_status_t status = tree_open(&writer->tree, path);
+    if (!status) {
+        write_large(writer, &rows, LARGE_API, api_row);
+        write_large(writer, &rows, LARGE_OP, op_row);
+        write_large(writer, &rows, LARGE_LINK, link_row);
+        write_large(writer, &rows, LARGE_DETAIL, detail_row);
+        status = write_kernels(writer, &rows);
+    }
+    keel_status_t closed = tree_close(&writer->tree);
+    if (!status) return closed;
+    keel_status_release(closed);
+    return status;
 }
 
 keel_status_t rocpd_write(const model_t *model, const char *path)
@@ -463,7 +427,11 @@ keel_status_t rocpd_write(const model_t *model, const char *path)
     unlink(making); // of a tool that was killed
     keel_status_t status = db_create(&writer.db, making);
     if (!status) status = write_tables(&writer);
+    if (!status)
+        status =
+            db_query(&writer.db, "SELECT name, rootpage FROM sqlite_master", root_read, &writer);
     db_close(&writer.db);
+    if (!status) status = write_larges(&writer, making);
     if (!status && rename(making, path) != 0)
         status = status_from_errno(status_errno_code(errno), errno, path);
     if (status) unlink(making);
