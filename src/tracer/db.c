@@ -176,17 +176,30 @@ keel_status_t db_query(db_t *db, const char *sql, db_row_fn fn, void *user)
     return status;
 }
 
-static keel_status_t table_found(void *user, db_row_t row)
+static keel_status_t count_read(void *user, db_row_t row)
 {
     *(bool *)user = row_int(row, 0) != 0;
     return NULL;
 }
 
+static bool is_found(db_t *db, const char *sql)
+{
+    bool found = false;
+    keel_status_release(db_query(db, sql, count_read, &found));
+    return found;
+}
+
 bool db_has(db_t *db, const char *table)
 {
     char sql[256];
-    bool found = false;
     snprintf(sql, sizeof sql, "SELECT count(*) FROM sqlite_master WHERE name='%s'", table);
-    keel_status_release(db_query(db, sql, table_found, &found));
-    return found;
+    return is_found(db, sql);
+}
+
+bool db_has_column(db_t *db, const char *table, const char *column)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pragma_table_info('%s') WHERE name='%s'", table,
+             column);
+    return is_found(db, sql);
 }

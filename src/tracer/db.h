@@ -73,6 +73,7 @@ void db_cursor_close(db_cursor_t *cursor);
 
 // True if there is such a table or view.
 bool db_has(db_t *db, const char *table);
+bool db_has_column(db_t *db, const char *table, const char *column);
 
 static inline int64_t row_int(db_row_t row, int column)
 {

@@ -332,8 +332,11 @@ static keel_status_t ops_open(importer_t *in, ops_t *ops)
     KEEL_TRY(db_cursor_next(&ops->ops));
     KEEL_TRY(db_cursor_next(&ops->links));
     if (!own) return NULL;
-    KEEL_TRY(db_cursor_open(&ops->details, &in->db,
-                            "SELECT op_id, shape_id, bytes, args_id FROM keel_op ORDER BY op_id"));
+    bool argued = db_has_column(&in->db, "keel_op", "args_id"); // it came later than the others
+    KEEL_TRY(
+        db_cursor_open(&ops->details, &in->db,
+                       argued ? "SELECT op_id, shape_id, bytes, args_id FROM keel_op ORDER BY op_id"
+                              : "SELECT op_id, shape_id, bytes, -1 FROM keel_op ORDER BY op_id"));
     return db_cursor_next(&ops->details);
 }
 

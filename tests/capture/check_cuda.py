@@ -131,14 +131,19 @@ def check_faults(folder):
     lost = ask(path, "SELECT sum(lost) FROM keel_process")[0][0]
     whole = sum(PLAIN.values()) + 10 + 3 + 2  # calls, kernels, copies, memory
     assert 0 < lost <= whole // 10 + 1, (lost, whole)
-    # No CUPTI at all.
-    result = run([KEEL, "trace", "-f", "-o", path, "-m", "cuda", "--", *PROGRAM],
+    # No CUPTI at all, or one that is installed, which does not know the software driver. A line says
+    # so, once, and there is no trace.
+    os.unlink(path)
+    result = run([KEEL, "trace", "-o", path, "-m", "cuda", "--", *PROGRAM],
                  LD_LIBRARY_PATH="/nowhere", CUDA_HOME="", CUDA_PATH="")
     check_same(alone, result)
-    # While recording is stopped nothing is recorded.
+    assert result.stderr.count("CUDA is not traced") == 1, result.stderr
+    assert "has no records" in result.stderr and not os.path.exists(path), result.stderr
+    # While recording is stopped nothing is recorded, which is no fault.
     path, result = traced(folder, "cuda", "--delay", "1000")
     check_same(alone, result)
-    assert "CUDA" not in result.stderr, result.stderr
+    assert "CUDA" not in result.stderr and "INCOMPLETE" not in result.stderr, result.stderr
+    assert "has no records" in result.stderr and not os.path.exists(path), result.stderr
 
 
 def check_keel(folder):

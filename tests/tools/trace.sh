@@ -138,3 +138,9 @@ sql 2 'SELECT count(*) FROM keel_wait W JOIN keel_submission S ON S.id = W.submi
     JOIN keel_submission O ON O.id = W.on_id WHERE S.number = 3 AND O.number = W.value'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_op) - (SELECT count(*) FROM op)'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_api) - (SELECT count(*) FROM api)'
+
+# One that an earlier version has written is read as well.
+"$keel" trace summary first >summary
+sqlite3 first 'ALTER TABLE keel_op DROP COLUMN args_id; DROP TABLE keel_wait' 2>/dev/null || exit 0
+"$keel" trace summary first >out || fail "a database of an earlier version is not read"
+[ "$(grep -c . out)" -ge 10 ] && grep -q saxpy out || fail "an earlier version's is read in part"

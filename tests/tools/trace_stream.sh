@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace_stream.sh KEEL SAXPY URI STEPS: operations of a GPU, here one in software,
-# with times of the device's clock; and those of the host.
+# trace_stream.sh KEEL SAXPY URI STEPS [DECODE]: operations of a GPU, here one in software, with
+# times of the device's clock; and those of the host. With DECODE, recordings as graphs, too.
 set -eu
 keel=$1
 saxpy=$2
 uri=$3
 steps=$4
+decode=${5:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -64,3 +65,14 @@ for name in write read; do
 done
 completing=$(grep -F 'mark,"completing",' one.csv | cut -d, -f4)
 [ "$(column 'host call' 5)" -ge "$completing" ] || fail "the call ends before it was completed"
+
+[ -n "$decode" ] || exit 0
+# A recording is one operation as a graph; without graphs its commands are operations.
+often() { # often NAME OPTION: how often there is an operation
+    "$keel" trace -f -o three -- "$decode" "$uri$2" >out 2>err || fail "the recordings failed"
+    calls "$1"
+}
+is 'graphs' "$(often execute '')" 300
+is 'commands of graphs' "$(calls attend)" ''
+is 'commands of recordings' "$(often attend '&commands=stream')" 300
+is 'recordings' "$(calls execute)" ''
