@@ -367,6 +367,16 @@ bool submission_wait_promised(keel_submission_t *submission, void (*start)(keel_
     return false;
 }
 
+void submission_wait_again(keel_submission_t *submission, void (*start)(keel_submission_t *))
+{
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        promise_release(submission->waits[i].waiter.promise);
+        submission->waits[i].waiter.promise = NULL;
+    }
+    submission->linked = false; // what was linked has come
+    submission_wait(submission, start);
+}
+
 // How far it has waited for the semaphore that it signals.
 KEEL_COLD static uint64_t waited_for(const keel_submission_t *submission,
                                      const keel_semaphore_t *semaphore)

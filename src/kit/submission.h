@@ -55,6 +55,11 @@ static inline bool submission_wait_early(keel_submission_t *submission,
            submission_wait_promised(submission, start);
 }
 
+// For drivers, from `start`: the work cannot be made to wait for promises after all. Gives them up,
+// and calls `start` once the waits themselves are reached, as submission_wait.
+void submission_wait_again(keel_submission_t *submission,
+                           void (*start)(keel_submission_t *)) KEEL_COLD;
+
 // For drivers: all its points will be reached when `promise` comes true. The driver keeps it until
 // the end, which is sure to be a good one unless the device is lost, or a signal of it turns out to
 // be out of order: then the work itself has ended well; or unless it may fail. One without a device

@@ -114,12 +114,50 @@ static void test_ends_are_seen_without_handlers(void **state)
     keel_device_release(device);
 }
 
+static hsa_status_t memory_refuse(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
+                                  void **memory)
+{
+    (void)pool, (void)size, (void)flags, (void)memory;
+    atomic_fetch_add(&refused, 1);
+    return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+// Each waits for the one before it, and the first for the host.
+static void test_the_host_takes_over_without_memory(void **state)
+{
+    (void)state;
+    enum { LINKS = 400 }; // more than there is memory left for
+    keel_device_t *device = gpu_open("amdgpu://0");
+    keel_semaphore_t *semaphore = NULL;
+    hsa_symbols_t symbols = *amdgpu_device(device)->hsa;
+    OK(keel_semaphore_create(device, NULL, &semaphore));
+    symbols.hsa_amd_memory_pool_allocate = memory_refuse;
+    amdgpu_device(device)->hsa = &symbols;
+    atomic_store(&refused, 0);
+    for (uint64_t i = 1; i <= LINKS; i++) {
+        const keel_point_t wait = keel_point(semaphore, i), signal = keel_point(semaphore, i + 1);
+        const keel_op_t op = keel_op_barrier();
+        OK(keel_queue_submit(keel_device_queue(device, 0), KEEL_POINTS(wait), &op, 1,
+                             KEEL_POINTS(signal), NULL));
+    }
+    assert_true(atomic_load(&refused));
+    const keel_point_t last = keel_point(semaphore, LINKS + 1);
+    keel_status_t pending = keel_wait(KEEL_POINTS(last), KEEL_ALL, 0);
+    assert_int_equal(keel_status_code(pending), KEEL_DEADLINE_EXCEEDED);
+    keel_status_release(pending);
+    OK(keel_semaphore_signal(semaphore, 1));
+    OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
+    keel_semaphore_release(semaphore);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_queue_goes_when_ticks_are_over),
         cmocka_unit_test(test_ends_are_seen_without_handlers),
+        cmocka_unit_test(test_the_host_takes_over_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

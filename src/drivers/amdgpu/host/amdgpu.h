@@ -249,6 +249,7 @@ uint64_t amdgpu_worker(void *device); // the thread's work
 // run.c
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 extern const run_ops_t amdgpu_run_ops;
+void amdgpu_host_start(keel_submission_t *submission); // the host walks over it; the waits are over
 
 // issue.c
 // A command that the GPU does, for a run that has room for a packet.

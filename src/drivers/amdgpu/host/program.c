@@ -170,7 +170,7 @@ static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_comm
     if (!amdgpu_commands_suit(list, 0)) return program;
     keel_status_t status = amdgpu_program_make(device, list, &range, program);
     program->suits = !status;
-    bool no_memory = keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED;
+    bool no_memory = amdgpu_is_no_memory(status);
     keel_status_release(status);
     if (!no_memory) return program;
     program_destroy(device, program);

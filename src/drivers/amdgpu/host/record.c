@@ -303,6 +303,13 @@ static void run_finish(amdgpu_run_t *run)
     run->record = NULL;
 }
 
+// There is no memory for a record: the host does it, which may need less.
+static void host_take_over(keel_submission_t *submission, keel_status_t no_memory)
+{
+    keel_status_release(no_memory);
+    submission_wait_again(submission, amdgpu_host_start);
+}
+
 void amdgpu_record_start(keel_submission_t *submission)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)submission;
@@ -310,11 +317,15 @@ void amdgpu_record_start(keel_submission_t *submission)
     atomic_fetch_add(&device->runs.handlers, 1); // the run may end the device before this is over
     keel_status_t status = record_make(run);
     bool submitted = !status && record_submit(device, run);
+    bool no_memory = amdgpu_is_no_memory(status);
     if (submitted) helper_wake(&device->runs.worker);
     if (!submitted && !status) status = keel_status_retain(atomic_load(&device->failed));
     if (!submitted) run_finish(run);
     atomic_fetch_sub(&device->runs.handlers, 1);
-    if (!submitted) submission_end(submission, status);
+    if (no_memory)
+        host_take_over(submission, status);
+    else if (!submitted)
+        submission_end(submission, status);
 }
 
 // The signal of that number among those that the GPU makes.

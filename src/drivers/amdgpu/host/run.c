@@ -90,7 +90,7 @@ const run_ops_t amdgpu_run_ops = {
     .peer = amdgpu_peer,
 };
 
-static void host_start(keel_submission_t *submission)
+void amdgpu_host_start(keel_submission_t *submission)
 {
     run_start(&amdgpu_device(submission->queue->device)->runs,
               &amdgpu_queue(submission->queue)->runs, submission);
@@ -102,5 +102,5 @@ void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
     if (amdgpu_record_suits(submission))
         keel_submission_wait_remote(submission, amdgpu_record_start);
     else
-        submission_wait(submission, host_start);
+        submission_wait(submission, amdgpu_host_start);
 }

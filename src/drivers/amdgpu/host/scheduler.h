@@ -54,6 +54,13 @@ typedef struct amdgpu_scheduler_t {
     uint64_t cells;          // semaphores, which may have numbers of causes
 } amdgpu_scheduler_t;
 
+// Whether something failed for want of memory, of the host's or the GPU's.
+static inline bool amdgpu_is_no_memory(keel_status_t status)
+{
+    keel_code_t code = keel_status_code(status);
+    return code == KEEL_OUT_OF_MEMORY || code == KEEL_RESOURCE_EXHAUSTED;
+}
+
 // control.c
 // How packets are written into a queue without HSA's functions. KEEL_UNSUPPORTED: a tool watches
 // it.
