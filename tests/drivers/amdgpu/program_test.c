@@ -233,6 +233,29 @@ static void test_nothing_runs_behind_a_fault(void **state)
     }
 }
 
+// The host does not see it there.
+static void test_programs_lie_with_the_gpu(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, 0);
+    const amdgpu_device_t *device = amdgpu_device(s.device);
+    uint64_t taken = atomic_load(&device->nodes[0].taken);
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    add(&s, keel_op_fill(word(&s, 0), 1, 4));
+    OK(keel_recording_end(s.recording));
+    const amdgpu_program_t *program = amdgpu_program_of(s.recording, 0);
+    assert_int_equal(device->hsa->hsa_amd_pointer_info((void *)(uintptr_t)program->address, &info,
+                                                       NULL, NULL, NULL),
+                     HSA_STATUS_SUCCESS);
+    assert_int_equal(info.agentOwner.handle, device->agent.handle);
+    assert_int_equal(atomic_load(&device->nodes[0].taken), taken + program->uploaded);
+    keel_recording_release(s.recording);
+    assert_int_equal(atomic_load(&device->nodes[0].taken), taken);
+    s.recording = NULL;
+    setup_close(&s);
+}
+
 // What is copied of the arguments for an execution is what the kernel declares, and nothing else.
 static void test_arguments_are_what_kernels_declare(void **state)
 {
@@ -316,6 +339,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_loops_need_no_host),
         cmocka_unit_test(test_counts_need_no_host),
         cmocka_unit_test(test_nothing_runs_behind_a_fault),
+        cmocka_unit_test(test_programs_lie_with_the_gpu),
         cmocka_unit_test(test_arguments_are_what_kernels_declare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,10 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);
 void amdgpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer);
 void amdgpu_buffer_forget(keel_buffer_t *buffer);
+// Memory of a GPU's own, for the driver itself.
+keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
+                                 uint64_t *address) KEEL_MUST_USE;
+void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size);
 extern const blocks_ops_t amdgpu_blocks_ops;
 extern const pages_ops_t amdgpu_pages_ops;
 

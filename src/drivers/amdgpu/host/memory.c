@@ -37,6 +37,22 @@ static keel_status_t memory_make(amdgpu_device_t *device, hsa_amd_memory_pool_t 
     return amdgpu_pool_allocate(device, pool, size, memory);
 }
 
+keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
+                                 uint64_t *address)
+{
+    void *memory;
+    KEEL_TRY(amdgpu_pool_allocate(device, device->nodes[node].local, size, &memory));
+    atomic_fetch_add(&device->nodes[node].taken, size);
+    *address = (uintptr_t)memory;
+    return NULL;
+}
+
+void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size)
+{
+    device->hsa->hsa_amd_memory_pool_free((void *)(uintptr_t)address);
+    atomic_fetch_sub(&device->nodes[node].taken, size);
+}
+
 // HSA aligns to pages; for more than that there must be room to move.
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
 {

@@ -124,26 +124,49 @@ static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const k
     return NULL;
 }
 
+// One that is kept goes to where the GPU reads it fastest; the host does not see it there.
+static keel_status_t program_upload(compiler_t *c, uint64_t size, amdgpu_program_t *program)
+{
+    amdgpu_device_t *device = c->device;
+    void *data = mem_alloc(size);
+    if (!data) return status_no_memory();
+    keel_status_t status = amdgpu_local_alloc(device, c->node, size, &program->address);
+    if (!status) {
+        program->uploaded = size;
+        compile_write(c, data, program->address);
+        status =
+            HSA_CALL(device->hsa, hsa_memory_copy, (void *)(uintptr_t)program->address, data, size);
+    }
+    mem_free(data);
+    return status;
+}
+
+// Puts the program to where it is to be.
+static keel_status_t program_write(compiler_t *c, const amdgpu_range_t *range,
+                                   amdgpu_program_t *program)
+{
+    uint64_t size = compile_size(c);
+    void *data;
+    program->room = c->room;
+    program->arguments = c->most_arguments;
+    if (!range->blocks) return program_upload(c, size, program);
+    KEEL_TRY(blocks_piece(&c->device->blocks, NULL, range->blocks, size, &data, &program->address));
+    compile_write(c, data, program->address);
+    return NULL;
+}
+
 keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
                                   const amdgpu_range_t *range, amdgpu_program_t *program)
 {
     compile_room_t room;
     walk_t w = {.list = list};
-    void *data;
     bool branches = list->kinds & blocks;
     compile_init(&w.compiler, device, range->node, &room);
     w.compiler.number = range->number;
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
         branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
-    if (!status)
-        status = blocks_piece(&device->blocks, NULL, range->blocks, compile_size(&w.compiler),
-                              &data, &program->address);
-    if (!status) {
-        compile_write(&w.compiler, data, program->address);
-        program->room = w.compiler.room;
-        program->arguments = w.compiler.most_arguments;
-    }
+    if (!status) status = program_write(&w.compiler, range, program);
     program->failed = w.compiler.number;
     compile_finish(&w.compiler);
     mem_free(w.after);
@@ -152,8 +175,8 @@ keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t
 
 static void program_destroy(amdgpu_device_t *device, amdgpu_program_t *program)
 {
-    if (program->memory && object_is_ours(&device->base.object))
-        blocks_return(&device->blocks, program->memory, false);
+    if (program->uploaded && object_is_ours(&device->base.object))
+        amdgpu_local_free(device, program->node, program->address, program->uploaded);
     mem_free(program);
 }
 
@@ -166,7 +189,7 @@ static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_comm
     if (!program) return NULL;
     program->node = node;
     const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), 0, node,
-                                  &program->memory};
+                                  NULL};
     if (!amdgpu_commands_suit(list, 0)) return program;
     keel_status_t status = amdgpu_program_make(device, list, &range, program);
     program->suits = !status;

@@ -120,14 +120,15 @@ struct amdgpu_program_t {
     uint32_t room;      // packets that it has in the ring at a time
     uint32_t arguments; // bytes of arguments, at a time
     uint32_t failed;    // the number of the command that could not be made
-    block_t *memory;    // owned; NULL: others own it
+    uint64_t uploaded;  // bytes of the GPU's own memory at `address`, owned; 0: others own it
 };
 
 typedef struct amdgpu_range_t {
     const keel_command_t *from, *to;
     uint32_t number;  // of the first one, in its list
     uint32_t node;    // the GPU that is to run them
-    block_t **blocks; // where the program goes: a list that the caller gives back
+    block_t **blocks; // where the program goes: a list that the caller gives back; NULL: to memory
+                      // of the GPU's own
 } amdgpu_range_t;
 
 // Whether the kinds of commands, and what they refer to, can be a program's; `more` kinds, too.
