@@ -15,6 +15,7 @@ void classes_add(void)
     class_add(&MTLComputeCommandEncoder);
     library_add();
     counter_add();
+    capture_add();
     residency_add_classes();
     class_add(&MTLLibrary);
     class_add(&MTLFunction);

@@ -19,6 +19,7 @@ void foundation_add(void);
 void event_add(void);
 void library_add(void);
 void counter_add(void);
+void capture_add(void);
 void residency_add_classes(void);
 
 // Makes all of them known. Called once, before the first message.

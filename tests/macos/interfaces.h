@@ -175,6 +175,16 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 @end
 
+@protocol MTLCaptureScope
+- (void)setLabel:(NSString *)label;
+- (void)beginScope;
+- (void)endScope;
+@end
+@interface MTLCaptureManager : NSObject
++ (MTLCaptureManager *)sharedCaptureManager;
+- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)queue;
+@end
+
 @protocol MTLDevice
 - (NSString *)name;
 - (unsigned long long)registryID;

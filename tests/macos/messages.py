@@ -10,9 +10,11 @@ import sys
 CLASSES = {"NSObject", "NSString", "NSError", "NSArray", "NSData", "MTLComputePassDescriptor",
            "MTLBlitPassDescriptor", "MTLComputePassSampleBufferAttachmentDescriptor",
            "MTLComputePassSampleBufferAttachmentDescriptorArray", "MTLCompileOptions",
-           "MTLHeapDescriptor", "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor"}
+           "MTLHeapDescriptor", "MTLCaptureManager",
+           "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor"}
 # Messages to the class itself.
-TO_CLASS = {"new", "alloc", "stringWithUTF8String:", "computePassDescriptor", "blitPassDescriptor"}
+TO_CLASS = {"new", "alloc", "stringWithUTF8String:", "computePassDescriptor", "blitPassDescriptor",
+            "sharedCaptureManager"}
 STRUCTS = {"metal_size_t": "MTLSize", "metal_range_t": "NSRange"}
 
 

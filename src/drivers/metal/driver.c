@@ -20,6 +20,7 @@ typedef struct metal_options_t {
     const char *library; // NULL: where the system keeps it
     uint32_t residency;  // 1: by residency sets
     const char *cross;   // SPIRV-Cross; NULL: the same
+    uint32_t capture;    // 1: queues have capture scopes
 } metal_options_t;
 
 // The device of that number, retained; NULL: there is none. Within a pool.
@@ -224,17 +225,19 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
         {"lib", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, library)},
         {"residency", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, residency), .most = 1},
         {"cross", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, cross)},
+        {"capture", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, capture), .most = 1},
     };
     metal_options_t options = {0};
     const metal_api_t *api;
     int ordinal = 0;
-    KEEL_TRY(options_read(uri, table, 3, &options));
+    KEEL_TRY(options_read(uri, table, 4, &options));
     KEEL_TRY(metal_open(options.library, &api));
     KEEL_TRY(device_find(api, uri->which, &ordinal));
     metal_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->api = api;
     if (options.cross) snprintf(d->cross, sizeof d->cross, "%s", options.cross);
+    d->captures = options.capture;
     void *pool = metal_enter(api);
     keel_status_t status = device_start(d, (unsigned long)ordinal, options.residency);
     metal_leave(api, pool);

@@ -36,10 +36,14 @@ static keel_status_t command_need(metal_run_t *run)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     if (run->command) return NULL;
+    metal_scope_begin(run);
     run->command =
         mtl_retain(api, mtl_command_buffer(api, metal_queue(run->base.submission.queue)->queue));
     run->committed = run->fenced = run->base.barrier = false;
-    if (!run->command) return exhausted("command buffer");
+    if (!run->command) {
+        metal_scope_end(run);
+        return exhausted("command buffer");
+    }
     metal_ahead_events(run);
     return NULL;
 }
@@ -273,6 +277,7 @@ void metal_commit(run_t *base)
     if (base->promise) metal_promise_signal(run);
     if (atomic_load(&base->failure)) {
         command_release(run);
+        metal_scope_end(run);
         return;
     }
     metal_block_t block = metal_block(device->api, command_completed, run);
@@ -281,6 +286,7 @@ void metal_commit(run_t *base)
     atomic_fetch_add(&device->runs.handlers, 1);
     run_begin(&run->base);
     mtl_commit(device->api, run->command);
+    metal_scope_end(run);
     if (base->promise) submission_promise(&base->submission, base->promise);
 }
 

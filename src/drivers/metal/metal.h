@@ -96,7 +96,8 @@ typedef struct metal_device_t {
     id builtins[METAL_BUILTINS]; // pipelines, retained
     cache_t modules;             // of module.c
     runs_t runs;
-    id residency; // a set of all memory, which queues have, retained; NULL: encoders name it
+    bool captures; // queues have capture scopes
+    id residency;  // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
     struct {
         id set;                     // of counters, retained; NULL: the GPU tells no times
@@ -122,6 +123,8 @@ typedef struct metal_queue_t {
     uint32_t fence_count;
     struct metal_memory_t *words[METAL_FENCES]; // owned
     uint32_t words_count;
+    id scope;        // for a debugger, retained; NULL: none
+    uint32_t scoped; // command buffers that are filled: while there are, the scope is open
 } metal_queue_t;
 
 typedef enum metal_encoder_t { METAL_NONE, METAL_BLIT, METAL_COMPUTE } metal_encoder_t;
@@ -232,6 +235,9 @@ keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execu
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                  keel_queue_t **queue);
 void metal_queue_destroy(keel_queue_t *queue);
+// Around the making of a command buffer, where queues have scopes.
+void metal_scope_begin(metal_run_t *run);
+void metal_scope_end(metal_run_t *run);
 // A fence for the run; NULL: there is none to be had.
 id metal_fence_take(metal_run_t *run);
 void metal_fence_give_back(metal_run_t *run);

@@ -69,9 +69,37 @@ static void no_events(void)
     assert_int_equal(sim_sent("addCompletedHandler:"), 3);
     assert_int_equal(sim_sent("newSharedEvent") + sim_sent("newEvent"), 0);
     assert_int_equal(sim_sent("notifyListener:atValue:block:"), 0);
+    assert_int_equal(sim_sent("newCaptureScopeWithCommandQueue:"), 0);
     keel_queue_release(other);
     keel_buffer_release(x);
     device_close(device); // and no object is alive
+}
+
+// Scopes begin and end around each command buffer, also where several are made at a time and one is
+// given up; without the option there are none.
+static void captured(void)
+{
+    keel_device_t *device = NULL;
+    assert_null(device_try_open("0?capture=1", &device));
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    ok(submit(device, KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 1, 1)));
+    assert_int_equal(sim_sent("beginScope"), 1);
+    for (int i = 0; i < 20; i++) {
+        keel_status_t status =
+            wait_for(submit(device, KEEL_NO_WAITS, keel_op_fill(keel_whole(x), 1, 1)));
+        assert_int_equal(status != NULL, i == 4); // the sixth encoder
+        keel_status_release(status);
+    }
+    assert_int_equal(sim_sent("beginScope"), 21);
+    assert_int_equal(sim_sent("endScope"), 21);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
+static void test_captured(void **state)
+{
+    (void)state;
+    run_with("fail=blitCommandEncoder/6", captured);
 }
 
 // Many bytes are one copy, and not a dispatch for each 4 KiB.
@@ -160,7 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_command_buffer), cmocka_unit_test(test_no_command_buffer),
         cmocka_unit_test(test_no_events),          cmocka_unit_test(test_large_update),
-        cmocka_unit_test(test_never_blocked),
+        cmocka_unit_test(test_never_blocked),      cmocka_unit_test(test_captured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
