@@ -20,7 +20,7 @@ static run_outcome_t command_step(run_t *run, const keel_command_t *c,
 {
     bool has_value = command_has_value(c->kind);
     bool for_host = has_value || run_is_for_host(c->kind) || c->kind == KEEL_CMD_ACROSS;
-    if (for_host && run_is_ahead(run)) return RUN_WAITS;
+    if (for_host && run->leads) return RUN_WAITS;
     if (has_value && (run->before || run->now || run_is_busy(run))) return RUN_WAITS;
     if (!has_value && keel_command_is_barrier(c->kind)) return barrier_step(run);
     if (run_is_for_host(c->kind)) return run_host(run, c, status);
@@ -97,6 +97,7 @@ static bool has_more(run_t *run)
 
 static run_outcome_t walk(run_t *run)
 {
+    run->leads = atomic_load(&run->ahead) != 0;
     run->runs->ops->settle(run);
     if (!run->before && !run->now) run_visits_end(run);
     run_outcome_t outcome = run_files(run);

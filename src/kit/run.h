@@ -42,7 +42,7 @@ typedef enum run_across_t {
 // The driver's. One thread at a time for a run.
 typedef struct run_ops_t {
     // If what was handed over has ended, takes back what it needed, and clears `before`, `now` and
-    // `barrier`.
+    // `barrier`. A run that does not lead (run->leads) fails here if a promise has failed.
     void (*settle)(run_t *run);
     // A command of the device's, or a block. Words that the host must read and does not see are
     // fetched, with `words` set and RUN_WAITS; then the command comes again.
@@ -105,14 +105,17 @@ struct run_t {
     _Atomic(keel_status_t) failure; // the first; owned
     _Atomic uint32_t pending;
     _Atomic uint32_t ahead; // of these, promises that it was started ahead of
-    promise_t *promise;     // that it has made; owned; NULL: none
-    const uint32_t *words;  // that the command at hand reads, if the driver has them fetched to
-                            // where the host sees them: its counts, or the value of a block; NULL:
-                            // it has not. There once the run goes on.
-    bool driven;            // the thread that drives it is counted, or it waits for room
-    bool has_room;          // of its queue
-    bool visits;            // what was prepared uses memory of other devices, which wait for it
-    uint32_t files;         // that were begun, since the last barrier that waited for them
+    bool leads; // there were such when the walk began. The host then does nothing for it but
+                // prepare what the device is to do, to the end of the walk: a promise that ends
+                // meanwhile may have failed, which `settle` finds out.
+    promise_t *promise;    // that it has made; owned; NULL: none
+    const uint32_t *words; // that the command at hand reads, if the driver has them fetched to
+                           // where the host sees them: its counts, or the value of a block; NULL:
+                           // it has not. There once the run goes on.
+    bool driven;           // the thread that drives it is counted, or it waits for room
+    bool has_room;         // of its queue
+    bool visits;           // what was prepared uses memory of other devices, which wait for it
+    uint32_t files;        // that were begun, since the last barrier that waited for them
     transfers_t transfers;
     // What was prepared, or handed over and has not ended; the driver sets `now`.
     bool before;  // the last barrier
@@ -137,12 +140,6 @@ void run_start(runs_t *runs, run_queue_t *queue, keel_submission_t *submission);
 void run_fail(run_t *run, keel_status_t status); // the first failure stays
 // Whether something was begun that has not ended, besides what the device does. Who drives it.
 bool run_is_busy(run_t *run);
-// Whether it has gone ahead of a promise: the host can do nothing for it until that is over, but
-// prepare what the device is to do.
-static inline bool run_is_ahead(run_t *run)
-{
-    return atomic_load(&run->ahead) != 0;
-}
 // Nothing will be left to do when what was prepared has ended. Who drives it, when it commits.
 bool run_is_last(run_t *run);
 // A promise that the run went ahead of, and its end. The first for run_ops_t.begin.

@@ -275,7 +275,7 @@ void metal_ahead_begin(run_t *base)
 
 void metal_ahead_settle(metal_run_t *run)
 {
-    run->guarded = run_is_ahead(&run->base);
+    run->guarded = run->base.leads;
     run->stuck = false;
     run->table.left = 0;
     run->table.buffer = NULL;
@@ -297,7 +297,7 @@ void metal_ahead_events(metal_run_t *run)
 {
     for (uint32_t i = 0; run->guarded && i < run->ahead_count; i++) {
         const metal_promise_t *promise = run->aheads[i].promise;
-        if (!is_own(run, promise))
+        if (promise->signals && !is_own(run, promise))
             mtl_encode_wait(promise->device->api, run->command, promise->event, promise->number);
     }
 }

@@ -35,7 +35,7 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
         if (!*status) *status = metal_stamp(run, &place);
         return RUN_GOES_ON;
     }
-    if (run->base.before || run_is_ahead(&run->base)) return RUN_WAITS;
+    if (run->base.before || run->base.leads) return RUN_WAITS;
     if (metal_run_device(run)->discrete && !run_room_take(&run->base)) return RUN_STARVES;
     uint64_t now = metal_stamp_late(run);
     *status = metal_place(&c->target, execute, &place);

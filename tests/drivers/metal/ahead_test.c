@@ -275,6 +275,44 @@ static void host_part(void)
     rig_close(device);
 }
 
+static keel_status_t must_not_be(void *called, keel_host_call_t *call)
+{
+    (void)call;
+    *(bool *)called = true;
+    return NULL;
+}
+
+// What it went ahead of dies while its commands are still looked at: the host has no part then.
+static void host_part_dropped(void)
+{
+    enum { COMMANDS = 8, LARGE = 16 << 20 }; // bytes, which the host copies as it comes to them
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE), *y = buffer_create(device, LARGE);
+    keel_point_t points[8], last;
+    bool called = false;
+    static unsigned char bytes[LARGE];
+    keel_op_t ops[COMMANDS + 1];
+    memset(bytes, 1, LARGE);
+    chain_submit(x, points, 8, true);
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(points[7]); // promises are made from here on
+    keel_point_t first =
+        run(queues[0], KEEL_AFTER(keel_point(gate, 2)), keel_op_fill(keel_span(x, 64, 4), 1, 1));
+    for (int i = 0; i < COMMANDS; i++) ops[i] = keel_op_update(keel_whole(y), bytes);
+    ops[COMMANDS] = keel_op_host_call(must_not_be, &called);
+    assert_null(
+        keel_queue_submit(queues[1], KEEL_AFTER(first), ops, COMMANDS + 1, KEEL_NO_SIGNALS, &last));
+    assert_null(keel_semaphore_signal(gate, 2));
+    keel_status_t status = wait_for(last);
+    assert_int_equal(keel_status_code(status), KEEL_ABORTED);
+    keel_status_release(status);
+    assert_false(called);
+    assert_int_equal(byte_at(x, 16) + byte_at(y, 0), 0);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    rig_close(device);
+}
+
 #define TEST(name, settings)                                                                       \
     static void test_##name(void **state)                                                          \
     {                                                                                              \
@@ -287,14 +325,20 @@ TEST(lost, "kill=51:11")
 TEST(two_signals, "kill=9:3")
 TEST(many, "residency=1")
 TEST(host_part, "")
+TEST(host_part_dropped, "kill=9:3")
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_across_queues), cmocka_unit_test(test_on_one_queue),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_by_semaphore),  cmocka_unit_test(test_two_signals),
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_host_part),
+        cmocka_unit_test(test_across_queues),
+        cmocka_unit_test(test_on_one_queue),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_by_semaphore),
+        cmocka_unit_test(test_two_signals),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_host_part),
+        cmocka_unit_test(test_host_part_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
