@@ -40,7 +40,9 @@ typedef struct metal_promise_t {
     const metal_queue_t *queue; // to compare
     id event;                   // retained; NULL: not needed yet, as the next
     id fence;                   // retained
-    uint32_t slot, number;      // what it writes where
+    uint64_t number;            // of its uses: what the event comes to. An event only grows, so
+                                // this must not start again at 0
+    uint32_t slot;              // where the GPU writes the number's low half
     bool signals;               // the event, by the GPU
     // Guarded by the device's lock for promises.
     bool over;
@@ -146,11 +148,12 @@ static keel_status_t done_encode(metal_run_t *run, const metal_promise_t *promis
 {
     metal_device_t *device = metal_run_device(run);
     const metal_api_t *api = device->api;
+    const uint32_t number = (uint32_t)promise->number;
     run->base.barrier = true;
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     metal_pipeline_set(run, device->builtins[METAL_DONE]);
     mtl_set_buffer(api, run->encoder, device->promises.words, promise->slot * sizeof(uint32_t), 0);
-    mtl_set_bytes(api, run->encoder, &promise->number, sizeof promise->number, 1);
+    mtl_set_bytes(api, run->encoder, &number, sizeof number, 1);
     metal_launch(run, (metal_size_t){1, 1, 1}, (metal_size_t){1, 1, 1});
     mtl_update_fence(api, run->encoder, promise->fence);
     return NULL;
@@ -324,7 +327,7 @@ static void guard_encode(metal_run_t *run, uint32_t first, uint32_t count)
     guard_t guard = {.words = 3 * COUNTS, .count = count};
     for (uint32_t i = 0; i < count; i++) {
         guard.index[i] = run->aheads[first + i].promise->slot;
-        guard.number[i] = run->aheads[first + i].promise->number;
+        guard.number[i] = (uint32_t)run->aheads[first + i].promise->number;
     }
     mtl_set_bytes(device->api, run->encoder, &guard, sizeof guard, 1);
     mtl_dispatch(device->api, run->encoder, (metal_size_t){1, 1, 1}, (metal_size_t){GUARDS, 1, 1});
