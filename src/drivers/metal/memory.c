@@ -25,7 +25,8 @@ typedef struct metal_memory_t {
     uint64_t inside;                     // where the memory begins in it
     uint64_t address, size;              // of the memory, for the device
     uint32_t bits;                       // keel_memory_bit_t
-    struct metal_memory_t *also;         // of the staging of a run
+    bool aliased;                // another may have the same buffer; the device's lock guards it
+    struct metal_memory_t *also; // of the staging of a run
 } memory_t;
 
 static memory_t *memory_of(const keel_buffer_t *buffer)
@@ -46,10 +47,19 @@ void metal_residency_make(metal_device_t *device)
         log_say(KEEL_LOG_WARNING, "Metal makes no residency set: each encoder names its memory");
 }
 
+// Under the lock: whether another memory has the same buffer.
+static bool is_shared(const metal_device_t *device, const memory_t *memory)
+{
+    const memory_t *m = memory->aliased ? device->memories : NULL;
+    while (m && (m == memory || m->buffer != memory->buffer)) m = m->next;
+    return m;
+}
+
 // Under the lock: sets are for one thread at a time, and a change counts when it is committed.
+// A set has each buffer once.
 static void residency_change(metal_device_t *device, const memory_t *memory, bool added)
 {
-    if (!device->residency) return;
+    if (!device->residency || (!added && is_shared(device, memory))) return;
     if (added)
         mtl_add_allocation(device->api, device->residency, memory->buffer);
     else
@@ -255,14 +265,20 @@ static keel_status_t import_address(keel_buffer_t *buffer)
     uint64_t address = buffer->external.handle.device, inside = 0;
     id found = NULL;
     lock_enter(&device->lock);
-    const memory_t *m = memory_at(device, address, buffer->size);
+    memory_t *m = memory_at(device, address, buffer->size);
     if (m) {
+        m->aliased = true;
         found = mtl_retain(device->api, m->buffer);
         buffer->memory = m->bits;
         inside = m->inside + (address - m->address);
     }
     lock_leave(&device->lock);
-    return found ? attach(buffer, found, inside) : unknown(address, buffer->size);
+    if (!found) return unknown(address, buffer->size);
+    KEEL_TRY(attach(buffer, found, inside));
+    lock_enter(&device->lock);
+    memory_of(buffer)->aliased = true;
+    lock_leave(&device->lock);
+    return NULL;
 }
 
 // Metal takes whole pages: those that the memory lies in.

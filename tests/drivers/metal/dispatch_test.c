@@ -174,8 +174,20 @@ static void rebound(void)
 
 static uint64_t sets; // that Metal makes
 
+// Imports the buffer's memory by its address, and lets go of the import, or of the buffer.
+static void alias_drop(keel_device_t *device, keel_buffer_t **buffer, bool import)
+{
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_DEVICE};
+    keel_buffer_t *alias = NULL;
+    assert_null(keel_buffer_export(*buffer, &external));
+    assert_null(keel_buffer_import(device, &external, NULL, &alias));
+    keel_buffer_release(import ? alias : *buffer);
+    if (!import) *buffer = alias;
+}
+
 // By a residency set no encoder names anything; also a buffer that was made when the queue was
-// there already is seen, and one that is gone is kept by nothing.
+// there already is seen, one that shares its memory with another that is gone too, and one that is
+// gone is kept by nothing.
 static void by_sets(void)
 {
     keel_device_t *device = NULL;
@@ -184,6 +196,8 @@ static void by_sets(void)
     for (int round = 0; round < 3; round++) {
         keel_buffer_t *x = buffer_create(device, COUNT * 4), *y = buffer_create(device, COUNT * 4);
         unsigned alive = sim_objects("MTLBuffer");
+        alias_drop(device, &x, true);
+        alias_drop(device, &y, false);
         write_floats(x, 0, 1);
         write_floats(y, 5, 0);
         const scale_t constants = {COUNT, 2};
