@@ -358,7 +358,8 @@ static waiter_t *slot_take_promised(slot_t *slot, bool *asks)
     while (list) {
         waiter_t *waiter = list;
         list = (waiter_t *)(void *)waiter->node.next;
-        if (!waiter_promise(waiter, slot->promise, &told, asks)) slot_add(slot, waiter);
+        if (!waiter_promise(waiter, slot->promise, waiter->node.key, &told, asks))
+            slot_add(slot, waiter);
     }
     return told;
 }
@@ -406,7 +407,7 @@ static point_state_t ledger_watch(keel_semaphore_t *semaphore, waiter_t *waiter,
     if (state == POINT_PENDING)
         promise = all ? ledger_promise_all(ledger, waiter) : ledger_promise_of(semaphore, value);
     if (promise) promise_retain(promise);
-    if (promise && promise_does(promise, waiter)) {
+    if (promise && promise_does(promise, value, waiter)) {
         waiter->promise = promise;
         state = POINT_PROMISED;
     } else if (state == POINT_PENDING && all) {

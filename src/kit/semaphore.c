@@ -137,9 +137,10 @@ uint32_t waiters_fired(void)
     return firing.depth ? firing.count : 0;
 }
 
-bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks)
+bool waiter_promise(waiter_t *waiter, promise_t *promise, uint64_t value, waiter_t **told,
+                    bool *asks)
 {
-    bool serves = promise_does(promise, waiter);
+    bool serves = promise_does(promise, value, waiter);
     *asks |= !serves && waiter->asks;
     if (!serves) return false;
     waiter->linked = false;

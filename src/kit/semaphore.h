@@ -61,10 +61,12 @@ typedef struct keel_signal_t {
     bool native;    // the device makes it or fails it by itself (remote.h)
 } signal_t;
 
-// Whether the waiter takes the promise for its point.
-static inline bool promise_does(const promise_t *promise, const waiter_t *waiter)
+// Whether the waiter takes the promise, of a signal to `value`, for its point. If the promise may
+// fail, a signal of a smaller value may be enough for the waiter, and come true.
+static inline bool promise_does(const promise_t *promise, uint64_t value, const waiter_t *waiter)
 {
-    bool fails = promise->may_fail && (waiter->ended || waiter->for_all);
+    bool fails =
+        promise->may_fail && (waiter->ended || waiter->for_all || waiter->node.key != value);
     return promise_serves(promise, waiter->early) && !fails;
 }
 
@@ -217,9 +219,11 @@ bool waiters_remove(keel_semaphore_t *semaphore, waiter_t *waiter);
 uint64_t waiters_first(const keel_semaphore_t *semaphore);
 // Brings next_wait up to date after a change of `promised`.
 void waiters_update(keel_semaphore_t *semaphore);
-// Puts one that was taken out on the list of those to be told, if the promise will do for it, which
-// it then has. Else false, and sets *asks if its thread does not poll.
-bool waiter_promise(waiter_t *waiter, promise_t *promise, waiter_t **told, bool *asks);
+// Puts one that was taken out on the list of those to be told, if the promise of a signal to
+// `value` will do for it, which it then has. Else false, and sets *asks if its thread does not
+// poll.
+bool waiter_promise(waiter_t *waiter, promise_t *promise, uint64_t value, waiter_t **told,
+                    bool *asks);
 static inline waiter_t *waiter_of(heap_node_t *node)
 {
     return (waiter_t *)(void *)node; // of which it is the first field

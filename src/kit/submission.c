@@ -264,7 +264,9 @@ static bool waits_are_promised(keel_submission_t *submission)
         if (wait->waiter.promise || point_is_past(&wait->point)) continue;
         if (wait->point.until) return false; // more than a promise is to be looked at
         promise_t *promise = point_promise(&wait->point);
-        if (!promise || !promise_serves(promise, submission->queue->device)) {
+        // Only a ledger's is for this very value; of others the watch finds out.
+        bool for_this = promise && (!promise->may_fail || wait->point.semaphore->ops->one_queue);
+        if (!for_this || !promise_serves(promise, submission->queue->device)) {
             promise_release(promise);
             return false;
         }

@@ -113,24 +113,24 @@ waiter_t *timeline_raise_promised(keel_semaphore_t *semaphore, uint64_t value)
     return (old & ~SEMAPHORE_FAILED) < value ? waiters_take(semaphore, value) : NULL;
 }
 
-// Under the lock: the promise that covers the value. One that was listed before a failure still
-// comes.
-static promise_t *promise_find(const keel_semaphore_t *semaphore, uint64_t value)
+// Under the lock: the promised signal that covers the value; NULL: there is none. One that was
+// listed before a failure still comes.
+static const signal_t *signal_find(const keel_semaphore_t *semaphore, uint64_t value)
 {
     const signal_t *first = semaphore->promised, *signal = semaphore->promised_last;
     if (!signal || signal->point.value < value) return NULL;
-    if (first->point.value >= value) return first->promise;
+    if (first->point.value >= value) return first;
     // Most who wait for another than the oldest wait for one of the newest.
     while (signal->previous->point.value >= value) signal = signal->previous;
-    return signal->promise;
+    return signal;
 }
 
 promise_t *timeline_promised(keel_semaphore_t *semaphore, uint64_t value, bool all)
 {
     (void)all; // they come in order
     lock_enter(&semaphore->lock);
-    promise_t *promise = promise_find(semaphore, value);
-    if (promise) promise_retain(promise);
+    const signal_t *signal = signal_find(semaphore, value);
+    promise_t *promise = signal ? promise_retain(signal->promise) : NULL;
     lock_leave(&semaphore->lock);
     return promise;
 }
@@ -145,7 +145,8 @@ static waiter_t *waiters_hang(const signal_t *signal, bool *asks)
     heap_node_t *first;
     while ((first = semaphore->waiters.root) && first->key <= signal->point.value) {
         heap_remove(&semaphore->waiters, first);
-        if (waiter_promise(waiter_of(first), signal->promise, &told, asks)) continue;
+        if (waiter_promise(waiter_of(first), signal->promise, signal->point.value, &told, asks))
+            continue;
         waiter_of(first)->hangs = true;
         heap_insert(&semaphore->hanging, first);
     }
@@ -219,8 +220,9 @@ keel_status_t timeline_keep(signal_t *signal)
     return overtaken ? timeline_refusal(semaphore, value) : NULL;
 }
 
-// Those who hung on it hang on the next one then. Only a lost device breaks promises, all of its
-// own, so one of the same device is not asked.
+// Those who hung on it hang on the next one then. One of the same device is not asked: either the
+// device is lost, which breaks all its promises, or they may fail, and those come to an end
+// unasked.
 void timeline_break(signal_t *signal)
 {
     keel_semaphore_t *semaphore = signal->point.semaphore;
@@ -319,9 +321,9 @@ point_state_t timeline_watch(keel_semaphore_t *semaphore, waiter_t *waiter, keel
     uint64_t value = waiter->node.key;
     lock_enter(&semaphore->lock);
     point_state_t state = timeline_poll(semaphore, value, failure);
-    promise_t *promise = state == POINT_PENDING ? promise_find(semaphore, value) : NULL;
-    if (promise) promise_retain(promise);
-    if (promise && promise_does(promise, waiter)) {
+    const signal_t *signal = state == POINT_PENDING ? signal_find(semaphore, value) : NULL;
+    promise_t *promise = signal ? promise_retain(signal->promise) : NULL;
+    if (signal && promise_does(promise, signal->point.value, waiter)) {
         waiter->promise = promise;
         state = POINT_PROMISED;
     }

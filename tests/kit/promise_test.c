@@ -432,6 +432,29 @@ static void test_one_that_may_fail_serves_fewer(void **state)
     promise_release(plain.promise);
 }
 
+// Nor for who waits for a smaller value, which may come from elsewhere. A waiter that is there
+// before takes it no more than one that comes after it.
+static void test_one_that_may_fail_serves_its_value(void **state)
+{
+    (void)state;
+    fake_t fake = fake_make();
+    fake.base.may_fail = true;
+    signal_t signal;
+    waiter_t before = {.fire = count_told, .early = &here}, after = before, exact = before;
+    told = 0;
+    assert_int_equal(point_watch(AT(3), &before, NULL), POINT_PENDING);
+    promise_value(&fake, &signal, 5);
+    assert_int_equal(told, 0);
+    assert_int_equal(point_watch(AT(3), &after, NULL), POINT_PENDING);
+    assert_int_equal(point_watch(AT(5), &exact, NULL), POINT_PROMISED);
+    assert_null(timeline_signal(&semaphore, 3));
+    assert_int_equal(told, 2);
+    assert_null(before.promise);
+    assert_null(after.promise);
+    assert_null(timeline_keep(&signal));
+    promise_release(exact.promise);
+}
+
 // One that does not hang on the one before it is made when its submission has ended, and not if the
 // one before has failed meanwhile.
 static void test_one_that_may_fail_hangs_on_the_one_before(void **state)
@@ -480,6 +503,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_wait_that_nobody_tells_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_that_may_fail_serves_fewer, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_may_fail_serves_its_value, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_that_may_fail_hangs_on_the_one_before, setup,
                                         teardown),
     };
