@@ -301,6 +301,7 @@ void metal_stamps_give_back(metal_run_t *run)
     run->samples = NULL;
     run->stamps = NULL;
     run->stamp_count = run->sampled = 0;
+    run->timed.wanted = run->timed.both = false; // one that failed may have left it so
     run->ended_ns = 0;
 }
 

@@ -92,6 +92,24 @@ static void no_samples(void)
     device_close(device);
 }
 
+// There is no command buffer for a timestamp. The next submission is a copy to the same GPU, opened
+// once more, and has no times.
+static void not_begun(void)
+{
+    keel_device_t *device = device_open(), *other = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE), *y = buffer_create(other, SIZE);
+    keel_status_t status =
+        wait_for(submit(device, KEEL_NO_WAITS, keel_op_timestamp(keel_span(x, 0, 8))));
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    ok(submit(device, KEEL_NO_WAITS, keel_op_copy(keel_whole(x), keel_whole(y))));
+    assert_int_equal(sim_sent("setSampleBuffer:"), 0);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    keel_device_release(other);
+    device_close(device);
+}
+
 #define TEST(name, settings)                                                                       \
     static void test_##name(void **state)                                                          \
     {                                                                                              \
@@ -101,16 +119,15 @@ static void no_samples(void)
 TEST(by_the_gpu, "seed=2 residency=1")
 TEST(by_command_buffers, "samples=0")
 TEST(all_zero, "samples=2")
+TEST(not_begun, "fail=commandBufferWithUnretainedReferences/1")
 TEST(no_samples, "fail=newCounterSampleBufferWithDescriptor:error:/1+")
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_the_gpu),
-        cmocka_unit_test(test_by_command_buffers),
-        cmocka_unit_test(test_all_zero),
-        cmocka_unit_test(test_no_samples),
-
+        cmocka_unit_test(test_by_the_gpu), cmocka_unit_test(test_by_command_buffers),
+        cmocka_unit_test(test_all_zero),   cmocka_unit_test(test_no_samples),
+        cmocka_unit_test(test_not_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
