@@ -32,11 +32,14 @@ enum {
     NEEDED = 2,                // counts that a command may take between two of metal_guard_need
 };
 
+typedef struct metal_slots_t metal_slots_t;
+
 // A promise, and what it has on the GPU. It is used again when the last reference to it is gone.
 typedef struct metal_promise_t {
     promise_t base;
     struct metal_promise_t *next; // of those to spare
-    metal_device_t *device;
+    metal_slots_t *slots;
+    metal_device_t *device;     // may be gone when the promise is over
     const metal_queue_t *queue; // to compare
     id event;                   // retained; NULL: not needed yet, as the next
     id fence;                   // retained
@@ -50,6 +53,22 @@ typedef struct metal_promise_t {
     metal_ahead_t *first;  // those that are to be told
 } metal_promise_t;
 
+// All promises of a device. Threads that ask after a point may have one for a moment longer than
+// there is the device: the last one frees them.
+struct metal_slots_t {
+    _Atomic uint32_t refs; // the device's, and those of promises in use
+    lock_t lock;
+    metal_promise_t *spare; // guarded by the lock
+    metal_promise_t all[SLOTS];
+};
+
+static void slots_release(metal_slots_t *slots)
+{
+    // acq_rel: all uses by others come before the end.
+    if (slots && atomic_fetch_sub_explicit(&slots->refs, 1, memory_order_acq_rel) == 1)
+        mem_free(slots);
+}
+
 static metal_promise_t *promise_of(promise_t *promise)
 {
     return (metal_promise_t *)(void *)promise;
@@ -57,14 +76,15 @@ static metal_promise_t *promise_of(promise_t *promise)
 
 static void promise_put(metal_promise_t *promise)
 {
-    metal_promises_t *promises = &promise->device->promises;
-    lock_enter(&promises->lock);
-    promise->next = promises->spare;
-    promises->spare = promise;
-    lock_leave(&promises->lock);
+    metal_slots_t *slots = promise->slots;
+    lock_enter(&slots->lock);
+    promise->next = slots->spare;
+    slots->spare = promise;
+    lock_leave(&slots->lock);
+    slots_release(slots);
 }
 
-// The device may be closed.
+// The device may be gone.
 static void promise_destroy(promise_t *base)
 {
     metal_promise_t *promise = promise_of(base);
@@ -106,32 +126,34 @@ static void promises_make(metal_device_t *device)
 {
     metal_promises_t *promises = &device->promises;
     const unsigned long size = SLOTS * sizeof(uint32_t);
-    promises->all = mem_zalloc(SLOTS * sizeof *promises->all);
-    if (!promises->all) return;
+    metal_slots_t *slots = promises->slots = mem_zalloc(sizeof *slots);
+    if (!slots) return;
+    atomic_init(&slots->refs, 1);
     promises->words =
         mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
     for (uint32_t i = 0; promises->words && i < SLOTS; i++) {
-        metal_promise_t *promise = &promises->all[i];
+        metal_promise_t *promise = &slots->all[i];
+        promise->slots = slots;
         promise->device = device;
         promise->slot = i;
-        promise->next = promises->spare;
-        promises->spare = promise;
+        promise->next = slots->spare;
+        slots->spare = promise;
     }
 }
 
 void metal_promises_close(metal_device_t *device)
 {
     metal_promises_t *promises = &device->promises;
-    for (uint32_t i = 0; promises->all && i < SLOTS; i++) {
-        mtl_release(device->api, promises->all[i].event);
-        mtl_release(device->api, promises->all[i].fence);
+    for (uint32_t i = 0; promises->slots && i < SLOTS; i++) {
+        mtl_release(device->api, promises->slots->all[i].event);
+        mtl_release(device->api, promises->slots->all[i].fence);
     }
     mtl_release(device->api, promises->words);
 }
 
 void metal_promises_free(metal_device_t *device)
 {
-    mem_free(device->promises.all);
+    slots_release(device->promises.slots);
 }
 
 // Whether to make a promise at all, or to signal an event, counted down.
@@ -159,15 +181,27 @@ static keel_status_t done_encode(metal_run_t *run, const metal_promise_t *promis
     return NULL;
 }
 
+// One to spare; NULL: there is none.
+static metal_promise_t *promise_get(metal_device_t *device)
+{
+    lock_enter(&device->promises.lock);
+    if (!device->promises.slots) promises_make(device);
+    metal_slots_t *slots = device->promises.slots;
+    lock_leave(&device->promises.lock);
+    if (!slots) return NULL;
+    lock_enter(&slots->lock);
+    metal_promise_t *promise = slots->spare;
+    if (promise) slots->spare = promise->next;
+    lock_leave(&slots->lock);
+    // relaxed: the device has a reference.
+    if (promise) atomic_fetch_add_explicit(&slots->refs, 1, memory_order_relaxed);
+    return promise;
+}
+
 static metal_promise_t *promise_take(metal_device_t *device, bool signals)
 {
     const metal_api_t *api = device->api;
-    metal_promises_t *promises = &device->promises;
-    lock_enter(&promises->lock);
-    if (!promises->all) promises_make(device);
-    metal_promise_t *promise = promises->spare;
-    if (promise) promises->spare = promise->next;
-    lock_leave(&promises->lock);
+    metal_promise_t *promise = promise_get(device);
     if (!promise) return NULL;
     if (!promise->fence) promise->fence = mtl_new_fence(api, device->device);
     if (!promise->event && signals) promise->event = mtl_new_shared_event(api, device->device);

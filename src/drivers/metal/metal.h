@@ -79,8 +79,8 @@ typedef struct metal_stamp_t metal_stamp_t;
 // Promises of a device; ahead.c.
 typedef struct metal_promises_t {
     lock_t lock;
-    struct metal_promise_t *all, *spare; // `all` is owned; NULL: none was needed yet
-    id words;                            // a number for each, by the GPU; retained
+    struct metal_slots_t *slots; // counted; NULL: none was needed yet
+    id words;                    // a number for each, by the GPU; retained
     _Atomic uint32_t lately;   // submissions that are still to make promises, and one more
     _Atomic uint32_t crossing; // and to signal events
 } metal_promises_t;

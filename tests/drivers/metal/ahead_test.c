@@ -2,6 +2,7 @@
 // Submissions that go ahead of what they wait for: the GPU waits, no thread of the host is between,
 // and when a command buffer dies nothing runs that should not.
 #include "drivers/metal/device.h"
+#include "kit/semaphore.h"
 
 enum { SIZE = 4096, CHAIN = 200, WARM = 2, WORDS = SIZE / 4 };
 
@@ -313,6 +314,35 @@ static void host_part_dropped(void)
     rig_close(device);
 }
 
+// Who asks after a point of a semaphore of another device may have the promise a little longer than
+// there is the device that gave it.
+static void outlived(void)
+{
+    keel_device_t *device = rig_open(), *other = NULL;
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_semaphore_t *steps = NULL;
+    promise_t *promise = NULL;
+    keel_point_t points[8];
+    keel_op_t op = keel_op_fill(keel_span(x, 64, 4), 1, 1);
+    assert_null(keel_device_open("cpu://", NULL, &other));
+    assert_null(keel_semaphore_create(other, NULL, &steps));
+    assert_null(keel_semaphore_signal(gate, 1));
+    for (uint64_t value = 1; !promise; value++) { // it may be over before it is asked after
+        keel_point_t end = keel_point(steps, value);
+        chain_submit(x, points, 8, true);
+        assert_null(
+            keel_queue_submit(queues[0], KEEL_AFTER(points[7]), &op, 1, KEEL_SIGNAL(end), NULL));
+        promise = point_promise(&end);
+        ok(end);
+    }
+    keel_buffer_release(x);
+    rig_close(device);
+    promise->ops->poll(promise);
+    promise_release(promise);
+    keel_semaphore_release(steps);
+    keel_device_release(other);
+}
+
 #define TEST(name, settings)                                                                       \
     static void test_##name(void **state)                                                          \
     {                                                                                              \
@@ -325,6 +355,7 @@ TEST(lost, "kill=51:11")
 TEST(two_signals, "kill=9:3")
 TEST(many, "residency=1")
 TEST(host_part, "")
+TEST(outlived, "")
 TEST(host_part_dropped, "kill=9:3")
 
 int main(void)
@@ -339,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_host_part),
         cmocka_unit_test(test_host_part_dropped),
+        cmocka_unit_test(test_outlived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
