@@ -309,8 +309,9 @@ struct tm {
     char *tm_zone;
 };
 typedef unsigned clockid_t;
-#define CLOCK_REALTIME  0
-#define CLOCK_MONOTONIC 6
+#define CLOCK_REALTIME   0
+#define CLOCK_MONOTONIC  6
+#define CLOCK_UPTIME_RAW 8
 int clock_gettime(clockid_t, struct timespec *);
 int nanosleep(const struct timespec *, struct timespec *);
 int gettimeofday(struct timeval *, void *);
