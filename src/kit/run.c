@@ -231,6 +231,9 @@ void runs_work(runs_t *runs)
     run_t *next;
     for (run_t *run = take_ready(runs); run; run = next) {
         next = run->next;
-        drive(run);
+        if (runs->ops->drive)
+            runs->ops->drive(run, drive);
+        else
+            drive(run);
     }
 }

@@ -66,6 +66,8 @@ typedef struct run_ops_t {
     // The submission that has made run->promise has ended, with `failure` (borrowed) or well. Takes
     // the promise over. Required if any is made.
     void (*kept)(promise_t *promise, keel_status_t failure);
+    // Optional. Calls `go`, with what the device's thread needs around each run.
+    void (*drive)(run_t *run, void (*go)(run_t *run));
     // Comes to memory of a peer. May take long; the device's thread for that. NULL: there is
     // nothing to do for it.
     keel_status_t (*peer)(keel_device_t *device, const keel_cmd_across_t *command);

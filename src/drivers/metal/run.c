@@ -96,6 +96,15 @@ static keel_status_t run_copy(run_t *base, const bound_copy_t *copy)
     return metal_encode_copy(run, &source, &target);
 }
 
+// A pool for each: command buffers that were given up count as outstanding until theirs is emptied.
+static void run_drive(run_t *run, void (*go)(run_t *run))
+{
+    const metal_api_t *api = metal_device(run->runs->device)->api; // the run may be gone after it
+    void *pool = metal_enter(api);
+    go(run);
+    metal_leave(api, pool);
+}
+
 const run_ops_t metal_run_ops = {
     .settle = metal_settle,
     .command = command_step,
@@ -107,6 +116,7 @@ const run_ops_t metal_run_ops = {
     .across = metal_across,
     .begin = metal_ahead_begin,
     .kept = metal_promise_kept,
+    .drive = run_drive,
 };
 
 static void start(keel_submission_t *submission)
