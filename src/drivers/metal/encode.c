@@ -48,8 +48,8 @@ static keel_status_t command_need(metal_run_t *run)
     return NULL;
 }
 
-// Others follow the open encoder: they wait for the fence.
-static keel_status_t encoder_hand_over(metal_run_t *run)
+// They wait for the fence.
+keel_status_t metal_encoder_hand_over(metal_run_t *run)
 {
     if (run->kind == METAL_NONE) return NULL;
     if (!run->fence) run->fence = metal_fence_take(run);
@@ -63,7 +63,7 @@ static keel_status_t encoder_hand_over(metal_run_t *run)
 static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
 {
     const metal_api_t *api = metal_run_device(run)->api;
-    KEEL_TRY(encoder_hand_over(run));
+    KEEL_TRY(metal_encoder_hand_over(run));
     if (run->timed.wanted)
         run->encoder = metal_stamped_encoder(run, kind);
     else if (kind == METAL_BLIT)

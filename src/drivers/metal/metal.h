@@ -81,8 +81,8 @@ typedef struct metal_promises_t {
     lock_t lock;
     struct metal_slots_t *slots; // counted; NULL: none was needed yet
     id words;                    // a number for each, by the GPU; retained
-    _Atomic uint32_t lately;   // submissions that are still to make promises, and one more
-    _Atomic uint32_t crossing; // and to signal events
+    _Atomic uint32_t lately;     // submissions that are still to make promises, and one more
+    _Atomic uint32_t crossing;   // and to signal events
 } metal_promises_t;
 
 typedef struct metal_device_t {
@@ -104,9 +104,13 @@ typedef struct metal_device_t {
         id buffers[METAL_SAMPLED];  // retained
         uint32_t made, spare_count; // of the next; `lock` guards these
         uint16_t spare[METAL_SAMPLED * METAL_SLICES];
-        _Atomic bool bad; // times were missing
-        uint32_t traced;  // the clock's number in a trace; 0: none
-        uint64_t offset;  // from the host's clock to it
+        struct {
+            id event; // retained; NULL: none yet
+            uint64_t value;
+        } order[METAL_SAMPLED * METAL_SLICES]; // of samples and what reads them, for each slice
+        _Atomic bool bad;                      // times were missing
+        uint32_t traced;                       // the clock's number in a trace; 0: none
+        uint64_t offset;                       // from the host's clock to it
     } stamps;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
@@ -282,6 +286,8 @@ void metal_settle(run_t *run);
 void metal_lose(metal_device_t *device);
 
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
+// Ends the open encoder: others follow it.
+keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
 void metal_pipeline_set(metal_run_t *run, id pipeline);
 
 // Copies between places of one length, behind what the last barrier is for.

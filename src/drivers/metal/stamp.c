@@ -58,6 +58,8 @@ void metal_stamps_release(metal_device_t *device)
 {
     for (uint32_t i = 0; i < device->stamps.made; i++)
         mtl_release(device->api, device->stamps.buffers[i]);
+    for (uint32_t i = 0; i < METAL_SAMPLED * METAL_SLICES; i++)
+        mtl_release(device->api, device->stamps.order[i].event);
     mtl_release(device->api, device->stamps.set);
 }
 
@@ -150,6 +152,23 @@ id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind)
     return mtl_compute_encoder_of(api, run->command, pass);
 }
 
+// A fence is for memory. On some GPUs a sample is written later than what the encoder has done, and
+// only an event waits for it.
+static keel_status_t stamp_order(metal_run_t *run)
+{
+    metal_device_t *device = metal_run_device(run);
+    const metal_api_t *api = device->api;
+    id event = device->stamps.order[run->slice].event;
+    if (!event) event = mtl_new_shared_event(api, device->device);
+    if (!event) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no event left");
+    device->stamps.order[run->slice].event = event; // the slice is the run's
+    uint64_t value = ++device->stamps.order[run->slice].value;
+    KEEL_TRY(metal_encoder_hand_over(run));
+    mtl_encode_signal(api, run->command, event, value);
+    mtl_encode_wait(api, run->command, event, value);
+    return NULL;
+}
+
 // The time goes to where the host and the GPU see it, or right to the target.
 static keel_status_t stamp_resolve(metal_run_t *run, uint32_t index, const metal_place_t *target)
 {
@@ -161,7 +180,7 @@ static keel_status_t stamp_resolve(metal_run_t *run, uint32_t index, const metal
         KEEL_TRY(metal_stage(run, sizeof(uint64_t), &memory));
         at = (metal_place_t){metal_memory_buffer(memory), 0, sizeof(uint64_t), NULL};
     }
-    run->base.barrier = true;
+    KEEL_TRY(stamp_order(run));
     KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
     mtl_resolve(api, run->encoder, run->samples, (metal_range_t){sample_at(run, index), 1},
                 at.buffer, at.offset);

@@ -50,6 +50,8 @@ static void by_the_gpu(void)
     assert_int_equal(sim_sent("commit"), 1);
     assert_int_equal(sim_sent("resolveCounters:inRange:destinationBuffer:destinationOffset:"),
                      TIMES);
+    assert_int_equal(sim_sent("encodeSignalEvent:value:"), TIMES); // between sample and reader
+    assert_int_equal(sim_sent("encodeWaitForEvent:value:"), TIMES);
     assert_true(device_now(device) > keel_now_ns() + 1000000000); // its clock is another
     for (int i = 0; i < 300; i++) times_check(device);            // slices are used again
     assert_int_equal(sim_sent("newCounterSampleBufferWithDescriptor:error:"), 1);
