@@ -119,11 +119,12 @@ enum { MONOTONIC = 1 };
 #endif
 #endif
 
-static uint64_t now_ns(void)
+// MSL has no clock: there looks are counted, each as so many quarters of a nanosecond, which it
+// takes at least.
+static uint64_t now_ns(volatile uint64_t *looks, uint32_t quarters)
 {
-#if KEEL_MSL // has no clock: each look is taken for a quarter of a nanosecond, and takes longer
-    static volatile uint64_t looks;
-    return looks++ / 4;
+#if KEEL_MSL
+    return (*looks += quarters) / 4;
 #elif KEEL_NVPTX
     return __nvvm_read_ptx_sreg_globaltimer();
 #elif KEEL_AMDGCN
@@ -139,8 +140,9 @@ static uint64_t now_ns(void)
 KEEL_KERNEL(slow, KEEL_GROUP(1), KEEL_INOUT(uint32_t, word), KEEL_CONSTANTS(uint32_t, us))
 {
     KEEL_ONCE {
-        uint64_t end = now_ns() + us * UINT64_C(1000);
-        while (now_ns() < end) {
+        volatile uint64_t looks = 0;
+        uint64_t end = now_ns(&looks, 1) + us * UINT64_C(1000);
+        while (now_ns(&looks, 1) < end) {
         }
         keel_atomic_add(word, 1u);
     }
@@ -155,10 +157,12 @@ typedef struct await_t {
 KEEL_KERNEL(await, KEEL_GROUP(1), KEEL_INOUT(uint32_t, words), KEEL_CONSTANTS(await_t, k))
 {
     KEEL_ONCE {
-        uint64_t end = now_ns() + k.us * UINT64_C(1000);
+        enum { ATOMIC = 20 }; // of such a look
+        volatile uint64_t looks = 0;
+        uint64_t end = now_ns(&looks, ATOMIC) + k.us * UINT64_C(1000);
         uint32_t met = 0;
         keel_atomic_exchange(words + k.mine, 1u);
-        while (!met && now_ns() < end) met = keel_atomic_add(words + k.theirs, 0u);
+        while (!met && now_ns(&looks, ATOMIC) < end) met = keel_atomic_add(words + k.theirs, 0u);
         words[k.mine + 1] = met != 0;
     }
 }
