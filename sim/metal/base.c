@@ -101,11 +101,13 @@ static bool read_counters(uint64_t fd, settings_t *out)
     return true;
 }
 
-// N[+]:CODE
+// N[+]:CODE[@WORKS]
 static bool read_kill(char *text, settings_t *out)
 {
     uint64_t code = 0;
-    char *colon = strchr(text, ':');
+    char *colon = strchr(text, ':'), *works = strchr(text, '@');
+    if (works && !read_number(works + 1, &out->kill.works)) return false;
+    if (works) *works = '\0';
     if (!colon || !read_number(colon + 1, &code)) return false;
     *colon = '\0';
     out->kill.code = (unsigned)code;

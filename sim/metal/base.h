@@ -17,6 +17,7 @@ typedef struct rule_t {
     uint64_t number;   // which one, from 1; 0: no such rule
     bool onwards;      // that one and all after it
     unsigned code;     // of MTLCommandBufferError
+    uint64_t works;    // that are done before
 } rule_t;
 
 enum { RULES_MAX = 16 };

@@ -155,16 +155,18 @@ static bool is_sound(const work_t *work)
 // Up to the first work that cannot be done: a dead command buffer makes none of its later signals.
 static unsigned works_perform(command_t *command)
 {
-    if (is_killed(command->queue->device)) return settings()->kill.code;
+    bool killed = is_killed(command->queue->device);
+    uint64_t left = settings()->kill.works;
     if (runtime_lost()) return ERROR_DEVICE_REMOVED;
     for (work_t *work = command->works; work; work = work->next) {
+        if (killed && left-- == 0) break;
         if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
         resident_open(work->uses, work->use_count);
         unsigned code = work->perform(work);
         resident_close(work->uses, work->use_count);
         if (code) return code;
     }
-    return ERROR_NONE;
+    return killed ? settings()->kill.code : ERROR_NONE;
 }
 
 // With residency=1: what the sets of the queue have now. What is added later does not count.

@@ -139,6 +139,32 @@ static void test_killed(void **state)
     }
 }
 
+// A step dies at its very end, after it has told the GPU that it is done: what went ahead of it may
+// have run by then, and fails with its cause all the same.
+static void killed_late(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_point_t points[CHAIN];
+    chain_submit(x, points, CHAIN, is_apart);
+    assert_null(keel_semaphore_signal(gate, 1));
+    int done = steps_done(points, "MTLCommandBufferError 3");
+    assert_true(done < CHAIN && (is_apart || done == killed_at - 1));
+    for (int i = 0; i < done; i++) assert_int_equal(byte_at(x, i), 7);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+static void test_killed_late(void **state)
+{
+    (void)state;
+    killed_at = 51;
+    for (int i = 0; i < 2; i++) {
+        is_apart = i;
+        run_with("kill=51:3@1000", killed_late);
+    }
+}
+
 // The device goes with a step: nothing waits for ever.
 static void lost(void)
 {
@@ -361,15 +387,11 @@ TEST(host_part_dropped, "kill=9:3")
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_across_queues),
-        cmocka_unit_test(test_on_one_queue),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_by_semaphore),
-        cmocka_unit_test(test_two_signals),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_host_part),
-        cmocka_unit_test(test_host_part_dropped),
+        cmocka_unit_test(test_across_queues), cmocka_unit_test(test_on_one_queue),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_killed_late),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_by_semaphore),
+        cmocka_unit_test(test_two_signals),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_host_part),     cmocka_unit_test(test_host_part_dropped),
         cmocka_unit_test(test_outlived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,19 @@ static void test_killed(id device)
     rig_count_free(end.count);
 }
 
+// What comes before its death is done.
+static void test_killed_late(id device)
+{
+    id queue = m_new_queue(device, 4), event = m_new_event(device), command = m_command(queue);
+    for (uint64_t value = 1; value <= 3; value++) m_signal_event(command, event, value);
+    m_commit(command);
+    m_wait(command);
+    CHECK(m_status(command) == FAILED && m_code(m_error(command)) == 3);
+    CHECK(m_value(event) == 2);
+    m_release(event);
+    m_release(queue);
+}
+
 static void test_killed_onwards(id device)
 {
     id queue = m_new_queue(device, 4);
@@ -343,6 +356,7 @@ static void all(void)
     RUN("", test_events_order);
     RUN("kill=2:3", test_killed);
     RUN("kill=2+:4", test_killed_onwards);
+    RUN("kill=1:3@2", test_killed_late);
     RUN("lose=newBufferWithLength:options:/2", test_lost);
     RUN("", test_retained);
     RUN("", test_unretained);
