@@ -131,6 +131,7 @@ typedef struct cross_t {
     const keel_image_entry_info_t *entry;
     cross_context_t *context; // has all the others
     cross_compiler_t *compiler;
+    uint32_t placed; // buffers that have their place in the argument buffer
 } cross_t;
 
 // Apple's families from 7 on and Macs have all functions of SIMD-groups that shaders may call. On
@@ -187,15 +188,21 @@ static keel_status_t options_set(cross_t *c)
     return said(c, c->api->compiler_install_compiler_options(c->compiler, options));
 }
 
-// Where what is bound at that number of that set stands in the list of all.
+// Where what is bound at that number of that set stands in the list of all. Of two at one number
+// only the first would be in the argument buffer, and those behind would be somewhere else in it.
 static keel_status_t place_find(const cross_t *c, unsigned set, unsigned binding, uint32_t *place)
 {
+    uint32_t found = 0;
     for (uint32_t i = 0; i < c->entry->binding_count; i++) {
         const keel_image_binding_t *b = &c->entry->bindings[i];
         if (b->set != set || b->binding != binding) continue;
-        *place = i;
-        return NULL;
+        if (!found++) *place = i;
     }
+    if (found == 1) return NULL;
+    if (found)
+        return KEEL_ERROR(KEEL_UNSUPPORTED,
+                          "'%s' has several variables at %u of set %u; metal:// takes one",
+                          c->entry->name, binding, set);
     return KEEL_ERROR(KEEL_CORRUPT, "'%s' binds something at %u of set %u, and does not say what",
                       c->entry->name, binding, set);
 }
@@ -212,6 +219,7 @@ static keel_status_t buffers_move(cross_t *c, cross_resources_t *resources, int 
             c->api->compiler_get_decoration(c->compiler, list[i].id, DECORATION_BINDING), &place));
         c->api->compiler_set_decoration(c->compiler, list[i].id, DECORATION_SET, 0);
         c->api->compiler_set_decoration(c->compiler, list[i].id, DECORATION_BINDING, place);
+        c->placed++;
     }
     return NULL;
 }
@@ -234,6 +242,9 @@ static keel_status_t bindings_condense(cross_t *c)
     KEEL_TRY(said(c, c->api->compiler_set_enabled_interface_variables(compiler, active)));
     KEEL_TRY(buffers_move(c, resources, UNIFORM_BUFFERS));
     KEEL_TRY(buffers_move(c, resources, STORAGE_BUFFERS));
+    if (c->placed != c->entry->binding_count) // as above
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "'%s' binds %u buffers, and SPIRV-Cross finds %u",
+                          c->entry->name, c->entry->binding_count, c->placed);
     KEEL_TRY(index_set(c, SET_OF_CONSTANTS, 0, METAL_AT_CONSTANTS));
     KEEL_TRY(index_set(c, 0, BINDING_OF_THE_BUFFER, METAL_AT_BLOCK));
     return index_set(c, 0, BINDING_OF_SIZES, c->entry->binding_count);

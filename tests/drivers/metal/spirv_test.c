@@ -58,6 +58,14 @@ static const char twice[] = "#version 450\n"
                             "layout(set = 0, binding = 0) buffer C { double c[]; };\n"
                             "void main() { c[0] = c[1] * c[2]; }\n";
 
+// One buffer as two types.
+static const char aliased[] = "#version 450\n"
+                              "layout(local_size_x = 1) in;\n"
+                              "layout(set = 0, binding = 0) buffer A { float a[]; };\n"
+                              "layout(set = 0, binding = 0) buffer B { uint b[]; };\n"
+                              "layout(set = 0, binding = 1) buffer C { float c[]; };\n"
+                              "void main() { c[0] = a[0] + float(b[1]); }\n";
+
 static void *module_data;
 static size_t module_size;
 
@@ -251,6 +259,11 @@ static void refused_double(void)
     refused_with(device_open(), KEEL_UNSUPPORTED, "SPIRV-Cross makes no MSL of 'main': ");
 }
 
+static void refused_aliased(void)
+{
+    refused_with(device_open(), KEEL_UNSUPPORTED, "several variables at 0 of set 0");
+}
+
 // A container with such a module, beside what the device does not take.
 static void contained(void)
 {
@@ -371,6 +384,8 @@ static void test_refused(void **state)
     cross_need();
     shader_compile(twice);
     run_with("", refused_double);
+    shader_compile(aliased);
+    run_with("", refused_aliased);
 }
 
 static void test_by_hand(void **state)
