@@ -140,14 +140,17 @@ static void put_cache(out_t *out, unsigned index)
 static void put_link(out_t *out, unsigned node, unsigned index)
 {
     enum { PCI_EXPRESS = 2, XGMI = 11 };
+    enum { ENABLED = 1 << 0, NO_ATOMICS = 1 << 2 | 1 << 3 }; // of 32 bits, and of 64
     unsigned other = index < node ? index : index + 1;
+    bool atomics = other != NODE_CPU || sim_settings()->atomics;
     put_number(out, "type", other == NODE_CPU ? PCI_EXPRESS : XGMI);
     put(out, "version_major 0\nversion_minor 0\n");
     put_number(out, "node_from", node);
     put_number(out, "node_to", other);
     put_number(out, "weight", other == NODE_CPU ? 20 : 15);
     put(out, "min_latency 0\nmax_latency 0\nmin_bandwidth 0\nmax_bandwidth 0\n"
-             "recommended_transfer_size 0\nrecommended_sdma_engine_id_mask 0\nflags 1\n");
+             "recommended_transfer_size 0\nrecommended_sdma_engine_id_mask 0\n");
+    put_number(out, "flags", atomics ? ENABLED : ENABLED | NO_ATOMICS);
 }
 
 // Takes a number and the slash behind it off a path; false when there is none.

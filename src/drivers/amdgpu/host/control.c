@@ -28,8 +28,8 @@ keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room, ring_queu
     uint64_t doorbell = queue->doorbell_signal.handle;
     if ((int64_t)word_at(doorbell, SIGNAL_KIND) != HARDWARE)
         return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "scheduler=device needs doorbells of the hardware's own; a tool watches "
-                          "the queues, or the GPU is too old: leave the option out");
+                          "the GPU cannot schedule: the doorbells are not the hardware's own; a "
+                          "tool watches the queues, or the GPU is too old");
     *ring = (ring_queue_t){
         .packets = (uintptr_t)queue->base_address,
         .mask = queue->size - 1,
@@ -113,10 +113,34 @@ static keel_status_t shared_make(amdgpu_control_t *control)
     return amdgpu_queue_describe(control->queue, CONTROL, &control->shared->control);
 }
 
+// Host and GPU change the same words of the host's memory by atomic operations. Over PCI Express
+// these come through only where everything on the way passes them on.
+static keel_status_t atomics_check(const amdgpu_control_t *control)
+{
+    enum { HOPS = 8 };
+    const amdgpu_device_t *device = control->device;
+    hsa_agent_t gpu = device->agents[control->node];
+    hsa_amd_memory_pool_link_info_t links[HOPS] = {0};
+    uint32_t hops = 0;
+    KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_agent_memory_pool_get_info, gpu, device->shared,
+                      HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS, &hops));
+    bool able = hops <= HOPS;
+    if (able)
+        KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_agent_memory_pool_get_info, gpu, device->shared,
+                          HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO, links));
+    for (uint32_t i = 0; able && i < hops; i++)
+        able = links[i].atomic_support_32bit && links[i].atomic_support_64bit;
+    if (able) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "GPU %d cannot schedule: its link to the host carries no atomic operations",
+                      device->nodes[control->node].ordinal);
+}
+
 keel_status_t amdgpu_control_start(amdgpu_control_t *control)
 {
     amdgpu_device_t *device = control->device;
     const hsa_symbols_t *hsa = device->hsa;
+    KEEL_TRY(atomics_check(control));
     KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agents[control->node], CONTROL,
                       HSA_QUEUE_TYPE_MULTI, amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX,
                       &control->queue));

@@ -168,7 +168,9 @@ static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_opti
         device->ops = amdgpu_device_ops();
         return NULL;
     }
-    if (who == SCHEDULER_DEVICE || keel_status_code(status) != KEEL_UNSUPPORTED) return status;
+    if (who == SCHEDULER_DEVICE)
+        return keel_status_wrap(status, "scheduler=device: the host schedules without the option");
+    if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
     log_say(KEEL_LOG_INFO, "amdgpu: the host schedules: %s", keel_status_message(status));
     keel_status_release(status);
     amdgpu_scheduler_stop(device);

@@ -92,7 +92,22 @@ typedef enum {
     HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE = 18, // ROCm 6 and later
 } hsa_amd_memory_pool_info_t;
 
-typedef enum { HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0 } hsa_amd_agent_memory_pool_info_t;
+typedef enum {
+    HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS = 0,
+    HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS = 1,
+    HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO = 2, // an array, one of the next for each hop
+} hsa_amd_agent_memory_pool_info_t;
+typedef struct hsa_amd_memory_pool_link_info_s {
+    uint32_t min_latency;
+    uint32_t max_latency;
+    uint32_t min_bandwidth;
+    uint32_t max_bandwidth;
+    bool atomic_support_32bit;
+    bool atomic_support_64bit;
+    bool coherent_support;
+    uint32_t link_type; // an enum
+    uint32_t numa_distance;
+} hsa_amd_memory_pool_link_info_t;
 typedef enum { HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED = 0 } hsa_amd_memory_pool_access_t;
 typedef enum { HSA_AMD_SEGMENT_GLOBAL = 0, HSA_AMD_SEGMENT_GROUP = 3 } hsa_amd_segment_t;
 
