@@ -158,6 +158,13 @@ static keel_status_t nodes_find(amdgpu_device_t *device, const char *which)
     return NULL;
 }
 
+// Whether the host is to schedule for that reason. Where memory is short or the GPU is lost, the
+// host would not come far either.
+static bool host_steps_in(keel_code_t code)
+{
+    return code != KEEL_OUT_OF_MEMORY && code != KEEL_DEVICE_LOST;
+}
+
 // The scheduler of the GPU, unless the host is to schedule, or has to.
 static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_options_t *options)
 {
@@ -170,8 +177,10 @@ static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_opti
     }
     if (who == SCHEDULER_DEVICE)
         return keel_status_wrap(status, "scheduler=device: the host schedules without the option");
-    if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
-    log_say(KEEL_LOG_INFO, "amdgpu: the host schedules: %s", keel_status_message(status));
+    keel_code_t code = keel_status_code(status);
+    if (!host_steps_in(code)) return status;
+    log_say(code == KEEL_UNSUPPORTED ? KEEL_LOG_INFO : KEEL_LOG_WARNING,
+            "amdgpu: the host schedules: %s", keel_status_message(status));
     keel_status_release(status);
     amdgpu_scheduler_stop(device);
     amdgpu_scheduler_free(device);
