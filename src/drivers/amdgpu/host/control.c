@@ -181,7 +181,7 @@ void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue)
     lock_leave(&control->drain_lock);
 }
 
-// A queue may be on its way out meanwhile, and drain.
+// A queue may be on its way out meanwhile, and drain; or the device be lost.
 static void queue_and_signals_destroy(amdgpu_control_t *control)
 {
     const hsa_symbols_t *hsa = control->device->hsa;
@@ -196,6 +196,13 @@ static void queue_and_signals_destroy(amdgpu_control_t *control)
     lock_leave(&control->drain_lock);
 }
 
+void amdgpu_control_inactivate(amdgpu_control_t *control)
+{
+    lock_enter(&control->drain_lock);
+    if (control->queue) control->device->hsa->hsa_queue_inactivate(control->queue);
+    lock_leave(&control->drain_lock);
+}
+
 void amdgpu_control_stop(amdgpu_control_t *control)
 {
     // Again and again: one that was being told sets it back.
@@ -204,6 +211,11 @@ void amdgpu_control_stop(amdgpu_control_t *control)
         sched_yield();
     }
     queue_and_signals_destroy(control);
+}
+
+void amdgpu_control_clear(amdgpu_control_t *control)
+{
     if (control->memory) blocks_return(&control->device->blocks, control->memory, true);
     control->memory = NULL;
+    control->shared = NULL;
 }

@@ -75,6 +75,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_fault_forget(d);
     amdgpu_scheduler_stop(d);
     runs_stop(&d->runs);
+    amdgpu_scheduler_clear(d);
     if (d->side) d->hsa->hsa_queue_destroy(d->side);
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
@@ -183,6 +184,7 @@ static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_opti
             "amdgpu: the host schedules: %s", keel_status_message(status));
     keel_status_release(status);
     amdgpu_scheduler_stop(device);
+    amdgpu_scheduler_clear(device);
     amdgpu_scheduler_free(device);
     device->scheduler = NULL;
     return NULL;

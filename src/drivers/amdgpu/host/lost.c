@@ -64,9 +64,8 @@ static void queues_stop(amdgpu_device_t *device)
     keel_queue_t *queue = NULL;
     while ((queue = device_next_queue(&device->base, queue)))
         device->hsa->hsa_queue_inactivate(amdgpu_queue(queue)->queue);
-    const amdgpu_scheduler_t *s = device->scheduler;
-    for (uint32_t i = 0; s && i < s->control_count; i++)
-        device->hsa->hsa_queue_inactivate(s->controls[i].queue);
+    amdgpu_scheduler_t *s = device->scheduler;
+    for (uint32_t i = 0; s && i < s->control_count; i++) amdgpu_control_inactivate(&s->controls[i]);
 }
 
 static void flights_end(amdgpu_device_t *device)

@@ -152,6 +152,12 @@ void amdgpu_scheduler_stop(amdgpu_device_t *device)
     for (uint32_t i = 0; i < s->control_count; i++) amdgpu_control_stop(&s->controls[i]);
 }
 
+void amdgpu_scheduler_clear(amdgpu_device_t *device)
+{
+    amdgpu_scheduler_t *s = device->scheduler;
+    for (uint32_t i = 0; s && i < s->control_count; i++) amdgpu_control_clear(&s->controls[i]);
+}
+
 void amdgpu_scheduler_free(amdgpu_device_t *device)
 {
     amdgpu_scheduler_t *s = device->scheduler;

@@ -31,7 +31,7 @@ typedef struct amdgpu_control_t {
     hsa_queue_t *queue;                    // owned
     hsa_signal_t signal;                   // owned: what the GPU wakes the host by
     _Atomic bool listening;                // the handler of the signal is there
-    lock_t drain_lock;                     // for the next
+    lock_t drain_lock;                     // for the next, and for the end of the queue
     hsa_signal_t drained; // owned: of a packet that is waited for; 0: the scheduler has stopped
 } amdgpu_control_t;
 
@@ -69,13 +69,19 @@ keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room,
 keel_status_t amdgpu_control_start(amdgpu_control_t *control) KEEL_MUST_USE;
 // Until the last packet of a queue, NULL: of its own, has ended.
 void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue);
+// Has the GPU take no more packets of it: the device is lost. Also while it is being stopped.
+void amdgpu_control_inactivate(amdgpu_control_t *control);
 void amdgpu_control_stop(amdgpu_control_t *control); // also after a failed start
+// Gives back its memory, when it has stopped and the worker, who looks there, is gone.
+void amdgpu_control_clear(amdgpu_control_t *control);
 
 // scheduler.c
 // With so many schedulers for each GPU.
 keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device, uint32_t each) KEEL_MUST_USE;
-// For device_close, while the worker is still there; and the rest, when no semaphore is left.
+// For device_close, while the worker is still there, and behind its end; and the rest, when no
+// semaphore is left.
 void amdgpu_scheduler_stop(amdgpu_device_t *device);
+void amdgpu_scheduler_clear(amdgpu_device_t *device);
 void amdgpu_scheduler_free(amdgpu_device_t *device);
 // Ends submissions that the GPU has ended. The device's thread. True: there are more to come.
 bool amdgpu_scheduler_work(amdgpu_device_t *device);
