@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens while a device is being closed. Run on the software GPU (keel sim).
 #include <keel/keel.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -62,11 +63,89 @@ static void test_a_loss_meets_a_control_queue_that_goes(void **state)
     assert_false(atomic_load(&s.wrong));
 }
 
+// A queue of HSA's that the device does not list: as one whose last reference has just gone.
+static struct {
+    keel_queue_t *queue;
+    hsa_signal_t gate;
+    uint64_t written; // packets, with the one that waits for the gate
+    _Atomic bool is_open;
+    _Atomic bool ends; // the control queue is being destroyed
+} out;
+
+static hsa_queue_t *out_ring(void)
+{
+    return amdgpu_queue(out.queue)->queue;
+}
+
+static uint64_t out_written(void)
+{
+    const ring_queue_t *shared = amdgpu_queue(out.queue)->shared;
+    return __atomic_load_n(PROTOCOL_AT(const uint64_t, shared->write), __ATOMIC_ACQUIRE);
+}
+
+// What runs there takes long.
+static void out_make(void)
+{
+    const keel_queue_options_t options = {0};
+    hsa_barrier_and_packet_t packet = {0};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
+    OK(amdgpu_queue_create(s.base, &options, &out.queue));
+    out.queue->device = s.base;
+    out.queue->object.generation = s.base->object.generation;
+    assert_int_equal(s.real.hsa_signal_create(1, 0, NULL, &out.gate), HSA_STATUS_SUCCESS);
+    packet.dep_signal[0] = out.gate;
+    uint64_t number = amdgpu_packet_write(&s.real, out_ring(), &packet, header);
+    s.real.hsa_signal_store_screlease(out_ring()->doorbell_signal, (hsa_signal_value_t)number);
+    out.written = out_written();
+}
+
+// Opens the gate when someone waits behind it, or the control queue goes.
+static void *out_let_go(void *argument)
+{
+    while (out_written() == out.written && !atomic_load(&out.ends)) sched_yield();
+    atomic_store(&out.is_open, true);
+    s.real.hsa_signal_store_screlease(out.gate, 0);
+    return argument;
+}
+
+static hsa_status_t destroy_and_look(hsa_queue_t *queue)
+{
+    if (queue == s.control_queue) {
+        if (!atomic_load(&out.is_open)) atomic_store(&s.wrong, true);
+        atomic_store(&out.ends, true);
+    }
+    return s.real.hsa_queue_destroy(queue);
+}
+
+// Behind the end of the scheduler.
+static hsa_status_t out_end(hsa_executable_t library)
+{
+    while (!atomic_load(&out.is_open)) sched_yield(); // the thread looks at it no more
+    amdgpu_queue_destroy(out.queue);
+    return s.real.hsa_executable_destroy(library);
+}
+
+static void test_a_queue_on_its_way_out_is_waited_for(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    setup_open();
+    out_make();
+    s.symbols.hsa_queue_destroy = destroy_and_look;
+    s.symbols.hsa_executable_destroy = out_end;
+    assert_int_equal(pthread_create(&thread, NULL, out_let_go, NULL), 0);
+    keel_device_release(s.base);
+    pthread_join(thread, NULL);
+    assert_false(atomic_load(&s.wrong));
+    s.real.hsa_signal_destroy(out.gate);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loss_meets_a_control_queue_that_goes),
+        cmocka_unit_test(test_a_queue_on_its_way_out_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,6 +136,7 @@ typedef struct amdgpu_queue_t {
     struct ring_queue_t *shared;      // owned: for a scheduler on the GPU; NULL: there is none
     struct amdgpu_control_t *control; // that scheduler
     block_t *advances;                // owned: what it has of the queue
+    struct amdgpu_queue_t *next;      // of those that it has
     run_queue_t runs;
 } amdgpu_queue_t;
 

@@ -72,8 +72,8 @@ static keel_status_t amdgpu_list(keel_device_listing_t *devices, size_t capacity
 static void amdgpu_device_close(keel_device_t *device)
 {
     amdgpu_device_t *d = amdgpu_device(device);
-    amdgpu_fault_forget(d);
     amdgpu_scheduler_stop(d);
+    amdgpu_fault_forget(d); // nothing runs any more that could
     runs_stop(&d->runs);
     amdgpu_scheduler_clear(d);
     if (d->side) d->hsa->hsa_queue_destroy(d->side);

@@ -118,6 +118,23 @@ static void piece_give_back(amdgpu_device_t *device, amdgpu_piece_t **spare, voi
     lock_leave(&s->lock);
 }
 
+static void queue_list(amdgpu_scheduler_t *s, amdgpu_queue_t *queue)
+{
+    lock_enter(&s->queues_lock);
+    queue->next = s->queues;
+    s->queues = queue;
+    lock_leave(&s->queues_lock);
+}
+
+static void queue_unlist(amdgpu_scheduler_t *s, const amdgpu_queue_t *queue)
+{
+    lock_enter(&s->queues_lock);
+    amdgpu_queue_t **link = &s->queues;
+    while (*link != queue) link = &(*link)->next;
+    *link = queue->next;
+    lock_leave(&s->queues_lock);
+}
+
 // Of the control queue, too: the tick that wrote the last packets of the queue rings for them when
 // they may have ended already, as others ring for theirs.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
@@ -126,17 +143,20 @@ void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
     if (!queue->shared) return;
     amdgpu_control_drain(amdgpu_control_of(&queue->base), queue->queue);
     amdgpu_control_drain(amdgpu_control_of(&queue->base), NULL);
+    queue_unlist(device->scheduler, queue);
     piece_give_back(device, &device->scheduler->spare_queues, queue->shared);
     blocks_return(&device->blocks, queue->advances, false);
     queue->shared = NULL;
 }
 
-// The last record of each queue has ended, but the kernel that told so may still run.
-static void queues_drain(amdgpu_device_t *device)
+// The last record of each queue has ended, but the kernel that told so may still run. Queues that
+// are on their way out count as well, which the device does not list any more.
+static void queues_drain(amdgpu_scheduler_t *s)
 {
-    keel_queue_t *queue = NULL;
-    while ((queue = device_next_queue(&device->base, queue)))
-        amdgpu_control_drain(amdgpu_control_of(queue), amdgpu_queue(queue)->queue);
+    lock_enter(&s->queues_lock);
+    for (const amdgpu_queue_t *queue = s->queues; queue; queue = queue->next)
+        amdgpu_control_drain(queue->control, queue->queue);
+    lock_leave(&s->queues_lock);
 }
 
 // All records have ended; the last ticks may still be on their way.
@@ -147,7 +167,7 @@ void amdgpu_scheduler_stop(amdgpu_device_t *device)
     lock_enter(&s->lock);
     s->closing = true;
     lock_leave(&s->lock);
-    queues_drain(device);
+    queues_drain(s);
     for (uint32_t i = 0; i < s->control_count; i++) amdgpu_control_drain(&s->controls[i], NULL);
     for (uint32_t i = 0; i < s->control_count; i++) amdgpu_control_stop(&s->controls[i]);
 }
@@ -272,6 +292,7 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
     queue->control = &s->controls[node * s->each + turn];
     queue->shared = piece;
     queue->shared->advances = queue->advances->address;
+    queue_list(s, queue);
     return NULL;
 }
 

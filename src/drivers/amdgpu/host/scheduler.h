@@ -42,10 +42,12 @@ typedef struct amdgpu_scheduler_t {
     uint32_t each;                       // for a GPU
     _Atomic uint32_t turn[AMDGPU_NODES]; // queues of a GPU, so far: its schedulers take turns
     amdgpu_kernel_t tick, advance, issue, patch;
-    lock_t lock;        // for what is below, and tick_ask
-    bool closing;       // no tick is asked for any more
-    amdgpu_run_t *runs; // that are the GPU's
-    block_t *pages;     // owned: what pieces are cut from
+    lock_t queues_lock;     // for the next; held while they are drained
+    amdgpu_queue_t *queues; // of the device, from their adoption until nothing runs there
+    lock_t lock;            // for what is below, and tick_ask
+    bool closing;           // no tick is asked for any more
+    amdgpu_run_t *runs;     // that are the GPU's
+    block_t *pages;         // owned: what pieces are cut from
     // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
     amdgpu_piece_t *spare_cells, *spare_queues;
     keel_status_t *causes;   // owned: why something failed, by number less 1
