@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens while a device is being closed. Run on the software GPU (keel sim).
+// What happens while a device is being closed, or is lost. Run on the software GPU (keel sim).
 #include <keel/keel.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,6 +30,19 @@ static void setup_open(void)
     s.control_queue = s.control->queue;
     s.real = s.symbols = *s.device->hsa;
     s.device->hsa = &s.symbols;
+}
+
+// A packet that ends when its signal falls; all behind it wait for that.
+static hsa_signal_t gate_put(hsa_queue_t *queue)
+{
+    hsa_signal_t gate;
+    hsa_barrier_and_packet_t packet = {0};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
+    assert_int_equal(s.real.hsa_signal_create(1, 0, NULL, &gate), HSA_STATUS_SUCCESS);
+    packet.dep_signal[0] = gate;
+    uint64_t number = amdgpu_packet_write(&s.real, queue, &packet, header);
+    s.real.hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
+    return gate;
 }
 
 static hsa_status_t inactivate_note(hsa_queue_t *queue)
@@ -72,11 +85,6 @@ static struct {
     _Atomic bool ends; // the control queue is being destroyed
 } out;
 
-static hsa_queue_t *out_ring(void)
-{
-    return amdgpu_queue(out.queue)->queue;
-}
-
 static uint64_t out_written(void)
 {
     const ring_queue_t *shared = amdgpu_queue(out.queue)->shared;
@@ -87,15 +95,10 @@ static uint64_t out_written(void)
 static void out_make(void)
 {
     const keel_queue_options_t options = {0};
-    hsa_barrier_and_packet_t packet = {0};
-    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
     OK(amdgpu_queue_create(s.base, &options, &out.queue));
     out.queue->device = s.base;
     out.queue->object.generation = s.base->object.generation;
-    assert_int_equal(s.real.hsa_signal_create(1, 0, NULL, &out.gate), HSA_STATUS_SUCCESS);
-    packet.dep_signal[0] = out.gate;
-    uint64_t number = amdgpu_packet_write(&s.real, out_ring(), &packet, header);
-    s.real.hsa_signal_store_screlease(out_ring()->doorbell_signal, (hsa_signal_value_t)number);
+    out.gate = gate_put(amdgpu_queue(out.queue)->queue);
     out.written = out_written();
 }
 
@@ -140,12 +143,49 @@ static void test_a_queue_on_its_way_out_is_waited_for(void **state)
     s.real.hsa_signal_destroy(out.gate);
 }
 
+static void *clock_ask(void *argument)
+{
+    keel_clock_pair_t now;
+    *(keel_status_t *)argument = keel_device_clock(s.base, &now);
+    return NULL;
+}
+
+static uint64_t side_written(void)
+{
+    enum { WRITE = 56 }; // amd_queue_t
+    const unsigned char *queue = (const unsigned char *)(const void *)s.device->side;
+    return __atomic_load_n((const uint64_t *)(const void *)(queue + WRITE), __ATOMIC_ACQUIRE);
+}
+
+// Its packet stands behind one that does not end, and never ends either.
+static void test_who_asks_for_the_clock_learns_of_the_loss(void **state)
+{
+    (void)state;
+    keel_clock_pair_t now;
+    pthread_t thread;
+    keel_status_t status = NULL;
+    setup_open();
+    OK(keel_device_clock(s.base, &now));
+    hsa_signal_t gate = gate_put(s.device->side);
+    uint64_t written = side_written();
+    assert_int_equal(pthread_create(&thread, NULL, clock_ask, &status), 0);
+    while (side_written() == written) sched_yield();
+    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, s.device->side, s.device);
+    pthread_join(thread, NULL);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    keel_status_release(status);
+    assert_non_null(s.device->late); // the GPU may still write there
+    keel_device_release(s.base);
+    s.real.hsa_signal_destroy(gate);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loss_meets_a_control_queue_that_goes),
         cmocka_unit_test(test_a_queue_on_its_way_out_is_waited_for),
+        cmocka_unit_test(test_who_asks_for_the_clock_learns_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,8 +126,10 @@ struct amdgpu_device_t {
     amdgpu_run_t *flights;                // whose packets are in a ring
     hsa_signal_t signals[AMDGPU_SIGNALS]; // owned: for the next runs
     uint32_t signal_count;
-    lock_t side_lock;  // for the next
-    hsa_queue_t *side; // for what no submission does; NULL: not yet
+    lock_t side_lock;         // for the next
+    hsa_queue_t *side;        // for what no submission does; NULL: not yet
+    block_t *late;            // owned: of a packet there that had not ended when the device failed
+    hsa_signal_t late_signal; // owned, likewise
 };
 
 typedef struct amdgpu_queue_t {
@@ -237,6 +239,8 @@ extern const pages_ops_t amdgpu_pages_ops;
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue);
 void amdgpu_queue_destroy(keel_queue_t *queue);
+// Until the packet of a signal has ended. False: the device has failed, and it may never end.
+bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal);
 // A signal for the run, before its first packet.
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
 void amdgpu_signals_destroy(amdgpu_device_t *device);
@@ -300,6 +304,9 @@ keel_status_t amdgpu_library_load(amdgpu_device_t *device, const void *data,
                                   size_t size) KEEL_MUST_USE;
 void amdgpu_builtins_unload(amdgpu_device_t *device);
 keel_status_t amdgpu_device_clock(keel_device_t *device, uint64_t *now_ns);
+// Has the GPU take no more packets of what is beside the queues: the device is lost.
+void amdgpu_side_inactivate(amdgpu_device_t *device);
+void amdgpu_side_close(amdgpu_device_t *device);
 
 // executable.c
 uint32_t amdgpu_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);

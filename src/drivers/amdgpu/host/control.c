@@ -159,17 +159,13 @@ keel_status_t amdgpu_control_start(amdgpu_control_t *control)
 // A packet behind all others of the queue, until it has ended.
 static void packet_await(amdgpu_device_t *device, hsa_queue_t *queue, hsa_signal_t signal)
 {
-    enum { WAIT = 100000000 };
     const hsa_symbols_t *hsa = device->hsa;
     const hsa_barrier_and_packet_t packet = {.completion_signal = signal};
     const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
     hsa->hsa_signal_store_screlease(signal, 1);
     uint64_t number = amdgpu_packet_write(hsa, queue, &packet, header);
     hsa->hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
-    while (!atomic_load(&device->failed) &&
-           hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, WAIT,
-                                          HSA_WAIT_STATE_BLOCKED) > 0) {
-    }
+    amdgpu_signal_await(device, signal);
 }
 
 // One at a time, as there is one signal. When the scheduler has stopped, all have ended.

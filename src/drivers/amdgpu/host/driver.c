@@ -76,7 +76,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_fault_forget(d); // nothing runs any more that could
     runs_stop(&d->runs);
     amdgpu_scheduler_clear(d);
-    if (d->side) d->hsa->hsa_queue_destroy(d->side);
+    amdgpu_side_close(d);
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
     blocks_destroy(&d->blocks);

@@ -66,6 +66,7 @@ static void queues_stop(amdgpu_device_t *device)
         device->hsa->hsa_queue_inactivate(amdgpu_queue(queue)->queue);
     amdgpu_scheduler_t *s = device->scheduler;
     for (uint32_t i = 0; s && i < s->control_count; i++) amdgpu_control_inactivate(&s->controls[i]);
+    amdgpu_side_inactivate(device);
 }
 
 static void flights_end(amdgpu_device_t *device)

@@ -79,6 +79,15 @@ uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const
     return number;
 }
 
+bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal)
+{
+    enum { WAIT = 100000000 }; // then it looks whether the device has failed
+    while (device->hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, WAIT,
+                                                  HSA_WAIT_STATE_BLOCKED) > 0)
+        if (atomic_load(&device->failed)) return false;
+    return true;
+}
+
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
