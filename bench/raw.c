@@ -2,6 +2,7 @@
 #include "raw.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,11 +84,27 @@ static keel_status_t objects_make(raw_t *raw)
     return NULL;
 }
 
+// The number of the GPU in a URI, so that both sides are measured on the same one.
+static keel_status_t ordinal_of(const char *uri, int *ordinal)
+{
+    const char *which = strstr(uri, "://");
+    char *end = NULL;
+    which = which ? which + 3 : "";
+    unsigned long number = strtoul(which, &end, 10);
+    if (end == which || (*end && *end != '?') || number > INT_MAX)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "the vendor's calls take GPUs by number, not '%s'",
+                          uri);
+    *ordinal = (int)number;
+    return NULL;
+}
+
 keel_status_t raw_open(const setting_t *setting, raw_t **made)
 {
     const raw_vendor_t *vendor;
+    int ordinal = 0;
     bool hip = strncmp(setting->device, "hip:", 4) == 0;
-    KEEL_TRY(hip ? raw_hip(&vendor) : raw_cuda(&vendor));
+    KEEL_TRY(ordinal_of(setting->device, &ordinal));
+    KEEL_TRY(hip ? raw_hip(ordinal, &vendor) : raw_cuda(ordinal, &vendor));
     raw_t *raw = calloc(1, sizeof *raw);
     if (!raw) return KEEL_ERROR(KEEL_OUT_OF_MEMORY, "no memory");
     *made = raw;
@@ -205,7 +222,7 @@ keel_status_t raw_pairs(raw_t *raw)
     uint64_t keep = UINT64_MAX;
     object_t pool;
     if (!raw->vendor->pools) return KEEL_ERROR(KEEL_UNSUPPORTED, "it has no pools");
-    RAW_TRY(raw->vendor->default_pool(&pool, 0));
+    RAW_TRY(raw->vendor->default_pool(&pool, raw->vendor->ordinal));
     RAW_TRY(raw->vendor->pool_set(pool, RAW_POOL_THRESHOLD, &keep));
     return NULL;
 }

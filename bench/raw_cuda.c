@@ -97,7 +97,7 @@ static int node_set(object_t exec, object_t node, object_t function, void *block
     return own.node_set(exec, node, &made);
 }
 
-keel_status_t raw_cuda(const raw_vendor_t **vendor)
+keel_status_t raw_cuda(int ordinal, const raw_vendor_t **vendor)
 {
     int device = 0;
     *vendor = &cuda;
@@ -106,8 +106,9 @@ keel_status_t raw_cuda(const raw_vendor_t **vendor)
     if (!library) return KEEL_ERROR(KEEL_UNSUPPORTED, "no libcuda.so.1");
     const char *missing = raw_symbols_find(library, symbols);
     if (missing) return KEEL_ERROR(KEEL_UNSUPPORTED, "libcuda.so.1 has no %s", missing);
-    if (own.init(0) || own.device(&device, 0) || own.retain(&context, device))
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "no CUDA device");
+    if (own.init(0) || own.device(&device, ordinal) || own.retain(&context, device))
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "no CUDA device %d", ordinal);
+    cuda.ordinal = ordinal;
     cuda.pools = true;
     cuda.enter = enter;
     cuda.copy = copy;

@@ -81,7 +81,7 @@ static void *library_open(void)
 
 static int enter(void)
 {
-    return own.enter(0);
+    return own.enter(hip.ordinal);
 }
 
 static int copy(raw_copy_t kind, uint64_t target, uint64_t source, size_t size, object_t stream)
@@ -108,7 +108,7 @@ static int node_set(object_t exec, object_t node, object_t function, void *block
     return own.node_set(exec, node, &made);
 }
 
-keel_status_t raw_hip(const raw_vendor_t **vendor)
+keel_status_t raw_hip(int ordinal, const raw_vendor_t **vendor)
 {
     enum { POOLS_SUPPORTED = 88 }; // an attribute; old releases do not know it
     int pools = 0;
@@ -118,9 +118,11 @@ keel_status_t raw_hip(const raw_vendor_t **vendor)
     if (!library) return KEEL_ERROR(KEEL_UNSUPPORTED, "no libamdhip64");
     const char *missing = raw_symbols_find(library, symbols);
     if (missing) return KEEL_ERROR(KEEL_UNSUPPORTED, "libamdhip64 has no %s", missing);
-    if (own.init(0) || own.enter(0)) return KEEL_ERROR(KEEL_UNSUPPORTED, "no HIP device");
+    if (own.init(0) || own.enter(ordinal))
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "no HIP device %d", ordinal);
     hip.pools = !raw_symbols_find(library, pool_symbols) &&
-                !own.attribute(&pools, POOLS_SUPPORTED, 0) && pools;
+                !own.attribute(&pools, POOLS_SUPPORTED, ordinal) && pools;
+    hip.ordinal = ordinal;
     hip.copy = copy;
     hip.node_add = node_add;
     hip.node_set = node_set;

@@ -59,7 +59,8 @@ typedef struct raw_vendor_t {
     RAW_POOL_CALLS(RAW_POINTER)
 #undef RAW_POINTER
     bool pools;
-    // Makes device 0 the thread's; any thread.
+    int ordinal; // of the device
+    // Makes the device the thread's; any thread.
     int (*enter)(void);
     int (*copy)(raw_copy_t kind, uint64_t target, uint64_t source, size_t size, object_t stream);
     // A kernel with a block of arguments, behind `after` if that is not NULL; other arguments.
@@ -68,9 +69,10 @@ typedef struct raw_vendor_t {
     int (*node_set)(object_t exec, object_t node, object_t function, void *block);
 } raw_vendor_t;
 
-// Finds the calls, once in a process, and opens the device. KEEL_UNSUPPORTED without such a one.
-keel_status_t raw_cuda(const raw_vendor_t **vendor) KEEL_MUST_USE;
-keel_status_t raw_hip(const raw_vendor_t **vendor) KEEL_MUST_USE;
+// Finds the calls, once in a process, and opens the device of that number. KEEL_UNSUPPORTED without
+// such a one.
+keel_status_t raw_cuda(int ordinal, const raw_vendor_t **vendor) KEEL_MUST_USE;
+keel_status_t raw_hip(int ordinal, const raw_vendor_t **vendor) KEEL_MUST_USE;
 
 // Looks functions of a library up: names of the vendor's and where they go, ended by NULL. Returns
 // the first that is missing; NULL: none is.
