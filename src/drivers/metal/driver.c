@@ -93,7 +93,7 @@ static void metal_device_close(keel_device_t *device)
     metal_clock_trace(d);
     metal_promises_close(d);
     metal_stamps_release(d);
-    mtl_release(d->api, d->residency);
+    metal_residency_release(d);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
     mtl_release(d->api, d->device);

@@ -47,6 +47,15 @@ void metal_residency_make(metal_device_t *device)
         log_say(KEEL_LOG_WARNING, "Metal makes no residency set: each encoder names its memory");
 }
 
+void metal_residency_release(metal_device_t *device)
+{
+    lock_enter(&device->lock);
+    id set = device->residency;
+    device->residency = NULL;
+    lock_leave(&device->lock);
+    mtl_release(device->api, set);
+}
+
 // Under the lock: whether another memory has the same buffer.
 static bool is_shared(const metal_device_t *device, const memory_t *memory)
 {

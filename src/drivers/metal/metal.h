@@ -221,6 +221,7 @@ keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
                                struct metal_memory_t **memory) KEEL_MUST_USE;
 // Has queues that are made from now on see all memory, if Metal has sets for that.
 void metal_residency_make(metal_device_t *device);
+void metal_residency_release(metal_device_t *device); // memory may be released after it
 void metal_memory_remove(metal_device_t *device, struct metal_memory_t *memory);
 id metal_memory_buffer(const struct metal_memory_t *memory);
 uint64_t metal_memory_address(const struct metal_memory_t *memory);

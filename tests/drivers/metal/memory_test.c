@@ -120,6 +120,23 @@ static void budget(void)
     device_close(device);
 }
 
+// What is released after the device is closed finds no residency set.
+static void closed_first(void)
+{
+    keel_device_t *device = NULL;
+    assert_null(device_try_open("0?residency=1", &device));
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_device_release(device);
+    keel_buffer_release(x);
+    while (sim_objects(NULL)) sched_yield();
+}
+
+static void test_closed_first(void **state)
+{
+    (void)state;
+    run_with("residency=1", closed_first);
+}
+
 static void test_unified(void **state)
 {
     (void)state;
@@ -148,10 +165,9 @@ static void test_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unified),
-        cmocka_unit_test(test_discrete),
-        cmocka_unit_test(test_managed),
-        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_unified),      cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_managed),      cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_closed_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
