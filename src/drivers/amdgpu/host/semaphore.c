@@ -51,12 +51,17 @@ static void semaphore_fail(remote_t *remote, keel_status_t cause)
 }
 
 // The end of the submission that brings the value looks at it: the GPU is to tell of that at once.
+// Again if another thread has come with a smaller value meanwhile, which this one may have undone.
 static void semaphore_watch(remote_t *remote)
 {
-    PROTOCOL_STORE(&cell_of(remote)->awaited, remote_awaited(remote), __ATOMIC_RELAXED);
-    // seq_cst: pairs with the GPU's, between its signal and its look at `awaited`. Either it sees
-    // this, or the library's look, which follows, sees the value.
-    PROTOCOL_FENCE();
+    uint64_t awaited;
+    do {
+        awaited = remote_awaited(remote);
+        PROTOCOL_STORE(&cell_of(remote)->awaited, awaited, __ATOMIC_RELAXED);
+        // seq_cst: pairs with the GPU's, between its signal and its look at `awaited`. Either it
+        // sees this, or the library's look, which follows, sees the value.
+        PROTOCOL_FENCE();
+    } while (awaited != remote_awaited(remote));
 }
 
 static void semaphore_destroy(remote_t *remote)
