@@ -83,8 +83,11 @@ static hipMemAllocationProp shared_properties(const stream_vendor_t *v)
 static keel_status_t shared_granularity(stream_vendor_t *v, uint64_t *bytes)
 {
     const hipMemAllocationProp properties = shared_properties(v);
-    return HIP_CALL(v->symbols, hipMemGetAllocationGranularity, bytes, &properties,
-                    hipMemAllocationGranularityMinimum);
+    size_t granularity = 0;
+    keel_status_t status = HIP_CALL(v->symbols, hipMemGetAllocationGranularity, &granularity,
+                                    &properties, hipMemAllocationGranularityMinimum);
+    *bytes = granularity;
+    return status;
 }
 
 static keel_status_t shared_create(stream_vendor_t *v, uint64_t size, uint64_t *handle)
