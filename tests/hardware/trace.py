@@ -3,7 +3,7 @@
 """trace.py compare KEEL FOLDER: runs this program with itself as what is traced: alone, by KEEL in
 each mode, and under torch.profiler; and compares numbers of kernels, and times.
 trace.py floor KEEL FOLDER LIBRARY: what CUPTI costs by itself, by LIBRARY (trace_floor.c), which
-runs `trace.py turns LIBRARY [all] [sampled]`.
+runs `trace.py turns LIBRARY [all]`.
 trace.py launches KEEL FOLDER LIBRARY PROGRAM: what a launch takes on the host (trace_launch.cu).
 trace.py run [profiler] [NAME...]: the programs. Each has a loop that is run some times; NVTX ranges
 stand around each of them, with the GPU idle before and after."""
@@ -356,12 +356,6 @@ def turns(library, asked, rounds):
             floor_library.floor_use(*lists, 1)
             measure(name)
             floor_library.floor_use(*lists, 0)
-    if "sampled" in sys.argv:
-        for _ in range(3):
-            measure("nothing, long", 15)
-            floor_library.floor_sample(20, 980)
-            measure("sampled, long", 15)
-            floor_library.floor_sample(0, 0)
     if late:
         print("RESULT " + json.dumps({"seconds": seconds}), flush=True)
         floor_library.floor_stop()
@@ -372,7 +366,7 @@ def turns(library, asked, rounds):
 def turns_print(seconds, base):
     for program, variants in seconds.items():
         for name, values in variants.items():
-            against = variants["nothing, long" if name.endswith("long") else base]
+            against = variants[base]
             slower = [statistics.median(values) / statistics.median(against) * 100 - 100,
                       best(values) / best(against) * 100 - 100]
             print(f"  {program:8} {name:20} {statistics.median(values) * 1e3:8.2f} "
@@ -382,7 +376,7 @@ def turns_print(seconds, base):
 def floor(keel, folder, library):
     me = [sys.executable, os.path.abspath(__file__), "turns", library]
     print("\n== what CUPTI costs by itself: median (best), and slowdown against `nothing`")
-    asked = [(", late", me + ["all", "sampled"], {"FLOOR_LATE": "1"}), ("", me + ["all"], {})]
+    asked = [(", late", me + ["all"], {"FLOOR_LATE": "1"}), ("", me + ["all"], {})]
     asked += [(", " + name, me, environment) for name, environment in SET_UPS.items() if name]
     for name, command, environment in asked:
         result, said, took = child(command, CUDA_INJECTION64_PATH=library, **environment)

@@ -10,14 +10,11 @@
 // The program then chooses by floor_use, again and again. At the end of the process it says how
 // many bytes came.
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -74,15 +71,11 @@ static void called(void *user, uint32_t domain, uint32_t function, const void *d
     (void)user, (void)domain, (void)function, (void)data;
 }
 
-static atomic_ulong toggles, toggle_ns; // of kernels by floor_sample
-
 static void finish(void)
 {
     if (!cupti) return;
     call("cuptiActivityFlushAll", 1, 0, 0, 0);
     fprintf(stderr, "floor: %zu bytes in %zu buffers\n", bytes_seen, buffers_seen);
-    if (toggles)
-        fprintf(stderr, "floor: %lu us to turn kernels on or off\n", toggle_ns / toggles / 1000);
 }
 
 static int is_byte(unsigned long attribute)
@@ -132,39 +125,6 @@ void floor_use(const char *kinds, const char *apis, const char *calls, int on)
     functions_each(apis, 0, on);
     functions_each(calls, 1, on);
     if (!on) call("cuptiActivityFlushAll", 0, 0, 0, 0);
-}
-
-// Kernels are recorded for some ms, then not for some, until floor_sample(0, 0).
-static atomic_int sample_on_ms, sample_off_ms;
-
-static void kernels_toggle(int on)
-{
-    uint64_t before = now();
-    kinds_each("10", on);
-    atomic_fetch_add(&toggle_ns, now() - before);
-    atomic_fetch_add(&toggles, 1);
-}
-
-static void *sample(void *unused)
-{
-    while (atomic_load(&sample_on_ms)) {
-        kernels_toggle(1);
-        usleep((useconds_t)atomic_load(&sample_on_ms) * 1000);
-        kernels_toggle(0);
-        for (int i = 0; i < atomic_load(&sample_off_ms); i++) usleep(1000);
-    }
-    return unused;
-}
-
-EXPORT void floor_sample(int on_ms, int off_ms);
-void floor_sample(int on_ms, int off_ms)
-{
-    static pthread_t thread;
-    int running = atomic_load(&sample_on_ms);
-    atomic_store(&sample_on_ms, on_ms);
-    atomic_store(&sample_off_ms, off_ms);
-    if (!running && on_ms) pthread_create(&thread, NULL, sample, NULL);
-    if (running && !on_ms) pthread_join(thread, NULL);
 }
 
 // As the mode `cuda` does it: all calls, and then not those that only tell something.
