@@ -107,6 +107,16 @@ static int steps_done(const keel_point_t *points, const char *words)
     return done;
 }
 
+// A chain of which a step dies: how many were done before it.
+static int chain_killed(keel_buffer_t *x, keel_point_t *points)
+{
+    chain_submit(x, points, CHAIN, is_apart);
+    assert_null(keel_semaphore_signal(gate, 1));
+    int done = steps_done(points, "MTLCommandBufferError 3");
+    assert_true(done < CHAIN && (is_apart || done == killed_at - 1));
+    return done;
+}
+
 // A step dies: those before it are done, those after it do nothing and fail with its cause, and the
 // next chain is done whole. On two queues it is not known which one it is.
 static void killed(void)
@@ -114,10 +124,7 @@ static void killed(void)
     keel_device_t *device = rig_open();
     keel_buffer_t *x = buffer_create(device, SIZE);
     keel_point_t points[CHAIN];
-    chain_submit(x, points, CHAIN, is_apart);
-    assert_null(keel_semaphore_signal(gate, 1));
-    int done = steps_done(points, "MTLCommandBufferError 3");
-    assert_true(done < CHAIN && (is_apart || done == killed_at - 1));
+    int done = chain_killed(x, points);
     for (int i = 0; i < CHAIN; i++) assert_int_equal(byte_at(x, i), i < done ? 7 : 0);
     chain_submit(x, points, CHAIN, is_apart);
     ok(points[CHAIN - 1]);
@@ -146,10 +153,7 @@ static void killed_late(void)
     keel_device_t *device = rig_open();
     keel_buffer_t *x = buffer_create(device, SIZE);
     keel_point_t points[CHAIN];
-    chain_submit(x, points, CHAIN, is_apart);
-    assert_null(keel_semaphore_signal(gate, 1));
-    int done = steps_done(points, "MTLCommandBufferError 3");
-    assert_true(done < CHAIN && (is_apart || done == killed_at - 1));
+    int done = chain_killed(x, points);
     for (int i = 0; i < done; i++) assert_int_equal(byte_at(x, i), 7);
     keel_buffer_release(x);
     rig_close(device);

@@ -30,13 +30,6 @@ static keel_executable_t *load(keel_device_t *device, const void *data, size_t s
     return executable;
 }
 
-static keel_entry_t find(keel_executable_t *executable, const char *name)
-{
-    keel_entry_t found;
-    assert_null(keel_executable_entry(executable, name, &found));
-    return found;
-}
-
 static keel_op_t raw_op(keel_entry_t entry, uint32_t group, const void *block, size_t size)
 {
     keel_op_t op =

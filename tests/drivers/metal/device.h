@@ -91,6 +91,13 @@ static inline void device_close(keel_device_t *device)
     while (sim_objects(NULL)) sched_yield();
 }
 
+static inline keel_entry_t find(keel_executable_t *executable, const char *name)
+{
+    keel_entry_t found;
+    assert_null(keel_executable_entry(executable, name, &found));
+    return found;
+}
+
 // Runs a test in a child, with settings of the software Metal.
 static inline void run_with(const char *settings, void (*test)(void))
 {

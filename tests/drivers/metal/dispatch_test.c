@@ -87,13 +87,6 @@ static keel_executable_t *load(keel_device_t *device)
     return executable;
 }
 
-static keel_entry_t find(keel_executable_t *executable, const char *name)
-{
-    keel_entry_t found;
-    assert_null(keel_executable_entry(executable, name, &found));
-    return found;
-}
-
 static void write_floats(keel_buffer_t *buffer, float first, float step)
 {
     float values[COUNT];

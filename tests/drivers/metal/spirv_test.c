@@ -101,13 +101,6 @@ static keel_executable_t *loaded(keel_device_t *device)
     return executable;
 }
 
-static keel_entry_t find(keel_executable_t *executable, const char *name)
-{
-    keel_entry_t found;
-    assert_null(keel_executable_entry(executable, name, &found));
-    return found;
-}
-
 static void entry_check(keel_entry_t entry)
 {
     static const char *const names[] = {"A", "B", "C", "U"};
