@@ -4,17 +4,22 @@
 #include "suite/process.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Of a test that does a great deal, torture tries this many places, and fault this many calls of
 // each function.
 #define HEAVY_SAMPLE 48
 #define HEAVY_EACH   3
+// Where time is bounded, so many failures of one test are tried before those of the next.
+#define SAMPLES_IN_A_ROW 4
 
 typedef struct plan_t {
     const settings_t *settings;
     report_t *report;
-    size_t index;      // of the next test
+    size_t *order;     // of the tests, as indices of their records
+    size_t index;      // in that order, of the next test
+    size_t counted;    // samples: so many, from the first on, were begun without a failure
     uint64_t step;     // of the next run of that test
     uint64_t round;    // shuffle: how often all tests have been run
     uint64_t until_ns; // no new run is begun then; 0: no matter when
@@ -58,13 +63,19 @@ static void run_done(void *user, const job_t *job, const result_t *result, FILE 
     report_run(plan->report, &plan->report->records[job->index], job, result, output);
 }
 
+static job_t job_of(const plan_t *plan, size_t index)
+{
+    const record_t *record = &plan->report->records[index];
+    return (job_t){.test = record->test, .seed = plan->settings->seed, .index = index};
+}
+
 // Runs of each test in turn, as many as `wanted` says.
 static bool next_in_order(plan_t *plan, job_t *job, uint64_t (*wanted)(plan_t *, record_t *))
 {
     for (; plan->index < plan->report->count; plan->index++, plan->step = 0) {
-        record_t *record = &plan->report->records[plan->index];
-        if (plan->step >= wanted(plan, record)) continue;
-        *job = (job_t){.test = record->test, .seed = plan->settings->seed, .index = plan->index};
+        size_t index = plan->order[plan->index];
+        if (plan->step >= wanted(plan, &plan->report->records[index])) continue;
+        *job = job_of(plan, index);
         plan->step++;
         return true;
     }
@@ -76,25 +87,28 @@ static uint64_t wanted_once(plan_t *plan, record_t *record)
     return !record->skipped;
 }
 
-static bool next_plain(void *user, job_t *job)
+static bool is_over(const plan_t *plan)
 {
-    const plan_t *plan = user;
-    if (plan->until_ns && keel_now_ns() > plan->until_ns) return false;
-    return next_in_order(user, job, wanted_once);
+    return plan->until_ns && keel_now_ns() > plan->until_ns;
 }
 
-// All tests with one seed, then all with the next. However short the time, each runs once.
+static bool next_plain(void *user, job_t *job)
+{
+    return !is_over(user) && next_in_order(user, job, wanted_once);
+}
+
+// All tests with one seed, then all with the next.
 static bool next_shuffled(void *user, job_t *job)
 {
     plan_t *plan = user;
-    bool timed = plan->settings->seconds > 0;
+    if (is_over(plan)) return false;
     while (!next_in_order(plan, job, wanted_once)) {
-        if (++plan->round >= plan->settings->runs && !timed) return false;
+        if (++plan->round >= plan->settings->runs && !plan->until_ns) return false;
         if (plan->report->runs_wanted == 0) return false;
         plan->index = 0;
     }
     job->seed += plan->round;
-    return plan->round == 0 || !timed || keel_now_ns() < plan->until_ns;
+    return true;
 }
 
 static uint64_t random_step(plan_t *plan)
@@ -175,49 +189,121 @@ static void sample_place(plan_t *plan, const record_t *record, job_t *job)
     job->fail_at = 1 + random_step(plan) % places;
 }
 
-// Any test, any of its places, until time is up. Calls of rare functions are as likely as others.
+static bool is_counted(const record_t *record)
+{
+    return record->runs || record->skipped;
+}
+
+static bool can_fail(const record_t *record)
+{
+    return record->outcome == OUTCOME_PASSED && record->places;
+}
+
+// The test whose turn it is to fail; NULL: it has not been counted yet, or none can fail.
+static record_t *next_to_fail(plan_t *plan)
+{
+    size_t count = plan->report->count;
+    for (size_t tried = 0; tried <= count; tried++, plan->step = 0) {
+        record_t *record = &plan->report->records[plan->order[plan->index]];
+        if (can_fail(record) && plan->step++ < SAMPLES_IN_A_ROW) return record;
+        if (!is_counted(record)) return NULL;
+        plan->index = (plan->index + 1) % count;
+    }
+    return NULL;
+}
+
+// Counts the places of a test, lets some of them fail, and goes on to the next test, until time is
+// up. Calls of rare functions are as likely as others.
 static bool next_sample(void *user, job_t *job)
 {
     plan_t *plan = user;
-    for (int attempts = 0; attempts < 1000; attempts++) {
-        if (keel_now_ns() > plan->until_ns) return false;
-        size_t index = random_step(plan) % plan->report->count;
-        record_t *record = &plan->report->records[index];
-        if (record->outcome != OUTCOME_PASSED || !record->places) continue;
-        *job = (job_t){.test = record->test, .seed = plan->settings->seed, .index = index};
+    const report_t *report = plan->report;
+    if (is_over(plan)) return false;
+    record_t *record = next_to_fail(plan);
+    if (record) {
+        *job = job_of(plan, (size_t)(record - report->records));
         sample_place(plan, record, job);
         return true;
     }
-    return false;
+    while (plan->counted < report->count && report->records[plan->order[plan->counted]].skipped)
+        plan->counted++;
+    bool again = plan->counted == report->count; // the one whose turn it is still runs
+    size_t index = plan->order[again ? plan->index : plan->counted++];
+    *job = job_of(plan, index);
+    return !again || !is_counted(&report->records[index]);
 }
 
-// Counts the places of each test, then lets them fail.
+// Counts the places of each test, then lets them all fail.
 static bool plan_failures(plan_t *plan)
 {
     const job_source_t count = {plan, next_plain, run_done};
     if (!process_run(plan->settings, &count)) return false;
     plan->index = plan->step = 0;
     plan->report->runs_wanted = 0;
-    for (size_t i = 0; plan->settings->seconds == 0 && i < plan->report->count; i++)
+    for (size_t i = 0; i < plan->report->count; i++)
         plan->report->runs_wanted += wanted_failures(plan, &plan->report->records[i]);
-    if (plan->report->runs_wanted) plan->report->runs_wanted += plan->report->runs;
+    plan->report->runs_wanted += plan->report->runs;
     const job_source_t each = {plan, next_failure, run_done};
+    return process_run(plan->settings, &each);
+}
+
+// How many tests before this one in the order are of its area.
+static size_t rank_of(const plan_t *plan, const size_t *order, size_t at)
+{
+    const record_t *records = plan->report->records;
+    size_t rank = 0;
+    for (size_t i = 0; i < at; i++)
+        rank += strcmp(records[order[i]].test->area, records[order[at]].test->area) == 0;
+    return rank;
+}
+
+// By the seed: one test of each area, then another of each, and so on. However short the time, what
+// is tried of all tests is of different areas.
+static void order_by_seed(plan_t *plan)
+{
+    size_t count = plan->report->count, used = 0;
+    size_t *any = calloc(count, sizeof *any), *ranks = calloc(count, sizeof *ranks);
+    if (!any || !ranks) abort();
+    for (size_t i = 0; i < count; i++) { // each goes to any place so far
+        size_t place = random_step(plan) % (i + 1);
+        any[i] = any[place];
+        any[place] = i;
+    }
+    for (size_t i = 0; i < count; i++) ranks[i] = rank_of(plan, any, i);
+    for (size_t rank = 0; used < count; rank++) {
+        for (size_t i = 0; i < count; i++)
+            if (ranks[i] == rank) plan->order[used++] = any[i];
+    }
+    free(any);
+    free(ranks);
+}
+
+static bool plan_by_mode(plan_t *plan)
+{
+    const settings_t *settings = plan->settings;
+    bool fails = settings->mode == MODE_TORTURE || settings->mode == MODE_FAULT;
+    const job_source_t plain = {plan, next_plain, run_done};
+    const job_source_t shuffle = {plan, next_shuffled, run_done};
     const job_source_t some = {plan, next_sample, run_done};
-    if (plan->settings->seconds == 0) return process_run(plan->settings, &each);
-    plan->until_ns = keel_now_ns() + (uint64_t)(plan->settings->seconds * 1e9);
-    return process_run(plan->settings, &some);
+    if (fails && (!plan->until_ns || settings->place)) return plan_failures(plan);
+    if (settings->mode == MODE_PLAIN) return process_run(settings, &plain);
+    if (plan->until_ns) order_by_seed(plan);
+    if (fails) plan->report->runs_wanted = 0;
+    return process_run(settings, fails ? &some : &shuffle);
 }
 
 bool plan_run(const settings_t *settings, report_t *report)
 {
     plan_t plan = {.settings = settings, .report = report, .random = settings->seed};
+    plan.order = calloc(report->count, sizeof *plan.order);
+    if (!plan.order) abort();
     for (size_t i = 0; i < report->count; i++) {
+        plan.order[i] = i;
         report->runs_wanted += !report->records[i].skipped;
     }
-    if (settings->mode == MODE_TORTURE || settings->mode == MODE_FAULT) return plan_failures(&plan);
     if (settings->mode == MODE_SHUFFLE) report->runs_wanted *= settings->runs;
     if (settings->seconds > 0) plan.until_ns = keel_now_ns() + (uint64_t)(settings->seconds * 1e9);
-    const job_source_t source = {&plan, settings->mode == MODE_SHUFFLE ? next_shuffled : next_plain,
-                                 run_done};
-    return process_run(settings, &source);
+    bool whole = plan_by_mode(&plan);
+    free(plan.order);
+    return whole;
 }

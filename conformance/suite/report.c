@@ -148,7 +148,7 @@ void report_run(report_t *report, record_t *record, const job_t *job, const resu
     report->runs++;
     record->runs++;
     record->seconds += result->seconds;
-    if (!job->fail_at) count_places(record, result);
+    if (!job->fail_at && !record->tallies) count_places(record, result); // jobs point at them
     switch (result->outcome) {
     case OUTCOME_PASSED:
     case OUTCOME_STARVED: report_pass(report, record, result); break;
@@ -220,9 +220,11 @@ bool report_total(report_t *report)
     }
     if (report->settings->json) print_json(report, counts);
     if (report->settings->mode != MODE_PLAIN) fprintf(words(report), "%lu runs\n", report->runs);
-    if (left)
+    if (left && report->settings->mode == MODE_PLAIN)
         fprintf(words(report), "%zu tests, from %s on, were left out when time was up\n", left,
                 test_name(first_left, name, sizeof name));
+    else if (left)
+        fprintf(words(report), "%zu tests were left out when time was up\n", left);
     fprintf(words(report), "%u passed, %u failed, %u skipped\n", counts[OUTCOME_PASSED],
             counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
     return counts[OUTCOME_FAILED] == 0;

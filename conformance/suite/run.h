@@ -32,7 +32,7 @@ typedef struct settings_t {
     void *image;         // owned: what stands there
     size_t image_size;
     unsigned parallel;
-    double seconds;  // bound of sampled torture and faults; 0: all of them
+    double seconds;  // no run begins later, and the seed chooses the tests; 0: all of them
     uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
     char symbol[56]; // with a call given: it counts calls of this function; "": of all
     fault_t fault;   // with a call given: what becomes of it

@@ -171,6 +171,56 @@ static void test_shuffle(void **state)
     expect_words("--seed=8 --runs=1");
 }
 
+// The tests of the last run in the order in which they passed for the first time.
+static size_t passed_in_order(char names[][64], size_t room)
+{
+    size_t count = 0;
+    for (const char *at = output; count < room && (at = strstr(at, "passed  ")); at++)
+        count += sscanf(at, "passed  %63s", names[count]) == 1;
+    return count;
+}
+
+// However many of them there was time for.
+static void test_shuffle_in_time(void **state)
+{
+    (void)state;
+    bool differ = false;
+    char before[64] = "";
+    for (int seed = 1; seed <= 8; seed++) {
+        char option[32], names[6][64];
+        snprintf(option, sizeof option, "--seed=%d", seed);
+        assert_int_equal(
+            RUN("--filter=g*.*", "--mode=shuffle", "--seconds=0.1", option, "-v", "-j", "1"), 0);
+        size_t count = passed_in_order(names, 6);
+        assert_true(count >= 1);
+        for (size_t i = 0; i + 1 < count; i += 2) // one is good, the other greedy
+            assert_int_not_equal(names[i][1], names[i + 1][1]);
+        differ |= before[0] && strcmp(before, names[0]) != 0;
+        snprintf(before, sizeof before, "%s", names[0]);
+        if (count == 6) continue;
+        expect_words(" tests were left out when time was up\n");
+    }
+    assert_true(differ);
+}
+
+// As long as it takes to find what is to be found.
+static void test_torture_in_time(void **state)
+{
+    (void)state;
+    int status = 0;
+    for (double seconds = 0.25; !status && seconds < 100; seconds *= 2) {
+        char option[32];
+        snprintf(option, sizeof option, "--seconds=%g", seconds);
+        status = RUN("--filter=greedy.c*", "--mode=torture", option, "-j", "3");
+    }
+    assert_int_equal(status, 1);
+    expect_words("signal 9");
+    expect_words("--mode=torture --filter=greedy.crashes_on_errors --seed=1 --allocation=");
+    assert_int_equal(
+        RUN("--device=null://", "--filter=choosy.*", "--mode=torture", "--seconds=100"), 0);
+    expect_words("0 passed, 0 failed, 2 skipped\n");
+}
+
 static int run_expecting(const char *device, const char *filter, const char *lines)
 {
     char path[] = "/tmp/keel-suite-XXXXXX", option[64];
@@ -262,6 +312,8 @@ int main(void)
         cmocka_unit_test(test_torture),
         cmocka_unit_test(test_fault),
         cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_shuffle_in_time),
+        cmocka_unit_test(test_torture_in_time),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_expectations_of_options),
