@@ -143,6 +143,41 @@ static void test_a_queue_on_its_way_out_is_waited_for(void **state)
     s.real.hsa_signal_destroy(out.gate);
 }
 
+// The memory that a scheduler has of a queue is still there when the queue goes.
+static hsa_status_t destroy_and_check(hsa_queue_t *queue)
+{
+    if (queue == amdgpu_queue(out.queue)->queue &&
+        (!amdgpu_queue(out.queue)->shared || s.device->scheduler->spare_queues))
+        atomic_store(&s.wrong, true);
+    return s.real.hsa_queue_destroy(queue);
+}
+
+static bool is_page(const block_t *block)
+{
+    for (const block_t *page = s.device->scheduler->pages; page; page = page->next)
+        if (page == block) return true;
+    return false;
+}
+
+// A tick of a device that has failed is not waited for: then the memory stays.
+static void test_a_queue_goes_before_its_memory(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        setup_open();
+        s.symbols.hsa_queue_destroy = destroy_and_check;
+        OK(keel_queue_create(s.base, NULL, &out.queue));
+        const block_t *advances = amdgpu_queue(out.queue)->advances;
+        if (fails) amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, s.control_queue, s.device);
+        keel_queue_release(out.queue);
+        s.symbols.hsa_queue_destroy = s.real.hsa_queue_destroy;
+        assert_false(atomic_load(&s.wrong));
+        assert_int_equal(is_page(advances), fails);
+        assert_int_equal(!s.device->scheduler->spare_queues, fails);
+        keel_device_release(s.base);
+    }
+}
+
 static void *clock_ask(void *argument)
 {
     keel_clock_pair_t now;
@@ -185,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loss_meets_a_control_queue_that_goes),
         cmocka_unit_test(test_a_queue_on_its_way_out_is_waited_for),
+        cmocka_unit_test(test_a_queue_goes_before_its_memory),
         cmocka_unit_test(test_who_asks_for_the_clock_learns_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

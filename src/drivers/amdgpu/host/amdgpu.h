@@ -29,6 +29,10 @@
 #include "kit/run.h"
 #include "kit/transfer.h"
 
+// Any pointer whose words the GPU may read and write meanwhile: host code touches them by the
+// macros of protocol.h alone, and follows no pointer that it finds there.
+#define KEEL_AMDGPU_DEVICE_PTR
+
 enum {
     AMDGPU_SEGMENT = 256,                            // packets that a run has in the ring at a time
     AMDGPU_SLOTS = 16,                               // such segments of a queue; more of them wait
@@ -183,6 +187,13 @@ static inline uint32_t amdgpu_run_node(const amdgpu_run_t *run)
 static inline uint64_t amdgpu_kernel_object(const amdgpu_kernel_t *kernel, uint32_t node)
 {
     return node ? kernel->others[node - 1] : kernel->object;
+}
+
+// Whether something failed for want of memory, of the host's or the GPU's.
+static inline bool amdgpu_is_no_memory(keel_status_t status)
+{
+    keel_code_t code = keel_status_code(status);
+    return code == KEEL_OUT_OF_MEMORY || code == KEEL_RESOURCE_EXHAUSTED;
 }
 
 // agent.c

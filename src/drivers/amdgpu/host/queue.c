@@ -59,6 +59,7 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
         chores_stop(&q->runs.calls);
         amdgpu_scheduler_leave(q);
         amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
+        amdgpu_scheduler_forget(q);
     }
     mem_free(q);
 }

@@ -11,10 +11,7 @@
 #include "kit/object.h"
 #include "kit/submission.h"
 
-enum {
-    PIECE = 64,  // bytes
-    CAUSES = 16, // that there is room for at first
-};
+enum { PIECE = 64 }; // bytes
 
 struct amdgpu_piece_t {
     amdgpu_piece_t *next;
@@ -54,10 +51,7 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device, uint32_t each)
 {
     amdgpu_scheduler_t *s = device->scheduler = mem_zalloc(sizeof *s);
     if (!s) return status_no_memory();
-    s->causes = mem_zalloc(CAUSES * sizeof *s->causes);
-    if (!s->causes) return status_no_memory();
-    s->cause_capacity = CAUSES;
-    s->causes[s->cause_count++] = status_no_memory(); // where there is none for a cause
+    KEEL_TRY(amdgpu_causes_init(s));
     KEEL_TRY(kernels_find(device, s));
     s->each = each;
     for (uint32_t i = 0; i < device->node_count * each; i++) {
@@ -139,13 +133,33 @@ static void queue_unlist(amdgpu_scheduler_t *s, const amdgpu_queue_t *queue)
 // they may have ended already, as others ring for theirs.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue)
 {
-    amdgpu_device_t *device = amdgpu_device(queue->base.device);
     if (!queue->shared) return;
-    amdgpu_control_drain(amdgpu_control_of(&queue->base), queue->queue);
-    amdgpu_control_drain(amdgpu_control_of(&queue->base), NULL);
-    queue_unlist(device->scheduler, queue);
-    piece_give_back(device, &device->scheduler->spare_queues, queue->shared);
-    blocks_return(&device->blocks, queue->advances, false);
+    amdgpu_control_drain(queue->control, queue->queue);
+    amdgpu_control_drain(queue->control, NULL);
+    queue_unlist(amdgpu_device(queue->base.device)->scheduler, queue);
+}
+
+// Until the device goes: a tick that was not waited for may still write there.
+static void queue_memory_keep(amdgpu_scheduler_t *s, block_t *advances)
+{
+    advances->used = advances->size;
+    lock_enter(&s->lock);
+    advances->next = s->pages;
+    s->pages = advances;
+    lock_leave(&s->lock);
+}
+
+void amdgpu_scheduler_forget(amdgpu_queue_t *queue)
+{
+    amdgpu_device_t *device = amdgpu_device(queue->base.device);
+    amdgpu_scheduler_t *s = device->scheduler;
+    if (!queue->shared) return;
+    if (atomic_load(&device->failed)) {
+        queue_memory_keep(s, queue->advances);
+    } else {
+        piece_give_back(device, &s->spare_queues, queue->shared);
+        blocks_return(&device->blocks, queue->advances, false);
+    }
     queue->shared = NULL;
 }
 
@@ -182,45 +196,10 @@ void amdgpu_scheduler_free(amdgpu_device_t *device)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     if (!s) return;
-    for (uint64_t i = 0; i < s->cause_count; i++) keel_status_release(s->causes[i]);
-    mem_free(s->causes);
+    amdgpu_causes_free(s);
     if (s->pages && object_is_ours(&device->base.object))
         blocks_return(&device->blocks, s->pages, false);
     mem_free(s);
-}
-
-// Under the lock.
-static bool causes_grow(amdgpu_scheduler_t *s)
-{
-    if (s->cause_count < s->cause_capacity) return true;
-    keel_status_t *causes = mem_resize(s->causes, 2 * s->cause_capacity * sizeof *causes);
-    if (!causes) return false;
-    s->causes = causes;
-    s->cause_capacity *= 2;
-    return true;
-}
-
-uint64_t amdgpu_cause_note(amdgpu_scheduler_t *s, keel_status_t cause)
-{
-    if (!causes_grow(s)) return 1;
-    s->causes[s->cause_count] = keel_status_retain(cause);
-    return ++s->cause_count;
-}
-
-uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause)
-{
-    amdgpu_scheduler_t *s = device->scheduler;
-    lock_enter(&s->lock);
-    uint64_t number = amdgpu_cause_note(s, cause);
-    lock_leave(&s->lock);
-    return number;
-}
-
-// Under the lock, when neither a cell nor a record has a number: takes one, but for the first.
-static keel_status_t cause_forget(amdgpu_scheduler_t *s)
-{
-    bool used = s->cells || s->runs || s->cause_count == 1;
-    return used ? NULL : s->causes[--s->cause_count];
 }
 
 // What stays the same whichever semaphore it is.
@@ -236,43 +215,22 @@ static void cell_make(amdgpu_scheduler_t *s, cell_t *cell)
     }
 }
 
-keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell)
+keel_status_t amdgpu_cell_take(amdgpu_device_t *device, amdgpu_cell_t *cell)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     void *piece;
     KEEL_TRY(piece_take(device, &s->spare_cells, cell_size(s), &piece));
-    *cell = piece;
-    if (!(*cell)->side_count) cell_make(s, *cell);
-    lock_enter(&s->lock);
-    s->cells++;
-    lock_leave(&s->lock);
+    cell->cell = piece;
+    if (!cell->cell->side_count) cell_make(s, cell->cell);
+    cell->cell->cause = 0; // the lists of the GPU's are as they were
+    amdgpu_cell_list(s, cell);
     return NULL;
 }
 
-void amdgpu_cell_give_back(amdgpu_device_t *device, cell_t *cell)
+void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell)
 {
-    amdgpu_scheduler_t *s = device->scheduler;
-    keel_status_t forgotten;
-    piece_give_back(device, &s->spare_cells, cell);
-    lock_enter(&s->lock);
-    s->cells--;
-    lock_leave(&s->lock);
-    do {
-        lock_enter(&s->lock);
-        forgotten = cause_forget(s);
-        lock_leave(&s->lock);
-        keel_status_release(forgotten);
-    } while (forgotten);
-}
-
-keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number)
-{
-    amdgpu_scheduler_t *s = device->scheduler;
-    if (!number) return NULL;
-    lock_enter(&s->lock);
-    keel_status_t cause = keel_status_retain(s->causes[number - 1]);
-    lock_leave(&s->lock);
-    return cause;
+    amdgpu_cell_unlist(device->scheduler, cell);
+    piece_give_back(device, &device->scheduler->spare_cells, cell->cell);
 }
 
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue, uint32_t node)

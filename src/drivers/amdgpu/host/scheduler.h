@@ -2,7 +2,8 @@
 // The host's side of the schedulers that run on the GPUs of a device (device/scheduler.h).
 //
 //     control.c     the queue and memory of one, and what it tells
-//     scheduler.c   what all share: cells, causes; cancelling, and the end of the device
+//     scheduler.c   what all share: queues, cells; cancelling, and the end of the device
+//     cause.c       why something failed, by numbers
 //     record.c      submissions as records
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
@@ -12,27 +13,31 @@
 #include "drivers/amdgpu/device/protocol.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 
-// Any pointer that may be read and written by the GPU meanwhile: words of it by the macros of
-// protocol.h alone.
-#define AMDGPU_DEVICE_PTR
-
 enum {
     AMDGPU_DEVICE_ROOM = AMDGPU_RING / 2, // packets of a queue that are the scheduler's
 };
 
 typedef struct amdgpu_piece_t amdgpu_piece_t; // of shared memory: 64 bytes
+typedef struct amdgpu_cause_t amdgpu_cause_t; // why something failed
+
+// The cell of a semaphore, in a list of the scheduler's.
+typedef struct amdgpu_cell_t amdgpu_cell_t;
+struct amdgpu_cell_t {
+    KEEL_AMDGPU_DEVICE_PTR cell_t *cell;
+    amdgpu_cell_t *next, **link;
+};
 
 // A scheduler of a GPU, and how it and the host reach each other.
 typedef struct amdgpu_control_t {
     amdgpu_device_t *device;
-    AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: not yet
-    uint32_t node, number;                 // the GPU that it runs on; among those of the device
-    block_t *memory;                       // owned: of `shared`, and of its arguments
-    hsa_queue_t *queue;                    // owned
-    hsa_signal_t signal;                   // owned: what the GPU wakes the host by
-    _Atomic bool listening;                // the handler of the signal is there
-    lock_t drain_lock;                     // for the next, and for the end of the queue
-    hsa_signal_t drained; // owned: of a packet that is waited for; 0: the scheduler has stopped
+    KEEL_AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: not yet
+    uint32_t node, number;  // the GPU that it runs on; among those of the device
+    block_t *memory;        // owned: of `shared`, and of its arguments
+    hsa_queue_t *queue;     // owned
+    hsa_signal_t signal;    // owned: what the GPU wakes the host by
+    _Atomic bool listening; // the handler of the signal is there
+    lock_t drain_lock;      // for the next, and for the end of the queue
+    hsa_signal_t drained;   // owned: of a packet that is waited for; 0: the scheduler has stopped
 } amdgpu_control_t;
 
 // Those of a device, as many for each GPU, and what they share.
@@ -50,18 +55,11 @@ typedef struct amdgpu_scheduler_t {
     block_t *pages;         // owned: what pieces are cut from
     // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
     amdgpu_piece_t *spare_cells, *spare_queues;
-    keel_status_t *causes;   // owned: why something failed, by number less 1
-    uint64_t cause_count;    //
-    uint64_t cause_capacity; //
-    uint64_t cells;          // semaphores, which may have numbers of causes
+    amdgpu_cause_t *causes; // owned: by number less 1
+    uint64_t cause_capacity;
+    uint64_t cause_next;  // those before it are taken
+    amdgpu_cell_t *cells; // those of semaphores
 } amdgpu_scheduler_t;
-
-// Whether something failed for want of memory, of the host's or the GPU's.
-static inline bool amdgpu_is_no_memory(keel_status_t status)
-{
-    keel_code_t code = keel_status_code(status);
-    return code == KEEL_OUT_OF_MEMORY || code == KEEL_RESOURCE_EXHAUSTED;
-}
 
 // control.c
 // How packets are written into a queue without HSA's functions. KEEL_UNSUPPORTED: a tool watches
@@ -99,15 +97,26 @@ void amdgpu_scheduler_wake(amdgpu_device_t *device, cell_t *cell);
 // What a scheduler needs of a queue of a GPU; nothing where the host schedules.
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue,
                                      uint32_t node) KEEL_MUST_USE;
-// The queue is about to be destroyed: waits until nothing runs there any more.
+// The queue is about to be destroyed: waits until nothing runs there any more. When it is gone, its
+// memory goes as well.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
-// The number of a cause (retained), and a new reference to the cause of a number; 0: NULL.
-uint64_t amdgpu_cause_add(amdgpu_device_t *device, keel_status_t cause);
-uint64_t amdgpu_cause_note(amdgpu_scheduler_t *scheduler, keel_status_t cause); // under its lock
+void amdgpu_scheduler_forget(amdgpu_queue_t *queue);
+// A cell, to be filled in but for its cause.
+keel_status_t amdgpu_cell_take(amdgpu_device_t *device, amdgpu_cell_t *cell) KEEL_MUST_USE;
+void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell);
+
+// cause.c
+keel_status_t amdgpu_causes_init(amdgpu_scheduler_t *scheduler) KEEL_MUST_USE;
+void amdgpu_causes_free(amdgpu_scheduler_t *scheduler);
+// The number of a cause, which it retains. Under the scheduler's lock, and so is what makes it the
+// number of a listed cell or record: else it may be taken for free.
+uint64_t amdgpu_cause_note(amdgpu_scheduler_t *scheduler, keel_status_t cause);
+// A new reference to the cause of a number that such a one has; 0: NULL.
 keel_status_t amdgpu_cause_get(amdgpu_device_t *device, uint64_t number);
-// A cell, to be filled in. When the last one comes back, causes are forgotten: no number is left.
-keel_status_t amdgpu_cell_take(amdgpu_device_t *device, cell_t **cell) KEEL_MUST_USE;
-void amdgpu_cell_give_back(amdgpu_device_t *device, cell_t *cell);
+// The host fails a cell that is listed. The GPU is not told.
+void amdgpu_cell_fail(amdgpu_device_t *device, cell_t *cell, keel_status_t cause);
+void amdgpu_cell_list(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
+void amdgpu_cell_unlist(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
 
 // record.c
 // Whether the GPU can do all of a submission by itself, and has reason to.

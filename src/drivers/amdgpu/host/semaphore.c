@@ -8,12 +8,12 @@
 
 typedef struct amdgpu_semaphore_t {
     remote_t remote;
-    AMDGPU_DEVICE_PTR cell_t *cell;
+    amdgpu_cell_t cell;
 } amdgpu_semaphore_t;
 
 static cell_t *cell_of(remote_t *remote)
 {
-    return ((amdgpu_semaphore_t *)(void *)remote)->cell;
+    return ((amdgpu_semaphore_t *)(void *)remote)->cell.cell;
 }
 
 static amdgpu_device_t *device_of(const remote_t *remote)
@@ -46,7 +46,7 @@ static keel_status_t semaphore_signal(remote_t *remote, uint64_t value)
 
 static void semaphore_fail(remote_t *remote, keel_status_t cause)
 {
-    cell_fail(cell_of(remote), amdgpu_cause_add(device_of(remote), cause));
+    amdgpu_cell_fail(device_of(remote), cell_of(remote), cause);
     amdgpu_scheduler_wake(device_of(remote), cell_of(remote));
 }
 
@@ -67,7 +67,7 @@ static void semaphore_watch(remote_t *remote)
 static void semaphore_destroy(remote_t *remote)
 {
     if (object_is_ours(&remote->semaphore.object))
-        amdgpu_cell_give_back(device_of(remote), cell_of(remote));
+        amdgpu_cell_give_back(device_of(remote), &((amdgpu_semaphore_t *)(void *)remote)->cell);
     mem_free_aligned(remote);
 }
 
@@ -89,10 +89,9 @@ keel_status_t amdgpu_semaphore_create(keel_device_t *device, uint64_t initial,
         mem_free_aligned(s);
         return status;
     }
-    s->cell->cause = 0; // the lists of the GPU's are as they were
-    s->cell->awaited = PROTOCOL_NOBODY;
+    s->cell.cell->awaited = PROTOCOL_NOBODY;
     // release: pairs with a tick that looks at the cell for the semaphore which had it before.
-    PROTOCOL_STORE(&s->cell->value, initial, __ATOMIC_RELEASE);
+    PROTOCOL_STORE(&s->cell.cell->value, initial, __ATOMIC_RELEASE);
     remote_init(&s->remote, &semaphore_ops, device, initial);
     *semaphore = &s->remote.semaphore;
     return NULL;
