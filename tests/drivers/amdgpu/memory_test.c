@@ -15,17 +15,25 @@ enum { SMALL = 64 << 10, LARGE = 512 << 10, HUGE = 8 << 20 };
 // What HSA was asked for.
 static const hsa_symbols_t *real;
 static int made, freed;
+static size_t most;  // bytes that there are at a time
+static size_t taken; // of these
 
 static hsa_status_t count_allocate(hsa_amd_memory_pool_t pool, size_t size, uint32_t flags,
                                    void **memory)
 {
+    if (taken + size > most) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     made++;
+    taken += size;
     return real->hsa_amd_memory_pool_allocate(pool, size, flags, memory);
 }
 
 static hsa_status_t count_free(void *memory)
 {
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    assert_int_equal(real->hsa_amd_pointer_info(memory, &info, NULL, NULL, NULL),
+                     HSA_STATUS_SUCCESS);
     freed++;
+    taken -= info.sizeInBytes;
     return real->hsa_amd_memory_pool_free(memory);
 }
 
@@ -46,6 +54,8 @@ static void setup_open(setup_t *s)
     amdgpu_chunks_init(&s->chunks, device, device->shared);
     device->hsa = &s->symbols;
     made = freed = 0;
+    most = SIZE_MAX;
+    taken = 0;
 }
 
 static void setup_close(setup_t *s)
@@ -109,6 +119,54 @@ static void test_sizes_have_buckets(void **state)
     setup_close(&s);
 }
 
+// There is none for a chunk, but for the block, where an idle chunk goes.
+static void test_a_block_needs_no_chunk(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s);
+    amdgpu_chunks_give_back(&s.chunks, take(&s, LARGE));
+    assert_int_equal(freed, 0);
+    most = taken;
+    unsigned char *alone = take(&s, SMALL);
+    assert_int_equal(freed, 1);
+    assert_int_equal(taken, SMALL);
+    unsigned char *other = take(&s, SMALL);
+    assert_int_equal(taken, 2 * SMALL);
+    amdgpu_chunks_give_back(&s.chunks, alone);
+    amdgpu_chunks_give_back(&s.chunks, other);
+    amdgpu_chunks_close(&s.chunks);
+    assert_int_equal(freed, made);
+    setup_close(&s);
+}
+
+// What the device keeps of other sizes goes first.
+static void test_a_block_finds_what_is_kept(void **state)
+{
+    (void)state;
+    enum { CHUNK = 4 }; // so many large blocks are in a chunk, and the device has some already
+    setup_t s;
+    block_t *block = NULL, *list = NULL;
+    setup_open(&s);
+    blocks_t *blocks = &amdgpu_device(s.device)->blocks;
+    for (int i = 0; i < CHUNK; i++) {
+        OK(blocks_acquire(blocks, LARGE, &block));
+        block->next = list;
+        list = block;
+    }
+    blocks_return(blocks, list, true);
+    assert_int_equal(made, 1);
+    assert_int_equal(freed, 0);
+    most = taken;
+    OK(blocks_acquire(blocks, 2 * LARGE, &block));
+    assert_int_equal(freed, 1);
+    keel_status_t status = blocks_acquire(blocks, HUGE, &(block_t *){NULL});
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    blocks_return(blocks, block, false);
+    setup_close(&s);
+}
+
 // The kernel refuses to read it, as a processor would. Conformance shows that the driver never
 // tries.
 static void test_the_host_cannot_read_the_gpus_memory(void **state)
@@ -141,6 +199,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_share_chunks),
         cmocka_unit_test(test_sizes_have_buckets),
+        cmocka_unit_test(test_a_block_needs_no_chunk),
+        cmocka_unit_test(test_a_block_finds_what_is_kept),
         cmocka_unit_test(test_the_host_cannot_read_the_gpus_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

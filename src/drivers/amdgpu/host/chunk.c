@@ -80,7 +80,12 @@ keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size, void **
     if (bucket == AMDGPU_BUCKETS)
         return amdgpu_pool_allocate(chunks->device, chunks->pool, size, memory);
     *memory = block_find(chunks, bucket);
-    return *memory ? NULL : chunk_add(chunks, bucket, memory);
+    keel_status_t status = *memory ? NULL : chunk_add(chunks, bucket, memory);
+    if (!amdgpu_is_no_memory(status)) return status;
+    // For a block alone there may be enough, or when what is idle has gone.
+    keel_status_release(status);
+    amdgpu_chunks_trim(chunks);
+    return amdgpu_pool_allocate(chunks->device, chunks->pool, size, memory);
 }
 
 // Under the lock: takes out a chunk that no block is taken of; if `one`, not the first such.

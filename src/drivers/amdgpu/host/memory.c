@@ -25,15 +25,21 @@ keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_
     return status;
 }
 
-// If there is not enough, what the driver keeps for later goes back first.
+// What the driver keeps for later goes back.
+static void memory_trim(amdgpu_device_t *device)
+{
+    blocks_destroy(&device->blocks);
+    amdgpu_chunks_trim(&device->chunks);
+}
+
+// If there is not enough, it is tried again when the driver has no more than it uses.
 static keel_status_t memory_make(amdgpu_device_t *device, hsa_amd_memory_pool_t pool, uint64_t size,
                                  void **memory)
 {
     keel_status_t status = amdgpu_pool_allocate(device, pool, size, memory);
     if (!status || pool.handle != device->shared.handle) return status;
     keel_status_release(status);
-    blocks_destroy(&device->blocks);
-    amdgpu_chunks_trim(&device->chunks);
+    memory_trim(device);
     return amdgpu_pool_allocate(device, pool, size, memory);
 }
 
@@ -204,7 +210,13 @@ void amdgpu_buffer_forget(keel_buffer_t *buffer)
 static keel_status_t block_make(void *owner, uint64_t size, void **data, uint64_t *address)
 {
     amdgpu_device_t *device = owner;
-    KEEL_TRY(amdgpu_chunks_take(&device->chunks, size, data));
+    keel_status_t status = amdgpu_chunks_take(&device->chunks, size, data);
+    if (amdgpu_is_no_memory(status)) {
+        keel_status_release(status);
+        memory_trim(device); // also blocks of other sizes
+        status = amdgpu_chunks_take(&device->chunks, size, data);
+    }
+    KEEL_TRY(status);
     *address = (uint64_t)(uintptr_t)*data;
     return NULL;
 }
