@@ -27,7 +27,8 @@ typedef struct {
     unsigned queues;  // KEEL_SIM_QUEUES: compute queues of a GPU that run at a time
     uint64_t weak;    // KEEL_SIM_WEAK: the seed of weak memory; 0: memory is strong
     bool strict;      // KEEL_SIM_STRICT: what is allowed and odd is reported, too
-    bool atomics; // KEEL_SIM_ATOMICS: the links of the GPUs to the host say that they carry them
+    bool atomics;   // KEEL_SIM_ATOMICS: the links of the GPUs to the host say that they carry them
+    bool doorbells; // KEEL_SIM_DOORBELLS: those of a GPU can be mapped for other GPUs
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;
 const settings_t *sim_settings(void);

@@ -228,6 +228,12 @@ int memory_free(const kfd_free_memory_t *a)
     return error;
 }
 
+// Whether the kernel can map it for a GPU. Doorbells of another GPU not every one can.
+static bool is_mappable(const buffer_t *buffer, unsigned node)
+{
+    return sim_settings()->doorbells || !(buffer->flags & KFD_MEM_DOORBELL) || buffer->node == node;
+}
+
 int memory_map(kfd_map_memory_t *a, bool map)
 {
     const uint32_t *ids = (const uint32_t *)(uintptr_t)a->device_ids_array_ptr;
@@ -238,7 +244,7 @@ int memory_map(kfd_map_memory_t *a, bool map)
     if (!buffer || !buffer->address) error = -EINVAL;
     while (!error && a->n_success < a->n_devices) {
         unsigned node = gpu_node(ids[a->n_success]);
-        if (!node) {
+        if (!node || !is_mappable(buffer, node)) {
             error = -EINVAL;
             break;
         }

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
@@ -136,6 +137,26 @@ static keel_status_t atomics_check(const amdgpu_control_t *control)
                       device->nodes[control->node].ordinal);
 }
 
+// A tick rings for packets of queues of its own GPU, and what it wakes on other GPUs for theirs. So
+// all of them must have the doorbells mapped, which is not so on every system. All queues of a GPU
+// have theirs in one piece of memory.
+static keel_status_t doorbell_check(const amdgpu_control_t *control)
+{
+    const amdgpu_device_t *device = control->device;
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    void *doorbell = (void *)(uintptr_t)control->shared->control.doorbell;
+    hsa_agent_t *agents = NULL;
+    uint32_t count = 0, found = 0;
+    KEEL_TRY(
+        HSA_CALL(device->hsa, hsa_amd_pointer_info, doorbell, &info, mem_alloc, &count, &agents));
+    for (uint32_t i = 0; i < count; i++) found += amdgpu_device_has(device, agents[i]);
+    mem_free(agents);
+    if (found == device->node_count) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "the GPUs cannot schedule: not all of them reach the doorbells of GPU %d",
+                      device->nodes[control->node].ordinal);
+}
+
 keel_status_t amdgpu_control_start(amdgpu_control_t *control)
 {
     amdgpu_device_t *device = control->device;
@@ -149,6 +170,7 @@ keel_status_t amdgpu_control_start(amdgpu_control_t *control)
     KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->signal));
     KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->drained));
     KEEL_TRY(shared_make(control));
+    KEEL_TRY(doorbell_check(control));
     atomic_store(&control->listening, true);
     keel_status_t status = HSA_CALL(hsa, hsa_amd_signal_async_handler, control->signal,
                                     HSA_SIGNAL_CONDITION_LT, 1, told, control);
