@@ -105,8 +105,8 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t *handle)
                     hipMemHandleTypePosixFileDescriptor);
 }
 
-// More than there is can be mapped and not accessed. It is not unmapped: HIP 6.4 does not survive
-// that, and needs no more than that the addresses are given back.
+// More than there is can be mapped and not accessed. A release that does not survive unmapping that
+// needs no more than that the addresses are given back.
 static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t size,
                                 uint64_t handle)
 {
@@ -114,7 +114,8 @@ static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t s
     void *start = hip_pointer(address);
     KEEL_TRY(HIP_CALL(v->symbols, hipMemMap, start, size, 0, hip_pointer(handle), 0));
     keel_status_t status = HIP_CALL(v->symbols, hipMemSetAccess, start, size, &access, 1);
-    if (status && keel_status_code(status) != KEEL_INVALID_ARGUMENT) shared_unmap(v, address, size);
+    bool refused = keel_status_code(status) == KEEL_INVALID_ARGUMENT;
+    if (status && !(refused && v->symbols->release->refused_stays)) shared_unmap(v, address, size);
     return status;
 }
 

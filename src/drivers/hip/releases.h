@@ -28,6 +28,7 @@ typedef struct hip_release_t {
     stream_quirks_t quirks;    // on AMD's GPUs
     uint32_t broken;           // features that it has, and that do not work: STREAM_*
     bool descriptors_by_value; // imports take a file descriptor, else a pointer to it
+    bool refused_stays;        // what more was mapped of memory than there is cannot be unmapped
     bool launches_alone;       // graphs that threads launch at once run with each other's arguments
 } hip_release_t;
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A range that was mapped and may not be accessed is mapped no more, but on a release that does not
+// survive that. A HIP of a few functions says what was called.
+#include "drivers/hip/hip.h"
+#include "drivers/hip/releases.h"
+#include "unit.h"
+
+static int mapped; // ranges
+static hipError_t access_result;
+
+static hipError_t map(void *address, size_t size, size_t offset,
+                      hipMemGenericAllocationHandle_t handle, unsigned long long flags)
+{
+    (void)address, (void)size, (void)offset, (void)handle, (void)flags;
+    mapped++;
+    return hipSuccess;
+}
+
+static hipError_t unmap(void *address, size_t size)
+{
+    (void)address, (void)size;
+    mapped--;
+    return hipSuccess;
+}
+
+static hipError_t set_access(void *address, size_t size, const hipMemAccessDesc *access,
+                             size_t count)
+{
+    (void)address, (void)size, (void)access, (void)count;
+    return access_result;
+}
+
+static hip_text_t no_text(hipError_t error)
+{
+    (void)error;
+    return NULL;
+}
+
+static hipError_t last_error(void)
+{
+    return hipSuccess;
+}
+
+// Ranges that are mapped after a map whose access ends so.
+static int mapped_after(int version, hipError_t result)
+{
+    const hip_symbols_t symbols = {
+        .release = hip_release_find(version),
+        .hipMemMap = map,
+        .hipMemUnmap = unmap,
+        .hipMemSetAccess = set_access,
+        .hipGetErrorName = no_text,
+        .hipGetErrorString = no_text,
+        .hipGetLastError = last_error,
+    };
+    stream_vendor_t vendor = {.symbols = &symbols};
+    stream_api_t api = {0};
+    hip_fill_memory(&api);
+    mapped = 0;
+    access_result = result;
+    keel_status_t status = api.shared_map(&vendor, 1 << 21, 1 << 21, 1);
+    assert_int_equal(status != NULL, result != hipSuccess);
+    keel_status_release(status);
+    return mapped;
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const int versions[] = {50731921, 60443484, 70051831, 70151831};
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        bool stays = versions[i] / 10000000 == 6;
+        assert_int_equal(mapped_after(versions[i], hipSuccess), 1);
+        assert_int_equal(mapped_after(versions[i], hipErrorInvalidValue), stays);
+        assert_int_equal(mapped_after(versions[i], hipErrorOutOfMemory), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
