@@ -64,6 +64,12 @@ grep -q 'INCOMPLETE\|has no records' err || fail "it does not say that there was
 refuse 1 'first: File exists; name another one with -o, or replace it with -f' -o first -- \
     "$program"
 "$keel" trace -f -o first -- "$program" >/dev/null 2>&1 || fail "-f does not replace a trace"
+cp first old
+"$keel" trace -f -o old -- true 2>err || fail "-f with a program that records nothing fails"
+[ ! -e old ] && grep -q 'old has no records' err || fail "-f leaves the trace of another program"
+mkdir here
+"$keel" trace -f -o here -- "$program" >/dev/null 2>err && fail "-f replaces a folder"
+grep -q 'here: Is a directory' err && [ ! -e here.parts ] || fail "a folder in the way is not told"
 refuse 1 'nowhere/below.parts: No such file' -o nowhere/below -- "$program"
 refuse 127 'no-such-program: No such file' -o none -- no-such-program
 refuse 2 'what is --fast?' --fast -- "$program"

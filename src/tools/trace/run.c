@@ -92,13 +92,22 @@ static bool options_read(options_t *options, int argc, char **argv)
     return false;
 }
 
+// A trace of that name: at once, so that what is there afterwards is of this program, whatever
+// becomes of it.
+static bool old_remove(const char *file, const char *parts)
+{
+    parts_remove(parts);
+    if (unlink(file) == 0 || errno == ENOENT) return true;
+    fprintf(stderr, "keel trace: %s: %s\n", file, strerror(errno));
+    return false;
+}
+
 // Makes the folder for what the processes write and puts its full name into the environment.
 static bool parts_make(const options_t *options, const char *parts)
 {
     struct stat about;
-    if (options->replace)
-        parts_remove(parts);
-    else if (stat(options->file, &about) == 0) {
+    if (options->replace && !old_remove(options->file, parts)) return false;
+    if (!options->replace && stat(options->file, &about) == 0) {
         fprintf(stderr,
                 "keel trace: %s: File exists; name another one with -o, or replace it "
                 "with -f\n",
