@@ -21,6 +21,7 @@ enum {
     KIND_DRIVER = 4,
     KIND_KERNEL = 10,
     KIND_MEMORY = 49,
+    KIND_GRAPH = 51,
     KINDS = 64,
     SUCCESS = 0,
     INVALID_PARAMETER = 1,
@@ -36,14 +37,17 @@ static const char *const functions[] = {
 #define SYMBOL(name, function, version, parameters) #function,
 #include "cuda/symbols.def"
 #undef SYMBOL
+    "cuProfilerStop", // which tools know, though the software driver has none
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 static struct {
     pthread_mutex_t lock;
     bool subscribed, watching;
-    uint64_t kinds; // a bit for each that is enabled
-    bool silent[FUNCTIONS];
+    uint64_t kinds;         // a bit for each that is enabled
+    bool chosen[FUNCTIONS]; // whose calls are recorded
+    bool off;               // the kind of calls was turned off: choices of functions do nothing
+    bool context, deaf;     // there is one; no function was chosen when it was made
     void (*request)(uint8_t **buffer, size_t *size, size_t *limit);
     void (*complete)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t used);
     uint8_t *buffer;
@@ -116,10 +120,29 @@ static uint32_t function_find(const char *name)
     return i;
 }
 
+static bool any_is_chosen(void)
+{
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        if (cupti.chosen[i]) return true;
+    return false;
+}
+
+// As the vendor's: functions that are chosen after the context was made are recorded only if one
+// was chosen before, or all are by their kind.
+static void context_seen(const char *name)
+{
+    if (cupti.context || !strstr(name, "Ctx") ||
+        (!strstr(name, "Retain") && !strstr(name, "Create")))
+        return;
+    cupti.context = true;
+    cupti.deaf = !any_is_chosen();
+}
+
 static void call_seen(const sim_call_t *call)
 {
     uint32_t function = function_find(call->name);
-    if (!is_enabled(KIND_DRIVER) || function == FUNCTIONS || cupti.silent[function]) return;
+    context_seen(call->name);
+    if (function == FUNCTIONS || cupti.off || cupti.deaf || !cupti.chosen[function]) return;
     record_add(&(CUpti_ActivityAPI){.kind = KIND_DRIVER,
                                     .cbid = function + 1,
                                     .start = call->start + CLOCK_AHEAD,
@@ -186,8 +209,26 @@ static void set_seen(const sim_work_t *work)
                sizeof(CUpti_ActivityMemset4));
 }
 
+static void graph_seen(const sim_work_t *work)
+{
+    record_add(&(CUpti_ActivityGraphTrace2){.kind = KIND_GRAPH,
+                                            .correlationId = work->correlation,
+                                            .start = work->start + CLOCK_AHEAD,
+                                            .end = work->end + CLOCK_AHEAD,
+                                            .deviceId = work->device,
+                                            .graphId = work->graph,
+                                            .contextId = work->context,
+                                            .streamId = work->stream,
+                                            .endDeviceId = work->device,
+                                            .endContextId = work->context},
+               sizeof(CUpti_ActivityGraphTrace2));
+}
+
+// Of a graph either the whole is told, or what is in it.
 static void work_seen(const sim_work_t *work)
 {
+    if (work->kind == SIM_GRAPH && is_enabled(KIND_GRAPH)) graph_seen(work);
+    if (work->graph && is_enabled(KIND_GRAPH)) return;
     if (work->kind == SIM_KERNEL && is_enabled(KIND_KERNEL)) kernel_seen(work);
     if (work->kind == SIM_COPY && is_enabled(KIND_COPY)) copy_seen(work);
     if (work->kind == SIM_SET && is_enabled(KIND_SET)) set_seen(work);
@@ -265,7 +306,10 @@ int cuptiActivityEnable(uint32_t kind)
     if (kind >= KINDS || !cupti.request) return INVALID_KIND;
     pthread_mutex_lock(&cupti.lock);
     cupti.kinds |= UINT64_C(1) << kind;
-    if (kind == KIND_DRIVER) memset(cupti.silent, 0, sizeof cupti.silent);
+    if (kind == KIND_DRIVER) {
+        memset(cupti.chosen, true, sizeof cupti.chosen);
+        cupti.off = cupti.deaf = false;
+    }
     pthread_mutex_unlock(&cupti.lock);
     return SUCCESS;
 }
@@ -275,6 +319,7 @@ int cuptiActivityDisable(uint32_t kind)
     if (kind >= KINDS) return INVALID_KIND;
     pthread_mutex_lock(&cupti.lock);
     cupti.kinds &= ~(UINT64_C(1) << kind);
+    cupti.off |= kind == KIND_DRIVER;
     pthread_mutex_unlock(&cupti.lock);
     return SUCCESS;
 }
@@ -287,6 +332,7 @@ static size_t record_size(uint32_t kind)
     case KIND_COPY: return sizeof(CUpti_ActivityMemcpy6);
     case KIND_SET: return sizeof(CUpti_ActivityMemset4);
     case KIND_MEMORY: return sizeof(CUpti_ActivityMemory4);
+    case KIND_GRAPH: return sizeof(CUpti_ActivityGraphTrace2);
     default: return 0;
     }
 }
@@ -354,6 +400,6 @@ int cuptiActivityEnableRuntimeApi(uint32_t function, uint8_t enable)
 int cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable)
 {
     if (!function || function > FUNCTIONS) return INVALID_PARAMETER;
-    cupti.silent[function - 1] = !enable;
+    cupti.chosen[function - 1] = enable;
     return SUCCESS;
 }

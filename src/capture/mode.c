@@ -19,27 +19,35 @@ static const named_t modes[] = {
     {"standard", {.kernels = true, .copies = true}},
     {"default", {.kernels = true, .copies = true}}, // names of rocm-trace-lite
     {"full", {.kernels = true, .copies = true}},
-    {"lite", {.kernels = true}},
+    {"lite", {.kernels = true, .graphs = true}},
 };
-static const capture_mode_t *chosen = &modes[0].mode;
+static capture_mode_t chosen;
 
-static void choose(void)
+static void mode_choose(void)
 {
     const char *variable = "KEEL_TRACE_MODE", *name = getenv(variable);
+    chosen = modes[0].mode;
     if (!name || !*name) name = getenv(variable = "RTL_MODE");
     if (!name || !*name) return;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(modes[i].name, name) != 0) continue;
-        chosen = &modes[i].mode;
+        chosen = modes[i].mode;
         return;
     }
     log_say(KEEL_LOG_WARNING, "%s is '%s', none of auto, hip, cuda, standard and lite: auto",
             variable, name);
 }
 
+static void choose(void)
+{
+    const char *calls = getenv("KEEL_TRACE_CALLS");
+    mode_choose();
+    chosen.all_calls = calls && strcmp(calls, "all") == 0;
+}
+
 const capture_mode_t *capture_mode(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, choose);
-    return chosen;
+    return &chosen;
 }

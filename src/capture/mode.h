@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be recorded, by the variable KEEL_TRACE_MODE.
+// What is to be recorded, by the variables KEEL_TRACE_MODE and KEEL_TRACE_CALLS.
 #ifndef KEEL_SRC_CAPTURE_MODE_H_
 #define KEEL_SRC_CAPTURE_MODE_H_
 
 #include <stdbool.h>
 
 typedef struct capture_mode_t {
-    bool kernels; // of GPUs
-    bool copies;  // and kernels for which a packet must be added to the application's queue
-    bool calls;   // of HIP and CUDA
+    bool kernels;   // of GPUs
+    bool graphs;    // of CUDA are recorded as a whole, not their kernels
+    bool copies;    // and kernels for which a packet must be added to the application's queue
+    bool calls;     // of HIP and CUDA
+    bool all_calls; // of CUDA: also those that only tell something
 } capture_mode_t;
 
 // The same at each call. Any thread.

@@ -118,6 +118,38 @@ def check_modes(folder):
         assert ask(path, "SELECT count(*) FROM copyop") == [(copies,)], mode
 
 
+def check_all_calls(folder):
+    """Calls that only tell something are recorded if that is asked for."""
+    path, _ = traced(folder, "cuda", "--all-calls")
+    assert complete(path)
+    seen = dict(ask(path, "SELECT apiName, count(*) FROM api GROUP BY apiName"))
+    told = {"cuCtxSetCurrent": 1, "cuModuleGetFunction": 1}
+    assert {name: seen.get(name) for name in {**PLAIN, **told}} == {**PLAIN, **told}, seen
+
+
+def check_whole(folder):
+    """In lite the launches of a graph are operations, and what ran in them is not told."""
+    path, _ = traced(folder, "lite")
+    assert complete(path)
+    assert ask(path, "SELECT count(*) FROM kernel") == [(0,)]
+    launched = ask(path, "SELECT description, start, end FROM op")
+    assert len(launched) == 5 and len({name for name, _, _ in launched}) == 1, launched
+    assert all(name.startswith("graph ") and start < end for name, start, end in launched)
+
+
+def check_late(folder):
+    """Recording that starts when CUDA is in use has calls and kernels, from then on."""
+    alone = run(PROGRAM)
+    path, result = traced(folder, "cuda", "--delay", "0.2")
+    check_same(alone, result)
+    assert complete(path), result.stderr
+    seen = dict(ask(path, "SELECT apiName, count(*) FROM api GROUP BY apiName"))
+    assert "cuModuleLoad" not in seen and seen.get("cuLaunchKernel", 0) > 0, seen
+    linked = ask(path, """SELECT count(*) FROM kernel K JOIN rocpd_api_ops L ON L.op_id = K.id
+        JOIN api A ON A.id = L.api_id WHERE A.apiName = 'cuLaunchKernel'""")[0][0]
+    assert linked > 0, seen
+
+
 def check_faults(folder):
     """What cannot be recorded is told, and the program goes on."""
     alone = run(PROGRAM)
@@ -181,6 +213,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as where:
         if CASE == "nvtx":
             check_nvtx(where)
+        elif CASE == "late":
+            check_late(where)
         elif CASE == "keel":
             check_keel(where)
         elif CASE == "faults":
@@ -190,3 +224,6 @@ if __name__ == "__main__":
                 check_case(where, chosen)
             if CASE == "plain":
                 check_modes(where)
+                check_all_calls(where)
+            if CASE == "graph":
+                check_whole(where)

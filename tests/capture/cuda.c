@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim/cuda/api.h"
@@ -66,6 +67,23 @@ static bool plain(void)
     right = right && cuMemFree_v2(x + 1) != CUDA_SUCCESS; // a call that fails
     CU(cuMemFree_v2(x));
     return right;
+}
+
+// Launches for a second, so that recording may start in the middle.
+static bool late(void)
+{
+    CUdeviceptr x;
+    struct timespec begun, now;
+    CU(cuMemAlloc_v2(&x, WORDS * 4));
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    do {
+        launch(x, NULL);
+        CU(cuCtxSynchronize());
+        usleep(1000);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begun.tv_sec + (now.tv_nsec - begun.tv_nsec) / 1e9 < 1);
+    CU(cuMemFree_v2(x));
+    return true;
 }
 
 static void *thread_run(void *right)
@@ -217,8 +235,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         bool (*run)(void);
-    } cases[] = {
-        {"plain", plain}, {"threads", threads}, {"graph", graph}, {"fork", forked}, {"nvtx", nvtx}};
+    } cases[] = {{"plain", plain}, {"threads", threads}, {"graph", graph},
+                 {"fork", forked}, {"nvtx", nvtx},       {"late", late}};
     if (argc != 3) return 2;
     begin(argv[1]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

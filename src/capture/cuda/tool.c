@@ -35,52 +35,69 @@ bool cuda_is_recorded(void)
 // Calls that only tell something are many and short: they are not recorded.
 static bool function_tells(const char *name)
 {
-    static const char *const words[] = {"Get",       "Peek",      "IsCapturing",
-                                        "Occupancy", "SetDevice", "CtxSet",
-                                        "CtxPush",   "CtxPop",    "CallConfiguration"};
+    static const char *const words[] = {
+        "Get",    "Peek",    "IsCapturing", "Occupancy", "SetDevice",
+        "CtxSet", "CtxPush", "CtxPop",      "Query",     "CallConfiguration"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(name, words[i])) return true;
     return false;
 }
 
-static void functions_choose(cupti_domain_t domain)
+// CUPTI records functions that are turned on later only if one was on when the context was made.
+// This one is always on.
+static bool function_stays(const char *name)
 {
+    return strstr(name, "ProfilerStop") != NULL;
+}
+
+// Each function by itself, so that CUPTI has nothing to do with the others. False if it records
+// none.
+static bool functions_set(cupti_domain_t domain, bool on)
+{
+    bool any = false;
     int (*choose)(uint32_t, uint8_t) =
         domain == CUPTI_RUNTIME_API ? cupti.enable_runtime : cupti.enable_driver;
     for (uint32_t i = 1; choose && i < RECORDS_FUNCTIONS; i++) {
         const char *name = records_function(domain, i);
-        if (name && function_tells(name)) choose(i, 0);
+        if (!name || (!capture_mode()->all_calls && function_tells(name))) continue;
+        any |= choose(i, on || function_stays(name)) == CUPTI_SUCCESS;
     }
+    return any;
+}
+
+static bool calls_set(bool on)
+{
+    bool any = functions_set(CUPTI_RUNTIME_API, on);
+    any |= functions_set(CUPTI_DRIVER_API, on);
+    return any;
 }
 
 // Turns on, or off, what the mode wants. False if CUPTI refuses all of it.
 static bool kinds_set(bool on)
 {
-    bool any = false;
     const capture_mode_t *mode = capture_mode();
+    bool single = cupti.enable_runtime && cupti.enable_driver; // not in all versions
+    bool any = mode->calls && single && calls_set(on);
     const struct {
         cupti_kind_t kind;
         bool wanted;
         const char *name;
     } kinds[] = {
         {CUPTI_KIND_KERNEL, mode->kernels, "kernels"},
+        {CUPTI_KIND_GRAPH, mode->graphs, "graphs"},
         {CUPTI_KIND_COPY, mode->copies, "copies"},
         {CUPTI_KIND_PEER_COPY, mode->copies, "copies between devices"},
         {CUPTI_KIND_SET, mode->copies, "sets"},
         {CUPTI_KIND_MEMORY, mode->calls, "memory"},
-        {CUPTI_KIND_RUNTIME, mode->calls, "calls of the runtime"},
-        {CUPTI_KIND_DRIVER, mode->calls, "calls of the driver"},
+        {CUPTI_KIND_RUNTIME, mode->calls && !single, "calls of the runtime"},
+        {CUPTI_KIND_DRIVER, mode->calls && !single, "calls of the driver"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!kinds[i].wanted) continue;
         if (on)
             any |= cupti_check(cupti.enable(kinds[i].kind), kinds[i].name);
-        else
+        else if (enabled)
             cupti.disable(kinds[i].kind);
-    }
-    if (on && mode->calls) {
-        functions_choose(CUPTI_RUNTIME_API);
-        functions_choose(CUPTI_DRIVER_API);
     }
     enabled = on;
     return any || !on;
@@ -187,7 +204,7 @@ static bool tool_start(void)
     cupti.set_thread_ids(CUPTI_THREADS_OF_SYSTEM);
     clock_number = trace_clock_make();
     records_begin(clock_number);
-    if (!trace_is_paused() && !kinds_set(true)) return false; // Keel's own times are recorded then
+    if (!kinds_set(!trace_is_paused())) return false; // Keel's own times are recorded then
     atomic_store(&loaded, true);
     int error = thread_start(&thread, "keel-trace", work, NULL);
     if (error) {

@@ -22,7 +22,7 @@
 
 typedef struct options_t {
     const char *file;
-    bool replace;
+    bool replace, all_calls;
     uint32_t limit;
     double delay_s, duration_s; // 0: none
     const char *kernels, *calls, *rank, *mode;
@@ -53,8 +53,8 @@ static int option_take(options_t *options, char **argv, int left)
         {"--api-filter", &options->calls, NULL},
         {"--rank-from", &options->rank, NULL},
     };
-    if (strcmp(name, "-f") == 0) {
-        options->replace = true;
+    if (strcmp(name, "-f") == 0 || strcmp(name, "--all-calls") == 0) {
+        *(name[1] == 'f' ? &options->replace : &options->all_calls) = true;
         return 1;
     }
     if (strcmp(name, "-n") == 0) {
@@ -123,7 +123,8 @@ static bool parts_make(const options_t *options, const char *parts)
     }
     char *full = realpath(parts, NULL);
     bool set = full && setenv("KEEL_TRACE", full, 1) == 0 &&
-               (!options->rank || setenv("KEEL_TRACE_RANK", options->rank, 1) == 0);
+               (!options->rank || setenv("KEEL_TRACE_RANK", options->rank, 1) == 0) &&
+               (!options->all_calls || setenv("KEEL_TRACE_CALLS", "all", 1) == 0);
     if (!set) fprintf(stderr, "keel trace: %s: %s\n", parts, strerror(errno));
     free(full);
     return set;

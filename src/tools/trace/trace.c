@@ -23,6 +23,7 @@ static const char usage[] =
     "  --duration SECONDS  record for that time\n"
     "  --kernel-filter RE  keep operations whose names the regular expression matches\n"
     "  --api-filter RE     keep calls whose names it matches\n"
+    "  --all-calls         record calls of CUDA that only tell something, too\n"
     "  --rank-from NAME    the variable of the environment with a process's rank\n"
     "\n"
     "       keel trace summary [-n N] TRACE       what took how long\n"
