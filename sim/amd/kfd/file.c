@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "amd/kfd/kfd.h"
+#include "amd/kfd/store.h"
 #include "amd/usage.h"
 
 // The position in a descriptor of a render node says which one it is. Those of exported buffers are
 // smaller.
-#define RENDER_POSITION ((off_t)1 << 40)
+#define RENDER_POSITION (INT64_C(1) << 40)
 
 typedef struct {
     dev_t device;
@@ -113,7 +114,7 @@ static int open_render(unsigned minor, int flags)
     if (file < 0) return errno = ENOMEM, -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     int opened = open(path, O_RDWR | (flags & O_CLOEXEC));
-    if (opened >= 0) lseek(opened, RENDER_POSITION + (off_t)(minor - RENDER_MINOR), SEEK_SET);
+    if (opened >= 0) store_seek(opened, RENDER_POSITION + (minor - RENDER_MINOR), SEEK_SET);
     return opened;
 }
 
@@ -168,6 +169,16 @@ file_kind_t file_kind(int descriptor)
 unsigned file_render_node(int descriptor)
 {
     if (!same(identity_of(memory_file()), identity_of(descriptor))) return 0;
-    off_t node = lseek(descriptor, 0, SEEK_CUR) - RENDER_POSITION;
+    int64_t node = store_seek(descriptor, 0, SEEK_CUR) - RENDER_POSITION;
     return node > 0 && gpu_is((unsigned)node) ? (unsigned)node : 0;
+}
+
+int64_t file_seek(int descriptor, int64_t offset, int whence)
+{
+    if (!store_is(descriptor)) return FILE_FOREIGN;
+    if (file_render_node(descriptor)) return 0;
+    kfd_dmabuf_info_t info = {.dmabuf_fd = (uint32_t)descriptor};
+    bool known = whence == SEEK_SET || whence == SEEK_END;
+    if (offset || !known || memory_info(&info)) return errno = EINVAL, -1;
+    return whence == SEEK_END ? (int64_t)info.size : 0;
 }

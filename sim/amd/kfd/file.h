@@ -5,6 +5,7 @@
 #define SIM_AMD_KFD_FILE_H_
 
 #include <stdbool.h>
+#include <stdint.h>
 
 // Opens one of the driver's files. A descriptor; -1 with errno; or FILE_FOREIGN when the path is
 // none of the driver's.
@@ -19,5 +20,10 @@ file_kind_t file_kind(int descriptor);
 
 // The node of a descriptor of a render node; 0 when it is none.
 unsigned file_render_node(int descriptor);
+
+// Moves in one of the driver's files, whose positions say what they are, and so stay. As the kernel
+// has it, a buffer that was exported tells its size as its end, and its begin is 0; a render node
+// is at 0 always. The place, or -1 with errno; or FILE_FOREIGN when the file is none of these.
+int64_t file_seek(int descriptor, int64_t offset, int whence);
 
 #endif

@@ -218,6 +218,23 @@ EXPORT void *mmap64(void *address, size_t size, int rights, int flags, int file,
     return map_file(address, size, rights, flags, file, offset);
 }
 
+// As with mmap, the C library's own is the system call.
+static off64_t seek(int file, off64_t offset, int whence)
+{
+    int64_t place = file_seek(file, offset, whence);
+    return place == FILE_FOREIGN ? syscall(SYS_lseek, file, offset, whence) : place;
+}
+
+EXPORT off_t lseek(int file, off_t offset, int whence)
+{
+    return seek(file, offset, whence);
+}
+
+EXPORT off64_t lseek64(int file, off64_t offset, int whence)
+{
+    return seek(file, offset, whence);
+}
+
 __attribute__((destructor)) static void tell(void)
 {
     usage_tell();

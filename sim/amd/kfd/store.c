@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, LARGE_PAGE = 2 << 20, ENTRY_MAX = 1 << 20 };
@@ -133,17 +134,34 @@ static bool entry_hold(entry_t *entry)
     return count > 0;
 }
 
+static bool begins_as_store(int descriptor)
+{
+    char begin[sizeof magic];
+    return pread(descriptor, begin, sizeof begin, 0) == (ssize_t)sizeof begin &&
+           !memcmp(begin, magic, sizeof magic);
+}
+
+bool store_is(int descriptor)
+{
+    struct stat facts;
+    return !fstat(descriptor, &facts) && facts.st_size == (off_t)FILE_SIZE &&
+           begins_as_store(descriptor);
+}
+
+int64_t store_seek(int descriptor, int64_t offset, int whence)
+{
+    return syscall(SYS_lseek, descriptor, offset, whence);
+}
+
 // The store of a descriptor, which is not kept; NULL when it is none.
 static store_t *store_of(int descriptor)
 {
     struct stat facts;
-    char begin[sizeof magic];
     if (fstat(descriptor, &facts)) return NULL;
     for (store_t *store = stores; store; store = store->next) {
         if (store->inode == facts.st_ino && store->device == facts.st_dev) return store;
     }
-    if (pread(descriptor, begin, sizeof begin, 0) != (ssize_t)sizeof begin) return NULL;
-    if (memcmp(begin, magic, sizeof magic)) return NULL;
+    if (!begins_as_store(descriptor)) return NULL;
     int file = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     store_t *store = file < 0 ? NULL : store_make(file);
     if (!store && file >= 0) close(file);
@@ -164,7 +182,7 @@ static place_t place_hold(store_t *store, uint64_t index)
 
 place_t store_import(int descriptor)
 {
-    off_t position = lseek(descriptor, 0, SEEK_CUR);
+    int64_t position = store_seek(descriptor, 0, SEEK_CUR);
     if (position < 0) return (place_t){0};
     return place_hold(store_of(descriptor), (uint64_t)position);
 }
@@ -215,7 +233,7 @@ int store_export(place_t place)
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", place.store->file);
     int descriptor = open(path, O_RDWR | O_CLOEXEC);
-    if (descriptor >= 0 && lseek(descriptor, (off_t)place.entry, SEEK_SET) < 0) {
+    if (descriptor >= 0 && store_seek(descriptor, place.entry, SEEK_SET) < 0) {
         close(descriptor);
         return -1;
     }

@@ -39,6 +39,12 @@ content_t store_content(place_t place);
 // A descriptor for the bytes, which the caller closes; -1 when there is none to be had.
 int store_export(place_t place);
 
+// Whether a descriptor is of such a file, of whatever process.
+bool store_is(int descriptor);
+
+// The system's lseek: the library's own is for programs (file_seek).
+int64_t store_seek(int descriptor, int64_t offset, int whence);
+
 // A handle that is good as long as this process holds the bytes.
 void store_handle(place_t place, uint32_t handle[4]);
 

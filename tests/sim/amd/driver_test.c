@@ -238,6 +238,36 @@ static void test_dmabuf(void)
     close(file);
 }
 
+// The position of an exported buffer, which says what it is, does not move.
+static void test_seek(void)
+{
+    int file = kfd_open(), render = open("/dev/dri/renderD128", O_RDWR);
+    kfd_alloc_memory_t memory = memory_alloc(file);
+    kfd_export_dmabuf_t exported = {.handle = memory.handle};
+    CHECK(ASK(file, EXPORT_DMABUF, &exported) == 0);
+    int shared = (int)exported.dmabuf_fd;
+    CHECK(lseek(shared, 0, SEEK_END) == SIZE);
+    CHECK(lseek64(shared, 0, SEEK_SET) == 0);
+    CHECK(lseek(shared, 1, SEEK_SET) == -1 && errno == EINVAL);
+    CHECK(lseek(shared, 0, SEEK_CUR) == -1 && errno == EINVAL);
+    kfd_dmabuf_info_t info = {.dmabuf_fd = exported.dmabuf_fd};
+    CHECK(ASK(file, GET_DMABUF_INFO, &info) == 0 && info.size == SIZE);
+    uint32_t major, minor;
+    device_t *device;
+    CHECK(lseek(render, 100, SEEK_SET) == 0);
+    CHECK(amdgpu_device_initialize(render, &major, &minor, &device) == 0);
+    CHECK(amdgpu_device_deinitialize(device) == 0);
+    CHECK(ASK(file, FREE_MEMORY_OF_GPU, &(kfd_free_memory_t){memory.handle}) == 0);
+    CHECK(lseek(shared, 0, SEEK_END) == -1 && errno == EINVAL); // there is none any more
+    close(shared);
+    close(render);
+    close(file);
+    FILE *plain = tmpfile();
+    CHECK(plain && write(fileno(plain), "text", 4) == 4);
+    CHECK(lseek(fileno(plain), -1, SEEK_CUR) == 3 && lseek(fileno(plain), 0, SEEK_END) == 4);
+    fclose(plain);
+}
+
 int main(void)
 {
     alarm(60);
@@ -246,6 +276,7 @@ int main(void)
     test_fork();
     test_ipc();
     test_dmabuf();
+    test_seek();
     printf("done\n");
     return 0;
 }
