@@ -407,6 +407,51 @@ TEST(external, import_device_address, HOST RUNS_)
     check_filled(x, 8, 56, 1);
 }
 
+// The vendor's object behind a buffer. False: there is none, and none is taken.
+static bool object_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
+{
+    keel_external_buffer_t none = {.kind = KEEL_EXTERNAL_NATIVE, .size = keel_buffer_size(buffer)};
+    keel_buffer_t *refused = NULL;
+    *external = none;
+    keel_status_t status = keel_buffer_export(buffer, external);
+    bool has = keel_status_code(status) != KEEL_UNSUPPORTED;
+    if (has) TRY(status);
+    keel_status_release(status);
+    FAILS_SAYING(has ? KEEL_INVALID_ARGUMENT : KEEL_UNSUPPORTED, "object",
+                 keel_buffer_import(the_device(), &none, NULL, &refused));
+    return has;
+}
+
+// Where memory is an object of the vendor's, it goes out and comes in as that.
+TEST(external, native_object, HOST RUNS_)
+{
+    keel_buffer_t *x = new_buffer_filled(64, 1), *part = new_subspan(x, 16, 32), *y = NULL;
+    keel_external_buffer_t external;
+    if (!object_export(part, &external)) return;
+    CHECK_EQ(external.size, 32);
+    TRY(keel_buffer_import(the_device(), &external, NULL, &y));
+    OWN(y);
+    reach(submit(keel_op_fill(keel_span(y, 0, 8), 2, 1)));
+    check_filled(x, 0, 16, 1);
+    check_filled(x, 16, 8, 2);
+    check_filled(x, 24, 40, 1);
+    external.size = UINT64_C(1) << 31;
+    FAILS(KEEL_OUT_OF_RANGE, keel_buffer_import(the_device(), &external, NULL, &y));
+}
+
+// The object stays for as long as a buffer has it.
+TEST(external, native_object_outlives, HOST RUNS_)
+{
+    keel_buffer_t *x = new_buffer_filled(64, 3), *y = NULL;
+    keel_external_buffer_t external;
+    if (!object_export(x, &external)) return;
+    TRY(keel_buffer_import(the_device(), &external, NULL, &y));
+    OWN(y);
+    drop(x);
+    reach(submit(keel_op_fill(keel_span(y, 0, 8), 2, 1)));
+    check_filled(y, 8, 56, 3);
+}
+
 TEST(external, export_bad_arguments, HOST)
 {
     keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST};

@@ -85,6 +85,7 @@ typedef enum keel_external_kind_t {
     KEEL_EXTERNAL_HOST,   // a host pointer
     KEEL_EXTERNAL_DEVICE, // a device address
     KEEL_EXTERNAL_FD,     // a file descriptor of shared memory
+    KEEL_EXTERNAL_NATIVE, // an object of the vendor's: on metal:// an id<MTLBuffer>
 } keel_external_kind_t;
 
 // Memory to import (keel_buffer_import), or exported memory (keel_buffer_export).
@@ -94,8 +95,10 @@ typedef struct keel_external_buffer_t {
         void *host;      // KEEL_EXTERNAL_HOST
         uint64_t device; // KEEL_EXTERNAL_DEVICE
         int fd;          // KEEL_EXTERNAL_FD
+        void *object;    // KEEL_EXTERNAL_NATIVE
     } handle;
-    uint64_t offset; // KEEL_EXTERNAL_FD: where it begins; a multiple of the page size
+    uint64_t offset; // KEEL_EXTERNAL_FD: where it begins; a multiple of the page size.
+                     // KEEL_EXTERNAL_NATIVE: where it begins in the object
     uint64_t size;   // bytes
     // For imports; may be NULL. The library calls it once, when the buffer no longer uses the
     // memory, at the latest before the device is closed. docs/threads.md [T6] says on which thread.
@@ -219,7 +222,7 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // `options` gives usage, access, node and name, and the memory bits that the memory must have; its
 // size and alignment are ignored. A device address counts as usable by the host as well (CUDA's
 // managed memory) if both KEEL_MEMORY_DEVICE_LOCAL and KEEL_MEMORY_HOST_VISIBLE are asked for. A
-// file descriptor is duplicated; the caller still closes its own.
+// file descriptor is duplicated; the caller still closes its own. An object is retained.
 //
 // On a GPU a device address must come from the vendor's library, and `size` must stay within that
 // allocation. Host memory that the process may not write, such as a file mapped for reading, needs
@@ -227,20 +230,22 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // long.
 //
 // KEEL_UNSUPPORTED without KEEL_CAP_IMPORT_HOST, if the memory lacks a bit that was asked for, if
-// the device cannot use such memory, or with KEEL_USAGE_EXPORT. KEEL_INVALID_ARGUMENT for a bad
-// handle or an offset that is no multiple of the page size. KEEL_OUT_OF_RANGE if it is too large.
+// the device cannot use such memory or has no such objects, or with KEEL_USAGE_EXPORT.
+// KEEL_INVALID_ARGUMENT for a bad handle or an offset that is no multiple of the page size.
+// KEEL_OUT_OF_RANGE if it is too large.
 KEEL_API keel_status_t keel_buffer_import(keel_device_t *device,
                                           const keel_external_buffer_t *external,
                                           const keel_buffer_options_t *options,
                                           keel_buffer_t **buffer) KEEL_MUST_USE;
 
 // Gives out the buffer's memory as `external->kind` says, and fills in the other fields. A host
-// pointer or a device address is valid while the buffer has this memory. A file descriptor is new,
-// and the caller closes it; the other process maps it at `external->offset`.
+// pointer, a device address or an object is valid while the buffer has this memory. A file
+// descriptor is new, and the caller closes it; the other process maps it at `external->offset`.
 //
 // KEEL_FAILED_PRECONDITION while the buffer has no memory. KEEL_PERMISSION_DENIED for a host
 // pointer without KEEL_MEMORY_HOST_VISIBLE, or a file descriptor without KEEL_USAGE_EXPORT.
-// KEEL_INVALID_ARGUMENT for the descriptor of a subspan that begins within a page.
+// KEEL_INVALID_ARGUMENT for the descriptor of a subspan that begins within a page. KEEL_UNSUPPORTED
+// for an object where buffers are none.
 KEEL_API keel_status_t keel_buffer_export(keel_buffer_t *buffer,
                                           keel_external_buffer_t *external) KEEL_MUST_USE;
 

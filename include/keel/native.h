@@ -6,7 +6,8 @@
 // destroy it. Keel does not know of work that the program puts on a device by itself: only
 // keel_point_native, host waits and semaphores order the two.
 //
-// Devices with KEEL_CAP_NATIVE have handles. The others, cpu:// among them, have none.
+// Devices with KEEL_CAP_NATIVE have handles. The others, cpu:// among them, have none. Memory that
+// is an object of the vendor's goes in and out by KEEL_EXTERNAL_NATIVE (buffer.h).
 //
 // Any thread may call every function. None waits.
 #ifndef KEEL_NATIVE_H_
@@ -16,16 +17,25 @@
 
 // What kind of object a handle stands for.
 typedef enum keel_native_t {
-    KEEL_NATIVE_CUDA_DEVICE = 1,  // CUdevice: of a device; a plain number
-    KEEL_NATIVE_CUDA_CONTEXT = 2, // CUcontext: of a device
-    KEEL_NATIVE_CUDA_STREAM = 3,  // CUstream: of a queue
-    KEEL_NATIVE_CUDA_EVENT = 4,   // CUevent: of a point
-    KEEL_NATIVE_HIP_DEVICE = 5,   // hipDevice_t: of a device; a plain number
-    KEEL_NATIVE_HIP_STREAM = 6,   // hipStream_t: of a queue
-    KEEL_NATIVE_HIP_EVENT = 7,    // hipEvent_t: of a point
-    KEEL_NATIVE_HSA_AGENT = 8,    // hsa_agent_t: of a device, that of its first GPU
-    KEEL_NATIVE_HSA_QUEUE = 9,    // hsa_queue_t *: of a queue; see keel_queue_native
+    KEEL_NATIVE_CUDA_DEVICE = 1,   // CUdevice: of a device; a plain number
+    KEEL_NATIVE_CUDA_CONTEXT = 2,  // CUcontext: of a device
+    KEEL_NATIVE_CUDA_STREAM = 3,   // CUstream: of a queue
+    KEEL_NATIVE_CUDA_EVENT = 4,    // CUevent: of a point
+    KEEL_NATIVE_HIP_DEVICE = 5,    // hipDevice_t: of a device; a plain number
+    KEEL_NATIVE_HIP_STREAM = 6,    // hipStream_t: of a queue
+    KEEL_NATIVE_HIP_EVENT = 7,     // hipEvent_t: of a point
+    KEEL_NATIVE_HSA_AGENT = 8,     // hsa_agent_t: of a device, that of its first GPU
+    KEEL_NATIVE_HSA_QUEUE = 9,     // hsa_queue_t *: of a queue; see keel_queue_native
+    KEEL_NATIVE_METAL_DEVICE = 10, // id<MTLDevice>: of a device
+    KEEL_NATIVE_METAL_QUEUE = 11,  // id<MTLCommandQueue>: of a queue
+    KEEL_NATIVE_METAL_EVENT = 12,  // const keel_metal_event_t *: of a point
 } keel_native_t;
+
+// An event of Metal's, and the value that it comes to: encodeWaitForEvent:value:.
+typedef struct keel_metal_event_t {
+    void *event; // id<MTLSharedEvent>
+    uint64_t value;
+} keel_metal_event_t;
 
 // What keel_point_native calls. The status that it returns is passed on.
 typedef keel_status_t (*keel_native_fn)(void *user, uint64_t handle);
@@ -51,6 +61,9 @@ KEEL_API keel_status_t keel_device_native(keel_device_t *device, keel_native_t k
 // Into a queue of HSA's the program must put no packets: Keel counts those that are there. It may
 // ask after the queue, and set its priority or its compute units.
 //
+// Of a queue of Metal's the program may make command buffers. Keel's wait for none of these, and
+// count on 256 that the program does not have: more than a few at a time may block Keel.
+//
 // Fails as keel_device_native does.
 KEEL_API keel_status_t keel_queue_native(keel_queue_t *queue, keel_native_t kind,
                                          uint64_t *handle) KEEL_MUST_USE;
@@ -65,6 +78,9 @@ KEEL_API keel_status_t keel_queue_native(keel_queue_t *queue, keel_native_t kind
 //         return result ? KEEL_ERROR(KEEL_INTERNAL, "CUDA says %d", result) : NULL;
 //     }
 //     KEEL_TRY(keel_point_native(done, KEEL_NATIVE_CUDA_EVENT, wait_on, stream));
+//
+// metal:// has events behind work that is submitted after the program has asked for a handle of the
+// device or of one of its queues: they cost a few messages for each submission.
 //
 // If the point is reached already, there is nothing to wait for: `use` is not called, and the call
 // succeeds. The event tells that the work has run. Whether it went well, only the point tells.

@@ -55,6 +55,7 @@ buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (length > SIZE_MAX / 2) return NULL;
     buffer_t *buffer = object_new(&MTLBuffer);
+    buffer->device = self;
     buffer->length = length;
     buffer->storage = storage;
     buffer->mapped = (length + page - 1) / page * page;
@@ -75,6 +76,7 @@ buffer_t *buffer_wrap(const void *self, sel_t cmd, range_t memory, unsigned long
     if (!memory.location || memory.location % page || !memory.length || memory.length % page)
         return NULL;
     buffer_t *buffer = object_new(&MTLBuffer);
+    buffer->device = self;
     buffer->length = memory.length;
     buffer->storage = storage;
     buffer->host = buffer->gpu = (char *)memory.location;
@@ -144,6 +146,11 @@ static unsigned long buffer_storage(buffer_t *self, sel_t cmd)
     return self->storage;
 }
 
+static const void *buffer_device(buffer_t *self, sel_t cmd)
+{
+    return self->device;
+}
+
 static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
 {
     if (self->storage != STORAGE_MANAGED) misuse(self, cmd, "the buffer's storage is not managed");
@@ -156,10 +163,13 @@ static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
     buffer_settled(self, range);
 }
 
-static method_t buffer_methods[] = {
-    METHOD("contents", buffer_contents),          METHOD("length", buffer_length),
-    METHOD("gpuAddress", buffer_address),         METHOD("storageMode", buffer_storage),
-    METHOD("didModifyRange:", buffer_did_modify), METHODS_END};
+static method_t buffer_methods[] = {METHOD("contents", buffer_contents),
+                                    METHOD("length", buffer_length),
+                                    METHOD("gpuAddress", buffer_address),
+                                    METHOD("storageMode", buffer_storage),
+                                    METHOD("didModifyRange:", buffer_did_modify),
+                                    METHOD("device", buffer_device),
+                                    METHODS_END};
 class_t MTLBuffer = {.name = "MTLBuffer",
                      .size = sizeof(buffer_t),
                      .dealloc = buffer_dealloc,

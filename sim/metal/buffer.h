@@ -16,6 +16,7 @@ typedef struct range_t {
 
 typedef struct buffer_t {
     object_t object;
+    const void *device; // which made it; devices stay
     unsigned long length;
     storage_t storage;
     char *host; // NULL if private

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -51,4 +52,16 @@ keel_status_t shared_memory_duplicate(int fd, int *copy)
     return *copy >= 0
                ? NULL
                : status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "cannot duplicate a descriptor");
+}
+
+keel_status_t shared_memory_check(int fd, uint64_t offset, uint64_t size)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return status_from_errno(KEEL_INVALID_ARGUMENT, errno, "external->handle.fd");
+    uint64_t all = (uint64_t)info.st_size;
+    if (offset <= all && size <= all - offset) return NULL;
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes at %llu; the file has %llu",
+                      (unsigned long long)size, (unsigned long long)offset,
+                      (unsigned long long)all);
 }

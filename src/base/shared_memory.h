@@ -8,5 +8,7 @@
 // A new descriptor, closed on exec.
 keel_status_t shared_memory_create(uint64_t size, int *fd) KEEL_MUST_USE;
 keel_status_t shared_memory_duplicate(int fd, int *copy) KEEL_MUST_USE;
+// That a part of a file of the application's (keel_external_buffer_t) lies within it.
+keel_status_t shared_memory_check(int fd, uint64_t offset, uint64_t size) KEEL_MUST_USE;
 
 #endif

@@ -370,7 +370,8 @@ static keel_status_t page_check(const char *what, uint64_t offset)
     return NULL;
 }
 
-static keel_status_t external_check(const keel_external_buffer_t *external)
+static keel_status_t external_check(const keel_device_t *device,
+                                    const keel_external_buffer_t *external)
 {
     switch (external->kind) {
     case KEEL_EXTERNAL_HOST:
@@ -389,6 +390,12 @@ static keel_status_t external_check(const keel_external_buffer_t *external)
               external->handle.fd);
         CHECK(external->size, KEEL_INVALID_ARGUMENT, "external->size is 0");
         return page_check("external->offset", external->offset);
+    case KEEL_EXTERNAL_NATIVE:
+        CHECK(device->ops->buffer_object, KEEL_UNSUPPORTED, "device '%s' has no objects for memory",
+              device->name);
+        CHECK(external->handle.object || !external->size, KEEL_INVALID_ARGUMENT,
+              "external->handle.object is NULL");
+        return NULL;
     }
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                       "external->kind is %d, which is none of keel_external_kind_t",
@@ -405,7 +412,7 @@ keel_status_t keel_buffer_import(keel_device_t *device, const keel_external_buff
     KEEL_TRY(device_check(device));
     CHECK(device->caps.bits & KEEL_CAP_IMPORT_HOST, KEEL_UNSUPPORTED,
           "the device has no KEEL_CAP_IMPORT_HOST");
-    KEEL_TRY(external_check(external));
+    KEEL_TRY(external_check(device, external));
     keel_buffer_options_t own = options ? *options : (keel_buffer_options_t){0};
     CHECK(!(own.usage & KEEL_USAGE_EXPORT), KEEL_UNSUPPORTED,
           "options->usage asks for KEEL_USAGE_EXPORT; only memory that Keel made is exported");
@@ -463,6 +470,13 @@ keel_status_t keel_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *
         KEEL_TRY(page_check("the offset of the subspan", buffer->offset));
         external->offset = buffer->offset;
         return buffer->device->ops->buffer_export(buffer, external);
+    case KEEL_EXTERNAL_NATIVE:
+        CHECK(buffer->device->ops->buffer_object, KEEL_UNSUPPORTED,
+              "device '%s' has no objects for memory", buffer->device->name);
+        buffer->device->ops->buffer_object(buffer->root, &external->handle.object,
+                                           &external->offset);
+        external->offset += buffer->offset;
+        return NULL;
     }
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                       "external->kind is %d, which is none of keel_external_kind_t", (int)kind);

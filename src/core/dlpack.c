@@ -7,7 +7,10 @@
 #include "base/memory.h"
 #include "core/check.h"
 
-enum { FLAG_READ_ONLY = 1 };
+enum {
+    FLAG_READ_ONLY = 1,
+    METAL = 8 // kDLMetal: `data` is an object, an id<MTLBuffer>
+};
 
 // A tensor as it was given. Pointers are borrowed.
 typedef struct view_t {
@@ -123,19 +126,35 @@ static keel_status_t place_of(const keel_buffer_t *buffer, const keel_dlpack_pla
                       BUFFER_LABEL(buffer), buffer->memory, buffer->node);
 }
 
+static keel_external_kind_t kind_out(const keel_dlpack_place_t *place)
+{
+    if (place->type == METAL) return KEEL_EXTERNAL_NATIVE;
+    return place->memory & KEEL_MEMORY_HOST_VISIBLE ? KEEL_EXTERNAL_HOST : KEEL_EXTERNAL_DEVICE;
+}
+
+// What a tensor has as its data, and where in that it begins.
+static void *data_of(const keel_external_buffer_t *memory, uint64_t offset, uint64_t *byte_offset)
+{
+    *byte_offset = 0; // which many readers forget: addresses have it in them
+    switch (memory->kind) {
+    case KEEL_EXTERNAL_NATIVE: *byte_offset = memory->offset + offset; return memory->handle.object;
+    case KEEL_EXTERNAL_HOST: return (char *)memory->handle.host + offset;
+    default: return (void *)(uintptr_t)(memory->handle.device + offset);
+    }
+}
+
 static keel_status_t tensor_fill(exported_t *exported, const keel_tensor_t *tensor)
 {
     keel_buffer_t *buffer = exported->buffer;
     const keel_dlpack_place_t *place = NULL;
     KEEL_TRY(place_of(buffer, &place));
-    keel_external_buffer_t memory = {.kind = place->memory & KEEL_MEMORY_HOST_VISIBLE
-                                                 ? KEEL_EXTERNAL_HOST
-                                                 : KEEL_EXTERNAL_DEVICE};
+    keel_external_buffer_t memory = {.kind = kind_out(place)};
     KEEL_TRY(keel_buffer_export(buffer, &memory));
-    uintptr_t start = memory.kind == KEEL_EXTERNAL_HOST ? (uintptr_t)memory.handle.host
-                                                        : (uintptr_t)memory.handle.device;
+    uint64_t byte_offset;
+    void *data = data_of(&memory, tensor->offset, &byte_offset);
     exported->tensor = (DLTensor){
-        .data = (void *)(start + tensor->offset), // not byte_offset, which many readers forget
+        .data = data,
+        .byte_offset = byte_offset,
         .device = {place->type, place->id},
         .ndim = tensor->rank,
         .dtype = tensor->type,
@@ -249,6 +268,23 @@ static keel_status_t place_find(const keel_device_t *device, DLDevice wanted,
                       (int)wanted.device_type, (int)wanted.device_id, device->name, there);
 }
 
+// What is imported for a tensor whose data begins at `start`.
+static void external_set(keel_external_buffer_t *external, const keel_dlpack_place_t *place,
+                         const DLTensor *tensor, uintptr_t start)
+{
+    if (place->type == METAL) {
+        external->kind = KEEL_EXTERNAL_NATIVE;
+        external->handle.object = tensor->data;
+        external->offset = tensor->byte_offset;
+    } else if (place->memory & KEEL_MEMORY_DEVICE_LOCAL) {
+        external->kind = KEEL_EXTERNAL_DEVICE;
+        external->handle.device = start;
+    } else {
+        external->kind = KEEL_EXTERNAL_HOST;
+        external->handle.host = (void *)start;
+    }
+}
+
 // `external` says how to release the tensor.
 static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor, uint32_t access,
                                    keel_external_buffer_t *external, keel_buffer_t **buffer)
@@ -276,13 +312,7 @@ static keel_status_t tensor_import(keel_device_t *device, const DLTensor *tensor
           "managed->dl_tensor.byte_offset is %llu, which puts %llu bytes beyond the end of memory",
           (unsigned long long)tensor->byte_offset, (unsigned long long)layout.bytes);
     external->size = layout.bytes;
-    if (!(place->memory & KEEL_MEMORY_DEVICE_LOCAL)) {
-        external->kind = KEEL_EXTERNAL_HOST;
-        external->handle.host = (void *)start;
-    } else {
-        external->kind = KEEL_EXTERNAL_DEVICE;
-        external->handle.device = start;
-    }
+    external_set(external, place, tensor, start);
     keel_buffer_options_t options = {
         .memory = place->memory,
         .access = access,

@@ -5,11 +5,12 @@
 #include "core/check.h"
 
 static const char *const kind_names[] = {
-    [KEEL_NATIVE_CUDA_DEVICE] = "CUdevice",    [KEEL_NATIVE_CUDA_CONTEXT] = "CUcontext",
-    [KEEL_NATIVE_CUDA_STREAM] = "CUstream",    [KEEL_NATIVE_CUDA_EVENT] = "CUevent",
-    [KEEL_NATIVE_HIP_DEVICE] = "hipDevice_t",  [KEEL_NATIVE_HIP_STREAM] = "hipStream_t",
-    [KEEL_NATIVE_HIP_EVENT] = "hipEvent_t",    [KEEL_NATIVE_HSA_AGENT] = "hsa_agent_t",
-    [KEEL_NATIVE_HSA_QUEUE] = "hsa_queue_t *",
+    [KEEL_NATIVE_CUDA_DEVICE] = "CUdevice",        [KEEL_NATIVE_CUDA_CONTEXT] = "CUcontext",
+    [KEEL_NATIVE_CUDA_STREAM] = "CUstream",        [KEEL_NATIVE_CUDA_EVENT] = "CUevent",
+    [KEEL_NATIVE_HIP_DEVICE] = "hipDevice_t",      [KEEL_NATIVE_HIP_STREAM] = "hipStream_t",
+    [KEEL_NATIVE_HIP_EVENT] = "hipEvent_t",        [KEEL_NATIVE_HSA_AGENT] = "hsa_agent_t",
+    [KEEL_NATIVE_HSA_QUEUE] = "hsa_queue_t *",     [KEEL_NATIVE_METAL_DEVICE] = "MTLDevice",
+    [KEEL_NATIVE_METAL_QUEUE] = "MTLCommandQueue", [KEEL_NATIVE_METAL_EVENT] = "MTLSharedEvent",
 };
 
 static keel_status_t kind_check(keel_native_t kind)

@@ -19,11 +19,12 @@ typedef struct MTLSize {
     NSUInteger width, height, depth;
 } MTLSize;
 typedef NSUInteger MTLResourceOptions, MTLCommandBufferStatus, MTLDispatchType, MTLBarrierScope;
-typedef NSUInteger MTLResourceUsage, MTLCounterSamplingPoint;
+typedef NSUInteger MTLResourceUsage, MTLCounterSamplingPoint, MTLStorageMode;
 
 @class NSString;
 @protocol MTLCommandBuffer;
 @protocol MTLBuffer;
+@protocol MTLDevice;
 
 __attribute__((objc_root_class))
 @interface NSObject
@@ -64,6 +65,8 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @protocol MTLAllocation
 @end
 @protocol MTLResource <MTLAllocation>
+- (id<MTLDevice>)device;
+- (MTLStorageMode)storageMode;
 @end
 @interface MTLResidencySetDescriptor : NSObject
 @end

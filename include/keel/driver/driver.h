@@ -149,6 +149,10 @@ struct keel_device_ops_t {
     // device_close returns, calls external.release, if there is one. In the child of a fork: no
     // vendor call.
     void (*buffer_forget)(keel_buffer_t *buffer);
+    // Writes the vendor's object that the memory of a root lies in, and where that begins in it
+    // (KEEL_EXTERNAL_NATIVE). With it buffer_import takes such objects, too. (optional) default:
+    // buffers are no objects.
+    void (*buffer_object)(keel_buffer_t *root, void **object, uint64_t *offset);
     // (optional) default: host pointers and device addresses only.
     keel_status_t (*buffer_export)(keel_buffer_t *buffer, keel_external_buffer_t *external);
     // Make host writes visible to the device, device writes to the host. (optional) default:

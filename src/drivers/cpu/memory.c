@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -124,14 +123,7 @@ void cpu_buffer_free(keel_buffer_t *buffer)
 static keel_status_t import_file(keel_buffer_t *buffer)
 {
     const keel_external_buffer_t *external = &buffer->external;
-    struct stat info;
-    if (fstat(external->handle.fd, &info) < 0)
-        return status_from_errno(KEEL_INVALID_ARGUMENT, errno, "external->handle.fd");
-    if (external->offset > (uint64_t)info.st_size ||
-        external->size > (uint64_t)info.st_size - external->offset)
-        return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes at %llu; the file has %llu",
-                          (unsigned long long)external->size, (unsigned long long)external->offset,
-                          (unsigned long long)info.st_size);
+    KEEL_TRY(shared_memory_check(external->handle.fd, external->offset, external->size));
     int protection = (buffer->access & KEEL_ACCESS_READ ? PROT_READ : 0) |
                      (buffer->access & KEEL_ACCESS_WRITE ? PROT_WRITE : 0);
     void *data = mmap(NULL, external->size, protection, MAP_SHARED, external->handle.fd,
@@ -153,7 +145,8 @@ static uint32_t import_type(const keel_buffer_t *buffer)
     switch (buffer->external.kind) {
     case KEEL_EXTERNAL_HOST: return types[1];
     case KEEL_EXTERNAL_DEVICE: return types[(buffer->memory & both) == both ? 2 : 0];
-    case KEEL_EXTERNAL_FD: break;
+    case KEEL_EXTERNAL_FD:
+    case KEEL_EXTERNAL_NATIVE: break;
     }
     return types[0];
 }

@@ -47,6 +47,7 @@ typedef struct metal_promise_t {
                                 // this must not start again at 0
     uint32_t slot;              // where the GPU writes the number's low half
     bool signals;               // the event, by the GPU
+    keel_metal_event_t native;  // the same, for the program
     // Guarded by the device's lock for promises.
     bool over;
     keel_status_t failure; // owned
@@ -98,8 +99,15 @@ static void promise_nothing(promise_t *promise)
     (void)promise; // a completed handler comes by itself
 }
 
+static bool promise_native(promise_t *base, keel_native_t kind, uint64_t *handle)
+{
+    const metal_promise_t *promise = promise_of(base);
+    *handle = (uintptr_t)&promise->native;
+    return kind == KEEL_NATIVE_METAL_EVENT && promise->signals;
+}
+
 static const promise_ops_t promise_ops = {promise_destroy, promise_nothing, promise_nothing, 0,
-                                          NULL};
+                                          promise_native};
 
 // relaxed, here and in is_lately: nothing but cost hangs on these.
 static void lately_set(metal_device_t *device, uint32_t lately, bool crossing)
@@ -213,6 +221,7 @@ static metal_promise_t *promise_take(metal_device_t *device, bool signals)
         (promise_t){.refs = 1, .device = &device->base, .ops = &promise_ops, .may_fail = true};
     promise->number++;
     promise->signals = signals && promise->event;
+    promise->native = (keel_metal_event_t){promise->event, promise->number};
     promise->over = false;
     promise->first = NULL;
     return promise;
@@ -222,8 +231,12 @@ void metal_promise_begin(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
     if (!run_is_last(&run->base) || run->counted || run->base.visits) return;
-    if (!is_lately(&device->promises.lately, 1)) return;
-    metal_promise_t *promise = promise_take(device, is_lately(&device->promises.crossing, 0));
+    // relaxed: work that was submitted before the program has asked may be without.
+    bool native = atomic_load_explicit(&device->promises.native, memory_order_relaxed);
+    bool lately = is_lately(&device->promises.lately, 1);
+    if (!lately && !native) return;
+    bool crosses = is_lately(&device->promises.crossing, 0);
+    metal_promise_t *promise = promise_take(device, crosses || native);
     if (!promise) return;
     promise->queue = metal_queue(run->base.submission.queue);
     keel_status_t status = done_encode(run, promise);

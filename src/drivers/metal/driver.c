@@ -118,12 +118,24 @@ static void metal_device_memory(keel_device_t *device, keel_memory_stats_t *stat
     metal_leave(d->api, pool);
 }
 
+// Who asks for one may ask for events, too.
+static bool metal_device_native(keel_device_t *device, keel_queue_t *queue, keel_native_t kind,
+                                uint64_t *handle)
+{
+    metal_device_t *d = metal_device(device);
+    if (kind != (queue ? KEEL_NATIVE_METAL_QUEUE : KEEL_NATIVE_METAL_DEVICE)) return false;
+    *handle = (uintptr_t)(queue ? metal_queue(queue)->queue : d->device);
+    atomic_store(&d->promises.native, true);
+    return true;
+}
+
 static const keel_device_ops_t metal_ops = {
     .device_close = metal_device_close,
     .device_destroy = metal_device_destroy,
     .device_memory = metal_device_memory,
     .device_peers = metal_device_peers,
     .device_clock = metal_device_clock,
+    .device_native = metal_device_native,
     .queue_create = metal_queue_create,
     .queue_destroy = metal_queue_destroy,
     .queue_submit = metal_queue_submit,
@@ -131,6 +143,8 @@ static const keel_device_ops_t metal_ops = {
     .buffer_free = metal_buffer_free,
     .buffer_import = metal_buffer_import,
     .buffer_forget = metal_buffer_forget,
+    .buffer_object = metal_buffer_object,
+    .buffer_export = metal_buffer_export,
     .buffer_flush = metal_buffer_flush,
     .buffer_invalidate = metal_buffer_invalidate,
     .executable_rank = metal_executable_rank,
@@ -145,9 +159,10 @@ static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
             KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE |
-            KEEL_CAP_COPY_ACROSS,
+            KEEL_CAP_COPY_ACROSS | KEEL_CAP_NATIVE | KEEL_CAP_DLPACK,
     .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS |
-              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_COPY_ACROSS,
+              KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_COPY_ACROSS |
+              KEEL_CAP_NATIVE | KEEL_CAP_DLPACK,
     .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
     .nodes = 1,
     .workers = 1,
@@ -170,7 +185,12 @@ static void memory_types_read(metal_device_t *device)
     const uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
     const uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_CACHED;
     uint32_t *types = device->base.caps.memory_types;
-    if (!device->discrete) return;
+    if (!device->discrete) {
+        device->base.caps.bits |= KEEL_CAP_EXPORT_FD;
+        device->base.caps.native |= KEEL_CAP_EXPORT_FD;
+        return;
+    }
+    device->ops.buffer_export = NULL; // what lies in a GPU's own memory has no descriptor
     types[0] = local;
     types[METAL_TYPE_SHARED] = KEEL_MEMORY_DEVICE_VISIBLE | host | KEEL_MEMORY_HOST_COHERENT;
     types[2] = local | host;
@@ -182,6 +202,7 @@ static void caps_read(metal_device_t *device)
     keel_caps_t *caps = &device->base.caps;
     metal_size_t threads = mtl_max_threads(api, device->device);
     *caps = fixed_caps;
+    caps->dlpack = device->places;
     memory_types_read(device);
     caps->max_group_size = (uint32_t)threads.width;
     caps->max_group_sizes[0] = (uint32_t)threads.width;
@@ -199,7 +220,8 @@ static void caps_read(metal_device_t *device)
 
 static keel_status_t device_start(metal_device_t *device, unsigned long ordinal, bool by_sets)
 {
-    device->base.ops = &metal_ops;
+    device->ops = metal_ops;
+    device->base.ops = &device->ops;
     device->modules = (cache_t){.class = &metal_module_class, .owner = device};
     runs_init(&device->runs, &metal_run_ops, &device->base, "keel-metal", "keel-metal-aid",
               metal_worker);
@@ -238,6 +260,9 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
     d->api = api;
     if (options.cross) snprintf(d->cross, sizeof d->cross, "%s", options.cross);
     d->captures = options.capture;
+    // kDLMetal, and kDLCPU to import from.
+    d->places[0] = (keel_dlpack_place_t){8, ordinal, KEEL_EVERY_NODE, KEEL_MEMORY_DEVICE_VISIBLE};
+    d->places[1] = (keel_dlpack_place_t){1, 0, KEEL_EVERY_NODE, KEEL_MEMORY_HOST_VISIBLE};
     void *pool = metal_enter(api);
     keel_status_t status = device_start(d, (unsigned long)ordinal, options.residency);
     metal_leave(api, pool);

@@ -13,26 +13,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/metal/metal.h"
+#include "drivers/metal/memory.h"
 #include "kit/bind.h"
 #include "kit/object.h"
 #include "kit/slab.h"
 
-// What keel_buffer_t.handle points to.
-typedef struct metal_memory_t {
-    struct metal_memory_t *next, **link; // of the device
-    id buffer;                           // retained
-    uint64_t inside;                     // where the memory begins in it
-    uint64_t address, size;              // of the memory, for the device
-    uint32_t bits;                       // keel_memory_bit_t
-    bool aliased;                // another may have the same buffer; the device's lock guards it
-    struct metal_memory_t *also; // of the staging of a run
-} memory_t;
-
-static memory_t *memory_of(const keel_buffer_t *buffer)
-{
-    return (memory_t *)(uintptr_t)buffer->handle;
-}
+typedef metal_memory_t memory_t;
 
 void metal_residency_make(metal_device_t *device)
 {
@@ -96,13 +82,7 @@ static void memory_unlist(metal_device_t *device, memory_t *memory)
     lock_leave(&device->lock);
 }
 
-static uint64_t round_up(uint64_t value, uint64_t to)
-{
-    return (value + to - 1) / to * to;
-}
-
-// Memory that both see at once.
-static uint32_t shared_bits(const metal_device_t *device)
+uint32_t metal_shared_bits(const metal_device_t *device)
 {
     return device->base.caps.memory_types[device->discrete ? METAL_TYPE_SHARED : 0];
 }
@@ -128,7 +108,7 @@ static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, u
     memory->inside = inside;
     memory->address = mtl_gpu_address(device->api, made) + inside;
     memory->size = size;
-    memory->bits = shared_bits(device);
+    memory->bits = metal_shared_bits(device);
     memory_list(device, memory);
     return memory;
 }
@@ -169,7 +149,7 @@ uint64_t metal_memory_address(const memory_t *memory)
 keel_status_t metal_stage(metal_run_t *run, uint64_t size, memory_t **memory)
 {
     metal_device_t *device = metal_run_device(run);
-    size = round_up(size ? size : 1, METAL_WORD);
+    size = metal_round_up(size ? size : 1, METAL_WORD);
     id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
     KEEL_TRY(metal_memory_add(device, made, size, memory));
     (*memory)->also = run->staging;
@@ -186,8 +166,7 @@ void metal_stages_release(metal_run_t *run)
     run->arguments = NULL; // was one of these
 }
 
-// Takes over `made`, which is nil if Metal has refused it.
-static keel_status_t attach(keel_buffer_t *buffer, id made, uint64_t inside)
+keel_status_t metal_memory_attach(keel_buffer_t *buffer, id made, uint64_t inside)
 {
     metal_device_t *device = metal_device(buffer->device);
     const metal_api_t *api = device->api;
@@ -205,38 +184,51 @@ static keel_status_t attach(keel_buffer_t *buffer, id made, uint64_t inside)
     return NULL;
 }
 
+static void alias_mark(metal_device_t *device, id buffer)
+{
+    lock_enter(&device->lock);
+    for (memory_t *m = device->memories; m; m = m->next) m->aliased |= m->buffer == buffer;
+    lock_leave(&device->lock);
+}
+
+// Those that have it and go meanwhile must know before this one has it.
+keel_status_t metal_memory_attach_alias(keel_buffer_t *buffer, id made, uint64_t inside)
+{
+    alias_mark(metal_device(buffer->device), made);
+    KEEL_TRY(metal_memory_attach(buffer, made, inside));
+    alias_mark(metal_device(buffer->device), made);
+    return NULL;
+}
+
 // Metal aligns to its pages; for more than that there must be room to move.
 keel_status_t metal_buffer_alloc(keel_buffer_t *buffer)
 {
     metal_device_t *device = metal_device(buffer->device);
+    if (buffer->usage & KEEL_USAGE_EXPORT) return metal_buffer_share(buffer);
     uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
-    uint64_t size = round_up((buffer->size ? buffer->size : 1) + spare, METAL_WORD);
+    uint64_t size = metal_round_up((buffer->size ? buffer->size : 1) + spare, METAL_WORD);
     void *pool = metal_enter(device->api);
     id made = mtl_new_buffer(device->api, device->device, size, options_of(device, buffer->memory));
     uint64_t address = spare ? mtl_gpu_address(device->api, made) : 0;
-    uint64_t inside = spare ? round_up(address, spare) - address : 0;
-    keel_status_t status = attach(buffer, made, inside);
+    uint64_t inside = spare ? metal_round_up(address, spare) - address : 0;
+    keel_status_t status = metal_memory_attach(buffer, made, inside);
     metal_leave(device->api, pool);
     buffer->capacity = size;
     return status;
 }
 
-static void release(keel_buffer_t *buffer)
+void metal_buffer_free(keel_buffer_t *buffer)
 {
     metal_device_t *device = metal_device(buffer->device);
     const metal_api_t *api = device->api;
     if (object_is_ours(&buffer->object)) {
         void *pool = metal_enter(api);
-        memory_unlist(device, memory_of(buffer));
-        mtl_release(api, memory_of(buffer)->buffer);
+        memory_unlist(device, metal_memory_of(buffer));
+        mtl_release(api, metal_memory_of(buffer)->buffer);
         metal_leave(api, pool);
     }
-    mem_free(memory_of(buffer));
-}
-
-void metal_buffer_free(keel_buffer_t *buffer)
-{
-    release(buffer);
+    metal_mapping_end(&metal_memory_of(buffer)->mapping);
+    mem_free(metal_memory_of(buffer));
 }
 
 // With the lock held: whose address it is; NULL: no memory of the device has all of that.
@@ -267,8 +259,7 @@ keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t 
     return m ? NULL : unknown(address, length);
 }
 
-// Memory of this device, by its address: the same buffer of Metal's.
-static keel_status_t import_address(keel_buffer_t *buffer)
+keel_status_t metal_import_address(keel_buffer_t *buffer)
 {
     metal_device_t *device = metal_device(buffer->device);
     uint64_t address = buffer->external.handle.device, inside = 0;
@@ -276,52 +267,16 @@ static keel_status_t import_address(keel_buffer_t *buffer)
     lock_enter(&device->lock);
     memory_t *m = memory_at(device, address, buffer->size);
     if (m) {
-        m->aliased = true;
         found = mtl_retain(device->api, m->buffer);
         buffer->memory = m->bits;
         inside = m->inside + (address - m->address);
     }
     lock_leave(&device->lock);
     if (!found) return unknown(address, buffer->size);
-    KEEL_TRY(attach(buffer, found, inside));
-    lock_enter(&device->lock);
-    memory_of(buffer)->aliased = true;
-    lock_leave(&device->lock);
-    return NULL;
+    return metal_memory_attach_alias(buffer, found, inside);
 }
 
-// Metal takes whole pages: those that the memory lies in.
-static keel_status_t import_host(keel_buffer_t *buffer)
-{
-    metal_device_t *device = metal_device(buffer->device);
-    uint64_t host = (uintptr_t)buffer->external.handle.host, inside = host % METAL_PAGE;
-    uint64_t size = round_up(inside + buffer->size, METAL_PAGE);
-    void *pool = metal_enter(device->api);
-    id made = mtl_new_wrapped(device->api, device->device, (void *)(uintptr_t)(host - inside), size,
-                              METAL_SHARED | METAL_UNTRACKED, NULL);
-    keel_status_t status = attach(buffer, made, inside);
-    metal_leave(device->api, pool);
-    return status;
-}
-
-keel_status_t metal_buffer_import(keel_buffer_t *buffer)
-{
-    buffer->memory = shared_bits(metal_device(buffer->device));
-    switch (buffer->external.kind) {
-    case KEEL_EXTERNAL_HOST: return import_host(buffer);
-    case KEEL_EXTERNAL_DEVICE: return import_address(buffer);
-    default: return KEEL_ERROR(KEEL_UNSUPPORTED, "metal:// imports no file descriptors");
-    }
-}
-
-void metal_buffer_forget(keel_buffer_t *buffer)
-{
-    release(buffer);
-    if (buffer->external.release) buffer->external.release(buffer->external.user);
-}
-
-// The buffer that a root has its memory of: itself, a slab of its pool, or one that lends it.
-static const keel_buffer_t *owner_of(const keel_buffer_t *root)
+const keel_buffer_t *metal_memory_owner(const keel_buffer_t *root)
 {
     while (root->lender) root = root->lender->root;
     return root->slab ? &((const slab_t *)root->slab)->memory : root;
@@ -331,8 +286,8 @@ static const keel_buffer_t *owner_of(const keel_buffer_t *root)
 static bool managed_find(const keel_buffer_t *buffer, uint64_t offset, const memory_t **memory,
                          metal_range_t *range)
 {
-    const keel_buffer_t *owner = owner_of(buffer->root);
-    *memory = memory_of(owner);
+    const keel_buffer_t *owner = metal_memory_owner(buffer->root);
+    *memory = metal_memory_of(owner);
     uint64_t at = atomic_load(&buffer->root->address) - atomic_load(&owner->address);
     range->location = (unsigned long)((*memory)->inside + at + buffer->offset + offset);
     return is_managed(*memory) && range->length;
@@ -369,7 +324,8 @@ static keel_status_t invalidate(metal_device_t *device, const memory_t *memory, 
 {
     const metal_api_t *api = device->api;
     unsigned long first = range.location / METAL_WORD * METAL_WORD;
-    unsigned long size = (unsigned long)round_up(range.location + range.length, METAL_WORD) - first;
+    unsigned long size =
+        (unsigned long)metal_round_up(range.location + range.length, METAL_WORD) - first;
     id seen = mtl_new_buffer(api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
     if (!seen) return refused(size);
     keel_status_t status = range_fetch(device, memory->buffer, (metal_range_t){first, size}, seen);
@@ -399,8 +355,8 @@ keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execu
     const keel_ref_t *table = execute ? execute->bindings : NULL;
     KEEL_TRY(bind_now(table, ref, &bound));
     const keel_buffer_t *buffer = ref->buffer ? ref->buffer : table[ref->slot].buffer;
-    const keel_buffer_t *owner = owner_of(buffer->root);
-    const memory_t *memory = memory_of(owner);
+    const keel_buffer_t *owner = metal_memory_owner(buffer->root);
+    const memory_t *memory = metal_memory_of(owner);
     // relaxed: as bind_find reads it.
     uint64_t at = bound.address - atomic_load_explicit(&owner->address, memory_order_relaxed);
     char *data = atomic_load_explicit(&owner->data, memory_order_relaxed);

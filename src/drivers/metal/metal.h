@@ -3,6 +3,7 @@
 //
 //     driver.c      finding and opening devices; what they can do
 //     memory.c      MTLBuffer
+//     external.c    memory that others have, too
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
@@ -83,13 +84,16 @@ typedef struct metal_promises_t {
     id words;                    // a number for each, by the GPU; retained
     _Atomic uint32_t lately;     // submissions that are still to make promises, and one more
     _Atomic uint32_t crossing;   // and to signal events
+    _Atomic bool native;         // all are to, for the program has asked for handles
 } metal_promises_t;
 
 typedef struct metal_device_t {
     keel_device_t base;
+    keel_device_ops_t ops;
     const metal_api_t *api;
-    id device;                   // retained
-    bool discrete;               // the GPU has memory of its own
+    id device;     // retained
+    bool discrete; // the GPU has memory of its own
+    keel_dlpack_place_t places[3];
     bool encoded;                // argument buffers are made by encoders: they have no addresses
     char cross[512];             // the library of SPIRV-Cross; empty: the system's
     id fetches;                  // a command queue for that, retained; NULL: there is none
@@ -202,6 +206,14 @@ static inline metal_device_t *metal_run_device(const metal_run_t *run)
     return metal_device(run->base.submission.queue->device);
 }
 
+// Pages that were mapped for a buffer. `start` is NULL if none were.
+typedef struct metal_mapping_t {
+    void *start, *pages; // of the address space, and of what is used of it
+    size_t size;         // from the start on
+    int fd;
+    bool owns; // the descriptor
+} metal_mapping_t;
+
 // A place in a buffer of Metal's.
 typedef struct metal_place_t {
     id buffer;
@@ -212,10 +224,10 @@ typedef struct metal_place_t {
 // memory.c
 keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
 void metal_buffer_free(keel_buffer_t *buffer);
-keel_status_t metal_buffer_import(keel_buffer_t *buffer);
-void metal_buffer_forget(keel_buffer_t *buffer);
 keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
 keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+// Memory of this device, by its address: the same buffer of Metal's.
+keel_status_t metal_import_address(keel_buffer_t *buffer) KEEL_MUST_USE;
 // A buffer of Metal's that is none of Keel's, but may be found by its address. Takes over `made`.
 keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
                                struct metal_memory_t **memory) KEEL_MUST_USE;
@@ -235,6 +247,14 @@ keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t 
 // Where that lies which a command refers to, when everything before the last barrier was encoded.
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place) KEEL_MUST_USE;
+
+// external.c
+keel_status_t metal_buffer_import(keel_buffer_t *buffer);
+void metal_buffer_forget(keel_buffer_t *buffer);
+keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
+void metal_buffer_object(keel_buffer_t *root, void **object, uint64_t *offset);
+keel_status_t metal_buffer_share(keel_buffer_t *buffer) KEEL_MUST_USE; // memory, to be exported
+void metal_mapping_end(metal_mapping_t *mapping);
 
 // queue.c
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,

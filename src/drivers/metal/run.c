@@ -36,11 +36,14 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
         return RUN_GOES_ON;
     }
     if (run->base.before || run->base.leads) return RUN_WAITS;
-    if (metal_run_device(run)->discrete && !run_room_take(&run->base)) return RUN_STARVES;
-    uint64_t now = metal_stamp_late(run);
     *status = metal_place(&c->target, execute, &place);
-    if (!*status && place.data) memcpy(place.data, &now, sizeof now);
-    if (!*status && !place.data) *status = metal_encode_bytes(run, &now, &place);
+    if (*status) return RUN_GOES_ON;
+    if (!place.data && !run_room_take(&run->base)) return RUN_STARVES;
+    uint64_t now = metal_stamp_late(run);
+    if (place.data)
+        memcpy(place.data, &now, sizeof now);
+    else
+        *status = metal_encode_bytes(run, &now, &place);
     return RUN_GOES_ON;
 }
 

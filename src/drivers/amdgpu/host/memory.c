@@ -191,6 +191,7 @@ keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer)
     case KEEL_EXTERNAL_HOST: return import_host(device, buffer);
     case KEEL_EXTERNAL_DEVICE: return import_address(device, buffer);
     case KEEL_EXTERNAL_FD: return amdgpu_import_descriptor(buffer);
+    case KEEL_EXTERNAL_NATIVE: break; // the library refuses it
     }
     return NULL;
 }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that others have, too: pages of the application, objects of Metal's, and pages behind a
+// descriptor. Metal has no descriptors of its own, but takes pages that were mapped: what is to be
+// exported lies in a file without a name.
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/shared_memory.h"
+#include "base/status.h"
+#include "drivers/metal/memory.h"
+
+enum { STORAGE_MANAGED = 1, STORAGE_PRIVATE = 2 }; // MTLStorageMode
+
+static id wrap(metal_device_t *device, void *pages, uint64_t size)
+{
+    return mtl_new_wrapped(device->api, device->device, pages, (unsigned long)size,
+                           METAL_SHARED | METAL_UNTRACKED, NULL);
+}
+
+// Metal takes whole pages: those that the memory lies in.
+static keel_status_t import_host(keel_buffer_t *buffer)
+{
+    uint64_t host = (uintptr_t)buffer->external.handle.host, inside = host % METAL_PAGE;
+    uint64_t size = metal_round_up(inside + buffer->size, METAL_PAGE);
+    id made = wrap(metal_device(buffer->device), (void *)(uintptr_t)(host - inside), size);
+    return metal_memory_attach(buffer, made, inside);
+}
+
+void metal_mapping_end(metal_mapping_t *mapping)
+{
+    if (!mapping->start) return;
+    munmap(mapping->start, mapping->size);
+    if (mapping->owns) close(mapping->fd);
+}
+
+// Maps a file where Metal takes it: at a multiple of its pages, for whole ones.
+static keel_status_t pages_map(metal_mapping_t *mapping, uint64_t size, int protection,
+                               uint64_t offset)
+{
+    mapping->size = (size_t)size + METAL_PAGE;
+    char *start = mmap(NULL, mapping->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "mapping pages for Metal");
+    mapping->pages = start + (-(uintptr_t)start & (METAL_PAGE - 1));
+    if (mmap(mapping->pages, (size_t)size, protection, MAP_SHARED | MAP_FIXED, mapping->fd,
+             (off_t)offset) == MAP_FAILED) {
+        keel_status_t status =
+            status_from_errno(KEEL_PERMISSION_DENIED, errno, "mapping the descriptor");
+        munmap(start, mapping->size);
+        return status;
+    }
+    mapping->start = start;
+    return NULL;
+}
+
+// Gives a buffer the pages; with an alignment it begins where that is met. On failure the pages are
+// still the caller's.
+static keel_status_t pages_attach(keel_buffer_t *buffer, const metal_mapping_t *mapping,
+                                  uint64_t size, uint64_t alignment)
+{
+    metal_device_t *device = metal_device(buffer->device);
+    id made = wrap(device, mapping->pages, size);
+    uint64_t address = alignment ? mtl_gpu_address(device->api, made) : 0;
+    uint64_t inside = alignment ? metal_round_up(address, alignment) - address : 0;
+    KEEL_TRY(metal_memory_attach(buffer, made, inside));
+    metal_memory_of(buffer)->mapping = *mapping;
+    return NULL;
+}
+
+keel_status_t metal_buffer_share(keel_buffer_t *buffer)
+{
+    const metal_api_t *api = metal_device(buffer->device)->api;
+    uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
+    uint64_t size = metal_round_up((buffer->size ? buffer->size : 1) + spare, METAL_PAGE);
+    metal_mapping_t mapping = {.owns = true};
+    KEEL_TRY(shared_memory_create(size, &mapping.fd));
+    keel_status_t status = pages_map(&mapping, size, PROT_READ | PROT_WRITE, 0);
+    if (status) {
+        close(mapping.fd);
+        return status;
+    }
+    void *pool = metal_enter(api);
+    status = pages_attach(buffer, &mapping, size, spare);
+    metal_leave(api, pool);
+    if (status) metal_mapping_end(&mapping);
+    buffer->capacity = size;
+    return status;
+}
+
+keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
+{
+    const metal_memory_t *memory = metal_memory_of(buffer->root);
+    external->offset += memory->inside;
+    return shared_memory_duplicate(memory->mapping.fd, &external->handle.fd);
+}
+
+static keel_status_t import_file(keel_buffer_t *buffer)
+{
+    const keel_external_buffer_t *external = &buffer->external;
+    int protection = (buffer->access & KEEL_ACCESS_READ ? PROT_READ : 0) |
+                     (buffer->access & KEEL_ACCESS_WRITE ? PROT_WRITE : 0);
+    uint64_t size = metal_round_up(external->size, METAL_PAGE);
+    metal_mapping_t mapping = {.fd = external->handle.fd};
+    KEEL_TRY(shared_memory_check(external->handle.fd, external->offset, external->size));
+    KEEL_TRY(pages_map(&mapping, size, protection, external->offset));
+    keel_status_t status = pages_attach(buffer, &mapping, size, 0);
+    if (status) metal_mapping_end(&mapping);
+    return status;
+}
+
+// What memory an object of another's making is. False: of a kind that is not used here.
+static bool bits_find(const metal_device_t *device, id object, uint32_t *bits)
+{
+    const uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
+    unsigned long mode = mtl_storage_mode(device->api, object);
+    *bits = metal_shared_bits(device);
+    if (mode == STORAGE_PRIVATE) *bits = local;
+    if (mode == STORAGE_MANAGED) *bits = local | KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_CACHED;
+    return mode <= STORAGE_PRIVATE && (device->discrete || mode != STORAGE_MANAGED);
+}
+
+static keel_status_t object_check(const metal_device_t *device,
+                                  const keel_external_buffer_t *external)
+{
+    const metal_api_t *api = device->api;
+    id object = external->handle.object;
+    unsigned long length = mtl_length(api, object);
+    if (mtl_registry_id(api, mtl_device(api, object)) != mtl_registry_id(api, device->device))
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "external->handle.object is of another device");
+    if (external->offset <= length && external->size <= length - external->offset) return NULL;
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE, "external: %llu bytes at %llu; the MTLBuffer has %lu",
+                      (unsigned long long)external->size, (unsigned long long)external->offset,
+                      length);
+}
+
+static keel_status_t import_object(keel_buffer_t *buffer)
+{
+    metal_device_t *device = metal_device(buffer->device);
+    const metal_api_t *api = device->api;
+    id object = buffer->external.handle.object;
+    if (!object) { // an empty tensor
+        id none = mtl_new_buffer(api, device->device, METAL_WORD, METAL_SHARED | METAL_UNTRACKED);
+        return metal_memory_attach(buffer, none, 0);
+    }
+    KEEL_TRY(object_check(device, &buffer->external));
+    if (!bits_find(device, object, &buffer->memory))
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "the MTLBuffer's storage is managed, in memory that is "
+                                            "unified");
+    return metal_memory_attach_alias(buffer, mtl_retain(api, object), buffer->external.offset);
+}
+
+static keel_status_t import(keel_buffer_t *buffer)
+{
+    switch (buffer->external.kind) {
+    case KEEL_EXTERNAL_HOST: return import_host(buffer);
+    case KEEL_EXTERNAL_DEVICE: return metal_import_address(buffer);
+    case KEEL_EXTERNAL_FD: return import_file(buffer);
+    default: return import_object(buffer);
+    }
+}
+
+keel_status_t metal_buffer_import(keel_buffer_t *buffer)
+{
+    const metal_api_t *api = metal_device(buffer->device)->api;
+    buffer->memory = metal_shared_bits(metal_device(buffer->device));
+    void *pool = metal_enter(api);
+    keel_status_t status = import(buffer);
+    metal_leave(api, pool);
+    return status;
+}
+
+void metal_buffer_forget(keel_buffer_t *buffer)
+{
+    metal_buffer_free(buffer);
+    if (buffer->external.release) buffer->external.release(buffer->external.user);
+}
+
+void metal_buffer_object(keel_buffer_t *root, void **object, uint64_t *offset)
+{
+    const keel_buffer_t *owner = metal_memory_owner(root);
+    const metal_memory_t *memory = metal_memory_of(owner);
+    *object = memory->buffer;
+    *offset = memory->inside + (atomic_load(&root->address) - atomic_load(&owner->address));
+}
