@@ -192,6 +192,52 @@ static void test_a_failure_goes_down_the_chain(void **state)
     failure_check("amdgpu://0,1");
 }
 
+// A packet that waits, in a queue that has a place of the hardware's as long as it may.
+static hsa_signal_t gate_put(keel_queue_t *queue)
+{
+    const hsa_symbols_t *hsa = amdgpu_device(queue->device)->hsa;
+    hsa_queue_t *ring = amdgpu_queue(queue)->queue;
+    hsa_barrier_and_packet_t packet = {0};
+    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
+    assert_int_equal(hsa->hsa_signal_create(1, 0, NULL, &packet.dep_signal[0]), HSA_STATUS_SUCCESS);
+    uint64_t number = amdgpu_packet_write(hsa, ring, &packet, header);
+    hsa->hsa_signal_store_screlease(ring->doorbell_signal, (hsa_signal_value_t)number);
+    return packet.dep_signal[0];
+}
+
+// However few queues the hardware runs at a time (keel sim --queues=1): those that wait keep
+// neither ticks nor other queues from running, and go on in the end.
+static void test_queues_take_turns(void **state)
+{
+    (void)state;
+    enum { GATED = 4 };
+    keel_queue_t *gated[GATED];
+    keel_semaphore_t *ends;
+    hsa_signal_t gates[GATED];
+    setup_t s;
+    setup_open(&s, "amdgpu://0");
+    const hsa_symbols_t *hsa = amdgpu_device(s.device)->hsa;
+    OK(keel_semaphore_create(s.device, NULL, &ends));
+    for (uint32_t i = 0; i < GATED; i++) {
+        const keel_point_t wait = keel_point(i ? ends : s.semaphore, i ? i : CHAIN + 1);
+        const keel_point_t signal = keel_point(ends, i + 1);
+        OK(keel_queue_create(s.device, NULL, &gated[i]));
+        gates[i] = gate_put(gated[i]);
+        OK(keel_queue_submit(gated[i], KEEL_POINTS(wait), NULL, 0, KEEL_POINTS(signal), NULL));
+    }
+    for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    const keel_point_t last = keel_point(s.semaphore, CHAIN + 1), end = keel_point(ends, GATED);
+    OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
+    words_check(&s);
+    for (uint32_t i = GATED; i-- > 0;) hsa->hsa_signal_store_screlease(gates[i], 0);
+    OK(keel_wait(KEEL_POINTS(end), KEEL_ALL, KEEL_FOREVER));
+    for (uint32_t i = 0; i < GATED; i++) keel_queue_release(gated[i]);
+    for (uint32_t i = 0; i < GATED; i++) hsa->hsa_signal_destroy(gates[i]);
+    keel_semaphore_release(ends);
+    setup_close(&s);
+}
+
 static bool gpu_schedules(const char *uri)
 {
     keel_device_t *device;
@@ -254,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_a_gpu_has_several_schedulers),
         cmocka_unit_test(test_the_order_is_that_of_the_points),
         cmocka_unit_test(test_a_failure_goes_down_the_chain),
+        cmocka_unit_test(test_queues_take_turns),
     };
     const struct CMUnitTest host[] = {cmocka_unit_test(test_the_host_steps_in)};
     if (obstacle()) return cmocka_run_group_tests(host, NULL, NULL);

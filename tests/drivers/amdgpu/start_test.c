@@ -18,9 +18,12 @@ static hsa_status_t signal_refuse(hsa_signal_value_t value, uint32_t count,
     return answer;
 }
 
+static int high; // queues that were to have that priority
+
 static hsa_status_t priority_refuse(hsa_queue_t *queue, hsa_amd_queue_priority_t priority)
 {
-    (void)queue, (void)priority;
+    (void)queue;
+    high += priority == HSA_AMD_QUEUE_PRIORITY_HIGH;
     return answer;
 }
 
@@ -77,13 +80,17 @@ static void test_the_host_steps_in_where_signals_are_short(void **state)
     refused("amdgpu://0", KEEL_DEVICE_LOST);
 }
 
+// The control queue's, which it asks for.
 static void test_priority_is_not_needed(void **state)
 {
     (void)state;
+    high = 0;
     table()->hsa_amd_queue_set_priority = priority_refuse;
     answer = HSA_STATUS_ERROR;
     assert_true(gpu_schedules("amdgpu://0"));
-    assert_true(gpu_schedules("amdgpu://0?scheduler=device"));
+    assert_int_equal(high, 1);
+    assert_true(gpu_schedules("amdgpu://0?scheduler=device&schedulers=2"));
+    assert_int_equal(high, 3);
 }
 
 int main(void)
