@@ -130,15 +130,18 @@ static void import_often(void *user)
     }
 }
 
-// Imports of the same pages by threads and devices at once.
+// Imports of the same pages by threads and devices at once. Each is within one page: to HIP pages
+// that were locked apart lie apart, and what needs two such is refused.
 TEST(external, import_host_by_threads, HOST)
 {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     importer_t *importers = scratch(4 * sizeof *importers);
     thread_t *threads[4];
-    char *memory = scratch(16384);
+    char *memory = scratch(4 * page);
+    memory += -(uintptr_t)memory & (page - 1);
     for (int i = 0; i < 4; i++) {
         importers[i].device = i % 2 ? open_device(the_uri()) : the_device();
-        importers[i].memory = memory + 8192 * (i / 2) + 50 * i;
+        importers[i].memory = memory + 2 * page * (i / 2) + 50 * i;
         threads[i] = thread_start(import_often, &importers[i]);
     }
     for (int i = 0; i < 4; i++) thread_join(threads[i]);
