@@ -265,6 +265,23 @@ def check_table(program):
         assert word in result.stderr, result.stderr
 
 
+def check_registered(program):
+    """A HIP 7 that is played hands its table over by rocprofiler-register: each call is there once,
+    whether the program's linker bound it or the program went past this library."""
+    calls = {"hipMalloc": 4, "hipLibraryGetKernel": 4, "hipKernelGetFunction": 2,
+             "hipDrvLaunchKernelEx": 2, "hipMemcpy3DBatchAsync": 2, "hipMemPrefetchAsync_v2": 2}
+    alone = run(program, {})
+    assert alone.returncode == 7, alone
+    with tempfile.TemporaryDirectory() as folder:
+        result = traced(program, folder, "hip")
+        trace = Trace(folder)
+    check_same(alone, result)
+    assert counted(trace.calls) == calls, trace.calls
+    launches = [call for call in trace.calls if call.name == "hipDrvLaunchKernelEx"]
+    assert [call.kernel for call in launches] == ["add_one"] * 2, launches
+    assert sorted(call.result for call in trace.calls if call.result) == [1, 1, 500, 500]
+
+
 def check_roctx(program):
     """Ranges and a mark of two threads, without a GPU."""
     with tempfile.TemporaryDirectory() as folder:
@@ -288,6 +305,8 @@ if __name__ == "__main__":
         check_keel(sys.argv[5])
     elif sys.argv[4] == "rtl":
         check_rtl(sys.argv[5:])
+    elif sys.argv[4] == "registered":
+        check_registered(sys.argv[5:])
     elif sys.argv[4] == "table":
         check_table(sys.argv[5:])
     elif sys.argv[4] == "roctx":

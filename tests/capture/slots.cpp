@@ -13,6 +13,9 @@ using GLuint = unsigned;
 #define SLOT(place, name)                                                                          \
     static_assert(offsetof(HipDispatchTable, name##_fn) == 8 + 8 * (place), #name);
 #include "capture/hip/slots.def"
+#if HIP_RUNTIME_API_TABLE_STEP_VERSION >= 28
+#include "capture/hip/slots7.def"
+#endif
 #undef SLOT
 static_assert(offsetof(HipCompilerDispatchTable, __hipRegisterFunction_fn) == 8 + 8 * 3,
               "register");

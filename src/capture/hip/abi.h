@@ -19,6 +19,10 @@ typedef struct hip_pitched_t {
     size_t pitch, width, height;
 } hip_pitched_t;
 
+typedef struct hip_location_t { // of memory
+    int type, id;
+} hip_location_t;
+
 typedef struct hip_handle_t { // of another process
     char bytes[64];
 } hip_handle_t;

@@ -10,9 +10,9 @@ const char *const hip_names[HIP_COUNT] = {
 #define CALL(name, stream, kernel, parameters, arguments) [HIP_##name] = #name,
 #include "capture/hip/calls.def"
 #undef CALL
-    [HIP_hipModuleGetFunction] = "hipModuleGetFunction",
-    [HIP_hipGetProcAddress] = "hipGetProcAddress",
-    [HIP___hipRegisterFunction] = "__hipRegisterFunction",
+#define OTHER(name) [HIP_##name] = #name,
+#include "capture/hip/others.def"
+#undef OTHER
 };
 _Atomic(hip_fn) hip_reals[HIP_COUNT];
 void *(*hip_dlsym)(void *handle, const char *name);

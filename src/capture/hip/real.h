@@ -13,9 +13,9 @@ typedef enum hip_index_t {
 #define CALL(name, stream, kernel, parameters, arguments) HIP_##name,
 #include "capture/hip/calls.def"
 #undef CALL
-    HIP_hipModuleGetFunction,
-    HIP_hipGetProcAddress,
-    HIP___hipRegisterFunction,
+#define OTHER(name) HIP_##name,
+#include "capture/hip/others.def"
+#undef OTHER
     HIP_COUNT,
 } hip_index_t;
 

@@ -25,6 +25,7 @@ typedef struct slot_t {
 static const slot_t slots[] = {
 #define SLOT(place, name) {place, HIP_##name},
 #include "capture/hip/slots.def"
+#include "capture/hip/slots7.def"
 #undef SLOT
 };
 static const slot_t compiler_slots[] = {{3, HIP___hipRegisterFunction}};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our functions: each calls HIP's own and records that. Arguments and results pass as they are.
+#include <stdio.h>
+
 #include "capture/call.h"
 #include "capture/hip/real.h"
 #include "capture/mode.h"
@@ -56,50 +58,93 @@ __attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index,
 #include "capture/hip/calls.def"
 #undef CALL
 
-// A kernel of a module gets its object, by which it is launched.
-static int wrap_hipModuleGetFunction(void **function, void *module, const char *name)
+// A kernel of a module, or of a library, gets its object, by which it is launched.
+static int kernel_find(hip_index_t index, void **kernel, void *in, const char *name)
 {
     int (*real)(void **, void *, const char *) =
-        (int (*)(void **, void *, const char *))hip_real(HIP_hipModuleGetFunction);
+        (int (*)(void **, void *, const char *))hip_real(index);
     if (!real) return HIP_SYMBOL_NOT_FOUND;
     uint64_t start = hip_begin();
-    int result = real(function, module, name);
+    int result = real(kernel, in, name);
     if (!start) return result;
-    if (result == HIP_SUCCESS) names_put(&kernels, *function, NULL, trace_name(name));
-    hip_end(start, HIP_hipModuleGetFunction, result, NULL, 0);
+    if (result == HIP_SUCCESS) names_put(&kernels, *kernel, NULL, trace_name(name));
+    hip_end(start, index, result, NULL, 0);
     return result;
 }
-EXPORT int hipModuleGetFunction(void **function, void *module, const char *name)
-    __attribute__((alias("wrap_hipModuleGetFunction")));
 
-static int wrap_hipGetProcAddress(const char *name, void **function, int version, uint64_t flags,
-                                  void *status)
+#define FINDS(name)                                                                                \
+    static int wrap_##name(void **kernel, void *in, const char *text)                              \
+    {                                                                                              \
+        return kernel_find(HIP_##name, kernel, in, text);                                          \
+    }                                                                                              \
+    EXPORT int name(void **kernel, void *in, const char *text)                                     \
+        __attribute__((alias("wrap_" #name)));
+FINDS(hipModuleGetFunction)
+FINDS(hipLibraryGetKernel)
+
+// The same kernel as an object of another kind.
+static int wrap_hipKernelGetFunction(void **function, void *kernel)
 {
-    int (*real)(const char *, void **, int, uint64_t, void *) =
-        (int (*)(const char *, void **, int, uint64_t, void *))hip_real(HIP_hipGetProcAddress);
+    int (*real)(void **, void *) = (int (*)(void **, void *))hip_real(HIP_hipKernelGetFunction);
     if (!real) return HIP_SYMBOL_NOT_FOUND;
-    int result = real(name, function, version, flags, status);
-    if (result == HIP_SUCCESS && calls_on && function && *function)
-        *function = (void *)hip_catch(name, (hip_fn)*function);
+    uint64_t start = hip_begin();
+    int result = real(function, kernel);
+    if (!start) return result;
+    uint32_t name = kernel_name(kernel);
+    if (result == HIP_SUCCESS && name) names_put(&kernels, *function, NULL, name);
+    hip_end(start, HIP_hipKernelGetFunction, result, NULL, 0);
     return result;
 }
-EXPORT int hipGetProcAddress(const char *name, void **function, int version, uint64_t flags,
-                             void *status) __attribute__((alias("wrap_hipGetProcAddress")));
+EXPORT int hipKernelGetFunction(void **function, void *kernel)
+    __attribute__((alias("wrap_hipKernelGetFunction")));
+
+// What gives functions of HIP out gives ours. It may give the variant of one for a default stream
+// of each thread, which has another name.
+static int given(int result, const char *name, void **function)
+{
+    char variant[64];
+    if (result != HIP_SUCCESS || !calls_on || !function || !*function) return result;
+    snprintf(variant, sizeof variant, "%s_spt", name);
+    hip_index_t index = hip_index(variant);
+    bool varies = index != HIP_COUNT && hip_real(index) == (hip_fn)*function;
+    *function = (void *)hip_catch(varies ? variant : name, (hip_fn)*function);
+    return result;
+}
+
+#define GIVES(name, parameters, arguments)                                                         \
+    static int wrap_##name parameters                                                              \
+    {                                                                                              \
+        int(*real) parameters = (int(*) parameters)hip_real(HIP_##name);                           \
+        return real ? given(real arguments, symbol, function) : HIP_SYMBOL_NOT_FOUND;              \
+    }                                                                                              \
+    EXPORT int name parameters __attribute__((alias("wrap_" #name)));
+GIVES(hipGetProcAddress,
+      (const char *symbol, void **function, int version, uint64_t flags, void *status),
+      (symbol, function, version, flags, status))
+GIVES(hipGetProcAddress_spt,
+      (const char *symbol, void **function, int version, uint64_t flags, void *status),
+      (symbol, function, version, flags, status))
+GIVES(hipGetDriverEntryPoint,
+      (const char *symbol, void **function, unsigned long long flags, void *status),
+      (symbol, function, flags, status))
+GIVES(hipGetDriverEntryPoint_spt,
+      (const char *symbol, void **function, unsigned long long flags, void *status),
+      (symbol, function, flags, status))
 
 // Compiled programs call it for each kernel before main. The names are in the program.
-static HIP_REGISTER(wrap_hipRegisterFunction)
+static HIP_REGISTER(wrap___hipRegisterFunction)
 {
     HIP_REGISTER((*real)) = (HIP_REGISTER((*)))hip_real(HIP___hipRegisterFunction);
     names_put(&kernels, host, name, 0);
     if (real) real(modules, host, device, name, limit, thread, block, block_size, grid_size, wave);
 }
-EXPORT HIP_REGISTER(__hipRegisterFunction) __attribute__((alias("wrap_hipRegisterFunction")));
+EXPORT HIP_REGISTER(__hipRegisterFunction) __attribute__((alias("wrap___hipRegisterFunction")));
 
 const hip_fn hip_ours[HIP_COUNT] = {
 #define CALL(name, stream, kernel, parameters, arguments) [HIP_##name] = (hip_fn)wrap_##name,
 #include "capture/hip/calls.def"
 #undef CALL
-    [HIP_hipModuleGetFunction] = (hip_fn)wrap_hipModuleGetFunction,
-    [HIP_hipGetProcAddress] = (hip_fn)wrap_hipGetProcAddress,
-    [HIP___hipRegisterFunction] = (hip_fn)wrap_hipRegisterFunction,
+#define OTHER(name) [HIP_##name] = (hip_fn)wrap_##name,
+#include "capture/hip/others.def"
+#undef OTHER
 };
