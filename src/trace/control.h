@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+enum { TRACE_CONTROL_SIZE = 4096 };
+
 typedef struct trace_control_t {
     _Atomic uint32_t paused; // 1: nothing but names is recorded
 } trace_control_t;

@@ -119,8 +119,27 @@ fi
 "$keel" trace compare one one >out
 is compared "$(grep -c '+0.0 %' out)" $((5 + calls - 2)) # five operations, one or two calls
 
-# A program that runs: what happens while it is stopped is not recorded.
+# A program that has recorded nothing so far is known as well, and is started.
 mkfifo in answers
+"$keel" trace -o run --delay 1000 -- sh -c 'echo $$ >pid; exec "$0"' "$lines" <in >answers 2>err &
+tool=$!
+exec 3>in 4<answers
+while [ ! -s pid ] || [ "$(readlink "/proc/$(cat pid)/exe")" != "$(readlink -f "$lines")" ] ||
+    ! grep -q /control "/proc/$(cat pid)/maps"; do
+    kill -0 $tool || fail "the program did not start"
+done
+pid=$(cat pid)
+is status "$("$keel" trace status "$pid")" "process $pid: stopped"
+is start "$("$keel" trace start "$pid")" "process $pid: recording"
+echo line >&3
+read -r answer <&4
+exec 3>&- 4<&-
+wait $tool || fail "the program failed"
+of=run
+is submissions "$(number submissions)" 1
+rm run pid
+
+# A program that runs: what happens while it is stopped is not recorded.
 "$keel" trace -o run -- sh -c 'echo $$ >pid; exec "$0"' "$lines" <in >answers 2>err &
 tool=$!
 exec 3>in 4<answers

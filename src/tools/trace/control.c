@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // keel trace start, stop and status: of a program that is traced and runs.
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/trace/trace.h"
 #include "tracer/control.h"
+#include "tracer/maps.h"
 
-// Finds the folder into which a process records: it has its file there mapped. False: it has none.
-static bool folder_find(const char *maps, long pid, char *folder, size_t size)
+// The file into which the process records.
+static bool is_own_trace(const void *pid, const char *path)
 {
-    char line[8192], own[64];
-    FILE *file = fopen(maps, "re");
-    snprintf(own, sizeof own, "/%ld-", pid);
-    bool found = false;
-    while (file && !found && fgets(line, sizeof line, file)) {
-        char *path = strchr(line, '/'), *last = path ? strrchr(path, '/') : NULL;
-        if (!last || strncmp(last, own, strlen(own)) != 0 || !strstr(last, ".trace")) continue;
-        *last = 0;
-        found = (size_t)snprintf(folder, size, "%s", path) < size;
-    }
-    if (file) fclose(file);
+    char own[64];
+    const char *last = strrchr(path, '/');
+    snprintf(own, sizeof own, "/%ld-", *(const long *)pid);
+    return last && strncmp(last, own, strlen(own)) == 0 && strstr(last, ".trace");
+}
+
+// Finds the folder of a process's trace: by its file, or, if it has recorded nothing so far, by the
+// control, which it has mapped from its start.
+static maps_found_t folder_find(long pid, char *folder, size_t size)
+{
+    maps_found_t found = maps_find(pid, is_own_trace, &pid, folder, size);
+    if (found == MAPS_NONE) found = maps_find(pid, control_is, NULL, folder, size);
+    if (found == MAPS_FOUND) *strrchr(folder, '/') = 0;
     return found;
 }
 
@@ -35,25 +37,20 @@ static int control_do(const char *verb, long pid, trace_control_t *control)
 
 int trace_control(int argc, char **argv)
 {
-    char maps[64], folder[4096], *end = NULL;
+    char folder[4096], *end = NULL;
     long pid = argc == 2 ? strtol(argv[1], &end, 10) : 0;
     if (pid <= 0 || *end) {
         fprintf(stderr, "keel trace %s: the number of a process is wanted\n", argv[0]);
         return 2;
     }
-    snprintf(maps, sizeof maps, "/proc/%ld/maps", pid);
-    FILE *file = fopen(maps, "re");
-    if (!file) {
-        fprintf(stderr, "keel trace: there is no process %ld that may be looked at: %s\n", pid,
-                strerror(errno));
+    maps_found_t found = folder_find(pid, folder, sizeof folder);
+    if (found == MAPS_OVER || found == MAPS_HIDDEN) {
+        fprintf(stderr, "keel trace: there is no process %ld that may be looked at\n", pid);
         return 1;
     }
-    fclose(file);
-    if (!folder_find(maps, pid, folder, sizeof folder)) {
+    if (found != MAPS_FOUND) {
         fprintf(stderr,
-                "keel trace: process %ld is not traced, or has recorded nothing so far; start it "
-                "by keel trace -- PROGRAM\n",
-                pid);
+                "keel trace: process %ld is not traced; start it by keel trace -- PROGRAM\n", pid);
         return 1;
     }
     trace_control_t *control;
