@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of the format are processes and devices; threads are threads and lanes of queues. Times
 // are us from the first event, with three digits, since a double cannot hold a clock's ns.
+#include <math.h>
 #include <string.h>
 
 #include "tracer/depth.h"
@@ -80,13 +81,13 @@ static void shape_print(const chrome_t *chrome, const event_t *event)
 static void args_print(const chrome_t *chrome, const event_t *event)
 {
     FILE *out = chrome->out;
+    bool has_shape = event->kind == EVENT_OP && event->op == TRACE_OP_DISPATCH && event->value;
+    bool has_bytes = event->kind == EVENT_OP && event->op == TRACE_OP_COPY && event->value;
     fputs(",\"args\":{", out);
-    if (event->kind == EVENT_OP && event->op == TRACE_OP_DISPATCH && event->value)
-        shape_print(chrome, event);
-    if (event->kind == EVENT_OP && event->op == TRACE_OP_COPY && event->value)
-        fprintf(out, "\"bytes\":%llu", (unsigned long long)event->value);
+    if (has_shape) shape_print(chrome, event);
+    if (has_bytes) fprintf(out, "\"bytes\":%llu", (unsigned long long)event->value);
     if (event->args) {
-        fputs("\"arguments\":", out);
+        fputs(has_shape || has_bytes ? ",\"arguments\":" : "\"arguments\":", out);
         json_text(model_string(chrome->model, event->args), out);
     }
     fputc('}', out);
@@ -113,11 +114,20 @@ static void flow_print(const chrome_t *chrome, const event_t *event, uint32_t in
     fputc('}', chrome->out);
 }
 
+static double counter_value(const event_t *event)
+{
+    double value;
+    memcpy(&value, &event->value, sizeof value);
+    return value;
+}
+
 static void event_print(const chrome_t *chrome, uint32_t index)
 {
     static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span", "mark", "counter"};
     const event_t *event = &chrome->model->events[index];
     FILE *out = chrome->out;
+    // JSON has no number for it, and the format no other way to say it.
+    if (event->kind == EVENT_COUNT && !isfinite(counter_value(event))) return;
     const char *phase = event->kind == EVENT_MARK ? "i" : event->kind == EVENT_COUNT ? "C" : "X";
     fprintf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":", phase, kinds[event->kind]);
     json_text(model_name(chrome->model, event), out);
@@ -126,9 +136,7 @@ static void event_print(const chrome_t *chrome, uint32_t index)
     time_print(chrome, "ts", event->start_ns - chrome->first_ns);
     if (*phase == 'X') time_print(chrome, "dur", event->end_ns - event->start_ns);
     if (*phase == 'C') {
-        double value;
-        memcpy(&value, &event->value, sizeof value);
-        fprintf(out, ",\"args\":{\"value\":%.17g}", value);
+        fprintf(out, ",\"args\":{\"value\":%.17g}", counter_value(event));
     } else {
         args_print(chrome, event);
     }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exports make of traces that a test makes by hand.
+#include "tracer/export.h"
+
+#include <math.h>
+
+#include "tracer/load.h"
+#include "tracer/made.h"
+#include "unit.h"
+
+static made_t made;
+
+typedef keel_status_t (*export_fn)(const model_t *model, FILE *out);
+
+// What an export writes of a trace; to be freed.
+static char *export_text(export_fn write)
+{
+    char *text = NULL;
+    size_t size = 0;
+    model_t model = {0};
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_int_equal(made_write(&made), 0);
+    assert_null(load_path(&model, made.path));
+    assert_null(write(&model, out));
+    model_finish(&model);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(unlink(made.path), 0);
+    return text;
+}
+
+// One line of a text that has a part, and no other.
+static void line_is(const char *text, const char *part, const char *end)
+{
+    const char *at = strstr(text, part), *line = at;
+    if (!at) fail_msg("%s\nhas no: %s", text, part);
+    size_t length = strcspn(line, "\n"), of_end = strlen(end);
+    if (length && line[length - 1] == ',') length--;
+    assert_true(length >= of_end);
+    if (strncmp(line + length - of_end, end, of_end) != 0)
+        fail_msg("%.*s\ndoes not end in: %s", (int)length, line, end);
+    assert_null(strstr(at + 1, part));
+}
+
+static trace_record_t *gpu_add(trace_op_t op, uint32_t name, uint64_t node)
+{
+    trace_record_t *from = made_add(&made, TRACE_NODE, 0, 0);
+    from->submission = 5;
+    from->id = node;
+    trace_record_t *record = made_add(&made, TRACE_GPU, 100, 200);
+    record->flags = trace_flags(op, TRACE_HOST);
+    record->id = 1;
+    record->name = name;
+    return record;
+}
+
+// Operations of a graph have a shape, or bytes, and an argument.
+static void test_chrome_args(void **state)
+{
+    (void)state;
+    made_begin(&made);
+    made_name(&made, 3, "kernel");
+    made_name(&made, 4, "moved");
+    gpu_add(TRACE_OP_DISPATCH, 3, 6)->shape =
+        (trace_shape_t){.grid = {8, 1, 1}, .group_x = 2, .group_y = 1, .group_z = 1};
+    gpu_add(TRACE_OP_COPY, 4, 7)->a[0] = 4096;
+    char *text = export_text(export_chrome);
+    line_is(text, "\"name\":\"kernel\"",
+            "\"args\":{\"grid\":[8,1,1],\"workgroup\":[2,1,1],\"arguments\":\"graph 5 node 6\"}}");
+    line_is(text, "\"name\":\"moved\"",
+            "\"args\":{\"bytes\":4096,\"arguments\":\"graph 5 node 7\"}}");
+    free(text);
+}
+
+// JSON has no number for what is none.
+static void test_chrome_counters(void **state)
+{
+    (void)state;
+    static const double values[] = {NAN, 2.5, INFINITY};
+    made_begin(&made);
+    made_name(&made, 3, "loss");
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        trace_record_t *record = made_add(&made, TRACE_COUNT, 100 + i, 100 + i);
+        record->name = 3;
+        memcpy(record->a, &values[i], sizeof values[i]);
+    }
+    char *text = export_text(export_chrome);
+    line_is(text, "\"name\":\"loss\"", "\"args\":{\"value\":2.5}}");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chrome_args),
+        cmocka_unit_test(test_chrome_counters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
