@@ -33,14 +33,25 @@ static trace_record_t *chunk_at(const trace_file_t *file, uint32_t chunk)
     return (trace_record_t *)(void *)((char *)file->header + file_size(chunk));
 }
 
+static bool path_make(char *path, size_t size, const char *folder, uint32_t number)
+{
+    int length = snprintf(path, size, "%s/%ld-%u.trace", folder, (long)getpid(), number);
+    return length >= 0 && (size_t)length < size;
+}
+
+// One that cannot be begun.
+static void file_remove(const char *folder, uint32_t number)
+{
+    char path[4096];
+    if (path_make(path, sizeof path, folder, number)) unlink(path);
+}
+
 // Opens a file that was not there before.
 static int file_open(trace_file_t *file, const char *folder, uint32_t *number)
 {
     char path[4096];
     for (*number = 0; *number < MOST_FILES; ++*number) {
-        int length =
-            snprintf(path, sizeof path, "%s/%ld-%u.trace", folder, (long)getpid(), *number);
-        if (length < 0 || (size_t)length >= sizeof path) return ENAMETOOLONG;
+        if (!path_make(path, sizeof path, folder, *number)) return ENAMETOOLONG;
         file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->fd >= 0) return 0;
         if (errno != EEXIST) return errno;
@@ -75,6 +86,7 @@ int trace_file_create(trace_file_t *file, const char *folder, trace_clock_t cloc
     if (!error) error = system_file_extend(file->fd, 0, TRACE_HEADER_SIZE);
     if (!error) error = file_map(file);
     if (error) {
+        if (file->fd >= 0) file_remove(folder, number);
         trace_file_close(file);
         return error;
     }

@@ -53,8 +53,12 @@ static void control_find(void)
 
 static bool file_make(void)
 {
-    if (makes_folder && (mkdir(folder, 0777) == 0 || errno == EEXIST)) control_find();
-    int error = trace_file_create(&file, folder, trace_clock_);
+    enum { TRIES = 100 }; // a tool may remove the folder of other processes just then
+    int error = ENOENT;
+    for (int i = 0; i < (makes_folder ? TRIES : 1) && error == ENOENT; i++) {
+        if (makes_folder && (mkdir(folder, 0777) == 0 || errno == EEXIST)) control_find();
+        error = trace_file_create(&file, folder, trace_clock_);
+    }
     if (error) {
         atomic_store(&trace_on_, false);
         log_say(KEEL_LOG_WARNING, "no trace is written: %s: %s", folder, strerror(error));

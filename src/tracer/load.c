@@ -336,7 +336,7 @@ static keel_status_t process_add(loader_t *loader)
     const trace_header_t *header = reader->header;
     process_t process = {.pid = header->pid,
                          .parent = header->parent,
-                         .ended = header->ended != 0,
+                         .ended = reader->ended,
                          .lost = header->lost,
                          .damaged = reader->unknown};
     const struct {
@@ -400,6 +400,12 @@ static void clock_align(model_t *model, uint32_t device, uint32_t event, uint32_
             model->works[work].begin_ns += by_ns;
 }
 
+static keel_status_t set_note(model_t *model, const set_t *set)
+{
+    if (!set->left_out) return NULL;
+    return model_leave_out(model, set->left_out, keel_status_message(set->why));
+}
+
 keel_status_t load_set(model_t *model, const set_t *set)
 {
     keel_status_t status = NULL;
@@ -412,6 +418,7 @@ keel_status_t load_set(model_t *model, const set_t *set)
         map_finish(&loader.calls);
         map_finish(&loader.works);
     }
+    if (!status) status = set_note(model, set);
     for (uint32_t i = device; i < model->device_count; i++)
         if (model->devices[i].own_clock) clock_align(model, i, event, work);
     return status;

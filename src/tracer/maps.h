@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 typedef enum maps_found_t {
-    MAPS_OVER,   // there is no such process, or it has ended and nobody has asked how
+    MAPS_OVER,   // there is no such process, or its parent has yet to ask how it ended
     MAPS_HIDDEN, // it runs, and what it has mapped cannot be seen
     MAPS_NONE,   // it runs, and has no such file mapped
     MAPS_FOUND,

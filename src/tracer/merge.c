@@ -16,24 +16,50 @@ static void time_move(uint64_t *ns, int64_t by_ns)
     if (*ns) *ns += (uint64_t)by_ns;
 }
 
-keel_status_t merge_add(model_t *model, const char *path, int64_t *moved_ns)
+// What a model has before something is added.
+typedef struct place_t {
+    uint32_t process, event, work;
+} place_t;
+
+static place_t place_of(const model_t *model)
 {
-    uint32_t process = model->process_count, event = model->event_count, work = model->work_count;
-    *moved_ns = 0;
-    KEEL_TRY(load_path(model, path));
-    if (!process || process == model->process_count) return NULL;
-    int64_t by_ns = *moved_ns = clock_difference(model, process);
-    for (; event < model->event_count; event++) {
-        time_move(&model->events[event].start_ns, by_ns);
-        time_move(&model->events[event].end_ns, by_ns);
+    return (place_t){model->process_count, model->event_count, model->work_count};
+}
+
+// Moves the times of what was added.
+static int64_t added_move(model_t *model, place_t from)
+{
+    if (!from.process || from.process == model->process_count) return 0;
+    int64_t by_ns = clock_difference(model, from.process);
+    for (; from.event < model->event_count; from.event++) {
+        time_move(&model->events[from.event].start_ns, by_ns);
+        time_move(&model->events[from.event].end_ns, by_ns);
     }
-    for (; work < model->work_count; work++) {
-        work_t *moved = &model->works[work];
+    for (; from.work < model->work_count; from.work++) {
+        work_t *moved = &model->works[from.work];
         time_move(&moved->submit_ns, by_ns);
         time_move(&moved->ready_ns, by_ns);
         time_move(&moved->begin_ns, by_ns);
         time_move(&moved->end_ns, by_ns);
     }
-    for (; process < model->process_count; process++) model->processes[process].real_ns -= by_ns;
+    for (; from.process < model->process_count; from.process++)
+        model->processes[from.process].real_ns -= by_ns;
+    return by_ns;
+}
+
+keel_status_t merge_add(model_t *model, const char *path, int64_t *moved_ns)
+{
+    place_t from = place_of(model);
+    *moved_ns = 0;
+    KEEL_TRY(load_path(model, path));
+    *moved_ns = added_move(model, from);
+    return NULL;
+}
+
+keel_status_t merge_add_set(model_t *model, const set_t *set)
+{
+    place_t from = place_of(model);
+    KEEL_TRY(load_set(model, set));
+    added_move(model, from);
     return NULL;
 }

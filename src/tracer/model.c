@@ -202,8 +202,16 @@ range_t model_range(const model_t *model)
     return range;
 }
 
+keel_status_t model_leave_out(model_t *model, uint64_t count, const char *why)
+{
+    if (count && !model->left_out) KEEL_TRY(model_text(model, why, &model->left_why));
+    model->left_out += count;
+    return NULL;
+}
+
 bool model_is_incomplete(const model_t *model)
 {
+    if (model->left_out) return true;
     for (uint32_t i = 0; i < model->process_count; i++) {
         const process_t *process = &model->processes[i];
         if (!process->ended || process->lost || process->damaged) return true;

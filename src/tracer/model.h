@@ -89,6 +89,8 @@ typedef struct model_t {
     filter_t filter; // set before anything is read
     uint8_t *kept;   // owned: for each string, a bit for each filter that it passes
     uint32_t kept_count, kept_capacity;
+    uint64_t left_out;    // files of processes that are not in it: they cannot be read
+    uint32_t left_why;    // a text: of the first of these
     process_t *processes; // owned, as all that follow
     device_t *devices;
     track_t *tracks;
@@ -115,6 +117,9 @@ keel_status_t model_need(model_t *model, need_t need) KEEL_MUST_USE;
 
 // Adds an event, if the filters let it: index UINT32_MAX if not.
 keel_status_t model_event(model_t *model, event_t event, uint32_t *index) KEEL_MUST_USE;
+
+// Notes that files are left out, and why.
+keel_status_t model_leave_out(model_t *model, uint64_t count, const char *why) KEEL_MUST_USE;
 
 // The number of a shape; the same for the same.
 keel_status_t model_shape(model_t *model, trace_shape_t shape, uint64_t *number) KEEL_MUST_USE;

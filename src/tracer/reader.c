@@ -26,6 +26,10 @@ static keel_status_t file_map(reader_t *reader)
     struct stat about;
     int fd = open(reader->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return file_error(reader->path, errno);
+    uint32_t ended = 0;
+    reader->ended =
+        pread(fd, &ended, sizeof ended, offsetof(trace_header_t, ended)) == (ssize_t)sizeof ended &&
+        ended;
     int error = fstat(fd, &about) ? errno : 0;
     void *memory = MAP_FAILED;
     if (!error && S_ISREG(about.st_mode) && about.st_size >= TRACE_HEADER_SIZE) {

@@ -21,8 +21,9 @@ typedef struct reader_t {
     char *path;
     const trace_header_t *header; // mapped
     uint64_t size;
-    uint32_t chunks;                 // that the file has
-    uint64_t unknown;                // records of no kind that is known
+    uint32_t chunks;  // that the file has
+    bool ended;       // the process had come to its end in good order before the size was taken
+    uint64_t unknown; // records of no kind that is known
     const struct reader_t *names_of; // borrowed: the file with names from before a fork; NULL: none
     struct {
         const trace_name_part_t **parts; // owned; sorted by name and part

@@ -281,6 +281,12 @@ static keel_status_t wait_read(void *user, db_row_t row)
     return model_need(in->model, need);
 }
 
+static keel_status_t left_read(void *user, db_row_t row)
+{
+    importer_t *in = user;
+    return model_leave_out(in->model, (uint64_t)row_int(row, 0), row_text(row, 1));
+}
+
 static keel_status_t read_own(importer_t *in)
 {
     const struct {
@@ -371,6 +377,11 @@ static keel_status_t read_all(importer_t *in)
     KEEL_TRY(read_calls(in));
     KEEL_TRY(read_ops(in));
     if (!db_has(&in->db, "keel_submission")) return NULL;
+    KEEL_TRY(
+        db_query(&in->db,
+                 "SELECT CAST(A.value AS INTEGER), B.value FROM rocpd_metadata A "
+                 "JOIN rocpd_metadata B ON A.tag = 'keel_left_out' AND B.tag = 'keel_left_why'",
+                 left_read, in));
     KEEL_TRY(db_query(&in->db, "SELECT deviceId, monitorType, start, value FROM rocpd_monitor",
                       counter_read, in));
     KEEL_TRY(db_query(&in->db,

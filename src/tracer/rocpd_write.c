@@ -86,6 +86,9 @@ static keel_status_t write_strings(writer_t *writer, db_rows_t *rows, const char
 
 static keel_status_t write_metadata(writer_t *writer, db_rows_t *rows)
 {
+    const model_t *model = writer->model;
+    char left_out[32];
+    snprintf(left_out, sizeof left_out, "%llu", (unsigned long long)model->left_out);
     const struct {
         const char *tag, *value;
     } tags[] = {
@@ -93,10 +96,13 @@ static keel_status_t write_metadata(writer_t *writer, db_rows_t *rows)
         {"gpu_stride", "1000"},
         {"pid_stride", ROCPD_PID_STRIDE_TEXT},
         {"writer", "keel trace"},
-        {"trace_complete", model_is_incomplete(writer->model) ? "0" : "1"},
+        {"trace_complete", model_is_incomplete(model) ? "0" : "1"},
+        {"keel_left_out", left_out}, // files
+        {"keel_left_why", model_string(model, model->left_why)},
     };
+    size_t count = sizeof tags / sizeof *tags - (model->left_out ? 0 : 2);
     KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO rocpd_metadata", 3));
-    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+    for (size_t i = 0; i < count; i++) {
         db_int(rows, (int64_t)i + 1);
         db_text(rows, tags[i].tag);
         db_text(rows, tags[i].value);

@@ -95,6 +95,9 @@ void summary_processes(const model_t *model, FILE *out)
             fprintf(out, "  DAMAGED: %llu records are of no kind that is known\n",
                     (unsigned long long)process->damaged);
     }
+    if (model->left_out)
+        fprintf(out, "INCOMPLETE: %llu files of the trace are left out; the first: %s\n",
+                (unsigned long long)model->left_out, model_string(model, model->left_why));
 }
 
 static void gaps_print(const gaps_t *gaps, FILE *out)

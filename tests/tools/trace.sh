@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# trace.sh KEEL PROGRAM: keel trace runs PROGRAM, the example saxpy on a cpu device, and tells what
-# it did; and says what is wrong with its arguments and files.
+# trace.sh KEEL PROGRAM LINES: keel trace runs PROGRAM, the example saxpy on a cpu device, and tells
+# what it did; and says what is wrong with its arguments and files.
 set -eu
 keel=$1
 program=$2
+lines=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -99,6 +100,34 @@ grep -q 'later has no events' err || fail "it records before the delay is over"
 "$keel" trace info long >out
 grep -q '^complete$' out && grep -qE '^ +3 submissions$' out || fail "info: $(cat out)"
 
+# A process that outlives the program: its trace is made once it has ended, and has each record
+# once.
+mkfifo in answers go
+"$keel" trace -f -o first -- sh -c '"$0" <in >answers & read -r x <go' "$lines" 2>err &
+tool=$!
+exec 3>in 4<answers
+ask() {
+    echo line >&3
+    read -r answer <&4
+    [ "$answer" = done ] || fail "it answers $answer"
+}
+ask
+echo >go
+wait $tool || fail "the tool failed"
+grep -q 'processes run still.*keel trace finish first' err || fail "it does not say what runs"
+[ ! -e first ] || fail "there is a trace, though a process still writes"
+"$keel" trace summary first | grep -q INCOMPLETE || fail "the parts are said to be complete"
+refuse 1 'processes run still' finish first
+ask
+exec 3>&-
+cat <&4 # until it has ended
+"$keel" trace finish first || fail "no trace is made of a process that has ended"
+"$keel" trace info first >out
+grep -qE '^ +2 submissions$' out && [ "$(grep -c ^process out)" = 1 ] && grep -q ^complete out ||
+    fail "a process that outlives the program: $(cat out)"
+[ ! -e first.parts ] || fail "the parts are still there"
+"$keel" trace -f -o first -- "$program" >/dev/null 2>&1
+
 # What a killed program leaves, and a tool that is killed with it, can be read.
 mkdir killed.parts
 KEEL_TRACE=$folder/killed.parts "$program" >/dev/null
@@ -116,6 +145,24 @@ cp -r killed.parts late.parts
 cmp out summary || fail "the summary is another afterwards"
 refuse 1 'late.parts: No such file' finish late
 refuse 2 'one trace is wanted' finish
+
+# Files that are no traces are left out and stay; those of other processes that are over are read,
+# though the system has given their numbers to others.
+own=other.parts/$$-0.trace
+mkdir other.parts
+cp "$file" "$own"
+"$keel" trace summary other.parts >plain
+printf 'none' >other.parts/9-0.trace
+"$keel" trace summary other >out || fail "a file that is no trace hides the others"
+grep -q '^INCOMPLETE: 1 files .*9-0.trace is no trace' out || fail "it does not say what it lacks"
+: >other.parts/99999999-0.trace
+"$keel" trace finish other 2>err || fail "finish waits for a process that is another one"
+grep -q 'INCOMPLETE: 2 files are left out' err || fail "finish does not say what it lacks"
+[ "$(ls other.parts)" = 9-0.trace ] || fail "not the file alone stays that is no trace"
+"$keel" trace summary other >out
+grep -q '^INCOMPLETE: 2 files' out || fail "the database does not say what it lacks"
+grep -v '^INCOMPLETE: 2' out | cmp - plain || fail "the summary is another with files left out"
+refuse 1 'no trace: it is too short' finish other
 
 # A trace that breaks off anywhere is read as far as it goes.
 for size in 4096 4160 100000 266240; do

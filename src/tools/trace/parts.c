@@ -4,10 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/trace/trace.h"
@@ -31,39 +31,73 @@ void parts_remove(const char *folder)
     rmdir(folder);
 }
 
-bool parts_are_alive(const set_t *set)
+// Nothing is in the folder but its control.
+static bool folder_is_bare(const char *folder)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        const trace_header_t *header = set->readers[i].header;
-        if (!header->ended && kill((pid_t)header->pid, 0) == 0) return true;
+    static const char *const known[] = {".", "..", "control"};
+    DIR *open = opendir(folder);
+    const struct dirent *entry;
+    bool bare = open;
+    while (bare && (entry = readdir(open))) {
+        bare = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            bare = bare || strcmp(entry->d_name, known[i]) == 0;
     }
-    return false;
+    if (open) closedir(open);
+    return bare;
+}
+
+void parts_remove_read(const char *folder, const set_t *set)
+{
+    for (size_t i = 0; i < set->count; i++) unlink(set->readers[i].path);
+    for (size_t i = 0; i < set->empty_count; i++) unlink(set->empty[i]);
+    if (folder_is_bare(folder)) parts_remove(folder);
 }
 
 // Adds the parts to the trace, if there is one, and removes them.
-static keel_status_t parts_add(const char *file, const char *parts)
+static keel_status_t parts_add(const char *file, const char *parts, const set_t *set)
 {
     model_t model = {0};
     int64_t moved_ns;
+    if (set->alive)
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "processes run still that write into %s",
+                          parts);
+    if (!set->count) return KEEL_ERROR(KEEL_NOT_FOUND, "%s has no records", parts);
     keel_status_t status = access(file, F_OK) == 0 ? merge_add(&model, file, &moved_ns) : NULL;
-    if (!status) status = merge_add(&model, parts, &moved_ns);
+    if (!status) status = merge_add_set(&model, set);
     if (!status) status = rocpd_write(&model, file);
     model_finish(&model);
-    if (!status) parts_remove(parts);
+    if (!status) parts_remove_read(parts, set);
     return status;
 }
 
-// Under a lock of the folder: of several processes whose last act this is, one does it.
 static keel_status_t parts_finish(const char *file, const char *parts)
 {
     set_t set;
     keel_status_t status = set_open(&set, parts);
-    bool alive = !status && parts_are_alive(&set);
+    if (!status) status = parts_add(file, parts, &set);
+    if (!status && set.left_out)
+        fprintf(stderr, "keel trace finish: INCOMPLETE: %zu files are left out; the first: %s\n",
+                set.left_out, keel_status_message(set.why));
     set_close(&set);
-    if (alive)
-        return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "processes run still that write into %s",
-                          parts);
-    return status ? status : parts_add(file, parts);
+    return status;
+}
+
+// Opens a folder and locks it: of several processes whose last act it is to finish it, one does,
+// and it may be gone, or made anew, when the next has the lock. -1 with errno if it is not there.
+static int folder_lock(const char *folder)
+{
+    for (;;) {
+        struct stat locked, now;
+        int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0) return -1;
+        int error = flock(fd, LOCK_EX) != 0 || fstat(fd, &locked) != 0 ? errno : 0;
+        if (!error && stat(folder, &now) == 0 && locked.st_dev == now.st_dev &&
+            locked.st_ino == now.st_ino)
+            return fd;
+        close(fd);
+        if (error) return errno = error, -1;
+    }
 }
 
 int trace_finish_parts(int argc, char **argv)
@@ -74,12 +108,14 @@ int trace_finish_parts(int argc, char **argv)
                         "a folder has\n");
         return 2;
     }
-    int fd = open(parts, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX) != 0) {
+    bool was_there = access(parts, F_OK) == 0;
+    int fd = folder_lock(parts);
+    if (fd < 0) {
+        if (was_there && errno == ENOENT) return 0; // another one has done it
         fprintf(stderr, "keel trace finish: %s: %s\n", parts, strerror(errno));
         return 1;
     }
-    keel_status_t status = access(parts, F_OK) == 0 ? parts_finish(argv[1], parts) : NULL;
+    keel_status_t status = parts_finish(argv[1], parts);
     close(fd);
     return status ? trace_complain(status) : 0;
 }

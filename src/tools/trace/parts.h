@@ -3,14 +3,13 @@
 #ifndef TOOLS_TRACE_PARTS_H_
 #define TOOLS_TRACE_PARTS_H_
 
-#include <stdbool.h>
-
 #include "tracer/set.h"
 
-// Removes the files of a recording, and their folder.
+// Removes all files of a recording, and their folder.
 void parts_remove(const char *folder);
 
-// A process that the trace knows runs still, so that its file grows.
-bool parts_are_alive(const set_t *set);
+// Removes the files that a set has read, or that were never begun; and the folder, if no others are
+// in it.
+void parts_remove_read(const char *folder, const set_t *set);
 
 #endif

@@ -189,30 +189,35 @@ static keel_status_t filter_read(const char *text, regex_t *regex, const regex_t
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s is no regular expression: %s", text, why);
 }
 
+// Processes that outlive the program record on: what is there is told, and the trace is made later.
+static void parts_leave(const options_t *options, const char *parts)
+{
+    if (options->replace) unlink(options->file); // so that it is not added to the old one
+    fprintf(stderr,
+            "\nINCOMPLETE: processes run still, which record into %s. Once they have ended, keel "
+            "trace finish %s makes the trace\n",
+            parts, options->file);
+}
+
 static keel_status_t parts_tell(const options_t *options, model_t *model, const set_t *set,
                                 const char *parts)
 {
-    if (set->unfinished)
-        fprintf(stderr, "INCOMPLETE: %zu processes were killed as they began to record\n",
-                set->unfinished);
-    if (!set->count) {
-        fprintf(stderr,
-                "%s has no records: the program did not use Keel, or could not write there\n",
-                options->file);
-        parts_remove(parts);
-        return NULL;
-    }
     KEEL_TRY(load_set(model, set));
-    if (!model->event_count)
+    if (!set->count)
+        fprintf(stderr,
+                "%s has no records: the program used nothing that is recorded, or could not write "
+                "there\n",
+                options->file);
+    else if (!model->event_count)
         fprintf(stderr, "%s has no events: none happened while recording was on\n", options->file);
     KEEL_TRY(summary_print(model, options->limit, stderr));
-    KEEL_TRY(rocpd_write(model, options->file));
-    if (parts_are_alive(set))
-        fprintf(stderr, "\nINCOMPLETE: processes run still; %s stays, for what they record\n",
-                parts);
-    else
-        parts_remove(parts);
-    fprintf(stderr, "\nThe trace is in %s.\n", options->file);
+    if (set->alive) {
+        parts_leave(options, parts);
+        return NULL;
+    }
+    if (set->count) KEEL_TRY(rocpd_write(model, options->file));
+    parts_remove_read(parts, set);
+    if (set->count) fprintf(stderr, "\nThe trace is in %s.\n", options->file);
     return NULL;
 }
 
