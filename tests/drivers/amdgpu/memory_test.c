@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
 #include "unit.h"
 
@@ -51,7 +51,7 @@ static void setup_open(setup_t *s)
     s->symbols = *real;
     s->symbols.hsa_amd_memory_pool_allocate = count_allocate;
     s->symbols.hsa_amd_memory_pool_free = count_free;
-    amdgpu_chunks_init(&s->chunks, device, device->shared);
+    amdgpu_chunks_init(&s->chunks, device, device->shared, SMALL, LARGE);
     device->hsa = &s->symbols;
     made = freed = 0;
     most = SIZE_MAX;
@@ -167,6 +167,60 @@ static void test_a_block_finds_what_is_kept(void **state)
     setup_close(&s);
 }
 
+enum { PROGRAMS = 8, PROGRAM = 4 << 10 }; // a program has a block
+
+static void programs_make(const setup_t *s, keel_buffer_t *buffer, keel_recording_t **recordings)
+{
+    const keel_op_t op = keel_op_fill(keel_span(buffer, 0, 4), 1, 4);
+    for (int i = 0; i < PROGRAMS; i++) {
+        OK(keel_recording_create(s->device, NULL, &recordings[i]));
+        OK(keel_recording_add(recordings[i], &op, 1));
+        OK(keel_recording_end(recordings[i]));
+    }
+}
+
+// By a call of the system, which tells where a read would end the process.
+static bool is_readable(uint64_t address)
+{
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    ssize_t got = write(pipes[1], (const void *)(uintptr_t)address, 8);
+    if (got < 0) assert_int_equal(errno, EFAULT);
+    close(pipes[0]);
+    close(pipes[1]);
+    return got == 8;
+}
+
+// All of them in one chunk of the GPU's own memory, which goes where a buffer finds none.
+static void test_programs_share_chunks(void **state)
+{
+    (void)state;
+    const keel_buffer_options_t options = {.size = 4096}, large = {.size = 2 << 20};
+    keel_recording_t *recordings[PROGRAMS];
+    keel_buffer_t *buffer = NULL;
+    uint64_t blocks[PROGRAMS];
+    setup_t s;
+    setup_open(&s);
+    OK(keel_buffer_create(s.device, &options, &buffer));
+    programs_make(&s, buffer, recordings);
+    made = 0;
+    for (int i = 0; i < PROGRAMS; i++) {
+        blocks[i] = amdgpu_program_of(recordings[i], 0)->address;
+        assert_false(is_readable(blocks[i]));
+        assert_int_equal((blocks[i] - blocks[0]) % PROGRAM, 0);
+        for (int k = 0; k < i; k++) assert_int_not_equal(blocks[i], blocks[k]);
+    }
+    assert_int_equal(made, 1);
+    for (int i = 0; i < PROGRAMS; i++) keel_recording_release(recordings[i]);
+    keel_buffer_release(buffer);
+    freed = 0;
+    most = taken;
+    OK(keel_buffer_create(s.device, &large, &buffer));
+    assert_int_equal(freed, 1);
+    keel_buffer_release(buffer);
+    setup_close(&s);
+}
+
 // The kernel refuses to read it, as a processor would. Conformance shows that the driver never
 // tries.
 static void test_the_host_cannot_read_the_gpus_memory(void **state)
@@ -175,21 +229,15 @@ static void test_the_host_cannot_read_the_gpus_memory(void **state)
     const keel_buffer_options_t options[] = {{.size = 4096},
                                              {.size = 4096, .memory = KEEL_MEMORY_HOST_VISIBLE}};
     setup_t s;
-    int pipes[2];
     setup_open(&s);
-    assert_int_equal(pipe(pipes), 0);
     for (int i = 0; i < 2; i++) {
         keel_buffer_t *buffer = NULL;
         uint64_t address = 0;
         OK(keel_buffer_create(s.device, &options[i], &buffer));
         OK(keel_buffer_address(buffer, &address));
-        ssize_t got = write(pipes[1], (const void *)(uintptr_t)address, 8);
-        assert_int_equal(got, i ? 8 : -1);
-        if (!i) assert_int_equal(errno, EFAULT);
+        assert_int_equal(is_readable(address), i);
         keel_buffer_release(buffer);
     }
-    close(pipes[0]);
-    close(pipes[1]);
     setup_close(&s);
 }
 
@@ -201,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_sizes_have_buckets),
         cmocka_unit_test(test_a_block_needs_no_chunk),
         cmocka_unit_test(test_a_block_finds_what_is_kept),
+        cmocka_unit_test(test_programs_share_chunks),
         cmocka_unit_test(test_the_host_cannot_read_the_gpus_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

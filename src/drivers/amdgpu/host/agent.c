@@ -215,6 +215,16 @@ static keel_status_t caps_read(amdgpu_device_t *device)
     return NULL;
 }
 
+// What shares memory of the host is cut from blocks once more; programs have blocks for themselves.
+static void chunks_start(amdgpu_device_t *device)
+{
+    enum { KIB = 1 << 10 };
+    amdgpu_chunks_init(&device->chunks, device, device->shared, 64 * KIB, 512 * KIB);
+    for (uint32_t i = 0; i < device->node_count; i++)
+        amdgpu_chunks_init(&device->nodes[i].chunks, device, device->nodes[i].local, 4 * KIB,
+                           64 * KIB);
+}
+
 keel_status_t amdgpu_agent_read(amdgpu_device_t *device)
 {
     pools_t shared;
@@ -223,7 +233,7 @@ keel_status_t amdgpu_agent_read(amdgpu_device_t *device)
     KEEL_TRY(
         pool_find(device->hsa, device->cpu, HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED, &shared));
     device->shared = shared.pool;
-    amdgpu_chunks_init(&device->chunks, device, shared.pool);
+    chunks_start(device);
     device->clock_khz = clock_khz(device);
     KEEL_TRY(info_read(device));
     KEEL_TRY(caps_read(device));

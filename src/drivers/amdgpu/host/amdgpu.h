@@ -29,9 +29,14 @@
 #include "kit/run.h"
 #include "kit/transfer.h"
 
-// Any pointer whose words the GPU may read and write meanwhile: host code touches them by the
-// macros of protocol.h alone, and follows no pointer that it finds there.
+// For what a pointer points to, if that may be memory of the GPU's own, which the host does not
+// see: KEEL_AMDGPU_DEVICE_PTR char *p. Clang refuses to read or write there. Addresses of such
+// memory that are for the GPU alone are numbers.
+#if defined __clang__
+#define KEEL_AMDGPU_DEVICE_PTR __attribute__((noderef))
+#else
 #define KEEL_AMDGPU_DEVICE_PTR
+#endif
 
 enum {
     AMDGPU_SEGMENT = 256,                            // packets that a run has in the ring at a time
@@ -80,14 +85,6 @@ typedef struct amdgpu_kernel_t {
 typedef struct amdgpu_run_t amdgpu_run_t;
 typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
-// A GPU of a device.
-typedef struct amdgpu_node_t {
-    int ordinal; // of HSA
-    hsa_amd_memory_pool_t local;
-    uint64_t memory;        // bytes of `local`
-    _Atomic uint64_t taken; // of these, by buffers of the device
-} amdgpu_node_t;
-
 typedef struct amdgpu_device_t amdgpu_device_t;
 
 // Memory of one of HSA's pools, in chunks that are cut into blocks: small ones, and large ones.
@@ -96,11 +93,21 @@ typedef struct amdgpu_chunk_t amdgpu_chunk_t;
 typedef struct amdgpu_chunks_t {
     amdgpu_device_t *device;
     hsa_amd_memory_pool_t pool;
-    uint64_t size; // of a chunk
-    lock_t lock;   // for what is below
+    uint64_t size;                        // of a chunk
+    uint64_t block_sizes[AMDGPU_BUCKETS]; // in bytes
+    lock_t lock;                          // for what is below
     amdgpu_chunk_t *buckets[AMDGPU_BUCKETS];
     bool keeps; // a chunk of each bucket that no block is taken of
 } amdgpu_chunks_t;
+
+// A GPU of a device.
+typedef struct amdgpu_node_t {
+    int ordinal; // of HSA
+    hsa_amd_memory_pool_t local;
+    uint64_t memory;        // bytes of `local`
+    _Atomic uint64_t taken; // of these, by buffers and programs of the device
+    amdgpu_chunks_t chunks; // of `local`
+} amdgpu_node_t;
 
 struct amdgpu_device_t {
     keel_device_t base;
@@ -220,12 +227,13 @@ bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_m
 bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu);
 
 // chunk.c
+// Of blocks of these two sizes.
 void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
-                        hsa_amd_memory_pool_t pool);
+                        hsa_amd_memory_pool_t pool, uint64_t small, uint64_t large);
 // Memory of at least `size` bytes: a block, or what HSA makes for it alone. Any thread.
 keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size,
-                                 void **memory) KEEL_MUST_USE;
-void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, void *memory);
+                                 KEEL_AMDGPU_DEVICE_PTR void **memory) KEEL_MUST_USE;
+void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, KEEL_AMDGPU_DEVICE_PTR void *memory);
 // Gives HSA the chunks that no block is taken of. Any thread.
 void amdgpu_chunks_trim(amdgpu_chunks_t *chunks);
 // The same, and from now on each as soon as its last block comes back.
@@ -234,7 +242,8 @@ void amdgpu_chunks_close(amdgpu_chunks_t *chunks);
 // memory.c
 // Memory of a pool, which all GPUs of the device may use.
 keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
-                                   uint64_t size, void **memory) KEEL_MUST_USE;
+                                   uint64_t size,
+                                   KEEL_AMDGPU_DEVICE_PTR void **memory) KEEL_MUST_USE;
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);
 void amdgpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer);

@@ -6,56 +6,70 @@
 #include "base/status.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 
-enum { MOST = 64 }; // blocks of a chunk: bits of `free`
+enum {
+    WORD = 64,
+    WORDS = 8, // of bits of blocks that are free
+};
 
 struct amdgpu_chunk_t {
     amdgpu_chunk_t *next;
-    unsigned char *memory; // owned
-    uint64_t free;         // bits of blocks
+    KEEL_AMDGPU_DEVICE_PTR unsigned char *memory; // owned
+    uint32_t taken;                               // blocks
+    uint64_t free[WORDS];
 };
-
-static const uint64_t block_sizes[AMDGPU_BUCKETS] = {64 << 10, 512 << 10};
 
 // Old releases do not know what is recommended.
 void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
-                        hsa_amd_memory_pool_t pool)
+                        hsa_amd_memory_pool_t pool, uint64_t small, uint64_t large)
 {
     enum { USUAL = 2 << 20 };
     size_t granule = 0;
     device->hsa->hsa_amd_memory_pool_get_info(
         pool, HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE, &granule);
-    *chunks = (amdgpu_chunks_t){.device = device, .pool = pool, .size = USUAL, .keeps = true};
+    *chunks = (amdgpu_chunks_t){.device = device,
+                                .pool = pool,
+                                .size = USUAL,
+                                .block_sizes = {small, large},
+                                .keeps = true};
     if (granule) chunks->size = (USUAL + granule - 1) / granule * granule;
 }
 
-// Bits of all blocks of a chunk.
-static uint64_t bits_of(const amdgpu_chunks_t *chunks, uint32_t bucket)
+// All are free.
+static void blocks_free(const amdgpu_chunks_t *chunks, uint32_t bucket, amdgpu_chunk_t *chunk)
 {
-    uint64_t count = chunks->size / block_sizes[bucket];
-    return count >= MOST ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+    uint64_t count = chunks->size / chunks->block_sizes[bucket];
+    for (uint32_t i = 0; i < count && i < WORD * WORDS; i++)
+        chunk->free[i / WORD] |= UINT64_C(1) << i % WORD;
 }
 
-static void *block_cut_from(amdgpu_chunk_t *chunk, uint32_t bucket)
+// NULL: it has none left.
+static KEEL_AMDGPU_DEVICE_PTR void *block_cut_from(const amdgpu_chunks_t *chunks, uint32_t bucket,
+                                                   amdgpu_chunk_t *chunk)
 {
-    uint32_t number = (uint32_t)__builtin_ctzll(chunk->free);
-    chunk->free &= chunk->free - 1;
-    return chunk->memory + number * block_sizes[bucket];
+    uint32_t word = 0;
+    while (word < WORDS && !chunk->free[word]) word++;
+    if (word == WORDS) return NULL;
+    uint64_t number = word * WORD + (uint64_t)__builtin_ctzll(chunk->free[word]);
+    chunk->free[word] &= chunk->free[word] - 1;
+    chunk->taken++;
+    return chunk->memory + number * chunks->block_sizes[bucket];
 }
 
 // NULL: no chunk has a free one.
-static void *block_find(amdgpu_chunks_t *chunks, uint32_t bucket)
+static KEEL_AMDGPU_DEVICE_PTR void *block_find(amdgpu_chunks_t *chunks, uint32_t bucket)
 {
-    void *memory = NULL;
+    KEEL_AMDGPU_DEVICE_PTR void *memory = NULL;
     lock_enter(&chunks->lock);
     for (amdgpu_chunk_t *c = chunks->buckets[bucket]; c && !memory; c = c->next)
-        if (c->free) memory = block_cut_from(c, bucket);
+        memory = block_cut_from(chunks, bucket, c);
     lock_leave(&chunks->lock);
     return memory;
 }
 
-static keel_status_t chunk_add(amdgpu_chunks_t *chunks, uint32_t bucket, void **memory)
+static keel_status_t chunk_add(amdgpu_chunks_t *chunks, uint32_t bucket,
+                               KEEL_AMDGPU_DEVICE_PTR void **memory)
 {
-    void *made = NULL;
+    KEEL_AMDGPU_DEVICE_PTR void *made = NULL;
     amdgpu_chunk_t *chunk = mem_zalloc(sizeof *chunk);
     if (!chunk) return status_no_memory();
     keel_status_t status = amdgpu_pool_allocate(chunks->device, chunks->pool, chunks->size, &made);
@@ -64,8 +78,8 @@ static keel_status_t chunk_add(amdgpu_chunks_t *chunks, uint32_t bucket, void **
         return status;
     }
     chunk->memory = made;
-    chunk->free = bits_of(chunks, bucket);
-    *memory = block_cut_from(chunk, bucket);
+    blocks_free(chunks, bucket, chunk);
+    *memory = block_cut_from(chunks, bucket, chunk);
     lock_enter(&chunks->lock);
     chunk->next = chunks->buckets[bucket];
     chunks->buckets[bucket] = chunk;
@@ -73,10 +87,11 @@ static keel_status_t chunk_add(amdgpu_chunks_t *chunks, uint32_t bucket, void **
     return NULL;
 }
 
-keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size, void **memory)
+keel_status_t amdgpu_chunks_take(amdgpu_chunks_t *chunks, uint64_t size,
+                                 KEEL_AMDGPU_DEVICE_PTR void **memory)
 {
     uint32_t bucket = 0;
-    while (bucket < AMDGPU_BUCKETS && size > block_sizes[bucket]) bucket++;
+    while (bucket < AMDGPU_BUCKETS && size > chunks->block_sizes[bucket]) bucket++;
     if (bucket == AMDGPU_BUCKETS)
         return amdgpu_pool_allocate(chunks->device, chunks->pool, size, memory);
     *memory = block_find(chunks, bucket);
@@ -93,7 +108,7 @@ static amdgpu_chunk_t *spare_unlink(amdgpu_chunks_t *chunks, uint32_t bucket, bo
 {
     for (amdgpu_chunk_t **link = &chunks->buckets[bucket]; *link; link = &(*link)->next) {
         amdgpu_chunk_t *chunk = *link;
-        if (chunk->free != bits_of(chunks, bucket)) continue;
+        if (chunk->taken) continue;
         if (!one) {
             *link = chunk->next;
             return chunk;
@@ -105,24 +120,27 @@ static amdgpu_chunk_t *spare_unlink(amdgpu_chunks_t *chunks, uint32_t bucket, bo
 
 static void chunk_free(const amdgpu_chunks_t *chunks, amdgpu_chunk_t *chunk)
 {
-    chunks->device->hsa->hsa_amd_memory_pool_free(chunk->memory);
+    chunks->device->hsa->hsa_amd_memory_pool_free((void *)chunk->memory);
     mem_free(chunk);
 }
 
 // The bucket that the memory is of; AMDGPU_BUCKETS: none, HSA made it for itself.
-static uint32_t block_put_back(amdgpu_chunks_t *chunks, unsigned char *memory)
+static uint32_t block_put_back(amdgpu_chunks_t *chunks, KEEL_AMDGPU_DEVICE_PTR const void *memory)
 {
     uint32_t bucket = 0;
     for (; bucket < AMDGPU_BUCKETS; bucket++)
-        for (amdgpu_chunk_t *c = chunks->buckets[bucket]; c; c = c->next)
-            if (memory >= c->memory && memory < c->memory + chunks->size) {
-                c->free |= UINT64_C(1) << (uint64_t)(memory - c->memory) / block_sizes[bucket];
-                return bucket;
-            }
+        for (amdgpu_chunk_t *c = chunks->buckets[bucket]; c; c = c->next) {
+            uint64_t inside = (uintptr_t)memory - (uintptr_t)c->memory;
+            if (inside >= chunks->size) continue; // also what lies before it
+            uint64_t number = inside / chunks->block_sizes[bucket];
+            c->free[number / WORD] |= UINT64_C(1) << number % WORD;
+            c->taken--;
+            return bucket;
+        }
     return bucket;
 }
 
-void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, void *memory)
+void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, KEEL_AMDGPU_DEVICE_PTR void *memory)
 {
     lock_enter(&chunks->lock);
     uint32_t bucket = block_put_back(chunks, memory);
@@ -130,7 +148,7 @@ void amdgpu_chunks_give_back(amdgpu_chunks_t *chunks, void *memory)
         bucket < AMDGPU_BUCKETS ? spare_unlink(chunks, bucket, chunks->keeps) : NULL;
     lock_leave(&chunks->lock);
     if (spare) chunk_free(chunks, spare);
-    if (bucket == AMDGPU_BUCKETS) chunks->device->hsa->hsa_amd_memory_pool_free(memory);
+    if (bucket == AMDGPU_BUCKETS) chunks->device->hsa->hsa_amd_memory_pool_free((void *)memory);
 }
 
 static amdgpu_chunk_t *spare_find(amdgpu_chunks_t *chunks)

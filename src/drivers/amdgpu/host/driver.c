@@ -81,6 +81,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_builtins_unload(d);
     blocks_destroy(&d->blocks);
     amdgpu_chunks_close(&d->chunks);
+    for (uint32_t i = 0; i < d->node_count; i++) amdgpu_chunks_close(&d->nodes[i].chunks);
 }
 
 static void amdgpu_device_destroy(keel_device_t *device)

@@ -14,40 +14,45 @@ static void buffer_attach(keel_buffer_t *buffer, void *data, uint64_t address)
 }
 
 keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
-                                   uint64_t size, void **memory)
+                                   uint64_t size, KEEL_AMDGPU_DEVICE_PTR void **memory)
 {
     const hsa_symbols_t *hsa = device->hsa;
     *memory = NULL;
     KEEL_TRY(HSA_CALL(hsa, hsa_amd_memory_pool_allocate, pool, size, 0, memory));
     keel_status_t status = HSA_CALL(hsa, hsa_amd_agents_allow_access, device->node_count,
-                                    device->agents, NULL, *memory);
-    if (status) hsa->hsa_amd_memory_pool_free(*memory);
+                                    device->agents, NULL, (void *)*memory);
+    if (status) hsa->hsa_amd_memory_pool_free((void *)*memory);
     return status;
 }
 
-// What the driver keeps for later goes back.
-static void memory_trim(amdgpu_device_t *device)
+// What the driver keeps of a pool for later goes back.
+static void memory_trim(amdgpu_device_t *device, hsa_amd_memory_pool_t pool)
 {
-    blocks_destroy(&device->blocks);
-    amdgpu_chunks_trim(&device->chunks);
+    if (pool.handle == device->shared.handle) {
+        blocks_destroy(&device->blocks);
+        amdgpu_chunks_trim(&device->chunks);
+    }
+    for (uint32_t i = 0; i < device->node_count; i++)
+        if (pool.handle == device->nodes[i].local.handle)
+            amdgpu_chunks_trim(&device->nodes[i].chunks);
 }
 
 // If there is not enough, it is tried again when the driver has no more than it uses.
 static keel_status_t memory_make(amdgpu_device_t *device, hsa_amd_memory_pool_t pool, uint64_t size,
-                                 void **memory)
+                                 KEEL_AMDGPU_DEVICE_PTR void **memory)
 {
     keel_status_t status = amdgpu_pool_allocate(device, pool, size, memory);
-    if (!status || pool.handle != device->shared.handle) return status;
+    if (!status) return NULL;
     keel_status_release(status);
-    memory_trim(device);
+    memory_trim(device, pool);
     return amdgpu_pool_allocate(device, pool, size, memory);
 }
 
 keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
                                  uint64_t *address)
 {
-    void *memory;
-    KEEL_TRY(amdgpu_pool_allocate(device, device->nodes[node].local, size, &memory));
+    KEEL_AMDGPU_DEVICE_PTR void *memory;
+    KEEL_TRY(amdgpu_chunks_take(&device->nodes[node].chunks, size, &memory));
     atomic_fetch_add(&device->nodes[node].taken, size);
     *address = (uintptr_t)memory;
     return NULL;
@@ -55,7 +60,7 @@ keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_
 
 void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size)
 {
-    device->hsa->hsa_amd_memory_pool_free((void *)(uintptr_t)address);
+    amdgpu_chunks_give_back(&device->nodes[node].chunks, (void *)(uintptr_t)address);
     atomic_fetch_sub(&device->nodes[node].taken, size);
 }
 
@@ -67,7 +72,7 @@ keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer)
     bool host = buffer->memory & KEEL_MEMORY_HOST_VISIBLE;
     uint64_t spare = buffer->alignment > AMDGPU_PAGE ? buffer->alignment : 0;
     uint64_t size = (buffer->size ? buffer->size : 1) + spare;
-    void *memory;
+    KEEL_AMDGPU_DEVICE_PTR void *memory;
     KEEL_TRY(amdgpu_lost_cause(device));
     if (host && buffer->usage & KEEL_USAGE_EXPORT)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "HSA exports the GPU's own memory alone");
@@ -214,7 +219,7 @@ static keel_status_t block_make(void *owner, uint64_t size, void **data, uint64_
     keel_status_t status = amdgpu_chunks_take(&device->chunks, size, data);
     if (amdgpu_is_no_memory(status)) {
         keel_status_release(status);
-        memory_trim(device); // also blocks of other sizes
+        memory_trim(device, device->shared); // also blocks of other sizes
         status = amdgpu_chunks_take(&device->chunks, size, data);
     }
     KEEL_TRY(status);

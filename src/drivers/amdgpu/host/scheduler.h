@@ -23,14 +23,14 @@ typedef struct amdgpu_cause_t amdgpu_cause_t; // why something failed
 // The cell of a semaphore, in a list of the scheduler's.
 typedef struct amdgpu_cell_t amdgpu_cell_t;
 struct amdgpu_cell_t {
-    KEEL_AMDGPU_DEVICE_PTR cell_t *cell;
+    cell_t *cell; // in memory of the host; the GPU writes there
     amdgpu_cell_t *next, **link;
 };
 
 // A scheduler of a GPU, and how it and the host reach each other.
 typedef struct amdgpu_control_t {
     amdgpu_device_t *device;
-    KEEL_AMDGPU_DEVICE_PTR scheduler_t *shared; // NULL: not yet
+    scheduler_t *shared;    // in memory of the host; the GPU writes there. NULL: not yet
     uint32_t node, number;  // the GPU that it runs on; among those of the device
     block_t *memory;        // owned: of `shared`, and of its arguments
     hsa_queue_t *queue;     // owned
