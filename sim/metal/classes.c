@@ -14,6 +14,7 @@ void classes_add(void)
     class_add(&MTLBlitCommandEncoder);
     class_add(&MTLComputeCommandEncoder);
     library_add();
+    indirect_add();
     counter_add();
     capture_add();
     residency_add_classes();

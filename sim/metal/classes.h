@@ -12,12 +12,13 @@ extern class_t MTLCommandQueue, MTLCommandBuffer, MTLFence;
 extern class_t MTLBlitCommandEncoder, MTLComputeCommandEncoder;
 extern class_t MTLResidencySet, MTLComputePassDescriptor, MTLBlitPassDescriptor;
 extern class_t MTLLibrary, MTLFunction, MTLComputePipelineState, MTLCompileOptions;
-extern class_t MTLArgumentEncoder;
+extern class_t MTLArgumentEncoder, MTLComputePipelineDescriptor;
 
 // Those that have class methods make themselves known.
 void foundation_add(void);
 void event_add(void);
 void library_add(void);
+void indirect_add(void);
 void counter_add(void);
 void capture_add(void);
 void residency_add_classes(void);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/compute.h"
 
-#include "metal/buffer.h"
-#include "metal/device.h"
 #include "metal/encoder.h"
-#include "metal/library.h"
+#include "metal/indirect.h"
 #include "metal/resident.h"
 
 #include <stdlib.h>
@@ -12,31 +10,13 @@
 
 enum { BYTES_MAX = 4096 };
 
-// What is bound at an index: a buffer with an offset, or bytes.
-typedef struct bound_t {
-    buffer_t *buffer;
-    unsigned long offset;
-    void *bytes; // of the command buffer's
-} bound_t;
-
 typedef struct compute_t {
     encoder_t encoder;
-    pipeline_t *pipeline;
-    bound_t bound[BUFFERS];
-    unsigned long group_lengths[BUFFERS];
-    void **used; // resources that were made resident; owned
+    bindings_t set;
+    void **used; // resources that were made resident, with residency=1; owned
     unsigned used_count;
+    named_t named; // resources and pipelines that indirect commands may use
 } compute_t;
-
-typedef struct dispatch_t {
-    work_t work;
-    pipeline_t *pipeline; // one of what it uses
-    thread_t arguments;
-    grid_t grid;
-    const buffer_t *counts; // one of what it uses: has the groups of the grid; NULL: `grid` has
-    unsigned long counts_at;
-    unsigned long group_lengths[BUFFERS];
-} dispatch_t;
 
 void *compute_new(command_t *command)
 {
@@ -53,7 +33,8 @@ static void compute_set_pipeline(compute_t *self, sel_t cmd, pipeline_t *pipelin
 {
     encoder_check_open(&self->encoder, cmd);
     object_check(self, cmd, pipeline, &MTLComputePipelineState);
-    self->pipeline = pipeline;
+    self->set.pipeline = pipeline;
+    named_add(&self->named, pipeline);
 }
 
 static void compute_set_buffer(compute_t *self, sel_t cmd, buffer_t *buffer, unsigned long offset,
@@ -64,17 +45,17 @@ static void compute_set_buffer(compute_t *self, sel_t cmd, buffer_t *buffer, uns
         object_check(self, cmd, buffer, &MTLBuffer);
         buffer_check(self, cmd, buffer, (range_t){offset, 1});
     }
-    self->bound[index] = (bound_t){buffer, offset, NULL};
+    self->set.bound[index] = (bound_t){buffer, offset, NULL};
 }
 
 static void compute_set_offset(compute_t *self, sel_t cmd, unsigned long offset,
                                unsigned long index)
 {
     check_index(self, cmd, index);
-    buffer_t *buffer = self->bound[index].buffer;
+    buffer_t *buffer = self->set.bound[index].buffer;
     if (!buffer) misuse(self, cmd, "no buffer is bound at %lu", index);
     buffer_check(self, cmd, buffer, (range_t){offset, 1});
-    self->bound[index].offset = offset;
+    self->set.bound[index].offset = offset;
 }
 
 static void compute_set_bytes(compute_t *self, sel_t cmd, const void *bytes, unsigned long length,
@@ -84,17 +65,22 @@ static void compute_set_bytes(compute_t *self, sel_t cmd, const void *bytes, uns
     if (!bytes || length == 0 || length > BYTES_MAX)
         misuse(self, cmd, "%lu bytes: it takes 1 to %d", length, BYTES_MAX);
     void *copy = command_keep(self->encoder.command, bytes, length);
-    self->bound[index] = (bound_t){NULL, 0, copy};
+    self->set.bound[index] = (bound_t){NULL, 0, copy};
+}
+
+void group_length_check(const void *self, sel_t cmd, unsigned long length)
+{
+    if (length % 16 || length > GROUP_MEMORY)
+        misuse(self, cmd, "a length of %lu: must be a multiple of 16, at most %d", length,
+               GROUP_MEMORY);
 }
 
 static void compute_set_group_length(compute_t *self, sel_t cmd, unsigned long length,
                                      unsigned long index)
 {
     check_index(self, cmd, index);
-    if (length % 16 || length > GROUP_MEMORY)
-        misuse(self, cmd, "a length of %lu: must be a multiple of 16, at most %d", length,
-               GROUP_MEMORY);
-    self->group_lengths[index] = length;
+    group_length_check(self, cmd, length);
+    self->set.group_lengths[index] = length;
 }
 
 static unsigned perform_nothing(work_t *work)
@@ -117,15 +103,24 @@ static void compute_use(compute_t *self, sel_t cmd, void *resource, unsigned lon
     object_check(self, cmd, resource, &MTLBuffer);
     if (usage == 0 || usage > 3) misuse(self, cmd, "there is no usage %#lx of buffers", usage);
     command_add(self->encoder.command, sizeof(work_t), perform_nothing, &resource, 1);
+    named_add(&self->named, resource);
     if (!settings()->residency) return;
     self->used = realloc(self->used, (self->used_count + 1) * sizeof(void *));
     if (!self->used) die("no memory for %u resources", self->used_count + 1);
     self->used[self->used_count++] = resource;
 }
 
+static void compute_use_all(compute_t *self, sel_t cmd, void *const *resources, unsigned long count,
+                            unsigned long usage)
+{
+    if (!resources || !count) misuse(self, cmd, "there are no resources");
+    for (unsigned long i = 0; i < count; i++) compute_use(self, cmd, resources[i], usage);
+}
+
 static void compute_dealloc(void *self)
 {
     free(((compute_t *)self)->used);
+    free(((compute_t *)self)->named.objects);
     encoder_dealloc(self);
 }
 
@@ -154,9 +149,8 @@ static bool counts_read(dispatch_t *dispatch)
 }
 
 // Threadgroup memory is fresh for each grid, and shared by its groups, which run one by one.
-static unsigned perform_dispatch(work_t *work)
+unsigned dispatch_perform(dispatch_t *dispatch)
 {
-    dispatch_t *dispatch = (dispatch_t *)work;
     check_flushed(dispatch);
     if (!counts_read(dispatch)) return ERROR_NONE;
     const function_t *function = dispatch->pipeline->function;
@@ -177,7 +171,12 @@ static unsigned perform_dispatch(work_t *work)
     return ERROR_TIMEOUT;
 }
 
-static void check_groups(compute_t *self, sel_t cmd, extent_t groups)
+static unsigned perform_dispatch(work_t *work)
+{
+    return dispatch_perform((dispatch_t *)work);
+}
+
+void groups_check(const void *self, sel_t cmd, extent_t groups)
 {
     if (!groups.width || !groups.height || !groups.depth)
         misuse(self, cmd, "a grid of %lu x %lu x %lu threadgroups: none may be 0", groups.width,
@@ -186,9 +185,8 @@ static void check_groups(compute_t *self, sel_t cmd, extent_t groups)
         misuse(self, cmd, "a grid of more than 32 bits");
 }
 
-static void check_threads(compute_t *self, sel_t cmd, extent_t threads)
+static void check_threads(const void *self, sel_t cmd, extent_t threads, unsigned long most)
 {
-    unsigned long most = self->pipeline->function->entry->threads;
     bool fits = threads.width <= THREADS_MAX && threads.height <= THREADS_MAX &&
                 threads.depth <= THREADS_MAX;
     unsigned long count = fits ? threads.width * threads.height * threads.depth : 0;
@@ -198,11 +196,12 @@ static void check_threads(compute_t *self, sel_t cmd, extent_t threads)
 }
 
 // What the kernel takes must be bound.
-static void check_bound(compute_t *self, sel_t cmd, const entry_t *entry)
+static void check_bound(const void *self, sel_t cmd, const bindings_t *set)
 {
+    const entry_t *entry = set->pipeline->function->entry;
     unsigned long total = 0;
     for (int i = 0; i < BUFFERS; i++) {
-        const bound_t *bound = &self->bound[i];
+        const bound_t *bound = &set->bound[i];
         if (entry->buffers >> i & 1 && !bound->buffer && !bound->bytes)
             misuse(self, cmd, "kernel %s: nothing is bound at buffer(%d)", entry->name, i);
         if (entry->arguments[i] && bound->bytes && settings()->tier == 1)
@@ -210,23 +209,42 @@ static void check_bound(compute_t *self, sel_t cmd, const entry_t *entry)
                    "kernel %s: buffer(%d) is an argument buffer: with tier 1 an "
                    "MTLArgumentEncoder writes it",
                    entry->name, i);
-        if (entry->groups >> i & 1 && !self->group_lengths[i])
+        if (entry->groups >> i & 1 && !set->group_lengths[i])
             misuse(self, cmd, "kernel %s: threadgroup(%d) has no length", entry->name, i);
         if (bound->buffer) object_check(self, cmd, bound->buffer, &MTLBuffer);
-        total += self->group_lengths[i];
+        total += set->group_lengths[i];
     }
     if (total > GROUP_MEMORY)
         misuse(self, cmd, "%lu bytes of threadgroup memory, at most %d", total, GROUP_MEMORY);
 }
 
-static void arguments_set(const compute_t *self, dispatch_t *dispatch)
+void bindings_check(const void *self, sel_t cmd, const bindings_t *set, extent_t threads)
 {
+    if (!set->pipeline) misuse(self, cmd, "no pipeline is set");
+    object_check(self, cmd, set->pipeline, &MTLComputePipelineState);
+    check_threads(self, cmd, threads, set->pipeline->function->entry->threads);
+    check_bound(self, cmd, set);
+}
+
+void dispatch_fill(dispatch_t *dispatch, const bindings_t *set, extent_t threads)
+{
+    dispatch->pipeline = set->pipeline;
+    dispatch->grid.threads[0] = (uint32_t)threads.width;
+    dispatch->grid.threads[1] = (uint32_t)threads.height;
+    dispatch->grid.threads[2] = (uint32_t)threads.depth;
     for (int i = 0; i < BUFFERS; i++) {
-        const bound_t *bound = &self->bound[i];
-        dispatch->group_lengths[i] = self->group_lengths[i];
+        const bound_t *bound = &set->bound[i];
+        dispatch->group_lengths[i] = set->group_lengths[i];
         dispatch->arguments.buffers[i] =
             bound->buffer ? (uintptr_t)bound->buffer->gpu + bound->offset : (uintptr_t)bound->bytes;
     }
+}
+
+void dispatch_groups(dispatch_t *dispatch, extent_t groups)
+{
+    dispatch->grid.groups[0] = (uint32_t)groups.width;
+    dispatch->grid.groups[1] = (uint32_t)groups.height;
+    dispatch->grid.groups[2] = (uint32_t)groups.depth;
 }
 
 // A work that uses what is bound and what was made resident, and a buffer with counts or NULL.
@@ -234,10 +252,10 @@ static dispatch_t *dispatch_add(const compute_t *self, buffer_t *counts)
 {
     void **uses = make((BUFFERS + 2 + self->used_count) * sizeof(void *));
     unsigned count = 0;
-    uses[count++] = self->pipeline;
+    uses[count++] = self->set.pipeline;
     if (counts) uses[count++] = counts;
     for (int i = 0; i < BUFFERS; i++)
-        if (self->bound[i].buffer) uses[count++] = self->bound[i].buffer;
+        if (self->set.bound[i].buffer) uses[count++] = self->set.bound[i].buffer;
     for (unsigned i = 0; i < self->used_count; i++) uses[count++] = self->used[i];
     dispatch_t *dispatch =
         command_add(self->encoder.command, sizeof *dispatch, perform_dispatch, uses, count);
@@ -248,27 +266,17 @@ static dispatch_t *dispatch_add(const compute_t *self, buffer_t *counts)
 static dispatch_t *dispatch_make(compute_t *self, sel_t cmd, extent_t threads, buffer_t *counts)
 {
     encoder_check_open(&self->encoder, cmd);
-    if (!self->pipeline) misuse(self, cmd, "no pipeline is set");
-    object_check(self, cmd, self->pipeline, &MTLComputePipelineState);
-    check_threads(self, cmd, threads);
-    check_bound(self, cmd, self->pipeline->function->entry);
+    bindings_check(self, cmd, &self->set, threads);
     dispatch_t *dispatch = dispatch_add(self, counts);
-    dispatch->pipeline = self->pipeline;
     dispatch->counts = counts;
-    dispatch->grid.threads[0] = (uint32_t)threads.width;
-    dispatch->grid.threads[1] = (uint32_t)threads.height;
-    dispatch->grid.threads[2] = (uint32_t)threads.depth;
-    arguments_set(self, dispatch);
+    dispatch_fill(dispatch, &self->set, threads);
     return dispatch;
 }
 
 static void compute_dispatch(compute_t *self, sel_t cmd, extent_t groups, extent_t threads)
 {
-    check_groups(self, cmd, groups);
-    dispatch_t *dispatch = dispatch_make(self, cmd, threads, NULL);
-    dispatch->grid.groups[0] = (uint32_t)groups.width;
-    dispatch->grid.groups[1] = (uint32_t)groups.height;
-    dispatch->grid.groups[2] = (uint32_t)groups.depth;
+    groups_check(self, cmd, groups);
+    dispatch_groups(dispatch_make(self, cmd, threads, NULL), groups);
 }
 
 static void compute_dispatch_indirect(compute_t *self, sel_t cmd, buffer_t *counts,
@@ -280,6 +288,31 @@ static void compute_dispatch_indirect(compute_t *self, sel_t cmd, buffer_t *coun
     dispatch_make(self, cmd, threads, counts)->counts_at = offset;
 }
 
+// Commands take nothing of what is set here, and nothing of it is there after them.
+static void execute(compute_t *self, sel_t cmd, indirect_t *commands, const execution_t *execution)
+{
+    encoder_check_open(&self->encoder, cmd);
+    indirect_execute(self, cmd, commands, &self->encoder, &self->named, execution);
+    self->set = (bindings_t){0};
+}
+
+static void compute_execute(compute_t *self, sel_t cmd, indirect_t *commands, range_t range)
+{
+    execution_t execution = {.range = range, .used = self->used, .used_count = self->used_count};
+    execute(self, cmd, commands, &execution);
+}
+
+static void compute_execute_counted(compute_t *self, sel_t cmd, indirect_t *commands,
+                                    buffer_t *range, unsigned long offset)
+{
+    object_check(self, cmd, range, &MTLBuffer);
+    if (offset % 4) misuse(self, cmd, "a range at offset %lu: must be a multiple of 4", offset);
+    buffer_check(self, cmd, range, (range_t){offset, 2 * sizeof(uint32_t)});
+    execution_t execution = {
+        .counts = range, .at = offset, .used = self->used, .used_count = self->used_count};
+    execute(self, cmd, commands, &execution);
+}
+
 static method_t compute_methods[] = {
     ENCODER_METHODS,
     METHOD("setComputePipelineState:", compute_set_pipeline),
@@ -289,6 +322,9 @@ static method_t compute_methods[] = {
     METHOD("setThreadgroupMemoryLength:atIndex:", compute_set_group_length),
     METHOD("memoryBarrierWithScope:", compute_barrier),
     METHOD("useResource:usage:", compute_use),
+    METHOD("useResources:count:usage:", compute_use_all),
+    METHOD("executeCommandsInBuffer:withRange:", compute_execute),
+    METHOD("executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:", compute_execute_counted),
     METHOD("dispatchThreadgroups:threadsPerThreadgroup:", compute_dispatch),
     METHOD("dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:",
            compute_dispatch_indirect),

@@ -6,6 +6,7 @@
 #include "metal/dispatch.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
+#include "metal/indirect.h"
 #include "metal/library.h"
 #include "metal/queue.h"
 #include "metal/residency.h"
@@ -201,6 +202,17 @@ static void *device_pipeline(device_t *self, sel_t cmd, function_t *function, vo
     return pipeline_new(function);
 }
 
+static void *device_pipeline_of(device_t *self, sel_t cmd, pipeline_descriptor_t *descriptor,
+                                unsigned long options, void *reflection, void **error)
+{
+    object_check(self, cmd, descriptor, &MTLComputePipelineDescriptor);
+    if (options || reflection) misuse(self, cmd, "no reflection is known here");
+    if (!descriptor->function) misuse(self, cmd, "the descriptor has no function");
+    pipeline_t *pipeline = pipeline_new(descriptor->function);
+    pipeline->indirect = descriptor->indirect;
+    return pipeline;
+}
+
 static method_t device_methods[] = {
     METHOD("name", device_name),
     METHOD("registryID", device_registry),
@@ -220,6 +232,10 @@ static method_t device_methods[] = {
     METHOD_MAY_FAIL("newLibraryWithSource:options:error:", device_library),
     METHOD_MAY_FAIL("newLibraryWithData:error:", device_library_of_data),
     METHOD_MAY_FAIL("newComputePipelineStateWithFunction:error:", device_pipeline),
+    METHOD_MAY_FAIL("newComputePipelineStateWithDescriptor:options:reflection:error:",
+                    device_pipeline_of),
+    METHOD_MAY_FAIL("newIndirectCommandBufferWithDescriptor:maxCommandCount:options:",
+                    device_indirect),
     METHOD_MAY_FAIL("newFence", device_fence),
     METHOD_MAY_FAIL("newEvent", device_event),
     METHOD_MAY_FAIL("newSharedEvent", device_shared_event),

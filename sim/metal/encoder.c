@@ -13,7 +13,7 @@ void *encoder_new(class_t *class, command_t *command)
     return encoder;
 }
 
-static uint64_t draw(void)
+uint64_t encoder_draw(void)
 {
     static atomic_uint_fast64_t drawn;
     uint64_t x = settings()->seed * 0x9e3779b97f4a7c15u + atomic_fetch_add(&drawn, 1);
@@ -27,7 +27,7 @@ static work_t **works_mix(work_t **link, unsigned count)
 {
     work_t **works = make(count * sizeof *works + 1), *rest = *link;
     for (unsigned i = 0; i < count; i++, rest = rest->next) {
-        unsigned at = (unsigned)(draw() % (i + 1));
+        unsigned at = (unsigned)(encoder_draw() % (i + 1));
         works[i] = works[at];
         works[at] = rest;
     }

@@ -45,9 +45,44 @@ class_t MTLCompileOptions = {
 static method_t options_meta_methods[] = {METHOD("new", options_new), METHODS_END};
 static class_t options_meta = {.name = "MTLCompileOptions", .methods = options_meta_methods};
 
+static void *descriptor_new(class_t *self, sel_t cmd)
+{
+    return object_new(&MTLComputePipelineDescriptor);
+}
+
+static void descriptor_dealloc(void *self)
+{
+    object_release(((pipeline_descriptor_t *)self)->function);
+}
+
+static void descriptor_set_function(pipeline_descriptor_t *self, sel_t cmd, function_t *function)
+{
+    object_check(self, cmd, function, &MTLFunction);
+    object_release(self->function);
+    self->function = object_retain(function);
+}
+
+static void descriptor_set_indirect(pipeline_descriptor_t *self, sel_t cmd, bool indirect)
+{
+    self->indirect = indirect;
+}
+
+static method_t descriptor_methods[] = {
+    METHOD("setComputeFunction:", descriptor_set_function),
+    METHOD("setSupportIndirectCommandBuffers:", descriptor_set_indirect), METHODS_END};
+class_t MTLComputePipelineDescriptor = {.name = "MTLComputePipelineDescriptor",
+                                        .size = sizeof(pipeline_descriptor_t),
+                                        .dealloc = descriptor_dealloc,
+                                        .methods = descriptor_methods};
+
+static method_t descriptor_meta_methods[] = {METHOD("new", descriptor_new), METHODS_END};
+static class_t descriptor_meta = {.name = "MTLComputePipelineDescriptor",
+                                  .methods = descriptor_meta_methods};
+
 void library_add(void)
 {
     class_add_meta(&MTLCompileOptions, &options_meta);
+    class_add_meta(&MTLComputePipelineDescriptor, &descriptor_meta);
 }
 
 static void library_dealloc(void *self)
@@ -128,6 +163,11 @@ static void pipeline_dealloc(void *self)
     object_release(((pipeline_t *)self)->function);
 }
 
+static bool pipeline_indirect(pipeline_t *self, sel_t cmd)
+{
+    return self->indirect;
+}
+
 static unsigned long pipeline_max_threads(pipeline_t *self, sel_t cmd)
 {
     return self->function->entry->threads;
@@ -139,7 +179,9 @@ static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)
 }
 
 static method_t pipeline_methods[] = {METHOD("maxTotalThreadsPerThreadgroup", pipeline_max_threads),
-                                      METHOD("threadExecutionWidth", pipeline_width), METHODS_END};
+                                      METHOD("threadExecutionWidth", pipeline_width),
+                                      METHOD("supportIndirectCommandBuffers", pipeline_indirect),
+                                      METHODS_END};
 class_t MTLComputePipelineState = {.name = "MTLComputePipelineState",
                                    .size = sizeof(pipeline_t),
                                    .dealloc = pipeline_dealloc,

@@ -25,7 +25,15 @@ typedef struct function_t {
 typedef struct pipeline_t {
     object_t object;
     function_t *function; // retained
+    bool indirect;        // for indirect commands, too
 } pipeline_t;
+
+// How a pipeline is made.
+typedef struct pipeline_descriptor_t {
+    object_t object;
+    function_t *function; // retained
+    bool indirect;
+} pipeline_descriptor_t;
 
 // Count 1; or NULL, and an autoreleased error if `error` is not NULL.
 library_t *library_new(const char *source, bool fast, void **error);

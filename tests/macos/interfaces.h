@@ -20,6 +20,7 @@ typedef struct MTLSize {
 } MTLSize;
 typedef NSUInteger MTLResourceOptions, MTLCommandBufferStatus, MTLDispatchType, MTLBarrierScope;
 typedef NSUInteger MTLResourceUsage, MTLCounterSamplingPoint, MTLStorageMode;
+typedef NSUInteger MTLIndirectCommandType;
 
 @class NSString;
 @protocol MTLCommandBuffer;
@@ -143,6 +144,26 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
       destinationBuffer:(id<MTLBuffer>)target
       destinationOffset:(NSUInteger)offset;
 @end
+@interface MTLComputePipelineDescriptor : NSObject
+- (void)setComputeFunction:(id<MTLFunction>)function;
+- (void)setSupportIndirectCommandBuffers:(BOOL)indirect;
+@end
+@interface MTLIndirectCommandBufferDescriptor : NSObject
+- (void)setCommandTypes:(MTLIndirectCommandType)types;
+- (void)setInheritBuffers:(BOOL)inherits;
+- (void)setInheritPipelineState:(BOOL)inherits;
+- (void)setMaxKernelBufferBindCount:(NSUInteger)count;
+@end
+@protocol MTLIndirectComputeCommand
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
+- (void)setKernelBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
+- (void)setBarrier;
+- (void)concurrentDispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)threads;
+@end
+@protocol MTLIndirectCommandBuffer <MTLResource>
+- (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)index;
+@end
+
 @protocol MTLComputeCommandEncoder <MTLCommandEncoder>
 - (void)updateFence:(id<MTLFence>)fence;
 - (void)waitForFence:(id<MTLFence>)fence;
@@ -150,6 +171,13 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 - (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
+- (void)useResources:(const id<MTLResource> *)resources
+               count:(NSUInteger)count
+               usage:(MTLResourceUsage)usage;
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)commands withRange:(NSRange)range;
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)commands
+                 indirectBuffer:(id<MTLBuffer>)buffer
+           indirectBufferOffset:(NSUInteger)offset;
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
 - (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)threads;
 - (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
@@ -221,6 +249,15 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (id<MTLLibrary>)newLibraryWithData:(NSObject *)data error:(NSError **)error;
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function
                                                              error:(NSError **)error;
+- (id<MTLComputePipelineState>)newComputePipelineStateWithDescriptor:
+                                   (MTLComputePipelineDescriptor *)descriptor
+                                                             options:(NSUInteger)options
+                                                          reflection:(id *)reflection
+                                                               error:(NSError **)error;
+- (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:
+                                    (MTLIndirectCommandBufferDescriptor *)descriptor
+                                                       maxCommandCount:(NSUInteger)most
+                                                               options:(MTLResourceOptions)options;
 @end
 
 #endif

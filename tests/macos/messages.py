@@ -11,7 +11,8 @@ CLASSES = {"NSObject", "NSString", "NSError", "NSArray", "NSData", "MTLComputePa
            "MTLBlitPassDescriptor", "MTLComputePassSampleBufferAttachmentDescriptor",
            "MTLComputePassSampleBufferAttachmentDescriptorArray", "MTLCompileOptions",
            "MTLHeapDescriptor", "MTLCaptureManager",
-           "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor"}
+           "MTLSharedEventListener", "MTLCounterSampleBufferDescriptor",
+           "MTLComputePipelineDescriptor", "MTLIndirectCommandBufferDescriptor"}
 # Messages to the class itself.
 TO_CLASS = {"new", "alloc", "stringWithUTF8String:", "computePassDescriptor", "blitPassDescriptor",
             "sharedCaptureManager"}
@@ -51,6 +52,8 @@ def argument(kind, name):
         return "*(const %s *)(const void *)&%s" % (STRUCTS[kind], name)
     if name == "block":
         return "(id)%s" % name
+    if name == "resources":
+        return "(const id<MTLResource> *)%s" % name
     if kind.replace(" ", "") == "id*":
         return "(NSError **)%s" % name
     return name

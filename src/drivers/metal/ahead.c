@@ -311,6 +311,7 @@ void metal_ahead_begin(run_t *base)
     run->aheads = NULL;
     run->ahead_count = 0;
     run->guarded = run->stuck = false;
+    run->replayed = NULL; // of another submission
     for (uint32_t i = 0; i < submission->wait_count; i++)
         count += submission->waits[i].waiter.promise != NULL;
     if (!count) return;
@@ -418,6 +419,16 @@ keel_status_t metal_guard_need(metal_run_t *run)
     return NULL;
 }
 
+// Three words that the guard may clear. Answers where they are in the table's buffer.
+static unsigned long table_put(metal_run_t *run, uint32_t first, uint32_t second, uint32_t third)
+{
+    uint32_t at = 3 * (COUNTS - run->table.left--);
+    run->table.counts[at] = first;
+    run->table.counts[at + 1] = second;
+    run->table.counts[at + 2] = third;
+    return run->table.offset + at * sizeof(uint32_t);
+}
+
 void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads)
 {
     const metal_api_t *api = metal_run_device(run)->api;
@@ -425,10 +436,18 @@ void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads)
         mtl_dispatch(api, run->encoder, groups, threads);
         return;
     }
-    uint32_t at = 3 * (COUNTS - run->table.left--);
-    run->table.counts[at] = (uint32_t)groups.width;
-    run->table.counts[at + 1] = (uint32_t)groups.height;
-    run->table.counts[at + 2] = (uint32_t)groups.depth;
-    mtl_dispatch_indirect(api, run->encoder, run->table.buffer,
-                          run->table.offset + at * sizeof(uint32_t), threads);
+    unsigned long at =
+        table_put(run, (uint32_t)groups.width, (uint32_t)groups.height, (uint32_t)groups.depth);
+    mtl_dispatch_indirect(api, run->encoder, run->table.buffer, at, threads);
+}
+
+void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count)
+{
+    const metal_api_t *api = metal_run_device(run)->api;
+    if (!run->guarded) {
+        mtl_execute(api, run->encoder, commands, (metal_range_t){begin, count});
+        return;
+    }
+    unsigned long at = table_put(run, begin, count, 0); // no commands, if that becomes 0
+    mtl_execute_counted(api, run->encoder, commands, run->table.buffer, at);
 }

@@ -124,7 +124,7 @@ keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c
     memcpy(addresses, block + ADDRESSES_AT, size);
     memcpy(lengths, block + ADDRESSES_AT + size, size);
     if (code->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
-    if (code->function && c->binding_count) {
+    if (metal_run_device(run)->encoded && c->binding_count) {
         KEEL_TRY(encoded_set(run, c, execute, &sizes));
     } else {
         addresses[c->binding_count] =

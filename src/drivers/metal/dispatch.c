@@ -46,8 +46,8 @@ static keel_status_t patches_use(metal_run_t *run, const keel_cmd_dispatch_t *c,
     return NULL;
 }
 
-static keel_status_t block_make(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute,
-                                const uint32_t groups[3], unsigned char *block, uint32_t *size)
+keel_status_t metal_block_make(const keel_cmd_dispatch_t *c, const keel_cmd_execute_t *execute,
+                               const uint32_t groups[3], unsigned char *block, uint32_t *size)
 {
     const binder_t binder = binder_of(execute);
     if (c->raw) {
@@ -158,16 +158,20 @@ static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_
         metal_launch(run, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
 }
 
+bool metal_threads_fit(const keel_cmd_dispatch_t *c)
+{
+    return size_of(c->group_size) <= ((const metal_kernel_t *)c->kernel)->code->threads;
+}
+
 // Metal would leave it out, and not say so.
 static keel_status_t threads_check(const keel_cmd_dispatch_t *c)
 {
-    unsigned long most = ((const metal_kernel_t *)c->kernel)->code->threads;
-    if (size_of(c->group_size) <= most) return NULL;
+    if (metal_threads_fit(c)) return NULL;
     return KEEL_ERROR(
         KEEL_OUT_OF_RANGE,
         "groups of %u x %u x %u items; on this device Metal runs '%s' with %lu at most",
         c->group_size[0], c->group_size[1], c->group_size[2], c->executable->entries[c->entry].name,
-        most);
+        ((const metal_kernel_t *)c->kernel)->code->threads);
 }
 
 static keel_status_t arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
@@ -195,7 +199,7 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
         KEEL_TRY(groups_find(run, c, execute, groups));
         if (!size_of(groups)) return NULL;
     }
-    KEEL_TRY(block_make(c, execute, groups, block, &size));
+    KEEL_TRY(metal_block_make(c, execute, groups, block, &size));
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     KEEL_TRY(bindings_use(run, c, execute));
     if (c->raw) KEEL_TRY(patches_use(run, c, execute));

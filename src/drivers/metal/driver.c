@@ -21,6 +21,7 @@ typedef struct metal_options_t {
     uint32_t residency;  // 1: by residency sets
     const char *cross;   // SPIRV-Cross; NULL: the same
     uint32_t capture;    // 1: queues have capture scopes
+    uint32_t indirect;   // 1: recordings are replayed by indirect commands, where Metal has these
 } metal_options_t;
 
 // The device of that number, retained; NULL: there is none. Within a pool.
@@ -147,6 +148,8 @@ static const keel_device_ops_t metal_ops = {
     .buffer_export = metal_buffer_export,
     .buffer_flush = metal_buffer_flush,
     .buffer_invalidate = metal_buffer_invalidate,
+    .recording_prepare = metal_recording_prepare,
+    .recording_discard = metal_recording_discard,
     .executable_rank = metal_executable_rank,
     .executable_load = metal_executable_load,
     .executable_unload = metal_executable_unload,
@@ -218,7 +221,8 @@ static void caps_read(metal_device_t *device)
     snprintf(device->base.info.target, sizeof device->base.info.target, "msl");
 }
 
-static keel_status_t device_start(metal_device_t *device, unsigned long ordinal, bool by_sets)
+static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
+                                  const metal_options_t *options)
 {
     device->ops = metal_ops;
     device->base.ops = &device->ops;
@@ -227,7 +231,8 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
               metal_worker);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
-    if (by_sets) metal_residency_make(device);
+    if (options->residency) metal_residency_make(device);
+    metal_indirect_find(device, options->indirect);
     device->encoded = mtl_argument_tier(device->api, device->device) == 0;
     device->discrete = !mtl_has_unified_memory(device->api, device->device);
     if (device->discrete)
@@ -248,11 +253,12 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
         {"residency", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, residency), .most = 1},
         {"cross", KEEL_OPTION_PATH, .offset = offsetof(metal_options_t, cross)},
         {"capture", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, capture), .most = 1},
+        {"indirect", KEEL_OPTION_U32, .offset = offsetof(metal_options_t, indirect), .most = 1},
     };
-    metal_options_t options = {0};
+    metal_options_t options = {.indirect = 1};
     const metal_api_t *api;
     int ordinal = 0;
-    KEEL_TRY(options_read(uri, table, 4, &options));
+    KEEL_TRY(options_read(uri, table, 5, &options));
     KEEL_TRY(metal_open(options.library, &api));
     KEEL_TRY(device_find(api, uri->which, &ordinal));
     metal_device_t *d = mem_zalloc(sizeof *d);
@@ -264,7 +270,7 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
     d->places[0] = (keel_dlpack_place_t){8, ordinal, KEEL_EVERY_NODE, KEEL_MEMORY_DEVICE_VISIBLE};
     d->places[1] = (keel_dlpack_place_t){1, 0, KEEL_EVERY_NODE, KEEL_MEMORY_HOST_VISIBLE};
     void *pool = metal_enter(api);
-    keel_status_t status = device_start(d, (unsigned long)ordinal, options.residency);
+    keel_status_t status = device_start(d, (unsigned long)ordinal, &options);
     metal_leave(api, pool);
     if (status) {
         metal_device_close(&d->base);

@@ -74,6 +74,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     run->kind = kind;
     run->base.barrier = false;
     run->pipeline = run->variables = NULL;
+    run->named = NULL;
     memset(run->used, 0, sizeof run->used);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
     metal_ahead_fences(run);

@@ -13,6 +13,7 @@
 //     cross.c       MSL of SPIR-V
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
+//     indirect.c    stretches of recordings that are encoded once
 //     stamp.c       times by the GPU's clock: timestamps, and a trace
 //     arguments.c   argument buffers, and blocks that are too large for an encoder
 //     across.c      copies to and from other devices
@@ -101,6 +102,8 @@ typedef struct metal_device_t {
     cache_t modules;             // of module.c
     runs_t runs;
     bool captures; // queues have capture scopes
+    bool indirect; // recordings are replayed by indirect commands
+    bool touches;  // the GPU wants pipelines of these to be set in the encoder
     id residency;  // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
     struct {
@@ -156,8 +159,10 @@ struct metal_run_t {
     id variables;        // at their index; NULL: none
     id used[METAL_USED]; // buffers that it has made resident
     uint32_t use_next;
-    id fence;    // that orders encoders; the run's; NULL: none yet
-    bool fenced; // an encoder of this command buffer has updated it
+    const void *named;                  // of these, whose indirect commands
+    const keel_cmd_execute_t *replayed; // the last one that indirect.c has seen
+    id fence;                           // that orders encoders; the run's; NULL: none yet
+    bool fenced;                        // an encoder of this command buffer has updated it
     // Promises that it went ahead of.
     metal_ahead_t few[METAL_AHEAD], *aheads; // `few`, or owned; NULL: none
     uint32_t ahead_count;
@@ -287,6 +292,8 @@ void metal_ahead_fences(metal_run_t *run); // its first encoder begins
 keel_status_t metal_guard_need(metal_run_t *run) KEEL_MUST_USE;
 // A dispatch, behind the guard if there is one.
 void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads);
+// The same for indirect commands.
+void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count);
 // Around the end of the last encoder: promises that the run will end well, if that is worth it.
 void metal_promise_begin(metal_run_t *run);
 void metal_promise_signal(metal_run_t *run);                        // that has one
@@ -332,6 +339,7 @@ bool metal_stamp_can(metal_run_t *run);
 keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target) KEEL_MUST_USE;
 // In place of that, when what comes before has ended.
 uint64_t metal_stamp_late(const metal_run_t *run);
+bool metal_is_traced(const metal_run_t *run); // each command has times of its own
 // Around a command, for a trace. False: it has to wait, for its command buffer must be its own.
 bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
 void metal_trace_end(metal_run_t *run, const keel_command_t *command,
@@ -363,6 +371,22 @@ void metal_counts_settle(metal_run_t *run);
 bool metal_dispatch_counts(const keel_cmd_dispatch_t *command, const keel_cmd_execute_t *execute);
 // Whether the host must read what commands before it write.
 bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
+
+// The block of arguments of a dispatch.
+keel_status_t metal_block_make(const keel_cmd_dispatch_t *command,
+                               const keel_cmd_execute_t *execute, const uint32_t groups[3],
+                               unsigned char *block, uint32_t *size) KEEL_MUST_USE;
+bool metal_threads_fit(const keel_cmd_dispatch_t *command); // into a group of the kernel's
+
+// indirect.c
+// Whether the device replays recordings so.
+void metal_indirect_find(metal_device_t *device, bool wanted);
+keel_status_t metal_recording_prepare(keel_recording_t *recording, keel_queue_t *queue);
+void metal_recording_discard(keel_recording_t *recording);
+// With room for a command buffer. False: the command is to be encoded as it is. True: it was, and
+// what follows it up to run->inner.
+bool metal_indirect(metal_run_t *run, const keel_command_t *command,
+                    const keel_cmd_execute_t *execute, keel_status_t *status);
 
 // arguments.c
 // Bytes at an index of the open encoder, by a buffer if they are too many.

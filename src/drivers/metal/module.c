@@ -45,6 +45,7 @@ static void pipeline_free(const metal_api_t *api, metal_pipeline_t *pipeline, bo
         mtl_release(api, pipeline->encoders[--pipeline->encoder_count]);
     if (ours) mtl_release(api, pipeline->function);
     if (ours) mtl_release(api, pipeline->state);
+    if (ours) mtl_release(api, pipeline->indirect);
     mem_free(pipeline->name);
     mem_free(pipeline);
 }
@@ -54,7 +55,6 @@ static keel_status_t refusal(const char *name, const char *why)
     return KEEL_ERROR(KEEL_CORRUPT, "Metal makes no pipeline of '%s': %s", name, why);
 }
 
-// Where argument buffers take addresses, the function is not needed any more.
 static keel_status_t state_make(metal_device_t *device, id library, const char *function_name,
                                 metal_pipeline_t *pipeline)
 {
@@ -65,10 +65,30 @@ static keel_status_t state_make(metal_device_t *device, id library, const char *
     pipeline->state = mtl_new_pipeline(api, device->device, pipeline->function, &error);
     if (!pipeline->state) return refusal(pipeline->name, metal_text(api, error));
     pipeline->threads = mtl_pipeline_threads(api, pipeline->state);
-    if (device->encoded) return NULL;
-    mtl_release(api, pipeline->function);
-    pipeline->function = NULL;
     return NULL;
+}
+
+static id indirect_make(metal_device_t *device, const metal_pipeline_t *pipeline)
+{
+    const metal_api_t *api = device->api;
+    id error = NULL, descriptor = mtl_new(api, api->objc_getClass("MTLComputePipelineDescriptor"));
+    mtl_set_function(api, descriptor, pipeline->function);
+    mtl_set_indirect(api, descriptor, true);
+    id made = mtl_new_pipeline_of(api, device->device, descriptor, 0, NULL, &error);
+    mtl_release(api, descriptor);
+    return made;
+}
+
+id metal_pipeline_indirect(metal_device_t *device, metal_pipeline_t *pipeline)
+{
+    lock_enter(&pipeline->lock);
+    if (!pipeline->indirect && !pipeline->direct_only) {
+        pipeline->indirect = indirect_make(device, pipeline);
+        pipeline->direct_only = !pipeline->indirect;
+    }
+    id state = pipeline->indirect;
+    lock_leave(&pipeline->lock);
+    return state;
 }
 
 static keel_status_t pipeline_make(metal_device_t *device, id library, const char *name,

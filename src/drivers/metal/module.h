@@ -12,8 +12,10 @@ typedef struct metal_pipeline_t {
     id state;                 // MTLComputePipelineState, retained
     unsigned long threads;    // that a group of it may have
     bool sizes;               // it wants to know how long what its argument buffer has is
-    id function;              // that makes encoders of such buffers, retained; NULL: not needed
+    id function;              // retained
     lock_t lock;              // for what is below
+    id indirect;              // the same for indirect commands, retained; NULL: none was needed yet
+    bool direct_only;         // Metal has refused to make that
     id encoders[METAL_SPARE]; // that no thread uses, retained
     uint32_t encoder_count;
 } metal_pipeline_t;
@@ -24,6 +26,8 @@ extern const cache_class_t metal_module_class; // the owner is the device
 keel_image_kind_t metal_image_kind(const keel_image_t *image);
 // The text or the compiled library; NULL of SPIR-V, of which each entry point has its own.
 id metal_module_library(const cache_item_t *module);
+// For indirect commands, made when it is first asked for; NULL: Metal does not make it.
+id metal_pipeline_indirect(metal_device_t *device, metal_pipeline_t *pipeline);
 // The pipeline of a kernel, which lives as long as the module.
 keel_status_t metal_module_find(cache_item_t *module, const char *name,
                                 metal_pipeline_t **pipeline) KEEL_MUST_USE;

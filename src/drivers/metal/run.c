@@ -56,6 +56,7 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     if (run->base.before && reads(c)) return RUN_WAITS;
     if (run->counted == METAL_COUNTED || !metal_trace_begin(run)) return RUN_WAITS;
     if (!run_room_take(&run->base)) return RUN_STARVES;
+    if (metal_indirect(run, c, execute, status)) return RUN_GOES_ON;
     *status = metal_encode(run, c, execute);
     metal_trace_end(run, c, execute);
     return RUN_GOES_ON;

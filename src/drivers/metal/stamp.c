@@ -211,7 +211,7 @@ keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
     return stamp_resolve(run, index, target);
 }
 
-static bool is_traced(const metal_run_t *run)
+bool metal_is_traced(const metal_run_t *run)
 {
     return trace_is_on() && !trace_is_paused() && metal_run_device(run)->stamps.traced;
 }
@@ -219,7 +219,7 @@ static bool is_traced(const metal_run_t *run)
 bool metal_trace_begin(metal_run_t *run)
 {
     run->timed.wanted = run->timed.both = false;
-    if (!is_traced(run)) return true;
+    if (!metal_is_traced(run)) return true;
     run->timed.wanted = run->timed.both = samples_need(run, 2);
     return run->timed.both || (!run->base.now && !run->base.before);
 }
@@ -229,7 +229,7 @@ void metal_trace_end(metal_run_t *run, const keel_command_t *command,
 {
     bool begun = !run->timed.wanted; // it has an encoder, or its command buffer is its own
     run->timed.wanted = false;
-    if (!begun || !run->base.now || !is_traced(run) || !stamps_need(run)) return;
+    if (!begun || !run->base.now || !metal_is_traced(run) || !stamps_need(run)) return;
     run->stamps[run->stamp_count++] = (metal_stamp_t){
         .command = command, .execute = execute, .sampled = run->timed.both, .index = run->sampled};
     if (run->timed.both) run->sampled += 2;

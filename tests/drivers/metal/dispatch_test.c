@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels in MSL, out of a container: what they compute, what Metal is told, what is refused.
-#include "base/memory.h"
-#include "drivers/metal/device.h"
-#include "executable/container.h"
+#include "drivers/metal/image.h"
 
 enum { COUNT = 1000, GROUP = 64, ROUNDS = 10 };
 
@@ -55,26 +53,6 @@ static keel_image_entry_t entry(const char *name, uint32_t group, uint32_t count
         .bindings = bindings,
         .abi = KEEL_ABI_DIRECT,
     };
-}
-
-static keel_status_t load_image(keel_device_t *device, container_input_t input,
-                                keel_executable_t **executable)
-{
-    void *bytes = NULL;
-    size_t size = 0;
-    assert_null(container_write(&(container_options_t){0}, &input, 1, &bytes, &size));
-    keel_executable_options_t options = {.data = bytes, .size = size};
-    keel_status_t status = keel_executable_load(device, &options, executable);
-    mem_free(bytes);
-    return status;
-}
-
-static keel_status_t load_text(keel_device_t *device, const char *text,
-                               const keel_image_entry_t *entries, uint32_t count,
-                               keel_executable_t **executable)
-{
-    container_input_t input = {KEEL_IMAGE_MSL, "msl", text, strlen(text), entries, count};
-    return load_image(device, input, executable);
 }
 
 static keel_executable_t *load(keel_device_t *device)

@@ -86,6 +86,29 @@ typedef struct block_t {
     X(id, new_function, newFunctionWithName:, (, id name), (, name))                               \
     X(id, new_pipeline, newComputePipelineStateWithFunction:error:, (, id function, id * error),   \
       (, function, error))                                                                         \
+    X(void, set_function, setComputeFunction:, (, id function), (, function))                      \
+    X(void, set_indirect, setSupportIndirectCommandBuffers:, (, bool indirect), (, indirect))      \
+    X(id, new_pipeline_of, newComputePipelineStateWithDescriptor:options:reflection:error:,        \
+      (, id descriptor, size_t options, void *reflection, id *error),                              \
+      (, descriptor, options, reflection, error))                                                  \
+    X(id, new_indirect, newIndirectCommandBufferWithDescriptor:maxCommandCount:options:,           \
+      (, id descriptor, size_t most, size_t options), (, descriptor, most, options))               \
+    X(void, set_types, setCommandTypes:, (, size_t types), (, types))                              \
+    X(void, set_bound, setMaxKernelBufferBindCount:, (, size_t most), (, most))                    \
+    X(void, inherit_buffers, setInheritBuffers:, (, bool inherits), (, inherits))                  \
+    X(void, inherit_pipeline, setInheritPipelineState:, (, bool inherits), (, inherits))           \
+    X(id, command_at, indirectComputeCommandAtIndex:, (, size_t index), (, index))                 \
+    X(void, reset_range, resetWithRange:, (, range_t range), (, range))                            \
+    X(void, reset, reset, (), ())                                                                  \
+    X(void, set_kernel_buffer, setKernelBuffer:offset:atIndex:,                                    \
+      (, id buffer, size_t offset, size_t index), (, buffer, offset, index))                       \
+    X(void, set_barrier, setBarrier, (), ())                                                       \
+    X(void, dispatch_concurrently, concurrentDispatchThreadgroups:threadsPerThreadgroup:,          \
+      (, extent_t groups, extent_t threads), (, groups, threads))                                  \
+    X(void, execute, executeCommandsInBuffer:withRange:, (, id commands, range_t range),           \
+      (, commands, range))                                                                         \
+    X(void, execute_counted, executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:,         \
+      (, id commands, id range, size_t offset), (, commands, range, offset))                       \
     X(size_t, width, threadExecutionWidth, (), ())                                                 \
     X(id, compute, computeCommandEncoder, (), ())                                                  \
     X(id, new_fence, newFence, (), ())                                                             \
