@@ -19,7 +19,7 @@ static const char domain; // its address
 
 static uint32_t name_of(const char *message)
 {
-    return trace_is_on() && message ? trace_name(message) : 0;
+    return trace_is_on() && message ? trace_text(message) : 0;
 }
 
 void roctxMarkA(const char *message)

@@ -19,7 +19,8 @@ enum {
     TRACE_VERSION = 1,
     TRACE_SLOTS = 4096, // of a chunk
     TRACE_HEADER_SIZE = 4096,
-    TRACE_PART = 56, // bytes of a name in one record
+    TRACE_PART = 56,       // bytes of a name in one record
+    TRACE_NAMES = 1 << 19, // the largest number of a name
 };
 
 // What `start` and `end` of host records count.
@@ -141,7 +142,7 @@ typedef struct trace_record_t {
 _Static_assert(sizeof(trace_record_t) == 64, "a record is a cache line");
 
 // A name longer than one part continues in the next, which need not follow directly. The last part
-// has a 0.
+// has a 0. A part may be there twice, if there was no room for all of them at first.
 typedef struct trace_name_part_t {
     _Atomic uint16_t kind;
     uint16_t part;

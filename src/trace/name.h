@@ -7,18 +7,23 @@
 #include <stdint.h>
 
 // The number of a name; the same text has the same number in this process and in children of its
-// forks. 0 if there is no room for more names. Takes no lock and allocates nothing. Any thread.
+// forks. 0 if there is no room for more names, which is counted as lost. Takes no lock and
+// allocates nothing. Any thread.
 uint32_t trace_name(const char *text);
 
-// The same, remembered at `place`, which is 0 at first.
+// The same for a text of the application's, such as that of a range. There may be any number of
+// these, so they leave room for other names.
+uint32_t trace_text(const char *text);
+
+// What trace_name_at does at first.
+uint32_t trace_name_keep(_Atomic uint32_t *place, const char *text);
+
+// The same as trace_name, remembered at `place`, which is 0 at first.
 static inline uint32_t trace_name_at(_Atomic uint32_t *place, const char *text)
 {
-    // relaxed, both: all threads find the same number.
+    // relaxed: all threads find the same number.
     uint32_t known = atomic_load_explicit(place, memory_order_relaxed);
-    if (__builtin_expect(known != 0, 1)) return known;
-    known = trace_name(text);
-    atomic_store_explicit(place, known, memory_order_relaxed);
-    return known;
+    return __builtin_expect(known != 0, 1) ? known : trace_name_keep(place, text);
 }
 
 #endif

@@ -18,7 +18,7 @@ uint64_t keel_trace_begin(void)
 
 static void own_record(trace_kind_t kind, uint64_t start, const char *name, double value)
 {
-    uint32_t number = trace_name(name); // first: it may write records itself
+    uint32_t number = trace_text(name); // first: it may write records itself
     trace_record_t *record = trace_take();
     if (!record) return;
     record->name = number;

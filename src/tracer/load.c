@@ -14,7 +14,7 @@
 #include "tracer/map.h"
 #include "tracer/rocpd.h"
 
-enum { NAMES = (1 << 17) + 1 }; // numbers that a process gives
+enum { NAMES = TRACE_NAMES + 1 }; // and 0
 
 // One file that is being read.
 typedef struct loader_t {

@@ -347,7 +347,9 @@ const char *reader_name(const reader_t *reader, uint32_t name, char *text, size_
         snprintf(text, size, "name %u", name);
         return text;
     }
-    for (; i < reader->names.count && parts[i]->name == name && length + 1 < size; i++) {
+    for (size_t first = i; i < reader->names.count && parts[i]->name == name && length + 1 < size;
+         i++) {
+        if (i > first && parts[i]->part == parts[i - 1]->part) continue;
         size_t part = strnlen(parts[i]->text, TRACE_PART);
         if (part > size - 1 - length) part = size - 1 - length;
         memcpy(text + length, parts[i]->text, part);

@@ -89,7 +89,8 @@ void summary_processes(const model_t *model, FILE *out)
         if (!process->ended)
             fprintf(out, "  INCOMPLETE: the process runs still, was killed, or ended by _exit\n");
         if (process->lost)
-            fprintf(out, "  INCOMPLETE: %llu records are lost: there was no room for them\n",
+            fprintf(out,
+                    "  INCOMPLETE: %llu records are lost, or names of them: there was no room\n",
                     (unsigned long long)process->lost);
         if (process->damaged)
             fprintf(out, "  DAMAGED: %llu records are of no kind that is known\n",

@@ -255,6 +255,71 @@ static void test_names(void **state)
     reader_close(&parent);
 }
 
+static double seconds_used(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+// So many texts that there is no room for all; then quickly.
+static void emit_texts(void)
+{
+    char text[32];
+    uint32_t given = 0;
+    for (int i = 0; i < TRACE_NAMES; i++) {
+        snprintf(text, sizeof text, "text %d", i);
+        given += trace_text(text) != 0;
+    }
+    if (given < TRACE_NAMES / 2 || given > TRACE_NAMES / 10 * 9) _exit(1);
+    double before = seconds_used();
+    for (int i = 0; i < 10000; i++) {
+        snprintf(text, sizeof text, "other %d", i);
+        if (trace_text(text)) _exit(2);
+    }
+    if (seconds_used() - before > 0.3) _exit(3);
+    emit(trace_name("a kernel") ? 1 : 2);
+    emit(trace_text("text 1") ? 3 : 4);
+}
+
+// Texts of the application's leave room for other names, and what has none is counted.
+static void test_many_texts(void **state)
+{
+    (void)state;
+    reader_t reader;
+    child_read(emit_texts, &reader);
+    see_all(&reader, &seen);
+    assert_int_equal(seen.times[1], 1);
+    assert_int_equal(seen.times[3], 1);
+    assert_true(reader.header->lost >= 10000 + TRACE_NAMES / 10);
+    reader_close(&reader);
+}
+
+static _Atomic uint32_t kept;
+
+static void emit_name_twice(void)
+{
+    trace_record_t *record = trace_take();
+    if (!record) _exit(1);
+    trace_name_at(&kept, long_name); // while a record is written: there is no room
+    if (kept) _exit(2);
+    trace_put(record, TRACE_NONE);
+    if (!trace_name_at(&kept, long_name) || !kept) _exit(3);
+}
+
+// A name that could not be written is written by its next use.
+static void test_name_again(void **state)
+{
+    (void)state;
+    reader_t reader;
+    char text[1100];
+    for (int i = 0; i < 1000; i++) long_name[i] = (char)('a' + i % 25);
+    child_read(emit_name_twice, &reader);
+    uint32_t number = reader.names.parts[0]->name;
+    assert_string_equal(reader_name(&reader, number, text, sizeof text), long_name);
+    reader_close(&reader);
+}
+
 static void on_signal(int number)
 {
     (void)number;
@@ -422,6 +487,8 @@ int main(void)
         cmocka_unit_test(test_threads_in_turn),
         cmocka_unit_test(test_million),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_many_texts),
+        cmocka_unit_test(test_name_again),
         cmocka_unit_test(test_signal),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_fork),

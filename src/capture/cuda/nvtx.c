@@ -22,7 +22,7 @@ static uint32_t name_of_handle(const void *handle)
 
 static uint32_t name_of(const char *text)
 {
-    return trace_is_on() && text ? trace_name(text) : 0;
+    return trace_is_on() && text ? trace_text(text) : 0;
 }
 
 // One character as UTF-8; returns how many bytes.
@@ -44,7 +44,7 @@ static uint32_t name_of_wide(const wchar_t *wide)
     for (; *wide && length + 5 < sizeof text; wide++)
         length += utf8((uint32_t)*wide & 0x1fffff, text + length);
     text[length] = 0;
-    return trace_name(text);
+    return trace_text(text);
 }
 
 static uint32_t name_of_event(const nvtx_attributes_t *event)
