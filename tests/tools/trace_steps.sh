@@ -58,21 +58,27 @@ if has sqlite3; then
     is busy "$(sqlite3 one 'SELECT min(Busy) > 0 AND max(Busy) <= 1 FROM busy')" 1
 fi
 
-# Ctrl-C reaches the program, which it ends, and the tool, which makes the trace all the same.
+# stopped SIGNAL NUMBER TARGET: a signal ends the program; the tool makes the trace all the same.
 env --default-signal=INT true 2>/dev/null && has setsid || exit 0
 mkfifo in answers
-setsid env --default-signal=INT "$keel" trace -o stopped -- "$lines" <in >answers 2>err &
-tool=$!
-exec 3>in 4<answers
-echo line >&3
-read -r answer <&4
-is answer "$answer" done
-kill -s INT -- "-$tool"
-status=0
-wait $tool || status=$?
-is status $status 130
-grep -q 'ended by signal 2' err || fail "it does not say what ended the program"
-grep -q INCOMPLETE err || fail "it is not said to be incomplete"
-[ ! -e stopped.parts ] || fail "the parts are still there"
-"$keel" trace info stopped >out
-grep -qE '^ +1 submissions$' out || fail "Ctrl-C: $(cat out)"
+stopped() {
+    setsid env --default-signal=INT "$keel" trace -o "$1" -- "$lines" <in >answers 2>err &
+    tool=$!
+    exec 3>in 4<answers
+    echo line >&3
+    read -r answer <&4
+    is answer "$answer" done
+    kill -s "$1" -- "$3$tool"
+    status=0
+    wait $tool || status=$?
+    is "status by $1" $status $((128 + $2))
+    grep -q "ended by signal $2 " err || fail "it does not say what ended the program"
+    grep -q INCOMPLETE err || fail "it is not said to be incomplete"
+    [ ! -e "$1.parts" ] || fail "the parts are still there"
+    "$keel" trace info "$1" >out
+    grep -qE '^ +1 submissions$' out || fail "$1: $(cat out)"
+}
+# Ctrl-C reaches both; other signals reach the tool, which passes them on.
+stopped INT 2 -
+stopped TERM 15 ''
+stopped HUP 1 ''

@@ -134,6 +134,7 @@ static bool parts_make(const options_t *options, const char *parts)
 static struct {
     trace_control_t *control;
     double duration_s;
+    bool starts; // what the timer does when it rings, whatever others did meanwhile
 } timing;
 
 static void timer_set(double seconds)
@@ -148,9 +149,9 @@ static void timer_set(double seconds)
 static void timer_rings(int signal)
 {
     (void)signal;
-    bool starts = !control_records(timing.control);
-    control_set(timing.control, starts);
-    if (starts && timing.duration_s > 0) timer_set(timing.duration_s);
+    control_set(timing.control, timing.starts);
+    if (timing.starts && timing.duration_s > 0) timer_set(timing.duration_s);
+    timing.starts = false;
 }
 
 static bool timing_begin(const options_t *options, const char *parts)
@@ -159,6 +160,7 @@ static bool timing_begin(const options_t *options, const char *parts)
     keel_status_t status = control_open(parts, &timing.control);
     if (status) return trace_complain(status) == 0;
     timing.duration_s = options->duration_s;
+    timing.starts = options->delay_s > 0;
     struct sigaction action = {.sa_handler = timer_rings, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     control_set(timing.control, options->delay_s <= 0);
@@ -166,13 +168,47 @@ static bool timing_begin(const options_t *options, const char *parts)
     return true;
 }
 
-// Waits for the program, which gets the terminal's signals as well: it ends by them, or not, as it
-// would alone. Returns its exit status, 128 and the number if it was a signal.
-static int program_wait(pid_t pid)
+// Signals while the program runs. Those of the terminal reach it as well: it ends by them, or not,
+// as it would alone. Others are meant for both, and are passed on.
+static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signals / sizeof *signals, OF_TERMINAL = 2 };
+static volatile pid_t program;
+
+static void signal_pass(int number)
+{
+    int error = errno;
+    if (program) kill(program, number);
+    errno = error;
+}
+
+static void signals_take(struct sigaction old[SIGNALS])
+{
+    for (int i = 0; i < SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = i < OF_TERMINAL ? SIG_IGN : signal_pass,
+                                   .sa_flags = SA_RESTART};
+        sigaction(signals[i], NULL, &old[i]);
+        if (old[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL); // not of nohup
+    }
+}
+
+static void signals_give_back(const struct sigaction old[SIGNALS])
+{
+    for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &old[i], NULL);
+}
+
+// Waits for the program's end, until which no other process has its number.
+static void program_wait(pid_t pid)
+{
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) continue;
+    program = 0;
+}
+
+// Returns the exit status of the program, which has ended; 128 and the number if it was a signal.
+static int program_status(pid_t pid)
 {
     int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return 1;
+    if (waitpid(pid, &status, 0) < 0) return 1;
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     fprintf(stderr, "keel trace: the program was ended by signal %d (%s)\n", WTERMSIG(status),
             strsignal(WTERMSIG(status)));
@@ -192,7 +228,6 @@ static keel_status_t filter_read(const char *text, regex_t *regex, const regex_t
 // Processes that outlive the program record on: what is there is told, and the trace is made later.
 static void parts_leave(const options_t *options, const char *parts)
 {
-    if (options->replace) unlink(options->file); // so that it is not added to the old one
     fprintf(stderr,
             "\nINCOMPLETE: processes run still, which record into %s. Once they have ended, keel "
             "trace finish %s makes the trace\n",
@@ -236,30 +271,41 @@ static int parts_finish(const options_t *options, filter_t filter, const char *p
     return 1;
 }
 
-static int program_run(const options_t *options, filter_t filter, const char *parts)
+// Starts the program; -1, after a message, if that fails. No signal is lost before it is there.
+static pid_t program_start(char **words, const struct sigaction old[SIGNALS])
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, old[2];
-    if (!mode_apply(options->mode) || !parts_make(options, parts) || !timing_begin(options, parts))
-        return 1;
-    sigaction(SIGINT, &ignore, &old[0]);
-    sigaction(SIGQUIT, &ignore, &old[1]);
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
-    if (pid < 0) {
-        fprintf(stderr, "keel trace: %s\n", strerror(errno));
-        return 1;
-    }
     if (pid == 0) {
-        sigaction(SIGINT, &old[0], NULL);
-        sigaction(SIGQUIT, &old[1], NULL);
-        execvp(options->program[0], options->program);
-        fprintf(stderr, "keel trace: %s: %s\n", options->program[0], strerror(errno));
+        signals_give_back(old);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        execvp(words[0], words);
+        fprintf(stderr, "keel trace: %s: %s\n", words[0], strerror(errno));
         _exit(127);
     }
-    int status = program_wait(pid);
+    if (pid < 0)
+        fprintf(stderr, "keel trace: %s\n", strerror(errno));
+    else
+        program = pid;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+static int program_run(const options_t *options, filter_t filter, const char *parts)
+{
+    struct sigaction old[SIGNALS];
+    if (!mode_apply(options->mode) || !parts_make(options, parts) || !timing_begin(options, parts))
+        return 1;
+    signals_take(old);
+    pid_t pid = program_start(options->program, old);
+    if (pid < 0) return 1;
+    program_wait(pid);
     timer_set(1e6);
-    // From here on Ctrl-C ends the tool; what was recorded stays.
-    sigaction(SIGINT, &old[0], NULL);
-    sigaction(SIGQUIT, &old[1], NULL);
+    // From here on signals end the tool; what was recorded stays.
+    signals_give_back(old);
+    int status = program_status(pid);
     int failed = parts_finish(options, filter, parts);
     return status ? status : failed;
 }
