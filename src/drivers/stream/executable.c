@@ -81,7 +81,7 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
     keel_status_t status = device->api->module_load(device->vendor, data, &module->handle);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
-        chores_wait(&device->chores);
+        stream_memory_gather(device);
         status = device->api->module_load(device->vendor, data, &module->handle);
     }
     mem_free(data);

@@ -267,9 +267,9 @@ keel_status_t stream_graph_prepare(keel_recording_t *recording, stream_queue_t *
     stream_entered_t entered;
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = prepare(recording, queue);
-    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) { // some may be on its way back
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
-        chores_wait(&device->chores);
+        stream_memory_gather(device);
         status = prepare(recording, queue);
     }
     stream_leave(&entered);

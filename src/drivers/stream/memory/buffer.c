@@ -135,6 +135,18 @@ static bool slab_is_early(stream_device_t *device, const keel_buffer_t *buffer)
     return left && left < buffer->size;
 }
 
+// There was no memory. An alloca that needs a slab waits for what is on its way back by itself.
+static void alloc_starved(stream_device_t *device, attempt_t *attempt)
+{
+    bool waits = !is_slab(attempt->buffer);
+    if (waits) chores_wait_until(&device->chores, alloc_attempt, attempt);
+    if (keel_status_code(attempt->status) != KEEL_RESOURCE_EXHAUSTED) return;
+    stream_pools_empty(device);
+    if (alloc_attempt(attempt) || !waits) return;
+    chores_wait_until(&device->chores, alloc_attempt, attempt); // for slabs of pools
+    if (keel_status_code(attempt->status) == KEEL_RESOURCE_EXHAUSTED) alloc_attempt(attempt);
+}
+
 keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
 {
     stream_device_t *device = stream_device(buffer->device);
@@ -144,11 +156,7 @@ keel_status_t stream_buffer_alloc(keel_buffer_t *buffer)
     if (slab_is_early(device, buffer)) {
         attempt.status = KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "memory is still to come back");
     } else if (!alloc_attempt(&attempt)) {
-        if (!is_slab(buffer)) chores_wait_until(&device->chores, alloc_attempt, &attempt);
-        if (keel_status_code(attempt.status) == KEEL_RESOURCE_EXHAUSTED) {
-            stream_pools_empty(device);
-            alloc_attempt(&attempt);
-        }
+        alloc_starved(device, &attempt);
     }
     stream_leave(&entered);
     keel_status_t status = attempt.status;

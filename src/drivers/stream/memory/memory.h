@@ -84,8 +84,12 @@ void stream_pool_free_begin(stream_pool_t *pool);
 uint64_t stream_pool_memory_take(keel_buffer_t *buffer);
 // Gives back what is beyond thresholds; while the device is busy, after frees only.
 void stream_pools_relieve(stream_device_t *device, bool busy);
-// Gives back all that no buffer holds. Entered; blocks as stream_device_settle does.
+// Gives back all that no buffer holds; slabs are then on their way. Entered; blocks as
+// stream_device_settle does. No lock may be held.
 void stream_pools_empty(stream_device_t *device);
+// The same, and blocks until all that is on its way back has come. Not for threads that issue: what
+// gives memory back may wait for those.
+void stream_memory_gather(stream_device_t *device);
 uint64_t stream_pools_reserved(stream_device_t *device); // bytes, by all pools; entered
 // Some memory is about to go back, `own` bytes of it of a pool that is going: what is in use now
 // may be the most there was, for between two such moments it only grows. Entered.

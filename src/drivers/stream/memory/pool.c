@@ -163,22 +163,30 @@ keel_status_t stream_pool_trim(keel_pool_t *pool, uint64_t keep)
     return stream_device_note(own->device, status);
 }
 
-// Takes from all pools what no buffer holds: all of it, or what is beyond their thresholds.
+// Takes from all pools what no buffer holds: all of it, or what is beyond their thresholds. Slabs
+// go back through keel-free, and the kit minds their thresholds.
 static keel_status_t pools_trim(stream_device_t *device, bool all)
 {
     const stream_api_t *api = device->api;
     stream_peak_note(device, 0);
-    KEEL_TRY(stream_device_settle(device, NULL));
-    keel_status_t status = NULL;
-    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool))
+    keel_status_t status = stream_device_settle(device, NULL);
+    for (stream_pool_t *pool = pool_next(device, NULL); pool; pool = pool_next(device, pool)) {
+        if (all && !pool->handle) keel_status_release(pool_trim(pool->base, 0)); // it never fails
         if (!status && pool->handle && (all || pool->threshold != UINT64_MAX))
             status = api->pool_trim(device->vendor, pool->handle, all ? 0 : pool->threshold);
+    }
     return status;
 }
 
 void stream_pools_empty(stream_device_t *device)
 {
     keel_status_release(pools_trim(device, true)); // the alloca that needs the memory finds out
+}
+
+void stream_memory_gather(stream_device_t *device)
+{
+    stream_pools_empty(device);
+    chores_wait(&device->chores);
 }
 
 // Whether one has more than its threshold, and not only because buffers hold so much.

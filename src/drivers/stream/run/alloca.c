@@ -179,6 +179,10 @@ keel_status_t stream_dealloca(stream_run_t *run, keel_cmd_alloca_t *c)
     } else {
         run->deallocates = run->segment.frees = true;
         told = pool_dealloca_begin(c->buffer, pool ? run->base.queue : NULL, &c->piece);
+        if (!pool && !told) { // allocas of other pools wait for it, too
+            reclaim_begin(&stream_run_device(run)->reclaim);
+            run->frees++;
+        }
     }
     if (!status) return told;
     keel_status_release(told);
