@@ -102,6 +102,56 @@ static void test_captured(void **state)
     run_with("fail=blitCommandEncoder/6", captured);
 }
 
+// Messages of a submission.
+static uint64_t submit_counted(keel_device_t *device, const keel_op_t *ops, size_t count)
+{
+    uint64_t before = sim_messages();
+    keel_point_t done;
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, count,
+                                  KEEL_NO_SIGNALS, &done));
+    ok(done);
+    return sim_messages() - before;
+}
+
+// Memory in the order of a queue is a part of a slab: once that is there, giving it and taking it
+// back sends no message.
+static void allocas(void)
+{
+    enum { MANY_BUFFERS = 20 };
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_create(device, SIZE), *y[MANY_BUFFERS];
+    keel_pool_t *pool = NULL;
+    assert_null(keel_pool_create(device, NULL, &pool));
+    keel_op_t given[3 * MANY_BUFFERS + 2], plain[MANY_BUFFERS];
+    size_t count = 0;
+    for (int i = 0; i < MANY_BUFFERS; i++) {
+        assert_null(keel_buffer_reserve(pool, &(keel_buffer_options_t){.size = SIZE}, &y[i]));
+        given[count++] = keel_op_alloca(y[i]);
+    }
+    given[count++] = keel_op_barrier();
+    for (int i = 0; i < MANY_BUFFERS; i++) {
+        given[count++] = keel_op_fill(keel_whole(y[i]), 1, 1);
+        plain[i] = keel_op_fill(keel_whole(x), 1, 1);
+    }
+    given[count++] = keel_op_barrier();
+    for (int i = 0; i < MANY_BUFFERS; i++) given[count++] = keel_op_dealloca(y[i]);
+    submit_counted(device, given, count); // makes the slab
+    uint64_t made = sim_sent("newBufferWithLength:options:");
+    uint64_t with = submit_counted(device, given, count);
+    assert_int_equal(with, submit_counted(device, plain, MANY_BUFFERS));
+    assert_int_equal(sim_sent("newBufferWithLength:options:"), made);
+    for (int i = 0; i < MANY_BUFFERS; i++) keel_buffer_release(y[i]);
+    keel_pool_release(pool);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
+static void test_allocas(void **state)
+{
+    (void)state;
+    run_with("", allocas);
+}
+
 // Many bytes are one copy, and not a dispatch for each 4 KiB.
 static void large_update(void)
 {
@@ -186,9 +236,13 @@ static void test_never_blocked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_command_buffer), cmocka_unit_test(test_no_command_buffer),
-        cmocka_unit_test(test_no_events),          cmocka_unit_test(test_large_update),
-        cmocka_unit_test(test_never_blocked),      cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_one_command_buffer),
+        cmocka_unit_test(test_no_command_buffer),
+        cmocka_unit_test(test_no_events),
+        cmocka_unit_test(test_large_update),
+        cmocka_unit_test(test_never_blocked),
+        cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_allocas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

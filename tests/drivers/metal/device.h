@@ -84,6 +84,14 @@ static inline uint64_t sim_sent(const char *selector)
     return sent(selector);
 }
 
+// How many messages were sent so far.
+static inline uint64_t sim_messages(void)
+{
+    uint64_t (*sent)(void);
+    *(void **)&sent = sim_symbol("simMetalMessages");
+    return sent();
+}
+
 // Closes the device. Metal's own threads drop their references a little later.
 static inline void device_close(keel_device_t *device)
 {

@@ -95,19 +95,12 @@ static void replay(void)
     ok(submit(device, KEEL_NO_WAITS, keel_op_execute(recording, KEEL_NO_BINDINGS)));
 }
 
-static uint64_t messages(void)
-{
-    uint64_t (*sent)(void);
-    *(void **)&sent = sim_symbol("simMetalMessages");
-    return sent();
-}
-
 // Messages of one replay.
 static uint64_t replay_counted(void)
 {
-    uint64_t before = messages();
+    uint64_t before = sim_messages();
     replay();
-    return messages() - before;
+    return sim_messages() - before;
 }
 
 // One message for all dispatches, and barriers are still barriers.
