@@ -28,6 +28,7 @@ typedef struct {
     uint64_t weak;    // KEEL_SIM_WEAK: the seed of weak memory; 0: memory is strong
     bool strict;      // KEEL_SIM_STRICT: what is allowed and odd is reported, too
     bool atomics;   // KEEL_SIM_ATOMICS: the links of the GPUs to the host say that they carry them
+    bool bar;       // KEEL_SIM_BAR: the host sees all memory of the GPUs
     bool doorbells; // KEEL_SIM_DOORBELLS: those of a GPU can be mapped for other GPUs
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;

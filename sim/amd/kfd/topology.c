@@ -116,11 +116,15 @@ static void put_gpu(out_t *out, unsigned node)
     put_number(out, "max_engine_clk_ccompute", 2000);
 }
 
-// Memory of the host has type 0, memory that only the GPU sees type 2.
 static void put_memory(out_t *out, unsigned node)
 {
+    enum {
+        SYSTEM,
+        PUBLIC,
+        PRIVATE
+    }; // the host's, and of a GPU what the host sees and does not see
     bool gpu = node != NODE_CPU;
-    put_number(out, "heap_type", gpu ? 2 : 0);
+    put_number(out, "heap_type", !gpu ? SYSTEM : sim_settings()->bar ? PUBLIC : PRIVATE);
     put_number(out, "size_in_bytes", (uint64_t)(gpu ? VRAM_SIZE_GIB : HOST_SIZE_GIB) << 30);
     put_number(out, "flags", 0);
     put_number(out, "width", gpu ? 2048 : 64);

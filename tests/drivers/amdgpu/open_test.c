@@ -33,6 +33,7 @@ static void test_an_option_that_is_not_known(void **state)
     (void)state;
     refused("amdgpu://0?colour=red", KEEL_INVALID_ARGUMENT, "colour");
     refused("amdgpu://0?schedulers=5", KEEL_INVALID_ARGUMENT, "schedulers");
+    refused("amdgpu://0?rings=here", KEEL_INVALID_ARGUMENT, "rings");
 }
 
 int main(void)

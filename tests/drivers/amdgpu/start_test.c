@@ -93,6 +93,15 @@ static void test_priority_is_not_needed(void **state)
     assert_int_equal(high, 3);
 }
 
+// The release that these tests run on puts them into memory of the host.
+static void test_rings_lie_where_they_are_wanted(void **state)
+{
+    (void)state;
+    const char *local = getenv("HSA_ALLOCATE_QUEUE_DEV_MEM");
+    assert_true(gpu_schedules(local ? "amdgpu://0?rings=device" : "amdgpu://0?rings=host"));
+    refused(local ? "amdgpu://0?rings=host" : "amdgpu://0?rings=device", KEEL_UNSUPPORTED);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -100,6 +109,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_host_steps_in_where_signals_are_short, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_priority_is_not_needed, setup, teardown),
+        cmocka_unit_test(test_rings_lie_where_they_are_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,9 @@ run_amdgpu() {
         conformance --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
     limit=3600 run keel-amdgpu-host ' 0 failed' gfx90a "$keel" conformance \
         --device='amdgpu://0?scheduler=host' --expect=conformance/expect/amdgpu.txt
+    ! grep -q HSA_ALLOCATE_QUEUE_DEV_MEM "$build/rocm/$suite/libraries/libhsa-runtime64.so.1" ||
+        KEEL_SIM_BAR=1 HSA_ALLOCATE_QUEUE_DEV_MEM=1 run keel-amdgpu-rings ' 0 failed' gfx90a \
+            "$keel" conformance --device='amdgpu://0?rings=device' --filter='[sqt]*.*'
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
         --device='amdgpu://0?scheduler=host' --device=amdgpu://1 --count=100
 }

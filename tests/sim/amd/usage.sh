@@ -31,6 +31,7 @@ refuses "a number from 0 to 1, not '2'" --strict=2 -- true
 refuses "a number from 1 to 1024, not '0'" --queues=0 -- true
 refuses "a number from 0 to 1, not '2'" --atomics=2 -- true
 refuses "a number from 0 to 1, not '2'" --doorbells=2 -- true
+refuses "a number from 0 to 1, not '2'" --bar=2 -- true
 refuses "not '-1'" --watchdog -1 -- true
 refuses "'everything' is none of calls, packets, isa, time" --log=isa,everything -- true
 refuses "what is --gpu=gfx900?" --gpu=gfx900 -- true

@@ -5,6 +5,7 @@
 //     memory.c      buffers in HSA's pools, and memory of the application
 //     chunk.c       blocks of memory for the driver itself
 //     queue.c       HSA queues: packets, room in the ring, completion
+//     ring.c        where their rings lie
 //     run.c         a submission: what becomes of each command
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
@@ -274,6 +275,11 @@ void amdgpu_commit(run_t *run);
 // The packets have ended: takes back what they needed.
 void amdgpu_settle(run_t *run);
 uint64_t amdgpu_worker(void *device); // the thread's work
+
+// ring.c
+// That the rings of queues lie in the GPU's own memory, or in the host's, as wanted.
+// KEEL_UNSUPPORTED.
+keel_status_t amdgpu_rings_check(amdgpu_device_t *device, bool wanted) KEEL_MUST_USE;
 
 // run.c
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);

@@ -18,9 +18,13 @@
 // Who schedules. Any: the device where it can.
 enum { SCHEDULER_HOST, SCHEDULER_DEVICE, SCHEDULER_ANY };
 
+// Where rings are to lie.
+enum { RINGS_HOST, RINGS_DEVICE, RINGS_ANY };
+
 typedef struct amdgpu_options_t {
     const char *library; // NULL: where the system keeps it
     uint8_t scheduler;
+    uint8_t rings;
     uint32_t schedulers; // for each GPU
 } amdgpu_options_t;
 
@@ -212,6 +216,8 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
     KEEL_TRY(amdgpu_group_check(device));
     KEEL_TRY(amdgpu_agent_read(device));
     KEEL_TRY(amdgpu_builtins_load(device));
+    if (options->rings != RINGS_ANY)
+        KEEL_TRY(amdgpu_rings_check(device, options->rings == RINGS_DEVICE));
     KEEL_TRY(scheduler_choose(device, options));
     amdgpu_fault_watch(device);
     if (device->hsa->exports) device->ops.buffer_export = amdgpu_buffer_export;
@@ -226,10 +232,12 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
          .words = {"host", "device"}},
         {"schedulers", KEEL_OPTION_U32, .offset = offsetof(amdgpu_options_t, schedulers),
          .least = 1, .most = AMDGPU_CONTROLS},
+        {"rings", KEEL_OPTION_WORD, .offset = offsetof(amdgpu_options_t, rings),
+         .words = {"host", "device"}},
     };
-    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY, .schedulers = 1};
+    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY, .rings = RINGS_ANY, .schedulers = 1};
     const hsa_symbols_t *hsa;
-    KEEL_TRY(options_read(uri, table, 3, &options));
+    KEEL_TRY(options_read(uri, table, 4, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
     amdgpu_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();

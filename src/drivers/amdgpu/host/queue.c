@@ -75,6 +75,8 @@ uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const
     while (number - hsa->hsa_queue_load_read_index_scacquire(queue) >= queue->size) sched_yield();
     memcpy(at + sizeof header, (const unsigned char *)packet + sizeof header,
            PACKET - sizeof header);
+    // The processor may combine writes to a GPU's memory, and send the header first.
+    if (hsa->rings_local) __atomic_thread_fence(__ATOMIC_SEQ_CST);
     // release: pairs with the packet processor, which reads the rest when the header is valid.
     __atomic_store_n((uint32_t *)(void *)at, header, __ATOMIC_RELEASE);
     return number;

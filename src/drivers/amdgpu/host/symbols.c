@@ -2,6 +2,7 @@
 #include "drivers/amdgpu/host/symbols.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -94,6 +95,8 @@ static keel_status_t library_fill(void *handle, void *table)
         status = status_as(status, KEEL_NOT_FOUND);
     if (!status) status = version_read(symbols);
     if (!status) exports_ask(symbols);
+    const char *rings = getenv("HSA_ALLOCATE_QUEUE_DEV_MEM"); // as ROCm reads it, from 6.4 on
+    symbols->rings_local = rings && !strcmp(rings, "1");
     if (!status) faults_watch(symbols);
     return library_started("ROCm", status);
 }

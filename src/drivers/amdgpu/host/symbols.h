@@ -242,6 +242,7 @@ typedef struct hsa_symbols_t {
     uint32_t version;  // of HSA: major, and minor in the low 16 bits
     bool tells_faults; // the driver is told of memory faults, and HSA does not end the process
     bool exports;      // memory, as dma-bufs
+    bool rings_local;  // it was told to put rings of queues into memory of GPUs
 #define SYMBOL(type, name, parameters) type(*name) parameters;
 #define OPTIONAL                       SYMBOL
 #include "drivers/amdgpu/host/symbols.def"
