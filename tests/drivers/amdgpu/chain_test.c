@@ -73,13 +73,19 @@ static counts_t counts_settled(const setup_t *s)
     return sum;
 }
 
-// Link i waits for value i, fills word i - 1, and signals i + 1; the queues take turns.
-static void link_submit(const setup_t *s, uint32_t i)
+// Link i waits for value i, fills word i - 1, and signals i + 1.
+static void link_submit_to(const setup_t *s, keel_queue_t *queue, uint32_t i)
 {
     const keel_point_t wait = keel_point(s->semaphore, i), signal = keel_point(s->semaphore, i + 1);
     const keel_op_t op =
         keel_op_fill(keel_span(s->buffer, (i - 1) * sizeof i, sizeof i), i, sizeof i);
-    OK(keel_queue_submit(s->queues[i % 2], KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+    OK(keel_queue_submit(queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+}
+
+// The two queues take turns.
+static void link_submit(const setup_t *s, uint32_t i)
+{
+    link_submit_to(s, s->queues[i % 2], i);
 }
 
 static void words_check(const setup_t *s)
@@ -147,6 +153,42 @@ static void test_a_gpu_has_several_schedulers(void **state)
     setup_open(&s, "amdgpu://0?schedulers=2");
     assert_ptr_not_equal(amdgpu_control_of(s.queues[0]), amdgpu_control_of(s.queues[1]));
     setup_close(&s);
+}
+
+// A GPU with so many schedulers, for so many queues: a chain goes through all of them in turn.
+static void topology_check(const char *uri, uint32_t schedulers, uint32_t count)
+{
+    keel_queue_t *queues[CHAIN];
+    uint32_t shares[AMDGPU_CONTROLS] = {0};
+    setup_t s;
+    setup_open(&s, uri); // has two queues
+    const amdgpu_scheduler_t *scheduler = amdgpu_device(s.device)->scheduler;
+    assert_int_equal(scheduler->control_count, schedulers);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i < 2) queues[i] = s.queues[i];
+        if (i >= 2) OK(keel_queue_create(s.device, NULL, &queues[i]));
+        shares[amdgpu_control_of(queues[i])->number]++;
+    }
+    for (uint32_t i = 0; i < schedulers; i++)
+        assert_int_equal(shares[i], count < schedulers ? i < count : count / schedulers);
+    for (uint32_t i = 1; i <= CHAIN; i++) link_submit_to(&s, queues[i % count], i);
+    counts_t before = counts_settled(&s);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
+    OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
+    assert_int_equal(counts_settled(&s).ticks - before.ticks, CHAIN);
+    words_check(&s);
+    for (uint32_t i = 2; i < count; i++) keel_queue_release(queues[i]);
+    setup_close(&s);
+}
+
+static void test_topologies(void **state)
+{
+    (void)state;
+    topology_check("amdgpu://0", 1, 1);
+    topology_check("amdgpu://0?schedulers=2", 2, 8);
+    topology_check("amdgpu://0?schedulers=4", 4, 1);
+    topology_check("amdgpu://0?schedulers=4", 4, 16);
 }
 
 // Links that were submitted last first wait on the GPU all the same.
@@ -298,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_a_chain_needs_no_host),
         cmocka_unit_test(test_a_chain_goes_from_gpu_to_gpu),
         cmocka_unit_test(test_a_gpu_has_several_schedulers),
+        cmocka_unit_test(test_topologies),
         cmocka_unit_test(test_the_order_is_that_of_the_points),
         cmocka_unit_test(test_a_failure_goes_down_the_chain),
         cmocka_unit_test(test_queues_take_turns),
