@@ -52,6 +52,9 @@ static void *collect(void *unused)
 static void child(void)
 {
     atomic_store(&running, false);
+    atomic_store(&asleep, false);
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&woken, NULL);
 }
 
 bool collect_start(collect_fn dispatches, collect_fn copies)

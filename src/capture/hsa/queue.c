@@ -317,3 +317,9 @@ void queue_close_all(void)
     pthread_mutex_unlock(&lock);
     for (; queue; queue = queue->next) flight_drain(&queue->flights);
 }
+
+void queue_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    queues = NULL;
+}

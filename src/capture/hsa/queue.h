@@ -14,4 +14,7 @@ hsa_status_t queue_set_profiler(hsa_queue_t *queue, int on);
 // Has all recorded that is in flight, and forgets the queues: the runtime or the process ends.
 void queue_close_all(void);
 
+// In the child of a fork: its parent's queues are passed on to the runtime, and not known here.
+void queue_child(void);
+
 #endif

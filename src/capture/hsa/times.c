@@ -106,6 +106,14 @@ void times_forget(hsa_signal_t own, const flight_t *flight)
     table_leave(table);
 }
 
+void times_child(void)
+{
+    for (int i = 0; i < TABLES; i++) {
+        tables[i] = (table_t){0};
+        pthread_mutex_init(&tables[i].lock, NULL);
+    }
+}
+
 hsa_status_t times_get(hsa_agent_t agent, hsa_signal_t signal, hsa_time_t *time)
 {
     hsa_status_t status = 0;

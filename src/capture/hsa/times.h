@@ -17,6 +17,10 @@ void times_settle(hsa_signal_t own, const flight_t *flight, hsa_time_t time);
 // The signal completes something else; of a flight that is not NULL: it has no times.
 void times_forget(hsa_signal_t own, const flight_t *flight);
 
+// In the child of a fork, which has nothing in flight. A thread that is not there may have been
+// about to change a table, so these are left as they were, and no longer used.
+void times_child(void);
+
 // What replaces the runtime's function.
 hsa_status_t times_get(hsa_agent_t agent, hsa_signal_t signal, hsa_time_t *time);
 

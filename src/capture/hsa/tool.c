@@ -37,10 +37,14 @@ static void finish(void)
     watch_drain();
 }
 
-// The child of a fork has no GPU, and what is in flight is its parent's.
+// The child of a fork has no GPU, and what is in flight is its parent's. Of its parent's threads it
+// has one, so that no other gives back a lock.
 static void forget(void)
 {
     atomic_store(&loaded, false);
+    watch_child();
+    times_child();
+    queue_child();
 }
 
 // The runtime closes a library that returns false, and this one may be in use otherwise.

@@ -116,6 +116,13 @@ void watch_drain(void)
     pthread_mutex_unlock(&lock);
 }
 
+void watch_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pending = NULL;
+    atomic_store(&count, 0);
+}
+
 // The application is about to change or to destroy a signal.
 static void signal_settle(hsa_signal_t signal)
 {

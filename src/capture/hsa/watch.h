@@ -21,6 +21,9 @@ uint64_t watch_collect(uint64_t *ended);
 // Waits until all is recorded; what does not end within a second is recorded without times.
 void watch_drain(void);
 
+// In the child of a fork, whose parent's all of it is.
+void watch_child(void);
+
 // Puts what replaces the runtime's functions on signals into `ours`.
 void watch_replace(hsa_functions_t *ours);
 
