@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/system.h"
@@ -59,10 +60,21 @@ static int file_open(trace_file_t *file, const char *folder, uint32_t *number)
     return EEXIST;
 }
 
+// How many chunks are tried first: of a process that may have but so much address space, a part.
+static uint32_t most_chunks(void)
+{
+    enum { SHARE = 16 };
+    struct rlimit limit;
+    uint32_t chunks = MOST_CHUNKS;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return chunks;
+    while (chunks > LEAST_CHUNKS && file_size(chunks) > limit.rlim_cur / SHARE) chunks /= 2;
+    return chunks;
+}
+
 // Maps as much as the process may.
 static int file_map(trace_file_t *file)
 {
-    for (uint32_t chunks = MOST_CHUNKS; chunks >= LEAST_CHUNKS; chunks /= 2) {
+    for (uint32_t chunks = most_chunks(); chunks >= LEAST_CHUNKS; chunks /= 2) {
         void *memory =
             mmap(NULL, file_size(chunks), PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
         if (memory == MAP_FAILED) continue;

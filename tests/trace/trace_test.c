@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -372,6 +373,35 @@ static void test_full(void **state)
     reader_close(&reader);
 }
 
+enum { GIB = 1 << 30 };
+
+static void emit_in_little_space(void)
+{
+    uint64_t size = (uint64_t)8 * GIB;
+    struct rlimit limit = {size, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &limit)) _exit(1);
+    emit(1);
+    if (mmap(NULL, size / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) _exit(2);
+    emit(2);
+}
+
+// A limit on the address space leaves most of it to the program. First of all: the file of this
+// process is mapped in children as well.
+static void test_space(void **state)
+{
+    (void)state;
+    reader_t reader;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    bool told = file && fscanf(file, "%lu", &pages) == 1;
+    if (file) fclose(file);
+    if (!told || pages > (unsigned long)GIB / 4096) skip(); // as those of sanitizers
+    child_read(emit_in_little_space, &reader);
+    see_all(&reader, &seen);
+    assert_int_equal(seen.count, 2);
+    reader_close(&reader);
+}
+
 static void fork_and_emit(void)
 {
     emit(1);
@@ -480,19 +510,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit),
-        cmocka_unit_test(test_kill),
-        cmocka_unit_test(test_finish),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_threads_in_turn),
-        cmocka_unit_test(test_million),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_many_texts),
-        cmocka_unit_test(test_name_again),
-        cmocka_unit_test(test_signal),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_space),      cmocka_unit_test(test_exit),
+        cmocka_unit_test(test_kill),       cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_threads_in_turn),
+        cmocka_unit_test(test_million),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_many_texts), cmocka_unit_test(test_name_again),
+        cmocka_unit_test(test_signal),     cmocka_unit_test(test_full),
+        cmocka_unit_test(test_fork),       cmocka_unit_test(test_own),
         cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
