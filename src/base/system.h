@@ -13,6 +13,10 @@ void system_memory(uint64_t *total, uint64_t *available);
 // The processor's name, or "CPU" if the system does not tell.
 void system_cpu_name(char *name, size_t size);
 
+// A variable of the environment; NULL if there is none, and in a program that runs with more rights
+// than the user has who started it.
+const char *system_variable(const char *name);
+
 // The arguments of this process with a blank between them, cut off where `size` ends; "" if the
 // system does not tell.
 void system_command(char *text, size_t size);

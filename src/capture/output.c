@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/system.h"
 #include "trace/trace.h"
 
 extern char **environ;
@@ -49,7 +50,7 @@ static bool path_complete(const char *path)
 __attribute__((constructor)) static void output_load(void)
 {
     char path[2048], parts[sizeof file + 8];
-    const char *wanted = getenv("RTL_OUTPUT"), *own = getenv("KEEL_TRACE");
+    const char *wanted = system_variable("RTL_OUTPUT"), *own = system_variable("KEEL_TRACE");
     if ((own && *own) || !wanted || !*wanted) return;
     if (!path_expand(wanted, path, sizeof path) || !path_complete(path)) {
         log_say(KEEL_LOG_WARNING, "no trace is written: RTL_OUTPUT is too long");

@@ -217,7 +217,8 @@ void trace_finish(void)
 
 __attribute__((constructor)) static void trace_load(void)
 {
-    const char *path = getenv("KEEL_TRACE"), *variable = getenv("KEEL_TRACE_RANK");
+    const char *path = system_variable("KEEL_TRACE");
+    const char *variable = system_variable("KEEL_TRACE_RANK");
     const char *value = variable ? getenv(variable) : NULL;
     if (value) snprintf(rank, sizeof rank, "%s", value);
     if (path && *path) trace_enable(path);

@@ -28,7 +28,8 @@ keel_status_t db_run(db_t *db, const char *sql) KEEL_MUST_USE;
 
 // Adds rows to a table, many with each statement: a row is as many values as there are columns, in
 // their order. Texts are borrowed until the end.
-enum { DB_ROWS = 50, DB_COLUMNS = TREE_COLUMNS }; // of one statement: more gains nothing
+// SQLite before 3.32 takes 999 values.
+enum { DB_COLUMNS = TREE_COLUMNS, DB_ROWS = 999 / DB_COLUMNS }; // of one statement
 
 typedef struct db_rows_t {
     db_t *db;
