@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices: how they are made, end, and are lost.
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,17 @@ static void device_close(keel_device_t *base)
     chores_stop(&device->chores);
 }
 
+// All work has ended, but a thread that asks after a point may have its event for a moment longer,
+// and may have no reference to the device.
+static void events_end(stream_device_t *device, bool ours)
+{
+    stream_events_destroy(device, UINT32_MAX);
+    while (ours && atomic_load(&device->events)) {
+        sched_yield();
+        stream_events_destroy(device, UINT32_MAX);
+    }
+}
+
 static void device_destroy(keel_device_t *base)
 {
     stream_device_t *device = stream_device(base);
@@ -77,7 +89,7 @@ static void device_destroy(keel_device_t *base)
     stream_indirects_destroy(device);
     stream_launch_pool_destroy(device);
     stream_builtins_unload(device);
-    stream_events_destroy(device, UINT32_MAX);
+    events_end(device, ours);
     if (ours) border_destroy(atomic_load(&device->border));
     aio_destroy(device->aio);
     if (ours) pages_close(&device->pages);
