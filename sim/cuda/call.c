@@ -113,6 +113,8 @@ static void watch_begin(call_t *call, const char *name)
     call->name = name;
     call->start = clock_ns();
     call->correlation = correlation_now = atomic_fetch_add(&calls, 1) + 1;
+    tool_get()->begin(
+        &(sim_call_t){.name = name, .start = call->start, .correlation = call->correlation});
 }
 
 static void watch_end(const call_t *call)

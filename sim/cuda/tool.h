@@ -38,6 +38,7 @@ typedef struct sim_memory_t {
 
 // Each may be called by any thread, also with the library's lock held: it must not call CUDA.
 typedef struct sim_tool_t {
+    void (*begin)(const sim_call_t *call); // it has no end yet
     void (*call)(const sim_call_t *call);
     void (*work)(const sim_work_t *work);
     void (*memory)(const sim_memory_t *memory);

@@ -18,7 +18,6 @@
 enum {
     KIND_COPY = 1,
     KIND_SET = 2,
-    KIND_DRIVER = 4,
     KIND_KERNEL = 10,
     KIND_MEMORY = 49,
     KIND_GRAPH = 51,
@@ -29,6 +28,7 @@ enum {
     MAX_LIMIT_REACHED = 12,
     MULTIPLE_SUBSCRIBERS = 39,
     DOMAIN_DRIVER = 1,
+    DOMAIN_RUNTIME = 2,
     VERSION = 130001,
     CLOCK_AHEAD = 1000000000, // ns: its clock is not the host's
 };
@@ -37,7 +37,6 @@ static const char *const functions[] = {
 #define SYMBOL(name, function, version, parameters) #function,
 #include "cuda/symbols.def"
 #undef SYMBOL
-    "cuProfilerStop", // which tools know, though the software driver has none
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -45,9 +44,10 @@ static struct {
     pthread_mutex_t lock;
     bool subscribed, watching;
     uint64_t kinds;         // a bit for each that is enabled
-    bool chosen[FUNCTIONS]; // whose calls are recorded
-    bool off;               // the kind of calls was turned off: choices of functions do nothing
-    bool context, deaf;     // there is one; no function was chosen when it was made
+    bool chosen[FUNCTIONS]; // of whose calls the client is told
+    bool runtime;           // and of those of the runtime's one function
+    void (*called)(void *user, uint32_t domain, uint32_t function, const CUpti_CallbackData *call);
+    void *user;
     void (*request)(uint8_t **buffer, size_t *size, size_t *limit);
     void (*complete)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t used);
     uint8_t *buffer;
@@ -120,38 +120,28 @@ static uint32_t function_find(const char *name)
     return i;
 }
 
-static bool any_is_chosen(void)
+static void client_tell(uint32_t domain, uint32_t function, CUpti_CallbackData call)
 {
-    for (uint32_t i = 0; i < FUNCTIONS; i++)
-        if (cupti.chosen[i]) return true;
-    return false;
+    bool wanted = domain == DOMAIN_RUNTIME ? cupti.runtime && setting("runtime")
+                                           : function <= FUNCTIONS && cupti.chosen[function - 1];
+    if (wanted) cupti.called(cupti.user, domain, function, &call);
 }
 
-// As the vendor's: functions that are chosen after the context was made are recorded only if one
-// was chosen before, or all are by their kind.
-static void context_seen(const char *name)
+// With KEEL_SIM_CUPTI=runtime each call is made by one of the runtime.
+static void begin_seen(const sim_call_t *call)
 {
-    if (cupti.context || !strstr(name, "Ctx") ||
-        (!strstr(name, "Retain") && !strstr(name, "Create")))
-        return;
-    cupti.context = true;
-    cupti.deaf = !any_is_chosen();
+    CUpti_CallbackData data = {.callbackSite = 0, .correlationId = call->correlation};
+    client_tell(DOMAIN_RUNTIME, 1, data);
+    client_tell(DOMAIN_DRIVER, function_find(call->name) + 1, data);
 }
 
 static void call_seen(const sim_call_t *call)
 {
-    uint32_t function = function_find(call->name);
-    context_seen(call->name);
-    if (function == FUNCTIONS || cupti.off || cupti.deaf || !cupti.chosen[function]) return;
-    record_add(&(CUpti_ActivityAPI){.kind = KIND_DRIVER,
-                                    .cbid = function + 1,
-                                    .start = call->start + CLOCK_AHEAD,
-                                    .end = call->end + CLOCK_AHEAD,
-                                    .processId = (uint32_t)getpid(),
-                                    .threadId = (uint32_t)gettid(),
-                                    .correlationId = call->correlation,
-                                    .returnValue = (uint32_t)call->result},
-               sizeof(CUpti_ActivityAPI));
+    int result = call->result;
+    CUpti_CallbackData data = {
+        .callbackSite = 1, .functionReturnValue = &result, .correlationId = call->correlation};
+    client_tell(DOMAIN_DRIVER, function_find(call->name) + 1, data);
+    client_tell(DOMAIN_RUNTIME, 1, data);
 }
 
 static void kernel_seen(const sim_work_t *work)
@@ -252,7 +242,7 @@ static void memory_seen(const sim_memory_t *memory)
 
 static void watch(void)
 {
-    static const sim_tool_t tool = {call_seen, work_seen, memory_seen};
+    static const sim_tool_t tool = {begin_seen, call_seen, work_seen, memory_seen};
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void *symbol = cuda ? dlsym(cuda, "simCudaWatch") : NULL;
     void (*begin)(const sim_tool_t *) = (void (*)(const sim_tool_t *))(uintptr_t)symbol;
@@ -261,7 +251,9 @@ static void watch(void)
 }
 
 EXPORT int cuptiGetVersion(uint32_t *version);
-EXPORT int cuptiSubscribe(void **subscriber, void *callback, void *user);
+EXPORT int cuptiSubscribe(void **subscriber,
+                          void (*called)(void *, uint32_t, uint32_t, const CUpti_CallbackData *),
+                          void *user);
 EXPORT int cuptiActivityRegisterCallbacks(void (*request)(uint8_t **, size_t *, size_t *),
                                           void (*complete)(void *, uint32_t, uint8_t *, size_t,
                                                            size_t));
@@ -273,9 +265,8 @@ EXPORT int cuptiActivityFlushAll(uint32_t flags);
 EXPORT int cuptiGetTimestamp(uint64_t *ns);
 EXPORT int cuptiGetCallbackName(uint32_t domain, uint32_t function, const char **name);
 EXPORT int cuptiGetResultString(int result, const char **text);
-EXPORT int cuptiSetThreadIdType(uint32_t type);
-EXPORT int cuptiActivityEnableRuntimeApi(uint32_t function, uint8_t enable);
-EXPORT int cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable);
+EXPORT int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain,
+                               uint32_t function);
 
 int cuptiGetVersion(uint32_t *version)
 {
@@ -283,10 +274,13 @@ int cuptiGetVersion(uint32_t *version)
     return SUCCESS;
 }
 
-int cuptiSubscribe(void **subscriber, void *callback, void *user)
+int cuptiSubscribe(void **subscriber,
+                   void (*called)(void *, uint32_t, uint32_t, const CUpti_CallbackData *),
+                   void *user)
 {
-    (void)callback, (void)user;
     if (cupti.subscribed || setting("taken")) return MULTIPLE_SUBSCRIBERS;
+    cupti.called = called;
+    cupti.user = user;
     cupti.subscribed = true;
     *subscriber = &cupti;
     return SUCCESS;
@@ -306,10 +300,6 @@ int cuptiActivityEnable(uint32_t kind)
     if (kind >= KINDS || !cupti.request) return INVALID_KIND;
     pthread_mutex_lock(&cupti.lock);
     cupti.kinds |= UINT64_C(1) << kind;
-    if (kind == KIND_DRIVER) {
-        memset(cupti.chosen, true, sizeof cupti.chosen);
-        cupti.off = cupti.deaf = false;
-    }
     pthread_mutex_unlock(&cupti.lock);
     return SUCCESS;
 }
@@ -319,7 +309,6 @@ int cuptiActivityDisable(uint32_t kind)
     if (kind >= KINDS) return INVALID_KIND;
     pthread_mutex_lock(&cupti.lock);
     cupti.kinds &= ~(UINT64_C(1) << kind);
-    cupti.off |= kind == KIND_DRIVER;
     pthread_mutex_unlock(&cupti.lock);
     return SUCCESS;
 }
@@ -327,7 +316,6 @@ int cuptiActivityDisable(uint32_t kind)
 static size_t record_size(uint32_t kind)
 {
     switch (kind) {
-    case KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case KIND_KERNEL: return sizeof(CUpti_ActivityKernel10);
     case KIND_COPY: return sizeof(CUpti_ActivityMemcpy6);
     case KIND_SET: return sizeof(CUpti_ActivityMemset4);
@@ -375,6 +363,7 @@ int cuptiGetTimestamp(uint64_t *ns)
 
 int cuptiGetCallbackName(uint32_t domain, uint32_t function, const char **name)
 {
+    if (domain == DOMAIN_RUNTIME && function == 1) return *name = "cudaPlayed_v7000", SUCCESS;
     if (domain != DOMAIN_DRIVER || !function || function > FUNCTIONS) return INVALID_PARAMETER;
     *name = functions[function - 1];
     return SUCCESS;
@@ -386,20 +375,14 @@ int cuptiGetResultString(int result, const char **text)
     return SUCCESS;
 }
 
-int cuptiSetThreadIdType(uint32_t type)
+int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t function)
 {
-    return type == 1 ? SUCCESS : INVALID_PARAMETER;
-}
-
-int cuptiActivityEnableRuntimeApi(uint32_t function, uint8_t enable)
-{
-    (void)function, (void)enable;
-    return SUCCESS;
-}
-
-int cuptiActivityEnableDriverApi(uint32_t function, uint8_t enable)
-{
-    if (!function || function > FUNCTIONS) return INVALID_PARAMETER;
-    cupti.chosen[function - 1] = enable;
+    const char *name;
+    if (subscriber != &cupti) return INVALID_PARAMETER;
+    if (cuptiGetCallbackName(domain, function, &name) != SUCCESS) return INVALID_PARAMETER;
+    if (domain == DOMAIN_RUNTIME)
+        cupti.runtime = enable;
+    else
+        cupti.chosen[function - 1] = enable;
     return SUCCESS;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI's records as of CUDA 13.0: names of fields are the vendor's, so that a test can compile
-// this library with the vendor's header instead.
+// CUPTI's records, and what it tells of calls, as of CUDA 13.0: names of fields are the vendor's,
+// so that a test can compile this library with the vendor's header instead.
 #ifndef SIM_CUPTI_RECORDS_H_
 #define SIM_CUPTI_RECORDS_H_
 
@@ -10,12 +10,6 @@
 typedef struct CUpti_Activity {
     uint32_t kind;
 } CUpti_Activity;
-
-typedef struct CUpti_ActivityAPI {
-    uint32_t kind, cbid;
-    uint64_t start, end;
-    uint32_t processId, threadId, correlationId, returnValue;
-} CUpti_ActivityAPI;
 
 typedef struct CUpti_ActivityKernel10 {
     uint32_t kind;
@@ -84,5 +78,17 @@ typedef struct CUpti_ActivityMemory4 {
     uint64_t pool[5];
     const char *source;
 } CUpti_ActivityMemory4;
+
+typedef struct CUpti_CallbackData {
+    uint32_t callbackSite;
+    const char *functionName;
+    const void *functionParams;
+    void *functionReturnValue;
+    const char *symbolName;
+    void *context;
+    uint32_t contextUid;
+    uint64_t *correlationData;
+    uint32_t correlationId;
+} CUpti_CallbackData;
 
 #endif

@@ -16,7 +16,7 @@
 #define TRACE_MAGIC "keeltrc"
 
 enum {
-    TRACE_VERSION = 1,
+    TRACE_VERSION = 2,
     TRACE_SLOTS = 4096, // of a chunk
     TRACE_HEADER_SIZE = 4096,
     TRACE_PART = 56,       // bytes of a name in one record
@@ -77,10 +77,8 @@ typedef enum trace_kind_t {
                  // flags: trace_flags, for the clock
     TRACE_NEED,  // at start: a submission waits for a point: id: queue; submission; name: of the
                  // semaphore; a: the semaphore's number, which others may have had, and the value
-    TRACE_CALLED, // as CALL, told by the runtime after it: submission: the thread that called;
-                  // flags: trace_flags, for the clock
-    TRACE_NODE,   // the GPU operation whose record this thread writes next comes from a graph: id:
-                  // its node; submission: the graph
+    TRACE_NODE,  // the GPU operation whose record this thread writes next comes from a graph: id:
+                 // its node; submission: the graph
     TRACE_KINDS,
 } trace_kind_t;
 

@@ -140,8 +140,7 @@ static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
     KEEL_TRY(name_find(loader, raw->name, &event.name));
     KEEL_TRY(name_find(loader, raw->a[2], &event.domain));
     KEEL_TRY(call_args(loader, raw, &event.args));
-    uint64_t thread = raw->kind == TRACE_CALLED ? raw->submission : record->thread;
-    KEEL_TRY(thread_find(loader, thread, &event.track));
+    KEEL_TRY(thread_find(loader, record->thread, &event.track));
     KEEL_TRY(model_event(loader->model, event, &index));
     if (index == UINT32_MAX || !raw->id) return NULL;
     // A call that a runtime made of itself may have the number of the one that it is in.
@@ -294,8 +293,7 @@ static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
     trace_kind_t kind = (trace_kind_t)record->raw->kind;
     switch (kind) {
     case TRACE_SUBMIT: return add_submit(loader, record);
-    case TRACE_CALL:
-    case TRACE_CALLED: return add_call(loader, record);
+    case TRACE_CALL: return add_call(loader, record);
     case TRACE_NODE: node_keep(loader, record); return NULL;
     case TRACE_WAIT: return add_wait(loader, record);
     case TRACE_OP: return add_op(loader, record);
@@ -360,7 +358,7 @@ static keel_status_t process_add(loader_t *loader)
 
 static keel_status_t file_load(loader_t *loader)
 {
-    static const uint32_t first = 1u << TRACE_SUBMIT | 1u << TRACE_CALL | 1u << TRACE_CALLED;
+    static const uint32_t first = 1u << TRACE_SUBMIT | 1u << TRACE_CALL;
     static const uint32_t none = (1u << TRACE_SUBMIT) - 1; // that speak of other records
     loader->names = mem_zalloc(NAMES * sizeof *loader->names);
     if (!loader->names) return status_no_memory();

@@ -127,6 +127,17 @@ def check_all_calls(folder):
     assert {name: seen.get(name) for name in {**PLAIN, **told}} == {**PLAIN, **told}, seen
 
 
+def check_nested(folder):
+    """A call of the driver in one of the runtime is a part of that, with the same number."""
+    path, _ = traced(folder, "cuda", KEEL_SIM_CUPTI="runtime")
+    assert complete(path)
+    seen = dict(ask(path, "SELECT apiName, count(*) FROM api GROUP BY apiName"))
+    assert set(seen) == {"cudaPlayed"} and seen["cudaPlayed"] >= sum(PLAIN.values()), seen
+    linked = ask(path, """SELECT count(*) FROM kernel K JOIN rocpd_api_ops L ON L.op_id = K.id
+        JOIN api A ON A.id = L.api_id WHERE A.start <= K.start""")
+    assert linked == [(10,)], linked
+
+
 def check_whole(folder):
     """In lite the launches of a graph are operations, and what ran in them is not told."""
     path, _ = traced(folder, "lite")
@@ -148,6 +159,14 @@ def check_late(folder):
     linked = ask(path, """SELECT count(*) FROM kernel K JOIN rocpd_api_ops L ON L.op_id = K.id
         JOIN api A ON A.id = L.api_id WHERE A.apiName = 'cuLaunchKernel'""")[0][0]
     assert linked > 0, seen
+
+
+def check_killed(folder):
+    """A program that is killed leaves all its calls."""
+    path, result = traced(folder, "cuda")
+    assert result.returncode == 128 + 9 and "INCOMPLETE" in result.stderr, result
+    seen = dict(ask(path, "SELECT apiName, count(*) FROM api GROUP BY apiName"))
+    assert seen == PLAIN, seen
 
 
 def check_faults(folder):
@@ -213,6 +232,8 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as where:
         if CASE == "nvtx":
             check_nvtx(where)
+        elif CASE == "killed":
+            check_killed(where)
         elif CASE == "late":
             check_late(where)
         elif CASE == "keel":
@@ -225,5 +246,6 @@ if __name__ == "__main__":
             if CASE == "plain":
                 check_modes(where)
                 check_all_calls(where)
+                check_nested(where)
             if CASE == "graph":
                 check_whole(where)

@@ -3,6 +3,7 @@
 // are those of check_cuda.py. Ends with 7 if its results are right.
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +155,13 @@ static bool graph(void)
     return right;
 }
 
+static bool killed(void)
+{
+    plain();
+    kill(getpid(), SIGKILL);
+    return false;
+}
+
 // The child does not touch CUDA.
 static bool forked(void)
 {
@@ -235,8 +243,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         bool (*run)(void);
-    } cases[] = {{"plain", plain}, {"threads", threads}, {"graph", graph},
-                 {"fork", forked}, {"nvtx", nvtx},       {"late", late}};
+    } cases[] = {{"plain", plain}, {"threads", threads}, {"graph", graph},  {"fork", forked},
+                 {"nvtx", nvtx},   {"late", late},       {"killed", killed}};
     if (argc != 3) return 2;
     begin(argv[1]);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

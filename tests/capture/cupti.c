@@ -14,13 +14,11 @@
     _Static_assert(sizeof(((ours *)0)->field) == sizeof(((theirs *)0)->other), #ours " " #field)
 #define NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 
-SAME(cupti_api_t, kind, CUpti_ActivityAPI, kind);
-SAME(cupti_api_t, function, CUpti_ActivityAPI, cbid);
-SAME(cupti_api_t, start, CUpti_ActivityAPI, start);
-SAME(cupti_api_t, end, CUpti_ActivityAPI, end);
-SAME(cupti_api_t, thread, CUpti_ActivityAPI, threadId);
-SAME(cupti_api_t, correlation, CUpti_ActivityAPI, correlationId);
-SAME(cupti_api_t, result, CUpti_ActivityAPI, returnValue);
+SAME(cupti_call_t, site, CUpti_CallbackData, callbackSite);
+SAME(cupti_call_t, result, CUpti_CallbackData, functionReturnValue);
+SAME(cupti_call_t, correlation, CUpti_CallbackData, correlationId);
+NUMBER(CUPTI_CALL_BEGINS, CUPTI_API_ENTER);
+NUMBER(CUPTI_CALL_ENDS, CUPTI_API_EXIT);
 
 SAME(cupti_kernel_t, device, CUpti_ActivityKernel9, deviceId);
 SAME(cupti_kernel_t, context, CUpti_ActivityKernel9, contextId);
@@ -98,8 +96,6 @@ SAME(cupti_memory_t, device, CUpti_ActivityMemory4, deviceId);
 
 NUMBER(CUPTI_KIND_COPY, CUPTI_ACTIVITY_KIND_MEMCPY);
 NUMBER(CUPTI_KIND_SET, CUPTI_ACTIVITY_KIND_MEMSET);
-NUMBER(CUPTI_KIND_DRIVER, CUPTI_ACTIVITY_KIND_DRIVER);
-NUMBER(CUPTI_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_RUNTIME);
 NUMBER(CUPTI_KIND_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 NUMBER(CUPTI_KIND_PEER_COPY, CUPTI_ACTIVITY_KIND_MEMCPY2);
 NUMBER(CUPTI_KIND_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2);
@@ -115,7 +111,6 @@ SAME(cupti_graph_t, graph, CUpti_ActivityGraphTrace2, graphId);
 SAME(cupti_graph_t, context, CUpti_ActivityGraphTrace2, contextId);
 SAME(cupti_graph_t, stream, CUpti_ActivityGraphTrace2, streamId);
 NUMBER(CUPTI_KIND_GRAPH, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-NUMBER(CUPTI_THREADS_OF_SYSTEM, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
 NUMBER(CUPTI_MEMORY_ALLOCATED, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION);
 NUMBER(CUPTI_MEMORY_RELEASED, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE);
 NUMBER(CUPTI_MEMORY_DEVICE, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
@@ -124,7 +119,6 @@ NUMBER(CUPTI_MEMORY_MANAGED, CUPTI_ACTIVITY_MEMORY_KIND_MANAGED);
 // A function of ours may take what the vendor's takes; enumerations are numbers of 32 bits.
 #define FUNCTION(name, symbol, parameters)                                                         \
     _Static_assert(sizeof(&symbol) == sizeof(void *), #symbol);
-#define OPTIONAL FUNCTION
 #include "capture/cuda/functions.def"
 
 // NVTX. Its own names are macros that stand in the way.

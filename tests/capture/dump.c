@@ -56,7 +56,6 @@ static void record_print(void *user, const reader_record_t *record)
     char name[NAME], kernel[NAME], domain[NAME];
     switch (raw->kind) {
     case TRACE_CALL:
-    case TRACE_CALLED:
         printf("call\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64
                "\t%s\t%s\n",
                name_of(reader, raw->name, name), record->start_ns, record->end_ns, record->thread,

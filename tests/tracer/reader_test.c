@@ -104,7 +104,7 @@ static void test_refused(void **state)
     keel_status_t status = reader_open(&reader, made.path);
     assert_int_equal(keel_status_code(status), KEEL_INVALID_ARGUMENT);
     assert_non_null(
-        strstr(keel_status_message(status), "version 99; this program reads version 1"));
+        strstr(keel_status_message(status), "version 99; this program reads version 2"));
     keel_status_release(status);
     made_close();
     status = reader_open(&reader, "/tmp");

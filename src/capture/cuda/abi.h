@@ -13,7 +13,6 @@ enum {
     CUPTI_OLDEST = 18,
     CUPTI_TOO_NEW = 140000,
     CUPTI_FLUSH_FORCED = 1,
-    CUPTI_THREADS_OF_SYSTEM = 1, // records have the system's numbers of threads
 };
 
 typedef enum cupti_domain_t { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2 } cupti_domain_t;
@@ -21,8 +20,6 @@ typedef enum cupti_domain_t { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2 } cupt
 typedef enum cupti_kind_t {
     CUPTI_KIND_COPY = 1,
     CUPTI_KIND_SET = 2,
-    CUPTI_KIND_DRIVER = 4,
-    CUPTI_KIND_RUNTIME = 5,
     CUPTI_KIND_KERNEL = 10, // such that kernels may run beside each other
     CUPTI_KIND_PEER_COPY = 22,
     CUPTI_KIND_MEMORY = 49,
@@ -33,13 +30,6 @@ typedef enum cupti_kind_t {
 typedef struct cupti_record_t {
     uint32_t kind;
 } cupti_record_t;
-
-typedef struct cupti_api_t {
-    uint32_t kind, function;
-    uint64_t start, end;
-    uint32_t process, thread;
-    uint32_t correlation, result;
-} cupti_api_t;
 
 typedef struct cupti_kernel_t {
     uint32_t kind;
@@ -121,6 +111,21 @@ enum { CUPTI_MEMORY_DEVICE = 3, CUPTI_MEMORY_MANAGED = 5 };
 typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size, size_t *record_limit);
 typedef void (*cupti_complete_fn)(void *context, uint32_t stream, uint8_t *buffer, size_t size,
                                   size_t used);
-typedef void (*cupti_callback_fn)(void *user, uint32_t domain, uint32_t function, const void *data);
+
+// What is told of a call at its beginning and at its end.
+typedef enum cupti_site_t { CUPTI_CALL_BEGINS = 0, CUPTI_CALL_ENDS = 1 } cupti_site_t;
+typedef struct cupti_call_t {
+    uint32_t site; // cupti_site_t
+    const char *name;
+    const void *parameters;
+    const int *result; // at the end
+    const char *symbol;
+    void *context;
+    uint32_t context_number;
+    uint64_t *shared; // by beginning and end
+    uint32_t correlation;
+} cupti_call_t;
+typedef void (*cupti_callback_fn)(void *user, uint32_t domain, uint32_t function,
+                                  const cupti_call_t *call);
 
 #endif

@@ -46,14 +46,11 @@ static void *library_open(void)
 static const char *functions_find(void *handle)
 {
     const char *missing = NULL;
-#define OPTIONAL(name, symbol, parameters)                                                         \
-    cupti.name = (int(*) parameters)(uintptr_t)dlsym(handle, #symbol);
 #define FUNCTION(name, symbol, parameters)                                                         \
-    OPTIONAL(name, symbol, parameters)                                                             \
+    cupti.name = (int(*) parameters)(uintptr_t)dlsym(handle, #symbol);                             \
     if (!cupti.name) missing = #symbol;
 #include "capture/cuda/functions.def"
 #undef FUNCTION
-#undef OPTIONAL
     return missing;
 }
 

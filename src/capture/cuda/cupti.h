@@ -9,12 +9,10 @@
 
 typedef struct cupti_functions_t {
 #define FUNCTION(name, symbol, parameters) int(*name) parameters;
-#define OPTIONAL                           FUNCTION
 #include "capture/cuda/functions.def"
-#undef OPTIONAL
 #undef FUNCTION
 } cupti_functions_t;
-extern cupti_functions_t cupti; // those that are optional may be NULL
+extern cupti_functions_t cupti;
 
 // Finds the library: the one that the program has loaded, else the newest. False, and a line says
 // why, if there is none, or none that is known. Once.

@@ -4,77 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/cuda/calls.h"
 #include "capture/cuda/cupti.h"
 #include "capture/cuda/streams.h"
 #include "trace/name.h"
 #include "trace/trace.h"
 
-// Numbers of calls that are not those of other runtimes (capture/call.h).
-#define CALLS_OF_CUDA (1ull << 62)
-
 static uint32_t clock_number; // trace_device_clock_t
-static _Atomic uint64_t own_thread;
-static _Atomic uint32_t functions[2][RECORDS_FUNCTIONS]; // names of the trace
-static _Atomic uint32_t domains[2];
-static double memory[64]; // bytes in use of each device
+static double memory[64];     // bytes in use of each device
 
 void records_begin(uint32_t clock)
 {
     clock_number = TRACE_DEVICE_NS + clock;
-}
-
-void records_leave_out(uint64_t thread)
-{
-    atomic_store(&own_thread, thread);
-}
-
-const char *records_function(cupti_domain_t domain, uint32_t function)
-{
-    const char *name = NULL;
-    return cupti.callback_name(domain, function, &name) == CUPTI_SUCCESS ? name : NULL;
-}
-
-// The runtime's functions have the version of CUDA that they came with in their names here.
-static uint32_t name_without_version(const char *name)
-{
-    char text[128];
-    snprintf(text, sizeof text, "%s", name);
-    char *version = strrchr(text, '_');
-    if (version && version[1] == 'v' && version[2] >= '0' && version[2] <= '9' &&
-        strlen(version) >= 6)
-        *version = 0;
-    return trace_name(text);
-}
-
-static uint32_t function_name(cupti_domain_t domain, uint32_t function)
-{
-    bool runtime = domain == CUPTI_RUNTIME_API, fits = function < RECORDS_FUNCTIONS;
-    uint32_t known = fits ? atomic_load(&functions[runtime][function]) : 0;
-    if (known) return known;
-    const char *name = records_function(domain, function);
-    if (!name) name = runtime ? "a call of the runtime" : "a call of the driver";
-    known = name_without_version(name);
-    if (fits) atomic_store(&functions[runtime][function], known);
-    return known;
-}
-
-static void add_call(const cupti_api_t *api)
-{
-    bool runtime = api->kind == CUPTI_KIND_RUNTIME;
-    if (api->thread == atomic_load(&own_thread)) return;
-    uint32_t name = function_name(runtime ? CUPTI_RUNTIME_API : CUPTI_DRIVER_API, api->function);
-    uint32_t domain = trace_name_at(&domains[runtime], runtime ? "cuda runtime" : "cuda driver");
-    trace_record_t *record = trace_take_always();
-    if (!record) return;
-    record->flags = trace_flags(TRACE_OP_OTHER, clock_number);
-    record->name = name;
-    record->start = api->start;
-    record->end = api->end;
-    record->id = CALLS_OF_CUDA | api->correlation;
-    record->submission = api->thread;
-    record->a[0] = api->result;
-    record->a[2] = domain;
-    trace_put(record, TRACE_CALLED);
 }
 
 // What a GPU did.
@@ -110,13 +51,15 @@ static trace_record_t *work_take(const work_t *work)
     record->start = work->start;
     record->end = work->end;
     record->id = queue;
-    record->submission = work->correlation ? CALLS_OF_CUDA | work->correlation : 0;
+    record->submission = work->correlation ? calls_number(work->correlation) : 0;
     return record;
 }
 
+// Of one dimension; of more than can be told, as many as can be.
 static uint32_t items(int32_t groups, int32_t size)
 {
-    return (uint32_t)groups * (uint32_t)size;
+    uint64_t count = (uint64_t)(uint32_t)groups * (uint32_t)size;
+    return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
 }
 
 // What records of kernels, copies and sets have in common.
@@ -213,8 +156,6 @@ static void record_add(const cupti_record_t *record)
 {
     const void *data = record;
     switch ((cupti_kind_t)record->kind) {
-    case CUPTI_KIND_DRIVER:
-    case CUPTI_KIND_RUNTIME: add_call(data); break;
     case CUPTI_KIND_KERNEL: add_kernel(data); break;
     case CUPTI_KIND_COPY: add_copy(data); break;
     case CUPTI_KIND_PEER_COPY: add_peer_copy(data); break;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "capture/cuda/buffers.h"
+#include "capture/cuda/calls.h"
 #include "capture/cuda/cupti.h"
 #include "capture/cuda/records.h"
 #include "capture/cuda/streams.h"
@@ -26,58 +27,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t clock_number;
 static uint64_t paired_ns; // 0: not yet
 static bool enabled;
+static void *subscriber;
 
 bool cuda_is_recorded(void)
 {
     return atomic_load(&loaded);
 }
 
-// Calls that only tell something are many and short: they are not recorded.
-static bool function_tells(const char *name)
-{
-    static const char *const words[] = {
-        "Get",    "Peek",    "IsCapturing", "Occupancy", "SetDevice",
-        "CtxSet", "CtxPush", "CtxPop",      "Query",     "CallConfiguration"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(name, words[i])) return true;
-    return false;
-}
-
-// CUPTI records functions that are turned on later only if one was on when the context was made.
-// This one is always on.
-static bool function_stays(const char *name)
-{
-    return strstr(name, "ProfilerStop") != NULL;
-}
-
-// Each function by itself, so that CUPTI has nothing to do with the others. False if it records
-// none.
-static bool functions_set(cupti_domain_t domain, bool on)
-{
-    bool any = false;
-    int (*choose)(uint32_t, uint8_t) =
-        domain == CUPTI_RUNTIME_API ? cupti.enable_runtime : cupti.enable_driver;
-    for (uint32_t i = 1; choose && i < RECORDS_FUNCTIONS; i++) {
-        const char *name = records_function(domain, i);
-        if (!name || (!capture_mode()->all_calls && function_tells(name))) continue;
-        any |= choose(i, on || function_stays(name)) == CUPTI_SUCCESS;
-    }
-    return any;
-}
-
-static bool calls_set(bool on)
-{
-    bool any = functions_set(CUPTI_RUNTIME_API, on);
-    any |= functions_set(CUPTI_DRIVER_API, on);
-    return any;
-}
-
 // Turns on, or off, what the mode wants. False if CUPTI refuses all of it.
 static bool kinds_set(bool on)
 {
     const capture_mode_t *mode = capture_mode();
-    bool single = cupti.enable_runtime && cupti.enable_driver; // not in all versions
-    bool any = mode->calls && single && calls_set(on);
+    bool any = mode->calls && (on || enabled) && calls_set(subscriber, on);
     const struct {
         cupti_kind_t kind;
         bool wanted;
@@ -89,14 +50,12 @@ static bool kinds_set(bool on)
         {CUPTI_KIND_PEER_COPY, mode->copies, "copies between devices"},
         {CUPTI_KIND_SET, mode->copies, "sets"},
         {CUPTI_KIND_MEMORY, mode->calls, "memory"},
-        {CUPTI_KIND_RUNTIME, mode->calls && !single, "calls of the runtime"},
-        {CUPTI_KIND_DRIVER, mode->calls && !single, "calls of the driver"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!kinds[i].wanted) continue;
         if (on)
             any |= cupti_check(cupti.enable(kinds[i].kind), kinds[i].name);
-        else if (enabled)
+        else
             cupti.disable(kinds[i].kind);
     }
     enabled = on;
@@ -148,7 +107,7 @@ static void look(bool flush)
 static void *work(void *unused)
 {
     uint64_t flushed = keel_now_ns();
-    records_leave_out(thread_number());
+    calls_leave_out();
     while (atomic_load(&loaded)) {
         buffers_wait(LOOK_NS);
         uint64_t now = keel_now_ns();
@@ -181,17 +140,10 @@ static void forget(void)
     buffers_forget();
 }
 
-// For CUPTI to know that it is in use; nothing is asked to be called.
-static void called(void *user, uint32_t domain, uint32_t function, const void *data)
-{
-    (void)user, (void)domain, (void)function, (void)data;
-}
-
 static bool tool_start(void)
 {
-    void *subscriber;
     pthread_t thread;
-    int result = cupti.subscribe(&subscriber, called, NULL);
+    int result = cupti.subscribe(&subscriber, calls_seen, NULL);
     if (result == CUPTI_TAKEN) {
         log_say(KEEL_LOG_WARNING, "CUDA is not traced: another profiler of this process has CUPTI, "
                                   "which serves one at a time");
@@ -201,10 +153,9 @@ static bool tool_start(void)
         !cupti_check(cupti.register_callbacks(buffers_request, buffers_complete),
                      "cuptiActivityRegisterCallbacks"))
         return false;
-    cupti.set_thread_ids(CUPTI_THREADS_OF_SYSTEM);
     clock_number = trace_clock_make();
     records_begin(clock_number);
-    if (!kinds_set(!trace_is_paused())) return false; // Keel's own times are recorded then
+    if (!trace_is_paused() && !kinds_set(true)) return false; // Keel's own times are recorded then
     atomic_store(&loaded, true);
     int error = thread_start(&thread, "keel-trace", work, NULL);
     if (error) {
