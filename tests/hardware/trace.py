@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""trace.py compare KEEL FOLDER: runs this program with itself as what is traced: alone, by KEEL in
-each mode, and under torch.profiler; and compares numbers of kernels, and times.
-trace.py floor KEEL FOLDER LIBRARY: what CUPTI costs by itself, by LIBRARY (trace_floor.c), which
-runs `trace.py turns LIBRARY [all]`.
-trace.py launches KEEL FOLDER LIBRARY PROGRAM: what a launch takes on the host (trace_launch.cu).
+"""trace.py compare KEEL FOLDER: runs this program with itself as what is traced: by KEEL and under
+torch.profiler; and compares numbers of kernels.
+trace.py turns LIBRARY FOLDER FLOOR: what tracing costs, by the library of `keel trace` and by one
+that asks CUPTI for records and throws them away (trace_floor.c).
 trace.py run [profiler] [NAME...]: the programs. Each has a loop that is run some times; NVTX ranges
 stand around each of them, with the GPU idle before and after."""
 import collections
 import csv
+import ctypes
+import gc
 import json
 import os
+import random
+import select
+import signal
 import statistics
+import struct
 import subprocess
 import sys
 import time
 
-REPEATS = int(os.environ.get("REPEATS", "5"))
-ROUNDS = 2
+REPEATS = 5
+GENERATIONS = 2  # of processes
+TURNS = 30       # of each process
+STARTS = 5
+MOST_S = int(os.environ.get("MOST_S", "130"))  # for all turns
 KINDS = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -98,7 +106,7 @@ def run(profiled, names):
     import torch
     from torch.profiler import ProfilerActivity, profile
     both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    out = {"torch": torch.__version__, "seconds": {}, "counts": {}}
+    out = {"torch": torch.__version__, "counts": {}}
     torch.zeros(1, device="cuda").add_(1)
     torch.cuda.synchronize()
     if profiled:  # the first time it sets itself up
@@ -114,7 +122,10 @@ def run(profiled, names):
         except Exception as error:  # what is not there is left out, and told
             out.setdefault("left out", {})[name] = repr(error)[:300]
             continue
-        out["seconds"][name] = []
+        if "TRACE_START" in os.environ:
+            subprocess.run([os.environ["TRACE_START"], "trace", "start", str(os.getpid())],
+                           check=True, stdout=subprocess.DEVNULL)
+            time.sleep(0.3)
         for i in range(REPEATS):
             torch.cuda.synchronize()
             tracer = profile(activities=both) if profiled else None
@@ -122,10 +133,8 @@ def run(profiled, names):
                 tracer.start()
             time.sleep(0.02)
             torch.cuda.nvtx.range_push(f"{name} {i}")
-            begin = time.perf_counter()
             loop()
             torch.cuda.synchronize()
-            out["seconds"][name].append(time.perf_counter() - begin)
             torch.cuda.nvtx.range_pop()
             time.sleep(0.02)
             if tracer:
@@ -215,38 +224,25 @@ def trace_counts(rows):
     return out
 
 
-def best(values):
-    return min(values) if values else float("nan")
-
-
 def compare(keel, folder):
+    """Counts of a whole run, and of one in which recording is started once CUDA is in use."""
     me = [sys.executable, os.path.abspath(__file__), "run"]
-    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
     counts, bad = {}, 0
-    for turn in range(ROUNDS):
-        for variant in ("alone", "cuda", "standard", "lite", "profiler"):
-            path = os.path.join(folder, f"{variant}{turn}.db")
-            traced = [keel, "trace", "-f", "-n", "8", "-o", path, "-m", variant, "--"]
-            command = {"alone": me, "profiler": me + ["profiler"]}.get(variant, traced + me)
-            result, said, took = child(command)
-            print(f"== {variant}, turn {turn}: {took:.1f} s")
-            if turn == 0 or not result:
-                show("said", said, 70 if variant == "cuda" else 16)
-            if not result:
-                bad += 1
-                continue
-            if turn == 0 and variant == "alone":
-                print("torch", result["torch"], result.get("left out", ""))
-            for name, values in result["seconds"].items():
-                seconds[name][variant] += values
-            if turn == 0 and variant == "profiler":
-                counts["profiler"] = result["counts"]
-            if turn == 0 and variant == "cuda":
-                rows = read(keel, path)
-                counts["cuda"] = trace_counts(rows) if rows else {}
+    for variant in ("cuda", "late", "profiler"):
+        path = os.path.join(folder, f"{variant}.db")
+        traced = [keel, "trace", "-f", "-n", "8", "-o", path, "-m", "cuda"]
+        command = {"profiler": me + ["profiler"],
+                   "late": traced + ["--delay", "1000", "--", *me, "decode"]}
+        late = {"TRACE_START": keel} if variant == "late" else {}
+        result, said, took = child(command.get(variant, traced + ["--", *me]), **late)
+        print(f"== {variant}: {took:.1f} s, {result and result.get('left out', '')}")
+        show("said", said, 24)
+        bad += not result
+        if result and variant == "profiler":
+            counts["profiler"] = result["counts"]
+        elif result:
+            counts[variant] = trace_counts(read(keel, path) or [])
     bad += counts_print(counts)
-    times_print(seconds)
-    starts_print(keel, folder)
     jax_run(keel, folder)
     print(f"== {'all counts agree' if not bad else f'{bad} things are wrong'}")
     return 1 if bad else 0
@@ -255,187 +251,280 @@ def compare(keel, folder):
 def counts_print(counts):
     bad = 0
     print("\n== counts of one loop: keel trace -m cuda, torch.profiler")
-    print(f"{'program':10} {'kind':12} {'keel':>8} {'profiler':>8}")
-    ours, theirs = counts.get("cuda", {}), counts.get("profiler", {})
-    for name in PROGRAMS:
+    print(f"{'program':12} {'kind':12} {'keel':>8} {'profiler':>8}")
+    theirs = counts.get("profiler", {})
+    for name, variant in [(name, "cuda") for name in PROGRAMS] + [("decode", "late")]:
+        ours = counts.get(variant, {})
+        label = name if variant == "cuda" else f"{name}, {variant}"
         for kind in KINDS:
             mine = [ours.get(f"{name} {i}", {}).get(kind, 0) for i in range(REPEATS)]
             wanted = theirs.get(name, {}).get(kind, 0)
             same = all(count == wanted for count in mine)
             bad += not same
-            print(f"{name:10} {kind:12} {mine[0]:8} {wanted:8} "
+            print(f"{label:12} {kind:12} {mine[0]:8} {wanted:8} "
                   f"{'' if same else f'DIFFERENT: in each loop {mine}'}")
         first = ours.get(f"{name} 0", {})
         total = sum(first.get(kind, 0) for kind in KINDS)
         bad += first.get("linked", 0) != total or first.get("before its call", 0) > 0 or not total
-        print(f"{name:10} {json.dumps(first)}")
+        print(f"{label:12} {json.dumps(first)}")
     return bad
 
 
-def times_print(seconds):
-    print("\n== ms of one loop, the best (median); slowdown of the best, and of the median")
-    for name, variants in seconds.items():
-        alone, middle = best(variants["alone"]), statistics.median(variants["alone"])
-        for variant, values in variants.items():
-            median = statistics.median(values)
-            slower = best(values) / alone * 100 - 100, median / middle * 100 - 100
-            print(f"{name:10} {variant:24} {best(values) * 1e3:9.2f} ({median * 1e3:9.2f}) "
-                  f"{slower[0]:+7.1f} % {slower[1]:+7.1f} %")
+# Costs, in turns. Each variant is a process of its own; all of them live at the same time, and one
+# after the other has its turn of a tenth of a second, so that what the machine does meanwhile meets
+# all alike. A variant is what the environment asks for before CUDA starts. `alone again` is the same
+# as `alone`: what it differs by is what cannot be told.
+
+def asked(library, **environment):
+    return {"CUDA_INJECTION64_PATH": library, **environment}
 
 
-# What CUPTI can be asked for. 10: kernels; 3: kernels one after the other; 1, 2: copies and sets; 4,
-# 5: calls of the driver and the runtime; 49: memory; 51: graphs as a whole; r211, r430, d307, d652:
-# calls that launch a kernel. Activities, activities of single functions, callbacks.
-LAUNCHES = "r211,r430,d307,d652"
-ASKED = {
-    "nothing": ("", "", ""),
-    "kernels": ("10", "", ""),
-    "kernels, serial": ("3", "", ""),
-    "graphs": ("51", "", ""),
-    "kernels+graphs": ("10,51", "", ""),
-    "copies": ("1,2", "", ""),
-    "runtime": ("5", "", ""),
-    "launches": ("", LAUNCHES, ""),
-    "callbacks": ("", "", LAUNCHES),
-    "kernels+launches": ("10", LAUNCHES, ""),
-    "kernels+callbacks": ("10", "", LAUNCHES),
-    "as -m cuda": ("10,1,2,49,5,4", "", ""),
-}
-# Attributes of CUPTI's: 0: bytes of a buffer on the device (6: how many at once); 3: semaphores of a
-# pool (7: how many pools at once); 5: buffers come zeroed; 8: they are pinned; 9: one per thread.
-SET_UPS = {
-    "": {},
-    "zeroed": {"FLOOR_SET": "5:1"},
-    "32 MB": {"FLOOR_SET": "0:33554432"},
-    "32 MB, 8 at once": {"FLOOR_SET": "0:33554432,6:8"},
-    "pinned": {"FLOOR_SET": "8:1"},
-    "shared": {"FLOOR_SET": "9:0"},
-    "semaphores": {"FLOOR_SET": "3:65536,7:8"},
-    "clock": {"FLOOR_CLOCK": "1"},
-    "hardware": {"FLOOR_HARDWARE": "1"},
-    "all": {"FLOOR_SET": "0:33554432,3:65536,5:1,6:8,7:8,8:1"},
-}
-
-
-def loops_time(torch, loop, count):
-    """Seconds of each of some loops, after one that is not counted."""
-    out = []
-    for i in range(count + 1):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        loop()
-        torch.cuda.synchronize()
-        out += [time.perf_counter() - begin] if i else []
+def variants_of(floor_library, trace_library, folder):
+    """10: kernels; 3: kernels, one at a time; 51: graphs as a whole. FLOOR_SET: buffers that come
+    zeroed (5), large ones on the device (0), or on the host (8), shared by threads (9)."""
+    floor = lambda **environment: asked(floor_library, **environment)
+    out = {
+        "alone": {},
+        "alone again": {},
+        "nothing": floor(),
+        "kernels": floor(FLOOR_KINDS="10"),
+        "no subscriber": floor(FLOOR_KINDS="10", FLOOR_SUBSCRIBE="0"),
+        "kernels+graphs": floor(FLOOR_KINDS="10,51"),
+        "kernels, serial": floor(FLOOR_KINDS="3"),
+        "kernels, zeroed": floor(FLOOR_KINDS="10", FLOOR_SET="5:1,0:33554432"),
+        "kernels, pinned": floor(FLOOR_KINDS="10", FLOOR_SET="8:1"),
+        "kernels, shared": floor(FLOOR_KINDS="10", FLOOR_SET="9:0"),
+        "calls": floor(FLOOR_CALLS="records"),
+        "kernels+all but": floor(FLOOR_KINDS="10", FLOOR_CALLS="but"),
+        "kernels+calls": floor(FLOOR_KINDS="10", FLOOR_CALLS="records"),
+        "kernels+callbacks": floor(FLOOR_KINDS="10", FLOOR_CALLS="callbacks"),
+    }
+    for mode in ("lite", "standard", "cuda"):
+        path = os.path.join(folder, "turns-" + mode)
+        os.makedirs(path, exist_ok=True)
+        out["keel " + mode] = asked(trace_library, NVTX_INJECTION64_PATH=trace_library,
+                                    KEEL_TRACE=path, KEEL_TRACE_MODE=mode)
+    out["torch.profiler"] = {}
     return out
 
 
-def turns(library, asked, rounds):
-    """In one process, in turns, so that the noise of the machine meets all alike: the loops with
-    CUPTI not there, asked for one thing after the other, and taken out."""
-    import ctypes
-    import gc
-    import torch
-    floor_library = ctypes.CDLL(library)
-    torch.zeros(1, device="cuda").add_(1)
-    loops = {"decode": decode(torch), "replay": replay(torch)}
-    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
-    gc.disable()
+def counter_open():
+    """A count of the calling thread's instructions in user mode; or why there is none."""
+    hardware, instructions, user_alone = 0, 1, 0x60
+    attributes = struct.pack("<IIQQQQQ", hardware, 128, instructions, 0, 0, 0, user_alone)
+    attributes = attributes.ljust(128, b"\0")
+    number = {"x86_64": 298, "aarch64": 241}[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    file = libc.syscall(number, attributes, 0, -1, -1, 0)
+    return file if file >= 0 else os.strerror(ctypes.get_errno())
 
-    def measure(name, count=3):
-        for program, loop in loops.items():
-            seconds[program][name] += loops_time(torch, loop, count)
+
+def threads_place(core):
+    """This thread gets a core, and all others of the process the other cores."""
+    others = os.sched_getaffinity(0) - {core}
+    for task in os.listdir("/proc/self/task"):
+        if int(task) != os.getpid():
+            os.sched_setaffinity(int(task), others)
+    os.sched_setaffinity(0, {core})
+
+
+class Player:
+    """In a process of a variant: measures a loop each time it is told to."""
+
+    def __init__(self, torch, profiled):
+        self.torch, self.profiled = torch, profiled
+        self.loops = {"decode": decode(torch), "replay": replay(torch)}
+        for loop in self.loops.values():
+            loop()
+        torch.cuda.synchronize()
+        threads_place(max(os.sched_getaffinity(0)))
+        self.counter = counter_open()
         gc.collect()
-    late = os.environ.get("FLOOR_LATE")
-    if late:
-        measure("alone", 12)
-        if not floor_library.floor_start():
-            return
-    for _ in range(rounds):
-        for name in asked:
-            lists = [text.encode() for text in ASKED[name]]
-            floor_library.floor_use(*lists, 1)
-            measure(name)
-            floor_library.floor_use(*lists, 0)
-    if late:
-        print("RESULT " + json.dumps({"seconds": seconds}), flush=True)
-        floor_library.floor_stop()
-        measure("taken out", 12)
-    print("RESULT " + json.dumps({"seconds": seconds}), flush=True)
+        gc.disable()
+
+    def count(self):
+        if isinstance(self.counter, str):
+            return 0
+        return struct.unpack("<Q", os.read(self.counter, 8))[0]
+
+    def turn(self, name):
+        loop, tracer = self.loops[name], None
+        if self.profiled:
+            tracer = self.torch.profiler.profile(
+                activities=[self.torch.profiler.ProfilerActivity.CPU,
+                            self.torch.profiler.ProfilerActivity.CUDA])
+            tracer.start()
+        self.loops["replay"]()  # so that the GPU and this process are awake
+        self.torch.cuda.synchronize()
+        before = time.perf_counter(), time.thread_time(), self.count()
+        loop()
+        self.torch.cuda.synchronize()
+        after = time.perf_counter(), time.thread_time(), self.count()
+        if tracer:
+            tracer.stop()
+        gc.collect()
+        return [b - a for a, b in zip(before, after)]
 
 
-def turns_print(seconds, base):
-    for program, variants in seconds.items():
-        for name, values in variants.items():
-            against = variants[base]
-            slower = [statistics.median(values) / statistics.median(against) * 100 - 100,
-                      best(values) / best(against) * 100 - 100]
-            print(f"  {program:8} {name:20} {statistics.median(values) * 1e3:8.2f} "
-                  f"({best(values) * 1e3:8.2f}) ms {slower[0]:+6.1f} % ({slower[1]:+6.1f} %)")
+def player_run(name, environment, pipe):
+    os.environ.update(environment)
+    reads, writes = os.fdopen(pipe[0], "r"), os.fdopen(pipe[1], "w")
+
+    def say(what):
+        writes.write(json.dumps(what) + "\n")
+        writes.flush()
+    try:
+        import torch
+        player = Player(torch, name == "torch.profiler")
+        say({"counter": player.counter})
+        for line in iter(reads.readline, "end\n"):
+            say(player.turn(line.strip()))
+    except Exception as error:
+        say({"error": repr(error)[:300]})
+    sys.stderr.flush()
+    ctypes.CDLL(None).exit(0)  # not Python's end, but what libraries do at the end
 
 
-def floor(keel, folder, library):
-    me = [sys.executable, os.path.abspath(__file__), "turns", library]
-    print("\n== what CUPTI costs by itself: median (best), and slowdown against `nothing`")
-    asked = [(", late", me + ["all"], {"FLOOR_LATE": "1"}), ("", me + ["all"], {})]
-    asked += [(", " + name, me, environment) for name, environment in SET_UPS.items() if name]
-    for name, command, environment in asked:
-        result, said, took = child(command, CUDA_INJECTION64_PATH=library, **environment)
-        told = {line for line in said.splitlines() if line.startswith("floor:")}
-        print(f"CUPTI{name}: {took:.1f} s  {' | '.join(sorted(told)[:6])}", flush=True)
-        if result:
-            turns_print(result["seconds"], "nothing")
-        else:
-            show("said", said, 16)
-    _, said, _ = child([sys.executable, "-c", BEGIN], CUDA_INJECTION64_PATH=library,
-                       FLOOR_TIMES="1", FLOOR_FILTER="1")
-    show("what takes long at the start", said)
-    starts_print(keel, folder)
-    modes_print(keel, folder)
-    return 0
+def player_start(name, environment):
+    to_child, to_parent = os.pipe(), os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(to_child[1]), os.close(to_parent[0])
+        player_run(name, environment, (to_child[0], to_parent[1]))
+    os.close(to_child[0]), os.close(to_parent[1])
+    return {"process": process, "to": os.fdopen(to_child[1], "w"),
+            "from": os.fdopen(to_parent[0], "r")}
 
 
-def launches(keel, folder, library, program):
-    """What one launch takes on the host."""
-    variants = [("alone", [program], {})]
-    for name, lists in ASKED.items():
-        variants.append((name, [program, library, *lists], {"CUDA_INJECTION64_PATH": library}))
-    variants.append(("all calls but those that tell", [program],
-                     {"CUDA_INJECTION64_PATH": library, "FLOOR_FILTER": "1"}))
-    variants.append(("kernels, and these calls", [program, library, "10", "", ""],
-                     {"CUDA_INJECTION64_PATH": library, "FLOOR_FILTER": "1"}))
-    for mode in ("cuda", "standard", "lite"):
-        path = os.path.join(folder, "launch.db")
-        traced = [keel, "trace", "-f", "-o", path, "-m", mode, "--", program]
-        variants.append(("keel trace -m " + mode, traced, {}))
-    variants.append(("alone again", [program], {}))
-    print("\n== ns of a launch on the host: the median, and what 9 of 10 are below")
-    base = None
-    for name, command, environment in variants:
-        result, said, _ = child(command, 40, **environment)
-        if not result:
-            show("said", said, 8)
+def player_ask(player, what, limit=40):
+    """What a variant measured; None: it is no more, or took longer than this."""
+    try:
+        if what:
+            player["to"].write(what + "\n")
+            player["to"].flush()
+        if not select.select([player["from"]], [], [], limit)[0]:
+            os.kill(player["process"], signal.SIGKILL)
+            return None
+        return json.loads(player["from"].readline())
+    except (OSError, ValueError):
+        return None
+
+
+def players_start(variants):
+    players = {name: player_start(name, environment) for name, environment in variants.items()}
+    for name in list(players):
+        said = player_ask(players[name], None)
+        if said and "counter" in said:
+            if name == "alone" and isinstance(said["counter"], str):
+                print("no count of instructions:", said["counter"])
             continue
-        base = base or result[0]
-        print(f"{name:32} {result[0]:6} {result[0] - base:+6}   {result[1]:6}", flush=True)
+        print(f"{name}: did not start: {said}", flush=True)
+        del players[name]
+    return players
+
+
+def players_end(players):
+    for player in players.values():
+        player["to"].write("end\n")
+        player["to"].flush()
+    for name, player in players.items():
+        _, status = os.waitpid(player["process"], 0)
+        if status:
+            print(f"{name}: ended with {status}")
+
+
+def generation(variants, until, found):
+    """Processes of all variants, and rounds in which each has a turn, in an order of chance."""
+    players = players_start(variants)
+    for i in range(TURNS):
+        if time.perf_counter() > until:
+            break
+        for program in ("decode",) if i % 4 else ("decode", "replay"):
+            order = [name for name in players if name != "torch.profiler" or i % 5 == 0]
+            random.shuffle(order)
+            turn = {name: player_ask(players[name], program) for name in order}
+            for name in order:
+                if not isinstance(turn[name], list):
+                    print(f"{name}: is no more: {turn[name]}", flush=True)
+                    del players[name]
+            found[program].append({name: value for name, value in turn.items()
+                                   if isinstance(value, list)})
+    players_end(players)
+
+
+def ratios(rounds, name, which):
+    return [turn[name][which] / turn["alone"][which] for turn in rounds
+            if name in turn and "alone" in turn and turn["alone"][which]]
+
+
+def quarter(values, which):
+    return sorted(values)[which * (len(values) - 1) // 4]
+
+
+def percent(ratio):
+    return f"{ratio * 100 - 100:+6.1f}"
+
+
+def turns_print(found, names):
+    for program, rounds in found.items():
+        print(f"\n== {program}: medians; of each turn, more than `alone` in the same round")
+        print(f"{'':18} pairs       ms    % (quarters)               of half the rounds  "
+              "% of thread time  % of instructions")
+        for name in names:
+            wall = ratios(rounds, name, 0)
+            if not wall:
+                continue
+            half = [statistics.median(part) if part else 1 for part in
+                    (ratios(rounds[:len(rounds) // 2], name, 0),
+                     ratios(rounds[len(rounds) // 2:], name, 0))]
+            ms = statistics.median(turn[name][0] for turn in rounds if name in turn) * 1e3
+            counted = ratios(rounds, name, 2)
+            print(f"{name:18} {len(wall):5} {ms:8.2f}  {percent(statistics.median(wall))} "
+                  f"({percent(quarter(wall, 1))} .. {percent(quarter(wall, 3))})   "
+                  f"{percent(half[0])} {percent(half[1])}      "
+                  f"{percent(statistics.median(ratios(rounds, name, 1)))}       "
+                  f"{percent(statistics.median(counted)) if counted else '-'}")
+
+
+def turns(trace_library, folder, floor_library):
+    import torch  # before the processes of the variants: they need not do it again
+    del torch
+    begin = time.perf_counter()
+    variants = variants_of(floor_library, trace_library, folder)
+    found = {"decode": [], "replay": []}
+    for _ in range(GENERATIONS):
+        generation(variants, begin + MOST_S, found)
+        print(f"{time.perf_counter() - begin:.1f} s", flush=True)
+    turns_print(found, variants)
+    with open(os.path.join(folder, "turns.json"), "w", encoding="utf8") as file:
+        json.dump(found, file)
+    starts(trace_library, folder, floor_library)
     return 0
 
 
-def modes_print(keel, folder):
-    """Whole runs, in turns."""
-    me = [sys.executable, os.path.abspath(__file__), "run", "decode", "replay"]
-    seconds = collections.defaultdict(lambda: collections.defaultdict(list))
-    for _ in range(3):
-        for mode in ("alone", "cuda", "lite"):
-            path = os.path.join(folder, f"floor-{mode}.db")
-            traced = [keel, "trace", "-f", "-o", path, "-m", mode, "--"]
-            result, said, _ = child((traced if mode != "alone" else []) + me, REPEATS="15")
-            if not result:
-                show("said", said, 16)
-                continue
-            for program, values in result["seconds"].items():
-                seconds[program][mode] += values
-    print("\n== keel trace: median (best)")
-    turns_print(seconds, "alone")
+def starts(trace_library, folder, floor_library):
+    """What a process takes until cuInit, and a context, are there."""
+    variants = {name: environment for name, environment in
+                variants_of(floor_library, trace_library, folder).items()
+                if name in ("alone", "alone again", "no subscriber", "kernels", "keel lite",
+                            "keel cuda")}
+    found = collections.defaultdict(list)
+    for i in range(STARTS):
+        for name in random.sample(list(variants), len(variants)):
+            times = {"FLOOR_TIMES": "1"} if i == 0 else {}
+            result, said, _ = child([sys.executable, "-c", BEGIN], 30, **variants[name], **times)
+            found[name] += [result] if result else []
+            if i == 0 and "took" in said:
+                show(name, said)
+    print("\n== ms of a start, medians and the least: cuInit, cuInit and a context; more than alone")
+    base = [statistics.median(r[i] for r in found["alone"]) for i in (0, 1)]
+    least = [min(r[i] for r in found["alone"]) for i in (0, 1)]
+    for name in variants:
+        for i, what in enumerate(("cuInit", "context")):
+            values = [result[i] for result in found[name]] or [float("nan")]
+            middle = statistics.median(values)
+            print(f"{name:18} {what:8} {middle * 1e3:8.1f} {min(values) * 1e3:8.1f} "
+                  f"{(middle - base[i]) * 1e3:+8.1f} {(min(values) - least[i]) * 1e3:+8.1f}")
 
 
 # cuInit and a context, of a process that does no more.
@@ -447,23 +536,6 @@ middle = time.perf_counter()
 cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
 print("RESULT", [middle - begin, time.perf_counter() - begin])
 """
-
-
-def starts_print(keel, folder):
-    path = os.path.join(folder, "start.db")
-    print("\n== ms of cuInit, and with a context, the best of 3")
-    for variant in ("alone", "cuda", "lite"):
-        traced = [keel, "trace", "-f", "-o", path, "-m", variant, "--"]
-        traced = traced if variant != "alone" else []
-        found, said = [], ""
-        for _ in range(3):
-            result, said, _ = child(traced + [sys.executable, "-c", BEGIN])
-            found += [result] if result else []
-        if not found:
-            show("start " + variant, said)
-            continue
-        print(f"{variant:10} {min(f[0] for f in found) * 1e3:9.1f} "
-              f"{min(f[1] for f in found) * 1e3:9.1f}")
 
 
 def jax_run(keel, folder):
@@ -481,11 +553,6 @@ def jax_run(keel, folder):
 if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         sys.exit(compare(sys.argv[2], sys.argv[3]))
-    if sys.argv[1:2] == ["floor"]:
-        sys.exit(floor(*sys.argv[2:5]))
-    if sys.argv[1:2] == ["launches"]:
-        sys.exit(launches(*sys.argv[2:6]))
     if sys.argv[1:2] == ["turns"]:
-        few = [] if "all" in sys.argv else ["nothing", "kernels"]
-        sys.exit(turns(sys.argv[2], few or list(ASKED), 4 if few else 5))
+        sys.exit(turns(*sys.argv[2:5]))
     run("profiler" in sys.argv, [name for name in sys.argv if name in PROGRAMS])

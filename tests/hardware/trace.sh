@@ -3,14 +3,12 @@
 # trace.sh [-o FOLDER] [PART...]: builds the tool and libkeeltrace.so on a machine with an NVIDIA
 # GPU and PyTorch, and does what the parts name, `compare` if none is named:
 #   compare  programs of PyTorch, Triton and JAX: kernels, copies and sets in a loop, counted by
-#            `keel trace` and by torch.profiler; times of the loop alone, traced in each mode, and
-#            under torch.profiler, in turns; the start of a process, with and without
-#   floor    what CUPTI costs by itself, by what it is asked for and how it is set up, each in turns
-#            with nothing: trace_floor.c
-#   launches what the call of a launch takes on the host: trace_launch.cu, by nvcc
+#            `keel trace` and by torch.profiler
+#   turns    what tracing costs two of these programs, and the start of a process: in each mode, and
+#            what CUPTI costs by itself (trace_floor.c); in turns of a tenth of a second
 # FOLDER (default: a new temporary one) gets the tables as trace.txt, with what each run said.
-# Installs nothing; its status is 0 if all counts agree. Takes two minutes (compare), five (floor)
-# and one (launches).
+# Installs nothing; its status is 0 if all counts agree. Takes one minute (compare) and three
+# (turns).
 set -u
 usage() { sed -n '3,/^[^#]/s/^# //p' "$0"; exit 2; }
 folder=''
@@ -48,16 +46,14 @@ status=0
 if [[ $parts == *" compare "* ]]; then
     python3 tests/hardware/trace.py compare "$build/keel" "$folder" || status=1
 fi
-if [[ $parts == *" floor "* ]]; then
-    library=$build/libfloor.so
-    gcc -std=gnu17 -O2 -pthread -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
-        python3 tests/hardware/trace.py floor "$build/keel" "$folder" "$library" || status=1
-fi
-if [[ $parts == *" launches "* ]]; then
-    library=$build/libfloor.so program=$build/launch
-    gcc -std=gnu17 -O2 -pthread -shared -fPIC -o "$library" tests/hardware/trace_floor.c -ldl &&
-        nvcc -O2 -cudart shared -o "$program" tests/hardware/trace_launch.cu &&
-        python3 tests/hardware/trace.py launches "$build/keel" "$folder" "$library" "$program" ||
+if [[ $parts == *" turns "* ]]; then
+    floor=$build/libfloor.so
+    gcc -std=gnu17 -O2 -pthread -shared -fPIC -o "$floor" tests/hardware/trace_floor.c -ldl &&
+        python3 tests/hardware/trace.py turns "$build/libkeeltrace.so" "$folder" "$floor" ||
         status=1
+    for mode in lite standard cuda; do
+        echo "== turns, keel $mode"
+        "$build/keel" trace info "$folder/turns-$mode"
+    done
 fi
 exit $status

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What CUPTI costs by itself: a library for CUDA_INJECTION64_PATH that asks for records and throws
-// them away. Its environment says what is set before CUDA starts:
+// them away. Its environment says what is asked for, all of it before CUDA has started:
 //   FLOOR_SET=5:1,0:33554432  attributes of CUPTI's, by their numbers
-//   FLOOR_CLOCK=1             its times are of a clock that is read here
-//   FLOOR_HARDWARE=1          it is asked to have the GPU write the records by itself
+//   FLOOR_KINDS=10,1          kinds of activities, by their numbers
+//   FLOOR_CALLS=records       calls that do more than tell something, each by its number
+//   FLOOR_CALLS=but           the kinds of calls, and then not those that only tell something
+//   FLOOR_CALLS=callbacks     as `records`, but a function is called, which writes 64 bytes
+//   FLOOR_SUBSCRIBE=0         without a subscriber
 //   FLOOR_TIMES=1             it says which calls of CUPTI took long
-//   FLOOR_FILTER=1            calls are recorded but for those that a mode of the tracer leaves out
-//   FLOOR_LATE=1              CUPTI is opened by floor_start, not before
-// The program then chooses by floor_use, again and again. At the end of the process it says how
-// many bytes came.
+// At the end of the process it says how much came.
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,11 +18,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SIZE = 8 << 20 };
+enum { SIZE = 1 << 20, FUNCTIONS = 1200, RECORDS = 1 << 16, SITE_EXIT = 1 };
 
-static void *cupti;
+static void *cupti, *subscriber;
 static size_t bytes_seen, buffers_seen;
-static void *subscriber;
 
 static uint64_t now(void)
 {
@@ -31,12 +30,12 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-// With FLOOR_TIMES=1 it says what took longer than a tenth of a millisecond.
+// With FLOOR_TIMES=1 it says what took longer than 30 us.
 static void took(const char *name, uintptr_t argument, uint64_t before)
 {
     uint64_t us = (now() - before) / 1000;
-    if (us >= 100 && getenv("FLOOR_TIMES"))
-        fprintf(stderr, "floor: %s(%#lx) took %lu us\n", name, (long)argument, us);
+    if (us >= 30 && getenv("FLOOR_TIMES"))
+        fprintf(stderr, "floor: %s(%lu) took %lu us\n", name, (long)argument, us);
 }
 
 typedef int (*call_fn)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
@@ -66,16 +65,47 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
     free(buffer);
 }
 
-static void called(void *user, uint32_t domain, uint32_t function, const void *data)
+// What CUPTI tells of a call.
+typedef struct called_t {
+    int site;
+    const char *function;
+    const void *parameters;
+    const int *result;
+    const char *symbol;
+    void *context;
+    uint32_t context_number;
+    uint64_t *mine; // the same at the beginning and at the end of a call
+    uint32_t correlation;
+} called_t;
+
+typedef struct record_t {
+    uint64_t start, end, correlation, function, result, padding[3];
+} record_t;
+
+static record_t records[RECORDS]; // of one thread, as the programs that are measured have
+static size_t records_count;
+
+static void called(void *user, uint32_t domain, uint32_t function, const called_t *data)
 {
-    (void)user, (void)domain, (void)function, (void)data;
+    (void)user;
+    if (data->site != SITE_EXIT) {
+        *data->mine = now();
+        return;
+    }
+    records[records_count++ % RECORDS] = (record_t){
+        .start = *data->mine,
+        .end = now(),
+        .correlation = data->correlation,
+        .function = (uint64_t)domain << 32 | function,
+        .result = data->result ? (uint64_t)*data->result : 0,
+    };
 }
 
 static void finish(void)
 {
-    if (!cupti) return;
     call("cuptiActivityFlushAll", 1, 0, 0, 0);
-    fprintf(stderr, "floor: %zu bytes in %zu buffers\n", bytes_seen, buffers_seen);
+    fprintf(stderr, "floor: %zu bytes in %zu buffers, %zu calls\n", bytes_seen, buffers_seen,
+            records_count);
 }
 
 static int is_byte(unsigned long attribute)
@@ -94,55 +124,47 @@ static void attributes_set(const char *list)
     }
 }
 
-// The functions of a list: r and d for runtime and driver, and a number.
-static void functions_each(const char *list, int as_callbacks, int on)
+static void kinds_enable(const char *list)
 {
-    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        uintptr_t number = strtoul(at + 1, NULL, 10);
-        int runtime = *at == 'r';
-        if (as_callbacks)
-            call("cuptiEnableCallback", (uintptr_t)on, (uintptr_t)subscriber, runtime ? 2 : 1,
-                 number);
-        else
-            call(runtime ? "cuptiActivityEnableRuntimeApi" : "cuptiActivityEnableDriverApi", number,
-                 (uintptr_t)on, 0, 0);
-    }
-}
-
-static void kinds_each(const char *list, int on)
-{
-    const char *function = on ? "cuptiActivityEnable" : "cuptiActivityDisable";
     for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        call(function, strtoul(at, NULL, 10), 0, 0, 0);
+        call("cuptiActivityEnable", strtoul(at, NULL, 10), 0, 0, 0);
 }
 
-// Turns on, or off: activities (numbers), activities of single functions, and callbacks of them,
-// which do nothing; lists like "10,5" and "r211,d307".
-EXPORT void floor_use(const char *kinds, const char *apis, const char *calls, int on);
-void floor_use(const char *kinds, const char *apis, const char *calls, int on)
+// As the mode `cuda` has it.
+static int function_tells(const char *name)
 {
-    kinds_each(kinds, on);
-    functions_each(apis, 0, on);
-    functions_each(calls, 1, on);
-    if (!on) call("cuptiActivityFlushAll", 0, 0, 0, 0);
+    static const char *const words[] = {
+        "Get",    "Peek",    "IsCapturing", "Occupancy", "SetDevice",
+        "CtxSet", "CtxPush", "CtxPop",      "Query",     "CallConfiguration"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(name, words[i])) return 1;
+    return 0;
 }
 
-// As the mode `cuda` does it: all calls, and then not those that only tell something.
-static void functions_filter(void)
+static void function_set(const char *how, uintptr_t domain, uintptr_t function, int tells)
 {
+    const char *choose =
+        domain == 2 ? "cuptiActivityEnableRuntimeApi" : "cuptiActivityEnableDriverApi";
+    if (strcmp(how, "but") == 0 && tells) call(choose, function, 0, 0, 0);
+    if (strcmp(how, "records") == 0 && !tells) call(choose, function, 1, 0, 0);
+    if (strcmp(how, "callbacks") == 0 && !tells)
+        call("cuptiEnableCallback", 1, (uintptr_t)subscriber, domain, function);
+}
+
+static void calls_enable(const char *how)
+{
+    int (*look)(uintptr_t, uintptr_t, const char **) =
+        (int (*)(uintptr_t, uintptr_t, const char **))(uintptr_t)dlsym(cupti,
+                                                                       "cuptiGetCallbackName");
     uint64_t before = now();
-    kinds_each("5,4", 1);
+    if (strcmp(how, "but") == 0) kinds_enable("5,4");
     for (uintptr_t domain = 1; domain <= 2; domain++)
-        for (uintptr_t i = 1; i < 1024; i++) {
+        for (uintptr_t i = 1; i < FUNCTIONS; i++) {
             const char *name = NULL;
-            int (*look)(uintptr_t, uintptr_t, const char **) =
-                (int (*)(uintptr_t, uintptr_t, const char **))(uintptr_t)dlsym(
-                    cupti, "cuptiGetCallbackName");
-            if (look(domain, i, &name) != 0 || !name || !strstr(name, "Get")) continue;
-            call(domain == 2 ? "cuptiActivityEnableRuntimeApi" : "cuptiActivityEnableDriverApi", i,
-                 0, 0, 0);
+            if (look(domain, i, &name) == 0 && name)
+                function_set(how, domain, i, function_tells(name));
         }
-    took("functions_filter", 0, before);
+    took("all functions", 0, before);
 }
 
 static void *library_open(void)
@@ -155,38 +177,28 @@ static void *library_open(void)
     return handle;
 }
 
-// Opens CUPTI. False if there is none.
-EXPORT int floor_start(void);
-int floor_start(void)
+static void begin(void)
 {
     uint64_t before = now();
     cupti = library_open();
     took("dlopen", 0, before);
-    if (!cupti) return fprintf(stderr, "floor: no libcupti: %s\n", dlerror()), 0;
-    call("cuptiSubscribe", (uintptr_t)&subscriber, (uintptr_t)called, 0, 0);
+    if (!cupti) {
+        fprintf(stderr, "floor: no libcupti: %s\n", dlerror());
+        return;
+    }
+    if (!getenv("FLOOR_SUBSCRIBE"))
+        call("cuptiSubscribe", (uintptr_t)&subscriber, (uintptr_t)called, 0, 0);
     attributes_set(getenv("FLOOR_SET"));
-    if (getenv("FLOOR_HARDWARE")) call("cuptiActivityEnableHWTrace", 1, 0, 0, 0);
     call("cuptiActivityRegisterCallbacks", (uintptr_t)requested, (uintptr_t)completed, 0, 0);
-    if (getenv("FLOOR_CLOCK"))
-        call("cuptiActivityRegisterTimestampCallback", (uintptr_t)now, 0, 0, 0);
-    if (getenv("FLOOR_FILTER")) functions_filter();
+    kinds_enable(getenv("FLOOR_KINDS"));
+    if (getenv("FLOOR_CALLS")) calls_enable(getenv("FLOOR_CALLS"));
+    took("all", 0, before);
     atexit(finish);
-    return 1;
-}
-
-// Takes CUPTI out of the process again.
-EXPORT void floor_stop(void);
-void floor_stop(void)
-{
-    finish();
-    call("cuptiUnsubscribe", (uintptr_t)subscriber, 0, 0, 0);
-    call("cuptiFinalize", 0, 0, 0, 0);
-    cupti = NULL;
 }
 
 EXPORT int InitializeInjection(void);
 int InitializeInjection(void)
 {
-    if (!getenv("FLOOR_LATE")) floor_start();
+    begin();
     return 1;
 }
