@@ -191,6 +191,17 @@ sql 2 'SELECT count(*) FROM keel_wait W JOIN keel_submission S ON S.id = W.submi
     JOIN keel_submission O ON O.id = W.on_id WHERE S.number = 3 AND O.number = W.value'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_op) - (SELECT count(*) FROM op)'
 sql 0 'SELECT (SELECT count(*) FROM rocpd_api) - (SELECT count(*) FROM api)'
+# Tools for rocpd (rpd2tracing.py, recipes) join inner: that leaves nothing out.
+sql 0 'SELECT (SELECT count(*) FROM rocpd_api) - (SELECT count(*) FROM rocpd_api A
+    JOIN rocpd_string N ON N.id = A.apiName_id JOIN rocpd_ustring U ON U.id = A.args_id)'
+sql 0 'SELECT (SELECT count(*) FROM rocpd_op) - (SELECT count(*) FROM rocpd_op O
+    JOIN rocpd_string D ON D.id = O.description_id JOIN rocpd_string T ON T.id = O.opType_id)'
+sql 0 'SELECT (SELECT count(*) FROM rocpd_kernelapi) - (SELECT count(*) FROM rocpd_kernelapi K
+    JOIN rocpd_api A ON A.id = K.api_ptr_id JOIN rocpd_string N ON N.id = K.kernelName_id)'
+sql 0 'SELECT (SELECT count(*) FROM rocpd_copyapi) - (SELECT count(*) FROM rocpd_copyapi C
+    JOIN rocpd_api A ON A.id = C.api_ptr_id)'
+sql 1 'SELECT count(*) > 0 FROM rocpd_kernelapi'
+sql 1 'SELECT count(*) > 0 FROM rocpd_copyapi'
 
 # One that an earlier version has written is read as well.
 "$keel" trace summary first >summary

@@ -118,6 +118,16 @@ if has sqlite3; then
 fi
 "$keel" trace compare one one >out
 is compared "$(grep -c '+0.0 %' out)" $((5 + calls - 2)) # five operations, one or two calls
+if has sqlite3; then
+    cp one slow
+    sqlite3 slow "UPDATE rocpd_op SET end = end + 1000000 + end - start WHERE description_id =
+        (SELECT id FROM rocpd_string WHERE string = 'saxpy')"
+    "$keel" trace compare one slow >out
+    is slower "$(grep -c '+[1-9][0-9.]* %' out)" 1
+    grep -q '+[1-9][0-9.]* % *saxpy$' out || fail "$(cat out)"
+    # What differs most stands first.
+    is first "$(grep ' % ' out | sed -n '1s/.* //p')" saxpy
+fi
 
 # A program that has recorded nothing so far is known as well, and is started.
 mkfifo in answers
