@@ -5,7 +5,7 @@
 # compares what Keel declares of HIP and HSA with the suite's headers, and runs conformance and
 # random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed, N skipped`.
 # Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests, ONLY=hip and
-# ONLY=amdgpu all but those of one driver.
+# ONLY=amdgpu all but those of one driver, ONLY=trace all but those of the tracer.
 set -u
 [ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
@@ -80,21 +80,20 @@ known_targets() {
     done
 }
 
-compile_all() {
-    local target test bad=0 offload= rtc=
-    local flags="-std=c17 -O1 -w -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ -I. -pthread"
+flags="-std=c17 -O1 -w -D_GNU_SOURCE -D__HIP_PLATFORM_AMD__ -I. -pthread"
+compile_kernels() {
+    local target bad=0
     for target in $mine; do
-        offload="$offload --offload-arch=$target"
         make "$target-O2-queue.hsaco" $tests/kernels/*.[ch] -- "$clang" -std=c2x -O2 -nogpulib \
             -target amdgcn-amd-amdhsa -mcpu="$target" -mcode-object-version=4 -ffreestanding \
             -ffp-contract=off $tests/kernels/queue.c || bad=1
     done
-    for test in hsa strict mistake; do
-        make $test $tests/${test}_test.c $tests/hsa.[ch] -- "$clang" $flags $tests/${test}_test.c \
-            $tests/hsa.c -lhsa-runtime64 || bad=1
-    done
-    make hip $tests/hip_test.c -- "$clang" $flags $tests/hip_test.c -lamdhip64 || bad=1
-    local hip
+    return $bad
+}
+
+# Programs to be traced.
+compile_traced() {
+    local bad=0 hip
     hip=$(ls "$build/rocm/$suite/libraries" | grep '^libamdhip64\.so\.[0-9]*$')
     make trace-hip tests/capture/hip.c -- "$clang" $flags tests/capture/hip.c -lamdhip64 || bad=1
     make trace-opened tests/capture/hip.c -- "$clang" $flags -DOPENED -DHIP_LIBRARY=\"$hip\" \
@@ -110,12 +109,35 @@ compile_all() {
             -c tests/capture/slots.cpp || bad=1
     make trace-hsa tests/capture/hsa.c $tests/hsa.[ch] -- "$clang" $flags -Itests \
         tests/capture/hsa.c $tests/hsa.c -lhsa-runtime64 || bad=1
+    return $bad
+}
+
+compile_all() {
+    local target test bad=0 offload= rtc=
+    compile_kernels && compile_traced || bad=1
+    for target in $mine; do offload="$offload --offload-arch=$target"; done
+    for test in hsa strict mistake; do
+        make $test $tests/${test}_test.c $tests/hsa.[ch] -- "$clang" $flags $tests/${test}_test.c \
+            $tests/hsa.c -lhsa-runtime64 || bad=1
+    done
+    make hip $tests/hip_test.c -- "$clang" $flags $tests/hip_test.c -lamdhip64 || bad=1
     make app $tests/app.hip -- hipcc -O2 $offload -w $tests/app.hip || bad=1
     # hipRTC is a library of its own from version 6 on.
     [ ! -e "$build/rocm/$suite/libraries/libhiprtc.so" ] || rtc=-lhiprtc
     make programs $tests/hip/* -- hipcc -std=c++17 -O2 $offload -Wall -Wextra -pthread \
         $tests/hip/*.hip $rtc || bad=1
     return $bad
+}
+
+run_traced() {
+    local case
+    trace hsa "$out/trace-hsa" "$out"
+    for case in plain streams threads graph fork compiled; do
+        trace $case "$out/trace-hip" "$out/gfx90a-O2-queue.hsaco" $case
+    done
+    trace plain-opened "$out/trace-opened" "$out/gfx90a-O2-queue.hsaco" plain
+    trace private "$out/trace-private" "$out/gfx90a-O2-queue.hsaco" plain
+    trace counted "$out/trace-counted" "$out/gfx90a-O2-queue.hsaco" plain
 }
 
 run_all() {
@@ -131,14 +153,7 @@ run_all() {
         run "app-$gpus" '^0 wrong' "${gpus%,*}" "$out/app"
         run "programs-$gpus" ' 0 failed' "$gpus" "$out/programs"
     done
-    local case
-    trace hsa "$out/trace-hsa" "$out"
-    for case in plain streams threads graph fork compiled; do
-        trace $case "$out/trace-hip" "$out/gfx90a-O2-queue.hsaco" $case
-    done
-    trace plain-opened "$out/trace-opened" "$out/gfx90a-O2-queue.hsaco" plain
-    trace private "$out/trace-private" "$out/gfx90a-O2-queue.hsaco" plain
-    trace counted "$out/trace-counted" "$out/gfx90a-O2-queue.hsaco" plain
+    run_traced
     KEEL_SIM_SEED=11 KEEL_SIM_THREADS=2 run programs-shuffled ' 0 failed' gfx90a,gfx90a \
         "$out/programs"
 }
@@ -210,8 +225,11 @@ for suite; do
     [ "$mine" = "$(cat "$out/targets" 2>/dev/null)" ] || rm -rf "$out" # it is for others
     mkdir -p "$out"
     echo "$mine" >"$out/targets"
-    [ -n "${ONLY:-}" ] || ! compile_all || run_all
-    run_keel
+    case ${ONLY:-} in
+    trace) compile_kernels && compile_traced && run_traced ;;
+    '') ! compile_all || run_all ;;
+    esac
+    [ "${ONLY:-}" = trace ] || run_keel
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ] && [ $((passed + skipped)) -gt 0 ]
