@@ -439,7 +439,7 @@ TEST(parameters, too_few, RUNS)
     keel_buffer_t *x = new_buffer(BYTES);
     keel_recording_t *recording =
         RECORD(0, keel_op_fill_with(keel_whole(x), GIVEN(factor)), keel_op_barrier(),
-               op_given_scale(keel_whole(x)), keel_op_fill(keel_whole(x), 0, 4));
+               op_given_scale(keel_whole(x)), keel_op_barrier(), keel_op_fill(keel_whole(x), 0, 4));
     given_t given = {0};
     keel_op_t op = keel_op_execute(recording, KEEL_NO_BINDINGS);
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "parameter_size is 0", attempt(op));

@@ -151,6 +151,10 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->residency = number == 1;
         return number <= 1;
     }
+    if (!strcmp(name, "hazards")) {
+        out->hazards = number == 1;
+        return number <= 1;
+    }
     if (!strcmp(name, "discrete")) {
         out->discrete = number == 1;
         return number <= 1;

@@ -44,6 +44,7 @@ typedef struct settings_t {
     bool residency;  // the GPU sees what was made resident, and nothing else
     uint64_t seed;   // groups and threads run in an order of their own; 0: one after the other
     bool discrete;   // the GPU has memory of its own
+    bool hazards;    // accesses that nothing orders are looked for
     uint64_t family; // of Apple's GPUs, from 1 on
     uint64_t tier;   // of argument buffers: 1 takes none but what an encoder has written
     bool lost_notes; // a host's write to an event's value wakes no listener

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metal/buffer.h"
 
+#include "metal/hazard.h"
 #include "metal/resident.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+enum { UNTRACKED = 1 }; // of MTLHazardTrackingMode
 
 static atomic_ulong all_bytes;
 
@@ -62,6 +65,7 @@ buffer_t *buffer_new(const void *self, sel_t cmd, unsigned long length, unsigned
     atomic_fetch_add(&all_bytes, buffer->mapped);
     if (map_both(buffer)) {
         resident_add(buffer);
+        if (options >> 8 & UNTRACKED) hazard_add(buffer);
         return buffer;
     }
     object_release(buffer);
@@ -80,12 +84,14 @@ buffer_t *buffer_wrap(const void *self, sel_t cmd, range_t memory, unsigned long
     buffer->length = memory.length;
     buffer->storage = storage;
     buffer->host = buffer->gpu = (char *)memory.location;
+    if (options >> 8 & UNTRACKED) hazard_add(buffer);
     return buffer;
 }
 
 static void buffer_dealloc(void *self)
 {
     buffer_t *buffer = self;
+    hazard_remove(buffer);
     if (buffer->free_host)
         ((free_fn)buffer->free_host->invoke)(buffer->free_host, buffer->host, buffer->length);
     block_free(buffer->free_host);
@@ -158,6 +164,7 @@ static void buffer_did_modify(buffer_t *self, sel_t cmd, range_t range)
     if (!self->mapped) return;
     object_t *const shown[] = {&self->object};
     resident_open(shown, 1);
+    hazard_flush(self, range);
     memcpy(self->gpu + range.location, self->host + range.location, range.length);
     resident_close(shown, 1);
     buffer_settled(self, range);

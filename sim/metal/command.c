@@ -7,6 +7,7 @@
 #include "metal/encoder.h"
 #include "metal/event.h"
 #include "metal/foundation.h"
+#include "metal/hazard.h"
 #include "metal/residency.h"
 #include "metal/resident.h"
 
@@ -23,6 +24,7 @@ command_t *command_new(queue_t *queue, bool retains)
     command->task.run = run;
     command->queue = object_retain(queue);
     command->retains = retains;
+    command->number = hazard_batch();
     command->last_work = &command->works;
     command->last_scheduled = &command->scheduled;
     command->last_completed = &command->completed;
@@ -60,6 +62,7 @@ static void command_dealloc(void *self)
 {
     command_t *command = self;
     works_free(command);
+    hazard_gone(command->number);
     handlers_free(command->scheduled);
     handlers_free(command->completed);
     object_release(command->error);
@@ -196,6 +199,15 @@ static unsigned works_perform_all(command_t *command)
     return code;
 }
 
+// With hazards=1: what the host may touch no more.
+static void uses_tell(const command_t *command)
+{
+    if (!command->number) return;
+    for (const work_t *work = command->works; work; work = work->next)
+        for (unsigned i = 0; i < work->use_count; i++) hazard_uses(command->number, work->uses[i]);
+    hazard_committed(command->number);
+}
+
 static void call(handler_t *first, command_t *command)
 {
     for (; first; first = first->next)
@@ -207,6 +219,7 @@ static void finish(task_t *task)
 {
     command_t *command = (command_t *)((char *)task - offsetof(command_t, task));
     call(command->scheduled, command);
+    if (command->completed) hazard_seen(command->number);
     call(command->completed, command);
     pthread_mutex_lock(&command->lock);
     command->over = true;
@@ -223,6 +236,7 @@ static void run(task_t *task)
     state_set(command, SCHEDULED);
     uint64_t start = clock_ns();
     unsigned code = works_perform_all(command);
+    hazard_ended(command->number);
     works_free(command);
     pthread_mutex_lock(&command->lock);
     command->start_ns = start;
@@ -258,6 +272,7 @@ static void command_commit(command_t *self, sel_t cmd)
     check_between(self, cmd);
     bool placed = state_of(self) == ENQUEUED;
     residents_take(self);
+    uses_tell(self);
     state_set(self, COMMITTED);
     if (!placed) queue_enqueue(self->queue, self);
     queue_pump(self->queue);
@@ -277,11 +292,14 @@ static void command_wait(command_t *self, sel_t cmd)
     pthread_mutex_lock(&self->lock);
     while (!self->over) pthread_cond_wait(&self->changed, &self->lock);
     pthread_mutex_unlock(&self->lock);
+    hazard_seen(self->number);
 }
 
 static unsigned long command_status(command_t *self, sel_t cmd)
 {
-    return state_of(self);
+    state_t state = state_of(self);
+    if (state >= COMPLETED) hazard_seen(self->number);
+    return state;
 }
 
 static void *command_error(command_t *self, sel_t cmd)
@@ -334,17 +352,24 @@ static void command_add_completed(command_t *self, sel_t cmd, const block_t *blo
 typedef struct event_work_t {
     work_t work;
     uint64_t value;
+    unsigned command; // its number
 } event_work_t;
 
 static unsigned perform_wait(work_t *work)
 {
-    event_wait((event_t *)work->uses[0], ((event_work_t *)work)->value, UINT64_MAX);
+    const event_work_t *wait = (event_work_t *)work;
+    event_t *event = (event_t *)work->uses[0];
+    event_wait(event, wait->value, UINT64_MAX);
+    hazard_waited(wait->command, &event->known);
     return ERROR_NONE;
 }
 
 static unsigned perform_signal(work_t *work)
 {
-    event_raise((event_t *)work->uses[0], ((event_work_t *)work)->value, false);
+    const event_work_t *signal = (event_work_t *)work;
+    event_t *event = (event_t *)work->uses[0];
+    hazard_signals(signal->command, &event->known);
+    event_raise(event, signal->value, false);
     return ERROR_NONE;
 }
 
@@ -355,6 +380,7 @@ static void add_event(command_t *self, sel_t cmd, event_t *event, perform_fn per
     if (!event_is(event)) misuse(self, cmd, "no event where one must be");
     event_work_t *made = command_add(self, sizeof *made, perform, (void *[]){event}, 1);
     made->value = value;
+    made->command = self->number;
 }
 
 static void command_wait_event(command_t *self, sel_t cmd, event_t *event, uint64_t value)

@@ -43,6 +43,7 @@ struct command_t {
     command_t *next; // in the queue
     queue_t *queue;  // retained
     bool retains;    // what its works use
+    unsigned number; // of hazard.h; 0: none
     void *encoder;   // the open one, borrowed; NULL: none
     work_t *works, **last_work;
     blob_t *blobs;

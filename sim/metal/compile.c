@@ -46,13 +46,28 @@ char *read_text(const char *path)
     return text;
 }
 
-// The calling convention of kernels of OpenCL, which not all processors have.
+// Puts a word that is not longer in the place of another, and blanks.
+static void replace(char *text, const char *word, const char *by)
+{
+    for (char *at = text; (at = strstr(at, word)) != NULL;) {
+        memset(at, ' ', strlen(word));
+        memcpy(at, by, strlen(by));
+    }
+}
+
+// Takes out the calling convention of kernels of OpenCL, which not all processors have. With
+// hazards=1 the library copies and fills for kernels, and so knows of it.
 static bool plain_calls(const char *path)
 {
     char *text = read_text(path);
     if (!text) return false;
-    static const char word[] = "spir_kernel";
-    for (char *at = text; (at = strstr(at, word)) != NULL;) memset(at, ' ', sizeof word - 1);
+    replace(text, "spir_kernel", "");
+    if (settings()->hazards) {
+        replace(text, "@llvm.memset.p0.i64", "@simMetalSet");
+        replace(text, "@llvm.memcpy.p0.p0.i64", "@simMetalCopy");
+        replace(text, "@llvm.memmove.p0.p0.i64", "@simMetalMove");
+        replace(text, "immarg", "");
+    }
     FILE *file = fopen(path, "w");
     bool good = file && fputs(text, file) >= 0;
     if (file) good = fclose(file) == 0 && good;
@@ -102,6 +117,11 @@ static const char *const front[] = {
     "-emit-llvm"};
 static const char *const back[] = {SIM_METAL_CLANG, "-x", "ir", "-O1", "-fPIC", "-shared"};
 
+// Kernels tell of each load and store, and of atomic operations (hazard.h). Nothing is made better
+// after that: it might become a copy that tells nothing.
+static const char tells_front[] = "-DSIM_METAL_HAZARDS";
+static const char tells_back[] = "-fsanitize-coverage=func,trace-loads,trace-stores";
+
 enum { FRONT = sizeof front / sizeof *front, BACK = sizeof back / sizeof *back };
 
 // Kernels call back into this library, whose path they are linked with.
@@ -114,7 +134,7 @@ static const char *own_path(void)
 
 static bool run_clang(const paths_t *paths)
 {
-    const char *first[FRONT + 5] = METHODS_END, *second[BACK + 8] = METHODS_END;
+    const char *first[FRONT + 6] = METHODS_END, *second[BACK + 10] = METHODS_END;
     const char *math = paths->fast ? "-ffast-math" : "-fno-fast-math";
     const char *const to_ir[] = {math, paths->source, "-o", paths->ir};
     const char *const to_object[] = {paths->ir, "-x", "none",       own_path(),
@@ -123,6 +143,11 @@ static bool run_clang(const paths_t *paths)
     memcpy(first + FRONT, to_ir, sizeof to_ir);
     memcpy(second, back, sizeof back);
     memcpy(second + BACK, to_object, sizeof to_object);
+    if (settings()->hazards) {
+        first[FRONT + sizeof to_ir / sizeof *to_ir] = tells_front;
+        second[BACK + sizeof to_object / sizeof *to_object] = tells_back;
+        second[BACK + sizeof to_object / sizeof *to_object + 1] = "-O0";
+    }
     return run(paths->log, first) && plain_calls(paths->ir) && run(paths->log, second);
 }
 
@@ -150,6 +175,7 @@ static void cache_path(char *out, size_t size, const paths_t *paths)
     hash = hash_file(hash, SIM_METAL_MSL "/metal_stdlib");
     hash = hash_text(hash, own_path());
     hash = hash_text(hash, paths->fast ? "fast" : "exact");
+    if (settings()->hazards) hash = hash_text(hash_text(hash, tells_front), tells_back);
     for (unsigned i = 0; i < FRONT; i++) hash = hash_text(hash, front[i]);
     for (unsigned i = 0; i < BACK; i++) hash = hash_text(hash, back[i]);
     snprintf(out, size, "%s/%016llx.so", settings()->cache, (unsigned long long)hash);

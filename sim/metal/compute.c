@@ -2,6 +2,7 @@
 #include "metal/compute.h"
 
 #include "metal/encoder.h"
+#include "metal/hazard.h"
 #include "metal/indirect.h"
 #include "metal/resident.h"
 
@@ -88,12 +89,25 @@ static unsigned perform_nothing(work_t *work)
     return ERROR_NONE;
 }
 
+typedef struct barrier_t {
+    work_t work;
+    unsigned encoder; // its number
+} barrier_t;
+
+static unsigned perform_barrier(work_t *work)
+{
+    hazard_barrier(((barrier_t *)work)->encoder);
+    return ERROR_NONE;
+}
+
 static void compute_barrier(compute_t *self, sel_t cmd, unsigned long scope)
 {
     encoder_check_open(&self->encoder, cmd);
     if (scope == 0 || scope > 7) misuse(self, cmd, "there is no scope %#lx", scope);
-    work_t *work = command_add(self->encoder.command, sizeof *work, perform_nothing, NULL, 0);
-    work->ordered = true;
+    barrier_t *barrier =
+        command_add(self->encoder.command, sizeof *barrier, perform_barrier, NULL, 0);
+    barrier->encoder = self->encoder.number;
+    barrier->work.ordered = true;
 }
 
 // What the kernels of this encoder reach by an address. It must live as long as what is bound.
@@ -142,6 +156,7 @@ static void check_flushed(const dispatch_t *dispatch)
 static bool counts_read(dispatch_t *dispatch)
 {
     if (!dispatch->counts) return true;
+    hazard_touch(dispatch->counts->gpu + dispatch->counts_at, sizeof dispatch->grid.groups, READS);
     memcpy(dispatch->grid.groups, dispatch->counts->gpu + dispatch->counts_at,
            sizeof dispatch->grid.groups);
     const uint32_t *groups = dispatch->grid.groups;
@@ -149,9 +164,8 @@ static bool counts_read(dispatch_t *dispatch)
 }
 
 // Threadgroup memory is fresh for each grid, and shared by its groups, which run one by one.
-unsigned dispatch_perform(dispatch_t *dispatch)
+static unsigned grid_perform(dispatch_t *dispatch)
 {
-    check_flushed(dispatch);
     if (!counts_read(dispatch)) return ERROR_NONE;
     const function_t *function = dispatch->pipeline->function;
     void *memory[BUFFERS];
@@ -169,6 +183,16 @@ unsigned dispatch_perform(dispatch_t *dispatch)
     complain("kernel %s: not all threads of a threadgroup reach the same barrier",
              function->entry->name);
     return ERROR_TIMEOUT;
+}
+
+unsigned dispatch_perform(dispatch_t *dispatch)
+{
+    check_flushed(dispatch);
+    hazard_begin(dispatch->encoder, dispatch->serial, "kernel",
+                 dispatch->pipeline->function->entry->name);
+    unsigned code = grid_perform(dispatch);
+    hazard_end(dispatch->encoder);
+    return code;
 }
 
 static unsigned perform_dispatch(work_t *work)
@@ -260,6 +284,8 @@ static dispatch_t *dispatch_add(const compute_t *self, buffer_t *counts)
     dispatch_t *dispatch =
         command_add(self->encoder.command, sizeof *dispatch, perform_dispatch, uses, count);
     free(uses);
+    dispatch->encoder = self->encoder.number;
+    dispatch->serial = !self->encoder.concurrent;
     return dispatch;
 }
 

@@ -30,6 +30,8 @@ typedef struct dispatch_t {
     const buffer_t *counts; // one of what it uses: has the groups of the grid; NULL: `grid` has
     unsigned long counts_at;
     unsigned long group_lengths[BUFFERS];
+    unsigned encoder; // its number
+    bool serial;
 } dispatch_t;
 
 // Count 1.

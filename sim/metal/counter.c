@@ -2,6 +2,7 @@
 #include "metal/counter.h"
 
 #include "metal/foundation.h"
+#include "metal/hazard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -302,17 +303,21 @@ typedef struct resolve_work_t {
     work_t work;
     range_t range;
     unsigned long offset;
+    unsigned encoder; // its number
 } resolve_work_t;
 
 static unsigned perform_resolve(work_t *work)
 {
     const resolve_work_t *resolve = (resolve_work_t *)work;
     const samples_t *samples = (samples_t *)work->uses[0];
+    char *to = ((buffer_t *)work->uses[1])->gpu + resolve->offset;
+    hazard_begin(resolve->encoder, false, "resolved", "counters");
+    hazard_touch(to, resolve->range.length * sizeof(uint64_t), WRITES);
     for (unsigned long i = 0; i < resolve->range.length; i++) {
         uint64_t time = atomic_load(&samples->times[resolve->range.location + i]);
-        memcpy(((buffer_t *)work->uses[1])->gpu + resolve->offset + i * sizeof time, &time,
-               sizeof time);
+        memcpy(to + i * sizeof time, &time, sizeof time);
     }
+    hazard_end(resolve->encoder);
     return ERROR_NONE;
 }
 
@@ -328,6 +333,7 @@ void blit_resolve(encoder_t *self, sel_t cmd, void *samples, range_t range, void
     buffer_check(self, cmd, buffer, (range_t){offset, range.length * sizeof(uint64_t)});
     resolve_work_t *resolve = command_add(self->command, sizeof *resolve, perform_resolve,
                                           (void *[]){samples, buffer}, 2);
+    resolve->encoder = self->number;
     resolve->range = range;
     resolve->offset = offset;
 }

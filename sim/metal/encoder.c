@@ -2,6 +2,7 @@
 #include "metal/encoder.h"
 
 #include "metal/counter.h"
+#include "metal/hazard.h"
 
 #include <stdlib.h>
 
@@ -10,6 +11,7 @@ void *encoder_new(class_t *class, command_t *command)
     encoder_t *encoder = object_new(class);
     encoder->command = object_retain(command);
     encoder->begin = command->last_work;
+    encoder->number = hazard_encoder(command->number);
     return encoder;
 }
 
@@ -75,23 +77,41 @@ void encoder_end(encoder_t *self, sel_t cmd)
     self->command->encoder = NULL;
 }
 
-// Dispatches and blits run one after the other, so a fence has nothing to do but to be alive.
-static unsigned perform_fence(work_t *work)
+typedef struct fence_t {
+    object_t object;
+    known_t known;
+} fence_t;
+
+typedef struct fence_work_t {
+    work_t work;
+    unsigned encoder; // its number
+} fence_work_t;
+
+// Dispatches and blits run one after the other, so a fence orders what hazard.h knows, and no more.
+static unsigned perform_update(work_t *work)
 {
+    hazard_update(((fence_work_t *)work)->encoder, &((fence_t *)work->uses[0])->known);
     return ERROR_NONE;
 }
 
-static void fence_use(encoder_t *self, sel_t cmd, void *fence)
+static unsigned perform_wait(work_t *work)
+{
+    hazard_wait(((fence_work_t *)work)->encoder, &((fence_t *)work->uses[0])->known);
+    return ERROR_NONE;
+}
+
+static void fence_use(encoder_t *self, sel_t cmd, void *fence, perform_fn perform)
 {
     encoder_check_open(self, cmd);
     object_check(self, cmd, fence, &MTLFence);
-    work_t *work = command_add(self->command, sizeof *work, perform_fence, &fence, 1);
-    work->ordered = true;
+    fence_work_t *made = command_add(self->command, sizeof *made, perform, &fence, 1);
+    made->encoder = self->number;
+    made->work.ordered = true;
 }
 
 void encoder_update_fence(encoder_t *self, sel_t cmd, void *fence)
 {
-    fence_use(self, cmd, fence);
+    fence_use(self, cmd, fence, perform_update);
     object_t **more = realloc(self->updated, (self->updated_count + 1) * sizeof *more);
     if (!more) die("no memory for a fence");
     self->updated = more;
@@ -101,10 +121,17 @@ void encoder_update_fence(encoder_t *self, sel_t cmd, void *fence)
 // Metal may move waits to the begin of the encoder, and updates to its end.
 void encoder_wait_for_fence(encoder_t *self, sel_t cmd, void *fence)
 {
-    fence_use(self, cmd, fence);
+    fence_use(self, cmd, fence, perform_wait);
     for (unsigned i = 0; i < self->updated_count; i++)
         if (self->updated[i] == fence) misuse(self, cmd, "this encoder has updated the fence");
 }
 
-class_t MTLFence = {
-    .name = "MTLFence", .size = sizeof(object_t), .methods = (method_t[]){METHODS_END}};
+static void fence_dealloc(void *self)
+{
+    free(((fence_t *)self)->known.covers);
+}
+
+class_t MTLFence = {.name = "MTLFence",
+                    .size = sizeof(fence_t),
+                    .dealloc = fence_dealloc,
+                    .methods = (method_t[]){METHODS_END}};

@@ -9,6 +9,7 @@ typedef struct encoder_t {
     object_t object;
     command_t *command; // retained
     bool ended;
+    unsigned number;    // of hazard.h; 0: none
     bool concurrent;    // nothing orders its works but those that are `ordered`
     work_t **begin;     // where its works begin, in the command buffer
     object_t **updated; // fences; owned

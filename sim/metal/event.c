@@ -59,12 +59,14 @@ static void event_dealloc(void *self)
                  note->value);
         note_free(note);
     }
+    free(event->known.covers);
 }
 
 // On the listener's queue.
 static void note_run(task_t *task)
 {
     note_t *note = (note_t *)task;
+    hazard_sees(&note->event->known);
     ((note_fn)note->block->invoke)(note->block, note->event, note->seen);
     object_release(note->event);
     note_free(note);
@@ -128,11 +130,13 @@ static uint64_t shared_value(event_t *self, sel_t cmd)
     pthread_mutex_lock(&self->lock);
     uint64_t value = self->value;
     pthread_mutex_unlock(&self->lock);
+    hazard_sees(&self->known);
     return value;
 }
 
 static void shared_set_value(event_t *self, sel_t cmd, uint64_t value)
 {
+    hazard_raises(&self->known);
     event_raise(self, value, true);
 }
 
@@ -140,7 +144,9 @@ static bool shared_wait(event_t *self, sel_t cmd, uint64_t value, uint64_t timeo
 {
     uint64_t now = clock_ns();
     bool forever = timeout_ms > (UINT64_MAX - now) / 1000000u;
-    return event_wait(self, value, forever ? UINT64_MAX : now + timeout_ms * 1000000u);
+    bool reached = event_wait(self, value, forever ? UINT64_MAX : now + timeout_ms * 1000000u);
+    if (reached) hazard_sees(&self->known);
+    return reached;
 }
 
 static void shared_notify(event_t *self, sel_t cmd, listener_t *listener, uint64_t value,

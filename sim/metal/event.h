@@ -4,7 +4,7 @@
 #define SIM_METAL_EVENT_H_
 
 #include "metal/block.h"
-#include "metal/classes.h"
+#include "metal/hazard.h"
 
 #include <pthread.h>
 
@@ -14,6 +14,7 @@ typedef struct event_t {
     pthread_cond_t raised;
     uint64_t value;
     struct note_t *notes; // listeners that are not told yet
+    known_t known;
 } event_t;
 
 event_t *event_new(class_t *class);

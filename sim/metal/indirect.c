@@ -2,6 +2,7 @@
 #include "metal/indirect.h"
 
 #include "metal/compute.h"
+#include "metal/hazard.h"
 
 #include <stdlib.h>
 
@@ -176,7 +177,8 @@ typedef struct indirect_work_t {
     range_t range;
     const buffer_t *counts; // one of what it uses: has the range; NULL: `range` has
     unsigned long at;
-    bool mixed; // what no barrier orders runs in any order
+    unsigned encoder; // its number
+    bool mixed;       // what no barrier orders runs in any order
 } indirect_work_t;
 
 // What the commands use must live until they run; nothing else keeps it.
@@ -197,6 +199,7 @@ static unsigned slot_perform(indirect_work_t *work, unsigned long index)
     dispatch_t dispatch = slot->dispatch; // several may execute it at a time
     dispatch.work.uses = work->work.uses;
     dispatch.work.use_count = work->work.use_count;
+    dispatch.encoder = work->encoder;
     return dispatch_perform(&dispatch);
 }
 
@@ -240,6 +243,7 @@ static unsigned perform_indirect(work_t *base)
     unsigned code = ERROR_NONE;
     for (unsigned long at = range.location, next; at < end && code == ERROR_NONE; at = next) {
         next = group_end(work->commands, at, end);
+        if (work->commands->slots[at].barrier) hazard_barrier(work->encoder);
         code = group_perform(work, at, next);
     }
     return code;
@@ -284,6 +288,7 @@ void indirect_execute(const void *self, sel_t cmd, indirect_t *commands, encoder
     work->range = execution->range;
     work->counts = execution->counts;
     work->at = execution->at;
+    work->encoder = encoder->number;
     work->mixed = settings()->seed && encoder->concurrent;
 }
 

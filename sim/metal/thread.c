@@ -137,6 +137,12 @@ static void fiber_main(void)
     fiber_leave(group, stack);
 }
 
+bool grid_is_own(const void *at)
+{
+    const fiber_stack_t *stack = running && running->current ? running->current->stack : NULL;
+    return stack && (uintptr_t)at - (uintptr_t)stack->memory < STACK;
+}
+
 static fiber_stack_t *stack_make(void)
 {
     fiber_stack_t *stack = make(sizeof *stack);

@@ -40,6 +40,9 @@ typedef struct grid_t {
 // threads of a group: then the rest was not run.
 bool grid_run(kernel_fn kernel, const thread_t *arguments, const grid_t *grid);
 
+// Whether a kernel runs on this thread and an address lies on the stack that it runs on.
+bool grid_is_own(const void *at);
+
 // What compiled kernels call.
 EXPORT void simMetalGroupBarrier(void);
 EXPORT void simMetalLaneBarrier(void);

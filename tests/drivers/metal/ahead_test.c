@@ -141,7 +141,7 @@ static void test_killed(void **state)
         char settings[32];
         killed_at = places[i / 2];
         is_apart = i % 2;
-        snprintf(settings, sizeof settings, "kill=%d:3", killed_at);
+        snprintf(settings, sizeof settings, "kill=%d:3 hazards=1", killed_at);
         run_with(settings, killed);
     }
 }
@@ -165,7 +165,7 @@ static void test_killed_late(void **state)
     killed_at = 51;
     for (int i = 0; i < 2; i++) {
         is_apart = i;
-        run_with("kill=51:3@1000", killed_late);
+        run_with("kill=51:3@1000 hazards=1", killed_late);
     }
 }
 
@@ -216,9 +216,9 @@ static void test_by_semaphore(void **state)
 {
     (void)state;
     killed_at = 0;
-    run_with("", by_semaphore);
+    run_with("hazards=1", by_semaphore);
     killed_at = 31;
-    run_with("kill=31:3", by_semaphore);
+    run_with("kill=31:3 hazards=1", by_semaphore);
 }
 
 // Two signals of one semaphore that do not depend on each other. The first dies: the second must
@@ -379,12 +379,12 @@ static void outlived(void)
         (void)state;                                                                               \
         run_with(settings, name);                                                                  \
     }
-TEST(across_queues, "seed=3")
-TEST(on_one_queue, "seed=3")
+TEST(across_queues, "seed=3 hazards=1")
+TEST(on_one_queue, "seed=3 hazards=1")
 TEST(lost, "kill=51:11")
-TEST(two_signals, "kill=9:3")
-TEST(many, "residency=1")
-TEST(host_part, "")
+TEST(two_signals, "kill=9:3 hazards=1")
+TEST(many, "residency=1 hazards=1")
+TEST(host_part, "hazards=1")
 TEST(outlived, "")
 TEST(host_part_dropped, "kill=9:3")
 
