@@ -114,26 +114,55 @@ static bool read_kill(char *text, settings_t *out)
     return code >= 1 && code <= 12 && read_moment(text, &out->kill);
 }
 
+static bool read_lack(const char *text, settings_t *out)
+{
+    if (out->lack_count == RULES_MAX || strlen(text) >= sizeof *out->lacks) return false;
+    strcpy(out->lacks[out->lack_count++], text);
+    return *text != '\0';
+}
+
+// What is 0 or 1.
+static bool read_switch(const char *name, uint64_t number, settings_t *out, bool *known)
+{
+    const struct {
+        const char *name;
+        bool *target;
+    } all[] = {{"leaks", &out->leaks},          {"residency", &out->residency},
+               {"hazards", &out->hazards},      {"discrete", &out->discrete},
+               {"lostnotes", &out->lost_notes}, {"victims", &out->victims},
+               {"warns", &out->warns}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(name, all[i].name) != 0) continue;
+        *known = true;
+        *all[i].target = number == 1;
+    }
+    return number <= 1;
+}
+
 static bool read_option(const char *name, char *value, settings_t *out)
 {
     uint64_t number = 0;
+    bool known = false;
     if (!strcmp(name, "fail")) return read_fail(value, out);
     if (!strcmp(name, "kill")) return read_kill(value, out);
     if (!strcmp(name, "lose")) return read_rule(value, &out->lose);
+    if (!strcmp(name, "lacks")) return read_lack(value, out);
     if (!strcmp(name, "cache")) {
         if (strlen(value) >= sizeof out->cache) return false;
         strcpy(out->cache, value);
         return *value != '\0';
     }
     if (!read_number(value, &number)) return false;
+    bool good = read_switch(name, number, out, &known);
+    if (known) return good;
     if (!strcmp(name, "counters")) return read_counters(number, out);
+    if (!strcmp(name, "slow")) {
+        out->slow = number;
+        return number <= 1000000;
+    }
     if (!strcmp(name, "devices")) {
         out->devices = (unsigned)number;
         return number <= 8;
-    }
-    if (!strcmp(name, "leaks")) {
-        out->leaks = number == 1;
-        return number <= 1;
     }
     if (!strcmp(name, "seed")) {
         out->seed = number;
@@ -147,25 +176,9 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->tier = number;
         return number >= 1 && number <= 2;
     }
-    if (!strcmp(name, "residency")) {
-        out->residency = number == 1;
-        return number <= 1;
-    }
-    if (!strcmp(name, "hazards")) {
-        out->hazards = number == 1;
-        return number <= 1;
-    }
-    if (!strcmp(name, "discrete")) {
-        out->discrete = number == 1;
-        return number <= 1;
-    }
     if (!strcmp(name, "samples")) {
         out->samples = number == 0 ? SAMPLES_NONE : number == 1 ? SAMPLES_GOOD : SAMPLES_ZERO;
         return number <= 2;
-    }
-    if (!strcmp(name, "lostnotes")) {
-        out->lost_notes = number == 1;
-        return number <= 1;
     }
     return false;
 }

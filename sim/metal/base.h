@@ -48,8 +48,13 @@ typedef struct settings_t {
     uint64_t family; // of Apple's GPUs, from 1 on
     uint64_t tier;   // of argument buffers: 1 takes none but what an encoder has written
     bool lost_notes; // a host's write to an event's value wakes no listener
+    bool victims;    // with a command buffer that `kill` has die, die those of other queues
+    bool warns;      // libraries come with an error that is a warning
+    uint64_t slow;   // microseconds that each work takes more
     rule_t fail[RULES_MAX];
     unsigned fail_count;
+    char lacks[RULES_MAX][80]; // selectors that no object has, as on an older system
+    unsigned lack_count;
     rule_t kill;          // counted over committed command buffers
     rule_t lose;          // with that message all devices go
     counters_t *counters; // NULL: they are not asked for

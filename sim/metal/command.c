@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void run(task_t *task);
 
@@ -66,7 +67,7 @@ static void command_dealloc(void *self)
     handlers_free(command->scheduled);
     handlers_free(command->completed);
     object_release(command->error);
-    if (command->state < COMMITTED) queue_free_one(command->queue);
+    if (command->state < COMMITTED) queue_free_one(command->queue, false);
     object_release(command->queue);
 }
 
@@ -132,6 +133,9 @@ static const char *error_text(unsigned code)
     case 8: return "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)";
     case ERROR_INVALID_RESOURCE:
         return "Invalid Resource (00000009:kIOGPUCommandBufferCallbackErrorInvalidResource)";
+    case ERROR_VICTIM:
+        return "Innocent victim (of a GPU error/recovery) "
+               "(00000005:kIOGPUCommandBufferCallbackErrorInnocentVictim)";
     case 11: return "The device was removed";
     default: return "Internal Error (0000000e:Internal Error)";
     }
@@ -158,18 +162,23 @@ static bool is_sound(const work_t *work)
 // Up to the first work that cannot be done: a dead command buffer makes none of its later signals.
 static unsigned works_perform(command_t *command)
 {
-    bool killed = is_killed(command->queue->device);
+    device_t *device = command->queue->device;
+    bool killed = is_killed(device);
     uint64_t left = settings()->kill.works;
     if (runtime_lost()) return ERROR_DEVICE_REMOVED;
+    uint64_t deaths = atomic_load(&device->deaths);
     for (work_t *work = command->works; work; work = work->next) {
         if (killed && left-- == 0) break;
+        if (settings()->slow) usleep((useconds_t)settings()->slow);
         if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
         resident_open(work->uses, work->use_count);
         unsigned code = work->perform(work);
         resident_close(work->uses, work->use_count);
         if (code) return code;
     }
-    return killed ? settings()->kill.code : ERROR_NONE;
+    if (killed) atomic_fetch_add(&device->deaths, 1);
+    bool victim = settings()->victims && deaths != atomic_load(&device->deaths);
+    return killed ? settings()->kill.code : victim ? ERROR_VICTIM : ERROR_NONE;
 }
 
 // With residency=1: what the sets of the queue have now. What is added later does not count.
@@ -244,7 +253,7 @@ static void run(task_t *task)
     if (code) command->error = error_new("MTLCommandBufferErrorDomain", code, error_text(code));
     command->state = code ? FAILED : COMPLETED;
     pthread_mutex_unlock(&command->lock);
-    queue_free_one(command->queue);
+    queue_free_one(command->queue, true);
     command->task.run = finish;
     worker_post(device->handlers, &command->task);
 }
@@ -271,9 +280,11 @@ static void command_commit(command_t *self, sel_t cmd)
 {
     check_between(self, cmd);
     bool placed = state_of(self) == ENQUEUED;
+    encoder_check_fences(self, cmd);
     residents_take(self);
     uses_tell(self);
     state_set(self, COMMITTED);
+    queue_takes(self->queue);
     if (!placed) queue_enqueue(self->queue, self);
     queue_pump(self->queue);
 }

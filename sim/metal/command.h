@@ -10,7 +10,13 @@
 typedef enum state_t { MADE, ENQUEUED, COMMITTED, SCHEDULED, COMPLETED, FAILED } state_t;
 
 // MTLCommandBufferError
-enum { ERROR_NONE = 0, ERROR_TIMEOUT = 2, ERROR_INVALID_RESOURCE = 9, ERROR_DEVICE_REMOVED = 11 };
+enum {
+    ERROR_NONE = 0,
+    ERROR_VICTIM = 1, // an internal one, by its text
+    ERROR_TIMEOUT = 2,
+    ERROR_INVALID_RESOURCE = 9,
+    ERROR_DEVICE_REMOVED = 11
+};
 
 typedef struct work_t work_t;
 

@@ -219,6 +219,18 @@ static void check_threads(const void *self, sel_t cmd, extent_t threads, unsigne
                threads.width, threads.height, threads.depth, most);
 }
 
+// A buffer's offset must suit the type; in constant memory at least 4, with memory of the GPU's own
+// 32.
+static void check_offset(const void *self, sel_t cmd, const entry_t *entry, int index,
+                         const bound_t *bound)
+{
+    unsigned long unit = entry->aligned[index], least = settings()->discrete ? 32 : 4;
+    if (entry->constants >> index & 1 && unit < least) unit = least;
+    if (bound->buffer && entry->buffers >> index & 1 && unit && bound->offset % unit)
+        misuse(self, cmd, "kernel %s: offset %lu of buffer(%d) must be a multiple of %lu",
+               entry->name, bound->offset, index, unit);
+}
+
 // What the kernel takes must be bound.
 static void check_bound(const void *self, sel_t cmd, const bindings_t *set)
 {
@@ -233,6 +245,7 @@ static void check_bound(const void *self, sel_t cmd, const bindings_t *set)
                    "kernel %s: buffer(%d) is an argument buffer: with tier 1 an "
                    "MTLArgumentEncoder writes it",
                    entry->name, i);
+        check_offset(self, cmd, entry, i, bound);
         if (entry->groups >> i & 1 && !set->group_lengths[i])
             misuse(self, cmd, "kernel %s: threadgroup(%d) has no length", entry->name, i);
         if (bound->buffer) object_check(self, cmd, bound->buffer, &MTLBuffer);

@@ -15,6 +15,7 @@ typedef struct device_t {
     unsigned queues;              // alive
     worker_t *handlers;           // runs the handlers of command buffers; NULL: there are no queues
     atomic_uint_fast64_t started; // command buffers that the GPU has begun
+    atomic_uint_fast64_t deaths;  // of command buffers, by `kill`
 } device_t;
 
 typedef struct extent_t {

@@ -11,6 +11,7 @@ void *encoder_new(class_t *class, command_t *command)
     encoder_t *encoder = object_new(class);
     encoder->command = object_retain(command);
     encoder->begin = command->last_work;
+    encoder->owner = pthread_self();
     encoder->number = hazard_encoder(command->number);
     return encoder;
 }
@@ -64,6 +65,8 @@ void encoder_dealloc(void *self)
 void encoder_check_open(encoder_t *self, sel_t cmd)
 {
     if (self->ended) misuse(self, cmd, "the encoder has ended");
+    if (!pthread_equal(self->owner, pthread_self()))
+        misuse(self, cmd, "another thread has made the encoder: encoders are of one thread");
 }
 
 void encoder_end(encoder_t *self, sel_t cmd)
@@ -80,6 +83,7 @@ void encoder_end(encoder_t *self, sel_t cmd)
 typedef struct fence_t {
     object_t object;
     known_t known;
+    atomic_bool updated; // by what was committed
 } fence_t;
 
 typedef struct fence_work_t {
@@ -98,6 +102,19 @@ static unsigned perform_wait(work_t *work)
 {
     hazard_wait(((fence_work_t *)work)->encoder, &((fence_t *)work->uses[0])->known);
     return ERROR_NONE;
+}
+
+void encoder_check_fences(const command_t *command, sel_t cmd)
+{
+    for (const work_t *work = command->works; work; work = work->next) {
+        if (work->perform != perform_update && work->perform != perform_wait) continue;
+        fence_t *fence = (fence_t *)work->uses[0];
+        if (work->perform == perform_update) atomic_store(&fence->updated, true);
+        if (!atomic_load(&fence->updated))
+            misuse(command, cmd,
+                   "an encoder waits for a fence that nothing has updated which was "
+                   "committed before");
+    }
 }
 
 static void fence_use(encoder_t *self, sel_t cmd, void *fence, perform_fn perform)

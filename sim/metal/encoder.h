@@ -5,10 +5,13 @@
 
 #include "metal/command.h"
 
+#include <pthread.h>
+
 typedef struct encoder_t {
     object_t object;
     command_t *command; // retained
     bool ended;
+    pthread_t owner;    // the one thread that may use it
     unsigned number;    // of hazard.h; 0: none
     bool concurrent;    // nothing orders its works but those that are `ordered`
     work_t **begin;     // where its works begin, in the command buffer
@@ -25,6 +28,9 @@ uint64_t encoder_draw(void); // a number, by the seed
 void *encoder_new(class_t *class, command_t *command);
 void encoder_dealloc(void *self); // for classes that own nothing else
 void encoder_check_open(encoder_t *self, sel_t cmd);
+// Of a command buffer that is committed now: each fence that it waits for is updated by it before,
+// or by another that was committed before.
+void encoder_check_fences(const command_t *command, sel_t cmd);
 // Methods.
 void encoder_end(encoder_t *self, sel_t cmd);
 void encoder_update_fence(encoder_t *self, sel_t cmd, void *fence);

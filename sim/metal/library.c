@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE_FAILURE = 3 }; // of MTLLibraryError
-enum { KERNEL = 3 };          // of MTLFunctionType
+enum { COMPILE_FAILURE = 3, COMPILE_WARNING = 4 }; // of MTLLibraryError
+enum { KERNEL = 3 };                               // of MTLFunctionType
 
 library_t *library_new(const char *source, bool fast, void **error)
 {
@@ -22,6 +22,9 @@ library_t *library_new(const char *source, bool fast, void **error)
         const char *text = log ? log : "the compiler gave no reason";
         *error = object_autorelease(error_new("MTLLibraryErrorDomain", COMPILE_FAILURE, text));
     }
+    if (library && error && settings()->warns)
+        *error = object_autorelease(
+            error_new("MTLLibraryErrorDomain", COMPILE_WARNING, "warning: unused variable"));
     free(log);
     return library;
 }

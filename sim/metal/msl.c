@@ -110,6 +110,38 @@ static uint8_t find_arguments(const char *text, piece_t type)
     return count_arguments(text, trim(name));
 }
 
+static bool begins(piece_t piece, const char *word)
+{
+    size_t length = strlen(word);
+    return (size_t)(piece.end - piece.begin) >= length && !memcmp(piece.begin, word, length);
+}
+
+// Of a scalar or a vector, by its name; 0: it is another type.
+static uint8_t find_alignment(piece_t type)
+{
+    static const struct {
+        const char *name;
+        uint8_t size;
+    } scalars[] = {{"uchar", 1}, {"char", 1},   {"bool", 1},        {"ushort", 2},    {"short", 2},
+                   {"half", 2},  {"uint", 4},   {"int", 4},         {"float", 4},     {"ulong", 8},
+                   {"long", 8},  {"size_t", 8}, {"atomic_uint", 4}, {"atomic_int", 4}};
+    static const char *const before[] = {"device", "constant", "const", "volatile"};
+    for (unsigned i = 0; i < sizeof before / sizeof *before;) {
+        type = trim(type);
+        bool found = begins(type, before[i]) && !is_word(type.begin[strlen(before[i])]);
+        if (found) type.begin += strlen(before[i]);
+        i = found ? 0 : i + 1;
+    }
+    for (unsigned i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        if (!begins(type, scalars[i].name)) continue;
+        const char *rest = type.begin + strlen(scalars[i].name);
+        if (*rest == '2') return (uint8_t)(2 * scalars[i].size);
+        if (*rest == '3' || *rest == '4') return (uint8_t)(4 * scalars[i].size);
+        if (!is_word(*rest)) return scalars[i].size;
+    }
+    return 0;
+}
+
 // `[[max_total_threads_per_threadgroup(N)]]` right before `kernel`.
 static unsigned find_threads(const char *text, const char *kernel)
 {
@@ -138,6 +170,8 @@ static bool write_parameter(FILE *out, entry_t *entry, const char *text, piece_t
     if (read == 2 && !strcmp(name, "buffer")) {
         entry->buffers |= 1u << index;
         entry->arguments[index] = find_arguments(text, type);
+        entry->aligned[index] = find_alignment(type);
+        entry->constants |= (uint32_t)begins(type, "constant") << index;
         return fprintf(out, "sim::bound<%.*s>::at(w[%u])", length, type.begin, index) > 0;
     }
     if (read == 2 && !strcmp(name, "threadgroup")) {

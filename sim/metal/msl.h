@@ -12,6 +12,8 @@ typedef struct entry_t {
     kernel_fn run;
     uint32_t buffers, groups;   // bits of the indices that it takes
     uint8_t arguments[BUFFERS]; // pointers of an argument buffer at that index; 0: it is none
+    uint8_t aligned[BUFFERS];   // what an offset must be a multiple of; 0: it is not known
+    uint32_t constants;         // bits of the indices in `constant` memory
     unsigned threads;           // that a group may have
     struct entry_t *next;
 } entry_t;

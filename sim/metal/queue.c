@@ -48,10 +48,18 @@ void queue_pump(queue_t *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-void queue_free_one(queue_t *queue)
+void queue_takes(queue_t *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->open--;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_free_one(queue_t *queue, bool committed)
 {
     pthread_mutex_lock(&queue->lock);
     queue->outstanding--;
+    if (!committed) queue->open--;
     pthread_cond_signal(&queue->freed);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -61,10 +69,14 @@ static void take_one(queue_t *queue)
 {
     pthread_mutex_lock(&queue->lock);
     if (queue->outstanding == queue->most)
-        complain("-[MTLCommandQueue commandBuffer] blocks: %u command buffers are outstanding",
-                 queue->most);
+        complain("-[MTLCommandQueue commandBuffer] blocks: %u command buffers are outstanding%s",
+                 queue->most,
+                 queue->open == queue->most ? ", and none is committed: unless another thread does "
+                                              "it, this never ends"
+                                            : "");
     while (queue->outstanding == queue->most) pthread_cond_wait(&queue->freed, &queue->lock);
     queue->outstanding++;
+    queue->open++;
     pthread_mutex_unlock(&queue->lock);
 }
 

@@ -19,6 +19,7 @@ typedef struct queue_t {
     pthread_mutex_t lock;
     pthread_cond_t freed;                 // a command buffer is outstanding no more
     unsigned outstanding, most;           // made and not finished, committed or not
+    unsigned open;                        // of these, not committed
     struct residency_t *sets[QUEUE_SETS]; // each retained
     unsigned set_count;
     command_t *first, **last; // enqueued, and not given to the GPU; each retained
@@ -29,7 +30,9 @@ queue_t *queue_new(struct device_t *device, unsigned most);
 void queue_enqueue(queue_t *queue, command_t *command);
 // Gives the GPU those at the front that are committed.
 void queue_pump(queue_t *queue);
-// A command buffer has finished, or died without being committed.
-void queue_free_one(queue_t *queue);
+// A command buffer is committed.
+void queue_takes(queue_t *queue);
+// One has finished, or died without being committed.
+void queue_free_one(queue_t *queue, bool committed);
 
 #endif

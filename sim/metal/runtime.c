@@ -277,8 +277,17 @@ static method_t root_methods[] = {METHOD("retain", root_retain),
                                   METHODS_END};
 class_t NSObject = {.name = "NSObject", .methods = root_methods};
 
+// A selector that the settings take away.
+static bool is_lacking(sel_t selector)
+{
+    for (unsigned i = 0; i < settings()->lack_count; i++)
+        if (!strcmp(sel_getName(selector), settings()->lacks[i])) return true;
+    return false;
+}
+
 static const method_t *find(const class_t *class, sel_t selector)
 {
+    if (is_lacking(selector)) return NULL;
     for (const method_t *m = class->methods; m && m->name; m++)
         if (m->selector == selector) return m;
     for (const method_t *m = NSObject.methods; m->name; m++)

@@ -344,6 +344,40 @@ static void host_part_dropped(void)
     rig_close(device);
 }
 
+// P has two kernels of one encoder and dies after some works of it, whatever order these are in: if
+// C, which went ahead of it, has run, then so has all of P.
+static void done_is_last(void)
+{
+    keel_device_t *device = rig_open();
+    keel_buffer_t *x = buffer_create(device, SIZE);
+    keel_point_t points[8], first, second;
+    chain_submit(x, points, 8, false);
+    assert_null(keel_semaphore_signal(gate, 1));
+    ok(points[7]); // promises are made from here on
+    keel_op_t ops[] = {keel_op_fill(keel_span(x, 101, 1), 1, 1),
+                       keel_op_fill(keel_span(x, 201, 1), 1, 1)};
+    assert_null(keel_queue_submit(queues[0], KEEL_NO_WAITS, ops, 2, KEEL_NO_SIGNALS, &first));
+    second = run(queues[0], KEEL_AFTER(first), keel_op_fill(keel_span(x, 301, 1), 1, 1));
+    keel_status_release(wait_for(first));
+    keel_status_release(wait_for(second));
+    uint8_t bytes[SIZE];
+    assert_null(keel_buffer_read(x, 0, bytes, SIZE));
+    if (bytes[301]) assert_true(bytes[101] && bytes[201]);
+    keel_buffer_release(x);
+    rig_close(device);
+}
+
+static void test_done_is_last(void **state)
+{
+    enum { WORKS = 7, SEEDS = 3 };
+    (void)state;
+    for (int i = 0; i < WORKS * SEEDS; i++) {
+        char settings[48];
+        snprintf(settings, sizeof settings, "kill=9:3@%d seed=%d", i % WORKS + 1, i / WORKS + 1);
+        run_with(settings, done_is_last);
+    }
+}
+
 // Who asks after a point of a semaphore of another device may have the promise a little longer than
 // there is the device that gave it.
 static void outlived(void)
@@ -396,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_lost),          cmocka_unit_test(test_by_semaphore),
         cmocka_unit_test(test_two_signals),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_host_part),     cmocka_unit_test(test_host_part_dropped),
-        cmocka_unit_test(test_outlived),
+        cmocka_unit_test(test_outlived),      cmocka_unit_test(test_done_is_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,7 +182,8 @@ static void test_unretained(id device)
 
 static void *commit_later(void *command)
 {
-    while (!rig_said("blocks: 1 command buffers are outstanding")) sched_yield();
+    while (!rig_said("blocks: 1 command buffers are outstanding, and none is committed"))
+        sched_yield();
     m_commit(command);
     return NULL;
 }
@@ -346,9 +347,94 @@ static void dies_fence_order(id device)
     m_wait_fence(encoder, fence);
 }
 
+// A fence that another command buffer updates, and is committed too late.
+static void dies_fence_of_later(id device)
+{
+    id queue = m_new_queue(device, 4), fence = m_new_fence(device);
+    id later = m_command(queue), encoder = m_blit(later);
+    m_update_fence(encoder, fence);
+    m_end(encoder);
+    id command = m_command(queue);
+    encoder = m_blit(command);
+    m_wait_fence(encoder, fence);
+    m_end(encoder);
+    m_commit(command);
+}
+
+// Once it was updated it may be waited for again.
+static void test_fence_of_earlier(id device)
+{
+    id queue = m_new_queue(device, 4), fence = m_new_fence(device);
+    for (int i = 0; i < 3; i++) {
+        id command = m_command(queue), encoder = m_blit(command);
+        if (i == 0) m_update_fence(encoder, fence);
+        if (i > 0) m_wait_fence(encoder, fence);
+        m_end(encoder);
+        m_commit(command);
+        m_wait(command);
+    }
+    m_release(fence);
+    m_release(queue);
+}
+
+static void *end_elsewhere(void *encoder)
+{
+    m_end(encoder);
+    return NULL;
+}
+
+static void dies_other_thread(id device)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, end_elsewhere, m_blit(m_command(m_new_queue(device, 4))));
+    pthread_join(thread, NULL);
+}
+
+// A command buffer of another queue is at work while one dies.
+static void test_victim(id device)
+{
+    id queue = m_new_queue(device, 4), other = m_new_queue(device, 4), event = m_new_event(device);
+    id bystander = m_command(queue), command = m_command(other);
+    m_signal_event(bystander, event, 1);
+    m_wait_event(bystander, event, 2);
+    m_commit(bystander);
+    CHECK(m_wait_value(event, 1, 60000)); // it has begun
+    m_commit(command);
+    m_wait(command);
+    CHECK(m_code(m_error(command)) == 3);
+    m_set_value(event, 2);
+    m_wait(bystander);
+    CHECK(m_status(bystander) == FAILED);
+    CHECK(strstr(m_utf8(m_text(m_error(bystander))), "InnocentVictim"));
+    id later = m_command(queue);
+    m_commit(later);
+    m_wait(later);
+    CHECK(m_status(later) == COMPLETED);
+    m_release(event);
+    m_release(other);
+    m_release(queue);
+}
+
+static void test_slow(id device)
+{
+    id queue = m_new_queue(device, 4), buffer = m_new_buffer(device, 16, 0);
+    id command = m_command(queue);
+    fill(command, buffer, 1);
+    m_commit(command);
+    m_wait(command);
+    CHECK(m_end_time(command) - m_start_time(command) >= 0.02);
+    m_release(buffer);
+    m_release(queue);
+}
+
 static void all(void)
 {
     RUN("", test_fence);
+    RUN("", test_fence_of_earlier);
+    DIES("commit]: an encoder waits for a fence that nothing has updated", dies_fence_of_later);
+    DIES("endEncoding]: another thread has made the encoder", dies_other_thread);
+    RUN("victims=1 kill=2:3", test_victim);
+    RUN("slow=20000", test_slow);
     RUN("", test_dead_fence);
     DIES("this encoder has updated the fence", dies_fence_order);
     RUN("", test_complete);

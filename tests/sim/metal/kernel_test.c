@@ -427,8 +427,54 @@ static void dies_group_length(id device)
     m_set_group(m_compute(m_command(m_new_queue(device, 1))), 20, 0);
 }
 
+static void bind_at(id device, const char *kernel, size_t offset)
+{
+    scene_t scene = scene_begin(device, kernel);
+    id buffer = m_new_buffer(device, 512, 0);
+    for (size_t i = 0; i < 3; i++) m_set_buffer(scene.encoder, buffer, offset, i);
+    dispatch(&scene, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+    scene_run(&scene);
+    scene_end(&scene);
+    m_release(buffer);
+}
+
+static void dies_offset(id device)
+{
+    bind_at(device, "scale", 6);
+}
+
+static void dies_vector_offset(id device)
+{
+    bind_at(device, "where", 8);
+}
+
+static void dies_constant_offset(id device)
+{
+    bind_at(device, "scale", 16);
+}
+
+static void test_offsets(id device)
+{
+    bind_at(device, "scale", 32);
+    bind_at(device, "where", 16);
+}
+
+// A warning is no failure, though it comes as an error does.
+static void test_warning(id device)
+{
+    id error = NULL, library = m_new_library(device, text(source), NULL, &error);
+    CHECK(library && error && m_code(error) == 4);
+    m_release(library);
+}
+
 static void all(void)
 {
+    DIES("kernel scale: offset 6 of buffer(0) must be a multiple of 4", dies_offset);
+    DIES("kernel where: offset 8 of buffer(0) must be a multiple of 16", dies_vector_offset);
+    DIES_WITH("discrete=1", "kernel scale: offset 16 of buffer(2) must be a multiple of 32",
+              dies_constant_offset);
+    RUN("", test_offsets);
+    RUN("warns=1", test_warning);
     RUN("", test_buffers_and_bytes);
     RUN("", test_fast_mathematics);
     RUN("", test_positions);

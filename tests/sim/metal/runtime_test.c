@@ -125,8 +125,23 @@ static void dies_no_struct(id device)
 }
 #endif
 
+// What an older system does not have: asked for, it is not there; sent all the same, it is unknown.
+static void test_lacking(id device)
+{
+    CHECK(!m_responds(device, metal.sel_registerName("newSharedEvent")));
+    CHECK(m_responds(device, metal.sel_registerName("newFence")));
+}
+
+static void dies_lacking(id device)
+{
+    m_new_event(device);
+}
+
 static void all(void)
 {
+    RUN("lacks=newSharedEvent lacks=newEvent", test_lacking);
+    DIES_WITH("lacks=newSharedEvent", "-[MTLDevice newSharedEvent]: unrecognized selector",
+              dies_lacking);
     RUN("", test_device);
     RUN("devices=3", test_devices);
     RUN("devices=0", test_no_devices);
