@@ -67,17 +67,26 @@ static void pages_leave(void)
     futex_wake(&pages_turn, INT_MAX);
 }
 
-// The device's piece at an address; NULL: none, and *stop is where the next one of anybody's begins
-// or ends, if that is before.
+// Whether it is of the same library: others know nothing of what that has locked.
+static bool piece_is_of(const piece_t *piece, const pages_user_t *user)
+{
+    return piece->own.ops == user->ops && piece->own.driver == user->driver;
+}
+
+// The device's piece at an address; NULL: none, and *stop is where the next one of its library
+// begins or ends, if that is before.
 static piece_t *piece_at(const pages_user_t *user, uintptr_t at, uintptr_t *stop)
 {
     span_t rest = {at, *stop};
-    piece_t *piece = piece_next(rest, NULL);
-    for (; piece && piece->span.start <= at; piece = piece_next(rest, piece)) {
+    for (piece_t *piece = piece_next(rest, NULL); piece; piece = piece_next(rest, piece)) {
+        if (!piece_is_of(piece, user)) continue;
+        if (piece->span.start > at) {
+            if (piece->span.start < *stop) *stop = piece->span.start;
+            break;
+        }
         if (piece->user == user) return piece;
         if (piece->span.end < *stop) *stop = piece->span.end;
     }
-    if (piece && piece->span.start < *stop) *stop = piece->span.start;
     return NULL;
 }
 
@@ -200,10 +209,10 @@ static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
                                     "device reads only what it could write as well");
 }
 
-static keel_status_t written_check(span_t span)
+static keel_status_t written_check(const pages_user_t *user, span_t span)
 {
     const piece_t *piece = piece_next(span, NULL);
-    while (piece && !piece->constant) piece = piece_next(span, piece);
+    while (piece && !(piece->constant && piece_is_of(piece, user))) piece = piece_next(span, piece);
     if (!piece) return NULL;
     return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                       "a part of it could not be written when it was imported before");
@@ -236,7 +245,8 @@ static bool piece_is_idle(const piece_t *piece)
     if (piece->users || piece->busy || (piece->user && piece_is_lost(piece))) return false;
     if (piece->borrowed) return true;
     const piece_t *other = piece_next(span_of(piece), NULL);
-    if (other == piece) other = piece_next(span_of(piece), piece);
+    while (other && (other == piece || !piece_is_of(other, &piece->own)))
+        other = piece_next(span_of(piece), other);
     return !other;
 }
 
@@ -291,12 +301,16 @@ static keel_status_t pieces_place(const pages_user_t *user, span_t span, uint64_
     for (const piece_t *piece = piece_next(span, NULL); piece; piece = piece_next(span, piece))
         torn |= piece->user == user && piece->offset != *offset;
     if (!torn) return NULL;
-    return KEEL_ERROR(KEEL_UNSUPPORTED, "external->handle.host: to the device, parts of the memory "
-                                        "that were imported before lie elsewhere than the rest");
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "external->handle.host: a part of the memory is imported already, and lies "
+                      "elsewhere to the device than the rest would; import all of it first, and "
+                      "parts of it then");
 }
 
-static span_t pages_of(span_t bytes)
+// What is locked for these bytes.
+static span_t span_for(const pages_user_t *user, span_t bytes)
 {
+    if (user->bytewise) return bytes;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     return (span_t){bytes.start & ~(page - 1), (bytes.end + page - 1) & ~(page - 1)};
 }
@@ -309,7 +323,7 @@ static span_t bytes_of(const void *data, uint64_t size)
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address)
 {
-    span_t bytes = bytes_of(data, size), span = pages_of(bytes);
+    span_t bytes = bytes_of(data, size), span = span_for(user, bytes);
     piece_t *added = NULL;
     uint64_t offset = 0;
     pages_enter(span);
@@ -322,7 +336,7 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool wri
     if (!status) status = borrowed_check(user, bytes);
     lock_enter(&pages_guard);
     for (piece_t *piece = added; piece; piece = piece->more) piece->busy = false;
-    if (!status && written) status = written_check(span);
+    if (!status && written) status = written_check(user, span);
     if (!status) status = pieces_place(user, span, &offset);
     if (status && counted) pieces_count(user, span, -1);
     if (status) pieces_clean(span);
@@ -350,7 +364,7 @@ uint64_t pages_stretch(const pages_user_t *user, const void *data, uint64_t size
 
 void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 {
-    span_t span = pages_of(bytes_of(data, size));
+    span_t span = span_for(user, bytes_of(data, size));
     lock_enter(&pages_guard);
     pieces_count(user, span, -1);
     pieces_clean(span);

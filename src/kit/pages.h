@@ -6,7 +6,12 @@
 // libraries lock pages as well. So each device has pieces, which do not overlap on it; a piece that
 // was locked before, by another device or another library, is not unlocked with it, and if that was
 // a part of its pages, that part is what can be imported; one that others build on stays until they
-// are gone; and so does the vendor's device that it belongs to.
+// are gone; and so does the vendor's device that it belongs to. Libraries know nothing of each
+// other's pieces.
+//
+// Where the vendor gives what it locks an address of its own, pieces lie anywhere: then memory
+// cannot be imported of which another import has a part. Such a vendor locks bytes, not pages, so
+// that nothing but the bytes themselves matters (`bytewise`).
 //
 // Memory that the process cannot write is locked for reading alone, if no import wants more of it;
 // private mappings of files are not: CUDA may never return from that.
@@ -40,12 +45,13 @@ struct pages_user_t {
     const void *driver;                // what the driver knows the vendor by
     void *vendor;                      // its device
     struct keel_status *_Atomic *lost; // why the device is lost, if it is
+    bool bytewise;                     // two pieces may have the same page, but no byte
 };
 
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
-// it. Blocks as long as the vendor takes, or another thread that locks or unlocks
-// the same pages. `written`: by devices, so it has to be memory that can
-// be. KEEL_IO if it cannot be, and the system does not say what it is.
+// it. Blocks as long as the vendor takes, or another thread that locks or unlocks the same pages.
+// `written`: by devices, so it has to be memory that can be. KEEL_IO if it cannot be, and the
+// system does not say what it is. KEEL_UNSUPPORTED if the device would see it in parts.
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address);
 // How many of the bytes, from the first one on, were locked together. A vendor copies no more than

@@ -13,6 +13,8 @@
 #include "base/status.h"
 #include "unit.h"
 
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
 enum { PAGES = 1 << 15 };
 static const uintptr_t PAGE = 0x10000; // of any system's size
 static uintptr_t FIRST;
@@ -333,13 +335,160 @@ static void test_unknown(void **state)
     pages_close(&user);
 }
 
+// A library that gives each piece that it locks an address of its own.
+static struct {
+    uintptr_t start, end;
+    uint64_t offset;
+} ranges[8];
+static uint64_t offsets; // given so far
+
+static int range_at(uintptr_t byte)
+{
+    int i = (int)COUNT(ranges) - 1;
+    while (i >= 0 && !(byte >= ranges[i].start && byte < ranges[i].end)) i--;
+    return i;
+}
+
+static int ranges_locked(void)
+{
+    int count = 0;
+    for (size_t i = 0; i < COUNT(ranges); i++) count += ranges[i].end != 0;
+    return count;
+}
+
+static keel_status_t apart_lock(const pages_user_t *user, void *data, uint64_t size, bool written,
+                                bool *already)
+{
+    (void)user, (void)written;
+    uintptr_t start = (uintptr_t)data;
+    *already = range_at(start) >= 0 || range_at(start + size - 1) >= 0;
+    if (*already) return NULL;
+    size_t i = 0;
+    while (ranges[i].end) i++;
+    assert_in_range(i, 0, COUNT(ranges) - 1);
+    ranges[i].start = start;
+    ranges[i].end = start + size;
+    ranges[i].offset = ++offsets * PAGES * PAGE;
+    return NULL;
+}
+
+static keel_status_t apart_address(const pages_user_t *user, void *data, uint64_t *address)
+{
+    (void)user;
+    int i = range_at((uintptr_t)data);
+    if (i < 0) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "it is not locked");
+    *address = (uintptr_t)data + ranges[i].offset;
+    return NULL;
+}
+
+static void apart_unlock(const pages_user_t *user, void *data)
+{
+    (void)user;
+    int i = range_at((uintptr_t)data);
+    assert_true(i >= 0 && ranges[i].start == (uintptr_t)data);
+    ranges[i].end = 0;
+}
+
+static const pages_ops_t apart_ops = {apart_lock, apart_address, apart_unlock, fake_close};
+
+static pages_user_t apart_make(int which)
+{
+    return (pages_user_t){
+        .ops = &apart_ops, .vendor = &closed[which], .lost = &lost, .bytewise = true};
+}
+
+static keel_status_t apart(pages_user_t *user, uintptr_t byte, uint64_t size, uint64_t *address)
+{
+    return pages_lock(user, (void *)(FIRST + byte), size, true, address);
+}
+
+static void apart_end(pages_user_t *user, uintptr_t byte, uint64_t size)
+{
+    pages_unlock(user, (void *)(FIRST + byte), size);
+}
+
+// Neighbours in one page do not mind each other.
+static void test_neighbours(void **state)
+{
+    (void)state;
+    pages_user_t one = apart_make(0), two = apart_make(1);
+    uint64_t first, second, third, again;
+    assert_null(apart(&one, 100, 100, &first));
+    assert_null(apart(&one, 200, 2 * PAGE, &second));
+    assert_null(apart(&two, 200 + 2 * PAGE, 8, &third));
+    assert_int_equal(ranges_locked(), 3);
+    assert_int_not_equal(second - first, 100);
+    assert_null(apart(&two, 100, 100, &again)); // the same, for another device
+    assert_int_equal(again, first);
+    assert_int_equal(ranges_locked(), 3);
+    apart_end(&one, 100, 100);
+    assert_int_equal(ranges_locked(), 3);
+    apart_end(&two, 100, 100);
+    apart_end(&one, 200, 2 * PAGE);
+    apart_end(&two, 200 + 2 * PAGE, 8);
+    assert_int_equal(ranges_locked(), 0);
+    pages_close(&one);
+    pages_close(&two);
+}
+
+// A part of what is imported can be imported, but not what is only imported in part.
+static void test_parts(void **state)
+{
+    (void)state;
+    pages_user_t one = apart_make(0), two = apart_make(1);
+    uint64_t whole, part;
+    assert_null(apart(&one, 1000, 1000, &whole));
+    assert_null(apart(&one, 1100, 100, &part));
+    assert_int_equal(part, whole + 100);
+    apart_end(&one, 1100, 100);
+    assert_null(apart(&two, 1100, 100, &part));
+    assert_int_equal(part, whole + 100);
+    apart_end(&two, 1100, 100);
+    refused(apart(&one, 900, 200, &part), KEEL_UNSUPPORTED);
+    refused(apart(&two, 1900, 200, &part), KEEL_UNSUPPORTED);
+    refused(apart(&two, 900, 2000, &part), KEEL_UNSUPPORTED);
+    assert_int_equal(ranges_locked(), 1);
+    apart_end(&one, 1000, 1000);
+    assert_null(apart(&two, 900, 2000, &part));
+    apart_end(&two, 900, 2000);
+    assert_int_equal(ranges_locked(), 0);
+    pages_close(&one);
+    pages_close(&two);
+}
+
+// What another library has locked neither cuts an import nor keeps it.
+static void test_libraries(void **state)
+{
+    (void)state;
+    pages_user_t plain = user_make(0), other = apart_make(1);
+    uint64_t address;
+    lock(&plain, 10, 4);
+    assert_null(apart(&other, 8 * PAGE, 8 * PAGE, &address));
+    assert_int_equal(ranges_locked(), 1);
+    unlock(&plain, 10, 4);
+    assert_int_equal(locked(), 0);
+    lock(&plain, 0, 12);
+    apart_end(&other, 8 * PAGE, 8 * PAGE);
+    assert_int_equal(ranges_locked(), 0);
+    unlock(&plain, 0, 12);
+    pages_close(&plain);
+    pages_close(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_share_pages),   cmocka_unit_test(test_one_among_many),
-        cmocka_unit_test(test_failing_beside_others), cmocka_unit_test(test_constant),
-        cmocka_unit_test(test_read_before_written),   cmocka_unit_test(test_constant_unsupported),
-        cmocka_unit_test(test_private_file),          cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_devices_share_pages),
+        cmocka_unit_test(test_one_among_many),
+        cmocka_unit_test(test_failing_beside_others),
+        cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_read_before_written),
+        cmocka_unit_test(test_constant_unsupported),
+        cmocka_unit_test(test_private_file),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_libraries),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -93,6 +93,7 @@ static const stream_quirks_t quirks = {
     .small_transfer = 1 << 16, // a kernel in such a graph costs less than a fill or a copy
     .rebind_least = 128,       // below that the host is as fast
     .graph_waits = true,
+    .locks_pages = true,
     .free_waits = true,
     .pool_lags = true,
 };

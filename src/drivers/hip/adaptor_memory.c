@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, fills and copies.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "drivers/hip/hip.h"
@@ -48,10 +49,11 @@ static bool is_registered(const stream_vendor_t *v, char *byte)
     return known;
 }
 
-// Whether the process has memory there. The pages are whole.
-static bool is_mapped(void *data, uint64_t size)
+// Whether the process has memory there.
+static bool is_mapped(char *data, uint64_t size)
 {
-    return !msync(data, size, MS_ASYNC);
+    uint64_t before = (uintptr_t)data & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+    return !msync(data - before, size + before, MS_ASYNC);
 }
 
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so

@@ -54,6 +54,7 @@ static const struct {
       .graph_room = 32,
       .small_transfer = 1 << 16,
       .graph_waits = true,
+      .locks_pages = true,
       .free_waits = true}},
 };
 

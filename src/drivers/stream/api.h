@@ -102,6 +102,7 @@ typedef struct stream_quirks_t {
     bool graph_unrolls; // on a stream a graph takes the room of all its nodes, else of one launch
     bool graph_waits;   // to make a graph, the vendor may wait for the device
     bool free_waits;    // to free memory or unload code, the vendor waits for the device
+    bool locks_pages;   // page-locking takes whole pages, each once; else bytes, in as many pieces
     bool pool_lags;     // a freed piece of a pool is free only behind a wait for something after it
 } stream_quirks_t;
 

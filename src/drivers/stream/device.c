@@ -209,7 +209,8 @@ keel_status_t stream_device_create(const stream_api_t *api, stream_vendor_t *ven
     d->most_pending = limits->quirks.pending ? limits->quirks.pending : UINT64_MAX - 1;
     if (!d->limits.quirks.transfer_room) d->limits.quirks.transfer_room = 1;
     d->options.library = NULL; // the URI's, which goes
-    d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost};
+    d->pages = (pages_user_t){&stream_pages_ops, api, vendor, &d->lost,
+                              .bytewise = !limits->quirks.locks_pages};
     d->blocks = (blocks_t){.ops = &stream_blocks_ops, .owner = d};
     d->generation = fork_generation();
     keel_status_t status = device_init(d);

@@ -21,6 +21,7 @@
         .fill_word = 8,                                                                            \
         .graph_waits = true,                                                                       \
         .free_waits = true,                                                                        \
+        .locks_pages = true,                                                                       \
         .pool_lags = true,                                                                         \
     }
 

@@ -206,6 +206,7 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
         .driver = device->hsa,
         .vendor = device,
         .lost = &device->failed,
+        .bytewise = true,
     };
     runs_init(&device->runs, &amdgpu_run_ops, &device->base, "keel-amdgpu", "keel-amdgpu-aid",
               amdgpu_worker);
