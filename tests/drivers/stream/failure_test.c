@@ -276,9 +276,31 @@ static void dead_from_each_call_on(void **state)
     each_call_fails(DEAD);
 }
 
+// A run that has work on the stream ends there without another call.
+static void nothing_is_recorded_after_the_loss(void **state)
+{
+    (void)state;
+    enum { SIZE = 8192 }; // the vendor itself fills so much
+    keel_buffer_t *buffer = buffer_create(SIZE);
+    keel_op_t fill = keel_op_fill(keel_whole(buffer), 1, 4);
+    keel_op_t ops[] = {fill, keel_op_barrier(), fill};
+    vendor_hold();
+    keel_point_t before = submit(queue, KEEL_NO_WAITS, &fill, 1);
+    uint64_t records = vendor_calls(SLOT(event_record)), made = vendor_calls(SLOT(event_create));
+    vendor_fail(SLOT(fill), 2, KEEL_DEVICE_LOST);
+    lost = true;
+    keel_point_t point = submit(queue, KEEL_NO_WAITS, ops, COUNT(ops));
+    fails(point, KEEL_DEVICE_LOST, "fails as it was told to");
+    fails(before, KEEL_DEVICE_LOST, "fails as it was told to");
+    assert_int_equal(vendor_calls(SLOT(event_record)), records);
+    assert_int_equal(vendor_calls(SLOT(event_create)), made);
+    keel_buffer_release(buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(nothing_is_recorded_after_the_loss),
         cmocka_unit_test(out_of_memory_at_each_call),
         cmocka_unit_test(lost_by_each_call),
         cmocka_unit_test(dead_from_each_call_on),

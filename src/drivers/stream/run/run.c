@@ -177,8 +177,25 @@ KEEL_COLD static bool run_drain(stream_run_t *run, keel_status_t status)
     return true;
 }
 
+// Whether the device is lost. Then its stream is not touched any more: what was issued before has
+// ended, and the run has failed.
+static bool run_is_lost(stream_run_t *run)
+{
+    stream_device_t *device = stream_run_device(run);
+    if (__builtin_expect(!stream_device_is_lost(device), 1)) return false;
+    stream_run_fail(run, stream_device_lost(device));
+    run->stamps = NULL;
+    stream_queue_retire(stream_run_queue(run), 0);
+    run_settle(run);
+    return true;
+}
+
 void stream_run_park(stream_run_t *run)
 {
+    if (run_is_lost(run)) {
+        stream_run_done(run);
+        return;
+    }
     keel_status_t status =
         stream_queue_record(stream_run_queue(run), &run->segment, STREAM_MARK_PARKS);
     if (status && run_drain(run, status)) stream_run_done(run);
@@ -192,7 +209,7 @@ KEEL_HOT void stream_run_finish(stream_run_t *run)
     run->segment.last = true;
     bool unmarked = atomic_load_explicit(&queue->unmarked, memory_order_relaxed);
     bool joins = __builtin_expect(sure && run->tail != STREAM_TAIL_OWN && !unmarked, 0);
-    if (run->tail && !(joins && stream_queue_is_quiet(queue))) {
+    if (run->tail && !(joins && stream_queue_is_quiet(queue)) && !run_is_lost(run)) {
         if (joins && stream_queue_join(queue, &run->segment)) return;
         keel_status_t status = stream_queue_record(queue, &run->segment,
                                                    sure ? STREAM_MARK_PROMISES : STREAM_MARK_ENDS);
