@@ -172,6 +172,10 @@ KEEL_HOT bool stream_run_go(stream_segment_t *segment)
         stream_step_t step = run_step(run, (keel_command_t *)(uintptr_t)run->at);
         if (step == STREAM_STEP_PARKED) return true;
         if (step == STREAM_STEP_DONE) run->at = keel_command_next(run->at);
+        if (run->aside) {
+            run->aside = false;
+            return false;
+        }
     }
     if (run->at != end && run->at->kind == KEEL_CMD_ALLOCA)
         stream_alloca_drop((keel_cmd_alloca_t *)(uintptr_t)run->at);

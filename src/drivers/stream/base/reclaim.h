@@ -40,6 +40,12 @@ static inline bool reclaim_is_awaited(const reclaim_t *reclaim)
     return atomic_load(&reclaim->waiters);
 }
 
+// Whether more frees than `ended` have begun.
+static inline bool reclaim_is_coming(const reclaim_t *reclaim, uint64_t ended)
+{
+    return atomic_load(&reclaim->begun) > ended;
+}
+
 // `count` frees have ended: all waiters try again.
 void reclaim_end(reclaim_t *reclaim, uint32_t count);
 

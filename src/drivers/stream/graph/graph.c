@@ -3,9 +3,13 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/status.h"
+
+// How often, and after which pause, a run looks again for the memory of its graph.
+enum { ROUNDS = 200, ROUND_NS = 1000000 };
 
 // What a recording is prepared to.
 struct stream_prepared_t {
@@ -423,19 +427,51 @@ static keel_status_t instance_run(stream_run_t *run, const keel_cmd_execute_t *c
     return instance->reports ? report_fetch(run, c, instance) : NULL;
 }
 
+// There was no memory for an instance. The queue's own thread takes what pools hold, and tries
+// again while memory is on its way back. Between, it steps aside: what gives memory back waits
+// until no thread issues. Consumes the refusal.
+KEEL_COLD static keel_status_t
+instance_starved(stream_run_t *run, const keel_cmd_execute_t *c, const stream_context_t *context,
+                 graph_instance_t **made, const keel_command_t **culprit, keel_status_t refusal)
+{
+    stream_device_t *device = stream_run_device(run);
+    keel_status_release(refusal);
+    *culprit = NULL;
+    if (stream_queue_puts_off(stream_run_queue(run))) return NULL;
+    uint64_t over = reclaim_ended(&device->reclaim);
+    stream_pools_empty(device);
+    keel_status_t status =
+        instance_make(c->recording, stream_run_queue(run), context, made, culprit);
+    if (keel_status_code(status) != KEEL_RESOURCE_EXHAUSTED || run->rounds == ROUNDS ||
+        !reclaim_is_coming(&device->reclaim, over + run->frees))
+        return status;
+    keel_status_release(status);
+    *culprit = NULL;
+    run->rounds++;
+    run->aside = true;
+    atomic_fetch_add(&device->chores.wanted, 1);
+    clock_sleep(ROUND_NS);
+    atomic_fetch_sub(&device->chores.wanted, 1);
+    return NULL;
+}
+
 // The queue's instance, made for what the context says if there is none; unless that is put off.
-static keel_status_t instance_get(keel_recording_t *recording, stream_queue_t *queue,
+static keel_status_t instance_get(stream_run_t *run, const keel_cmd_execute_t *c,
                                   const stream_context_t *context, graph_instance_t **got,
                                   const keel_command_t **culprit)
 {
+    keel_recording_t *recording = c->recording;
+    stream_queue_t *queue = stream_run_queue(run);
     stream_prepared_t *prepared;
     KEEL_TRY(prepared_of(recording, &prepared));
     *got = instance_find(prepared, queue);
     bool waits = stream_queue_device(queue)->limits.quirks.graph_waits;
     if (*got || (waits && stream_queue_puts_off(queue))) return NULL;
-    KEEL_TRY(instance_make(recording, queue, context, got, culprit));
-    *got = instance_publish(prepared, *got);
-    return NULL;
+    keel_status_t status = instance_make(recording, queue, context, got, culprit);
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
+        status = instance_starved(run, c, context, got, culprit, status);
+    if (!status && *got) *got = instance_publish(prepared, *got);
+    return status;
 }
 
 KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execute_t *c,
@@ -446,13 +482,14 @@ KEEL_HOT keel_status_t stream_graph_run(stream_run_t *run, const keel_cmd_execut
     stream_context_t context = {.device = device, .binder = binder_of(c)};
     graph_instance_t *instance = NULL;
     const keel_command_t *culprit = NULL;
-    keel_status_t status = instance_get(c->recording, queue, &context, &instance, &culprit);
+    keel_status_t status = instance_get(run, c, &context, &instance, &culprit);
     if (!status && instance && (instance->moves || instance->stale)) {
         context.binder.parameters_at = instance->memory + GRAPH_PARAMETERS;
         status = instance_adapt(run, instance, &context);
         if (status) culprit = instance->culprit;
     }
-    if (stream_queue_has_put_off(queue)) *step = STREAM_STEP_AGAIN; // to make the graph is put off
+    // To make the graph is put off, or there is no memory for it yet.
+    if (stream_queue_has_put_off(queue) || run->aside) *step = STREAM_STEP_AGAIN;
     if (!status && *step == STREAM_STEP_DONE) status = instance_run(run, c, instance, step);
     if (!status) return NULL;
     status = stream_device_note(device, status);

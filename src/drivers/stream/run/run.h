@@ -71,6 +71,8 @@ struct stream_run_t {
     bool hungry;      // it is parked for want of memory
     bool visits;      // has copies on the stream that use memory of other devices
     bool put_off;     // no event could be recorded to park or end with
+    bool aside;       // other threads have the queue's turn before it goes on with the command
+    uint8_t rounds;   // in which there was no memory for a graph
 };
 
 static inline stream_queue_t *stream_run_queue(const stream_run_t *run)
