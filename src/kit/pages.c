@@ -2,6 +2,7 @@
 #include "kit/pages.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -32,7 +33,33 @@ static lock_t pages_guard;
 static spans_t pieces;
 static _Atomic uint32_t pages_turn; // counts what sleepers wait for
 
+static spans_t parents; // those of the parent's, in the child of a fork: kept, and of no use
+static pthread_once_t pages_once = PTHREAD_ONCE_INIT;
+
 static const span_t everything = {0, UINTPTR_MAX};
+
+static void guard_enter(void)
+{
+    lock_enter(&pages_guard);
+}
+
+static void guard_leave(void)
+{
+    lock_leave(&pages_guard);
+}
+
+// The child has locked nothing, and the threads that were locking stay with the parent.
+static void pieces_forget(void)
+{
+    parents = pieces;
+    pieces = (spans_t){0};
+    lock_leave(&pages_guard);
+}
+
+static void pages_init(void)
+{
+    pthread_atfork(guard_enter, guard_leave, pieces_forget);
+}
 
 // The next piece, of anybody's, with pages of the span; `after` NULL: the first.
 static piece_t *piece_next(span_t span, const piece_t *after)
@@ -326,6 +353,7 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool wri
     span_t bytes = bytes_of(data, size), span = span_for(user, bytes);
     piece_t *added = NULL;
     uint64_t offset = 0;
+    pthread_once(&pages_once, pages_init);
     pages_enter(span);
     keel_status_t status = pieces_add(user, span, &added);
     bool counted = !status; // else there are gaps, where others may add pieces of theirs

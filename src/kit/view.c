@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/view.h"
 
+#include <pthread.h>
+
 #include "base/list.h"
 #include "base/live.h"
 #include "base/lock.h"
@@ -26,6 +28,23 @@ struct views_t {
 };
 
 static lock_t views_guard; // for all lists of views
+static pthread_once_t views_once = PTHREAD_ONCE_INIT;
+
+static void views_lock(void)
+{
+    lock_enter(&views_guard);
+}
+
+static void views_unlock(void)
+{
+    lock_leave(&views_guard);
+}
+
+// The child of a fork finds the lock free, for devices of its own.
+static void views_init(void)
+{
+    pthread_atfork(views_lock, views_unlock, views_unlock);
+}
 
 view_state_t view_find(keel_buffer_t *root, const keel_device_t *device, uint64_t *address)
 {
@@ -97,6 +116,7 @@ static keel_status_t view_import(struct views_t *views, keel_device_t *device,
 keel_status_t view_make(keel_buffer_t *root, keel_device_t *device, uint64_t *address)
 {
     struct views_t *views;
+    pthread_once(&views_once, views_init);
     KEEL_TRY(views_of(root, &views));
     view_t *view = mem_zalloc(sizeof *view);
     if (!view) return status_no_memory();

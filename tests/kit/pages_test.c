@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -456,6 +457,27 @@ static void test_parts(void **state)
     pages_close(&two);
 }
 
+// The child of a fork has locked nothing: what its parent has locked does not cut its imports.
+static void test_fork(void **state)
+{
+    (void)state;
+    pages_user_t user = apart_make(0);
+    uint64_t address;
+    assert_null(apart(&user, 100, 100, &address));
+    pid_t child = fork();
+    if (!child) {
+        pages_user_t fresh = apart_make(1);
+        memset(ranges, 0, sizeof ranges);
+        _exit(apart(&fresh, 150, 100, &address) || ranges_locked() != 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    apart_end(&user, 100, 100);
+    assert_int_equal(ranges_locked(), 0);
+    pages_close(&user);
+}
+
 // What another library has locked neither cuts an import nor keeps it.
 static void test_libraries(void **state)
 {
@@ -489,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_fork),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
