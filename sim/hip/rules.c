@@ -99,6 +99,7 @@ void rules_read(call_site_t *const *sites, int count)
         snprintf(before, sizeof before, "%s", text);
         snprintf(copy, sizeof copy, "%s", text);
         rule = (rule_t){0};
+        lost = false;
         options_read(copy);
         for (int i = 0; i < count; i++) sites[i]->count = 0;
     }
