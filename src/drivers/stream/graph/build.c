@@ -105,7 +105,7 @@ static graph_node_t *node_new(builder_t *b, const keel_command_t *command, graph
         .command = command,
         .number = b->number,
         .role = (uint8_t)role,
-        .piece = (uint16_t)(instance->piece_count - 1),
+        .piece = instance->piece_count - 1,
     };
     return node;
 }

@@ -46,7 +46,7 @@ typedef struct graph_node_t {
     uint8_t role;    // graph_role_t
     uint8_t kind;    // graph_kind_t
     bool changes;    // works on slots or late allocations
-    uint16_t piece;
+    uint32_t piece;
     stream_node_h node;
     uint64_t handle; // by which the device changes it; 0: the host does
     union {

@@ -11,7 +11,7 @@ keel_status_t stream_host_alloc(stream_device_t *device, uint64_t size, void **d
 {
     KEEL_TRY(device->api->alloc_host(device->vendor, size, data));
     keel_status_t status = device->api->host_address(device->vendor, *data, address);
-    if (status) device->api->free_host(device->vendor, *data);
+    if (status) stream_free(device, true, device->api->free_host, *data);
     return status;
 }
 
