@@ -14,10 +14,7 @@
 #include "base/status.h"
 #include "drivers/stream/graph/graph.h"
 
-enum {
-    PIECE_NODES = 8192, // after which a recording goes on in another graph
-    PIECE_LEAST = 64,   // if a stream has no room for more
-};
+enum { PIECE_NODES = 8192 }; // after which a recording goes on in another graph
 
 typedef struct nodes_t {
     stream_node_h *items; // owned
@@ -334,14 +331,15 @@ static keel_status_t piece_begin(builder_t *b)
     return NULL;
 }
 
-// Goes on in another graph if this one is long: at a barrier of the whole recording nothing else
-// is needed, for graphs of one stream follow each other.
+// Goes on in another graph if this one is long, or takes half of the room that a stream has: at a
+// barrier of the whole recording nothing else is needed, for graphs of one stream follow each
+// other.
 static keel_status_t piece_maybe_end(builder_t *b, uint32_t *first)
 {
     const graph_instance_t *instance = b->instance;
     uint32_t nodes = instance->node_count - *first;
     uint64_t room = instance->pieces[instance->piece_count - 1].room;
-    bool fills = nodes >= PIECE_LEAST && room >= instance->device->most_pending;
+    bool fills = room >= instance->device->most_pending / 2;
     if (b->nested || (nodes < PIECE_NODES && !fills)) return NULL;
     *first = b->instance->node_count;
     return piece_begin(b);
