@@ -15,18 +15,20 @@ static void promises_drop(stream_run_t *run, uint32_t from)
     }
 }
 
-// Puts the waits on the stream that are only promised. Promises of other queues are kept until the
-// end: flight.c tells them first.
+// Puts the waits on the stream that are only promised, as far as it has room; run->waits is then
+// how many are there. Promises of other queues are kept until the end: flight.c tells them first.
 __attribute__((noinline)) static keel_status_t waits_issue(stream_run_t *run)
 {
     stream_device_t *device = stream_run_device(run);
     stream_queue_t *queue = stream_run_queue(run);
+    uint32_t room = device->limits.quirks.event_room;
     if (run->base.follows) {
         stream_run_follow(run, STREAM_TAIL_OTHERS);
+        run->waits = run->base.wait_count;
         return NULL;
     }
-    for (uint32_t i = 0; i < run->base.wait_count; i++) {
-        promise_t **promise = &run->base.waits[i].waiter.promise;
+    for (; run->waits < run->base.wait_count; run->waits++) {
+        promise_t **promise = &run->base.waits[run->waits].waiter.promise;
         const stream_event_t *event = (const stream_event_t *)(void *)*promise;
         if (!event || atomic_load_explicit(&event->over, memory_order_acquire)) continue;
         if (event->queue == queue) { // its own order does the rest
@@ -35,12 +37,13 @@ __attribute__((noinline)) static keel_status_t waits_issue(stream_run_t *run)
             *promise = NULL;
             continue;
         }
+        if (room && stream_queue_lacks(queue, room)) return NULL;
         stream_run_mark_frees(run);
         stream_run_follow(run, STREAM_TAIL_OWN);
-        stream_h stream = stream_queue_onto_for(queue, device->limits.quirks.event_room);
+        stream_h stream = stream_queue_onto_for(queue, room);
         keel_status_t status = device->api->stream_wait(device->vendor, stream, event->handle);
         if (!status) continue;
-        promises_drop(run, i);
+        promises_drop(run, run->waits);
         return status;
     }
     return NULL;
@@ -130,7 +133,7 @@ static stream_step_t run_step(stream_run_t *run, keel_command_t *c)
 KEEL_COLD static keel_status_t run_cancelled(stream_run_t *run)
 {
     if (run->at == keel_commands_end(&run->base.commands)) return NULL;
-    if (!run->begun) promises_drop(run, 0);
+    if (!run->begun) promises_drop(run, run->waits);
     return submission_cancelled(&run->base);
 }
 
@@ -147,7 +150,7 @@ static void run_begin(stream_run_t *run)
     else if (__builtin_expect((run->base.commands.kinds & ~STREAM_BRIEF_KINDS) != 0, 1))
         stream_run_mark_frees(run);
     if (run->base.wait_count && !run->begun && !status) status = waits_issue(run);
-    run->begun = true;
+    run->begun = status || run->waits == run->base.wait_count || run->begun;
     if (status) stream_run_fail(run, stream_device_note(device, status));
 }
 
@@ -166,6 +169,7 @@ KEEL_HOT bool stream_run_go(stream_segment_t *segment)
     }
     if (run->hosted) pending_begin(&run->pending);
     run_begin(run);
+    if (__builtin_expect(!run->begun, 0)) return false;
     run_feed(run);
     while (run->at != end && !atomic_load_explicit(&run->failure, memory_order_relaxed)) {
         if (stream_queue_is_full(queue)) return false;

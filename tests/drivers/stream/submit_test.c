@@ -148,11 +148,12 @@ static void a_stream_full_of_large_things(void **state)
     (void)state;
     enum { MANY = 20, NODES = 6, LONG = 40 };
     const stream_quirks_t *quirks = &kind->quirks;
-    keel_op_t ops[LONG];
-    for (int i = 0; i < LONG; i++) ops[i] = i % 2 ? keel_op_barrier() : op_plus(x);
+    keel_op_t ops[NODES], beside[LONG / 2];
+    for (int i = 0; i < NODES; i++) ops[i] = i % 2 ? keel_op_barrier() : op_plus(x);
+    for (int i = 0; i < LONG / 2; i++) beside[i] = op_plus(x);
     keel_op_t moves[] = {keel_op_copy(keel_span(x, 16, 4), keel_span(x, 32, 4)), keel_op_barrier(),
                          keel_op_fill(keel_span(x, 48, 8), 3, 4)};
-    keel_recording_t *some = record(ops, NODES, 0), *more = record(ops, LONG, 0);
+    keel_recording_t *some = record(ops, NODES, 0), *more = record(beside, LONG / 2, 0);
     keel_point_t last = {0};
     if (quirks->full_shared) vendor_room(2 * quirks->pending);
     for (int i = 0; i < MANY; i++) {
@@ -165,6 +166,46 @@ static void a_stream_full_of_large_things(void **state)
     assert_int_equal(words_of(x)[13], 3);
     keel_recording_release(some);
     keel_recording_release(more);
+}
+
+// A recording goes on in another graph at its barriers, so that no graph is more than a stream has.
+static void a_long_recording(void **state)
+{
+    (void)state;
+    enum { LONG = 60 };
+    const stream_quirks_t *quirks = &kind->quirks;
+    keel_op_t ops[LONG];
+    if (!quirks->graph_unrolls) skip();
+    for (int i = 0; i < LONG; i++)
+        ops[i] = i % 2 ? keel_op_barrier() : keel_op_fill(keel_span(x, 0, 8), 3, 4);
+    keel_recording_t *recording = record(ops, LONG, 0);
+    vendor_room(2 * quirks->pending);
+    execute(queue, recording, KEEL_NO_BINDINGS);
+    the_rest_goes_on(execute(queue, recording, KEEL_NO_BINDINGS));
+    assert_int_equal(words_of(x)[1], 3);
+    assert_in_range(vendor_most_load(0), 1, quirks->pending + quirks->event_room);
+    keel_recording_release(recording);
+}
+
+// A submission that waits for more queues than its stream has room for events.
+static void many_waits(void **state)
+{
+    (void)state;
+    enum { QUEUES = 20 };
+    keel_queue_t *queues[QUEUES];
+    keel_point_t points[QUEUES];
+    const stream_quirks_t *quirks = &kind->quirks;
+    keel_op_t op = op_plus(x);
+    if (quirks->full_shared) vendor_room(2 * quirks->pending);
+    for (int i = 0; i < QUEUES; i++) {
+        ok_status(keel_queue_create(device, NULL, &queues[i]));
+        points[i] = submit(queues[i], KEEL_NO_WAITS, &op, 1);
+    }
+    the_rest_goes_on(submit(queue, keel_points(points, QUEUES), &op, 1));
+    assert_int_equal(words_of(x)[0], QUEUES + 1);
+    if (quirks->full_shared)
+        assert_in_range(vendor_most_load(0), 1, quirks->pending + quirks->event_room);
+    for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
 }
 
 static void given_back(void *done)
@@ -317,6 +358,8 @@ int main(void)
         HELD(a_graph_that_has_to_be_made),
         HELD(a_full_stream),
         HELD(a_stream_full_of_large_things),
+        HELD(a_long_recording),
+        HELD(many_waits),
         HELD(memory_that_is_released),
         HELD(code_that_is_released),
         HELD(host_calls_behind_work),

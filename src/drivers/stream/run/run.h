@@ -53,6 +53,7 @@ struct stream_run_t {
     const keel_command_t *at;            // the next command
     const keel_command_t *inner;         // of the recording that it executes; NULL: not begun
     uint32_t piece;                      // the same of a recording that is several graphs
+    uint32_t waits;                      // so many of its waits are on the stream, or need not be
     pending_t pending;                   // operations of the host
     struct keel_status *_Atomic failure; // owned: the first
     transfers_t transfers;
