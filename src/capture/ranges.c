@@ -30,11 +30,12 @@ void ranges_mark(uint32_t name)
     range_record((range_t){NULL, trace_start(), name}, TRACE_MARK);
 }
 
-// Ranges that a thread nests. Deeper ones are counted but not recorded. It is allocated, because
+// Ranges that a thread nests. Deeper ones are counted as lost. It is allocated, because
 // little of a thread's own memory is left for libraries that are loaded late.
-enum { DEPTH = 64 };
+enum { DEPTH = 1024 };
 typedef struct range_stack_t {
-    int depth, deeper; // those with a place here, and how many more
+    int depth, deeper;     // those with a place here, and how many more
+    const void *deeper_of; // the domain of these; those of others are not counted
     range_t ranges[DEPTH];
 } range_stack_t;
 static THREAD_LOCAL range_stack_t *own;
@@ -73,7 +74,11 @@ int ranges_push(const void *domain, uint32_t name)
     range_stack_t *stack = stack_find();
     if (!stack) return -1;
     int depth = depth_of(stack, domain);
-    if (stack->depth == DEPTH) return depth + stack->deeper++;
+    if (stack->depth == DEPTH) {
+        trace_lose_many(1);
+        if (!stack->deeper) stack->deeper_of = domain;
+        return domain == stack->deeper_of ? depth + stack->deeper++ : depth;
+    }
     stack->ranges[stack->depth++] = (range_t){domain, trace_start(), name};
     return depth;
 }
@@ -82,7 +87,8 @@ int ranges_pop(const void *domain)
 {
     range_stack_t *stack = stack_find();
     if (!stack) return -1;
-    if (stack->deeper) return depth_of(stack, domain) + --stack->deeper;
+    if (stack->deeper && domain == stack->deeper_of)
+        return depth_of(stack, domain) + --stack->deeper;
     int at = stack->depth - 1;
     while (at >= 0 && stack->ranges[at].domain != domain) at--;
     if (at < 0) return -1;

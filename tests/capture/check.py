@@ -292,7 +292,9 @@ def check_roctx(program):
     trace.check_whole()
     assert result.stdout == "0 1 1 0 -1\n", result.stdout
     spans = {span[0]: (int(span[1]), int(span[2])) for span in trace.spans}
-    assert len(spans) == len(trace.spans) == 4, trace.spans
+    assert len(spans) == len(trace.spans) == 4 + 100, trace.spans
+    deep = [spans[f"deep {i}"] for i in range(100)]
+    assert all(a[0] <= b[0] <= b[1] <= a[1] for a, b in zip(deep, deep[1:])), deep
     assert spans["outer"][0] <= spans["inner"][0] <= spans["inner"][1] <= spans["outer"][1], spans
     assert spans["across"][0] < spans["across"][1], spans
     assert spans["mark"][0] == spans["mark"][1], spans

@@ -33,6 +33,14 @@ int main(void)
     mark("mark");
     int first = pop(), second = pop(), third = pop();
     printf("%d %d %d %d %d\n", outer, inner, first, second, third);
+    enum { DEEP = 100 };
+    for (int i = 0; i < DEEP; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "deep %d", i);
+        if (push(name) != i) return 2;
+    }
+    for (int i = DEEP; i-- > 0;)
+        if (pop() != i) return 3;
     pthread_t thread;
     if (pthread_create(&thread, NULL, stop, &id) != 0) return 1;
     return pthread_join(thread, NULL);
