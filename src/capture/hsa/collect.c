@@ -14,9 +14,8 @@ enum { LEAST_NS = 50000, MOST_NS = 1000000, PATIENCE_NS = 1000000000 };
 static collect_fn sources[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
-static _Atomic bool asleep;    // or about to sleep
-static _Atomic bool asked;     // look once more before sleeping
-static _Atomic uint64_t total; // ended so far
+static _Atomic bool asleep; // or about to sleep
+static _Atomic bool asked;  // look once more before sleeping
 static _Atomic bool running;
 
 static void sleep_until_woken(void)
@@ -36,7 +35,6 @@ static void *collect(void *unused)
         uint64_t ended = 0, left = 0;
         atomic_store(&asked, false); // before it looks
         for (int i = 0; i < 2; i++) left += sources[i](&ended);
-        atomic_fetch_add_explicit(&total, ended, memory_order_release);
         if (!left) {
             sleep_until_woken();
             pause = LEAST_NS;
@@ -83,15 +81,16 @@ void collect_wake(void)
     pthread_mutex_unlock(&lock);
 }
 
-bool collect_wait(bool (*is_over)(const void *of), const void *of)
+bool collect_wait(const _Atomic uint64_t *left)
 {
-    uint64_t seen = atomic_load(&total), since = keel_now_ns();
-    while (!is_over(of)) {
+    uint64_t least = UINT64_MAX, since = keel_now_ns(), now;
+    // acquire: what is not left any more is recorded.
+    while (
+        (now = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)left, memory_order_acquire))) {
         if (!atomic_load(&running)) return false;
-        uint64_t now = keel_now_ns(), ended = atomic_load(&total);
-        if (ended != seen) since = now;
-        if (now - since > PATIENCE_NS) return false;
-        seen = ended;
+        if (now < least) since = keel_now_ns();
+        if (now < least) least = now;
+        if (keel_now_ns() - since > PATIENCE_NS) return false;
         collect_wake();
         clock_sleep(LEAST_NS);
     }

@@ -7,6 +7,7 @@
 #ifndef KEEL_SRC_CAPTURE_HSA_COLLECT_H_
 #define KEEL_SRC_CAPTURE_HSA_COLLECT_H_
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,8 +21,8 @@ bool collect_start(collect_fn dispatches, collect_fn copies);
 // Something is in flight. Any thread.
 void collect_wake(void);
 
-// Waits until `is_over`, as long as something ends: a second without that is too long, and gives
-// false. Any thread but that of the collector.
-bool collect_wait(bool (*is_over)(const void *of), const void *of);
+// Waits until nothing is left, as long as it becomes less than it ever was: a second without that
+// is too long, and gives false. Any thread but that of the collector.
+bool collect_wait(const _Atomic uint64_t *left);
 
 #endif

@@ -119,18 +119,11 @@ uint64_t flight_collect(uint64_t *ended)
     return left;
 }
 
-static bool queue_is_over(const void *of)
-{
-    const flight_queue_t *queue = of;
-    return atomic_load_explicit(&((flight_queue_t *)(uintptr_t)queue)->in_flight,
-                                memory_order_acquire) == 0;
-}
-
 void flight_drain(flight_queue_t *queue)
 {
-    if (collect_wait(queue_is_over, queue)) return;
+    if (collect_wait(&queue->in_flight)) return;
     atomic_store_explicit(&queue->given_up, true, memory_order_release);
-    (void)collect_wait(queue_is_over, queue); // false in the child of a fork, without a collector
+    (void)collect_wait(&queue->in_flight); // false in the child of a fork, without a collector
 }
 
 static void list_destroy(flight_t *first)

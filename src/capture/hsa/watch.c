@@ -100,14 +100,9 @@ void watch_cancel(watch_t *watch)
     pthread_mutex_unlock(&lock);
 }
 
-static bool all_over(const void *of)
-{
-    return atomic_load_explicit(&count, memory_order_acquire) == 0;
-}
-
 void watch_drain(void)
 {
-    if (collect_wait(all_over, NULL)) return;
+    if (collect_wait(&count)) return;
     pthread_mutex_lock(&lock);
     while (pending) {
         watch_end(pending, false);
