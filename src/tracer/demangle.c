@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,12 +24,12 @@ static demangle_fn function_find(void)
     return found;
 }
 
-void demangle(char *name, size_t size)
+char *demangle(const char *name)
 {
     int status = 0;
-    if (strncmp(name, "_Z", 2) != 0) return;
-    demangle_fn function = function_find();
+    demangle_fn function = strncmp(name, "_Z", 2) == 0 ? function_find() : NULL;
     char *readable = function ? function(name, NULL, NULL, &status) : NULL;
-    if (readable && status == 0) snprintf(name, size, "%s", readable);
+    if (status == 0) return readable;
     free(readable);
+    return NULL;
 }

@@ -3,11 +3,8 @@
 #ifndef KEEL_SRC_TRACER_DEMANGLE_H_
 #define KEEL_SRC_TRACER_DEMANGLE_H_
 
-#include <stddef.h>
-
-// Replaces a name that a compiler of C++ made, such as _Z3addPf, by that of the source:
-// add(float*). Others stay, and so do all where the library of C++ is missing. One thread at a
-// time.
-void demangle(char *name, size_t size);
+// Gives for a name that a compiler of C++ made, such as _Z3addPf, that of the source: add(float*).
+// To be freed. NULL for others, and where the library of C++ is missing. One thread at a time.
+char *demangle(const char *name);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tracer/model.h"
+#include "tracer/rocpd.h"
 
 // Perfetto's own format, for ui.perfetto.dev: a protobuf.
 keel_status_t export_perfetto(const model_t *model, FILE *out) KEEL_MUST_USE;
@@ -18,6 +18,14 @@ keel_status_t export_csv(const model_t *model, FILE *out) KEEL_MUST_USE;
 
 // One page with a timeline to zoom, and tables: no other file and no network.
 keel_status_t export_report(const model_t *model, FILE *out) KEEL_MUST_USE;
+
+// The number of a process in pictures, which no other has, and below EXPORT_PIDS: that of the
+// database, as far as it has so many digits.
+enum { EXPORT_PIDS = 1000000000 };
+static inline uint32_t export_pid(const process_t *process)
+{
+    return (uint32_t)(rocpd_pid(process) % EXPORT_PIDS);
+}
 
 // Writes a text as a string of JSON, in quotes.
 void json_text(const char *text, FILE *out);

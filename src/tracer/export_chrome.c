@@ -8,7 +8,7 @@
 #include "tracer/export.h"
 #include "tracer/lanes.h"
 
-enum { DEVICES = 1000000000, LANES = 1000 }; // where numbers of devices begin; of a queue, at most
+enum { LANES = 1000 }; // of a queue, at most
 
 typedef struct chrome_t {
     const model_t *model;
@@ -26,7 +26,8 @@ static void time_print(const chrome_t *chrome, const char *name, uint64_t ns)
 
 static uint32_t pid_of(const chrome_t *chrome, const track_t *track)
 {
-    return track->is_queue ? DEVICES + track->device : chrome->model->processes[track->process].pid;
+    return track->is_queue ? EXPORT_PIDS + track->device
+                           : export_pid(&chrome->model->processes[track->process]);
 }
 
 static uint64_t tid_of(const chrome_t *chrome, uint32_t event, uint32_t track)
@@ -48,13 +49,13 @@ static void names_print(const chrome_t *chrome)
 {
     const model_t *model = chrome->model;
     for (uint32_t i = 0; i < model->process_count; i++)
-        name_print(chrome, "process_name", model->processes[i].pid,
+        name_print(chrome, "process_name", export_pid(&model->processes[i]),
                    model_string(model, model->processes[i].command));
     for (uint32_t i = 0; i < model->device_count; i++) {
         char name[512];
         snprintf(name, sizeof name, "%s of process %u", model_string(model, model->devices[i].name),
                  model->processes[model->devices[i].process].pid);
-        name_print(chrome, "process_name", DEVICES + i, name);
+        name_print(chrome, "process_name", EXPORT_PIDS + i, name);
     }
     for (uint32_t i = 0; i < model->track_count; i++) {
         const track_t *track = &model->tracks[i];
@@ -148,7 +149,7 @@ static keel_status_t depth_print(void *user, uint64_t ns, int64_t depth)
 {
     const chrome_t *chrome = user;
     fprintf(chrome->out, ",\n{\"ph\":\"C\",\"name\":\"queue depth\",\"pid\":%u",
-            DEVICES + chrome->device);
+            EXPORT_PIDS + chrome->device);
     time_print(chrome, "ts", ns - chrome->first_ns);
     fprintf(chrome->out, ",\"args\":{\"operations\":%lld}}", (long long)depth);
     return NULL;

@@ -115,7 +115,7 @@ static void process_write(perfetto_t *perfetto, uint32_t index)
 {
     const process_t *process = &perfetto->model->processes[index];
     perfetto->part.size = 0;
-    pb_varint(&perfetto->part, PROCESS_PID, process->pid);
+    pb_varint(&perfetto->part, PROCESS_PID, export_pid(process));
     pb_text(&perfetto->part, PROCESS_NAME, model_string(perfetto->model, process->command));
     pb_message(&perfetto->inner, TRACK_PROCESS, &perfetto->part);
     track_write(perfetto, uuid_process(index), 0);
@@ -144,7 +144,7 @@ static void lane_write(perfetto_t *perfetto, uint32_t index, uint32_t lane)
         return;
     }
     perfetto->part.size = 0;
-    pb_varint(&perfetto->part, THREAD_PID, model->processes[track->process].pid);
+    pb_varint(&perfetto->part, THREAD_PID, export_pid(&model->processes[track->process]));
     pb_varint(&perfetto->part, THREAD_TID, track->number);
     pb_text(&perfetto->part, THREAD_NAME, name);
     pb_message(&perfetto->inner, TRACK_THREAD, &perfetto->part);

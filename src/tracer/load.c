@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,20 +39,40 @@ typedef struct loader_t {
     keel_status_t status; // owned: the first failure
 } loader_t;
 
+// Adds a name. One that is too long for some formats is cut, and has a mark of the whole behind it,
+// so that kernels that differ in the rest only stay apart.
+static keel_status_t name_add(model_t *model, const char *name, uint32_t *text)
+{
+    enum { MOST = 4000 }; // bytes
+    char *readable = demangle(name), cut[MOST + 32];
+    const char *shown = readable ? readable : name;
+    if (strlen(shown) > MOST) {
+        uint64_t mark = 0;
+        for (const char *at = name; *at; at++) mark = (mark ^ (unsigned char)*at) * 0x100000001b3u;
+        snprintf(cut, sizeof cut, "%.*s... %016llx", MOST, shown, (unsigned long long)mark);
+        shown = cut;
+    }
+    keel_status_t status = model_text(model, shown, text);
+    free(readable);
+    return status;
+}
+
 static keel_status_t name_find(loader_t *loader, uint64_t name, uint32_t *text)
 {
-    char buffer[4096];
     bool known = name < NAMES;
     *text = 0;
     if (known && loader->names[name]) {
         *text = loader->names[name] - 1;
         return NULL;
     }
-    reader_name(loader->reader, (uint32_t)name, buffer, sizeof buffer);
-    demangle(buffer, sizeof buffer);
-    KEEL_TRY(model_text(loader->model, buffer, text));
-    if (known) loader->names[name] = *text + 1;
-    return NULL;
+    size_t size = reader_name_size(loader->reader, (uint32_t)name);
+    char *whole = mem_zalloc(size);
+    if (!whole) return status_no_memory();
+    reader_name(loader->reader, (uint32_t)name, whole, size);
+    keel_status_t status = name_add(loader->model, whole, text);
+    mem_free(whole);
+    if (!status && known) loader->names[name] = *text + 1;
+    return status;
 }
 
 static keel_status_t thread_find(loader_t *loader, uint64_t thread, uint32_t *track)
@@ -319,7 +340,9 @@ static keel_status_t process_join(loader_t *loader, process_t process)
     for (uint32_t i = loader->first; i < model->process_count; i++) {
         process_t *known = &model->processes[i];
         if (known->pid != process.pid || known->boot != process.boot) continue;
-        known->ended = known->ended && process.ended;
+        // Another command is that of an exec, at which a file ends without a word.
+        known->ended = process.ended && (known->ended || known->command != process.command);
+        known->command = process.command;
         known->lost += process.lost;
         known->damaged += process.damaged;
         loader->process = i;

@@ -27,21 +27,34 @@ void model_finish(model_t *model)
     mem_free(model->needs);
     mem_free(model->shapes);
     map_finish(&model->shape_places);
+    map_finish(&model->track_places);
     *model = (model_t){0};
+}
+
+// The number is that of another process of the node.
+static bool node_has(const model_t *model, uint32_t node, uint32_t pid)
+{
+    for (uint32_t i = 0; i < model->process_count; i++)
+        if (model->processes[i].node == node && model->processes[i].pid == pid) return true;
+    return false;
+}
+
+static uint32_t node_find(const model_t *model, const process_t *process)
+{
+    uint32_t fresh = 0;
+    for (uint32_t i = model->process_count; i-- > 0;) {
+        const process_t *other = &model->processes[i];
+        if (other->boot == process->boot && !node_has(model, other->node, process->pid))
+            return other->node;
+        if (other->node >= fresh) fresh = other->node + 1;
+    }
+    return fresh;
 }
 
 keel_status_t model_process(model_t *model, process_t process, uint32_t *index)
 {
     RESERVE(model, processes, process);
-    process.node = 0;
-    for (uint32_t i = model->process_count; i-- > 0;) {
-        const process_t *other = &model->processes[i];
-        if (other->boot == process.boot) {
-            process.node = other->node;
-            break;
-        }
-        if (other->node >= process.node) process.node = other->node + 1;
-    }
+    process.node = node_find(model, &process);
     *index = model->process_count++;
     model->processes[*index] = process;
     return NULL;
@@ -58,20 +71,32 @@ keel_status_t model_device(model_t *model, device_t device, uint32_t *index)
     return NULL;
 }
 
-// The newest are looked at first: there may be many threads, of which few are in use.
+static bool track_is(const track_t *a, const track_t *b)
+{
+    return a->process == b->process && a->is_queue == b->is_queue && a->number == b->number;
+}
+
+static uint64_t track_key(const track_t *track)
+{
+    uint64_t key = track->number * 0x9e3779b97f4a7c15u;
+    key = (key ^ key >> 29 ^ track->process) * 0xbf58476d1ce4e5b9u;
+    key = (key ^ key >> 32) << 1 | track->is_queue;
+    return key ? key : 2;
+}
+
 keel_status_t model_track(model_t *model, track_t track, uint32_t *index)
 {
-    for (uint32_t i = model->track_count; i-- > 0;) {
-        const track_t *there = &model->tracks[i];
+    uint64_t key = track_key(&track);
+    bool taken = map_get(&model->track_places, key, index);
+    if (taken && track_is(&model->tracks[*index], &track)) return NULL;
+    for (uint32_t i = 0; taken && i < model->track_count; i++) { // two with one key
         *index = i;
-        if (there->process == track.process && there->is_queue == track.is_queue &&
-            there->number == track.number)
-            return NULL;
+        if (track_is(&model->tracks[i], &track)) return NULL;
     }
     RESERVE(model, tracks, track);
     *index = model->track_count++;
     model->tracks[*index] = track;
-    return NULL;
+    return taken ? NULL : map_put(&model->track_places, key, *index);
 }
 
 keel_status_t model_work(model_t *model, work_t work, uint32_t *index)

@@ -15,7 +15,9 @@
 // A process, with what its part of the trace lacks.
 typedef struct process_t {
     uint32_t pid, parent;
-    uint32_t node;                // processes of one start of a machine have the same; from 0
+    // Processes of one start of a machine have the same, unless their numbers are the same, as
+    // those of containers may be; from 0.
+    uint32_t node;
     uint32_t command, rank, boot; // texts
     bool ended;                   // in good order
     uint64_t lost, damaged;       // records
@@ -99,6 +101,7 @@ typedef struct model_t {
     need_t *needs;         // those of one submission follow each other
     trace_shape_t *shapes; // number 0 is none
     map_t shape_places;    // their numbers by a hash
+    map_t track_places;    // the same of tracks
     uint32_t process_count, device_count, track_count, event_count, work_count, shape_count,
         need_count;
     uint32_t process_capacity, device_capacity, track_capacity, event_capacity, work_capacity,

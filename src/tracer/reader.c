@@ -336,6 +336,15 @@ static bool name_is_before(const void *items, size_t i, uint64_t name)
     return ((const trace_name_part_t *const *)items)[i]->name < name;
 }
 
+size_t reader_name_size(const reader_t *reader, uint32_t name)
+{
+    enum { LEAST = 32 }; // for a name that is not told
+    size_t first = list_split(reader->names.count, name_is_before, reader->names.parts, name);
+    size_t end = list_split(reader->names.count, name_is_before, reader->names.parts, name + 1ull);
+    if (first == end && reader->names_of) return reader_name_size(reader->names_of, name);
+    return LEAST + (end - first) * TRACE_PART;
+}
+
 const char *reader_name(const reader_t *reader, uint32_t name, char *text, size_t size)
 {
     const trace_name_part_t **parts = reader->names.parts;

@@ -61,6 +61,9 @@ static inline uint32_t reader_clock(const trace_record_t *raw)
 // does not tell.
 const char *reader_name(const reader_t *reader, uint32_t name, char *text, size_t size);
 
+// How many bytes a name has at most, with its end.
+size_t reader_name_size(const reader_t *reader, uint32_t name);
+
 // The record of a queue or a thread by its number; NULL: the file does not tell.
 const trace_record_t *reader_queue(const reader_t *reader, uint64_t number);
 const trace_record_t *reader_thread(const reader_t *reader, uint64_t number);
