@@ -168,8 +168,8 @@ static unsigned works_perform(command_t *command)
     if (runtime_lost()) return ERROR_DEVICE_REMOVED;
     uint64_t deaths = atomic_load(&device->deaths);
     for (work_t *work = command->works; work; work = work->next) {
-        if (killed && left-- == 0) break;
         if (settings()->slow) usleep((useconds_t)settings()->slow);
+        if (killed && left-- == 0) break;
         if (!is_sound(work)) return ERROR_INVALID_RESOURCE;
         resident_open(work->uses, work->use_count);
         unsigned code = work->perform(work);
