@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/system.h"
@@ -40,21 +41,40 @@ static bool path_make(char *path, size_t size, const char *folder, uint32_t numb
     return length >= 0 && (size_t)length < size;
 }
 
-// One that cannot be begun.
-static void file_remove(const char *folder, uint32_t number)
+static int file_know(trace_file_t *file)
 {
-    char path[4096];
-    if (path_make(path, sizeof path, folder, number)) unlink(path);
+    struct stat about;
+    if (fstat(file->fd, &about) != 0) return errno;
+    file->device = (uint64_t)about.st_dev;
+    file->inode = (uint64_t)about.st_ino;
+    return 0;
+}
+
+// The descriptor is of the file still, and not of one that the program has opened since.
+static bool fd_is(const trace_file_t *file, int fd)
+{
+    struct stat about;
+    return fd >= 0 && fstat(fd, &about) == 0 && (uint64_t)about.st_dev == file->device &&
+           (uint64_t)about.st_ino == file->inode;
+}
+
+static int file_extend(const trace_file_t *file, uint64_t offset, uint64_t size)
+{
+    if (fd_is(file, file->fd)) return system_file_extend(file->fd, offset, size);
+    int fd = open(file->path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return errno;
+    int error = fd_is(file, fd) ? system_file_extend(fd, offset, size) : ENOENT;
+    close(fd);
+    return error;
 }
 
 // Opens a file that was not there before.
 static int file_open(trace_file_t *file, const char *folder, uint32_t *number)
 {
-    char path[4096];
     for (*number = 0; *number < MOST_FILES; ++*number) {
-        if (!path_make(path, sizeof path, folder, *number)) return ENAMETOOLONG;
-        file->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->fd >= 0) return 0;
+        if (!path_make(file->path, sizeof file->path, folder, *number)) return ENAMETOOLONG;
+        file->fd = open(file->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0) return file_know(file);
         if (errno != EEXIST) return errno;
     }
     return EEXIST;
@@ -98,7 +118,7 @@ int trace_file_create(trace_file_t *file, const char *folder, trace_clock_t cloc
     if (!error) error = system_file_extend(file->fd, 0, TRACE_HEADER_SIZE);
     if (!error) error = file_map(file);
     if (error) {
-        if (file->fd >= 0) file_remove(folder, number);
+        if (file->fd >= 0) unlink(file->path); // one that cannot be begun
         trace_file_close(file);
         return error;
     }
@@ -146,8 +166,7 @@ bool trace_file_take(trace_file_t *file, trace_room_t *room)
     // more.
     if (atomic_load_explicit(&file->full, memory_order_relaxed)) return false;
     uint32_t chunk = atomic_fetch_add_explicit(&file->header->chunks, 1, memory_order_relaxed);
-    if (chunk >= file->capacity ||
-        system_file_extend(file->fd, file_size(chunk), TRACE_CHUNK) != 0) {
+    if (chunk >= file->capacity || file_extend(file, file_size(chunk), TRACE_CHUNK) != 0) {
         atomic_store_explicit(&file->full, true, memory_order_relaxed);
         return false;
     }
@@ -173,10 +192,16 @@ void trace_file_return(trace_file_t *file, trace_room_t room)
                                                     memory_order_relaxed));
 }
 
+void trace_file_leave(trace_file_t *file)
+{
+    if (fd_is(file, file->fd)) close(file->fd);
+    file->fd = -1;
+}
+
 void trace_file_close(trace_file_t *file)
 {
     if (file->spares) munmap(file->spares, file->capacity * sizeof(trace_spare_t));
     if (file->header) munmap(file->header, file->mapped);
-    if (file->fd >= 0) close(file->fd);
+    trace_file_leave(file);
     *file = (trace_file_t){.fd = -1};
 }

@@ -11,7 +11,9 @@
 typedef struct trace_file_t {
     trace_header_t *header; // NULL: no file; mapped, shared with the file
     uint64_t mapped;        // bytes
-    int fd;
+    int fd; // as long as it is of this file: a program may close what it does not know
+    uint64_t device, inode;
+    char path[4096];
     uint32_t capacity; // chunks that fit in the mapping
     _Atomic bool full; // for good: asking the disk for each record would take too long
     // Chunks that threads left when they ended, to be filled up by others: a stack. The upper half
@@ -39,6 +41,9 @@ bool trace_file_take(trace_file_t *file, trace_room_t *room);
 
 // Takes back the rest of a chunk, for other threads. Any thread.
 void trace_file_return(trace_file_t *file, trace_room_t room);
+
+// Closes the descriptor alone; in the child of a fork.
+void trace_file_leave(trace_file_t *file);
 
 // Gives up the mappings and the descriptor; the file stays.
 void trace_file_close(trace_file_t *file);

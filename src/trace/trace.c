@@ -164,7 +164,7 @@ static void trace_child(void)
     if (atomic_load(&state) == PRESENT) {
         names.pid = file.header->pid;
         names.number = file.header->number;
-        close(file.fd);
+        trace_file_leave(&file);
     }
     trace_thread_ = (trace_thread_t){0};
     file = (trace_file_t){.fd = -1};

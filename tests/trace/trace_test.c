@@ -3,6 +3,7 @@
 // read here.
 #include "trace/event.h"
 
+#include <fcntl.h>
 #include <keel/trace.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -402,6 +404,32 @@ static void test_space(void **state)
     reader_close(&reader);
 }
 
+// Closes what it does not know, as daemons do, and has files of its own in its place.
+static void emit_and_close(void)
+{
+    enum { LAST = 64 };
+    char path[64];
+    struct stat about;
+    emit(1);
+    snprintf(path, sizeof path, "%s/own", folder);
+    for (int fd = 3; fd < LAST; fd++) close(fd);
+    for (int fd = 3; fd < LAST; fd++)
+        if (open(path, O_RDWR | O_CREAT, 0600) != fd) _exit(1);
+    for (uint64_t i = 2; i <= 10000; i++) emit(i);
+    if (stat(path, &about) || about.st_size) _exit(2);
+}
+
+static void test_closed(void **state)
+{
+    (void)state;
+    reader_t reader;
+    child_read(emit_and_close, &reader);
+    see_all(&reader, &seen);
+    assert_int_equal(seen.count, 10000);
+    assert_int_equal(reader.header->lost, 0);
+    reader_close(&reader);
+}
+
 static void fork_and_emit(void)
 {
     emit(1);
@@ -516,8 +544,8 @@ int main(void)
         cmocka_unit_test(test_million),    cmocka_unit_test(test_names),
         cmocka_unit_test(test_many_texts), cmocka_unit_test(test_name_again),
         cmocka_unit_test(test_signal),     cmocka_unit_test(test_full),
-        cmocka_unit_test(test_fork),       cmocka_unit_test(test_own),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_closed),     cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_own),        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
