@@ -4,7 +4,8 @@
 # kernels of its own for, and makes FILE of that: a bundle of code objects. The results are kept in
 # the tree, so that a build needs no compiler for GPUs; tests compare them with what their sources
 # make. They are clang 19's: another version would write the same code in another way. $TARGETS are
-# other GPUs than these.
+# other GPUs than these, $FLAGS go to the compiler, and $LIMIT is what a code object must stay under
+# instead of 64 KiB.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 made=$(mktemp -d)
@@ -12,10 +13,12 @@ trap 'rm -rf "$made"' EXIT
 targets=host-x86_64-unknown-linux--
 inputs=--input=/dev/null
 for target in ${TARGETS:-gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100}; do
-    $1 "$2" -o "$made/$target" --bare --target=$target --clang=clang-19 \
+    # shellcheck disable=SC2086 # several words
+    $1 "$2" ${FLAGS:-} -o "$made/$target" --bare --target=$target --clang=clang-19 \
         -I"$root/include" -I"$root/src"
     llvm-objcopy-19 --remove-section=.comment "$made/$target" # names the distribution's release
-    [ "$(wc -c <"$made/$target")" -lt 65536 ] || { echo "$target: 64 KiB or more" >&2; exit 1; }
+    size=$(wc -c <"$made/$target")
+    [ "$size" -lt "${LIMIT:-65536}" ] || { echo "$target: $size bytes are too many" >&2; exit 1; }
     targets=$targets,hipv4-amdgcn-amd-amdhsa--$target
     inputs="$inputs --input=$made/$target"
 done

@@ -9,4 +9,9 @@
 // asked once the runtime is initialised. Any thread.
 bool trace_is_captured(const char *runtime);
 
+// libkeeltrace.so, where it is in this process, leaves alone the queues of AMD's that this thread
+// makes from here on, because Keel records what they run; or does so no more. False: it records
+// them all the same. Any thread, for itself.
+bool trace_queues_leave(bool leave);
+
 #endif

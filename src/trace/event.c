@@ -106,6 +106,32 @@ void trace_part_timed(trace_times_t times, trace_work_t work, trace_part_t part)
                 part);
 }
 
+void trace_part_boot(uint64_t start_ns, uint64_t end_ns, trace_work_t work, trace_part_t part)
+{
+    part_record(trace_flags(part.op, TRACE_BOOT_NS), start_ns, end_ns, work, part);
+}
+
+static void boot_record(trace_kind_t kind, uint32_t name, uint64_t at_ns, double value)
+{
+    trace_record_t *record = trace_take();
+    if (!record) return;
+    record->flags = trace_flags(0, TRACE_BOOT_NS);
+    record->name = name;
+    record->start = record->end = at_ns;
+    memcpy(&record->a[0], &value, sizeof value);
+    trace_put(record, kind);
+}
+
+void trace_count_boot(uint32_t name, uint64_t at_ns, double value)
+{
+    boot_record(TRACE_COUNT, name, at_ns, value);
+}
+
+void trace_mark_boot(uint32_t name, uint64_t at_ns)
+{
+    boot_record(TRACE_MARK, name, at_ns, 0);
+}
+
 uint32_t trace_clock_make(void)
 {
     static _Atomic uint32_t last;

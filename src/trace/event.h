@@ -51,6 +51,12 @@ typedef struct trace_times_t {
 } trace_times_t;
 void trace_part_timed(trace_times_t times, trace_work_t work, trace_part_t part);
 
+// The same with times of CLOCK_BOOTTIME, in ns.
+void trace_part_boot(uint64_t start_ns, uint64_t end_ns, trace_work_t work, trace_part_t part);
+// At such a time a counter got a value; and something happened. Both by name.
+void trace_count_boot(uint32_t name, uint64_t at_ns, double value);
+void trace_mark_boot(uint32_t name, uint64_t at_ns);
+
 // A number for a device's clock, whose times are in ns; 0: there is none left.
 uint32_t trace_clock_make(void);
 

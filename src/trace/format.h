@@ -72,7 +72,8 @@ typedef enum trace_kind_t {
                  // made it, 0: none; flags: trace_flags; a: trace_shape_t, or bytes of a copy and
                  // trace_copy_t
     TRACE_SPAN,  // a span of the application's: name
-    TRACE_MARK,  // at start: a moment of the application's: name
+    TRACE_MARK,  // at start: a moment of the application's, or the GPU's: name; flags: trace_flags,
+                 // for the clock
     TRACE_COUNT, // from start on, a counter has another value: name; a[0]: the bits of a double;
                  // flags: trace_flags, for the clock
     TRACE_NEED,  // at start: a submission waits for a point: id: queue; submission; name: of the

@@ -53,7 +53,8 @@ void reader_each(const reader_t *reader, uint32_t kinds, reader_fn fn, void *use
 // What the times of a record count: trace_device_clock_t.
 static inline uint32_t reader_clock(const trace_record_t *raw)
 {
-    static const uint32_t kinds = 1u << TRACE_GPU | 1u << TRACE_OP | 1u << TRACE_COUNT;
+    static const uint32_t kinds =
+        1u << TRACE_GPU | 1u << TRACE_OP | 1u << TRACE_COUNT | 1u << TRACE_MARK;
     return kinds >> raw->kind & 1 ? raw->flags >> 8 : TRACE_HOST;
 }
 

@@ -10,7 +10,7 @@ for tool in $tools; do
     echo "$tool is not installed, and other versions write the same code in another way"
     exit 77
 done
-unset TARGETS # a builder's own
+unset TARGETS FEATURES # a builder's own
 "$1" "$2" "$4"
 if ! cmp "$3" "$4"; then
     echo "$3 is not what its source makes: $1 $2"

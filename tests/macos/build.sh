@@ -33,6 +33,7 @@ if [ $# -eq 0 ]; then
     embed cuda_builtin src/drivers/cuda/builtin.ptx
     embed hip_builtin src/drivers/hip/builtin.co
     embed amdgpu_library src/drivers/amdgpu/library.co
+    embed amdgpu_library_traced src/drivers/amdgpu/library_traced.co
 fi
 
 # One file for one kind of Mac: compile ARCHITECTURE SOURCE

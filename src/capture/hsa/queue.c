@@ -250,9 +250,18 @@ static bool queue_watch(hsa_agent_t agent, hsa_queue_t *handle)
     return true;
 }
 
+static THREAD_LOCAL bool leaves;
+
+void queue_leave(bool leave)
+{
+    leaves = leave;
+}
+
 HSA_FUNCTION(queue_create, HSA_QUEUE_CREATE)
 {
     enum { LEAST = 8 }; // so that a dispatch, what follows it and the runtime's own packet fit
+    if (leaves)
+        return hsa.queue_create(agent, size, type, error, data, private_size, group_size, queue);
     if (size >= LEAST && hsa.queue_intercept_create(agent, size, type, error, data, private_size,
                                                     group_size, queue) == 0) {
         if (!queue_watch(agent, *queue))

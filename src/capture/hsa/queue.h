@@ -11,6 +11,9 @@ HSA_FUNCTION(queue_create, HSA_QUEUE_CREATE);
 hsa_status_t queue_destroy(hsa_queue_t *queue);
 hsa_status_t queue_set_profiler(hsa_queue_t *queue, int on);
 
+// Queues that this thread makes from here on are left alone, or no more.
+void queue_leave(bool leave);
+
 // Has all recorded that is in flight, and forgets the queues: the runtime or the process ends.
 void queue_close_all(void);
 

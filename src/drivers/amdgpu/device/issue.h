@@ -6,6 +6,7 @@
 #define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_ISSUE_H_
 
 #include "drivers/amdgpu/device/program.h"
+#include "drivers/amdgpu/device/ring.h"
 
 enum {
     PACKET_INVALID = 1,     // as HSA has the types of packets
@@ -14,6 +15,7 @@ enum {
     PACKET_HEADER = 0xffff, // the bits that are not the dispatch's setup
     PACKET_GRID = 3,        // words: the grid's three
     PACKET_ARGUMENTS = 10,  // the address of the arguments
+    PACKET_SIGNAL = 14,     // the signal of its end
     GROUP_SIZE_X = 3,       // kinds of hidden arguments: counts are before it
     GRID_DIMS = 6,          //
 };
@@ -26,21 +28,44 @@ typedef struct issue_t {
     record_t *record;
     const step_t *step;
     const scheduler_t *scheduler;
+    const program_command_t *commands; // of the segment
     packet_t *ring;
     uint64_t mask, first;
+    uint64_t slots; // of the trace, one for each command; RING_NONE: there are none
 } issue_t;
 
-static inline issue_t issue_of(const scheduler_t *s, record_t *record, uint64_t first)
+static inline issue_t issue_of(const scheduler_t *s, record_t *record, const segment_t *segment,
+                               uint64_t first)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
     return (issue_t){
         .record = record,
         .step = PROTOCOL_AT(const step_t, record->steps) + record->step,
         .scheduler = s,
+        .commands = PROTOCOL_AT(const program_command_t, segment->commands),
         .ring = PROTOCOL_AT(packet_t, queue->packets),
         .mask = queue->mask,
         .first = first,
+        .slots = RING_NONE,
     };
+}
+
+// The slot of a command, which is to be the signal of its packet; 0: it is not traced.
+static inline uint64_t slot_of(const issue_t *i, const program_command_t *c)
+{
+    if (!RING_HAS(RING_OPERATIONS) || i->slots == RING_NONE) return 0;
+    ring_slot_t *slot = ring_slot(i->scheduler, i->slots + (uint64_t)(c - i->commands));
+    slot->user = i->record->user;
+    slot->step = i->record->step;
+    slot->number = c->offset;
+    slot->kind = RING_OPERATION;
+    return (uintptr_t)slot;
+}
+
+// The packet of a command does not run.
+static inline void slot_void(uint64_t slot)
+{
+    if (RING_HAS(RING_OPERATIONS) && slot) ring_close(PROTOCOL_AT(ring_slot_t, slot), RING_VOID);
 }
 
 static inline packet_t *packet_at(const issue_t *i, uint32_t place)
@@ -49,13 +74,18 @@ static inline packet_t *packet_at(const issue_t *i, uint32_t place)
 }
 
 // All but the header, which is invalid until packet_open: the packet processor looks at it.
-static inline void packet_write(packet_t *at, const packet_t *from, uint64_t arguments)
+static inline void packet_write(packet_t *at, const packet_t *from, uint64_t arguments,
+                                uint64_t signal)
 {
     quarter_t *to = (quarter_t *)(void *)at;
     const quarter_t *quarters = (const quarter_t *)(const void *)from;
     quarter_t head = quarters[0], grid = quarters[1], middle = quarters[2], tail = quarters[3];
     middle[2] = (uint32_t)arguments;
     middle[3] = (uint32_t)(arguments >> 32);
+    if (RING_HAS(RING_OPERATIONS)) {
+        tail[2] = (uint32_t)signal;
+        tail[3] = (uint32_t)(signal >> 32);
+    }
     for (int i = 1; i < 4; i++) at->words[i] = head[i];
     to[1] = grid;
     to[2] = middle;
@@ -75,17 +105,22 @@ static inline void packet_skip(packet_t *at, uint32_t header)
     packet_open(at, (header & PACKET_HEADER & ~(uint32_t)PACKET_TYPE) | PACKET_BARRIER_AND);
 }
 
+static inline uint64_t packet_signal(const packet_t *packet)
+{
+    return packet->words[PACKET_SIGNAL] | (uint64_t)packet->words[PACKET_SIGNAL + 1] << 32;
+}
+
 static inline uint64_t packet_arguments(const packet_t *packet)
 {
     return packet->words[PACKET_ARGUMENTS] | (uint64_t)packet->words[PACKET_ARGUMENTS + 1] << 32;
 }
 
-// The first fault stays. The host, which is told, finds the command by its number.
-static inline void record_fault(record_t *record, uint32_t kind, uint32_t number,
+// The first fault stays. The host, which is told, finds the command by its offset.
+static inline void record_fault(record_t *record, uint32_t kind, uint32_t offset,
                                 const uint32_t counts[3])
 {
     uint64_t none = 0;
-    if (!PROTOCOL_CAS(&record->fault, &none, (uint64_t)kind << 32 | number) || !counts) return;
+    if (!PROTOCOL_CAS(&record->fault, &none, (uint64_t)kind << 32 | offset) || !counts) return;
     for (int i = 0; i < 3; i++) record->fault_counts[i] = counts[i];
 }
 
@@ -183,8 +218,9 @@ static inline void counts_put(record_t *record, const program_command_t *c, pack
     const program_grid_t *grid = PROTOCOL_AT(const program_grid_t, c->more);
     uint32_t header = c->packet.words[0];
     bool fits = grid_fits(grid, &c->packet, counts);
-    if (!fits) record_fault(record, FAULT_COUNTS, c->number, counts);
+    if (!fits) record_fault(record, FAULT_COUNTS, c->offset, counts);
     if (!fits || !counts[0] || !counts[1] || !counts[2]) {
+        slot_void(packet_signal(at));
         packet_skip(at, header);
         return;
     }
@@ -215,7 +251,7 @@ static inline void counts_defer(const issue_t *i, const program_command_t *c,
         .arguments = arguments,
         .counts = counts,
     };
-    packet_write(at, &i->scheduler->patch, i->record->arguments + grid->place);
+    packet_write(at, &i->scheduler->patch, i->record->arguments + grid->place, 0);
     packet_open(at, i->scheduler->patch.words[0] | (c->packet.words[0] & kept));
 }
 
@@ -223,7 +259,8 @@ static inline void counted_issue(const issue_t *i, const program_command_t *c)
 {
     const program_grid_t *grid = PROTOCOL_AT(const program_grid_t, c->more);
     uint64_t arguments = arguments_write(i, c), address = place_address(i->step, &grid->counts);
-    packet_write(packet_at(i, c->packet_at + (grid->dynamic ? 1 : 0)), &c->packet, arguments);
+    packet_write(packet_at(i, c->packet_at + (grid->dynamic ? 1 : 0)), &c->packet, arguments,
+                 slot_of(i, c));
     if (grid->dynamic) {
         counts_defer(i, c, grid, arguments, address);
         return;
@@ -237,11 +274,13 @@ static inline void counted_issue(const issue_t *i, const program_command_t *c)
 static inline void groups_issue(const issue_t *i, const program_command_t *c, uint32_t groups)
 {
     packet_t *at = packet_at(i, c->packet_at);
+    uint64_t slot = slot_of(i, c);
     if (!groups) {
+        slot_void(slot);
         packet_skip(at, c->packet.words[0]);
         return;
     }
-    packet_write(at, &c->packet, i->record->arguments + c->place);
+    packet_write(at, &c->packet, i->record->arguments + c->place, slot);
     at->words[PACKET_GRID] = groups * BUILTIN_GROUP;
     packet_open(at, c->packet.words[0]);
 }
@@ -262,7 +301,7 @@ static inline void fill_issue(const issue_t *i, const program_command_t *c)
     uint64_t length = place_length(i->step, &fill->target);
     bool fits = !(length & (fill->pattern_size - 1));
     uint32_t pattern = fill->given ? pattern_given(i->step, fill) : fill->pattern;
-    if (!fits) record_fault(i->record, FAULT_RANGE, c->number, NULL);
+    if (!fits) record_fault(i->record, FAULT_RANGE, c->offset, NULL);
     uint32_t groups = fill_arguments(a, place_address(i->step, &fill->target), length, pattern);
     groups_issue(i, c, fits ? groups : 0);
 }
@@ -276,7 +315,7 @@ static inline void copy_issue(const issue_t *i, const program_command_t *c)
     length = place_length(i->step, &copy->target);
     bool apart = source >= target + length || target >= source + length;
     bool fits = apart && length == place_length(i->step, &copy->source);
-    if (!fits) record_fault(i->record, FAULT_RANGE, c->number, NULL);
+    if (!fits) record_fault(i->record, FAULT_RANGE, c->offset, NULL);
     uint32_t groups = copy_arguments(a, target, source, length);
     groups_issue(i, c, fits ? groups : 0);
 }
@@ -289,7 +328,7 @@ static inline void command_issue(const issue_t *i, const program_command_t *c)
         uint32_t header = c->packet.words[0];
         uint64_t arguments = packet_arguments(&c->packet);
         if (kind == COMMAND_PATCHED) arguments = arguments_write(i, c);
-        packet_write(at, &c->packet, arguments);
+        packet_write(at, &c->packet, arguments, slot_of(i, c));
         packet_open(at, header);
     } else if (kind == COMMAND_FILL) {
         fill_issue(i, c);
@@ -306,8 +345,10 @@ static inline void issue_run(const issue_args_t *a, uint32_t item)
     const segment_t *segment = PROTOCOL_AT(const segment_t, a->segment);
     record_t *record = PROTOCOL_AT(record_t, a->record);
     if (item >= segment->count) return;
-    issue_t i = issue_of(PROTOCOL_AT(const scheduler_t, record->scheduler), record, a->first);
-    command_issue(&i, PROTOCOL_AT(const program_command_t, segment->commands) + item);
+    issue_t i =
+        issue_of(PROTOCOL_AT(const scheduler_t, record->scheduler), record, segment, a->first);
+    i.slots = a->slots;
+    command_issue(&i, i.commands + item);
 }
 
 // keel_patch: the counts are final.

@@ -2,6 +2,7 @@
 // The device library: what the driver runs on the GPU, for itself. make.sh makes library.co of it.
 #include "builtin/kernels.c"
 
+#define RING_NOW() clock_now()
 #include "drivers/amdgpu/device/scheduler.h"
 #include "drivers/amdgpu/device/version.h"
 
@@ -20,7 +21,10 @@ KEEL_RAW_KERNEL(keel_advance, KEEL_GROUP(1), advance_args_t, a)
 {
     KEEL_ITEMS {
         record_t *record = PROTOCOL_AT(record_t, a.record);
-        scheduler_advance(PROTOCOL_AT(scheduler_t, record->scheduler), record);
+        scheduler_t *s = PROTOCOL_AT(scheduler_t, record->scheduler);
+        uint64_t start = zone_begin();
+        scheduler_advance(s, record);
+        zone_end(s, ZONE_ADVANCE, start);
     }
 }
 

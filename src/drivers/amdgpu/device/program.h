@@ -72,7 +72,7 @@ typedef struct program_command_t {
     uint32_t packet_at;   // its first one, from that of the segment on
     uint32_t place, size; // where its arguments go, among the record's; multiples of 16
     uint32_t patch_count; //
-    uint32_t number;      // of the command in its list
+    uint32_t offset;      // of the command in its list
 } program_command_t;
 
 typedef struct program_fill_t {
@@ -121,7 +121,7 @@ typedef struct segment_t {
     uint32_t target, other;  // where it goes on, if the value is not 0; and if it is, or no way is
     uint32_t way_count;
     uint32_t depth, most; // of a while: among the loops of the record; rounds at most, 0: any
-    uint32_t number;      // of the command that ends it
+    uint32_t offset;      // of the command that ends it
     uint32_t unused;
 } segment_t;
 
@@ -134,7 +134,7 @@ typedef struct program_t {
 typedef struct issue_args_t {
     uint64_t record, segment; // record_t, segment_t
     uint64_t first;           // the number of its first packet
-    uint64_t unused;
+    uint64_t slots;           // of the trace, for its commands; RING_NONE: there are none
 } issue_args_t;
 
 typedef struct patch_args_t {

@@ -70,7 +70,7 @@ typedef struct advance_args_t {
 } advance_args_t;
 
 // Why a record cannot go on, as a command of it says: in the upper half of record_t.fault, above
-// the command's number.
+// the command's offset.
 typedef enum fault_kind_t {
     FAULT_COUNTS = 1, // too many groups: fault_counts
     FAULT_RANGE,      // of a fill or a copy
@@ -121,6 +121,7 @@ typedef struct scheduler_t {
     uint32_t cancels;               // the host has cancelled some that wait
     uint32_t starving;              // records may wait for room in their queues
     uint32_t unused;                //
+    uint64_t trace;                 // trace_ring_t (ring.h); 0: nothing is traced
     packet_t tick;                  // keel_tick's, for the control queue
     packet_t tell;                  // a barrier's whose signal wakes the host
     packet_t advance, issue, patch; // of the kernels of these names, for queues
@@ -232,6 +233,15 @@ static inline void tick_ask(scheduler_t *s)
     // acq_rel: pairs with the swap that a tick begins with. Either this sees 0 and sends a tick, or
     // the tick that is on its way sees what was written before.
     if (!PROTOCOL_SWAP(&s->ticking, 1, __ATOMIC_ACQ_REL)) packet_put(&s->control, &s->tick);
+}
+
+// Tells the host that there is something for it, unless that is on its way.
+static inline void host_tell(scheduler_t *s)
+{
+    // acq_rel: pairs with the host's, which clears it and then looks.
+    if (PROTOCOL_SWAP(&s->telling, 1, __ATOMIC_ACQ_REL)) return;
+    PROTOCOL_ADD(&s->told, 1, __ATOMIC_RELAXED);
+    packet_put(&s->control, &s->tell);
 }
 
 // Has the next tick of its scheduler look at the cell.

@@ -18,11 +18,7 @@ static inline void record_end(scheduler_t *s, record_t *record, bool tell)
     record_push(&s->done, record);
     // acq_rel: the last one to end sees that it is. Who counts down to 0 tells the host.
     tell |= PROTOCOL_ADD(&s->live, -1u, __ATOMIC_ACQ_REL) == 1;
-    if (!tell) return;
-    // acq_rel: pairs with the host's, which clears it and then takes the list.
-    if (PROTOCOL_SWAP(&s->telling, 1, __ATOMIC_ACQ_REL)) return;
-    PROTOCOL_ADD(&s->told, 1, __ATOMIC_RELAXED);
-    packet_put(&s->control, &s->tell);
+    if (tell) host_tell(s);
 }
 
 // Makes or fails the signals, and wakes who waits for them. Whether the host does.
@@ -92,6 +88,7 @@ static inline bool queue_has_room(const record_t *record)
 // Keeps a record until there is room for it.
 static inline void record_starve(scheduler_t *s, record_t *record)
 {
+    message_note(s, MESSAGE_STARVED, record->room);
     record_list(&s->starved, record);
     PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
     // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
@@ -125,7 +122,7 @@ static inline void advance_put(const issue_t *i, uint32_t place)
     advance_args_t *a = PROTOCOL_AT(advance_args_t, queue->advances) + (number & i->mask);
     packet_t *at = packet_at(i, place);
     a->record = i->record->self;
-    packet_write(at, &i->scheduler->advance, (uintptr_t)a);
+    packet_write(at, &i->scheduler->advance, (uintptr_t)a, 0);
     packet_open(at, i->scheduler->advance.words[0]);
     PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), number, __ATOMIC_RELEASE);
 }
@@ -136,8 +133,8 @@ static inline void issue_put(const issue_t *i, const segment_t *segment)
     packet_t *at = packet_at(i, 0);
     uint64_t address = ((uintptr_t)i->record->issue_args + 15) & ~(uint64_t)15;
     issue_args_t *a = PROTOCOL_AT(issue_args_t, address);
-    *a = (issue_args_t){i->record->self, (uintptr_t)segment, i->first + 1, 0};
-    packet_write(at, &i->scheduler->issue, address);
+    *a = (issue_args_t){i->record->self, (uintptr_t)segment, i->first + 1, i->slots};
+    packet_write(at, &i->scheduler->issue, address, 0);
     at->words[PACKET_GRID] = (segment->count + PROGRAM_WIDE - 1) / PROGRAM_WIDE * PROGRAM_WIDE;
     packet_open(at, i->scheduler->issue.words[0]);
 }
@@ -152,7 +149,8 @@ static inline void segment_issue(scheduler_t *s, record_t *record, const segment
     uint32_t packets = segment->packets + (wide ? 2 : 1);
     // relaxed: the number is all that is wanted of it.
     uint64_t first = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), packets, __ATOMIC_RELAXED);
-    issue_t i = issue_of(s, record, first);
+    issue_t i = issue_of(s, record, segment, first);
+    if (RING_HAS(RING_OPERATIONS)) i.slots = slots_take(s, segment->count);
     PROTOCOL_ADD(&s->issued, packets, __ATOMIC_RELAXED);
     if (wide)
         issue_put(&i, segment);
@@ -166,7 +164,7 @@ static inline bool loop_count(record_t *record, const segment_t *segment, uint32
 {
     uint32_t *rounds = &record->loops[segment->depth];
     if (value && segment->most && *rounds >= segment->most) {
-        record_fault(record, FAULT_LOOP, segment->number, NULL);
+        record_fault(record, FAULT_LOOP, segment->offset, NULL);
         return false;
     }
     *rounds = value ? *rounds + 1 : 0;
@@ -200,11 +198,12 @@ static inline void step_begin(record_t *record, uint32_t step)
 static inline bool record_stops(scheduler_t *s, record_t *record)
 {
     // relaxed, both: the fault is of packets that have ended; the host may come too late.
-    bool fault = PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
+    uint64_t fault = PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
     uint64_t cancel = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
     bool over = record->step == record->step_count;
     if (!fault && !over && !cancel) return false;
     if (!fault && !over) record->cause = cancel;
+    if (fault) message_note(s, MESSAGE_FAULT, fault >> 32);
     record_retire(s, record, !fault);
     return true;
 }
@@ -335,10 +334,14 @@ static inline void scheduler_tick(scheduler_t *s)
 {
     // acq_rel: pairs with tick_ask.
     PROTOCOL_SWAP(&s->ticking, 0, __ATOMIC_ACQ_REL);
+    uint64_t start = zone_begin();
     s->ticks++;
+    RING_DEBUG(s, "tick %u, %u records", s->ticks, PROTOCOL_LOAD(&s->live, __ATOMIC_RELAXED));
     sides_look(s);
     cancels_look(s);
     records_look(s, records_take(&s->inbox));
+    value_note(s, VALUE_LIVE, PROTOCOL_LOAD(&s->live, __ATOMIC_RELAXED));
+    zone_end(s, ZONE_TICK, start);
 }
 
 #endif

@@ -8,9 +8,10 @@
 
 #include "builtin/arguments.h"
 #include "drivers/amdgpu/device/program.h"
+#include "drivers/amdgpu/device/ring.h"
 
 // To be counted up with changes of meaning that leave the structs as they were.
-#define LIBRARY_REVISION UINT64_C(1)
+#define LIBRARY_REVISION UINT64_C(2)
 
 // Every struct that both sides read or write, each for itself: a word that moves from one to the
 // next changes the sum.
@@ -33,8 +34,9 @@
     LIBRARY_MIX4(sizeof(issue_args_t), sizeof(patch_args_t), sizeof(place_t),                      \
                  LIBRARY_MIX4(0, sizeof(builtin_timestamp_t), sizeof(builtin_fill_t),              \
                               sizeof(builtin_copy_t)))
+#define LIBRARY_RING LIBRARY_MIX(sizeof(trace_ring_t), sizeof(ring_slot_t))
 #define LIBRARY_LAYOUT                                                                             \
-    LIBRARY_MIX4(LIBRARY_CELLS, LIBRARY_QUEUES, LIBRARY_RECORDS,                                   \
+    LIBRARY_MIX4(LIBRARY_CELLS, LIBRARY_QUEUES, LIBRARY_MIX(LIBRARY_RECORDS, LIBRARY_RING),        \
                  LIBRARY_MIX4(0, LIBRARY_PROGRAMS, LIBRARY_COMMANDS, LIBRARY_ARGUMENTS))
 
 // Of Keel, and of the library; the lower half is a sum of the sizes of what both sides share.

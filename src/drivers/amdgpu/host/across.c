@@ -186,5 +186,9 @@ keel_status_t amdgpu_across(run_t *base, const keel_cmd_across_t *c, run_across_
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
     uint64_t address = 0;
     KEEL_TRY(other_find(run, c, &address, how));
-    return *how == RUN_ACROSS_DONE ? copy_issue(run, c, address) : NULL;
+    if (*how != RUN_ACROSS_DONE) return NULL;
+    amdgpu_stamps_of(run, &c->copy.head, NULL);
+    keel_status_t status = copy_issue(run, c, address);
+    amdgpu_stamps_of(run, NULL, NULL);
+    return status;
 }

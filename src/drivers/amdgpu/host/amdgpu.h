@@ -12,6 +12,7 @@
 //     executable.c  code objects; builtin.c: the driver's own kernels
 //     across.c      copies to and from memory of other devices
 //     share.c       memory by descriptors, and HSA's own objects
+//     trace.c       what the GPU did, for a trace
 //     lost.c        the end of a device whose queue has failed; fault.c: memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
@@ -52,6 +53,7 @@ enum {
     AMDGPU_PIECES = 64,  // packets of a copy to another device, at most
     AMDGPU_NODES = 8,    // GPUs of a device, at most
     AMDGPU_CONTROLS = 4, // schedulers of a GPU, at most
+    AMDGPU_TRACE_SLOTS = 8192,
 };
 
 typedef enum amdgpu_builtin_t {
@@ -81,9 +83,11 @@ typedef struct amdgpu_kernel_t {
     bool raw;                          // dispatches give the block, or what stands at its beginning
     uint32_t hidden;                   // bits of amdgpu_hidden_kind_t: those that it takes
     uint32_t places[AMDGPU_HIDDEN_KINDS]; // where in the block they are
+    _Atomic uint32_t traced;              // its name in a trace; 0: none so far
 } amdgpu_kernel_t;
 
 typedef struct amdgpu_run_t amdgpu_run_t;
+typedef struct amdgpu_stamp_t amdgpu_stamp_t;         // trace.c
 typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
 typedef struct amdgpu_device_t amdgpu_device_t;
@@ -120,6 +124,9 @@ struct amdgpu_device_t {
     amdgpu_node_t nodes[AMDGPU_NODES];
     hsa_amd_memory_pool_t shared; // of the host, where both write
     uint32_t clock_khz;           // of the clock that kernels read
+    bool traced;                  // each packet of a command tells its times
+    uint32_t trace_slots;         // of a trace ring
+    uint64_t system_hertz;        // of the times that HSA converts those to
     hsa_executable_t library;     // the driver's own kernels
     bool has_library;
     amdgpu_kernel_t builtins[AMDGPU_BUILTINS];
@@ -169,6 +176,12 @@ struct amdgpu_run_t {
     block_t *staging;        // owned: what is needed until the end
     uint32_t *peek;          // in staging: three words; NULL: none yet
     uint64_t peek_at;
+    struct {
+        const keel_command_t *command; // that packets are being made for; NULL: they are not traced
+        const keel_cmd_execute_t *execute;
+        uint32_t packets; // of it so far
+        amdgpu_stamp_t *newest;
+    } stamps;
 };
 
 static inline amdgpu_device_t *amdgpu_device(const keel_device_t *device)
@@ -352,6 +365,20 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
 // Where a variable is on the first node.
 keel_status_t amdgpu_variable_find(amdgpu_device_t *device, hsa_executable_t executable,
                                    const char *name, uint64_t *address) KEEL_MUST_USE;
+
+// trace.c
+// Whether the device is traced; before its first queue.
+void amdgpu_trace_open(amdgpu_device_t *device);
+// An HSA queue of a GPU, for packets of several threads.
+keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t size,
+                               hsa_queue_t **queue) KEEL_MUST_USE;
+// Packets of the run are made for a command from here on; NULL: for none.
+void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
+                      const keel_cmd_execute_t *execute);
+// Has a packet tell its times, if it is made for a command and the device is traced.
+void amdgpu_stamp(amdgpu_run_t *run, hsa_kernel_dispatch_packet_t *packet);
+// The packets of the run have ended: puts their times into the trace.
+void amdgpu_stamps_record(amdgpu_run_t *run);
 
 // across.c
 // Whether the GPU comes to the memory of another device, which is of this driver.

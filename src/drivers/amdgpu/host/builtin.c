@@ -8,6 +8,9 @@
 // A bundle with a code object for each target, as device/make.sh makes it.
 extern const unsigned char keel_embed_amdgpu_library[];
 extern const uint64_t keel_embed_amdgpu_library_size;
+// The same with the trace ring.
+extern const unsigned char keel_embed_amdgpu_library_traced[];
+extern const uint64_t keel_embed_amdgpu_library_traced_size;
 
 static const char *const names[AMDGPU_BUILTINS] = {
     [AMDGPU_TIMESTAMP] = "keel_timestamp",
@@ -53,6 +56,9 @@ keel_status_t amdgpu_library_load(amdgpu_device_t *device, const void *data, siz
 
 keel_status_t amdgpu_builtins_load(amdgpu_device_t *device)
 {
+    if (device->traced)
+        return amdgpu_library_load(device, keel_embed_amdgpu_library_traced,
+                                   keel_embed_amdgpu_library_traced_size);
     return amdgpu_library_load(device, keel_embed_amdgpu_library, keel_embed_amdgpu_library_size);
 }
 
@@ -66,8 +72,7 @@ static keel_status_t side_need(amdgpu_device_t *device)
 {
     enum { SIZE = 64 };
     if (device->side) return NULL;
-    return HSA_CALL(device->hsa, hsa_queue_create, device->agent, SIZE, HSA_QUEUE_TYPE_MULTI,
-                    amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, &device->side);
+    return amdgpu_ring_make(device, 0, SIZE, &device->side);
 }
 
 void amdgpu_side_inactivate(amdgpu_device_t *device)

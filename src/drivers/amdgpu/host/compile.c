@@ -98,7 +98,7 @@ void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t oth
     segment->end = end;
     segment->target = target;
     segment->other = other;
-    segment->number = c->number;
+    segment->offset = c->offset;
     uint32_t packets = segment->packets + 1 + (segment->count > PROGRAM_SERIAL);
     if (packets > c->room) c->room = packets;
     if (c->arguments > c->most_arguments) c->most_arguments = c->arguments;
@@ -144,7 +144,7 @@ static keel_status_t command_add(compiler_t *c, const amdgpu_launch_t *launch)
     if (c->barrier) packet.header |= BARRIER_BIT;
     memcpy(&command->packet, &packet, sizeof packet);
     command->packet_at = segment->packets;
-    command->number = c->number;
+    command->offset = c->offset;
     segment->packets++;
     segment->count++;
     c->barrier = false;

@@ -32,7 +32,7 @@ typedef struct compiler_t {
     compile_vector_t segments, commands, data;
     compile_vector_t patches;     // patch_t: of the command that is being made
     compile_vector_t relocations; // uint64_t: words of the data that become addresses
-    uint32_t number;              // of the command in its list: the caller's
+    uint32_t offset;              // of the command in its list: the caller's
     uint32_t arguments;           // bytes, of the segment
     uint32_t most_arguments;      // the same of the segment that has most
     uint32_t room;                // packets that the longest segment has in the ring

@@ -162,15 +162,14 @@ keel_status_t amdgpu_control_start(amdgpu_control_t *control)
     amdgpu_device_t *device = control->device;
     const hsa_symbols_t *hsa = device->hsa;
     KEEL_TRY(atomics_check(control));
-    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agents[control->node], CONTROL,
-                      HSA_QUEUE_TYPE_MULTI, amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX,
-                      &control->queue));
+    KEEL_TRY(amdgpu_ring_make(device, control->node, CONTROL, &control->queue));
     // Without it ticks are later where the GPU is full; that is no reason to do without them.
     hsa->hsa_amd_queue_set_priority(control->queue, HSA_AMD_QUEUE_PRIORITY_HIGH);
     KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->signal));
     KEEL_TRY(HSA_CALL(hsa, hsa_signal_create, 1, 0, NULL, &control->drained));
     KEEL_TRY(shared_make(control));
     KEEL_TRY(doorbell_check(control));
+    amdgpu_trace_start(control);
     atomic_store(&control->listening, true);
     keel_status_t status = HSA_CALL(hsa, hsa_amd_signal_async_handler, control->signal,
                                     HSA_SIGNAL_CONDITION_LT, 1, told, control);
@@ -233,6 +232,8 @@ void amdgpu_control_stop(amdgpu_control_t *control)
 
 void amdgpu_control_clear(amdgpu_control_t *control)
 {
+    amdgpu_trace_stop(control);
+    amdgpu_trace_clear(control);
     if (control->memory) blocks_return(&control->device->blocks, control->memory, true);
     control->memory = NULL;
     control->shared = NULL;

@@ -25,7 +25,8 @@ typedef struct amdgpu_options_t {
     const char *library; // NULL: where the system keeps it
     uint8_t scheduler;
     uint8_t rings;
-    uint32_t schedulers; // for each GPU
+    uint32_t schedulers;  // for each GPU
+    uint32_t trace_slots; // of a trace ring, at most
 } amdgpu_options_t;
 
 static keel_status_t gpu_count(const void *library, int *count)
@@ -216,6 +217,7 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
     device->agent = device->agents[0];
     KEEL_TRY(amdgpu_group_check(device));
     KEEL_TRY(amdgpu_agent_read(device));
+    amdgpu_trace_open(device);
     KEEL_TRY(amdgpu_builtins_load(device));
     if (options->rings != RINGS_ANY)
         KEEL_TRY(amdgpu_rings_check(device, options->rings == RINGS_DEVICE));
@@ -235,14 +237,20 @@ static keel_status_t amdgpu_open(const keel_uri_t *uri, keel_device_t **device)
          .least = 1, .most = AMDGPU_CONTROLS},
         {"rings", KEEL_OPTION_WORD, .offset = offsetof(amdgpu_options_t, rings),
          .words = {"host", "device"}},
+        {"trace_slots", KEEL_OPTION_U32, .offset = offsetof(amdgpu_options_t, trace_slots),
+         .least = 64, .most = 1 << 20},
     };
-    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY, .rings = RINGS_ANY, .schedulers = 1};
+    amdgpu_options_t options = {.scheduler = SCHEDULER_ANY,
+                                .rings = RINGS_ANY,
+                                .schedulers = 1,
+                                .trace_slots = AMDGPU_TRACE_SLOTS};
     const hsa_symbols_t *hsa;
-    KEEL_TRY(options_read(uri, table, 4, &options));
+    KEEL_TRY(options_read(uri, table, sizeof table / sizeof *table, &options));
     KEEL_TRY(hsa_symbols_open(options.library, &hsa));
     amdgpu_device_t *d = mem_zalloc(sizeof *d);
     if (!d) return status_no_memory();
     d->hsa = hsa;
+    d->trace_slots = 1u << (31 - __builtin_clz(options.trace_slots)); // a power of two
     keel_status_t status = nodes_find(d, uri->which);
     if (!status) status = device_start(d, &options);
     if (status) {

@@ -49,6 +49,7 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     if (all > given) memset((char *)data + given, 0, all - given);
     amdgpu_packet_make(launch, address, &packet);
     packet.kernel_object = amdgpu_kernel_object(launch->kernel, amdgpu_run_node(run));
+    amdgpu_stamp(run, &packet);
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;
     if (run->base.barrier) header |= 1u << HSA_PACKET_HEADER_BARRIER;
     amdgpu_packet_write(hsa, amdgpu_queue(run->base.submission.queue)->queue, &packet, header);
@@ -132,8 +133,8 @@ static keel_status_t timestamp_issue(amdgpu_run_t *run, const keel_cmd_timestamp
     return builtin_launch(run, AMDGPU_TIMESTAMP, &arguments, sizeof arguments, 1);
 }
 
-keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
-                           const keel_cmd_execute_t *execute)
+static keel_status_t command_issue(amdgpu_run_t *run, const keel_command_t *command,
+                                   const keel_cmd_execute_t *execute)
 {
     const void *c = command;
     switch (command->kind) {
@@ -143,4 +144,13 @@ keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
     case KEEL_CMD_TIMESTAMP: return timestamp_issue(run, c, execute);
     default: return amdgpu_dispatch(run, c, execute);
     }
+}
+
+keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute)
+{
+    amdgpu_stamps_of(run, command, execute);
+    keel_status_t status = command_issue(run, command, execute);
+    amdgpu_stamps_of(run, NULL, NULL);
+    return status;
 }

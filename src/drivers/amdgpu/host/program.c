@@ -115,9 +115,8 @@ static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const k
     compiler_t *c = &w->compiler;
     KEEL_TRY(compile_begin(c));
     for (const keel_command_t *at = from; at != to; at = keel_command_next(at)) {
-        keel_status_t status = command_compile(w, at);
-        if (status) return status;
-        c->number++;
+        c->offset = (uint32_t)((uintptr_t)at - (uintptr_t)w->list->data);
+        KEEL_TRY(command_compile(w, at));
     }
     compile_end(c, END_RETURN, 0, 0);
     if (w->after) compile_resolve(c, w->after);
@@ -162,12 +161,11 @@ keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t
     walk_t w = {.list = list};
     bool branches = list->kinds & blocks;
     compile_init(&w.compiler, device, range->node, &room);
-    w.compiler.number = range->number;
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
         branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
     if (!status) status = program_write(&w.compiler, range, program);
-    program->failed = w.compiler.number;
+    program->failed = w.compiler.offset;
     compile_finish(&w.compiler);
     mem_free(w.after);
     return status;
@@ -188,8 +186,7 @@ static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_comm
     amdgpu_program_t *program = mem_zalloc(sizeof *program);
     if (!program) return NULL;
     program->node = node;
-    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), 0, node,
-                                  NULL};
+    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), node, NULL};
     if (!amdgpu_commands_suit(list, 0)) return program;
     keel_status_t status = amdgpu_program_make(device, list, &range, program);
     program->suits = !status;

@@ -22,9 +22,7 @@ static keel_status_t ring_create(amdgpu_device_t *device, const keel_queue_optio
 {
     const hsa_symbols_t *hsa = device->hsa;
     int32_t priority = options->priority;
-    KEEL_TRY(HSA_CALL(hsa, hsa_queue_create, device->agents[options->node], AMDGPU_RING,
-                      HSA_QUEUE_TYPE_MULTI, amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX,
-                      queue));
+    KEEL_TRY(amdgpu_ring_make(device, options->node, AMDGPU_RING, queue));
     if (!priority) return NULL;
     keel_status_t status = HSA_CALL(hsa, hsa_amd_queue_set_priority, *queue, priority_of(priority));
     if (status) hsa->hsa_queue_destroy(*queue);
@@ -230,6 +228,7 @@ void amdgpu_settle(run_t *base)
     flight_unlist(run);
     run->flying = false;
     run->packets = 0;
+    amdgpu_stamps_record(run);
     run->base.before = run->base.now = run->base.barrier = false;
     if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
         blocks_trim(&device->blocks);

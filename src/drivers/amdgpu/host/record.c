@@ -86,13 +86,6 @@ static keel_status_t execute_add(amdgpu_run_t *run, const keel_cmd_execute_t *ex
     return NULL;
 }
 
-static const keel_command_t *command_at(const keel_commands_t *commands, uint32_t number)
-{
-    const keel_command_t *c = keel_commands_first(commands);
-    while (number--) c = keel_command_next(c);
-    return c;
-}
-
 // Commands of the submission itself.
 static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, uint32_t *arguments)
 {
@@ -100,8 +93,8 @@ static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, u
     amdgpu_program_t program = {0};
     keel_status_t status = amdgpu_program_make(amdgpu_run_device(run), commands, range, &program);
     if (status)
-        return submission_blame(&run->base.submission, NULL, command_at(commands, program.failed),
-                                status);
+        return submission_blame(&run->base.submission, NULL,
+                                keel_commands_at(commands, program.failed), status);
     const step_t step = {program.address, 0, 0};
     step_add(run, &program, arguments, &step);
     return NULL;
@@ -116,8 +109,7 @@ static keel_status_t steps_add(amdgpu_run_t *run, uint32_t *arguments)
     amdgpu_range_t range = {.from = keel_commands_first(commands),
                             .node = amdgpu_run_node(run),
                             .blocks = &run->blocks};
-    uint32_t number = 0;
-    for (const keel_command_t *c = range.from;; c = keel_command_next(c), number++) {
+    for (const keel_command_t *c = range.from;; c = keel_command_next(c)) {
         if (c != end && c->kind != KEEL_CMD_EXECUTE) continue;
         range.to = c;
         if (range.from != c) KEEL_TRY(range_add(run, &range, arguments));
@@ -126,12 +118,10 @@ static keel_status_t steps_add(amdgpu_run_t *run, uint32_t *arguments)
         keel_status_t status = execute_add(run, execute, arguments);
         if (status) return submission_blame(&run->base.submission, NULL, c, status);
         range.from = keel_command_next(c);
-        range.number = number + 1;
     }
 }
 
-// The execution that a step of the record is; NULL: commands of the submission itself.
-static const keel_cmd_execute_t *execute_of(const amdgpu_run_t *run, uint32_t step)
+const keel_cmd_execute_t *amdgpu_record_execute(const amdgpu_run_t *run, uint32_t step)
 {
     uint32_t number = 0;
     bool range = false; // commands of the submission itself come before
@@ -175,10 +165,10 @@ static keel_status_t fault_explain(const record_t *record, const keel_command_t 
 static keel_status_t fault_status(const amdgpu_run_t *run)
 {
     const record_t *record = run->record;
-    const keel_cmd_execute_t *execute = execute_of(run, record->step);
+    const keel_cmd_execute_t *execute = amdgpu_record_execute(run, record->step);
     const keel_commands_t *list =
         execute ? execute->recording->commands : &run->base.submission.commands;
-    const keel_command_t *command = command_at(list, (uint32_t)record->fault);
+    const keel_command_t *command = keel_commands_at(list, (uint32_t)record->fault);
     keel_status_t status = fault_explain(record, command, execute);
     if (!status) status = KEEL_ERROR(KEEL_INTERNAL, "the GPU refuses a command");
     return submission_blame(&run->base.submission, execute, command, status);

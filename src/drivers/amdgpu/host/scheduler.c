@@ -255,10 +255,12 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
 }
 
 // Ends what one of them has. True: there is more to come.
-static bool control_work(scheduler_t *shared)
+static bool control_work(amdgpu_control_t *control)
 {
+    scheduler_t *shared = control->shared;
     if (!shared) return false;
     uint64_t at = records_take(&shared->done);
+    amdgpu_trace_flush(control); // while the runs are there that it tells of
     while (at) {
         const record_t *record = PROTOCOL_AT(record_t, at);
         at = record->next;
@@ -271,8 +273,7 @@ bool amdgpu_scheduler_work(amdgpu_device_t *device)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     bool more = false;
-    for (uint32_t i = 0; s && i < s->control_count; i++)
-        more |= control_work(s->controls[i].shared);
+    for (uint32_t i = 0; s && i < s->control_count; i++) more |= control_work(&s->controls[i]);
     return more;
 }
 
@@ -281,6 +282,7 @@ void amdgpu_scheduler_lost(amdgpu_device_t *device)
     amdgpu_scheduler_t *s = device->scheduler;
     if (!s) return;
     amdgpu_scheduler_work(device);
+    for (uint32_t i = 0; i < s->control_count; i++) amdgpu_trace_stop(&s->controls[i]);
     for (;;) {
         lock_enter(&s->lock);
         amdgpu_run_t *run = s->runs;

@@ -38,6 +38,10 @@ typedef struct amdgpu_control_t {
     _Atomic bool listening; // the handler of the signal is there
     lock_t drain_lock;      // for the next, and for the end of the queue
     hsa_signal_t drained;   // owned: of a packet that is waited for; 0: the scheduler has stopped
+    struct trace_ring_t *ring; // NULL: nothing is traced
+    block_t *ring_memory;      // owned
+    uint64_t dropped;          // of the trace, for want of room in the ring
+    _Atomic uint32_t traced;   // its number as a queue of the trace; 0: none
 } amdgpu_control_t;
 
 // Those of a device, as many for each GPU, and what they share.
@@ -126,6 +130,18 @@ void amdgpu_record_start(keel_submission_t *submission);
 // The GPU has ended it, or never will: `failure` (consumed) then says why.
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
 
+// The execution that a step of the record is; NULL: commands of the submission itself.
+const keel_cmd_execute_t *amdgpu_record_execute(const amdgpu_run_t *run, uint32_t step);
+
+// trace.c
+// Gives a scheduler a trace ring, if the device is traced; before it runs.
+void amdgpu_trace_start(amdgpu_control_t *control);
+// Records what is complete, of runs that have not been ended. The device's thread.
+void amdgpu_trace_flush(amdgpu_control_t *control);
+// The same for the last time, and says what was dropped; and gives back the memory.
+void amdgpu_trace_stop(amdgpu_control_t *control);
+void amdgpu_trace_clear(amdgpu_control_t *control);
+
 // program.c
 // Commands that the GPU runs by itself (device/program.h). Of a recording it is made once.
 typedef struct amdgpu_program_t amdgpu_program_t;
@@ -136,13 +152,12 @@ struct amdgpu_program_t {
     uint64_t address;
     uint32_t room;      // packets that it has in the ring at a time
     uint32_t arguments; // bytes of arguments, at a time
-    uint32_t failed;    // the number of the command that could not be made
+    uint32_t failed;    // the offset of the command that could not be made
     uint64_t uploaded;  // bytes of the GPU's own memory at `address`, owned; 0: others own it
 };
 
 typedef struct amdgpu_range_t {
     const keel_command_t *from, *to;
-    uint32_t number;  // of the first one, in its list
     uint32_t node;    // the GPU that is to run them
     block_t **blocks; // where the program goes: a list that the caller gives back; NULL: to memory
                       // of the GPU's own

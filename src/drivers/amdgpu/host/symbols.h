@@ -60,6 +60,7 @@ typedef enum {
 typedef enum {
     HSA_SYSTEM_INFO_VERSION_MAJOR = 0,
     HSA_SYSTEM_INFO_VERSION_MINOR = 1,
+    HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY = 3,
     HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED = 0x204, // ROCm 5.6 and later
 } hsa_system_info_t;
 

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the GPU did, for a trace. Packets of a traced device have a completion signal each, in which
+// the packet processor writes when they began and ended: a slot of the trace ring where the GPU
+// schedules (device/ring.h), and a piece of the run's memory where the host does. HSA converts
+// these times to the host's.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "drivers/amdgpu/device/ring.h"
+#include "drivers/amdgpu/host/scheduler.h"
+#include "kit/submission.h"
+#include "kit/traced.h"
+#include "trace/captured.h"
+
+enum {
+    RING_HEAD = 64,                 // bytes in front of the slots: the ring itself
+    RING_TAKEN = RING_TEXT_END + 1, // the kind of a slot that was recorded
+    NS_PER_S = 1000000000,
+};
+_Static_assert(sizeof(trace_ring_t) <= RING_HEAD, "the ring has a cache line");
+
+static const char *const zones[RING_ZONE_COUNT] = {"keel_tick", "keel_advance"};
+static const char *const values[RING_VALUE_COUNT] = {"submissions"};
+static const char *const messages[RING_MESSAGE_COUNT] = {
+    "a submission waits for room in its queue, packets", "a command cannot be issued, fault"};
+
+// A command that the host has made a packet of.
+struct amdgpu_stamp_t {
+    ring_slot_t slot;
+    amdgpu_stamp_t *older;
+    const keel_command_t *command;
+    const keel_cmd_execute_t *execute;
+    uint32_t part; // of the command's packets
+};
+
+void amdgpu_trace_open(amdgpu_device_t *device)
+{
+    uint64_t hertz = 0;
+    if (!trace_is_on()) return;
+    device->hsa->hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &hertz);
+    device->system_hertz = hertz ? hertz : NS_PER_S;
+    // Without that libkeeltrace.so sees the packets, and records them.
+    device->traced = trace_queues_leave(true);
+    trace_queues_leave(false);
+}
+
+keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t size,
+                               hsa_queue_t **queue)
+{
+    const hsa_symbols_t *hsa = device->hsa;
+    if (device->traced) trace_queues_leave(true);
+    keel_status_t status =
+        HSA_CALL(hsa, hsa_queue_create, device->agents[node], size, HSA_QUEUE_TYPE_MULTI,
+                 amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, queue);
+    if (device->traced) trace_queues_leave(false);
+    if (status || !device->traced) return status;
+    status = HSA_CALL(hsa, hsa_amd_profiling_set_profiler_enabled, *queue, 1);
+    if (!status) return NULL;
+    hsa->hsa_queue_destroy(*queue);
+    *queue = NULL;
+    return status;
+}
+
+static uint64_t boot_ns(const amdgpu_device_t *device, uint32_t node, uint64_t ticks)
+{
+    uint64_t time = 0, hertz = device->system_hertz;
+    device->hsa->hsa_amd_profiling_convert_tick_to_system_domain(device->agents[node], ticks,
+                                                                 &time);
+    return hertz == NS_PER_S ? time : time / hertz * NS_PER_S + time % hertz * NS_PER_S / hertz;
+}
+
+static _Atomic uint32_t *kernel_name(const keel_command_t *command)
+{
+    const keel_cmd_dispatch_t *dispatch = (const void *)command;
+    if (command->kind != KEEL_CMD_DISPATCH) return NULL;
+    return &((amdgpu_kernel_t *)(uintptr_t)dispatch->kernel)->traced;
+}
+
+// A command of a run has ended, or one of its packets. The first one has all the bytes.
+static void command_record(const amdgpu_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute, uint32_t packet,
+                           const ring_slot_t *slot)
+{
+    const amdgpu_device_t *device = amdgpu_run_device(run);
+    const keel_submission_t *submission = &run->base.submission;
+    uint32_t node = amdgpu_run_node(run);
+    trace_part_t part = traced_part(execute ? execute->recording->commands : &submission->commands,
+                                    command, kernel_name(command));
+    part.first = packet;
+    if (part.op == TRACE_OP_COPY)
+        part.count = packet ? 0 : traced_bytes(command, execute ? execute->bindings : NULL);
+    trace_part_boot(boot_ns(device, node, slot->start), boot_ns(device, node, slot->end),
+                    submission_traced(submission), part);
+}
+
+// Sets a slot back to what the GPU expects.
+static void slot_reset(ring_slot_t *slot)
+{
+    *slot = (ring_slot_t){.signal = RING_SIGNAL, .open = 1};
+}
+
+void amdgpu_trace_start(amdgpu_control_t *control)
+{
+    amdgpu_device_t *device = control->device;
+    uint64_t count = device->trace_slots;
+    if (!device->traced) return;
+    keel_status_t status = blocks_acquire(&device->blocks, RING_HEAD + count * sizeof(ring_slot_t),
+                                          &control->ring_memory);
+    if (status) {
+        log_say(KEEL_LOG_WARNING, "amdgpu: what the GPU schedules is not traced: %s",
+                keel_status_message(status));
+        keel_status_release(status);
+        return;
+    }
+    block_t *memory = control->ring_memory;
+    ring_slot_t *slots = (ring_slot_t *)(void *)(memory->data + RING_HEAD);
+    for (uint64_t i = 0; i < count; i++) slot_reset(&slots[i]);
+    control->ring = (trace_ring_t *)(void *)memory->data;
+    *control->ring = (trace_ring_t){.slots = memory->address + RING_HEAD, .mask = count - 1};
+    control->shared->trace = memory->address;
+}
+
+static ring_slot_t *slot_at(const amdgpu_control_t *control, uint64_t number)
+{
+    trace_ring_t *ring = control->ring;
+    ring_slot_t *slots = (ring_slot_t *)(void *)(control->ring_memory->data + RING_HEAD);
+    return &slots[number & ring->mask];
+}
+
+static bool is_complete(ring_slot_t *slot)
+{
+    // acquire: pairs with who closed it, the GPU or its packet processor.
+    return !PROTOCOL_LOAD(&slot->open, __ATOMIC_ACQUIRE);
+}
+
+// A name of the scheduler's: "amdgpu://0: scheduler 0: NAME".
+static uint32_t own_name(const amdgpu_control_t *control, const char *name)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s: scheduler %u: %s", control->device->base.name, control->number,
+             name);
+    return trace_name(text);
+}
+
+static void zone_record(amdgpu_control_t *control, const ring_slot_t *slot)
+{
+    const amdgpu_device_t *device = control->device;
+    char queue[32];
+    snprintf(queue, sizeof queue, "scheduler %u", control->number);
+    const trace_part_t part = {.name = trace_name(zones[slot->number]), .count = 1};
+    const trace_work_t work = {trace_queue(&control->traced, device->base.name, queue, NULL), 0};
+    trace_part_boot(boot_ns(device, control->node, slot->start),
+                    boot_ns(device, control->node, slot->end), work, part);
+}
+
+static void message_record(amdgpu_control_t *control, const ring_slot_t *slot)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s: %llu", messages[slot->number], (unsigned long long)slot->end);
+    trace_mark_boot(own_name(control, text), boot_ns(control->device, control->node, slot->start));
+}
+
+// A text of several slots, up to `write`, once all are complete: how many that are; 0: not yet.
+static uint64_t text_record(amdgpu_control_t *control, uint64_t number, uint64_t write)
+{
+    char text[RING_TEXTS * RING_TEXT_SIZE + 1] = "";
+    uint64_t count = 0;
+    for (bool last = false; !last; count++) {
+        ring_slot_t *slot = slot_at(control, number + count);
+        if (number + count == write || count == RING_TEXTS || !is_complete(slot)) return 0;
+        last = slot->kind == RING_TEXT_END;
+        memcpy(text + count * RING_TEXT_SIZE, ((ring_text_t *)(void *)slot)->text, RING_TEXT_SIZE);
+    }
+    uint64_t start = slot_at(control, number)->start;
+    trace_mark_boot(own_name(control, text), boot_ns(control->device, control->node, start));
+    return count;
+}
+
+static void operation_record(const ring_slot_t *slot)
+{
+    const amdgpu_run_t *run = (const amdgpu_run_t *)(uintptr_t)slot->user;
+    const keel_cmd_execute_t *execute = amdgpu_record_execute(run, slot->step);
+    const keel_commands_t *list =
+        execute ? execute->recording->commands : &run->base.submission.commands;
+    command_record(run, keel_commands_at(list, slot->number), execute, 0, slot);
+}
+
+// Records what stands at a number, if it is complete; returns how many slots to go on.
+static uint64_t slot_record(amdgpu_control_t *control, uint64_t number, uint64_t write)
+{
+    ring_slot_t *slot = slot_at(control, number);
+    uint64_t count = 1;
+    if (!is_complete(slot)) return 1;
+    switch (slot->kind) {
+    case RING_OPERATION: operation_record(slot); break;
+    case RING_ZONE: zone_record(control, slot); break;
+    case RING_MESSAGE: message_record(control, slot); break;
+    case RING_VALUE:
+        trace_count_boot(own_name(control, values[slot->number]),
+                         boot_ns(control->device, control->node, slot->start), (double)slot->end);
+        break;
+    case RING_TEXT:
+    case RING_TEXT_END: count = text_record(control, number, write); break;
+    default: break;
+    }
+    for (uint64_t i = 0; i < count; i++) slot_at(control, number + i)->kind = RING_TAKEN;
+    return count ? count : 1;
+}
+
+// What was dropped is not in the trace, which says so.
+static void dropped_count(amdgpu_control_t *control)
+{
+    uint64_t dropped = PROTOCOL_SWAP(&control->ring->dropped, 0, __ATOMIC_RELAXED);
+    if (dropped && !trace_is_paused()) trace_lose_many(dropped);
+    control->dropped += dropped;
+}
+
+void amdgpu_trace_flush(amdgpu_control_t *control)
+{
+    trace_ring_t *ring = control->ring;
+    if (!ring) return;
+    // acq_rel: pairs with the GPU's. Either it asks again, or this sees what it has written.
+    PROTOCOL_SWAP(&ring->asking, 0, __ATOMIC_ACQ_REL);
+    uint64_t write = PROTOCOL_LOAD(&ring->write, __ATOMIC_ACQUIRE), read = ring->read;
+    for (uint64_t n = read; n < write;) n += slot_record(control, n, write);
+    for (; read != write && slot_at(control, read)->kind == RING_TAKEN; read++)
+        slot_reset(slot_at(control, read));
+    // release: pairs with who takes slots.
+    PROTOCOL_STORE(&ring->read, read, __ATOMIC_RELEASE);
+    dropped_count(control);
+}
+
+void amdgpu_trace_stop(amdgpu_control_t *control)
+{
+    amdgpu_trace_flush(control);
+    if (control->dropped)
+        log_say(KEEL_LOG_WARNING,
+                "amdgpu: %llu operations and messages of the GPU are not in the trace: its ring "
+                "of %u was full (trace_slots)",
+                (unsigned long long)control->dropped, control->device->trace_slots);
+    control->dropped = 0;
+    control->ring = NULL;
+}
+
+void amdgpu_trace_clear(amdgpu_control_t *control)
+{
+    if (control->ring_memory) blocks_return(&control->device->blocks, control->ring_memory, true);
+    control->ring_memory = NULL;
+}
+
+void amdgpu_stamp(amdgpu_run_t *run, hsa_kernel_dispatch_packet_t *packet)
+{
+    uint64_t address;
+    void *data;
+    if (!run->stamps.command) return;
+    keel_status_t status = blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks,
+                                        sizeof(amdgpu_stamp_t), &data, &address);
+    if (status) {
+        keel_status_release(status);
+        trace_lose_many(1);
+        return;
+    }
+    amdgpu_stamp_t *stamp = data;
+    slot_reset(&stamp->slot);
+    stamp->older = run->stamps.newest;
+    stamp->command = run->stamps.command;
+    stamp->execute = run->stamps.execute;
+    stamp->part = run->stamps.packets++;
+    run->stamps.newest = stamp;
+    packet->completion_signal.handle = address;
+}
+
+void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
+                      const keel_cmd_execute_t *execute)
+{
+    bool traced = command && amdgpu_run_device(run)->traced && !trace_is_paused();
+    run->stamps.command = traced ? command : NULL;
+    run->stamps.execute = execute;
+    run->stamps.packets = 0;
+}
+
+void amdgpu_stamps_record(amdgpu_run_t *run)
+{
+    for (amdgpu_stamp_t *s = run->stamps.newest; s; s = s->older)
+        if (is_complete(&s->slot)) command_record(run, s->command, s->execute, s->part, &s->slot);
+    run->stamps.newest = NULL;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a traced device records of what the GPU schedules. Run on the software GPU (keel sim).
+#include <keel/keel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "drivers/amdgpu/host/scheduler.h"
+#include "ok.h"
+#include "trace/event.h"
+#include "tracer/reader.h"
+#include "unit.h"
+
+extern const unsigned char keel_embed_conformance_kernels[];
+extern const uint64_t keel_embed_conformance_kernels_size;
+
+enum { WORDS = 256 };
+static char folder[] = "/tmp/keel-trace-XXXXXX";
+
+typedef struct setup_t {
+    keel_device_t *device;
+    keel_queue_t *queue;
+    keel_buffer_t *buffer; // WORDS words, which the host sees
+    keel_semaphore_t *semaphore;
+    keel_executable_t *executable;
+    keel_recording_t *recording;
+    uint64_t value; // of the semaphore, so far
+} setup_t;
+
+static uint32_t *map(const setup_t *s)
+{
+    void *data;
+    OK(keel_buffer_map(s->buffer, 0, WORDS * sizeof(uint32_t), KEEL_ACCESS_READ | KEEL_ACCESS_WRITE,
+                       &data));
+    return data;
+}
+
+static void setup_open(setup_t *s, const char *uri)
+{
+    const keel_buffer_options_t options = {.size = WORDS * sizeof(uint32_t),
+                                           .memory = KEEL_MEMORY_HOST_VISIBLE};
+    const keel_executable_options_t image = {.data = keel_embed_conformance_kernels,
+                                             .size = keel_embed_conformance_kernels_size};
+    *s = (setup_t){0};
+    OK(keel_device_open(uri, NULL, &s->device));
+    assert_true(amdgpu_device(s->device)->traced);
+    assert_non_null(amdgpu_device(s->device)->scheduler);
+    s->queue = keel_device_queue(s->device, 0);
+    OK(keel_buffer_create(s->device, &options, &s->buffer));
+    memset(map(s), 0, WORDS * sizeof(uint32_t));
+    keel_buffer_unmap(s->buffer);
+    OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
+    OK(keel_executable_load(s->device, &image, &s->executable));
+    OK(keel_recording_create(s->device, NULL, &s->recording));
+}
+
+static void setup_close(setup_t *s)
+{
+    keel_recording_release(s->recording);
+    keel_executable_release(s->executable);
+    keel_semaphore_release(s->semaphore);
+    keel_buffer_release(s->buffer);
+    keel_device_release(s->device);
+}
+
+static keel_ref_t word(const setup_t *s, uint32_t index)
+{
+    return keel_span(s->buffer, index * sizeof index, sizeof index);
+}
+
+static keel_op_t kernel(const setup_t *s, const char *name, keel_refs_t bindings)
+{
+    keel_entry_t entry;
+    OK(keel_executable_entry(s->executable, name, &entry));
+    return keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, bindings);
+}
+
+static void add(const setup_t *s, keel_op_t op)
+{
+    OK(keel_recording_add(s->recording, &op, 1));
+}
+
+// Runs the recording, until it has ended.
+static void run(setup_t *s)
+{
+    const keel_point_t wait = keel_point(s->semaphore, s->value);
+    const keel_point_t signal = keel_point(s->semaphore, ++s->value);
+    const keel_op_t op = keel_op_execute(s->recording, (keel_refs_t){0});
+    OK(keel_queue_submit(s->queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+    OK(keel_wait(KEEL_POINTS(signal), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_queue_wait_idle(s->queue, KEEL_FOREVER)); // it has ended on the host, too
+}
+
+// How often there is an operation of a name, and whether the queue and the times make sense.
+typedef struct seen_t {
+    const reader_t *reader;
+    const char *name;
+    uint32_t count, wrong;
+    uint64_t submissions; // the largest
+} seen_t;
+
+static void see(void *user, const reader_record_t *record)
+{
+    seen_t *seen = user;
+    const trace_record_t *raw = record->raw;
+    char text[256];
+    if (strcmp(reader_name(seen->reader, raw->name, text, sizeof text), seen->name) != 0) return;
+    seen->count++;
+    seen->wrong += raw->flags >> 8 != TRACE_BOOT_NS || !raw->start || raw->start > raw->end ||
+                   !reader_queue(seen->reader, raw->id) || !raw->submission;
+    if (raw->submission > seen->submissions) seen->submissions = raw->submission;
+}
+
+static seen_t operations(const char *name, uint64_t *lost)
+{
+    char path[64];
+    reader_t reader;
+    snprintf(path, sizeof path, "%s/%ld-0.trace", folder, (long)getpid());
+    assert_null(reader_open(&reader, path));
+    seen_t seen = {.reader = &reader, .name = name};
+    reader_each(&reader, 1u << TRACE_OP, see, &seen);
+    if (lost) *lost = reader.header->lost;
+    reader_close(&reader);
+    return seen;
+}
+
+// Each round of a loop is an operation of its own.
+static void test_commands_that_ran_are_operations(void **state)
+{
+    enum { ROUNDS = 12, RUNS = 3 };
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0");
+    uint32_t fills = operations("fill", NULL).count;
+    add(&s, keel_op_fill(word(&s, 0), ROUNDS, 4));
+    add(&s, keel_op_while(word(&s, 0)));
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    add(&s, keel_op_if(word(&s, 0)));
+    add(&s, keel_op_fill(word(&s, 2), 5, 4));
+    add(&s, keel_op_end());
+    add(&s, keel_op_end());
+    OK(keel_recording_end(s.recording));
+    for (int i = 0; i < RUNS; i++) run(&s);
+    seen_t seen = operations("count_down", NULL);
+    assert_int_equal(seen.count, RUNS * ROUNDS);
+    assert_int_equal(seen.wrong, 0);
+    assert_int_equal(seen.submissions, RUNS);
+    assert_int_equal(operations("fill", NULL).count - fills, RUNS * ROUNDS); // one is before
+    setup_close(&s);
+}
+
+// A dispatch of no groups is none; its slots come back, so that the ring does not fill up.
+static void test_commands_that_did_not_run_are_none(void **state)
+{
+    enum { RUNS = 80 };
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0?trace_slots=64");
+    const keel_ref_t counts = keel_span(s.buffer, 16, 12);
+    add(&s,
+        keel_op_indirect(kernel(&s, "tally", KEEL_BIND(s.buffer)), KEEL_COUNTS_DYNAMIC, counts));
+    add(&s, keel_op_indirect(kernel(&s, "tally", KEEL_BIND(s.buffer)), KEEL_COUNTS_STATIC, counts));
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    uint32_t before = operations("count_down", NULL).count;
+    for (int i = 0; i < RUNS; i++) run(&s);
+    assert_int_equal(operations("tally", NULL).count, 0);
+    assert_int_equal(operations("count_down", NULL).count - before, RUNS);
+    assert_int_equal(amdgpu_device(s.device)->scheduler->controls[0].dropped, 0);
+    setup_close(&s);
+}
+
+// More commands at a time than the ring has slots: the work is done all the same.
+static void test_what_is_dropped_is_counted(void **state)
+{
+    enum { FILLS = 200 };
+    (void)state;
+    setup_t s;
+    uint64_t before, after;
+    setup_open(&s, "amdgpu://0?trace_slots=64");
+    uint32_t fills = operations("fill", &before).count;
+    for (uint32_t i = 0; i < FILLS; i++) add(&s, keel_op_fill(word(&s, i), i + 1, 4));
+    OK(keel_recording_end(s.recording));
+    run(&s);
+    assert_int_equal(operations("fill", &after).count, fills);
+    assert_int_equal(amdgpu_device(s.device)->scheduler->controls[0].dropped, FILLS);
+    assert_int_equal(after - before, FILLS);
+    const uint32_t *words = map(&s);
+    for (uint32_t i = 0; i < FILLS; i++) assert_int_equal(words[i], i + 1);
+    keel_buffer_unmap(s.buffer);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
+    if (!mkdtemp(folder)) return 1;
+    trace_enable(folder);
+    trace_mark_boot(trace_name("begin"), 1); // so that there is a file
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands_that_ran_are_operations),
+        cmocka_unit_test(test_commands_that_did_not_run_are_none),
+        cmocka_unit_test(test_what_is_dropped_is_counted),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command) || failed;
+}
