@@ -37,7 +37,8 @@ static const hip_release_t releases[] = {
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .fill = FILL_5,
-     .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51},
+     .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
+                .graph_branches = 64},
      .broken = STREAM_SHARED, // its properties of memory are laid out otherwise
      .launches_alone = true},
 };

@@ -89,6 +89,9 @@ typedef struct stream_quirks_t {
     // The vendor keeps room on the device for graphs, and waits for the device when it needs more:
     // so many graphs are made and destroyed when the device is opened. 0: it never waits for that.
     uint32_t graph_room;
+    // What lies side by side in a graph is dear: so many commands of a recording do, and the
+    // others follow each other. 0: all may.
+    uint32_t graph_branches;
     // A kernel of the core's fills or copies up to this many bytes sooner than the vendor's own
     // call. 0: never.
     uint32_t small_transfer;

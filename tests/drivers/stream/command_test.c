@@ -99,6 +99,34 @@ static void recording_keeps_its_order(void **state)
     keel_buffer_release(y);
 }
 
+// More than may lie side by side, and a wait for what was set before that.
+static void wide_recordings_keep_their_order(void **state)
+{
+    (void)state;
+    enum { MANY = 12 };
+    keel_buffer_t *x = numbers(0, 0, 0);
+    keel_op_t ops[MANY + 5] = {keel_op_fill(keel_span(x, 0, 4), 5, 4), keel_op_event_set(0)};
+    for (uint32_t i = 0; i < MANY; i++)
+        ops[2 + i] = keel_op_fill(keel_span(x, 4 + 4 * i, 4), 6 + i, 4);
+    ops[4] = keel_op_event_wait(0); // two lie beside the first
+    ops[5] = keel_op_copy(keel_span(x, 0, 4), keel_span(x, 8, 4));
+    ops[MANY + 2] = keel_op_barrier();
+    ops[MANY + 3] = keel_op_copy(keel_span(x, 4 * MANY, 4), keel_span(x, 12, 4));
+    ops[MANY + 4] = keel_op_fill(keel_span(x, 60, 4), 1, 4);
+    keel_recording_t *recording = record(ops, COUNT(ops), 0);
+    for (int i = 0; i < 3; i++) {
+        uint32_t *words = words_of(x);
+        memset(words, 0, 64);
+        ok(execute(queue, recording, KEEL_NO_BINDINGS));
+        assert_int_equal(words[2], 5);
+        assert_int_equal(words[3], 5 + MANY);
+        assert_int_equal(words[MANY], 5 + MANY);
+        assert_int_equal(words[15], 1);
+    }
+    keel_recording_release(recording);
+    keel_buffer_release(x);
+}
+
 // A span of no bytes in turns with one of some: what is recorded is the same.
 static void slots_may_be_empty(void **state)
 {
@@ -221,6 +249,7 @@ int main(void)
         TEST(update_and_copy),
         TEST(timestamps_grow),
         TEST(recording_keeps_its_order),
+        TEST(wide_recordings_keep_their_order),
         TEST(slots_may_be_empty),
         TEST(host_calls_have_their_place),
         TEST(files_are_read_and_written),

@@ -15,6 +15,7 @@ typedef struct node_t {
     struct node_t **after;
     size_t after_count;
     bool is_work, is_loop, placed;
+    bool followed;            // by a node of its branch
     work_t work;              // of those that work
     graph_t *body;            // of a branch; NULL: none
     uint32_t *condition;      //
@@ -276,6 +277,24 @@ static void exec_finish(thing_t *thing)
     if (((exec_t *)thing)->program) program_release(((exec_t *)thing)->program);
 }
 
+// A node goes on where one before it ended, unless another node does: then it is a branch.
+static bool node_branches(const node_t *node)
+{
+    for (size_t i = 0; i < node->after_count; i++) {
+        if (node->after[i]->followed) continue;
+        node->after[i]->followed = true;
+        return false;
+    }
+    return true;
+}
+
+static void branches_check(const program_t *program)
+{
+    uint32_t most = kind_now()->quirks.graph_branches, branches = 0;
+    for (uint32_t i = 0; i < program->count; i++) branches += node_branches(program->parts[i].node);
+    if (most && branches > most + 1) misuse("a graph has %u branches; ", branches);
+}
+
 static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_h graph,
                                        stream_exec_h *handle)
 {
@@ -283,6 +302,7 @@ static keel_status_t graph_instantiate(stream_vendor_t *v, stream_graph_h graph,
     exec_t *exec = thing_new(THING_EXEC, sizeof *exec);
     exec->thing.finish = exec_finish;
     exec->program = program_make(thing_of(graph, THING_GRAPH), &exec->updatable);
+    branches_check(exec->program);
     *handle = exec;
     return done(NULL);
 }

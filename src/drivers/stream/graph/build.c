@@ -6,7 +6,8 @@
 // The set of an event joins them too, and stands for them from then on, so that each event comes
 // after all that were set before it and one gate is enough: the latest that was waited for. A block
 // is a node with a graph of its own inside, behind nodes that look at the value and set its
-// condition.
+// condition. Where the vendor bounds what lies side by side, the next node also comes after the
+// last open one, in whose place it is then open.
 #include <stddef.h>
 #include <string.h>
 
@@ -37,6 +38,8 @@ typedef struct builder_t {
     uint32_t event_capacity;  //
     uint32_t set, waited_for; // the last event that was set, and the last that the gate is behind
     uint32_t number;          // of the command at hand, from 1
+    uint32_t branches;        // nodes that were put beside an open one
+    bool passed;              // the gate may not come before the last open node
     bool nested;              // in a block
 } builder_t;
 
@@ -61,6 +64,34 @@ static void builder_finish(builder_t *b)
 static stream_place_t place_behind_gate(const builder_t *b)
 {
     return (stream_place_t){b->graph, &b->gate, b->gate != NULL};
+}
+
+// Whether the next node is not to lie beside the last open one.
+static bool is_chained(const builder_t *b)
+{
+    uint32_t most = b->instance->device->limits.quirks.graph_branches;
+    return most && b->open.count && b->branches >= most;
+}
+
+// Where the next node goes. `before` has room for two.
+static stream_place_t place_next(const builder_t *b, stream_node_h before[2])
+{
+    if (!is_chained(b)) return place_behind_gate(b);
+    stream_node_h last = b->open.items[b->open.count - 1];
+    bool both = b->passed && b->gate && b->gate != last;
+    before[0] = last;
+    before[1] = b->gate;
+    return (stream_place_t){b->graph, before, both ? 2 : 1};
+}
+
+// It was added there.
+static keel_status_t open_add(builder_t *b, stream_node_h node)
+{
+    bool chained = is_chained(b);
+    b->passed = false;
+    if (chained) b->open.items[b->open.count - 1] = node;
+    b->branches += !chained && b->open.count;
+    return chained ? NULL : nodes_add(&b->open, node);
 }
 
 // One node behind all of these: itself if there is but one, NULL if there is none.
@@ -116,13 +147,14 @@ static void node_weigh(const graph_instance_t *instance, const graph_node_t *nod
     if (quirks->graph_unrolls) piece->room += transfers ? quirks->transfer_room : 1;
 }
 
-// Adds the node behind the gate.
+// Adds the node where the next one goes.
 static keel_status_t node_add(builder_t *b, graph_node_t *node)
 {
     graph_work_t work;
     node->changes = command_reach(node->command).moves;
     keel_status_t status = graph_work_make(b->instance, b->context, node, &work);
-    stream_place_t place = place_behind_gate(b);
+    stream_node_h before[2];
+    stream_place_t place = place_next(b, before);
     node->kind = (uint8_t)work.kind;
     node_weigh(b->instance, node);
     if (!status) status = graph_work_add(b->instance, &place, &work, &node->node);
@@ -148,7 +180,7 @@ static keel_status_t add_updatable(builder_t *b, const keel_command_t *c)
     KEEL_TRY(node_add(b, setter));
     KEEL_TRY(device->api->graph_order(device->vendor, b->graph, setter->node, launch));
     b->instance->reports = b->instance->fresh = true;
-    return nodes_add(&b->open, launch);
+    return open_add(b, launch);
 }
 
 // Beside a dispatch that reads its grid by itself: a node that reports a grid that is too large.
@@ -158,7 +190,7 @@ static keel_status_t add_counts(builder_t *b, const keel_command_t *c)
     if (!node) return status_no_memory();
     KEEL_TRY(node_add(b, node));
     b->instance->reports = true;
-    return nodes_add(&b->open, node->node);
+    return open_add(b, node->node);
 }
 
 // Where the bytes of an update are when the graph runs.
@@ -180,7 +212,7 @@ static keel_status_t add_command(builder_t *b, const keel_command_t *c)
     if (!node) return status_no_memory();
     if (c->kind == KEEL_CMD_UPDATE) node->extra.staging = update_source(b, c);
     KEEL_TRY(node_add(b, node));
-    return node->node ? nodes_add(&b->open, node->node) : NULL;
+    return node->node ? open_add(b, node->node) : NULL;
 }
 
 static keel_status_t event_set(builder_t *b, uint32_t event)
@@ -204,6 +236,7 @@ static void event_wait(builder_t *b, uint32_t event)
     if (b->events[event].number <= b->waited_for) return;
     b->gate = b->events[event].node;
     b->waited_for = b->events[event].number;
+    b->passed = true;
 }
 
 // Adds the node that sets a block's condition, behind the gate.
