@@ -27,6 +27,36 @@ static const char *const cap_names[] = {
     "copy across",
 };
 
+// Why a driver's devices lack a capability, where they do. The first row that fits is taken.
+static const struct {
+    const char *drivers; // " cpu null ": those; NULL: all
+    uint32_t bits;       // of keel_cap_t
+    const char *reason;
+} reasons[] = {
+    {" null ", KEEL_CAP_QUEUE_ALLOCA, "there is no memory to order"},
+    {" null ", KEEL_CAP_RAW_ARGUMENTS, "kernels take nothing"},
+    {" null ", KEEL_CAP_FILES, "nothing is read or written"},
+    {" null ", KEEL_CAP_HOST_CALLS, "it makes no host calls"},
+    {" null ", KEEL_CAP_IMPORT_HOST, "memory of the application is not looked at"},
+    {" null ", KEEL_CAP_DLPACK, "a tensor of nothing is no use"},
+    {" null ", KEEL_CAP_GROUP_SIZE, "kernels have no work-items"},
+    {" null ", KEEL_CAP_EXECUTES | KEEL_CAP_KERNEL_STATUS, "no kernel runs"},
+    {" null ", KEEL_CAP_COPY_ACROSS, "nothing is copied"},
+    {" amdgpu cuda hip metal ", KEEL_CAP_KERNEL_STATUS, "kernels of a GPU return nothing"},
+    {" cpu null ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with the host"},
+    {" cuda ", KEEL_CAP_IMPORT_SEMAPHORE, "the library of NVIDIA's driver imports none here"},
+    {" hip ", KEEL_CAP_IMPORT_SEMAPHORE, "HIP imports no timeline semaphores on Linux"},
+    {" amdgpu ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with HSA here"},
+    {" metal ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with Metal here"},
+    {" cpu null ", KEEL_CAP_EXPORT_FD, "its buffers are plain memory of the process"},
+    {" cuda ", KEEL_CAP_EXPORT_FD, "the library of NVIDIA's driver exports no memory here"},
+    {" hip ", KEEL_CAP_EXPORT_FD, "this HIP has no memory behind handles (it came with HIP 6)"},
+    {" amdgpu ", KEEL_CAP_EXPORT_FD, "ROCm before 5.6 gives out no descriptors of memory"},
+    {" metal ", KEEL_CAP_EXPORT_FD, "memory of a GPU's own has no descriptor"},
+    {" cpu null ", KEEL_CAP_NATIVE, "no vendor is behind it"},
+    {NULL, KEEL_CAP_SHARED_SEMAPHORE, "semaphores are shared by means of Linux"},
+};
+
 static const char *const memory_names[] = {
     "device local", "device visible", "host visible", "host coherent", "host cached",
 };
@@ -50,7 +80,31 @@ static void print_bits(uint32_t bits, const char *const *names, size_t count)
     printf("\n");
 }
 
-static void print_caps(const keel_caps_t *caps)
+// NULL: it is not known.
+static const char *reason_of(const char *uri, uint32_t bit)
+{
+    char driver[64];
+    snprintf(driver, sizeof driver, " %.*s ", (int)strcspn(uri, ":"), uri);
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        if (!(reasons[i].bits & bit)) continue;
+        if (!reasons[i].drivers || strstr(reasons[i].drivers, driver)) return reasons[i].reason;
+    }
+    return NULL;
+}
+
+// A line for each.
+static void print_lacking(const char *uri, uint32_t lacking)
+{
+    const char *title = "lacking";
+    for (size_t i = 0; i < sizeof cap_names / sizeof cap_names[0]; i++) {
+        if (!(lacking >> i & 1)) continue;
+        const char *reason = reason_of(uri, UINT32_C(1) << i);
+        printf("    %-13s %s%s%s\n", title, cap_names[i], reason ? ": " : "", reason ? reason : "");
+        title = "";
+    }
+}
+
+static void print_caps(const char *uri, const keel_caps_t *caps)
 {
     const size_t cap_count = sizeof cap_names / sizeof cap_names[0];
     printf("    native        ");
@@ -59,10 +113,7 @@ static void print_caps(const keel_caps_t *caps)
         printf("    emulated      ");
         print_bits(caps->bits & ~caps->native, cap_names, cap_count);
     }
-    if (~caps->bits & ((1u << cap_count) - 1)) {
-        printf("    lacking       ");
-        print_bits(~caps->bits, cap_names, cap_count);
-    }
+    print_lacking(uri, ~caps->bits);
     for (int i = 0; i < 8 && caps->memory_types[i]; i++) {
         printf("    memory type   ");
         print_bits(caps->memory_types[i], memory_names,
@@ -112,7 +163,7 @@ static void print_info(const keel_device_info_t *info)
 static void print_details(keel_device_t *device, const keel_memory_stats_t *memory)
 {
     print_info(keel_device_info(device));
-    print_caps(keel_device_caps(device));
+    print_caps(keel_device_info(device)->uri, keel_device_caps(device));
     printf("    memory        %" PRIu64 " MiB, %" PRIu64 " MiB free to use\n", memory->total >> 20,
            memory->budget >> 20);
 }
