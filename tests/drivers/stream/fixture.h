@@ -33,7 +33,6 @@
         .event_room = 2,                                                                           \
         .full_shared = true,                                                                       \
         .graph_unrolls = true,                                                                     \
-        .graph_branches = 2,                                                                       \
     }
 
 static const vendor_kind_t kinds[] = {
