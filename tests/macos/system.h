@@ -284,7 +284,7 @@ int isatty(int);
 int gethostname(char *, size_t);
 pid_t getpid(void), getppid(void), fork(void), setsid(void);
 uid_t getuid(void), geteuid(void);
-gid_t getgid(void);
+gid_t getgid(void), getegid(void);
 int execv(const char *, char *const[]);
 int execvp(const char *, char *const[]);
 void _exit(int) __attribute__((noreturn));
@@ -494,6 +494,7 @@ struct rusage {
 #define RUSAGE_CHILDREN (-1)
 #define RLIMIT_FSIZE    1
 #define RLIMIT_CORE     4
+#define RLIMIT_AS       5
 #define RLIM_INFINITY   0x7fffffffffffffffULL
 #define RLIMIT_NOFILE   8
 int getrlimit(int, struct rlimit *);
