@@ -172,6 +172,10 @@ static bool read_option(const char *name, char *value, settings_t *out)
         out->family = number;
         return number >= 1 && number <= 9;
     }
+    if (!strcmp(name, "indirectthreads")) {
+        out->indirect_threads = number;
+        return number >= 1 && number <= 1024;
+    }
     if (!strcmp(name, "tier")) {
         out->tier = number;
         return number >= 1 && number <= 2;
@@ -185,7 +189,8 @@ static bool read_option(const char *name, char *value, settings_t *out)
 
 static void read_settings(void)
 {
-    current = (settings_t){.devices = 1, .page = 16384, .family = 9, .tier = 2};
+    current =
+        (settings_t){.devices = 1, .page = 16384, .family = 9, .tier = 2, .indirect_threads = 1024};
     const char *given = getenv("KEEL_SIM_METAL");
     char *copy = strdup(given ? given : ""), *rest = copy;
     for (char *item; (item = strsep(&rest, " ,")) != NULL;) {

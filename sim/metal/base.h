@@ -59,7 +59,8 @@ typedef struct settings_t {
     rule_t lose;          // with that message all devices go
     counters_t *counters; // NULL: they are not asked for
     size_t tally_room;
-    char cache[256]; // a folder that keeps compiled MSL; empty: none
+    uint64_t indirect_threads; // of a group of a pipeline for indirect commands, at most
+    char cache[256];           // a folder that keeps compiled MSL; empty: none
 } settings_t;
 
 const settings_t *settings(void);

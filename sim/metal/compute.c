@@ -259,7 +259,7 @@ void bindings_check(const void *self, sel_t cmd, const bindings_t *set, extent_t
 {
     if (!set->pipeline) misuse(self, cmd, "no pipeline is set");
     object_check(self, cmd, set->pipeline, &MTLComputePipelineState);
-    check_threads(self, cmd, threads, set->pipeline->function->entry->threads);
+    check_threads(self, cmd, threads, pipeline_threads(set->pipeline));
     check_bound(self, cmd, set);
 }
 

@@ -171,9 +171,16 @@ static bool pipeline_indirect(pipeline_t *self, sel_t cmd)
     return self->indirect;
 }
 
+unsigned long pipeline_threads(const pipeline_t *pipeline)
+{
+    unsigned long most = pipeline->function->entry->threads;
+    unsigned long indirect = settings()->indirect_threads;
+    return pipeline->indirect && indirect < most ? indirect : most;
+}
+
 static unsigned long pipeline_max_threads(pipeline_t *self, sel_t cmd)
 {
-    return self->function->entry->threads;
+    return pipeline_threads(self);
 }
 
 static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)

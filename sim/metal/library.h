@@ -38,5 +38,6 @@ typedef struct pipeline_descriptor_t {
 // Count 1; or NULL, and an autoreleased error if `error` is not NULL.
 library_t *library_new(const char *source, bool fast, void **error);
 pipeline_t *pipeline_new(function_t *function);
+unsigned long pipeline_threads(const pipeline_t *pipeline); // that a group may have
 
 #endif

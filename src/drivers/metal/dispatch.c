@@ -158,20 +158,21 @@ static void launch(metal_run_t *run, const keel_cmd_dispatch_t *c, const uint32_
         metal_launch(run, (metal_size_t){groups[0], groups[1], groups[2]}, threads);
 }
 
-bool metal_threads_fit(const keel_cmd_dispatch_t *c)
+bool metal_threads_fit(const keel_cmd_dispatch_t *c, unsigned long most)
 {
-    return size_of(c->group_size) <= ((const metal_kernel_t *)c->kernel)->code->threads;
+    return size_of(c->group_size) <= most;
 }
 
 // Metal would leave it out, and not say so.
 static keel_status_t threads_check(const keel_cmd_dispatch_t *c)
 {
-    if (metal_threads_fit(c)) return NULL;
+    unsigned long most = ((const metal_kernel_t *)c->kernel)->code->threads;
+    if (metal_threads_fit(c, most)) return NULL;
     return KEEL_ERROR(
         KEEL_OUT_OF_RANGE,
         "groups of %u x %u x %u items; on this device Metal runs '%s' with %lu at most",
         c->group_size[0], c->group_size[1], c->group_size[2], c->executable->entries[c->entry].name,
-        ((const metal_kernel_t *)c->kernel)->code->threads);
+        most);
 }
 
 static keel_status_t arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,

@@ -82,7 +82,7 @@ static bool dispatch_is_fixed(const keel_cmd_dispatch_t *c)
     bool fixed = c->counts_kind == KEEL_COUNTS_DIRECT && (c->raw || !kernel->bound);
     for (uint16_t i = 0; fixed && i < c->binding_count; i++) fixed = is_fixed(&c->bindings[i]);
     for (uint16_t i = 0; fixed && i < c->patch_count; i++) fixed = is_fixed(&patches[i].ref);
-    return fixed && metal_threads_fit(c);
+    return fixed && metal_threads_fit(c, kernel->code->threads);
 }
 
 static bool is_empty(const keel_cmd_dispatch_t *c)
@@ -202,7 +202,9 @@ static bool dispatch_encode(metal_device_t *device, indirect_t *indirect,
     const metal_api_t *api = device->api;
     const metal_kernel_t *kernel = c->kernel;
     id state = metal_pipeline_indirect(device, kernel->code);
-    if (!state || !uses_list(indirect->uses, c, state)) return false;
+    // Its limit may be lower; Metal would leave the command out, and not say so.
+    if (!state || !metal_threads_fit(c, mtl_pipeline_threads(api, state))) return false;
+    if (!uses_list(indirect->uses, c, state)) return false;
     if (!block_write(device, indirect, c, at->offset)) return false;
     id command = mtl_command_at(api, indirect->commands, at->index);
     if (!command) return false;

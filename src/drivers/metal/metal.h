@@ -376,7 +376,8 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 keel_status_t metal_block_make(const keel_cmd_dispatch_t *command,
                                const keel_cmd_execute_t *execute, const uint32_t groups[3],
                                unsigned char *block, uint32_t *size) KEEL_MUST_USE;
-bool metal_threads_fit(const keel_cmd_dispatch_t *command); // into a group of the kernel's
+// Whether its groups have no more threads than `most`, which a pipeline takes.
+bool metal_threads_fit(const keel_cmd_dispatch_t *command, unsigned long most);
 
 // indirect.c
 // Whether the device replays recordings so.

@@ -236,6 +236,7 @@ static void test_prepared(void **state)
 {
     (void)state;
     run_with("", prepared);
+    run_with("indirectthreads=64", prepared); // groups are as large as that
     run_with("seed=3 residency=1", prepared);
 }
 
@@ -270,6 +271,7 @@ static void test_without(void **state)
     run_with("fail=newIndirectCommandBufferWithDescriptor:maxCommandCount:options:/1", without);
     run_with("fail=newComputePipelineStateWithDescriptor:options:reflection:error:/1", without);
     run_with("fail=indirectComputeCommandAtIndex:/20", without);
+    run_with("indirectthreads=63", without); // groups have 64
     setenv("INDIRECT_OFF", "1", 1);
     run_with("", without);
     unsetenv("INDIRECT_OFF");

@@ -225,6 +225,17 @@ static void execute(id device, range_t range, bool named)
     m_execute(scene.encoder, scene.commands, range);
 }
 
+// One that the same kernel takes without indirect commands.
+static void dies_large_group(id device)
+{
+    scene_t scene = scene_new(device);
+    id command = m_command_at(scene.commands, 0);
+    m_set_pipeline(command, scene.pipeline);
+    m_set_kernel_buffer(command, scene.word, 0, 0);
+    m_set_kernel_buffer(command, scene.adds, 0, 1);
+    m_dispatch_concurrently(command, (extent_t){1, 1, 1}, (extent_t){33, 1, 1});
+}
+
 static void dies_executed_beyond(id device)
 {
     execute(device, (range_t){4, COMMANDS}, true);
@@ -267,6 +278,8 @@ static void all(void)
     DIES("8 commands from 4: there are 8", dies_executed_beyond);
     DIES("does not name (useResource:) its buffer(0)", dies_not_named);
     DIES_WITH("family=8", "GPUs before Apple 9 want its pipeline to be set", dies_not_touched);
+    DIES_WITH("indirectthreads=32", "33 x 1 x 1 threads in a threadgroup: must be 1 to 32",
+              dies_large_group);
     DIES("no pipeline is set", dies_without_state);
 }
 
