@@ -6,16 +6,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/shared_memory.h"
 #include "base/status.h"
 #include "drivers/metal/memory.h"
 
 enum { STORAGE_MANAGED = 1, STORAGE_PRIVATE = 2 }; // MTLStorageMode
 
-static id wrap(metal_device_t *device, void *pages, uint64_t size)
+static id wrap(metal_device_t *device, void *pages, uint64_t size, metal_block_t *when_freed)
 {
     return mtl_new_wrapped(device->api, device->device, pages, (unsigned long)size,
-                           METAL_SHARED | METAL_UNTRACKED, NULL);
+                           METAL_SHARED | METAL_UNTRACKED, when_freed);
 }
 
 // Metal takes whole pages: those that the memory lies in.
@@ -23,15 +24,23 @@ static keel_status_t import_host(keel_buffer_t *buffer)
 {
     uint64_t host = (uintptr_t)buffer->external.handle.host, inside = host % METAL_PAGE;
     uint64_t size = metal_round_up(inside + buffer->size, METAL_PAGE);
-    id made = wrap(metal_device(buffer->device), (void *)(uintptr_t)(host - inside), size);
+    id made = wrap(metal_device(buffer->device), (void *)(uintptr_t)(host - inside), size, NULL);
     return metal_memory_attach(buffer, made, inside);
 }
 
 void metal_mapping_end(metal_mapping_t *mapping)
 {
-    if (!mapping->start) return;
+    if (!mapping) return;
     munmap(mapping->start, mapping->size);
     if (mapping->owns) close(mapping->fd);
+    mem_free(mapping);
+}
+
+// On any thread: others may have kept Metal's buffer for longer than Keel has its own.
+static void pages_unused(metal_block_t *block, void *pages, unsigned long size)
+{
+    (void)pages, (void)size;
+    metal_mapping_end(block->user);
 }
 
 // Maps a file where Metal takes it: at a multiple of its pages, for whole ones.
@@ -54,18 +63,34 @@ static keel_status_t pages_map(metal_mapping_t *mapping, uint64_t size, int prot
     return NULL;
 }
 
-// Gives a buffer the pages; with an alignment it begins where that is met. On failure the pages are
-// still the caller's.
-static keel_status_t pages_attach(keel_buffer_t *buffer, const metal_mapping_t *mapping,
-                                  uint64_t size, uint64_t alignment)
+// Gives a buffer the pages, and the mapping to what Metal makes of them; with an alignment it
+// begins where that is met. On failure the mapping has ended.
+static keel_status_t pages_attach(keel_buffer_t *buffer, metal_mapping_t *mapping, uint64_t size,
+                                  uint64_t alignment)
 {
     metal_device_t *device = metal_device(buffer->device);
-    id made = wrap(device, mapping->pages, size);
+    metal_block_t unused = metal_block_freeing(device->api, pages_unused, mapping);
+    id made = wrap(device, mapping->pages, size, &unused);
+    if (!made) metal_mapping_end(mapping);
     uint64_t address = alignment ? mtl_gpu_address(device->api, made) : 0;
     uint64_t inside = alignment ? metal_round_up(address, alignment) - address : 0;
     KEEL_TRY(metal_memory_attach(buffer, made, inside));
-    metal_memory_of(buffer)->mapping = *mapping;
+    metal_memory_of(buffer)->mapping = mapping;
     return NULL;
+}
+
+// Maps pages of a file for a buffer. `from` says of which, and whose the descriptor is: on failure
+// it is still the caller's.
+static keel_status_t mapping_make(metal_mapping_t from, uint64_t size, int protection,
+                                  uint64_t offset, metal_mapping_t **mapping)
+{
+    metal_mapping_t *made = mem_alloc(sizeof *made);
+    if (!made) return status_no_memory();
+    *made = from;
+    keel_status_t status = pages_map(made, size, protection, offset);
+    if (status) mem_free(made);
+    *mapping = made;
+    return status;
 }
 
 keel_status_t metal_buffer_share(keel_buffer_t *buffer)
@@ -73,17 +98,16 @@ keel_status_t metal_buffer_share(keel_buffer_t *buffer)
     const metal_api_t *api = metal_device(buffer->device)->api;
     uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
     uint64_t size = metal_round_up((buffer->size ? buffer->size : 1) + spare, METAL_PAGE);
-    metal_mapping_t mapping = {.owns = true};
-    KEEL_TRY(shared_memory_create(size, &mapping.fd));
-    keel_status_t status = pages_map(&mapping, size, PROT_READ | PROT_WRITE, 0);
+    metal_mapping_t file = {.owns = true}, *mapping = NULL;
+    KEEL_TRY(shared_memory_create(size, &file.fd));
+    keel_status_t status = mapping_make(file, size, PROT_READ | PROT_WRITE, 0, &mapping);
     if (status) {
-        close(mapping.fd);
+        close(file.fd);
         return status;
     }
     void *pool = metal_enter(api);
-    status = pages_attach(buffer, &mapping, size, spare);
+    status = pages_attach(buffer, mapping, size, spare);
     metal_leave(api, pool);
-    if (status) metal_mapping_end(&mapping);
     buffer->capacity = size;
     return status;
 }
@@ -92,7 +116,7 @@ keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t 
 {
     const metal_memory_t *memory = metal_memory_of(buffer->root);
     external->offset += memory->inside;
-    return shared_memory_duplicate(memory->mapping.fd, &external->handle.fd);
+    return shared_memory_duplicate(memory->mapping->fd, &external->handle.fd);
 }
 
 static keel_status_t import_file(keel_buffer_t *buffer)
@@ -101,12 +125,10 @@ static keel_status_t import_file(keel_buffer_t *buffer)
     int protection = (buffer->access & KEEL_ACCESS_READ ? PROT_READ : 0) |
                      (buffer->access & KEEL_ACCESS_WRITE ? PROT_WRITE : 0);
     uint64_t size = metal_round_up(external->size, METAL_PAGE);
-    metal_mapping_t mapping = {.fd = external->handle.fd};
+    metal_mapping_t file = {.fd = external->handle.fd}, *mapping = NULL;
     KEEL_TRY(shared_memory_check(external->handle.fd, external->offset, external->size));
-    KEEL_TRY(pages_map(&mapping, size, protection, external->offset));
-    keel_status_t status = pages_attach(buffer, &mapping, size, 0);
-    if (status) metal_mapping_end(&mapping);
-    return status;
+    KEEL_TRY(mapping_make(file, size, protection, external->offset, &mapping));
+    return pages_attach(buffer, mapping, size, 0);
 }
 
 // What memory an object of another's making is. False: of a kind that is not used here.

@@ -226,8 +226,9 @@ void metal_buffer_free(keel_buffer_t *buffer)
         memory_unlist(device, metal_memory_of(buffer));
         mtl_release(api, metal_memory_of(buffer)->buffer);
         metal_leave(api, pool);
+    } else {
+        metal_mapping_end(metal_memory_of(buffer)->mapping); // no message may be sent
     }
-    metal_mapping_end(&metal_memory_of(buffer)->mapping);
     mem_free(metal_memory_of(buffer));
 }
 

@@ -14,7 +14,7 @@ typedef struct metal_memory_t {
     uint32_t bits;                       // keel_memory_bit_t
     bool aliased;                // another may have the same buffer; the device's lock guards it
     struct metal_memory_t *also; // of the staging of a run
-    metal_mapping_t mapping;     // of pages that were mapped for it
+    metal_mapping_t *mapping;    // of pages that were mapped for it, the buffer's; or NULL
 } metal_memory_t;
 
 static inline metal_memory_t *metal_memory_of(const keel_buffer_t *buffer)

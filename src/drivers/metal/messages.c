@@ -80,14 +80,26 @@ keel_status_t metal_open(const char *path, const metal_api_t **api)
     return NULL;
 }
 
+// What the runtime of blocks wants to know.
+typedef struct shape_t {
+    unsigned long reserved, size;
+    const char *signature;
+} shape_t;
+
 metal_block_t metal_block(const metal_api_t *api, void (*invoke)(metal_block_t *, id), void *user)
 {
-    // What the runtime of blocks wants to know: reserved, the size, the signature.
-    static const struct {
-        unsigned long reserved, size;
-        const char *signature;
-    } shape = {0, sizeof(metal_block_t), "v16@?0@8"};
-    return (metal_block_t){api->stack_block, HAS_SIGNATURE, 0, invoke, &shape, user};
+    static const shape_t shape = {0, sizeof(metal_block_t), "v16@?0@8"};
+    return (metal_block_t){api->stack_block,       HAS_SIGNATURE, 0,
+                           (void (*)(void))invoke, &shape,        user};
+}
+
+metal_block_t metal_block_freeing(const metal_api_t *api,
+                                  void (*invoke)(metal_block_t *, void *, unsigned long),
+                                  void *user)
+{
+    static const shape_t shape = {0, sizeof(metal_block_t), "v24@?0^v8Q16"};
+    return (metal_block_t){api->stack_block,       HAS_SIGNATURE, 0,
+                           (void (*)(void))invoke, &shape,        user};
 }
 
 const char *metal_text(const metal_api_t *api, id error)

@@ -46,7 +46,7 @@ enum {
 typedef struct metal_block_t {
     void *isa;
     int flags, reserved;
-    void (*invoke)(struct metal_block_t *block, id argument);
+    void (*invoke)(void); // takes the block, and then what the shape says
     const void *shape;
     void *user;
 } metal_block_t;
@@ -89,6 +89,10 @@ static inline void metal_leave(const metal_api_t *api, void *pool)
 
 // A block that calls `invoke` with a command buffer, for as long as the caller's scope lasts.
 metal_block_t metal_block(const metal_api_t *api, void (*invoke)(metal_block_t *, id), void *user);
+// The same, with memory that Metal needs no more, and its length.
+metal_block_t metal_block_freeing(const metal_api_t *api,
+                                  void (*invoke)(metal_block_t *, void *, unsigned long),
+                                  void *user);
 
 // What an NSError says, in the words of its author. Within a pool, whose memory it is.
 const char *metal_text(const metal_api_t *api, id error);

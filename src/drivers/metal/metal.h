@@ -211,7 +211,7 @@ static inline metal_device_t *metal_run_device(const metal_run_t *run)
     return metal_device(run->base.submission.queue->device);
 }
 
-// Pages that were mapped for a buffer. `start` is NULL if none were.
+// Pages that were mapped for a buffer of Metal's, which ends them when it goes.
 typedef struct metal_mapping_t {
     void *start, *pages; // of the address space, and of what is used of it
     size_t size;         // from the start on
@@ -259,7 +259,7 @@ void metal_buffer_forget(keel_buffer_t *buffer);
 keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
 void metal_buffer_object(keel_buffer_t *root, void **object, uint64_t *offset);
 keel_status_t metal_buffer_share(keel_buffer_t *buffer) KEEL_MUST_USE; // memory, to be exported
-void metal_mapping_end(metal_mapping_t *mapping);
+void metal_mapping_end(metal_mapping_t *mapping);                      // NULL is fine
 
 // queue.c
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that calls Metal itself, beside Keel: its objects and Keel's.
+#include <sys/mman.h>
+
 #include "drivers/metal/device.h"
 
 enum { SIZE = 1 << 12, LARGE = 64 << 20, SHARED = 0 << 4, MANAGED = 1 << 4, PRIVATE = 2 << 4 };
@@ -195,6 +197,55 @@ static void descriptor(void)
     device_close(device);
 }
 
+static bool is_mapped(void *page)
+{
+    return !msync(page, 1, MS_ASYNC);
+}
+
+// Who keeps the object keeps its pages, which go with it.
+static void descriptor_kept(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_options_t options = {.size = 100, .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_EXPORT};
+    keel_buffer_t *x = NULL;
+    assert_null(keel_buffer_create(device, &options, &x));
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_NATIVE};
+    assert_null(keel_buffer_export(x, &external));
+    object_t kept = send_for(external.handle.object, "retain", 0, 0);
+    uint8_t *bytes = send_for(kept, "contents", 0, 0);
+    keel_buffer_release(x);
+    assert_true(is_mapped(bytes));
+    bytes[99] = 5;
+    send(kept, "release", 0, 0);
+    assert_false(is_mapped(bytes));
+    device_close(device);
+}
+
+// The lowest descriptor that is not in use.
+static int fd_free(void)
+{
+    int fd = dup(STDOUT_FILENO);
+    close(fd);
+    return fd;
+}
+
+// Metal takes the second pages only.
+static void descriptor_refused(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_options_t options = {.size = 100, .usage = KEEL_USAGE_EXPORT};
+    keel_buffer_t *x = NULL;
+    int free_fd = fd_free();
+    keel_status_t status = keel_buffer_create(device, &options, &x);
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    assert_int_equal(fd_free(), free_fd); // the file is closed
+    assert_null(keel_buffer_create(device, &options, &x));
+    keel_buffer_release(x);
+    assert_int_equal(fd_free(), free_fd);
+    device_close(device);
+}
+
 static void no_descriptor(void)
 {
     keel_device_t *device = device_open();
@@ -235,6 +286,8 @@ static void test_descriptor(void **state)
 {
     (void)state;
     run_with("", descriptor);
+    run_with("", descriptor_kept);
+    run_with("fail=newBufferWithBytesNoCopy:length:options:deallocator:/1", descriptor_refused);
     run_with("discrete=1", no_descriptor);
 }
 
