@@ -8,6 +8,12 @@
 #include <string.h>
 
 static uint64_t clock_step(void);
+static void load_step(const void *address);
+
+// Others may do something before each look.
+#include "drivers/amdgpu/device/protocol.h"
+#undef PROTOCOL_LOAD
+#define PROTOCOL_LOAD(p, order) (load_step(p), __atomic_load_n((p), (order)))
 
 #include "drivers/amdgpu/device/scheduler.h"
 #include "unit.h"
@@ -18,6 +24,17 @@ static uint64_t now;
 static uint64_t clock_step(void)
 {
     return __atomic_add_fetch(&now, 1, __ATOMIC_RELAXED);
+}
+
+// Before the first look at `read` others take slots, which the host sets back: so many.
+static trace_ring_t *passed_ring;
+static uint64_t passed_slots;
+static void load_step(const void *address)
+{
+    if (!passed_ring || address != &passed_ring->read) return;
+    passed_ring->write += passed_slots;
+    passed_ring->read += passed_slots;
+    passed_ring = NULL;
 }
 
 typedef struct setup_t {
@@ -75,6 +92,38 @@ static void test_a_full_ring_drops(void **state)
     assert_int_equal(slots_take(&s.scheduler, 1), RING_NONE);
 }
 
+// A ring that was emptied while one looks at it has room.
+static void test_who_is_overtaken_drops_nothing(void **state)
+{
+    (void)state;
+    setup_t s;
+    for (uint64_t slots = 1; slots <= 3 * SLOTS; slots++) {
+        setup_make(&s);
+        passed_ring = &s.ring;
+        passed_slots = slots;
+        assert_int_equal(slots_take(&s.scheduler, 2), slots);
+        assert_int_equal(s.ring.dropped, 0);
+        assert_int_equal(s.write, 0); // nor is the host asked
+    }
+}
+
+// However many ticks it waits for.
+static void test_that_a_record_starves_is_noted_once(void **state)
+{
+    (void)state;
+    setup_t s;
+    ring_queue_t queue = {.used = 1, .room = 4};
+    record_t record = {.queue = (uintptr_t)&queue, .room = 4};
+    setup_make(&s);
+    record.self = (uintptr_t)&record;
+    record_place(&s.scheduler, &record, RECORD_READY);
+    for (int i = 0; i < 3; i++) records_look(&s.scheduler, 0);
+    assert_int_equal(s.scheduler.starved.first, record.self);
+    assert_int_equal(s.ring.write, 1);
+    assert_int_equal(s.slots[0].kind, RING_MESSAGE);
+    assert_int_equal(s.slots[0].end, 4);
+}
+
 static void test_without_a_ring_nothing_is_noted(void **state)
 {
     (void)state;
@@ -107,6 +156,7 @@ static void text_read(const setup_t *s, uint32_t at, char text[RING_PRINT])
         const ring_text_t *part = (const ring_text_t *)(const void *)&s->slots[i];
         memcpy(text + (i - at) * RING_TEXT_SIZE, part->text, RING_TEXT_SIZE);
         assert_int_equal(s->slots[i].open, 0);
+        assert_int_equal(s->slots[i].step, i - at);
         if (part->kind == RING_TEXT_END) return;
         assert_int_equal(part->kind, RING_TEXT);
     }
@@ -223,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_full_ring_drops),
+        cmocka_unit_test(test_who_is_overtaken_drops_nothing),
+        cmocka_unit_test(test_that_a_record_starves_is_noted_once),
         cmocka_unit_test(test_without_a_ring_nothing_is_noted),
         cmocka_unit_test(test_a_zone_has_two_times),
         cmocka_unit_test(test_printf),

@@ -97,6 +97,7 @@ typedef struct record_t {
     // Where it is.
     uint32_t step, segment;
     uint32_t entered; // the packets of the segment were issued
+    uint32_t starved; // the trace has it that there was no room
     uint64_t cancel;  // the host's: the cause; 0: go on
     uint64_t cause;   // why it failed; 0: it has not
     uint64_t fault;   // why it cannot go on: then the host fails it; 0: it can

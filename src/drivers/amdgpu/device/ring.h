@@ -33,7 +33,7 @@ typedef enum ring_kind_t {
     RING_ZONE,      // `number`: ring_zone_t
     RING_VALUE,     // `number`: ring_value_t; `end`: the value
     RING_MESSAGE,   // `number`: ring_message_t; `end`: what it is about
-    RING_TEXT,      // ring_text_t; others may follow
+    RING_TEXT,      // ring_text_t; others may follow. `step`: slots of the text before it
     RING_TEXT_END,  // the last one
 } ring_kind_t;
 
@@ -94,7 +94,8 @@ static inline uint64_t slots_take(scheduler_t *s, uint32_t count)
     do {
         // acquire: pairs with the host's release, behind what it has set back.
         used = first + count - PROTOCOL_LOAD(&ring->read, __ATOMIC_ACQUIRE);
-        if (used <= size) continue;
+        // Less than 0: the host has gone past `first` meanwhile, which is then another's.
+        if ((int64_t)used <= (int64_t)size) continue;
         PROTOCOL_ADD(&ring->dropped, count, __ATOMIC_RELAXED);
         ring_ask(s, ring);
         return RING_NONE;
@@ -198,6 +199,7 @@ static inline void ring_print(scheduler_t *s, const char *format, const uint64_t
         ring_slot_t *slot = ring_slot(s, first + i);
         ring_text_t *part = (ring_text_t *)(void *)slot;
         slot->start = RING_NOW();
+        slot->step = i;
         for (uint32_t k = 0; k < RING_TEXT_SIZE && i * RING_TEXT_SIZE + k < size; k++)
             part->text[k] = text[i * RING_TEXT_SIZE + k];
         ring_close(slot, i + 1 == count ? RING_TEXT_END : RING_TEXT);

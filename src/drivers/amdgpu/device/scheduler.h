@@ -88,7 +88,10 @@ static inline bool queue_has_room(const record_t *record)
 // Keeps a record until there is room for it.
 static inline void record_starve(scheduler_t *s, record_t *record)
 {
-    message_note(s, MESSAGE_STARVED, record->room);
+    if (RING_HAS(RING_MESSAGES) && !record->starved) {
+        record->starved = 1; // once: each tick comes here again
+        message_note(s, MESSAGE_STARVED, record->room);
+    }
     record_list(&s->starved, record);
     PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
     // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
