@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/amdgpu/device/ring.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
 #include "trace/event.h"
@@ -112,17 +113,22 @@ static void see(void *user, const reader_record_t *record)
     if (raw->submission > seen->submissions) seen->submissions = raw->submission;
 }
 
-static seen_t operations(const char *name, uint64_t *lost)
+static seen_t records(trace_kind_t kind, const char *name, uint64_t *lost)
 {
     char path[64];
     reader_t reader;
     snprintf(path, sizeof path, "%s/%ld-0.trace", folder, (long)getpid());
     assert_null(reader_open(&reader, path));
     seen_t seen = {.reader = &reader, .name = name};
-    reader_each(&reader, 1u << TRACE_OP, see, &seen);
+    reader_each(&reader, 1u << kind, see, &seen);
     if (lost) *lost = reader.header->lost;
     reader_close(&reader);
     return seen;
+}
+
+static seen_t operations(const char *name, uint64_t *lost)
+{
+    return records(TRACE_OP, name, lost);
 }
 
 // Each round of a loop is an operation of its own.
@@ -192,6 +198,87 @@ static void test_what_is_dropped_is_counted(void **state)
     setup_close(&s);
 }
 
+// A slot, as the GPU fills it in.
+static ring_slot_t *slot_take(const setup_t *s, ring_slot_t is)
+{
+    amdgpu_control_t *control = &amdgpu_device(s->device)->scheduler->controls[0];
+    uint64_t number = slots_take(control->shared, 1);
+    assert_int_not_equal(number, RING_NONE);
+    ring_slot_t *slot = ring_slot(control->shared, number);
+    slot->start = is.start;
+    slot->end = is.end;
+    slot->user = is.user;
+    slot->step = is.step;
+    slot->kind = is.kind;
+    return slot;
+}
+
+static void slot_close(ring_slot_t *slot)
+{
+    PROTOCOL_STORE(&slot->open, 0, __ATOMIC_RELEASE);
+}
+
+// Nor is the run looked at, which is gone.
+static void test_what_closes_behind_the_end_of_its_run_is_lost(void **state)
+{
+    (void)state;
+    setup_t s;
+    keel_semaphore_t *gate;
+    uint64_t before, after;
+    setup_open(&s, "amdgpu://0");
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    OK(keel_semaphore_create(s.device, NULL, &gate));
+    uint32_t count = operations("count_down", &before).count;
+    const keel_point_t wait = keel_point(gate, 1), signal = keel_point(s.semaphore, ++s.value);
+    const keel_op_t op = keel_op_execute(s.recording, (keel_refs_t){0});
+    OK(keel_queue_submit(s.queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+    const amdgpu_run_t *of = amdgpu_device(s.device)->scheduler->runs;
+    assert_non_null(of);
+    ring_slot_t *late = slot_take(&s, (ring_slot_t){.user = (uintptr_t)of, .kind = RING_OPERATION});
+    OK(keel_semaphore_signal(gate, 1));
+    OK(keel_wait(KEEL_POINTS(signal), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_queue_wait_idle(s.queue, KEEL_FOREVER));
+    assert_int_equal(late->user, 0);
+    slot_close(late);
+    run(&s);
+    assert_int_equal(operations("count_down", &after).count - count, 2);
+    assert_int_equal(after - before, 1);
+    keel_semaphore_release(gate);
+    setup_close(&s);
+}
+
+// Of three slots, the one in the middle comes last: the third is no text of its own.
+static void test_a_text_is_recorded_when_it_is_whole(void **state)
+{
+    enum { PARTS = 3 };
+    (void)state;
+    setup_t s;
+    ring_slot_t *slots[PARTS];
+    char name[128];
+    setup_open(&s, "amdgpu://0");
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    for (uint32_t i = 0; i < PARTS; i++) {
+        ring_kind_t kind = i + 1 < PARTS ? RING_TEXT : RING_TEXT_END;
+        slots[i] = slot_take(&s, (ring_slot_t){.start = 1, .step = i, .kind = kind});
+        char *text = ((ring_text_t *)(void *)slots[i])->text;
+        memset(text, 'a' + (int)i, RING_TEXT_SIZE);
+        if (kind == RING_TEXT_END) text[1] = 0;
+    }
+    slot_close(slots[0]);
+    slot_close(slots[2]);
+    run(&s);
+    snprintf(name, sizeof name, "%s: scheduler 0: c", amdgpu_device(s.device)->base.name);
+    assert_int_equal(records(TRACE_MARK, name, NULL).count, 0);
+    slot_close(slots[1]);
+    run(&s);
+    snprintf(name, sizeof name, "%s: scheduler 0: %.20s%.20sc", amdgpu_device(s.device)->base.name,
+             "aaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbb");
+    assert_int_equal(records(TRACE_MARK, name, NULL).count, 1);
+    setup_close(&s);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -202,6 +289,8 @@ int main(void)
         cmocka_unit_test(test_commands_that_ran_are_operations),
         cmocka_unit_test(test_commands_that_did_not_run_are_none),
         cmocka_unit_test(test_what_is_dropped_is_counted),
+        cmocka_unit_test(test_what_closes_behind_the_end_of_its_run_is_lost),
+        cmocka_unit_test(test_a_text_is_recorded_when_it_is_whole),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[64];

@@ -263,8 +263,10 @@ static bool control_work(amdgpu_control_t *control)
     amdgpu_trace_flush(control); // while the runs are there that it tells of
     while (at) {
         const record_t *record = PROTOCOL_AT(record_t, at);
+        amdgpu_run_t *run = (amdgpu_run_t *)(uintptr_t)record->user;
         at = record->next;
-        amdgpu_record_end((amdgpu_run_t *)(uintptr_t)record->user, NULL);
+        amdgpu_trace_forget(control, run); // nothing orders these slots before `done`
+        amdgpu_record_end(run, NULL);
     }
     return PROTOCOL_LOAD(&shared->live, __ATOMIC_RELAXED);
 }

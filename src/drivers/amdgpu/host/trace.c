@@ -3,9 +3,11 @@
 // the packet processor writes when they began and ended: a slot of the trace ring where the GPU
 // schedules (device/ring.h), and a piece of the run's memory where the host does. HSA converts
 // these times to the host's.
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "drivers/amdgpu/device/ring.h"
@@ -181,6 +183,7 @@ static uint64_t text_record(amdgpu_control_t *control, uint64_t number, uint64_t
 static void operation_record(const ring_slot_t *slot)
 {
     const amdgpu_run_t *run = (const amdgpu_run_t *)(uintptr_t)slot->user;
+    if (!run) return; // forgotten
     const keel_cmd_execute_t *execute = amdgpu_record_execute(run, slot->step);
     const keel_commands_t *list =
         execute ? execute->recording->commands : &run->base.submission.commands;
@@ -202,7 +205,7 @@ static uint64_t slot_record(amdgpu_control_t *control, uint64_t number, uint64_t
                          boot_ns(control->device, control->node, slot->start), (double)slot->end);
         break;
     case RING_TEXT:
-    case RING_TEXT_END: count = text_record(control, number, write); break;
+    case RING_TEXT_END: count = slot->step ? 0 : text_record(control, number, write); break;
     default: break;
     }
     for (uint64_t i = 0; i < count; i++) slot_at(control, number + i)->kind = RING_TAKEN;
@@ -230,6 +233,20 @@ void amdgpu_trace_flush(amdgpu_control_t *control)
     // release: pairs with who takes slots.
     PROTOCOL_STORE(&ring->read, read, __ATOMIC_RELEASE);
     dropped_count(control);
+}
+
+void amdgpu_trace_forget(amdgpu_control_t *control, const amdgpu_run_t *run)
+{
+    trace_ring_t *ring = control->ring;
+    if (!ring) return;
+    uint64_t write = PROTOCOL_LOAD(&ring->write, __ATOMIC_ACQUIRE), lost = 0;
+    for (uint64_t n = ring->read; n != write; n++) {
+        ring_slot_t *slot = slot_at(control, n);
+        if (slot->kind != RING_OPERATION || slot->user != (uintptr_t)run) continue;
+        slot->user = 0; // the packet processor leaves it alone
+        lost++;
+    }
+    if (lost && !trace_is_paused()) trace_lose_many(lost);
 }
 
 void amdgpu_trace_stop(amdgpu_control_t *control)
@@ -281,9 +298,29 @@ void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
     run->stamps.packets = 0;
 }
 
+// The end of the run may be seen before a stamp of it that is still to be written. False: it is
+// not, because the device is lost, or it is late beyond reason.
+static bool stamp_await(const amdgpu_device_t *device, amdgpu_stamp_t *stamp, uint64_t deadline)
+{
+    while (!is_complete(&stamp->slot)) {
+        if (atomic_load(&device->failed) || keel_now_ns() >= deadline) return false;
+        sched_yield();
+    }
+    return true;
+}
+
 void amdgpu_stamps_record(amdgpu_run_t *run)
 {
-    for (amdgpu_stamp_t *s = run->stamps.newest; s; s = s->older)
-        if (is_complete(&s->slot)) command_record(run, s->command, s->execute, s->part, &s->slot);
+    enum { LATE_NS = 100000000 };
+    const amdgpu_device_t *device = amdgpu_run_device(run);
+    uint64_t deadline = run->stamps.newest ? clock_deadline(LATE_NS) : 0, lost = 0;
+    for (amdgpu_stamp_t *s = run->stamps.newest; s; s = s->older) {
+        if (stamp_await(device, s, deadline))
+            command_record(run, s->command, s->execute, s->part, &s->slot);
+        else
+            lost++;
+    }
+    // Of a lost device they may not have run.
+    if (lost && !atomic_load(&device->failed)) trace_lose_many(lost);
     run->stamps.newest = NULL;
 }
