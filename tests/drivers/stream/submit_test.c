@@ -203,8 +203,8 @@ static void many_waits(void **state)
     }
     the_rest_goes_on(submit(queue, keel_points(points, QUEUES), &op, 1));
     assert_int_equal(words_of(x)[0], QUEUES + 1);
-    if (quirks->full_shared)
-        assert_in_range(vendor_most_load(0), 1, quirks->pending + quirks->event_room);
+    if (quirks->full_shared) // one event behind these, and the one that a thread sleeps for
+        assert_in_range(vendor_most_load(0), 1, quirks->pending + 2 * quirks->event_room);
     for (int i = 0; i < QUEUES; i++) keel_queue_release(queues[i]);
 }
 
