@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "drivers/stream/driver.h"
 #include "drivers/stream/stream.h"
 #include "kit/border.h"
@@ -68,15 +69,26 @@ static void device_close(keel_device_t *base)
     chores_stop(&device->chores);
 }
 
-// All work has ended, but a thread that asks after a point may have its event for a moment longer,
-// and may have no reference to the device.
-static void events_end(stream_device_t *device, bool ours)
+// Its events have gone: without the last device the vendor's context goes, too.
+static void device_free(stream_device_t *device)
 {
-    stream_events_destroy(device, UINT32_MAX);
-    while (ours && atomic_load(&device->events)) {
+    if (stream_device_is_ours(device)) pages_close(&device->pages);
+    keel_status_release(atomic_load(&device->lost));
+    keel_status_release(atomic_load(&device->base.ended)); // if it was lost only now, or half open
+    mem_free(device);
+}
+
+// All work has ended, but a thread that asks after a point may have its event for a moment longer,
+// and no reference to the device.
+static void *device_outlive(void *argument)
+{
+    stream_device_t *device = argument;
+    while (atomic_load(&device->events)) {
         sched_yield();
         stream_events_destroy(device, UINT32_MAX);
     }
+    device_free(device);
+    return NULL;
 }
 
 static void device_destroy(keel_device_t *base)
@@ -89,13 +101,14 @@ static void device_destroy(keel_device_t *base)
     stream_indirects_destroy(device);
     stream_launch_pool_destroy(device);
     stream_builtins_unload(device);
-    events_end(device, ours);
     if (ours) border_destroy(atomic_load(&device->border));
     aio_destroy(device->aio);
-    if (ours) pages_close(&device->pages);
-    keel_status_release(atomic_load(&device->lost));
-    keel_status_release(atomic_load(&device->base.ended)); // if it was lost only now, or half open
-    mem_free(device);
+    stream_events_destroy(device, UINT32_MAX);
+    // The thread that has an event may be this one: the device ended because it looked.
+    if (ours && atomic_load(&device->events))
+        thread_detach("keel-event", device_outlive, device); // without one it stays
+    else
+        device_free(device);
 }
 
 static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
