@@ -32,8 +32,8 @@
 // has read too; its release at agent scope performs the stores that ended waves have left, at
 // system scope it writes the L2 back too. With no scope nothing happens, and the stores are
 // performed some time later. A workgroup that is switched out completes what it has under way, and
-// finds nothing in the caches of the unit where it goes on. LDS and scratch are not affected, and
-// scalar loads happen at once.
+// finds nothing in the caches of the unit where it goes on. What is done in LDS and scratch is done
+// at once, and counts for s_waitcnt like the rest; scalar loads happen at once.
 //
 // Each interpreter that has caches shares those of its node; a lock of theirs is held for each
 // operation. Addresses are those of the device.

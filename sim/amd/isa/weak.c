@@ -210,13 +210,13 @@ static const insn_t *issue(wave_t *w, const insn_t *i, access_kind_t kind, chang
     a->to_lds = kind == ACCESS_LOAD && is_lds(i->op);
     a->lanes = memory_lanes(w, i, a->address);
     bool good = own_lanes_run(w, i, a->lanes) && lanes_check(w, i, a) && words_check(w, i, a);
-    if (!good || !a->lanes) {
+    if (!good) {
         caches_recycle(caches, a);
-        return good ? insn_next(i) : NULL;
+        return NULL;
     }
     lanes_take(w, i, a);
-    w->stored |= kind != ACCESS_LOAD;
-    caches_issue(caches, w, a);
+    w->stored |= kind != ACCESS_LOAD && a->lanes;
+    caches_issue(caches, w, a); // without lanes, too: s_waitcnt counts it
     return go_on(w, i);
 }
 
