@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bare code objects of another compiler's, whose kernels read hidden arguments behind their own, as
-// those of hipcc and Triton do: HIP fills them in.
+// Bare code objects of other compilers, whose kernels have hidden arguments behind their own: HIP
+// fills them in. Those of hipcc come in a bundle.
 #include <keel/keel.h>
 
 #include "executable/tools.h"
@@ -19,6 +19,13 @@ static const char source[] =
     "  out[i] = k + i + (at[0] - 3) + (((constant ushort *)at)[6] - 64);\n"
     "#endif\n"
     "}\n";
+
+static const char source_hip[] =
+    "#include <hip/hip_runtime.h>\n"
+    "extern \"C\" __global__ void hidden(unsigned *out, unsigned k)\n"
+    "{ unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  const unsigned long *at = (const unsigned long *)__builtin_amdgcn_implicitarg_ptr();\n"
+    "  out[i] = k + i + (gridDim.x - 3) + (unsigned)(at[0] + at[1] + at[2]); }\n";
 
 enum { GROUPS = 3, SIZE = 64, K = 1000 };
 
@@ -71,15 +78,21 @@ static void run(keel_executable_t *executable)
     keel_buffer_release(out);
 }
 
-static void test_version(int version)
+static keel_status_t load(keel_executable_t **executable)
 {
     keel_executable_options_t options = {.name = "hidden"};
-    keel_executable_t *executable = NULL;
-    compile(version);
     void *data = tools_read("k.hsaco", &options.size);
     options.data = data;
-    keel_status_t status = keel_executable_load(device, &options, &executable);
+    keel_status_t status = keel_executable_load(device, &options, executable);
     free(data);
+    return status;
+}
+
+static void test_version(int version)
+{
+    keel_executable_t *executable = NULL;
+    compile(version);
+    keel_status_t status = load(&executable);
     if (status && version == 5) { // HIP 5.2 knows none
         print_message("%s\n", keel_status_message(status));
         keel_status_release(status);
@@ -102,9 +115,23 @@ static void test_version_5(void **state)
     test_version(5);
 }
 
+static void test_hipcc(void **state)
+{
+    (void)state;
+    keel_executable_t *executable = NULL;
+    tools_need("hipcc");
+    tools_write("k.hip", source_hip, sizeof source_hip - 1);
+    tools_run(
+        "hipcc --genco --offload-arch=gfx90a -O2 -mcode-object-version=4 -x hip k.hip -o k.hsaco");
+    ok(load(&executable));
+    run(executable);
+    keel_executable_release(executable);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hipcc),
         cmocka_unit_test(test_version_4),
         cmocka_unit_test(test_version_5),
     };
