@@ -151,7 +151,8 @@ def check_whole(folder):
 def check_late(folder):
     """Recording that starts when CUDA is in use has calls and kernels, from then on."""
     alone = run(PROGRAM)
-    path, result = traced(folder, "cuda", "--delay", "0.2")
+    parts = os.path.join(folder, "cuda.db.parts")
+    path, result = traced(folder, "cuda", "--delay", "3600", START=KEEL, PARTS=parts)
     check_same(alone, result)
     assert complete(path), result.stderr
     seen = dict(ask(path, "SELECT apiName, count(*) FROM api GROUP BY apiName"))

@@ -2,6 +2,7 @@
 // cuda KERNELS CASE: a program on CUDA's driver API, to be traced. Its counts of calls and kernels
 // are those of check_cuda.py. Ends with 7 if its results are right.
 #include <dlfcn.h>
+#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sim/cuda/api.h"
@@ -70,19 +70,34 @@ static bool plain(void)
     return right;
 }
 
-// Launches for a second, so that recording may start in the middle.
+static bool is_recorded(const char *parts)
+{
+    char pattern[512];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/%d-*.trace", parts, (int)getpid());
+    bool any = glob(pattern, 0, NULL, &found) == 0;
+    globfree(&found);
+    return any;
+}
+
+// Launches, has recording started by the tool $START, whose parts are in $PARTS, and launches until
+// there is something of it, and some more.
 static bool late(void)
 {
+    const char *start = getenv("START"), *parts = getenv("PARTS");
+    char command[512];
     CUdeviceptr x;
-    struct timespec begun, now;
     CU(cuMemAlloc_v2(&x, WORDS * 4));
-    clock_gettime(CLOCK_MONOTONIC, &begun);
-    do {
+    launch(x, NULL);
+    CU(cuCtxSynchronize());
+    snprintf(command, sizeof command, "'%s' trace start %d >&2", start, (int)getpid());
+    if (start && system(command)) return false;
+    while (start && !is_recorded(parts)) {
         launch(x, NULL);
         CU(cuCtxSynchronize());
-        usleep(1000);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - begun.tv_sec + (now.tv_nsec - begun.tv_nsec) / 1e9 < 1);
+    }
+    for (int i = 0; i < LAUNCHES; i++) launch(x, NULL);
+    CU(cuCtxSynchronize());
     CU(cuMemFree_v2(x));
     return true;
 }
