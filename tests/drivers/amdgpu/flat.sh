@@ -9,8 +9,9 @@ if ! command -v valgrind >/dev/null || [ ! -e /usr/include/valgrind/callgrind.h 
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-count="valgrind --tool=callgrind --callgrind-out-file=$work/out --instr-atstart=no
-    --collect-atstart=no"
+# Fair: on a quiet machine a thread that polls can otherwise keep the others from running for ever.
+count="valgrind --tool=callgrind --fair-sched=try --callgrind-out-file=$work/out
+    --instr-atstart=no --collect-atstart=no"
 
 # The instructions of all submissions of a recording of $3 commands, into $counted.
 instructions() {
