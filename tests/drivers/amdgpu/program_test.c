@@ -2,15 +2,13 @@
 // Recordings as programs of the GPU: long ones, loops and counts in memory run without the host.
 // Run on the software GPU (keel sim). With arguments it does what flat.sh and issue.sh count the
 // instructions of, on the host and on the GPU.
-#include <keel/keel.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
-#include "ok.h"
-#include "unit.h"
+#include "drivers/amdgpu/setup.h"
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -19,76 +17,11 @@
 #define CALLGRIND_TOGGLE_COLLECT
 #endif
 
-extern const unsigned char keel_embed_conformance_kernels[];
-extern const uint64_t keel_embed_conformance_kernels_size;
-
-enum { WORDS = 4096 };
-
-typedef struct setup_t {
-    keel_device_t *device;
-    keel_queue_t *queue;
-    keel_buffer_t *buffer; // WORDS words, which the host sees
-    keel_semaphore_t *semaphore;
-    keel_executable_t *executable;
-    keel_recording_t *recording;
-} setup_t;
-
-static uint32_t *map(const setup_t *s)
-{
-    void *data;
-    OK(keel_buffer_map(s->buffer, 0, WORDS * sizeof(uint32_t), KEEL_ACCESS_READ | KEEL_ACCESS_WRITE,
-                       &data));
-    return data;
-}
-
 static const char *uri = "amdgpu://0";
-
-static void setup_open(setup_t *s, uint32_t slots)
-{
-    const keel_buffer_options_t options = {.size = WORDS * sizeof(uint32_t),
-                                           .memory = KEEL_MEMORY_HOST_VISIBLE};
-    const keel_recording_options_t recording = {.slots = slots};
-    const keel_executable_options_t image = {.data = keel_embed_conformance_kernels,
-                                             .size = keel_embed_conformance_kernels_size};
-    OK(keel_device_open(uri, NULL, &s->device));
-    s->queue = keel_device_queue(s->device, 0);
-    OK(keel_buffer_create(s->device, &options, &s->buffer));
-    memset(map(s), 0, WORDS * sizeof(uint32_t));
-    keel_buffer_unmap(s->buffer);
-    OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
-    OK(keel_executable_load(s->device, &image, &s->executable));
-    OK(keel_recording_create(s->device, &recording, &s->recording));
-}
-
-static void setup_close(setup_t *s)
-{
-    keel_recording_release(s->recording);
-    keel_executable_release(s->executable);
-    keel_semaphore_release(s->semaphore);
-    keel_buffer_release(s->buffer);
-    keel_device_release(s->device);
-}
 
 static const scheduler_t *shared_of(const setup_t *s)
 {
     return amdgpu_device(s->device)->scheduler->controls[0].shared;
-}
-
-static keel_op_t kernel(const setup_t *s, const char *name, keel_refs_t bindings)
-{
-    keel_entry_t entry;
-    OK(keel_executable_entry(s->executable, name, &entry));
-    return keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, bindings);
-}
-
-static void add(const setup_t *s, keel_op_t op)
-{
-    OK(keel_recording_add(s->recording, &op, 1));
-}
-
-static keel_ref_t word(const setup_t *s, uint32_t index)
-{
-    return keel_span(s->buffer, index * sizeof index, sizeof index);
 }
 
 // Runs it when the semaphore has the value, and signals the next one.
@@ -115,7 +48,7 @@ static void test_a_long_recording_goes_on_by_itself(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, 1);
+    setup_open(&s, uri, 1);
     for (uint32_t i = 0; i < WORDS; i++) {
         keel_ref_t target = i % 2 ? keel_slot(0, i * sizeof i, sizeof i) : word(&s, i);
         add(&s, keel_op_fill(target, i + 1, sizeof i));
@@ -140,7 +73,7 @@ static void test_loops_need_no_host(void **state)
     enum { ROUNDS = 12, RUNS = 3 };
     (void)state;
     setup_t s;
-    setup_open(&s, 0);
+    setup_open(&s, uri, 0);
     add(&s, keel_op_fill(word(&s, 0), ROUNDS, 4));
     add(&s, keel_op_while(word(&s, 0)));
     add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
@@ -170,7 +103,7 @@ static void test_counts_need_no_host(void **state)
     enum { GROUPS = 7 };
     (void)state;
     setup_t s;
-    setup_open(&s, 0);
+    setup_open(&s, uri, 0);
     const keel_ref_t counts = keel_span(s.buffer, 16, 12);
     const keel_op_t tally = kernel(&s, "tally", KEEL_BIND(s.buffer));
     add(&s, keel_op_indirect(tally, KEEL_COUNTS_STATIC, counts)); // none yet
@@ -213,16 +146,16 @@ static void test_nothing_runs_behind_a_fault(void **state)
     (void)state;
     const uint32_t many[3] = {UINT32_MAX, UINT32_MAX, 1};
     setup_t s;
-    setup_open(&s, 1); // six bytes are no multiple of four
+    setup_open(&s, uri, 1); // six bytes are no multiple of four
     fault_check(keel_op_fill(keel_slot(0, 0, KEEL_WHOLE), 1, 4), &s,
                 KEEL_BIND(keel_span(s.buffer, 0, 6)));
     setup_close(&s);
-    setup_open(&s, 2); // the two ranges overlap
+    setup_open(&s, uri, 2); // the two ranges overlap
     fault_check(keel_op_copy(keel_slot(0, 0, 8), keel_slot(1, 4, 8)), &s,
                 KEEL_BIND(s.buffer, s.buffer));
     setup_close(&s);
     for (int dynamic = 0; dynamic < 2; dynamic++) {
-        setup_open(&s, 0); // too many groups
+        setup_open(&s, uri, 0); // too many groups
         memcpy(map(&s) + 16, many, sizeof many);
         keel_buffer_unmap(s.buffer);
         fault_check(keel_op_indirect(kernel(&s, "tally", KEEL_BIND(s.buffer)),
@@ -238,7 +171,7 @@ static void test_programs_lie_with_the_gpu(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, 0);
+    setup_open(&s, uri, 0);
     const amdgpu_device_t *device = amdgpu_device(s.device);
     uint64_t taken = atomic_load(&device->nodes[0].taken);
     hsa_amd_pointer_info_t info = {.size = sizeof info};
@@ -261,7 +194,7 @@ static void test_arguments_are_what_kernels_declare(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, 1);
+    setup_open(&s, uri, 1);
     add(&s, kernel(&s, "tally", KEEL_BIND(keel_slot(0, 0, KEEL_WHOLE))));
     OK(keel_recording_end(s.recording));
     const amdgpu_program_t *program = amdgpu_program_of(s.recording, 0);
@@ -274,7 +207,7 @@ static void submit_many(uint32_t count)
 {
     enum { SUBMISSIONS = 10 };
     setup_t s;
-    setup_open(&s, 1);
+    setup_open(&s, uri, 1);
     for (uint32_t i = 0; i < count; i++) add(&s, keel_op_fill(word(&s, i % WORDS), i, 4));
     OK(keel_recording_end(s.recording));
     OK(keel_recording_prepare(s.recording, s.queue));
@@ -291,7 +224,7 @@ static void submit_many(uint32_t count)
 static void issue_many(uint32_t count)
 {
     setup_t s;
-    setup_open(&s, 1);
+    setup_open(&s, uri, 1);
     for (uint32_t i = 0; i < count; i++)
         add(&s, kernel(&s, "tally", KEEL_BIND(keel_slot(0, 0, KEEL_WHOLE))));
     OK(keel_recording_end(s.recording));
@@ -308,7 +241,7 @@ static void issue_many(uint32_t count)
 static void tick_many(uint32_t count)
 {
     setup_t s;
-    setup_open(&s, 1);
+    setup_open(&s, uri, 1);
     for (uint64_t i = 1; i <= count; i++) {
         amdgpu_scheduler_ask(amdgpu_control_of(s.queue));
         while (__atomic_load_n(&shared_of(&s)->ticks, __ATOMIC_ACQUIRE) < i) sched_yield();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a traced device records of what the GPU schedules. Run on the software GPU (keel sim).
-#include <keel/keel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,78 +7,17 @@
 
 #include "drivers/amdgpu/device/ring.h"
 #include "drivers/amdgpu/host/scheduler.h"
-#include "ok.h"
+#include "drivers/amdgpu/setup.h"
 #include "trace/event.h"
 #include "tracer/reader.h"
-#include "unit.h"
 
-extern const unsigned char keel_embed_conformance_kernels[];
-extern const uint64_t keel_embed_conformance_kernels_size;
-
-enum { WORDS = 256 };
 static char folder[] = "/tmp/keel-trace-XXXXXX";
 
-typedef struct setup_t {
-    keel_device_t *device;
-    keel_queue_t *queue;
-    keel_buffer_t *buffer; // WORDS words, which the host sees
-    keel_semaphore_t *semaphore;
-    keel_executable_t *executable;
-    keel_recording_t *recording;
-    uint64_t value; // of the semaphore, so far
-} setup_t;
-
-static uint32_t *map(const setup_t *s)
+static void traced_open(setup_t *s, const char *uri)
 {
-    void *data;
-    OK(keel_buffer_map(s->buffer, 0, WORDS * sizeof(uint32_t), KEEL_ACCESS_READ | KEEL_ACCESS_WRITE,
-                       &data));
-    return data;
-}
-
-static void setup_open(setup_t *s, const char *uri)
-{
-    const keel_buffer_options_t options = {.size = WORDS * sizeof(uint32_t),
-                                           .memory = KEEL_MEMORY_HOST_VISIBLE};
-    const keel_executable_options_t image = {.data = keel_embed_conformance_kernels,
-                                             .size = keel_embed_conformance_kernels_size};
-    *s = (setup_t){0};
-    OK(keel_device_open(uri, NULL, &s->device));
+    setup_open(s, uri, 0);
     assert_true(amdgpu_device(s->device)->traced);
     assert_non_null(amdgpu_device(s->device)->scheduler);
-    s->queue = keel_device_queue(s->device, 0);
-    OK(keel_buffer_create(s->device, &options, &s->buffer));
-    memset(map(s), 0, WORDS * sizeof(uint32_t));
-    keel_buffer_unmap(s->buffer);
-    OK(keel_semaphore_create(s->device, NULL, &s->semaphore));
-    OK(keel_executable_load(s->device, &image, &s->executable));
-    OK(keel_recording_create(s->device, NULL, &s->recording));
-}
-
-static void setup_close(setup_t *s)
-{
-    keel_recording_release(s->recording);
-    keel_executable_release(s->executable);
-    keel_semaphore_release(s->semaphore);
-    keel_buffer_release(s->buffer);
-    keel_device_release(s->device);
-}
-
-static keel_ref_t word(const setup_t *s, uint32_t index)
-{
-    return keel_span(s->buffer, index * sizeof index, sizeof index);
-}
-
-static keel_op_t kernel(const setup_t *s, const char *name, keel_refs_t bindings)
-{
-    keel_entry_t entry;
-    OK(keel_executable_entry(s->executable, name, &entry));
-    return keel_op_dispatch(entry, keel_groups(1, 1, 1), NULL, 0, bindings);
-}
-
-static void add(const setup_t *s, keel_op_t op)
-{
-    OK(keel_recording_add(s->recording, &op, 1));
 }
 
 // Runs the recording, until it has ended.
@@ -137,7 +75,7 @@ static void test_commands_that_ran_are_operations(void **state)
     enum { ROUNDS = 12, RUNS = 3 };
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0");
+    traced_open(&s, "amdgpu://0");
     uint32_t fills = operations("fill", NULL).count;
     add(&s, keel_op_fill(word(&s, 0), ROUNDS, 4));
     add(&s, keel_op_while(word(&s, 0)));
@@ -162,7 +100,7 @@ static void test_commands_that_did_not_run_are_none(void **state)
     enum { RUNS = 80 };
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0?trace_slots=64");
+    traced_open(&s, "amdgpu://0?trace_slots=64");
     const keel_ref_t counts = keel_span(s.buffer, 16, 12);
     add(&s,
         keel_op_indirect(kernel(&s, "tally", KEEL_BIND(s.buffer)), KEEL_COUNTS_DYNAMIC, counts));
@@ -184,7 +122,7 @@ static void test_what_is_dropped_is_counted(void **state)
     (void)state;
     setup_t s;
     uint64_t before, after;
-    setup_open(&s, "amdgpu://0?trace_slots=64");
+    traced_open(&s, "amdgpu://0?trace_slots=64");
     uint32_t fills = operations("fill", &before).count;
     for (uint32_t i = 0; i < FILLS; i++) add(&s, keel_op_fill(word(&s, i), i + 1, 4));
     OK(keel_recording_end(s.recording));
@@ -225,7 +163,7 @@ static void test_what_closes_behind_the_end_of_its_run_is_lost(void **state)
     setup_t s;
     keel_semaphore_t *gate;
     uint64_t before, after;
-    setup_open(&s, "amdgpu://0");
+    traced_open(&s, "amdgpu://0");
     add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
     OK(keel_recording_end(s.recording));
     OK(keel_semaphore_create(s.device, NULL, &gate));
@@ -256,7 +194,7 @@ static void test_a_text_is_recorded_when_it_is_whole(void **state)
     setup_t s;
     ring_slot_t *slots[PARTS];
     char name[128];
-    setup_open(&s, "amdgpu://0");
+    traced_open(&s, "amdgpu://0");
     add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
     OK(keel_recording_end(s.recording));
     for (uint32_t i = 0; i < PARTS; i++) {
