@@ -169,8 +169,8 @@ def check_modes(case, program, alone, kernels, copies):
 
 def check_hsa(program):
     """A program on ROCm's runtime: 5 dispatches that it times itself, 7 without signals, 4 beside
-    each other with one signal for all, 6 with a signal that it uses again, 150 at once, and 40 that
-    wait for the program."""
+    each other with one signal for all, 6 with a signal that it uses again, 150 at once, 40 that
+    wait for the program, and two pairs that wait for each other."""
     alone = run(program, {})
     assert alone.returncode == 7, alone
     with tempfile.TemporaryDirectory() as folder:
@@ -178,7 +178,8 @@ def check_hsa(program):
         trace = Trace(folder)
     check_same(alone, result)
     trace.check_whole()
-    assert counted(trace.kernels) == {"add_one": 5 + 7 + 4 + 6 + 150 + 40}, counted(trace.kernels)
+    numbers = {"add_one": 5 + 7 + 4 + 6 + 150 + 40, "meet": 4}
+    assert counted(trace.kernels) == numbers, counted(trace.kernels)
     assert counted(trace.copies) == {"to-device": 1, "to-host": 1}, trace.copies
     untimed = [work for work in trace.kernels if work.clock != BOOT]
     assert len(untimed) <= 4, untimed  # those that have ended before the next is seen have times
@@ -192,6 +193,27 @@ def check_hsa(program):
     # The kernels of one queue with the barrier bit do not overlap.
     for before, after in zip(first, first[1:]):
         assert before.end <= after.start, (before, after)
+    # A kernel runs beside the one that it waits for.
+    pairs = sorted((work for work in trace.kernels if work.name == "meet"),
+                   key=lambda work: work.start)
+    assert len(pairs) == 4, pairs
+    for one, other in (pairs[:2], pairs[2:]):
+        assert other.start <= one.end, (one, other)
+    check_late(program)
+
+
+def check_late(program):
+    """Kernels that are launched by an exit handler are in the trace, if the runtime ends after."""
+    program = program + ["late"]
+    alone = run(program, {})
+    assert alone.returncode == 7, alone
+    with tempfile.TemporaryDirectory() as folder:
+        result = traced(program, folder, "standard", preload=False)
+        trace = Trace(folder)
+    check_same(alone, result)
+    trace.check_whole()
+    assert counted(trace.kernels) == {"crowd": 50}, counted(trace.kernels)
+    trace.check_times()
 
 
 def check_rtl(program):

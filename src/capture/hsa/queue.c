@@ -3,8 +3,10 @@
 // application's, that is moved to a barrier packet after it, so that the GPU completes it without
 // the host. The packet waits for everything before it. So did the dispatch, by its barrier bit.
 //
-// A dispatch without that bit may run beside those after it, which a barrier packet would prevent.
-// It keeps its signal, and watch.h has its times.
+// A dispatch without that bit may run beside those before and after it, which a barrier packet
+// between them would prevent. So it keeps its signal, and watch.h has its times. So does a dispatch
+// before it: the next packet is looked at if the application has written it, and a queue that has
+// had one without the bit gets no more barrier packets.
 //
 // The runtime takes an intercepted packet off the application's ring at once, and must then have
 // room for it in the queue below, of the same size: ROCR 5.2 aborts if not. So packets wait here
@@ -32,7 +34,7 @@ typedef struct queue_t {
     flight_queue_t flights;
     hsa_agent_t agent;
     uint32_t number;     // in the trace
-    bool orders;         // packets may be added, as the mode says
+    bool times;          // dispatches with signals of the application's have times: by the mode
     hsa_queue_t *handle; // borrowed
     // Under the runtime's lock of the queue:
     hsa_packet_t *packets; // owned
@@ -41,6 +43,7 @@ typedef struct queue_t {
     uint64_t marked;  // of these, until after the last one with a signal of ours
     uint64_t stuck;   // the place, and 1, at which the queue did not move while packets waited
     uint64_t spilled; // the place after packets for which there was no room; 0: none
+    bool overlaps;    // it has had a dispatch without the barrier bit
     struct queue_t *next;
 } queue_t;
 
@@ -68,7 +71,7 @@ static uint32_t dispatch_keep(const queue_t *queue, const hsa_packet_t *packet, 
     work_t work;
     work_fill(queue, packet, &work);
     *out = *packet;
-    if (!queue->orders || !watch_add(&work, packet->signal)) work_note(&work);
+    if (!queue->times || !watch_add(&work, packet->signal)) work_note(&work);
     return 1;
 }
 
@@ -111,9 +114,8 @@ typedef struct batch_t {
 static void dispatch_write(queue_t *queue, const hsa_packet_t *packet, batch_t *batch)
 {
     hsa_packet_t *out = batch->out + batch->count;
-    bool orders = packet->header & HSA_HEADER_BARRIER && queue->orders && batch->roomy;
     flight_t *flight = NULL;
-    if (!packet->signal || orders)
+    if (!packet->signal || (queue->times && !queue->overlaps && batch->roomy))
         flight = flight_at(queue, queue->written + batch->count, &batch->list);
     if (!flight) {
         batch->count += dispatch_keep(queue, packet, out);
@@ -135,6 +137,25 @@ static void mark_write(queue_t *queue, batch_t *batch)
 static bool is_dispatch(const hsa_packet_t *packet)
 {
     return (packet->header & HSA_HEADER_TYPE) == HSA_PACKET_DISPATCH;
+}
+
+static bool may_overlap(uint16_t header)
+{
+    return (header & (HSA_HEADER_TYPE | HSA_HEADER_BARRIER)) == HSA_PACKET_DISPATCH;
+}
+
+// Learns whether packets that a doorbell was rung for, or the one after them, may overlap. That one
+// is in the application's ring, where the runtime marks what it has taken as invalid.
+static void overlaps_see(queue_t *queue, const hsa_packet_t *packets, uint64_t count,
+                         uint64_t index)
+{
+    hsa_packet_t *ring = queue->handle->base;
+    _Atomic uint16_t *next =
+        (_Atomic uint16_t *)&ring[(index + count) & (queue->handle->size - 1)].header;
+    for (uint64_t i = 0; i < count && !queue->overlaps; i++)
+        queue->overlaps = may_overlap(packets[i].header);
+    // relaxed: of the packet only this word is read.
+    if (may_overlap(atomic_load_explicit(next, memory_order_relaxed))) queue->overlaps = true;
 }
 
 static uint64_t queue_reached(queue_t *queue)
@@ -203,6 +224,7 @@ static void packets_seen(const void *seen, uint64_t count, uint64_t index, void 
     const hsa_packet_t *packets = seen;
     batch_t batch = {.roomy = room_wait(queue, (uint32_t)count)};
     batch.out = packets_reserve(queue, (uint32_t)count * 2 + 1);
+    if (!queue->overlaps) overlaps_see(queue, packets, count, index);
     if (!batch.out || !trace_is_on()) {
         packets_pass(queue, packets, count, write);
         return;
@@ -235,7 +257,7 @@ static bool queue_watch(hsa_agent_t agent, hsa_queue_t *handle)
     queue_t *queue = mem_zalloc(sizeof *queue);
     if (!queue) return false;
     queue->agent = agent;
-    queue->orders = capture_mode()->copies;
+    queue->times = capture_mode()->copies;
     queue->handle = handle;
     queue_tell(queue);
     if (hsa.profiling_set_profiler_enabled(handle, 1) != 0 ||
@@ -317,14 +339,19 @@ hsa_status_t queue_set_profiler(hsa_queue_t *handle, int on)
     return queue && !on ? 0 : hsa.profiling_set_profiler_enabled(handle, on);
 }
 
-// The queues stay allocated: a doorbell may still be rung.
-void queue_close_all(void)
+void queue_drain_all(void)
 {
     pthread_mutex_lock(&lock);
-    queue_t *queue = queues;
+    for (queue_t *queue = queues; queue; queue = queue->next) flight_drain(&queue->flights);
+    pthread_mutex_unlock(&lock);
+}
+
+// The queues stay allocated: a doorbell may still be rung.
+void queue_forget_all(void)
+{
+    pthread_mutex_lock(&lock);
     queues = NULL;
     pthread_mutex_unlock(&lock);
-    for (; queue; queue = queue->next) flight_drain(&queue->flights);
 }
 
 void queue_child(void)

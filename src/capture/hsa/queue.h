@@ -14,8 +14,12 @@ hsa_status_t queue_set_profiler(hsa_queue_t *queue, int on);
 // Queues that this thread makes from here on are left alone, or no more.
 void queue_leave(bool leave);
 
-// Has all recorded that is in flight, and forgets the queues: the runtime or the process ends.
-void queue_close_all(void);
+// Has all recorded that is in flight: the runtime or the process ends. Queues are not destroyed
+// meanwhile.
+void queue_drain_all(void);
+
+// The runtime ends, and its queues with it.
+void queue_forget_all(void);
 
 // In the child of a fork: its parent's queues are passed on to the runtime, and not known here.
 void queue_child(void);

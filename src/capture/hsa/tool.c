@@ -29,11 +29,12 @@ bool hsa_is_recorded(void)
     return atomic_load(&loaded);
 }
 
-// Has everything recorded that is in flight, while the runtime is still there.
+// Has everything recorded that is in flight, while the runtime is still there. Handlers that run
+// after this one may launch more, which OnUnload waits for.
 static void finish(void)
 {
-    if (!atomic_exchange(&loaded, false)) return;
-    queue_close_all();
+    if (!atomic_load(&loaded)) return;
+    queue_drain_all();
     watch_drain();
 }
 
@@ -81,4 +82,5 @@ bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
 void OnUnload(void)
 {
     finish();
+    if (atomic_exchange(&loaded, false)) queue_forget_all();
 }
