@@ -81,7 +81,9 @@ typedef struct amdgpu_kernel_t {
     uint32_t arguments;                // bytes of the kernel's block, with those that are hidden
     uint32_t group, item;              // bytes of memory of a workgroup, and of a work-item
     bool raw;                          // dispatches give the block, or what stands at its beginning
-    uint32_t hidden;                   // bits of amdgpu_hidden_kind_t: those that it takes
+    // Bytes at the block's beginning that are the dispatch's to give; UINT32_MAX: all that it has.
+    uint32_t given;
+    uint32_t hidden;                      // bits of amdgpu_hidden_kind_t: those that it takes
     uint32_t places[AMDGPU_HIDDEN_KINDS]; // where in the block they are
     _Atomic uint32_t traced;              // its name in a trace; 0: none so far
 } amdgpu_kernel_t;
@@ -320,8 +322,10 @@ void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
 // dispatch.c
 // That HSA can count the work-items.
 keel_status_t amdgpu_grid_check(const amdgpu_launch_t *launch) KEEL_MUST_USE;
-// What the grid of a launch says, to where in the block the kernel looks for it.
-void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block);
+// The block of a kernel made elsewhere, of AMDGPU_MAX_ARGUMENTS bytes: what the dispatch gives, and
+// behind it what the grid of the launch says, where the kernel looks for it. Sets launch->size.
+keel_status_t amdgpu_raw_block(const binder_t *binder, const keel_cmd_dispatch_t *command,
+                               amdgpu_launch_t *launch, unsigned char *block) KEEL_MUST_USE;
 keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *command,
                               const keel_cmd_execute_t *execute) KEEL_MUST_USE;
 

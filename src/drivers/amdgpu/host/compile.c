@@ -323,17 +323,20 @@ keel_status_t compile_timestamp(compiler_t *c, const keel_cmd_timestamp_t *times
     return patches_take(c);
 }
 
-// What differs between executions of a dispatch: `base` is where its constants are.
-static keel_status_t constants_patch(compiler_t *c, const keel_cmd_dispatch_t *d, uint32_t base)
+// What differs between executions of a dispatch: `base` is where its constants are. Behind `end`
+// bytes of these the kernel looks for what is not the caller's.
+static keel_status_t constants_patch(compiler_t *c, const keel_cmd_dispatch_t *d, uint32_t base,
+                                     uint32_t end)
 {
     const keel_patch_t *patches = command_patches(d);
     for (uint32_t i = 0; i < d->patch_count; i++) {
         const keel_ref_t *ref = &patches[i].ref;
         patch_t patch = {PATCH_SLOT, base + patches[i].offset, ref->slot, 0, ref->offset};
-        if (ref->buffer) continue;
+        if (ref->buffer || patches[i].offset >= end) continue;
         if (keel_ref_is_parameter(ref)) {
+            uint32_t most = end - patches[i].offset;
             patch.kind = PATCH_BYTES;
-            patch.size = (uint32_t)ref->length;
+            patch.size = ref->length < most ? (uint32_t)ref->length : most;
         }
         KEEL_TRY(patch_add(c, &patch));
     }
@@ -354,7 +357,7 @@ static keel_status_t block_patch(compiler_t *c, const keel_cmd_dispatch_t *d, un
         KEEL_TRY(patch_add(c, &patch));
         if (!whole) memcpy(block + length, &ref->length, sizeof ref->length);
     }
-    return constants_patch(c, d, HEAD + 16 * count);
+    return constants_patch(c, d, HEAD + 16 * count, d->constant_size);
 }
 
 static keel_status_t grid_add(compiler_t *c, const keel_cmd_dispatch_t *d,
@@ -389,12 +392,8 @@ static keel_status_t block_make(compiler_t *c, const keel_cmd_dispatch_t *d,
         KEEL_TRY(bind_block(&binder, d, block, &launch->size));
         return block_patch(c, d, block);
     }
-    uint32_t declared = launch->kernel->arguments;
-    memset(block, 0, declared);
-    KEEL_TRY(bind_constants(&binder, d, block));
-    launch->size = d->constant_size > declared ? d->constant_size : declared;
-    amdgpu_hidden_write(launch, block);
-    return constants_patch(c, d, 0);
+    KEEL_TRY(amdgpu_raw_block(&binder, d, launch, block));
+    return constants_patch(c, d, 0, launch->kernel->given);
 }
 
 keel_status_t compile_dispatch(compiler_t *c, const keel_cmd_dispatch_t *d)

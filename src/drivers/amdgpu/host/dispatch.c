@@ -7,12 +7,15 @@
 #include "drivers/amdgpu/host/amdgpu.h"
 #include "kit/bind.h"
 
-void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
+// Hidden arguments that say nothing of the grid are zero, whatever the dispatch has there.
+static void hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
 {
     const amdgpu_kernel_t *kernel = launch->kernel;
     uint16_t dims = launch->groups[2] * launch->group_size[2] > 1   ? 3
                     : launch->groups[1] * launch->group_size[1] > 1 ? 2
                                                                     : 1;
+    if (kernel->given < kernel->arguments)
+        memset(block + kernel->given, 0, kernel->arguments - kernel->given);
     for (int i = 0; i < AMDGPU_HIDDEN_KINDS; i++) {
         if (!(kernel->hidden & 1u << i)) continue;
         unsigned char *at = block + kernel->places[i];
@@ -25,6 +28,17 @@ void amdgpu_hidden_write(const amdgpu_launch_t *launch, unsigned char *block)
             memcpy(at, &size, 2);
         }
     }
+}
+
+keel_status_t amdgpu_raw_block(const binder_t *binder, const keel_cmd_dispatch_t *c,
+                               amdgpu_launch_t *launch, unsigned char *block)
+{
+    uint32_t declared = launch->kernel->arguments;
+    memset(block, 0, declared);
+    KEEL_TRY(bind_constants(binder, c, block));
+    launch->size = c->constant_size > declared ? c->constant_size : declared;
+    hidden_write(launch, block);
+    return NULL;
 }
 
 static keel_status_t counts_read(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
@@ -57,10 +71,7 @@ keel_status_t amdgpu_dispatch(amdgpu_run_t *run, const keel_cmd_dispatch_t *c,
     if (!launch.groups[0] || !launch.groups[1] || !launch.groups[2]) return NULL;
     KEEL_TRY(amdgpu_grid_check(&launch));
     if (kernel->raw) {
-        memset(block, 0, kernel->arguments);
-        KEEL_TRY(bind_constants(&binder, c, block));
-        launch.size = c->constant_size > kernel->arguments ? c->constant_size : kernel->arguments;
-        amdgpu_hidden_write(&launch, block);
+        KEEL_TRY(amdgpu_raw_block(&binder, c, &launch, block));
     } else {
         KEEL_TRY(bind_block(&binder, c, block, &launch.size));
         memcpy(block, launch.groups, sizeof launch.groups);

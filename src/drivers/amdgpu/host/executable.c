@@ -171,8 +171,25 @@ static const char *const hidden_names[AMDGPU_HIDDEN_KINDS] = {
     [AMDGPU_GRID_DIMS] = "hidden_grid_dims",
 };
 
+// Compilers put what is hidden behind all else.
+static void given_find(const keel_image_entry_info_t *entry, amdgpu_kernel_t *kernel)
+{
+    uint64_t end = 0;
+    bool hidden = false;
+    for (uint32_t i = 0; i < entry->param_count; i++) {
+        const keel_image_param_t *param = &entry->params[i];
+        uint64_t behind = (uint64_t)param->offset + param->size;
+        if (param->kind == KEEL_PARAM_HIDDEN)
+            hidden = true;
+        else if (behind > end)
+            end = behind;
+    }
+    if (hidden && end < kernel->arguments) kernel->given = (uint32_t)end;
+}
+
 static void hidden_read(const keel_image_entry_info_t *entry, amdgpu_kernel_t *kernel)
 {
+    given_find(entry, kernel);
     for (uint32_t i = 0; i < entry->param_count; i++) {
         const keel_image_param_t *param = &entry->params[i];
         for (int k = 0; k < AMDGPU_HIDDEN_KINDS; k++) {
@@ -216,6 +233,7 @@ static keel_status_t kernel_load(executable_t *e, amdgpu_device_t *device, uint3
     keel_entry_info_t *entry = &e->entries.entries[index];
     KEEL_TRY(amdgpu_kernel_find(device, module_of(e), entry->name, kernel));
     kernel->raw = e->entries.abis[index] == KEEL_ABI_RAW;
+    kernel->given = UINT32_MAX;
     if (kernel->raw) entry->local_memory = kernel->group;
     e->kernel_pointers[index] = kernel;
     return NULL;
