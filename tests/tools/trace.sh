@@ -2,27 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace.sh KEEL PROGRAM LINES: keel trace runs PROGRAM, the example saxpy on a cpu device, and tells
 # what it did; and says what is wrong with its arguments and files.
-set -eu
 keel=$1
 program=$2
 lines=$3
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-
-fail() {
-    echo "$1"
-    [ ! -f err ] || cat err
-    exit 1
-}
-# refuse STATUS WORDS ARGUMENTS...: keel trace exits with that status and says these words.
-refuse() {
-    status=0 expected=$1 words=$2
-    shift 2
-    "$keel" trace "$@" >out 2>err || status=$?
-    [ "$status" = "$expected" ] || fail "keel trace $*: status $status, not $expected"
-    grep -qF -- "$words" err || fail "keel trace $*: it does not say: $words"
-}
+. "$(dirname "$0")/trace_common.sh"
+summary=summary
 
 # The program's own output and status stay as they are; the summary has what it did, once.
 "$program" >plain
@@ -34,9 +18,6 @@ grep -v -e '^The trace is in first\.$' -e '^$' err >told
 cmp summary told || fail "the summary is another afterwards"
 grep -qE '^process [0-9]+: .*saxpy' summary || fail "no process"
 ! grep -q 'INCOMPLETE\|DAMAGED\|had not ended' summary || fail "it is said to be incomplete"
-calls() { # calls NAME: how often the summary says it was called
-    awk -v name="$1" '$0 ~ "%  " name "( [(].*)?$" { print $1 }' summary
-}
 for name in saxpy fill update copy; do
     [ "$(calls $name)" = 1 ] || fail "$name was not called once: $(calls $name)"
 done
@@ -83,7 +64,6 @@ refuse 2 '-n wants a number' summary -n 0 first
 refuse 2 'info wants one trace' info
 refuse 1 'cannot read nowhere' summary nowhere
 refuse 1 'plain is no trace' summary plain
-
 
 # Filters keep what they name; a rank is that of the environment.
 RANK=3 "$keel" trace -o some --kernel-filter '^sax' --api-filter submit --rank-from RANK -- \
@@ -172,7 +152,7 @@ for size in 4096 4160 100000 266240; do
 done
 
 # The database, as other tools read it.
-command -v sqlite3 >/dev/null || exit 0
+has sqlite3 || exit 0
 sql() { # sql EXPECTED QUERY
     got=$(sqlite3 first "$2")
     [ "$got" = "$1" ] || fail "$2: $got, not $1"

@@ -3,27 +3,11 @@
 # trace_amdgpu.sh KEEL SAXPY STEPS DECODE: operations of amdgpu://, on the software GPU: those that
 # the host schedules, and those of a recording, which the GPU does; each once, whatever else is
 # recorded.
-set -eu
 keel=$1
 decode=$4
-here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-fail() {
-    echo "$1"
-    [ ! -f err ] || cat err
-    exit 1
-}
-is() { # is WHAT GOT EXPECTED
-    [ "$2" = "$3" ] || fail "$1: $2, not $3"
-}
-calls() { # calls NAME: how often the summary says it was called
-    awk -v name="$1" '$0 ~ "%  " name "( [(].*)?$" { print $1 }' err
-}
+. "$(dirname "$0")/trace_common.sh"
 
 "$keel" sim --gpus=gfx90a -- "$here/trace_stream.sh" "$keel" "$2" amdgpu://0 "$3"
-cd "$folder"
 for mode in auto hip; do
     "$keel" sim --gpus=gfx90a -- "$keel" trace -m $mode -o $mode -- "$decode" \
         'amdgpu://0?scheduler=device' >out 2>err || fail "$mode: the program failed"

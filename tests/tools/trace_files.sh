@@ -3,26 +3,11 @@
 # trace_files.sh KEEL SAXPY LINES: what keel trace makes of traces (export, report, merge, compare),
 # and start, stop and status of a program that runs. Readers of the formats that are not installed
 # (protoc, python3, sqlite3, chromium) leave out what they would check.
-set -eu
 keel=$1
 saxpy=$2
 lines=$3
-here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname "$0")/trace_common.sh"
 
-fail() {
-    echo "$1"
-    [ ! -f err ] || cat err
-    exit 1
-}
-is() { # is WHAT GOT EXPECTED
-    [ "$2" = "$3" ] || fail "$1: $2, not $3"
-}
-has() { # has COMMAND: it is installed
-    command -v "$1" >/dev/null
-}
 number() { # number NAME: what info says of the trace `of`
     "$keel" trace info "$of" | sed -nE "s/^ *([0-9]+) $1\$/\1/p"
 }
@@ -176,13 +161,6 @@ is 'stop of another' $status 1
 grep -q "process $$ is not traced" err || fail "it does not say that a process is not traced"
 
 # Mistakes.
-refuse() { # refuse STATUS WORDS ARGUMENTS...
-    status=0 expected=$1 words=$2
-    shift 2
-    "$keel" trace "$@" >out 2>err || status=$?
-    is "keel trace $*" "$status" "$expected"
-    grep -qF -- "$words" err || fail "keel trace $*: it does not say: $words"
-}
 refuse 2 'there is no format xml' export -f xml one
 refuse 1 'a database needs a file' export -f rocpd3 -o - one
 refuse 2 'one trace is wanted' export one two

@@ -2,25 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace_steps.sh KEEL STEPS LINES: operations that go on by themselves, memory of pools, a child of
 # a fork, and Ctrl-C, each as often in the trace as in the program.
-set -eu
 keel=$1
 steps=$2
 lines=$3
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname "$0")/trace_common.sh"
 
-fail() {
-    echo "$1"
-    [ ! -f err ] || cat err
-    exit 1
-}
-is() { # is WHAT GOT EXPECTED
-    [ "$2" = "$3" ] || fail "$1: $2, not $3"
-}
-has() { # has COMMAND: it is installed
-    command -v "$1" >/dev/null
-}
 column() { # column NAME NUMBER: that column of the events of a name, in the order of time
     grep -F ",\"$1\"," one.csv | sort -t, -k4,4n | cut -d, -f"$2"
 }

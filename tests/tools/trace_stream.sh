@@ -2,24 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace_stream.sh KEEL SAXPY URI STEPS [DECODE]: operations of a GPU, here one in software, with
 # times of the device's clock; and those of the host. With DECODE, recordings as graphs, too.
-set -eu
 keel=$1
 saxpy=$2
 uri=$3
 steps=$4
 decode=${5:-}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$(dirname "$0")/trace_common.sh"
 
-fail() {
-    echo "$1"
-    [ ! -f err ] || cat err
-    exit 1
-}
-is() { # is WHAT GOT EXPECTED
-    [ "$2" = "$3" ] || fail "$1: $2, not $3"
-}
 column() { # column NAME NUMBER: that column of the operations of a name
     grep -F "operation,\"$1\"," one.csv | cut -d, -f"$2"
 }
@@ -54,9 +43,6 @@ wait=$(grep '"keel_wait"' one.csv | sort -t, -k5,5n | tail -1 | cut -d, -f5)
 "$keel" trace -o two -- "$steps" data "$uri" >out 2>err || fail "the steps failed"
 "$keel" trace export -f csv -o one.csv two >/dev/null
 # A write may go on, on another thread: that is one call.
-calls() { # calls NAME: how often the summary says it was called
-    awk -v name="$1" '$0 ~ "%  " name "( [(].*)?$" { print $1 }' err
-}
 for name in write read 'host call'; do
     is "$name" "$(calls "$name")" 1
 done
