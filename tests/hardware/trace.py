@@ -123,9 +123,7 @@ def run(profiled, names):
             out.setdefault("left out", {})[name] = repr(error)[:300]
             continue
         if "TRACE_START" in os.environ:
-            subprocess.run([os.environ["TRACE_START"], "trace", "start", str(os.getpid())],
-                           check=True, stdout=subprocess.DEVNULL)
-            time.sleep(0.3)
+            recording_start(os.environ["TRACE_START"], os.environ["TRACE_PARTS"], loop)
         for i in range(REPEATS):
             torch.cuda.synchronize()
             tracer = profile(activities=both) if profiled else None
@@ -142,6 +140,22 @@ def run(profiled, names):
                 if i == 0:
                     out["counts"][name] = profiler_counts(tracer)
     print("RESULT " + json.dumps(out), flush=True)
+
+
+def recording_start(keel, parts, loop):
+    """Starts recording, and runs the loop until the trace has operations: all of CUPTI is on then."""
+    subprocess.run([keel, "trace", "start", str(os.getpid())], check=True,
+                   stdout=subprocess.DEVNULL)
+    while not recorded(keel, parts):
+        loop()
+
+
+def recorded(keel, parts):
+    """The number of operations that a trace has so far."""
+    said = subprocess.run([keel, "trace", "info", parts], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False).stdout
+    lines = [line.split() for line in said.splitlines()]
+    return sum(int(words[0]) for words in lines if words[1:] == ["operations"])
 
 
 def profiler_counts(tracer):
@@ -233,7 +247,7 @@ def compare(keel, folder):
         traced = [keel, "trace", "-f", "-n", "8", "-o", path, "-m", "cuda"]
         command = {"profiler": me + ["profiler"],
                    "late": traced + ["--delay", "1000", "--", *me, "decode"]}
-        late = {"TRACE_START": keel} if variant == "late" else {}
+        late = {"TRACE_START": keel, "TRACE_PARTS": path + ".parts"} if variant == "late" else {}
         result, said, took = child(command.get(variant, traced + ["--", *me]), **late)
         print(f"== {variant}: {took:.1f} s, {result and result.get('left out', '')}")
         show("said", said, 24)
