@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,15 @@ uint64_t clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t draw(void)
+{
+    static atomic_uint_fast64_t drawn;
+    uint64_t x = settings()->seed * 0x9e3779b97f4a7c15u + atomic_fetch_add(&drawn, 1);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
 }
 
 static bool read_number(const char *text, uint64_t *out)
@@ -139,6 +149,26 @@ static bool read_switch(const char *name, uint64_t number, settings_t *out, bool
     return number <= 1;
 }
 
+// What is a number between two others.
+static bool read_amount(const char *name, uint64_t number, settings_t *out)
+{
+    const struct {
+        const char *name;
+        uint64_t *target, least, most;
+    } all[] = {{"slow", &out->slow, 0, 1000000},
+               {"late", &out->late, 0, 1000000},
+               {"seed", &out->seed, 0, UINT64_MAX},
+               {"family", &out->family, 1, 9},
+               {"indirectthreads", &out->indirect_threads, 1, 1024},
+               {"tier", &out->tier, 1, 2}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(name, all[i].name) != 0) continue;
+        *all[i].target = number;
+        return number >= all[i].least && number <= all[i].most;
+    }
+    return false;
+}
+
 static bool read_option(const char *name, char *value, settings_t *out)
 {
     uint64_t number = 0;
@@ -156,35 +186,15 @@ static bool read_option(const char *name, char *value, settings_t *out)
     bool good = read_switch(name, number, out, &known);
     if (known) return good;
     if (!strcmp(name, "counters")) return read_counters(number, out);
-    if (!strcmp(name, "slow")) {
-        out->slow = number;
-        return number <= 1000000;
-    }
     if (!strcmp(name, "devices")) {
         out->devices = (unsigned)number;
         return number <= 8;
-    }
-    if (!strcmp(name, "seed")) {
-        out->seed = number;
-        return true;
-    }
-    if (!strcmp(name, "family")) {
-        out->family = number;
-        return number >= 1 && number <= 9;
-    }
-    if (!strcmp(name, "indirectthreads")) {
-        out->indirect_threads = number;
-        return number >= 1 && number <= 1024;
-    }
-    if (!strcmp(name, "tier")) {
-        out->tier = number;
-        return number >= 1 && number <= 2;
     }
     if (!strcmp(name, "samples")) {
         out->samples = number == 0 ? SAMPLES_NONE : number == 1 ? SAMPLES_GOOD : SAMPLES_ZERO;
         return number <= 2;
     }
-    return false;
+    return read_amount(name, number, out);
 }
 
 static void read_settings(void)

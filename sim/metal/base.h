@@ -43,6 +43,7 @@ typedef struct settings_t {
     bool leaks;      // say at exit which objects are still alive
     bool residency;  // the GPU sees what was made resident, and nothing else
     uint64_t seed;   // groups and threads run in an order of their own; 0: one after the other
+    uint64_t late;   // microseconds that handlers and listeners are called late, at most
     bool discrete;   // the GPU has memory of its own
     bool hazards;    // accesses that nothing orders are looked for
     uint64_t family; // of Apple's GPUs, from 1 on
@@ -74,5 +75,7 @@ _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2))
 void *make(size_t size);
 
 uint64_t clock_ns(void);
+
+uint64_t draw(void); // a number, by the seed
 
 #endif

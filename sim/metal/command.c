@@ -255,7 +255,7 @@ static void run(task_t *task)
     pthread_mutex_unlock(&command->lock);
     queue_free_one(command->queue, true);
     command->task.run = finish;
-    worker_post(device->handlers, &command->task);
+    worker_post_late(device->handlers, &command->task);
 }
 
 static void check_open(command_t *self, sel_t cmd)

@@ -54,5 +54,5 @@ void dispatch_release(void *object)
 
 void dispatch_post(void *queue, task_t *task)
 {
-    worker_post(((dispatch_t *)queue)->worker, task);
+    worker_post_late(((dispatch_t *)queue)->worker, task);
 }

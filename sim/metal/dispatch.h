@@ -7,7 +7,8 @@
 #include "metal/classes.h"
 #include "metal/worker.h"
 
-// Runs a task after all that were posted before. The queue is alive.
+// Runs a task after all that were posted before; with `late`, some time later, in any order. The
+// queue is alive.
 void dispatch_post(void *queue, task_t *task);
 
 typedef struct data_t {

@@ -16,21 +16,12 @@ void *encoder_new(class_t *class, command_t *command)
     return encoder;
 }
 
-uint64_t encoder_draw(void)
-{
-    static atomic_uint_fast64_t drawn;
-    uint64_t x = settings()->seed * 0x9e3779b97f4a7c15u + atomic_fetch_add(&drawn, 1);
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 // Puts `count` works behind `link` in any order. Answers the link behind them.
 static work_t **works_mix(work_t **link, unsigned count)
 {
     work_t **works = make(count * sizeof *works + 1), *rest = *link;
     for (unsigned i = 0; i < count; i++, rest = rest->next) {
-        unsigned at = (unsigned)(encoder_draw() % (i + 1));
+        unsigned at = (unsigned)(draw() % (i + 1));
         works[i] = works[at];
         works[at] = rest;
     }

@@ -23,7 +23,6 @@ typedef struct encoder_t {
     unsigned long last_sample;
 } encoder_t;
 
-uint64_t encoder_draw(void); // a number, by the seed
 // Count 1.
 void *encoder_new(class_t *class, command_t *command);
 void encoder_dealloc(void *self); // for classes that own nothing else

@@ -215,7 +215,7 @@ static unsigned group_perform(indirect_work_t *work, unsigned long first, unsign
 {
     unsigned long count = end - first, *order = make(count * sizeof *order);
     for (unsigned long i = 0; i < count; i++) {
-        unsigned long at = work->mixed ? encoder_draw() % (i + 1) : i;
+        unsigned long at = work->mixed ? draw() % (i + 1) : i;
         order[i] = order[at];
         order[at] = first + i;
     }

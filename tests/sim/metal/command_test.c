@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { COMPLETED = 4, FAILED = 5 };
@@ -62,6 +63,69 @@ static void test_enqueue_reserves(id device)
     CHECK(*(uint8_t *)m_contents(buffer) == 2);
     m_release(buffer);
     m_release(queue);
+}
+
+// The ends of several command buffers of one queue, in the order in which handlers told of them.
+typedef struct ends_t {
+    rig_count_t *count;
+    id commands[8];
+    id told[8];
+    atomic_uint length;
+} ends_t;
+
+static void tell_end(block_t *block, id command)
+{
+    ends_t *ends = block->user;
+    CHECK(m_status(command) == COMPLETED);
+    ends->told[atomic_fetch_add(&ends->length, 1)] = command;
+    rig_count_raise(ends->count);
+}
+
+static bool ended_in_order(id device)
+{
+    enum { COUNT = 8 };
+    ends_t ends = {.count = rig_count_new()};
+    id queue = m_new_queue(device, COUNT);
+    for (unsigned i = 0; i < COUNT; i++) {
+        block_t block = rig_block((void (*)(void))tell_end, &ends, FOR_COMMAND);
+        ends.commands[i] = m_retain(m_command(queue));
+        m_on_completed(ends.commands[i], &block);
+        m_commit(ends.commands[i]);
+    }
+    rig_count_wait(ends.count, COUNT);
+    bool ordered = true;
+    for (unsigned i = 0; i < COUNT; i++) ordered &= ends.told[i] == ends.commands[i];
+    for (unsigned i = 0; i < COUNT; i++) m_release(ends.commands[i]);
+    m_release(queue);
+    rig_count_free(ends.count);
+    return ordered;
+}
+
+static void test_handlers_in_order(id device)
+{
+    CHECK(ended_in_order(device));
+}
+
+static void test_late_handlers(id device)
+{
+    while (ended_in_order(device)) continue;
+}
+
+// The value of an event comes before the handler of the command buffer that signals it; a wait for
+// the command buffer returns after the handler all the same.
+static void test_handler_after_event(id device)
+{
+    id queue = m_new_queue(device, 4), event = m_new_event(device), command = m_command(queue);
+    end_t end = {.count = rig_count_new()};
+    on_end(command, &end);
+    m_signal_event(command, event, 1);
+    m_commit(command);
+    CHECK(m_wait_value(event, 1, 60000));
+    m_wait(command);
+    CHECK(end.status == COMPLETED);
+    m_release(event);
+    m_release(queue);
+    rig_count_free(end.count);
 }
 
 // Two queues, and the host: wait before signal.
@@ -438,6 +502,10 @@ static void all(void)
     RUN("", test_dead_fence);
     DIES("this encoder has updated the fence", dies_fence_order);
     RUN("", test_complete);
+    RUN("", test_handlers_in_order);
+    RUN("late=5000 seed=1", test_late_handlers);
+    RUN("late=5000 seed=2", test_late_handlers);
+    RUN("late=5000 seed=1", test_handler_after_event);
     RUN("", test_enqueue_reserves);
     RUN("", test_events_order);
     RUN("kill=2:3", test_killed);

@@ -2,6 +2,8 @@
 // event_test LIBRARY: shared events, listeners, the shape of blocks.
 #include "rig.h"
 
+#include <stdatomic.h>
+
 // What a listener's block was called with.
 typedef struct heard_t {
     rig_count_t *count;
@@ -95,6 +97,60 @@ static void test_lost_notes(id device)
     rig_count_free(heard.count);
 }
 
+// What listeners of one queue were told, in this order.
+typedef struct row_t {
+    rig_count_t *count;
+    unsigned values[8];
+    atomic_uint length;
+} row_t;
+
+typedef struct place_t {
+    row_t *row;
+    unsigned value;
+    id event;
+} place_t;
+
+static void take_place(block_t *block, id event, uint64_t value)
+{
+    const place_t *place = block->user;
+    CHECK(m_value(place->event) >= place->value && value >= place->value);
+    place->row->values[atomic_fetch_add(&place->row->length, 1)] = place->value;
+    rig_count_raise(place->row->count);
+}
+
+// Whether the listeners of growing values, of one queue, were called in their order.
+static bool told_in_order(id device)
+{
+    enum { COUNT = 8 };
+    row_t row = {.count = rig_count_new()};
+    place_t places[COUNT];
+    id event = m_new_event(device), listener = listener_new();
+    for (unsigned i = 0; i < COUNT; i++) {
+        places[i] = (place_t){&row, i + 1, event};
+        block_t block = rig_block((void (*)(void))take_place, &places[i], FOR_EVENT);
+        m_notify(event, listener, i + 1, &block);
+    }
+    for (unsigned i = 0; i < COUNT; i++) m_set_value(event, i + 1);
+    rig_count_wait(row.count, COUNT);
+    bool ordered = true;
+    for (unsigned i = 0; i < COUNT; i++) ordered &= row.values[i] == i + 1;
+    m_release(listener);
+    m_release(event);
+    rig_count_free(row.count);
+    return ordered;
+}
+
+static void test_notes_in_order(id device)
+{
+    CHECK(told_in_order(device));
+}
+
+// Each is called, and after its event; but they overtake each other, if not the first time.
+static void test_late_notes(id device)
+{
+    while (told_in_order(device)) continue;
+}
+
 static void test_release_before_value(id device)
 {
     heard_t heard = {.count = NULL};
@@ -135,6 +191,9 @@ static void all(void)
     RUN("", test_listener);
     RUN("", test_listener_of_the_past);
     RUN("lostnotes=1", test_lost_notes);
+    RUN("", test_notes_in_order);
+    RUN("late=5000 seed=1", test_late_notes);
+    RUN("late=5000 seed=2", test_late_notes);
     RUN("", test_release_before_value);
     DIES("the block has no signature", dies_no_signature);
     DIES("the block's signature is v16@?0@8, not v24@?0@8Q16", dies_wrong_signature);
