@@ -57,6 +57,11 @@ uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+bool rule_means(const rule_t *rule, uint64_t number)
+{
+    return rule->number && (number == rule->number || (rule->onwards && number > rule->number));
+}
+
 uint64_t draw(void)
 {
     static atomic_uint_fast64_t drawn;
@@ -140,7 +145,7 @@ static bool read_switch(const char *name, uint64_t number, settings_t *out, bool
     } all[] = {{"leaks", &out->leaks},          {"residency", &out->residency},
                {"hazards", &out->hazards},      {"discrete", &out->discrete},
                {"lostnotes", &out->lost_notes}, {"victims", &out->victims},
-               {"warns", &out->warns}};
+               {"warns", &out->warns},          {"virtual", &out->virtual_gpu}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(name, all[i].name) != 0) continue;
         *known = true;
@@ -176,6 +181,7 @@ static bool read_option(const char *name, char *value, settings_t *out)
     if (!strcmp(name, "fail")) return read_fail(value, out);
     if (!strcmp(name, "kill")) return read_kill(value, out);
     if (!strcmp(name, "lose")) return read_rule(value, &out->lose);
+    if (!strcmp(name, "xpc")) return read_moment(value, &out->xpc);
     if (!strcmp(name, "lacks")) return read_lack(value, out);
     if (!strcmp(name, "cache")) {
         if (strlen(value) >= sizeof out->cache) return false;
@@ -197,6 +203,15 @@ static bool read_option(const char *name, char *value, settings_t *out)
     return read_amount(name, number, out);
 }
 
+// The GPU that virtual machines of Apple's have: an old one, whatever is below.
+static bool make_virtual(settings_t *out)
+{
+    if (!out->virtual_gpu) return true;
+    if (out->family > 5) out->family = 5;
+    return read_lack("newResidencySetWithDescriptor:error:", out) &&
+           read_lack("MTLResidencySetDescriptor", out);
+}
+
 static void read_settings(void)
 {
     current =
@@ -211,6 +226,7 @@ static void read_settings(void)
             die("KEEL_SIM_METAL: `%s`: docs/sim.md lists what there is", item);
     }
     free(copy);
+    if (!make_virtual(&current)) die("KEEL_SIM_METAL: `virtual` leaves no room for `lacks`");
 }
 
 const settings_t *settings(void)

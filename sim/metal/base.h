@@ -39,25 +39,27 @@ typedef struct counters_t {
 typedef struct settings_t {
     enum { SAMPLES_GOOD, SAMPLES_NONE, SAMPLES_ZERO } samples; // times at the bounds of encoders
     unsigned devices;
-    uint64_t page;   // of memory that is wrapped without a copy
-    bool leaks;      // say at exit which objects are still alive
-    bool residency;  // the GPU sees what was made resident, and nothing else
-    uint64_t seed;   // groups and threads run in an order of their own; 0: one after the other
-    uint64_t late;   // microseconds that handlers and listeners are called late, at most
-    bool discrete;   // the GPU has memory of its own
-    bool hazards;    // accesses that nothing orders are looked for
-    uint64_t family; // of Apple's GPUs, from 1 on
-    uint64_t tier;   // of argument buffers: 1 takes none but what an encoder has written
-    bool lost_notes; // a host's write to an event's value wakes no listener
-    bool victims;    // with a command buffer that `kill` has die, die those of other queues
-    bool warns;      // libraries come with an error that is a warning
-    uint64_t slow;   // microseconds that each work takes more
+    uint64_t page;    // of memory that is wrapped without a copy
+    bool leaks;       // say at exit which objects are still alive
+    bool residency;   // the GPU sees what was made resident, and nothing else
+    uint64_t seed;    // groups and threads run in an order of their own; 0: one after the other
+    uint64_t late;    // microseconds that handlers and listeners are called late, at most
+    bool discrete;    // the GPU has memory of its own
+    bool hazards;     // accesses that nothing orders are looked for
+    uint64_t family;  // of Apple's GPUs, from 1 on
+    uint64_t tier;    // of argument buffers: 1 takes none but what an encoder has written
+    bool lost_notes;  // a host's write to an event's value wakes no listener
+    bool virtual_gpu; // the one of a virtual machine
+    bool victims;     // with a command buffer that `kill` has die, die those of other queues
+    bool warns;       // libraries come with an error that is a warning
+    uint64_t slow;    // microseconds that each work takes more
     rule_t fail[RULES_MAX];
     unsigned fail_count;
-    char lacks[RULES_MAX][80]; // selectors that no object has, as on an older system
+    char lacks[RULES_MAX][80]; // selectors and classes that are not there, as on an older system
     unsigned lack_count;
     rule_t kill;          // counted over committed command buffers
     rule_t lose;          // with that message all devices go
+    rule_t xpc;           // counted over texts that are compiled: the compiler's process goes
     counters_t *counters; // NULL: they are not asked for
     size_t tally_room;
     uint64_t indirect_threads; // of a group of a pipeline for indirect commands, at most
@@ -65,6 +67,9 @@ typedef struct settings_t {
 } settings_t;
 
 const settings_t *settings(void);
+
+// Whether a rule means the one of this number, from 1.
+bool rule_means(const rule_t *rule, uint64_t number);
 
 // One line to standard error, in one write, that begins with `sim: metal:`.
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -8,6 +8,7 @@
 #include "metal/event.h"
 #include "metal/foundation.h"
 #include "metal/hazard.h"
+#include "metal/indirect.h"
 #include "metal/residency.h"
 #include "metal/resident.h"
 
@@ -143,9 +144,7 @@ static const char *error_text(unsigned code)
 
 static bool is_killed(device_t *device)
 {
-    const rule_t *rule = &settings()->kill;
-    uint64_t number = atomic_fetch_add(&device->started, 1) + 1;
-    return number == rule->number || (rule->onwards && rule->number && number > rule->number);
+    return rule_means(&settings()->kill, atomic_fetch_add(&device->started, 1) + 1);
 }
 
 static bool is_sound(const work_t *work)
@@ -246,6 +245,7 @@ static void run(task_t *task)
     uint64_t start = clock_ns();
     unsigned code = works_perform_all(command);
     hazard_ended(command->number);
+    indirect_ended(command);
     works_free(command);
     pthread_mutex_lock(&command->lock);
     command->start_ns = start;
@@ -283,6 +283,7 @@ static void command_commit(command_t *self, sel_t cmd)
     encoder_check_fences(self, cmd);
     residents_take(self);
     uses_tell(self);
+    indirect_committed(self);
     state_set(self, COMMITTED);
     queue_takes(self->queue);
     if (!placed) queue_enqueue(self->queue, self);

@@ -67,6 +67,7 @@ static void *device_name(device_t *self, sel_t cmd)
 {
     char name[32];
     snprintf(name, sizeof name, "Software Metal %u", self->index);
+    if (settings()->virtual_gpu) snprintf(name, sizeof name, "Apple Paravirtual device");
     return object_autorelease(string_new(name));
 }
 
@@ -180,7 +181,7 @@ static void *device_library(device_t *self, sel_t cmd, string_t *source, options
 {
     object_check(self, cmd, source, &NSString);
     if (options) object_check(self, cmd, options, &MTLCompileOptions);
-    return library_new(source->text, !options || options->fast, error);
+    return library_compile(source->text, !options || options->fast, error);
 }
 
 // Apple's compiler makes these. Ours is the text itself, behind the mark.

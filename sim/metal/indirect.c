@@ -31,6 +31,7 @@ struct indirect_t {
     object_t object;
     slot_t *slots; // owned
     unsigned long count, most_bound;
+    atomic_uint ahead; // executions of it that are committed and not done
 };
 
 // What the program encodes a command by.
@@ -63,6 +64,7 @@ void *device_indirect(void *self, sel_t cmd, void *object, unsigned long most,
                       unsigned long options)
 {
     object_check(self, cmd, object, &MTLIndirectCommandBufferDescriptor);
+    if (settings()->virtual_gpu) misuse(self, cmd, "a virtual GPU asserts");
     const descriptor_t *descriptor = object;
     if (descriptor->types != CONCURRENT_DISPATCH)
         misuse(self, cmd, "command types %#lx: only concurrent dispatches (%#x) are known here",
@@ -101,9 +103,17 @@ static void slot_reset(slot_t *slot)
     *slot = (slot_t){.state = EMPTY};
 }
 
+// The GPU reads commands when it executes them.
+static void check_idle(const void *self, sel_t cmd, indirect_t *commands)
+{
+    if (atomic_load(&commands->ahead))
+        misuse(self, cmd, "a command buffer that is committed has yet to execute the commands");
+}
+
 static void indirect_reset(indirect_t *self, sel_t cmd, range_t range)
 {
     check_range(self, cmd, self, range);
+    check_idle(self, cmd, self);
     for (unsigned long i = 0; i < range.length; i++) slot_reset(&self->slots[range.location + i]);
 }
 
@@ -123,6 +133,7 @@ static void command_dealloc(void *self)
 
 static void check_open(command_slot_t *self, sel_t cmd)
 {
+    check_idle(self, cmd, self->owner);
     if (self->slot->state == ENCODED)
         misuse(self, cmd, "the command is encoded: it must be reset before it is encoded again");
 }
@@ -168,6 +179,7 @@ static void command_dispatch(command_slot_t *self, sel_t cmd, extent_t groups, e
 
 static void command_reset(command_slot_t *self, sel_t cmd)
 {
+    check_idle(self, cmd, self->owner);
     slot_reset(self->slot);
 }
 
@@ -179,6 +191,7 @@ typedef struct indirect_work_t {
     unsigned long at;
     unsigned encoder; // its number
     bool mixed;       // what no barrier orders runs in any order
+    bool ahead;       // counted in the commands'
 } indirect_work_t;
 
 // What the commands use must live until they run; nothing else keeps it.
@@ -226,9 +239,8 @@ static unsigned group_perform(indirect_work_t *work, unsigned long first, unsign
     return code;
 }
 
-static unsigned perform_indirect(work_t *base)
+static unsigned range_perform(indirect_work_t *work)
 {
-    indirect_work_t *work = (indirect_work_t *)base;
     range_t range = work->range;
     if (work->counts) {
         const uint32_t *words = (const void *)(work->counts->gpu + work->at);
@@ -247,6 +259,34 @@ static unsigned perform_indirect(work_t *base)
         code = group_perform(work, at, next);
     }
     return code;
+}
+
+static void work_over(indirect_work_t *work)
+{
+    if (work->ahead) atomic_fetch_sub(&work->commands->ahead, 1);
+    work->ahead = false;
+}
+
+static unsigned perform_indirect(work_t *work)
+{
+    unsigned code = range_perform((indirect_work_t *)work);
+    work_over((indirect_work_t *)work);
+    return code;
+}
+
+void indirect_committed(const command_t *command)
+{
+    for (work_t *work = command->works; work; work = work->next) {
+        if (work->perform != perform_indirect) continue;
+        ((indirect_work_t *)work)->ahead = true;
+        atomic_fetch_add(&((indirect_work_t *)work)->commands->ahead, 1);
+    }
+}
+
+void indirect_ended(const command_t *command)
+{
+    for (work_t *work = command->works; work; work = work->next)
+        if (work->perform == perform_indirect) work_over((indirect_work_t *)work);
 }
 
 // With a set of its queue the GPU may see what the encoder does not name.

@@ -6,6 +6,7 @@
 //     a command that is encoded again and was not reset; one that was never encoded, and executed
 //     commands beyond the end, or more than a GPU of a Mac takes at a time
 //     buffers that the encoder has not named (useResource:), unless its queue has residency sets
+//     commands changed between the commit of what executes them and their end
 //     on GPUs before Apple 9, a pipeline that the encoder has not set before
 #ifndef SIM_METAL_INDIRECT_H_
 #define SIM_METAL_INDIRECT_H_
@@ -35,6 +36,10 @@ typedef struct execution_t {
 // For the encoder `self`.
 void indirect_execute(const void *self, sel_t cmd, indirect_t *commands, encoder_t *encoder,
                       const named_t *named, const execution_t *execution);
+
+// A command buffer is committed; its works have ended, or never will be done.
+void indirect_committed(const command_t *command);
+void indirect_ended(const command_t *command);
 
 // Of the device.
 void *device_indirect(void *self, sel_t cmd, void *descriptor, unsigned long most,

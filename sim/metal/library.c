@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPILE_FAILURE = 3, COMPILE_WARNING = 4 }; // of MTLLibraryError
-enum { KERNEL = 3 };                               // of MTLFunctionType
+enum { INTERNAL = 2, COMPILE_FAILURE = 3, COMPILE_WARNING = 4 }; // of MTLLibraryError
+enum { KERNEL = 3 };                                             // of MTLFunctionType
 
 library_t *library_new(const char *source, bool fast, void **error)
 {
@@ -27,6 +27,19 @@ library_t *library_new(const char *source, bool fast, void **error)
             error_new("MTLLibraryErrorDomain", COMPILE_WARNING, "warning: unused variable"));
     free(log);
     return library;
+}
+
+// Apple's compiler is a process of its own, which may go.
+library_t *library_compile(const char *source, bool fast, void **error)
+{
+    static atomic_uint_fast64_t compiled;
+    if (!rule_means(&settings()->xpc, atomic_fetch_add(&compiled, 1) + 1))
+        return library_new(source, fast, error);
+    if (error)
+        *error = object_autorelease(
+            error_new("MTLLibraryErrorDomain", INTERNAL,
+                      "Compiler encountered an internal error: XPC_ERROR_CONNECTION_INTERRUPTED"));
+    return NULL;
 }
 
 static void *options_new(class_t *self, sel_t cmd)

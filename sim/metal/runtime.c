@@ -91,9 +91,18 @@ static void start(void)
     if (settings()->leaks) atexit(say_leaks);
 }
 
+// A selector or a class that the settings take away.
+static bool is_lacking(const char *name)
+{
+    for (unsigned i = 0; i < settings()->lack_count; i++)
+        if (!strcmp(name, settings()->lacks[i])) return true;
+    return false;
+}
+
 void *objc_getClass(const char *name)
 {
     pthread_once(&once, start);
+    if (is_lacking(name)) return NULL;
     pthread_mutex_lock(&lock);
     class_t *found = classes;
     while (found && (strcmp(found->name, name) != 0 || !found->object.isa)) found = found->next;
@@ -277,17 +286,9 @@ static method_t root_methods[] = {METHOD("retain", root_retain),
                                   METHODS_END};
 class_t NSObject = {.name = "NSObject", .methods = root_methods};
 
-// A selector that the settings take away.
-static bool is_lacking(sel_t selector)
-{
-    for (unsigned i = 0; i < settings()->lack_count; i++)
-        if (!strcmp(sel_getName(selector), settings()->lacks[i])) return true;
-    return false;
-}
-
 static const method_t *find(const class_t *class, sel_t selector)
 {
-    if (is_lacking(selector)) return NULL;
+    if (is_lacking(sel_getName(selector))) return NULL;
     for (const method_t *m = class->methods; m && m->name; m++)
         if (m->selector == selector) return m;
     for (const method_t *m = NSObject.methods; m->name; m++)
@@ -326,8 +327,7 @@ static bool strikes(const rule_t *rule, const method_t *method, atomic_uint_fast
 {
     if (!rule->number || (rule->selector[0] && strcmp(rule->selector, method->name) != 0))
         return false;
-    uint64_t number = atomic_fetch_add(count, 1) + 1;
-    return number == rule->number || (rule->onwards && number > rule->number);
+    return rule_means(rule, atomic_fetch_add(count, 1) + 1);
 }
 
 static atomic_bool lost;

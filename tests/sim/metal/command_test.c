@@ -244,6 +244,54 @@ static void test_unretained(id device)
     m_release(queue);
 }
 
+// An event that dies while the GPU is to signal it.
+static void test_dead_event(id device)
+{
+    id queue = m_new_queue(device, 4), event = m_new_event(device), gate = m_new_event(device);
+    id command = m_command_unretained(queue);
+    m_wait_event(command, gate, 1);
+    m_signal_event(command, event, 1);
+    m_commit(command);
+    m_release(event);
+    m_set_value(gate, 1);
+    m_wait(command);
+    CHECK(m_status(command) == FAILED && m_code(m_error(command)) == 9);
+    m_release(gate);
+    m_release(queue);
+}
+
+// Each code of an error has the text by which others know it.
+static void check_death(id device, long code, const char *words)
+{
+    id queue = m_new_queue(device, 4), command = m_command(queue);
+    m_commit(command);
+    m_wait(command);
+    CHECK(m_status(command) == FAILED && m_code(m_error(command)) == code);
+    CHECK(strstr(m_utf8(m_text(m_error(command))), words));
+    m_release(queue);
+}
+
+static void test_timeout(id device)
+{
+    check_death(device, 2, "kIOGPUCommandBufferCallbackErrorTimeout");
+}
+
+static void test_ignored(id device)
+{
+    check_death(device, 4, "kIOGPUCommandBufferCallbackErrorSubmissionsIgnored");
+    check_death(device, 4, "kIOGPUCommandBufferCallbackErrorSubmissionsIgnored");
+}
+
+static void test_out_of_memory(id device)
+{
+    check_death(device, 8, "kIOGPUCommandBufferCallbackErrorOutOfMemory");
+}
+
+static void test_invalid_resource(id device)
+{
+    check_death(device, 9, "kIOGPUCommandBufferCallbackErrorInvalidResource");
+}
+
 static void *commit_later(void *command)
 {
     while (!rig_said("blocks: 1 command buffers are outstanding, and none is committed"))
@@ -356,8 +404,30 @@ static void dies_handler_without_pool(id device)
     m_wait(command);
 }
 
+static void dies_encode_late(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_commit(command);
+    m_blit(command);
+}
+
+static void dies_wait_open(id device)
+{
+    id command = m_command(m_new_queue(device, 4));
+    m_blit(command);
+    m_wait_event(command, m_new_event(device), 1);
+}
+
+static void dies_wait_uncommitted(id device)
+{
+    m_wait(m_command(m_new_queue(device, 4)));
+}
+
 static void dying(void)
 {
+    DIES("blitCommandEncoder]: the command buffer is committed", dies_encode_late);
+    DIES("encodeWaitForEvent:value:]: an encoder is open", dies_wait_open);
+    DIES("waitUntilCompleted]: the command buffer is not committed", dies_wait_uncommitted);
     DIES("-[MTLCommandBuffer commit]: the command buffer is committed", dies_commit_twice);
     DIES("-[MTLCommandBuffer commit]: an encoder is open", dies_commit_open);
     DIES("-[MTLCommandBuffer blitCommandEncoder]: an encoder is open", dies_two_encoders);
@@ -510,6 +580,11 @@ static void all(void)
     RUN("", test_events_order);
     RUN("kill=2:3", test_killed);
     RUN("kill=2+:4", test_killed_onwards);
+    RUN("kill=1:2", test_timeout);
+    RUN("kill=1+:4", test_ignored);
+    RUN("kill=1:8", test_out_of_memory);
+    RUN("kill=1:9", test_invalid_resource);
+    RUN("", test_dead_event);
     RUN("kill=1:3@2", test_killed_late);
     RUN("lose=newBufferWithLength:options:/2", test_lost);
     RUN("", test_retained);

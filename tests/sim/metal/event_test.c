@@ -178,6 +178,19 @@ static void dies_wrong_signature(id device)
     notify_with(device, HELPERS | SIGNATURE, FOR_COMMAND);
 }
 
+// Neither on the stack nor global.
+static void dies_no_isa(id device)
+{
+    block_t block = rig_block((void (*)(void))hear, NULL, FOR_EVENT);
+    block.isa = &block;
+    m_notify(m_new_event(device), listener_new(), 1, &block);
+}
+
+static void dies_global_flag(id device)
+{
+    notify_with(device, HELPERS | SIGNATURE | 1 << 28, FOR_EVENT);
+}
+
 static void dies_wrong_object(id device)
 {
     block_t block = rig_block((void (*)(void))hear, NULL, FOR_EVENT);
@@ -196,6 +209,8 @@ static void all(void)
     RUN("late=5000 seed=2", test_late_notes);
     RUN("", test_release_before_value);
     DIES("the block has no signature", dies_no_signature);
+    DIES("the block's isa is neither that of stack nor of global blocks", dies_no_isa);
+    DIES("the block's isa and its flag 1 << 28 differ", dies_global_flag);
     DIES("the block's signature is v16@?0@8, not v24@?0@8Q16", dies_wrong_signature);
     DIES("an MTLDevice where an MTLSharedEventListener must be", dies_wrong_object);
 }

@@ -263,8 +263,67 @@ static void dies_without_state(id device)
     m_dispatch(scene.encoder, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
 }
 
+// Commands that are changed while a command buffer is to execute them: by each way to change one.
+static scene_t commit_waiting(id device)
+{
+    scene_t scene = scene_new(device);
+    encode_all(&scene);
+    scene.command = m_command(scene.queue);
+    m_wait_event(scene.command, m_new_event(device), 1);
+    scene.encoder = m_compute_type(scene.command, 1);
+    name_all(&scene);
+    m_execute(scene.encoder, scene.commands, (range_t){0, COMMANDS});
+    m_end(scene.encoder);
+    m_commit(scene.command);
+    return scene;
+}
+
+static void dies_reset_in_flight(id device)
+{
+    scene_t scene = commit_waiting(device);
+    m_reset_range(scene.commands, (range_t){0, 1});
+}
+
+static void dies_one_reset_in_flight(id device)
+{
+    scene_t scene = commit_waiting(device);
+    m_reset(m_command_at(scene.commands, 0));
+}
+
+static void dies_encoded_in_flight(id device)
+{
+    scene_t scene = commit_waiting(device);
+    m_set_barrier(m_command_at(scene.commands, 0));
+}
+
+// What a command buffer that died has not executed it never will.
+static void test_reset_after_death(id device)
+{
+    scene_t scene = scene_new(device);
+    encode_all(&scene);
+    begin(&scene);
+    name_all(&scene);
+    m_execute(scene.encoder, scene.commands, (range_t){0, COMMANDS});
+    run(&scene);
+    CHECK(m_status(scene.command) == 5 && word_of(&scene) == 0);
+    m_reset_range(scene.commands, (range_t){0, COMMANDS});
+    encode_all(&scene);
+    scene_end(&scene);
+}
+
+static void dies_on_virtual(id device)
+{
+    commands_new(device);
+}
+
 static void all(void)
 {
+    RUN("kill=1:3", test_reset_after_death);
+    DIES("resetWithRange:]: a command buffer that is committed has yet to execute the commands",
+         dies_reset_in_flight);
+    DIES("reset]: a command buffer that is committed has yet to", dies_one_reset_in_flight);
+    DIES("setBarrier]: a command buffer that is committed has yet to", dies_encoded_in_flight);
+    DIES_WITH("virtual=1", "a virtual GPU asserts", dies_on_virtual);
     RUN("", test_executed);
     RUN("seed=3 residency=1", test_executed);
     RUN("", test_counted);

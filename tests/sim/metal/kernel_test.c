@@ -467,8 +467,28 @@ static void test_warning(id device)
     m_release(library);
 }
 
+// The compiler's process goes with the second text, and is there again.
+static void test_lost_compiler(id device)
+{
+    for (int i = 0; i < 3; i++) {
+        id error = NULL, library = m_new_library(device, text(source), NULL, &error);
+        CHECK((library != NULL) == (i != 1) && (error != NULL) == (i == 1));
+        if (error) CHECK(m_code(error) == 2);
+        if (error) CHECK(strstr(m_utf8(m_text(error)), "XPC_ERROR_CONNECTION_INTERRUPTED"));
+        m_release(library);
+    }
+}
+
+static void dies_counts_offset(id device)
+{
+    scene_t scene = scene_begin(device, "scale");
+    m_dispatch_indirect(scene.encoder, m_new_buffer(device, 64, 0), 2, (extent_t){1, 1, 1});
+}
+
 static void all(void)
 {
+    RUN("xpc=2", test_lost_compiler);
+    DIES("counts at offset 2: must be a multiple of 4", dies_counts_offset);
     DIES("kernel scale: offset 6 of buffer(0) must be a multiple of 4", dies_offset);
     DIES("kernel where: offset 8 of buffer(0) must be a multiple of 16", dies_vector_offset);
     DIES_WITH("discrete=1", "kernel scale: offset 16 of buffer(2) must be a multiple of 32",

@@ -109,6 +109,27 @@ typedef struct block_t {
       (, commands, range))                                                                         \
     X(void, execute_counted, executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:,         \
       (, id commands, id range, size_t offset), (, commands, range, offset))                       \
+    X(id, new_set, newResidencySetWithDescriptor:error:, (, id descriptor, id * error),            \
+      (, descriptor, error))                                                                       \
+    X(void, add_allocation, addAllocation:, (, id allocation), (, allocation))                     \
+    X(void, remove_allocation, removeAllocation:, (, id allocation), (, allocation))               \
+    X(void, add_set, addResidencySet:, (, id set), (, set))                                        \
+    X(bool, supports_family, supportsFamily:, (, long family), (, family))                         \
+    X(bool, supports_sampling, supportsCounterSampling:, (, size_t point), (, point))              \
+    X(id, counter_sets, counterSets, (), ())                                                       \
+    X(void, set_counter_set, setCounterSet:, (, id set), (, set))                                  \
+    X(void, set_sample_count, setSampleCount:, (, size_t count), (, count))                        \
+    X(id, new_samples, newCounterSampleBufferWithDescriptor:error:, (, id descriptor, id * error), \
+      (, descriptor, error))                                                                       \
+    X(id, blit_pass, blitPassDescriptor, (), ())                                                   \
+    X(id, attachments, sampleBufferAttachments, (), ())                                            \
+    X(id, attachment, objectAtIndexedSubscript:, (, size_t index), (, index))                      \
+    X(void, set_samples, setSampleBuffer:, (, id samples), (, samples))                            \
+    X(void, set_first_sample, setStartOfEncoderSampleIndex:, (, size_t index), (, index))          \
+    X(void, set_last_sample, setEndOfEncoderSampleIndex:, (, size_t index), (, index))             \
+    X(id, blit_of, blitCommandEncoderWithDescriptor:, (, id pass), (, pass))                       \
+    X(void, resolve, resolveCounters:inRange:destinationBuffer:destinationOffset:,                 \
+      (, id samples, range_t range, id target, size_t offset), (, samples, range, target, offset)) \
     X(size_t, width, threadExecutionWidth, (), ())                                                 \
     X(id, compute, computeCommandEncoder, (), ())                                                  \
     X(id, new_fence, newFence, (), ())                                                             \

@@ -85,6 +85,16 @@ static void test_fail(id device)
     m_release(third);
 }
 
+// As virtual machines have it: an old GPU, and no residency sets.
+static void test_virtual(id device)
+{
+    CHECK(!strcmp(m_utf8(m_name(device)), "Apple Paravirtual device"));
+    CHECK(m_supports_family(device, 1005) && !m_supports_family(device, 1006));
+    CHECK(!m_supports_family(device, 5001));
+    CHECK(!m_responds(device, metal.sel_registerName("newResidencySetWithDescriptor:error:")));
+    CHECK(!metal.objc_getClass("MTLResidencySetDescriptor"));
+}
+
 static void dies_unknown_selector(id device)
 {
     m_commit(device);
@@ -142,6 +152,7 @@ static void all(void)
     RUN("lacks=newSharedEvent lacks=newEvent", test_lacking);
     DIES_WITH("lacks=newSharedEvent", "-[MTLDevice newSharedEvent]: unrecognized selector",
               dies_lacking);
+    RUN("virtual=1", test_virtual);
     RUN("", test_device);
     RUN("devices=3", test_devices);
     RUN("devices=0", test_no_devices);
