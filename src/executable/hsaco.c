@@ -10,6 +10,7 @@
 #include "executable/bytes.h"
 #include "executable/elf.h"
 #include "executable/msgpack.h"
+#include "executable/triple.h"
 
 enum {
     SEGMENT_NOTE = 4,
@@ -171,13 +172,11 @@ static keel_status_t entries_read(image_info_t *info, msgpack_t *reader)
     return NULL;
 }
 
-// "amdgcn-amd-amdhsa--gfx90a:xnack-" is known by what follows the empty environment.
 static keel_status_t target_read(image_info_t *info, msgpack_t *reader)
 {
     const char *triple = "";
     KEEL_TRY(text_read(info, reader, &triple));
-    const char *gap = strstr(triple, "--");
-    info->target = gap ? gap + 2 : triple;
+    info->target = triple_processor(triple);
     return NULL;
 }
 

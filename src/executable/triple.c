@@ -15,8 +15,8 @@ keel_status_t triple_target(image_info_t *info, const char *triple, const char *
 {
     if (begins(triple, "nvptx"))
         return image_format(info, target, "nvptx%s%s", processor[0] ? ":" : "", processor);
-    if (begins(triple, "amdgcn") && processor[0])
-        return image_format(info, target, "%s", processor);
+    bool amd = begins(triple, "amdgcn") || begins(triple, "amdgpu");
+    if (amd && processor[0]) return image_format(info, target, "%s", processor);
     if (begins(triple, "spirv")) return image_format(info, target, "spirv");
     bool apple = strstr(triple, "-apple-") != NULL;
     if (!apple && !strstr(triple, "-linux")) return image_format(info, target, "%s", triple);
@@ -25,4 +25,14 @@ keel_status_t triple_target(image_info_t *info, const char *triple, const char *
         return image_format(info, target, "aarch64-%s", system);
     int length = (int)strcspn(triple, "-");
     return image_format(info, target, "%.*s-%s", length < 64 ? length : 64, triple, system);
+}
+
+const char *triple_processor(const char *name)
+{
+    const char *at = name;
+    for (int parts = 0; parts < 4; parts++, at++) {
+        at = strchr(at, '-');
+        if (!at) return name;
+    }
+    return at;
 }

@@ -10,4 +10,10 @@
 keel_status_t triple_target(image_info_t *info, const char *triple, const char *processor,
                             const char **target) KEEL_MUST_USE;
 
+// What follows the triple in ARCH-VENDOR-OS-ENVIRONMENT-PROCESSOR, as AMD's compilers and runtimes
+// name a target: "gfx90a:xnack-" of "amdgcn-amd-amdhsa--gfx90a:xnack-", and of
+// "amdgpu9.0a-amd-amdhsa-unknown-gfx90a:xnack-", as LLVM has it since July 2026. A name with fewer
+// parts is returned as it is.
+const char *triple_processor(const char *name);
+
 #endif

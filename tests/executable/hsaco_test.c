@@ -203,6 +203,31 @@ static void test_version_3(void **state)
     free(data);
 }
 
+// Newer compilers have another name for the architecture, and one for the environment that is none.
+static const char newer[] = ".amdgpu_metadata\n"
+                            "---\n"
+                            "amdhsa.kernels: []\n"
+                            "amdhsa.target: amdgpu9.0a-amd-amdhsa-unknown-gfx90a:xnack-\n"
+                            "amdhsa.version: [1, 2]\n"
+                            "...\n"
+                            ".end_amdgpu_metadata\n";
+
+static void test_newer_names(void **state)
+{
+    (void)state;
+    tools_need("clang-19 ld.lld-19");
+    tools_write("k.s", newer, sizeof newer - 1);
+    tools_run("clang-19 -x assembler --target=amdgcn-amd-amdhsa -mcpu=gfx90a:xnack- k.s "
+              "-o k.hsaco");
+    size_t size;
+    char *data = tools_read("k.hsaco", &size);
+    image_info_t info;
+    read_well(hsaco_read(data, size, &info));
+    assert_string_equal(info.target, "gfx90a:xnack-");
+    image_info_finish(&info);
+    free(data);
+}
+
 static void test_damaged(void **state)
 {
     (void)state;
@@ -233,7 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_target),   cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_of_older_tools), cmocka_unit_test(test_version_3),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_newer_names),    cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, tools_begin, tools_end);
 }

@@ -15,6 +15,7 @@ static void test_from_packager(void **state)
     tools_run("clang-offload-packager-19 -o o.bin "
               "--image=file=a.ptx,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda "
               "--image=file=b.bc,triple=amdgcn-amd-amdhsa,arch=gfx90a:xnack+,kind=hip,extra=1 "
+              "--image=file=b.bc,triple=amdgpu9.0a-amd-amdhsa,arch=gfx90a,kind=hip "
               "--image=file=c.o,triple=x86_64-unknown-linux-gnu,kind=openmp");
     static const struct {
         keel_image_kind_t kind;
@@ -23,6 +24,7 @@ static void test_from_packager(void **state)
     } members[] = {
         {KEEL_IMAGE_PTX, "cuda-nvptx64-nvidia-cuda", "nvptx:sm_70", sizeof ptx - 1},
         {KEEL_IMAGE_BITCODE, "hip-amdgcn-amd-amdhsa", "gfx90a:xnack+", 9},
+        {KEEL_IMAGE_BITCODE, "hip-amdgpu9.0a-amd-amdhsa", "gfx90a", 9},
         {KEEL_IMAGE_UNKNOWN, "openmp-x86_64-unknown-linux-gnu", "x86_64-linux", 13},
     };
     size_t size;
@@ -30,8 +32,8 @@ static void test_from_packager(void **state)
     image_info_t info;
     read_well(image_read(data, size, &info));
     assert_int_equal(info.kind, KEEL_IMAGE_OFFLOAD);
-    assert_int_equal(info.member_count, 3);
-    for (size_t i = 0; i < 3; i++) {
+    assert_int_equal(info.member_count, 4);
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(info.members[i].kind, members[i].kind);
         assert_string_equal(info.members[i].name, members[i].name);
         assert_string_equal(info.members[i].target, members[i].target);

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "drivers/amdgpu/host/amdgpu.h"
+#include "executable/triple.h"
 
 // The walk over the agents.
 typedef struct agents_t {
@@ -104,7 +105,6 @@ static hsa_status_t isa_each(hsa_isa_t isa, void *data)
     return HSA_STATUS_INFO_BREAK;
 }
 
-// "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-" is known by what follows the empty environment.
 keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,
                                   char target[AMDGPU_TARGET])
 {
@@ -116,8 +116,7 @@ keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,
     if (length >= sizeof name)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the name of its ISA has %u characters", length);
     KEEL_TRY(HSA_CALL(hsa, hsa_isa_get_info_alt, isa, HSA_ISA_INFO_NAME, name));
-    const char *gap = strstr(name, "--");
-    snprintf(target, AMDGPU_TARGET, "%.63s", gap ? gap + 2 : name);
+    snprintf(target, AMDGPU_TARGET, "%.63s", triple_processor(name));
     return NULL;
 }
 
