@@ -41,15 +41,19 @@ make() {
 }
 
 # run NAME TEXT GPUS PROGRAM...: passes if the program ends well and its output has the text. A
-# program that counts, counts for so many. It may take `limit` seconds, if that is set.
+# program that counts, counts for so many; one that ends with 77 is skipped. It may take `limit`
+# seconds, if that is set.
 run() {
-    local name=$1 text=$2 gpus=$3 log=$out/$1.log good=0 counts p f s
+    local name=$1 text=$2 gpus=$3 log=$out/$1.log good=0 status counts p f s
     shift 3
     timeout --kill-after=10 "${limit:-600}" "$keel" sim --rocm="$suite" --gpus="$gpus" -- "$@" \
-        >"$log" 2>&1 && grep -q -e "$text" "$log" && good=1
+        >"$log" 2>&1
+    status=$?
+    [ $status = 0 ] && grep -q -e "$text" "$log" && good=1
     counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tr -d 'a-z,')
     read -r p f s <<<"${counts:-$good $((1 - good)) 0}"
     [ $good = 1 ] || [ "$f" != 0 ] || f=1
+    [ $status != 77 ] || p=0 f=0 s=1
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     printf '%s: %-24s %s passed, %s failed, %s skipped\n' "$suite" "$name" "$p" "$f" "$s"
     [ "$f" = 0 ] || tail -n 40 "$log" | sed 's/^/    /'
@@ -158,11 +162,12 @@ run_all() {
         "$out/programs"
 }
 
-# What `keel` is linked with and the suite's /usr does not have.
+# What Keel's programs are linked with and the suite's /usr does not have.
 own_libraries() {
     local library path
     mkdir -p "$out/own"
-    ldd "$keel" | sed -n 's/^\t\(.*\) => \(.*\) (.*/\1 \2/p' | while read -r library path; do
+    ldd "$keel" "$build/tests/test_drivers_triton" |
+        sed -n 's/^\t\(.*\) => \(.*\) (.*/\1 \2/p' | while read -r library path; do
         [ -e "$build/rocm/$suite/libraries/$library" ] || cp -L "$path" "$out/own/"
     done
 }
@@ -181,13 +186,25 @@ abi() {
     [ $good = 1 ] || tail -n 20 "$log"
 }
 
-# Keel's drivers of HIP and of HSA: their declarations, conformance, and random graphs.
+# triton DRIVER: kernels of Triton's, where that can be had.
+triton() {
+    tests/drivers/triton/compile.sh "$build" >"$out/triton.log" 2>&1
+    case $? in
+    0) run "keel-triton-$1" PASSED gfx90a "$build/tests/test_drivers_triton" "$1://0" \
+        "$PWD/$build/triton/gfx90a" ;;
+    77) skipped=$((skipped + 1)); tail -n 1 "$out/triton.log" ;;
+    *) failed=$((failed + 1)); tail -n 20 "$out/triton.log" ;;
+    esac
+}
+
+# Keel's drivers of HIP and of HSA: their declarations, conformance, random graphs, and Triton.
 run_hip() {
     abi hip hip src/drivers/hip/releases.c
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
         --device=hip://1 --count=100
+    triton hip
 }
 run_amdgpu() {
     abi amdgpu hsa
@@ -202,6 +219,7 @@ run_amdgpu() {
             "$keel" conformance --device='amdgpu://0?rings=device' --filter='[sqt]*.*'
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
         --device='amdgpu://0?scheduler=host' --device=amdgpu://1 --count=100
+    triton amdgpu
 }
 run_keel() {
     own_libraries
