@@ -151,6 +151,37 @@ static void test_the_host_takes_over_without_memory(void **state)
     keel_device_release(device);
 }
 
+static uint64_t counted(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+// One tick ends them all, and for each the host is to be told. It hears at once, so a packet for
+// each would go round the control queue. Nothing is issued, so that none but ticks tell.
+static void test_a_tick_tells_once(void **state)
+{
+    (void)state;
+    enum { RECORDS = 2000 };
+    keel_device_t *device = gpu_open("amdgpu://0");
+    keel_queue_t *queue = keel_device_queue(device, 0);
+    const scheduler_t *shared = amdgpu_device(device)->scheduler->controls[0].shared;
+    keel_semaphore_t *semaphore = NULL;
+    OK(keel_semaphore_create(device, NULL, &semaphore));
+    const keel_point_t never = keel_point(semaphore, 1);
+    const keel_op_t op = keel_op_barrier();
+    for (int i = 0; i < RECORDS; i++)
+        OK(keel_queue_submit(queue, KEEL_POINTS(never), &op, 1, KEEL_NO_SIGNALS, NULL));
+    while (counted(&shared->inbox)) sched_yield();
+    uint64_t ticks = counted(&shared->ticks), told = counted(&shared->told);
+    OK(keel_semaphore_fail(semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
+    keel_status_release(keel_queue_wait_idle(queue, KEEL_FOREVER));
+    assert_int_equal(counted(&shared->issued), 0);
+    // The tick that was running when they were counted may have told, too.
+    assert_in_range(counted(&shared->told) - told, 0, counted(&shared->ticks) - ticks + 1);
+    keel_semaphore_release(semaphore);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -158,6 +189,7 @@ int main(void)
         cmocka_unit_test(test_a_queue_goes_when_ticks_are_over),
         cmocka_unit_test(test_ends_are_seen_without_handlers),
         cmocka_unit_test(test_the_host_takes_over_without_memory),
+        cmocka_unit_test(test_a_tick_tells_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,9 +89,11 @@ static void packets_make(const amdgpu_control_t *control)
 {
     const amdgpu_scheduler_t *s = control->device->scheduler;
     const uint16_t barrier = 1u << HSA_PACKET_HEADER_BARRIER;
+    // Behind the tick that sends it: else one tick could tell again as soon as the host has heard,
+    // and go round the ring to its own packet.
     hsa_barrier_and_packet_t tell = {
-        .header = HSA_PACKET_TYPE_BARRIER_AND | HSA_FENCE_SCOPE_SYSTEM
-                                                    << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+        .header = HSA_PACKET_TYPE_BARRIER_AND | barrier |
+                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
         .completion_signal = control->signal,
     };
     scheduler_t *shared = control->shared;
