@@ -24,10 +24,15 @@ static uint64_t word_at(uint64_t address, uint64_t offset)
 }
 
 // A tool that watches the queue takes the place of its doorbell: then only HSA's functions will do.
+bool amdgpu_queue_is_watched(const hsa_queue_t *queue)
+{
+    return (int64_t)word_at(queue->doorbell_signal.handle, SIGNAL_KIND) != HARDWARE;
+}
+
 keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room, ring_queue_t *ring)
 {
     uint64_t doorbell = queue->doorbell_signal.handle;
-    if ((int64_t)word_at(doorbell, SIGNAL_KIND) != HARDWARE)
+    if (amdgpu_queue_is_watched(queue))
         return KEEL_ERROR(KEEL_UNSUPPORTED,
                           "the GPU cannot schedule: the doorbells are not the hardware's own; a "
                           "tool watches the queues, or the GPU is too old");
