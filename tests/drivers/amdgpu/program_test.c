@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
@@ -166,6 +168,42 @@ static void test_nothing_runs_behind_a_fault(void **state)
     }
 }
 
+// The first cache line of a record; what is behind that cannot be read.
+static record_t *line_make(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages, page, PROT_READ | PROT_WRITE), 0);
+    return (record_t *)(void *)(pages + page - PROTOCOL_LINE);
+}
+
+// The GPU asks the host for the end of a submission by a cache line, which has all that the host
+// must know: also why it failed.
+static void test_a_request_is_a_cache_line(void **state)
+{
+    (void)state;
+    setup_t s;
+    keel_point_t done;
+    setup_open(&s, uri, 0);
+    add(&s, kernel(&s, "tally", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    const keel_point_t open = keel_point(s.semaphore, 1);
+    const keel_op_t op = keel_op_execute(s.recording, (keel_refs_t){0});
+    OK(keel_queue_submit(s.queue, KEEL_POINTS(open), &op, 1, KEEL_NO_SIGNALS, &done));
+    amdgpu_run_t *run = amdgpu_device(s.device)->scheduler->runs;
+    assert_int_equal((uintptr_t)run->record % PROTOCOL_LINE, 0);
+    assert_int_equal((uintptr_t)shared_of(&s) % PROTOCOL_LINE, 0);
+    run->record = line_make(); // the GPU has the record, and the host sees nothing but this of it
+    run->record->fault = (uint64_t)FAULT_COUNTS << 32;
+    memset(run->record->fault_counts, 0xff, sizeof run->record->fault_counts);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
+    assert_non_null(strstr(keel_status_message(status), "4294967295"));
+    keel_status_release(status);
+    setup_close(&s);
+}
+
 // The host does not see it there.
 static void test_programs_lie_with_the_gpu(void **state)
 {
@@ -272,6 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_loops_need_no_host),
         cmocka_unit_test(test_counts_need_no_host),
         cmocka_unit_test(test_nothing_runs_behind_a_fault),
+        cmocka_unit_test(test_a_request_is_a_cache_line),
         cmocka_unit_test(test_programs_lie_with_the_gpu),
         cmocka_unit_test(test_arguments_are_what_kernels_declare),
     };

@@ -6,7 +6,10 @@
 #define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_PROTOCOL_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+enum { PROTOCOL_LINE = 64 }; // bytes of a cache line
 
 #define PROTOCOL_FAILED (UINT64_C(1) << 63) // in cell_t.value: it stands still
 
@@ -47,8 +50,10 @@ typedef struct cell_point_t {
 } cell_point_t;
 
 typedef struct packet_t {
-    _Alignas(16) uint32_t words[16];
+    _Alignas(PROTOCOL_LINE) uint32_t words[16];
 } packet_t;
+
+_Static_assert(sizeof(packet_t) == PROTOCOL_LINE, "a packet is a cache line");
 
 // A queue of HSA's, as who writes packets needs it.
 typedef struct ring_queue_t {
@@ -82,8 +87,19 @@ enum { RECORD_LOOPS = 16 };
 // A submission: programs (program.h) that run one after the other, in a number of packets that is
 // the record's until it ends.
 typedef struct record_t {
+    // In the list scheduler_t.done it is a request to the host, which reads its first cache line
+    // and nothing else.
+    _Alignas(PROTOCOL_LINE) uint64_t next; // record_t: in the list that it is in
+    // Its end:
+    uint64_t user;  // the host's
+    uint64_t cause; // why it failed; 0: it has not
+    uint64_t fault; // why it cannot go on: then the host fails it; 0: it can
+    uint32_t fault_counts[3];
+    uint32_t refused;       // the first signal that was out of order, and 1; 0: none
+    uint32_t step, segment; // where it is
+    // The rest is the scheduler's.
     uint64_t scheduler, self; // scheduler_t, record_t
-    uint64_t next, previous;  // record_t: in the list that it is in; the tick's have both
+    uint64_t previous;        // record_t: in a list of the tick's, in front of it
     uint64_t queue;           // ring_queue_t
     uint64_t waits;           // wait_t [wait_count]
     uint64_t signals;         // cell_point_t [signal_count]
@@ -93,19 +109,15 @@ typedef struct record_t {
     uint32_t room;            // packets
     uint32_t wait_count, signal_count;
     uint32_t unmet;   // waits that are not over
-    uint32_t refused; // the first signal that was out of order, and 1; 0: none
-    // Where it is.
-    uint32_t step, segment;
     uint32_t entered; // the packets of the segment were issued
     uint32_t starved; // the trace has it that there was no room
     uint64_t cancel;  // the host's: the cause; 0: go on
-    uint64_t cause;   // why it failed; 0: it has not
-    uint64_t fault;   // why it cannot go on: then the host fails it; 0: it can
-    uint64_t user;    // the host's
-    uint32_t fault_counts[3];
+    // Of the step.
     uint32_t loops[RECORD_LOOPS]; // rounds so far, of each depth
     uint32_t issue_args[9];       // of keel_issue: issue_args_t, at the first 16 bytes boundary
 } record_t;
+
+_Static_assert(offsetof(record_t, step) < PROTOCOL_LINE, "a request is a cache line");
 
 typedef struct record_list_t {
     uint64_t first, last; // record_t
@@ -134,6 +146,9 @@ typedef struct scheduler_t {
     uint64_t ticks, issued, told;
     uint64_t looks; // of ticks at waits
 } scheduler_t;
+
+_Static_assert(offsetof(scheduler_t, tick) == PROTOCOL_LINE,
+               "what the host looks at is a cache line");
 
 typedef struct scheduler_args_t {
     uint64_t scheduler; // scheduler_t

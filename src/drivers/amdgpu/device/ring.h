@@ -65,18 +65,21 @@ typedef struct ring_text_t {
     uint32_t kind;
 } ring_text_t;
 
-_Static_assert(sizeof(ring_slot_t) == 64 && sizeof(ring_text_t) == 64, "a slot is a cache line");
+_Static_assert(sizeof(ring_slot_t) == PROTOCOL_LINE && sizeof(ring_text_t) == PROTOCOL_LINE,
+               "a slot is a cache line");
 
 // One cache line, which has all that the host must know to empty the ring.
 typedef struct trace_ring_t {
-    uint64_t slots;   // ring_slot_t [mask + 1]
-    uint64_t mask;    //
+    _Alignas(PROTOCOL_LINE) uint64_t slots; // ring_slot_t [mask + 1]
+    uint64_t mask;
     uint64_t write;   // slots that were taken so far
     uint64_t read;    // the host's: of these, from the first on, those that it has set back
     uint64_t dropped; // slots that were wanted while there was no room
     uint32_t asking;  // the host is to come soon
     uint32_t unused;
 } trace_ring_t;
+
+_Static_assert(sizeof(trace_ring_t) == PROTOCOL_LINE, "the ring is a cache line");
 
 static inline void ring_ask(scheduler_t *s, trace_ring_t *ring)
 {

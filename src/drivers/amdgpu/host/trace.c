@@ -17,11 +17,10 @@
 #include "trace/captured.h"
 
 enum {
-    RING_HEAD = 64,                 // bytes in front of the slots: the ring itself
-    RING_TAKEN = RING_TEXT_END + 1, // the kind of a slot that was recorded
+    RING_HEAD = sizeof(trace_ring_t), // bytes in front of the slots: the ring itself
+    RING_TAKEN = RING_TEXT_END + 1,   // the kind of a slot that was recorded
     NS_PER_S = 1000000000,
 };
-_Static_assert(sizeof(trace_ring_t) <= RING_HEAD, "the ring has a cache line");
 
 static const char *const zones[RING_ZONE_COUNT] = {"keel_tick", "keel_advance"};
 static const char *const values[RING_VALUE_COUNT] = {"submissions"};
