@@ -22,7 +22,7 @@ bool root_find(char *root, size_t size, const char *name, const char *build)
     if (access(stamp, R_OK) == 0) return true;
     fprintf(stderr,
             "keel sim: %s: there is no ROCm in %s; the script sim/rocm of Keel's source fetches a "
-            "suite of Debian: bookworm, trixie, forky or sid\n",
+            "suite of Debian: bookworm, trixie, forky, sid or experimental\n",
             name, root);
     return false;
 }
