@@ -3,7 +3,8 @@
 //
 // Of dispatches that are handed over at once, as newer runtimes do, those that may overlap get no
 // barrier packet between them. A dispatch of an exit handler that runs after the library's is
-// recorded before OnUnload returns: the runtime is gone then.
+// recorded before the runtime ends: ROCR 7 tells no times any more once hsa_shut_down has come to
+// it, and after OnUnload the runtime is gone.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static bool good = true;
 
 static _Atomic bool held = true; // dispatches do not end, or else after some looks
 static _Atomic int looks;        // at signals that are not held
-static _Atomic int times;        // that were asked for
+static _Atomic int times;        // that were told
+static _Atomic bool closed;      // no times are told
 static _Atomic uint64_t made;    // signals
 
 static HSA_FUNCTION(intercept_create, HSA_QUEUE_CREATE)
@@ -54,8 +56,15 @@ static int64_t signal_load(hsa_signal_t signal)
 
 static hsa_status_t dispatch_time(hsa_agent_t agent, hsa_signal_t signal, hsa_time_t *time)
 {
+    if (closed) return 1;
     *time = (hsa_time_t){1, 2};
     times++;
+    return 0;
+}
+
+static hsa_status_t shut_down(void)
+{
+    closed = true;
     return 0;
 }
 
@@ -101,23 +110,38 @@ static void check_overlap(void)
     check(__LINE__, packets_hand(apart, 1, BARRED) == 2);
 }
 
-// Runs after the exit handler of the library.
-static void late(void)
+// Hands a dispatch over, and ends the runtime while it is in flight.
+static void dispatch_then(void (*end)(void))
 {
     const uint16_t plain[] = {BARRED};
     held = true;
+    closed = false;
     times = 0;
     packets_hand(plain, 1, HSA_PACKET_INVALID);
     looks = 0;
     held = false;
-    played_unload();
+    end();
     check(__LINE__, times == 1);
+}
+
+static void close_table(void)
+{
+    hsa_fn function = played_core.slots[PLAYED_SHUT_DOWN];
+    check(__LINE__, ((hsa_status_t(*)(void))function)() == 0 && closed);
+}
+
+// Runs after the exit handler of the library.
+static void late(void)
+{
+    dispatch_then(close_table);
+    dispatch_then(played_unload);
     played_exit(good);
 }
 
 int main(int argc, char **argv)
 {
     played_begin();
+    played_core.slots[PLAYED_SHUT_DOWN] = (hsa_fn)shut_down;
     played_core.slots[PLAYED_SIGNAL_LOAD] = (hsa_fn)signal_load;
     played_amd.slots[PLAYED_SIGNAL_CREATE] = (hsa_fn)signal_create;
     played_amd.slots[PLAYED_DISPATCH_TIME] = (hsa_fn)dispatch_time;

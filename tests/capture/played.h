@@ -8,6 +8,7 @@
 
 // Places in the tables.
 enum {
+    PLAYED_SHUT_DOWN = 1,
     PLAYED_QUEUE_CREATE = 7,
     PLAYED_SIGNAL_DESTROY = 38,
     PLAYED_SIGNAL_LOAD = 40,

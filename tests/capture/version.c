@@ -60,8 +60,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    int bad = check(__LINE__, replaced(load, 1, 1, 400), 13);
-    bad += check(__LINE__, replaced(load, 2, 2, 16 + 8 * 72), 14);
+    int bad = check(__LINE__, replaced(load, 1, 1, 400), 14);
+    bad += check(__LINE__, replaced(load, 2, 2, 16 + 8 * 72), 15);
     bad += check(__LINE__, replaced(load, 1, 1, 408), 0);
     bad += check(__LINE__, replaced(load, 2, 3, 16 + 8 * 72), 0);
     bad += check(__LINE__, replaced(load, 9, 2, 16 + 8 * 72), 0);

@@ -119,9 +119,14 @@ uint64_t flight_collect(uint64_t *ended)
     return left;
 }
 
+bool flight_wait(flight_queue_t *queue)
+{
+    return collect_wait(&queue->in_flight);
+}
+
 void flight_drain(flight_queue_t *queue)
 {
-    if (collect_wait(&queue->in_flight)) return;
+    if (flight_wait(queue)) return;
     atomic_store_explicit(&queue->given_up, true, memory_order_release);
     (void)collect_wait(&queue->in_flight); // false in the child of a fork, without a collector
 }

@@ -36,8 +36,10 @@ void flight_push(flight_t *first);
 // What the collector calls.
 uint64_t flight_collect(uint64_t *ended);
 
-// Waits until all of a queue is recorded; what does not end within a second is recorded without
-// times. Any thread.
+// Waits until all of a queue is recorded. False: some did not end within a second. Any thread.
+bool flight_wait(flight_queue_t *queue);
+
+// The same; what does not end is recorded without times. Any thread.
 void flight_drain(flight_queue_t *queue);
 
 // Destroys the signals of a queue that was drained, and is destroyed now; before the runtime ends.

@@ -346,6 +346,13 @@ void queue_drain_all(void)
     pthread_mutex_unlock(&lock);
 }
 
+void queue_wait_all(void)
+{
+    pthread_mutex_lock(&lock);
+    for (queue_t *queue = queues; queue; queue = queue->next) (void)flight_wait(&queue->flights);
+    pthread_mutex_unlock(&lock);
+}
+
 // The queues stay allocated: a doorbell may still be rung.
 void queue_forget_all(void)
 {

@@ -18,6 +18,9 @@ void queue_leave(bool leave);
 // meanwhile.
 void queue_drain_all(void);
 
+// Waits in the same way, but gives nothing up: what does not end in time may end later.
+void queue_wait_all(void);
+
 // The runtime ends, and its queues with it.
 void queue_forget_all(void);
 

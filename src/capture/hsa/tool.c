@@ -30,12 +30,23 @@ bool hsa_is_recorded(void)
 }
 
 // Has everything recorded that is in flight, while the runtime is still there. Handlers that run
-// after this one may launch more, which OnUnload waits for.
+// after this one may launch more, which `shut_down` and OnUnload wait for.
 static void finish(void)
 {
     if (!atomic_load(&loaded)) return;
     queue_drain_all();
     watch_drain();
+}
+
+// ROCR 7 tells no times any more when it calls OnUnload. The program may have more references to
+// the runtime, and go on after this one is gone.
+static hsa_status_t shut_down(void)
+{
+    if (atomic_load(&loaded)) {
+        queue_wait_all();
+        (void)watch_wait();
+    }
+    return hsa.shut_down();
 }
 
 // The child of a fork has no GPU, and what is in flight is its parent's. Of its parent's threads it
@@ -58,6 +69,7 @@ bool OnLoad(hsa_tables_t *tables, uint64_t version, uint64_t failed_count,
     hsa_clock_read();
     agents_read();
     if (!collect_start(flight_collect, watch_collect)) return true;
+    ours.shut_down = shut_down;
     ours.queue_create = queue_create;
     ours.queue_destroy = queue_destroy;
     ours.executable_freeze = kernels_freeze;

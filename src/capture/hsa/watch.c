@@ -100,9 +100,14 @@ void watch_cancel(watch_t *watch)
     pthread_mutex_unlock(&lock);
 }
 
+bool watch_wait(void)
+{
+    return collect_wait(&count);
+}
+
 void watch_drain(void)
 {
-    if (collect_wait(&count)) return;
+    if (watch_wait()) return;
     pthread_mutex_lock(&lock);
     while (pending) {
         watch_end(pending, false);

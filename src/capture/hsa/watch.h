@@ -18,7 +18,10 @@ void watch_cancel(watch_t *watch);
 // What the collector calls.
 uint64_t watch_collect(uint64_t *ended);
 
-// Waits until all is recorded; what does not end within a second is recorded without times.
+// Waits until all is recorded. False: some did not end within a second.
+bool watch_wait(void);
+
+// The same; what does not end is recorded without times.
 void watch_drain(void);
 
 // In the child of a fork, whose parent's all of it is.
