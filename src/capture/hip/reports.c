@@ -77,7 +77,7 @@ static size_t place_of(const char *library)
     const char *version = realpath(library, path) ? strstr(path, "libamdhip64.so.") : NULL;
     if (!version || sscanf(version, "libamdhip64.so.%d.%d", &major, &minor) != 2) return 0;
     // hipChooseDevice takes most, and is the same in all of them.
-    if (major == 6 && minor >= 1 && minor <= 4) return 1520;
+    if ((major == 6 && minor >= 1 && minor <= 4) || (major == 7 && minor <= 2)) return 1520;
     return major == 5 && minor == 7 ? 840 : 0;
 }
 

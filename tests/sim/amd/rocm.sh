@@ -108,7 +108,8 @@ compile_traced() {
         -lamdhip64 || bad=1
     # Only releases with a dispatch table have its header.
     [ ! -e "$build/rocm/$suite/usr/include/hip/amd_detail/hip_api_trace.hpp" ] ||
-        make trace-slots tests/capture/slots.cpp src/capture/hip/slots{,7}.def -- \
+        make trace-slots tests/capture/slots.cpp src/capture/hip/{slots,slots7,calls}.def \
+            src/capture/hip/abi.h -- \
             "${clang/clang/clang++}" -std=c++17 -w -D__HIP_PLATFORM_AMD__ -Isrc \
             -c tests/capture/slots.cpp || bad=1
     make trace-hsa tests/capture/hsa.c $tests/hsa.[ch] -- "$clang" $flags -Itests \
