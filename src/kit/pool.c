@@ -9,11 +9,14 @@
 #include "base/status.h"
 #include "kit/label.h"
 #include "kit/slab.h"
+#include "kit/word.h"
 #include "trace/event.h"
 
 typedef struct kit_pool_t {
     keel_pool_t base;
+    const pool_words_t *words_ops; // NULL: its buffers have no words
     lock_t lock; // for everything below, and for `deallocas`, `kept` and `lender` of its buffers
+    words_t words;
     slab_t *slabs;
     uint64_t used, peak, buffers, waiting;
     uint64_t reserved;                      // by slabs, those being got included
@@ -56,6 +59,64 @@ keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *dr
     kit_pool(*pool)->reclaim = reclaim;
     kit_pool(*pool)->driver = driver;
     return NULL;
+}
+
+keel_status_t pool_create_words(const pool_words_t *words, keel_pool_t **pool)
+{
+    KEEL_TRY(pool_create(NULL, NULL, pool));
+    kit_pool(*pool)->words_ops = words;
+    return NULL;
+}
+
+// Under the lock: the buffer got memory, or has it no more. The device is told where it is.
+static void word_write(const kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    _Atomic uint64_t *word = pool->words_ops ? words_find(&pool->words, buffer) : NULL;
+    // relaxed: a point orders it with the device's look, as all uses of the memory.
+    if (word)
+        atomic_store_explicit(word, atomic_load_explicit(&buffer->address, memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
+static _Atomic uint64_t *word_of(kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    lock_enter(&pool->lock);
+    _Atomic uint64_t *word = words_find(&pool->words, buffer);
+    lock_leave(&pool->lock);
+    return word;
+}
+
+// Makes it the word of a buffer, which may have got one meanwhile. False: it has, or there is no
+// memory.
+static bool word_keep(kit_pool_t *pool, const keel_buffer_t *buffer, _Atomic uint64_t *word)
+{
+    lock_enter(&pool->lock);
+    bool kept = !words_find(&pool->words, buffer) && words_add(&pool->words, buffer, word);
+    if (kept) word_write(pool, buffer);
+    lock_leave(&pool->lock);
+    return kept;
+}
+
+keel_status_t pool_word(const keel_buffer_t *buffer, _Atomic uint64_t **word)
+{
+    kit_pool_t *pool = kit_pool(buffer->pool);
+    _Atomic uint64_t *taken;
+    *word = word_of(pool, buffer);
+    if (*word) return NULL;
+    KEEL_TRY(pool->words_ops->take(buffer->device, &taken));
+    if (!word_keep(pool, buffer, taken)) pool->words_ops->give_back(buffer->device, taken);
+    *word = word_of(pool, buffer);
+    return *word ? NULL : status_no_memory();
+}
+
+// The buffer goes away.
+static void word_give_back(kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    if (!pool->words_ops) return;
+    lock_enter(&pool->lock);
+    _Atomic uint64_t *word = words_remove(&pool->words, buffer);
+    lock_leave(&pool->lock);
+    if (word) pool->words_ops->give_back(buffer->device, word);
 }
 
 void *pool_driver(const keel_pool_t *pool)
@@ -211,6 +272,7 @@ static bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *orde
     for (slab_t *slab = pool->slabs; slab; slab = slab->next)
         if (slab->memory.size - slab->used >= size && slab_cut(slab, buffer, size)) {
             pool_count(pool, buffer, size);
+            word_write(pool, buffer);
             return true;
         }
     return false;
@@ -553,6 +615,7 @@ keel_status_t pool_lend(keel_cmd_alloca_t *c)
         buffer->lender = keel_buffer_retain(root);
         atomic_fetch_add(&root->lent, 1);
         memory_attach(buffer, data ? data + offset : NULL, address);
+        word_write(pool, buffer);
     }
     lock_leave(&pool->lock);
     return has ? has_memory_already(buffer) : NULL;
@@ -568,6 +631,7 @@ static keel_buffer_t *pool_unlend(keel_buffer_t *buffer, uint32_t ended)
     if (lender) {
         buffer->deallocas -= ended; // the pool counts only those of its own memory
         memory_detach(buffer);
+        word_write(pool, buffer);
     }
     lock_leave(&pool->lock);
     if (lender) atomic_fetch_sub(&lender->lent, 1);
@@ -613,6 +677,7 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
     pool->deallocas -= buffer->deallocas;
     buffer->capacity = 0;
     if (!pool->reclaim) memory_detach(buffer); // else the driver has
+    word_write(pool, buffer);
 }
 
 // Under the lock: puts memory back.
@@ -762,16 +827,22 @@ void pool_dealloca_dropped(keel_buffer_t *buffer)
     pool_end(kit_pool(buffer->pool), buffer, 1, false);
 }
 
+// Takes back memory of the pool's own.
+static void memory_reclaim(kit_pool_t *pool, keel_buffer_t *buffer)
+{
+    // acquire: pairs with the thread that gave it memory. What was granted may never have come.
+    bool resident = atomic_load_explicit(&buffer->resident, memory_order_acquire);
+    if (pool->reclaim && resident) pool->reclaim(buffer);
+    pool_end(pool, buffer, 0, true);
+}
+
 void pool_reclaim(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
     // No other reference to the buffer is left.
     if (buffer->lender) keel_buffer_release(pool_unlend(buffer, 0));
-    if (!buffer->capacity) return;
-    // acquire: pairs with the thread that gave it memory. What was granted may never have come.
-    bool resident = atomic_load_explicit(&buffer->resident, memory_order_acquire);
-    if (pool->reclaim && resident) pool->reclaim(buffer);
-    pool_end(pool, buffer, 0, true);
+    if (buffer->capacity) memory_reclaim(pool, buffer);
+    word_give_back(pool, buffer);
 }
 
 void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)

@@ -21,6 +21,18 @@ keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *dr
                                 keel_pool_t **pool);
 void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
 
+// For drivers whose device looks up addresses by itself, when its waits are over: words that it
+// reads. `take` gives one; no lock is held by either.
+typedef struct pool_words_t {
+    keel_status_t (*take)(keel_device_t *device, _Atomic uint64_t **word);
+    void (*give_back)(keel_device_t *device, _Atomic uint64_t *word);
+} pool_words_t;
+// A pool of slabs whose buffers may have such words; NULL: they have none.
+keel_status_t pool_create_words(const pool_words_t *words, keel_pool_t **pool);
+// The word of a buffer of such a pool, from now on until the buffer goes: the address of its
+// memory, between alloca and dealloca, else 0.
+keel_status_t pool_word(const keel_buffer_t *buffer, _Atomic uint64_t **word) KEEL_MUST_USE;
+
 // The device has ended, which keel_device_t.ended says already: allocas that wait for memory of the
 // pool fail with `cause` (borrowed). Calls their `done`, so no lock may be held.
 void pool_cancel(keel_pool_t *pool, keel_status_t cause);

@@ -30,12 +30,31 @@ static void fake_free(keel_buffer_t *buffer)
 static const keel_device_ops_t ops = {.buffer_alloc = fake_alloc, .buffer_free = fake_free};
 static keel_device_t device;
 
+// Words for buffers of a pool.
+static _Atomic uint64_t words[2];
+static int words_taken;
+
+static keel_status_t word_take(keel_device_t *from, _Atomic uint64_t **word)
+{
+    (void)from;
+    *word = &words[words_taken++];
+    return NULL;
+}
+
+static void word_give_back(keel_device_t *to, _Atomic uint64_t *word)
+{
+    (void)to;
+    words_taken--;
+    assert_ptr_equal(word, &words[words_taken]);
+}
+
 static keel_pool_t *pool_make(uint64_t memory, uint64_t block_size)
 {
+    static const pool_words_t ops_of_words = {word_take, word_give_back};
     keel_pool_t *pool;
     device.ops = &ops;
     left = memory;
-    assert_null(pool_create(&device, NULL, &pool));
+    assert_null(pool_create_words(&ops_of_words, &pool));
     pool->device = &device;
     pool->name = (char *)(uintptr_t)"small";
     pool->options = (keel_pool_options_t){.limit = 1ull << 40, .block_size = block_size};
@@ -168,12 +187,43 @@ static void test_those_that_fit_are_served(void **state)
     pool_destroy(pool);
 }
 
+// From alloca to dealloca it has the address, whenever it was asked for first.
+static void test_words_have_the_address(void **state)
+{
+    (void)state;
+    keel_pool_t *pool = pool_make(MIB, 0);
+    keel_buffer_t early = buffer_make(pool, 64), late = buffer_make(pool, 64);
+    _Atomic uint64_t *word, *again;
+    atomic_store(&words[0], 7); // another buffer's had that
+    assert_null(pool_word(&early, &word));
+    assert_int_equal(atomic_load(word), 0);
+    assert_null(take(&early));
+    assert_int_equal(atomic_load(word), atomic_load(&early.address));
+    pool_dealloca_submitted(&early);
+    assert_null(pool_dealloca(&early));
+    assert_int_equal(atomic_load(word), 0);
+    assert_null(take(&late));
+    assert_int_equal(words_taken, 1);
+    atomic_store(&words[1], 7);
+    assert_null(pool_word(&late, &word));
+    assert_int_equal(atomic_load(word), atomic_load(&late.address));
+    assert_null(pool_word(&late, &again));
+    assert_ptr_equal(again, word);
+    assert_int_equal(words_taken, 2);
+    pool_reclaim(&late);
+    assert_int_equal(words_taken, 1);
+    pool_reclaim(&early);
+    assert_int_equal(words_taken, 0);
+    pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slabs_shrink),
         cmocka_unit_test(test_slabs_shrink_to_the_request),
         cmocka_unit_test(test_those_that_fit_are_served),
+        cmocka_unit_test(test_words_have_the_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,14 +96,38 @@ static void words_check(const setup_t *s)
     keel_buffer_unmap(s->buffer);
 }
 
+// The chain is to fill a buffer that has no memory yet.
+static void setup_reserve(setup_t *s)
+{
+    const keel_pool_options_t pool_options = {.memory = KEEL_MEMORY_HOST_VISIBLE};
+    const keel_buffer_options_t options = {.size = CHAIN * sizeof(uint32_t)};
+    keel_pool_t *pool;
+    OK(keel_pool_create(s->device, &pool_options, &pool));
+    keel_buffer_release(s->buffer);
+    OK(keel_buffer_reserve(pool, &options, &s->buffer));
+    keel_pool_release(pool);
+}
+
+// The first link may go: by the host, or by a submission that gives the buffer its memory.
+static void chain_begin(const setup_t *s, bool reserved)
+{
+    const keel_point_t first = keel_point(s->semaphore, 1);
+    const keel_op_t op = keel_op_alloca(s->buffer);
+    if (!reserved)
+        OK(keel_semaphore_signal(s->semaphore, 1));
+    else
+        OK(keel_queue_submit(s->queues[0], KEEL_NO_WAITS, &op, 1, KEEL_POINTS(first), NULL));
+}
+
 // What a chain takes, from the first link to the last.
-static counts_t chain_run(const char *uri)
+static counts_t chain_run(const char *uri, bool reserved)
 {
     setup_t s;
     setup_open(&s, uri);
+    if (reserved) setup_reserve(&s);
     for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);
     counts_t before = counts_settled(&s);
-    OK(keel_semaphore_signal(s.semaphore, 1));
+    chain_begin(&s, reserved);
     const keel_point_t last = keel_point(s.semaphore, CHAIN + 1);
     OK(keel_wait(KEEL_POINTS(last), KEEL_ALL, KEEL_FOREVER));
     counts_t after = counts_settled(&s);
@@ -115,20 +139,32 @@ static counts_t chain_run(const char *uri)
 
 // One tick lets each link go, and none looks in vain; the host is told once, or has looked by
 // itself.
-static void test_a_chain_needs_no_host(void **state)
+static void chain_check(bool reserved)
 {
-    (void)state;
-    counts_t counts = chain_run("amdgpu://0");
+    counts_t counts = chain_run("amdgpu://0", reserved);
     assert_int_equal(counts.ticks, CHAIN);
     assert_in_range(counts.told, 0, 1);
     // Each time at the one that can go on, and at the next, which cannot.
     assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
 }
 
+static void test_a_chain_needs_no_host(void **state)
+{
+    (void)state;
+    chain_check(false);
+}
+
+// Nor does one in memory of a pool, that was submitted before the memory was there.
+static void test_a_chain_finds_its_memory(void **state)
+{
+    (void)state;
+    chain_check(true);
+}
+
 // Each link wakes the next one, which another scheduler has: its own has nothing to do.
 static void apart_check(const char *uri)
 {
-    counts_t counts = chain_run(uri);
+    counts_t counts = chain_run(uri, false);
     assert_int_equal(counts.ticks, CHAIN);
     assert_in_range(counts.told, 0, 2);
     assert_in_range(counts.looks, CHAIN, 2 * CHAIN);
@@ -338,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_schedules),
         cmocka_unit_test(test_a_chain_needs_no_host),
+        cmocka_unit_test(test_a_chain_finds_its_memory),
         cmocka_unit_test(test_a_chain_goes_from_gpu_to_gpu),
         cmocka_unit_test(test_a_gpu_has_several_schedulers),
         cmocka_unit_test(test_topologies),

@@ -21,6 +21,7 @@ typedef enum mutant_t {
     WAITS_BLIND,   // a tick does not look at a value again when others can see that it is wanted
     STARVES_BLIND, // nor at the room, when others can see that a record starves
     WAKES_ONE,     // who signals wakes its own GPU alone
+    WRITES_LATE,   // the host signals before it has written where the memory of a pool is
     MUTANTS
 } mutant_t;
 
@@ -73,6 +74,7 @@ static bool model_cas(uint64_t *p, uint64_t *old, uint64_t value)
 enum { SWITCHES = 2 };
 enum { RECORDS = 2, GPUS = 2, ROUNDS = 1, ROOM = 2, MASK = 15 };
 enum { WORK = 2, TICK, TELL, ADVANCE }; // kinds of packets; 1 is an invalid one
+enum { PLACE = 4096 };                  // of memory of a pool
 
 // The queues are played: packets run one at a time, in order.
 typedef struct gpu_t {
@@ -97,6 +99,10 @@ static cell_t cells[RECORDS];
 static cell_side_t sides[RECORDS][GPUS];
 static wait_t waits[RECORDS];
 static cell_point_t points[RECORDS];
+// Each record refers to a buffer of a pool, whose memory is there when the host has signalled.
+static uint64_t word;
+static late_t lates[RECORDS];
+static table_entry_t table[RECORDS];
 static int ended, failed;
 static uint64_t causes[RECORDS];
 static bool fails;
@@ -181,6 +187,7 @@ static void all_reset(void)
     for (int i = 0; i < RECORDS; i++) cell_reset(i);
     ended = failed = 0;
     work = 0;
+    word = 0;
     fails = false;
     fenced = -1;
 }
@@ -214,6 +221,8 @@ static void record_reset(int i, uint64_t value, int cell, uint64_t signal)
                         .self = (uintptr_t)&waits[i],
                         .record = (uintptr_t)&records[i]};
     points[i] = (cell_point_t){(uintptr_t)&cells[cell], signal};
+    lates[i] = (late_t){.word = (uintptr_t)&word, .entry = (uintptr_t)&table[i]};
+    table[i] = (table_entry_t){.address = (uint64_t)i};
     program_reset(i);
     records[i] = (record_t){.scheduler = (uintptr_t)&gpus[g].s,
                             .self = (uintptr_t)&records[i],
@@ -223,6 +232,8 @@ static void record_reset(int i, uint64_t value, int cell, uint64_t signal)
                             .room = ROOM,
                             .waits = (uintptr_t)&waits[i],
                             .signals = (uintptr_t)&points[i],
+                            .lates = (uintptr_t)&lates[i],
+                            .late_count = 1,
                             .wait_count = 1,
                             .signal_count = 1};
 }
@@ -239,8 +250,10 @@ static void host_first(void)
 {
     submit(0);
     if (fails) return;
+    if (mutant != WRITES_LATE) PROTOCOL_STORE(&word, PLACE, __ATOMIC_RELAXED);
     cell_signal(&cells[0], 1);
     cell_wake(&cells[0]);
+    if (mutant == WRITES_LATE) PROTOCOL_STORE(&word, PLACE, __ATOMIC_RELAXED);
 }
 
 static void host_second(void)
@@ -402,6 +415,7 @@ static bool side_rests(const cell_side_t *side)
 static bool all_end(void)
 {
     bool rest = true;
+    for (int i = 0; i < RECORDS; i++) rest &= table[i].address == (uint64_t)(PLACE + i);
     for (int g = 0; g < gpu_count; g++) rest &= gpu_rests(&gpus[g]) && side_rests(&sides[0][g]);
     return rest && ended == RECORDS && !failed && work == RECORDS * ROUNDS;
 }

@@ -80,7 +80,16 @@ typedef enum fault_kind_t {
     FAULT_COUNTS = 1, // too many groups: fault_counts
     FAULT_RANGE,      // of a fill or a copy
     FAULT_LOOP,       // it has run as often as it may
+    FAULT_MISSING, // a buffer has no memory: in place of the offset, its number in record_t.lates
 } fault_kind_t;
+
+// A buffer of a pool that the record refers to. Where it lies is known when the waits are over.
+typedef struct late_t {
+    uint64_t word;  // uint64_t: the address, which its alloca has written; 0: it has no memory
+    uint64_t entry; // table_entry_t (program.h): the address is added to that which is there
+    uint64_t user;  // the host's
+    uint32_t step, offset; // that the host blames if it has no memory
+} late_t;
 
 enum { RECORD_LOOPS = 16 };
 
@@ -104,10 +113,13 @@ typedef struct record_t {
     uint64_t waits;           // wait_t [wait_count]
     uint64_t signals;         // cell_point_t [signal_count]
     uint64_t steps;           // step_t [step_count]
+    uint64_t lates;           // late_t [late_count]
     uint64_t arguments;       // room for those of kernels
     uint32_t step_count;      //
     uint32_t room;            // packets
     uint32_t wait_count, signal_count;
+    uint32_t late_count;
+    uint32_t unused;
     uint32_t unmet;   // waits that are not over
     uint32_t entered; // the packets of the segment were issued
     uint32_t starved; // the trace has it that there was no room

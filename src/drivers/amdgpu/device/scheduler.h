@@ -236,6 +236,22 @@ __attribute__((always_inline)) static inline void scheduler_advance(scheduler_t 
     }
 }
 
+// The waits are over: buffers of pools have their memory now. What they are bound to gets their
+// addresses; a fault, if one has none.
+static inline void lates_bind(record_t *record)
+{
+    const late_t *late = PROTOCOL_AT(const late_t, record->lates);
+    for (uint32_t i = 0; i < record->late_count; i++, late++) {
+        // relaxed: the wait for its alloca is over.
+        uint64_t address = PROTOCOL_LOAD(PROTOCOL_AT(uint64_t, late->word), __ATOMIC_RELAXED);
+        if (!address) {
+            record_fault(record, FAULT_MISSING, i, NULL);
+            return;
+        }
+        PROTOCOL_AT(table_entry_t, late->entry)->address += address;
+    }
+}
+
 // Lets a record go, or keeps it for later. It is in no list of records.
 static inline void record_place(scheduler_t *s, record_t *record, record_state_t state)
 {
@@ -250,6 +266,7 @@ static inline void record_place(scheduler_t *s, record_t *record, record_state_t
     } else {
         ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
         PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
+        lates_bind(record);
         scheduler_advance(s, record);
     }
 }

@@ -24,7 +24,7 @@
                  sizeof(packet_t))
 #define LIBRARY_RECORDS                                                                            \
     LIBRARY_MIX4(sizeof(record_t), sizeof(record_list_t), sizeof(advance_args_t),                  \
-                 sizeof(table_entry_t))
+                 LIBRARY_MIX(sizeof(table_entry_t), sizeof(late_t)))
 #define LIBRARY_PROGRAMS                                                                           \
     LIBRARY_MIX4(sizeof(program_t), sizeof(segment_t), sizeof(way_t), sizeof(program_command_t))
 #define LIBRARY_COMMANDS                                                                           \

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "kit/pool.h"
 
 enum {
     ALIGN = 16,
@@ -40,15 +41,18 @@ static compile_vector_t vector_in(unsigned char *room, uint64_t capacity)
     return (compile_vector_t){.data = room, .capacity = capacity};
 }
 
-void compile_init(compiler_t *c, amdgpu_device_t *device, uint32_t node, compile_room_t *room)
+void compile_init(compiler_t *c, amdgpu_device_t *device, const amdgpu_range_t *range,
+                  compile_room_t *room)
 {
     *c = (compiler_t){
         .device = device,
-        .node = node,
+        .node = range->node,
+        .lates = range->lates,
         .segments = vector_in(room->segments, sizeof room->segments),
         .commands = vector_in(room->commands, sizeof room->commands),
         .data = vector_in(room->data, sizeof room->data),
         .patches = vector_in(room->patches, sizeof room->patches),
+        .table = vector_in(room->table, sizeof room->table),
     };
 }
 
@@ -184,14 +188,44 @@ static amdgpu_launch_t builtin_of(const compiler_t *c, amdgpu_builtin_t builtin,
     };
 }
 
+static bool ref_is_late(const keel_ref_t *ref)
+{
+    return ref->buffer && ref->buffer->root->pool;
+}
+
+// A buffer of a pool gets a slot of the program's own, in which its address will stand.
+static keel_status_t late_slot(compiler_t *c, const keel_ref_t *ref, uint32_t *slot)
+{
+    _Atomic uint64_t *word;
+    *slot = (uint32_t)(c->table.size / sizeof(table_entry_t));
+    table_entry_t *entry = vector_grow(&c->table, sizeof *entry);
+    if (!entry) return status_no_memory();
+    entry->address = ref->buffer->offset;
+    KEEL_TRY(pool_word(ref->buffer->root, &word));
+    late_t *late = &c->lates->list[c->lates->count++];
+    *late = (late_t){.word = (uintptr_t)word,
+                     .user = (uintptr_t)ref->buffer,
+                     .step = c->lates->step,
+                     .offset = c->offset};
+    return NULL;
+}
+
+// The slot of what is bound later.
+static keel_status_t slot_of_ref(compiler_t *c, const keel_ref_t *ref, uint32_t *slot)
+{
+    *slot = ref->slot;
+    return ref_is_late(ref) ? late_slot(c, ref, slot) : NULL;
+}
+
 // What a reference means: its address, if that is known.
-static keel_status_t place_of(const keel_ref_t *ref, place_t *place)
+static keel_status_t place_of(compiler_t *c, const keel_ref_t *ref, place_t *place)
 {
     keel_bound_t bound;
     if (keel_ref_is_parameter(ref)) {
         *place = (place_t){ref->offset, ref->length, PLACE_PARAMETERS, 0};
-    } else if (!ref->buffer) {
-        *place = (place_t){ref->offset, ref->length, ref->slot, 0};
+    } else if (!ref->buffer || ref_is_late(ref)) {
+        *place = (place_t){ref->offset, ref->length, 0, 0};
+        KEEL_TRY(slot_of_ref(c, ref, &place->slot));
     } else {
         KEEL_TRY(keel_bind_ref(ref, NULL, &bound));
         *place = (place_t){bound.address, bound.length, PLACE_KNOWN, 0};
@@ -225,7 +259,7 @@ keel_status_t compile_fill(compiler_t *c, const keel_cmd_fill_t *fill)
     builtin_fill_t a;
     keel_bound_t target;
     uint32_t pattern;
-    KEEL_TRY(place_of(&fill->target, &late.target));
+    KEEL_TRY(place_of(c, &fill->target, &late.target));
     bool whole = late.target.length == PLACE_WHOLE && fill->pattern_size > 1;
     if (fill->given || late.target.slot != PLACE_KNOWN)
         return late_add(c, AMDGPU_FILL, whole, &late, sizeof late);
@@ -252,8 +286,8 @@ keel_status_t compile_copy(compiler_t *c, const keel_cmd_copy_t *copy)
 {
     program_copy_t both;
     keel_bound_t source, target;
-    KEEL_TRY(place_of(&copy->source, &both.source));
-    KEEL_TRY(place_of(&copy->target, &both.target));
+    KEEL_TRY(place_of(c, &copy->source, &both.source));
+    KEEL_TRY(place_of(c, &copy->target, &both.target));
     if (both.source.slot == PLACE_KNOWN && both.target.slot == PLACE_KNOWN)
         KEEL_TRY(keel_bind_copy(copy, NULL, &source, &target));
     return copy_add(c, &both);
@@ -274,7 +308,7 @@ keel_status_t compile_update(compiler_t *c, const keel_cmd_update_t *update)
     program_copy_t both;
     uint64_t length = update->target.length;
     if (!length) return NULL;
-    KEEL_TRY(place_of(&update->target, &both.target));
+    KEEL_TRY(place_of(c, &update->target, &both.target));
     both.source = (place_t){update->offset, length, PLACE_PARAMETERS, 0};
     if (update->given) return copy_add(c, &both);
     both.source.slot = PLACE_KNOWN;
@@ -314,7 +348,7 @@ keel_status_t compile_timestamp(compiler_t *c, const keel_cmd_timestamp_t *times
     builtin_timestamp_t a = {.ns = 1000000, .ticks = c->device->clock_khz};
     amdgpu_launch_t launch = builtin_of(c, AMDGPU_TIMESTAMP, &a, sizeof a, 1);
     place_t target;
-    KEEL_TRY(place_of(&timestamp->target, &target));
+    KEEL_TRY(place_of(c, &timestamp->target, &target));
     if (target.slot == PLACE_KNOWN)
         a.target = target.offset;
     else
@@ -331,12 +365,14 @@ static keel_status_t constants_patch(compiler_t *c, const keel_cmd_dispatch_t *d
     const keel_patch_t *patches = command_patches(d);
     for (uint32_t i = 0; i < d->patch_count; i++) {
         const keel_ref_t *ref = &patches[i].ref;
-        patch_t patch = {PATCH_SLOT, base + patches[i].offset, ref->slot, 0, ref->offset};
-        if (ref->buffer || patches[i].offset >= end) continue;
+        patch_t patch = {PATCH_SLOT, base + patches[i].offset, 0, 0, ref->offset};
+        if ((ref->buffer && !ref_is_late(ref)) || patches[i].offset >= end) continue;
         if (keel_ref_is_parameter(ref)) {
             uint32_t most = end - patches[i].offset;
             patch.kind = PATCH_BYTES;
             patch.size = ref->length < most ? (uint32_t)ref->length : most;
+        } else {
+            KEEL_TRY(slot_of_ref(c, ref, &patch.slot));
         }
         KEEL_TRY(patch_add(c, &patch));
     }
@@ -351,9 +387,10 @@ static keel_status_t block_patch(compiler_t *c, const keel_cmd_dispatch_t *d, un
     for (uint32_t i = 0; i < count; i++) {
         const keel_ref_t *ref = &d->bindings[i];
         uint32_t address = HEAD + 8 * i, length = HEAD + 8 * (count + i);
-        if (ref->buffer) continue;
+        if (ref->buffer && !ref_is_late(ref)) continue;
         bool whole = ref->length == KEEL_WHOLE;
-        const patch_t patch = {PATCH_SLOT, address, ref->slot, whole ? length : 0, ref->offset};
+        patch_t patch = {PATCH_SLOT, address, 0, whole ? length : 0, ref->offset};
+        KEEL_TRY(slot_of_ref(c, ref, &patch.slot));
         KEEL_TRY(patch_add(c, &patch));
         if (!whole) memcpy(block + length, &ref->length, sizeof ref->length);
     }
@@ -371,7 +408,7 @@ static keel_status_t grid_add(compiler_t *c, const keel_cmd_dispatch_t *d,
     };
     uint64_t offset;
     memcpy(grid.places, kernel->places, sizeof grid.places);
-    KEEL_TRY(place_of(&d->counts, &grid.counts));
+    KEEL_TRY(place_of(c, &d->counts, &grid.counts));
     if (keel_ref_is_parameter(&d->counts)) grid.dynamic = false;
     if (grid.dynamic) grid.place = arguments_place(c, sizeof(patch_args_t));
     KEEL_TRY(data_add(c, &grid, sizeof grid, &offset));
@@ -413,7 +450,7 @@ keel_status_t compile_dispatch(compiler_t *c, const keel_cmd_dispatch_t *d)
 
 keel_status_t compile_value(compiler_t *c, const keel_ref_t *ref)
 {
-    return place_of(ref, &segment_now(c)->value);
+    return place_of(c, ref, &segment_now(c)->value);
 }
 
 keel_status_t compile_ways(compiler_t *c, const way_t *ways, uint32_t count)
@@ -455,7 +492,23 @@ void compile_resolve(compiler_t *c, const uint32_t *after)
 
 uint64_t compile_size(const compiler_t *c)
 {
-    return PROGRAM_HEAD + c->segments.size + aligned(c->commands.size) + c->data.size;
+    return PROGRAM_HEAD + c->segments.size + aligned(c->commands.size) + c->data.size +
+           c->table.size;
+}
+
+// The table of buffers of pools comes behind all else.
+static void table_write(const compiler_t *c, unsigned char *to, uint64_t address)
+{
+    uint64_t count = c->table.size / sizeof(table_entry_t);
+    if (!count) return;
+    late_t *lates = c->lates->list + c->lates->count - count;
+    for (uint64_t i = 0; i < count; i++) lates[i].entry = address + i * sizeof(table_entry_t);
+    memcpy(to, c->table.data, c->table.size);
+}
+
+uint64_t compile_table(const compiler_t *c)
+{
+    return c->table.size ? compile_size(c) - c->table.size : 0;
 }
 
 // Offsets become addresses.
@@ -489,6 +542,7 @@ void compile_write(compiler_t *c, void *memory, uint64_t address)
     memcpy(to + segments, c->segments.data, c->segments.size);
     if (c->commands.size) memcpy(to + commands, c->commands.data, c->commands.size);
     if (c->data.size) memcpy(to + data, c->data.data, c->data.size);
+    table_write(c, to + data + c->data.size, address + data + c->data.size);
 }
 
 static void vector_finish(compile_vector_t *v)
@@ -503,4 +557,5 @@ void compile_finish(compiler_t *c)
     vector_finish(&c->data);
     vector_finish(&c->patches);
     vector_finish(&c->relocations);
+    vector_finish(&c->table);
 }

@@ -23,6 +23,7 @@ typedef struct compile_room_t {
     _Alignas(16) unsigned char commands[8 * sizeof(program_command_t)];
     _Alignas(16) unsigned char data[4096];
     _Alignas(16) unsigned char patches[16 * sizeof(patch_t)];
+    _Alignas(16) unsigned char table[16 * sizeof(table_entry_t)];
 } compile_room_t;
 
 // Addresses in there are offsets until compile_write.
@@ -32,6 +33,8 @@ typedef struct compiler_t {
     compile_vector_t segments, commands, data;
     compile_vector_t patches;     // patch_t: of the command that is being made
     compile_vector_t relocations; // uint64_t: words of the data that become addresses
+    compile_vector_t table;       // table_entry_t: of buffers of pools
+    amdgpu_lates_t *lates;        // the last ones are those of the table
     uint32_t offset;              // of the command in its list: the caller's
     uint32_t arguments;           // bytes, of the segment
     uint32_t most_arguments;      // the same of the segment that has most
@@ -40,7 +43,8 @@ typedef struct compiler_t {
     bool risky;                   // a command of the segment may fail when it is issued
 } compiler_t;
 
-void compile_init(compiler_t *c, amdgpu_device_t *device, uint32_t node, compile_room_t *room);
+void compile_init(compiler_t *c, amdgpu_device_t *device, const amdgpu_range_t *range,
+                  compile_room_t *room);
 // Begins a segment; ends the one that was begun last.
 keel_status_t compile_begin(compiler_t *c) KEEL_MUST_USE;
 void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t other);
@@ -65,6 +69,8 @@ keel_status_t compile_dispatch(compiler_t *c, const keel_cmd_dispatch_t *d) KEEL
 
 // The bytes of the program; and writes it to where the GPU sees it at `address`, a multiple of 64.
 uint64_t compile_size(const compiler_t *c);
+// Where in it the table of the step is that runs it; 0: there is none.
+uint64_t compile_table(const compiler_t *c);
 void compile_write(compiler_t *c, void *memory, uint64_t address);
 void compile_finish(compiler_t *c);
 

@@ -134,11 +134,12 @@ static const keel_device_ops_t amdgpu_ops = {
     KEEL_SLABS_OPS,
 };
 
-// With semaphores that the GPU waits for by itself.
+// With semaphores that the GPU waits for by itself, and buffers of pools that it finds.
 static keel_device_ops_t amdgpu_device_ops(void)
 {
     keel_device_ops_t ops = amdgpu_ops;
     ops.semaphore_create = amdgpu_semaphore_create;
+    ops.pool_create = amdgpu_pool_create;
     ops.queue_cancel = amdgpu_queue_cancel;
     ops.recording_prepare = amdgpu_recording_prepare;
     ops.recording_discard = amdgpu_recording_discard;

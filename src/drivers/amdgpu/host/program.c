@@ -25,7 +25,12 @@ static const uint32_t blocks = BIT(KEEL_CMD_IF) | BIT(KEEL_CMD_WHILE) | BIT(KEEL
 
 bool amdgpu_commands_suit(const keel_commands_t *commands, uint32_t more)
 {
-    return !(commands->kinds & ~(able | blocks | more)) && !commands_late(commands, NULL);
+    return !(commands->kinds & ~(able | blocks | more));
+}
+
+bool amdgpu_commands_branch(const keel_commands_t *commands)
+{
+    return commands->kinds & blocks;
 }
 
 static uint32_t index_of(const walk_t *w, uint32_t offset)
@@ -151,6 +156,7 @@ static keel_status_t program_write(compiler_t *c, const amdgpu_range_t *range,
     if (!range->blocks) return program_upload(c, size, program);
     KEEL_TRY(blocks_piece(&c->device->blocks, NULL, range->blocks, size, &data, &program->address));
     compile_write(c, data, program->address);
+    if (compile_table(c)) program->table = program->address + compile_table(c);
     return NULL;
 }
 
@@ -159,8 +165,8 @@ keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t
 {
     compile_room_t room;
     walk_t w = {.list = list};
-    bool branches = list->kinds & blocks;
-    compile_init(&w.compiler, device, range->node, &room);
+    bool branches = amdgpu_commands_branch(list);
+    compile_init(&w.compiler, device, range, &room);
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
         branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
@@ -178,6 +184,13 @@ static void program_destroy(amdgpu_device_t *device, amdgpu_program_t *program)
     mem_free(program);
 }
 
+static void slot_note(void *user, const keel_ref_t *ref)
+{
+    amdgpu_program_t *program = user;
+    if (ref->buffer || keel_ref_is_parameter(ref)) return;
+    program->slots |= UINT64_C(1) << (ref->slot < 63 ? ref->slot : 63);
+}
+
 // One that cannot be a program, also for an error in it, is the host's: it says what is wrong when
 // it comes there. NULL: there is no memory.
 static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_commands_t *list,
@@ -186,8 +199,11 @@ static amdgpu_program_t *program_create(amdgpu_device_t *device, const keel_comm
     amdgpu_program_t *program = mem_zalloc(sizeof *program);
     if (!program) return NULL;
     program->node = node;
-    const amdgpu_range_t range = {keel_commands_first(list), keel_commands_end(list), node, NULL};
-    if (!amdgpu_commands_suit(list, 0)) return program;
+    program->branches = amdgpu_commands_branch(list);
+    KEEL_EACH_COMMAND (c, list) command_refs(c, slot_note, program);
+    const amdgpu_range_t range = {
+        .from = keel_commands_first(list), .to = keel_commands_end(list), .node = node};
+    if (!amdgpu_commands_suit(list, 0) || commands_late(list, NULL)) return program;
     keel_status_t status = amdgpu_program_make(device, list, &range, program);
     program->suits = !status;
     bool no_memory = amdgpu_is_no_memory(status);

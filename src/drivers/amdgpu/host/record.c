@@ -1,29 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // Submissions as records: programs (program.c), one after the other, and what they are run with.
-// What the host has to take part in, and what refers to memory that is not there yet, is left to
-// the host.
+// What the host has to take part in is left to the host. Buffers of pools are bound by the GPU,
+// when the waits are over; so all commands that refer to one must run, or the host goes over them.
 #include <string.h>
 
 #include "base/status.h"
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/bind.h"
+#include "kit/pool.h"
 #include "kit/remote.h"
 #include "kit/submission.h"
 
 #define BIT(kind) (UINT32_C(1) << (kind))
 
-// The recordings of a submission as programs, without buffers that have their memory later.
+// Whether a buffer of a pool is bound to a slot that commands of the program refer to.
+static bool is_late(const keel_cmd_execute_t *execute, const amdgpu_program_t *program,
+                    uint32_t slot)
+{
+    const keel_buffer_t *buffer = execute->bindings[slot].buffer;
+    return buffer && buffer->root->pool && program->slots >> (slot < 63 ? slot : 63) & 1;
+}
+
+static uint32_t execute_lates(const keel_cmd_execute_t *execute, const amdgpu_program_t *program)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < execute->binding_count; i++) count += is_late(execute, program, i);
+    return count;
+}
+
+// The recordings of a submission as programs.
 static bool executes_suit(const keel_commands_t *commands, uint32_t node)
 {
     KEEL_EACH_COMMAND (c, commands) {
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
         if (c->kind != KEEL_CMD_EXECUTE) continue;
-        if (!amdgpu_program_of(execute->recording, node)) return false;
-        for (uint32_t i = 0; i < execute->binding_count; i++) {
-            const keel_buffer_t *buffer = execute->bindings[i].buffer;
-            if (buffer && buffer->root->pool) return false;
-        }
+        const amdgpu_program_t *program = amdgpu_program_of(execute->recording, node);
+        if (!program || (program->branches && execute_lates(execute, program))) return false;
     }
     return true;
 }
@@ -45,6 +58,7 @@ bool amdgpu_record_suits(const keel_submission_t *submission)
     const uint32_t execute = BIT(KEEL_CMD_EXECUTE);
     if (!amdgpu_device(submission->queue->device)->scheduler) return false;
     if (!(commands->kinds & execute) && !has_cells(submission)) return false;
+    if (amdgpu_commands_branch(commands) && commands_late(commands, NULL)) return false;
     return amdgpu_commands_suit(commands, execute) &&
            executes_suit(commands, submission->queue->info.node);
 }
@@ -56,38 +70,72 @@ static keel_status_t piece(amdgpu_run_t *run, uint64_t size, void **data)
                         &address);
 }
 
+// What the steps of a record need together.
+typedef struct needs_t {
+    uint32_t arguments; // bytes that one of them needs at most
+    amdgpu_lates_t lates;
+} needs_t;
+
 // A program runs in the record.
-static void step_add(amdgpu_run_t *run, const amdgpu_program_t *program, uint32_t *arguments,
+static void step_add(amdgpu_run_t *run, const amdgpu_program_t *program, needs_t *needs,
                      const step_t *step)
 {
     record_t *record = run->record;
     if (program->room > record->room) record->room = program->room;
-    if (program->arguments > *arguments) *arguments = program->arguments;
+    if (program->arguments > needs->arguments) needs->arguments = program->arguments;
     ((step_t *)(uintptr_t)record->steps)[record->step_count++] = *step;
+    needs->lates.step = record->step_count;
+}
+
+// A buffer of a pool in a slot.
+static keel_status_t late_add(amdgpu_lates_t *lates, const keel_ref_t *ref, uint32_t slot,
+                              table_entry_t *entry)
+{
+    _Atomic uint64_t *word;
+    KEEL_TRY(pool_word(ref->buffer->root, &word));
+    *entry = (table_entry_t){ref->buffer->offset + ref->offset, ref->length};
+    lates->list[lates->count++] = (late_t){.word = (uintptr_t)word,
+                                           .entry = (uintptr_t)entry,
+                                           .user = (uintptr_t)ref->buffer,
+                                           .step = lates->step,
+                                           .offset = slot};
+    return NULL;
+}
+
+// What is bound to the slots of a recording. Those that are not used may have no memory.
+static keel_status_t table_fill(const keel_cmd_execute_t *execute, const amdgpu_program_t *program,
+                                amdgpu_lates_t *lates, table_entry_t *table)
+{
+    for (uint32_t i = 0; i < execute->binding_count; i++) {
+        const keel_ref_t *ref = &execute->bindings[i];
+        bound_t bound = {0};
+        if (is_late(execute, program, i)) {
+            KEEL_TRY(late_add(lates, ref, i, &table[i]));
+            continue;
+        }
+        if (ref->buffer && !ref->buffer->root->pool) KEEL_TRY(bind_now(NULL, ref, &bound));
+        table[i] = (table_entry_t){bound.address, bound.length};
+    }
+    return NULL;
 }
 
 // A recording: what is bound to its slots, and its parameters.
 static keel_status_t execute_add(amdgpu_run_t *run, const keel_cmd_execute_t *execute,
-                                 uint32_t *arguments)
+                                 needs_t *needs)
 {
     const amdgpu_program_t *program = amdgpu_program_of(execute->recording, amdgpu_run_node(run));
-    uint32_t count = execute->binding_count;
     void *table, *parameters;
-    KEEL_TRY(piece(run, count * sizeof(table_entry_t), &table));
+    KEEL_TRY(piece(run, execute->binding_count * sizeof(table_entry_t), &table));
     KEEL_TRY(piece(run, execute->parameter_size, &parameters));
-    for (uint32_t i = 0; i < count; i++) {
-        bound_t bound = {0};
-        if (execute->bindings[i].buffer) KEEL_TRY(bind_now(NULL, &execute->bindings[i], &bound));
-        ((table_entry_t *)table)[i] = (table_entry_t){bound.address, bound.length};
-    }
+    KEEL_TRY(table_fill(execute, program, &needs->lates, table));
     memcpy(parameters, keel_execute_parameters(execute), execute->parameter_size);
     const step_t step = {program->address, (uintptr_t)table, (uintptr_t)parameters};
-    step_add(run, program, arguments, &step);
+    step_add(run, program, needs, &step);
     return NULL;
 }
 
 // Commands of the submission itself.
-static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, uint32_t *arguments)
+static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, needs_t *needs)
 {
     const keel_commands_t *commands = &run->base.submission.commands;
     amdgpu_program_t program = {0};
@@ -95,27 +143,27 @@ static keel_status_t range_add(amdgpu_run_t *run, const amdgpu_range_t *range, u
     if (status)
         return submission_blame(&run->base.submission, NULL,
                                 keel_commands_at(commands, program.failed), status);
-    const step_t step = {program.address, 0, 0};
-    step_add(run, &program, arguments, &step);
+    const step_t step = {program.address, program.table, 0};
+    step_add(run, &program, needs, &step);
     return NULL;
 }
 
-// All as programs: each recording, and what comes between them. `arguments`: bytes that one of
-// them needs at most.
-static keel_status_t steps_add(amdgpu_run_t *run, uint32_t *arguments)
+// All as programs: each recording, and what comes between them.
+static keel_status_t steps_add(amdgpu_run_t *run, needs_t *needs)
 {
     const keel_commands_t *commands = &run->base.submission.commands;
     const keel_command_t *end = keel_commands_end(commands);
     amdgpu_range_t range = {.from = keel_commands_first(commands),
                             .node = amdgpu_run_node(run),
-                            .blocks = &run->blocks};
+                            .blocks = &run->blocks,
+                            .lates = &needs->lates};
     for (const keel_command_t *c = range.from;; c = keel_command_next(c)) {
         if (c != end && c->kind != KEEL_CMD_EXECUTE) continue;
         range.to = c;
-        if (range.from != c) KEEL_TRY(range_add(run, &range, arguments));
+        if (range.from != c) KEEL_TRY(range_add(run, &range, needs));
         if (c == end) return NULL;
         const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
-        keel_status_t status = execute_add(run, execute, arguments);
+        keel_status_t status = execute_add(run, execute, needs);
         if (status) return submission_blame(&run->base.submission, NULL, c, status);
         range.from = keel_command_next(c);
     }
@@ -162,9 +210,45 @@ static keel_status_t fault_explain(const record_t *record, const keel_command_t 
                                           : keel_bind_copy(c, execute, &source, &target);
 }
 
+// The first command of a recording that refers to a slot.
+typedef struct slot_search_t {
+    uint32_t slot;
+    bool found;
+} slot_search_t;
+
+static void slot_look(void *user, const keel_ref_t *ref)
+{
+    slot_search_t *search = user;
+    if (!ref->buffer && !keel_ref_is_parameter(ref) && ref->slot == search->slot)
+        search->found = true;
+}
+
+static const keel_command_t *slot_user(const keel_commands_t *commands, uint32_t slot)
+{
+    slot_search_t search = {slot, false};
+    KEEL_EACH_COMMAND (c, commands) {
+        command_refs(c, slot_look, &search);
+        if (search.found) return c;
+    }
+    return NULL;
+}
+
+// A buffer of a pool had no memory when the waits were over.
+static keel_status_t missing_status(const amdgpu_run_t *run)
+{
+    const late_t *late = run->lates + (uint32_t)run->record->fault;
+    const keel_cmd_execute_t *execute = amdgpu_record_execute(run, late->step);
+    const keel_commands_t *own = &run->base.submission.commands;
+    const keel_ref_t ref = {.buffer = (keel_buffer_t *)(uintptr_t)late->user};
+    const keel_command_t *command = execute ? slot_user(execute->recording->commands, late->offset)
+                                            : keel_commands_at(own, late->offset);
+    return submission_blame(&run->base.submission, execute, command, bind_missing(NULL, &ref));
+}
+
 static keel_status_t fault_status(const amdgpu_run_t *run)
 {
     const record_t *record = run->record;
+    if (record->fault >> 32 == FAULT_MISSING) return missing_status(run);
     const keel_cmd_execute_t *execute = amdgpu_record_execute(run, record->step);
     const keel_commands_t *list =
         execute ? execute->recording->commands : &run->base.submission.commands;
@@ -207,17 +291,33 @@ static void signals_add(amdgpu_run_t *run)
     }
 }
 
+// How many references to buffers of pools a submission has, at most.
+static uint64_t lates_count(const amdgpu_run_t *run)
+{
+    const keel_commands_t *commands = &run->base.submission.commands;
+    uint64_t count = commands_late(commands, NULL);
+    KEEL_EACH_COMMAND (c, commands) {
+        const keel_cmd_execute_t *execute = (const keel_cmd_execute_t *)(const void *)c;
+        if (c->kind != KEEL_CMD_EXECUTE) continue;
+        count +=
+            execute_lates(execute, amdgpu_program_of(execute->recording, amdgpu_run_node(run)));
+    }
+    return count;
+}
+
 static keel_status_t record_make(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
     uint64_t steps = 2 * (uint64_t)submission->commands.count + 1;
-    uint32_t arguments = 0;
-    void *record, *waits, *signals, *programs, *room;
+    needs_t needs = {0};
+    void *lates, *record, *waits, *signals, *programs, *room;
     if (!(submission->commands.kinds & BIT(KEEL_CMD_EXECUTE))) steps = 1;
     KEEL_TRY(piece(run, sizeof(record_t), &record));
     KEEL_TRY(piece(run, submission->wait_count * sizeof(wait_t), &waits));
     KEEL_TRY(piece(run, submission->signal_count * sizeof(cell_point_t), &signals));
     KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
+    KEEL_TRY(piece(run, lates_count(run) * sizeof(late_t), &lates));
+    needs.lates.list = run->lates = lates;
     run->record = record;
     *run->record = (record_t){
         .scheduler = (uintptr_t)amdgpu_control_of(submission->queue)->shared,
@@ -226,11 +326,13 @@ static keel_status_t record_make(amdgpu_run_t *run)
         .waits = (uintptr_t)waits,
         .signals = (uintptr_t)signals,
         .steps = (uintptr_t)programs,
+        .lates = (uintptr_t)lates,
         .user = (uintptr_t)run,
     };
-    KEEL_TRY(steps_add(run, &arguments));
-    KEEL_TRY(piece(run, arguments, &room));
+    KEEL_TRY(steps_add(run, &needs));
+    KEEL_TRY(piece(run, needs.arguments, &room));
     run->record->arguments = (uintptr_t)room;
+    run->record->late_count = needs.lates.count;
     waits_add(run);
     signals_add(run);
     return NULL;

@@ -9,6 +9,7 @@
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/object.h"
+#include "kit/pool.h"
 #include "kit/submission.h"
 
 enum { PIECE = 64 }; // bytes
@@ -231,6 +232,29 @@ void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell)
 {
     amdgpu_cell_unlist(device->scheduler, cell);
     piece_give_back(device, &device->scheduler->spare_cells, cell->cell);
+}
+
+static keel_status_t word_take(keel_device_t *base, _Atomic uint64_t **word)
+{
+    amdgpu_device_t *device = amdgpu_device(base);
+    void *piece;
+    KEEL_TRY(piece_take(device, &device->scheduler->spare_words, PIECE, &piece));
+    *word = piece;
+    return NULL;
+}
+
+static void word_give_back(keel_device_t *base, _Atomic uint64_t *word)
+{
+    amdgpu_device_t *device = amdgpu_device(base);
+    piece_give_back(device, &device->scheduler->spare_words, word);
+}
+
+keel_status_t amdgpu_pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                                 keel_pool_t **pool)
+{
+    static const pool_words_t words = {word_take, word_give_back};
+    (void)options;
+    return pool_create_words(&words, pool);
 }
 
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue, uint32_t node)

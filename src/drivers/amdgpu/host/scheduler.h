@@ -58,7 +58,7 @@ typedef struct amdgpu_scheduler_t {
     amdgpu_run_t *runs;     // that are the GPU's
     block_t *pages;         // owned: what pieces are cut from
     // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
-    amdgpu_piece_t *spare_cells, *spare_queues;
+    amdgpu_piece_t *spare_cells, *spare_queues, *spare_words;
     amdgpu_cause_t *causes; // owned: by number less 1
     uint64_t cause_capacity;
     uint64_t cause_next;  // those before it are taken
@@ -111,6 +111,9 @@ void amdgpu_scheduler_forget(amdgpu_queue_t *queue);
 // A cell, to be filled in but for its cause.
 keel_status_t amdgpu_cell_take(amdgpu_device_t *device, amdgpu_cell_t *cell) KEEL_MUST_USE;
 void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell);
+// Pools whose buffers have words that the GPU reads: the addresses of their memory.
+keel_status_t amdgpu_pool_create(keel_device_t *device, const keel_pool_options_t *options,
+                                 keel_pool_t **pool);
 
 // cause.c
 keel_status_t amdgpu_causes_init(amdgpu_scheduler_t *scheduler) KEEL_MUST_USE;
@@ -156,21 +159,34 @@ struct amdgpu_program_t {
     uint32_t node;          // the GPU that it is for
     amdgpu_program_t *next; // of the same recording, for another one
     uint64_t address;
+    uint64_t table;     // of the step that runs it: for buffers of pools; 0: none
+    uint64_t slots;     // bits: those that commands refer to; the last one is all from 63 on
+    bool branches;      // commands may not run
     uint32_t room;      // packets that it has in the ring at a time
     uint32_t arguments; // bytes of arguments, at a time
     uint32_t failed;    // the offset of the command that could not be made
     uint64_t uploaded;  // bytes of the GPU's own memory at `address`, owned; 0: others own it
 };
 
+// The buffers of pools that a record refers to, so far.
+typedef struct amdgpu_lates_t {
+    struct late_t *list; // there is room for all of them
+    uint32_t count;
+    uint32_t step; // whose they are from here on
+} amdgpu_lates_t;
+
 typedef struct amdgpu_range_t {
     const keel_command_t *from, *to;
     uint32_t node;    // the GPU that is to run them
     block_t **blocks; // where the program goes: a list that the caller gives back; NULL: to memory
                       // of the GPU's own
+    amdgpu_lates_t *lates; // gets the buffers of pools; NULL: there are none
 } amdgpu_range_t;
 
-// Whether the kinds of commands, and what they refer to, can be a program's; `more` kinds, too.
+// Whether the kinds of commands can be a program's; `more` kinds, too.
 bool amdgpu_commands_suit(const keel_commands_t *commands, uint32_t more);
+// Whether some may not run.
+bool amdgpu_commands_branch(const keel_commands_t *commands);
 // A program of commands of a list.
 keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
                                   const amdgpu_range_t *range,
