@@ -25,9 +25,10 @@ static const char usage[] =
     "  --expect=FILE     fail when other tests are skipped than FILE says\n"
     "  --seed=N          of everything random (1)\n"
     "  --runs=N          shuffle: seeds per test (3)\n"
-    "  --seconds=N       begin no run after that long; the seed says which tests shuffle, torture "
-    "and\n"
-    "                    fault begin with, and which failures are tried\n"
+    "  --tests=N         only so many, which the seed chooses, of every area if they suffice\n"
+    "  --samples=N       torture, fault: at most so many failures of a test, which the seed "
+    "chooses\n"
+    "  --seconds=N       begin no run after that long\n"
     "  --allocation=N    torture: let only the Nth fail\n"
     "  --call=[F:]N[+|-] fault: let only the Nth call, of function F, fail; with +, the device is\n"
     "                    lost with it; with -, it is only short of memory\n"
@@ -54,6 +55,8 @@ enum {
     OPTION_EXPECT,
     OPTION_SEED,
     OPTION_RUNS,
+    OPTION_TESTS,
+    OPTION_SAMPLES,
     OPTION_SECONDS,
     OPTION_ALLOCATION,
     OPTION_CALL,
@@ -74,6 +77,8 @@ static const struct option options[] = {
     {"expect", required_argument, NULL, OPTION_EXPECT},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"runs", required_argument, NULL, OPTION_RUNS},
+    {"tests", required_argument, NULL, OPTION_TESTS},
+    {"samples", required_argument, NULL, OPTION_SAMPLES},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
     {"allocation", required_argument, NULL, OPTION_ALLOCATION},
     {"call", required_argument, NULL, OPTION_CALL},
@@ -166,6 +171,14 @@ static bool read_option(arguments_t *arguments, int option)
     case OPTION_RUNS:
         if (!read_number("runs", optarg, 1, &number)) return false;
         settings->runs = (unsigned)number;
+        return true;
+    case OPTION_TESTS:
+        if (!read_number("tests", optarg, 1, &number)) return false;
+        settings->tests = (size_t)number;
+        return true;
+    case OPTION_SAMPLES:
+        if (!read_number("samples", optarg, 1, &number)) return false;
+        settings->samples = (unsigned)number;
         return true;
     case OPTION_ALLOCATION:
         if (!read_number("allocation", optarg, 1, &number)) return false;

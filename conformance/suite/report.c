@@ -28,11 +28,7 @@ static void clear_progress(report_t *report)
 static void show_progress(report_t *report, const char *name)
 {
     if (!isatty(STDERR_FILENO)) return;
-    if (report->runs_wanted) {
-        fprintf(stderr, "\r\033[K%lu/%lu %s", report->runs, report->runs_wanted, name);
-    } else {
-        fprintf(stderr, "\r\033[K%lu %s", report->runs, name);
-    }
+    fprintf(stderr, "\r\033[K%lu/%lu %s", report->runs, report->runs_wanted, name);
     fflush(stderr);
     report->progress = true;
 }
@@ -219,12 +215,14 @@ bool report_total(report_t *report)
         if (!left++) first_left = record->test;
     }
     if (report->settings->json) print_json(report, counts);
-    if (report->settings->mode != MODE_PLAIN) fprintf(words(report), "%lu runs\n", report->runs);
-    if (left && report->settings->mode == MODE_PLAIN)
+    if (report->settings->mode != MODE_PLAIN)
+        fprintf(words(report), "%lu runs%s\n", report->runs,
+                report->cut_short ? ", then time was up" : "");
+    if (left)
         fprintf(words(report), "%zu tests, from %s on, were left out when time was up\n", left,
                 test_name(first_left, name, sizeof name));
-    else if (left)
-        fprintf(words(report), "%zu tests were left out when time was up\n", left);
+    if (report->left_out)
+        fprintf(words(report), "%zu tests were left to other seeds\n", report->left_out);
     fprintf(words(report), "%u passed, %u failed, %u skipped\n", counts[OUTCOME_PASSED],
             counts[OUTCOME_FAILED], counts[OUTCOME_SKIPPED]);
     return counts[OUTCOME_FAILED] == 0;

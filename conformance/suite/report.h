@@ -16,6 +16,8 @@ typedef struct record_t {
     uint64_t places;  // where something can be made to fail, as counted in a run where nothing is
     tally_t *tallies; // fault: of which functions they are; owned, ended by one without a name
     double seconds;
+    unsigned rank; // --tests: how many of its area come before it
+    uint64_t lot;  // --tests: its place among those of a rank
     char need[32];
     char reason[200];
 } record_t;
@@ -25,8 +27,10 @@ typedef struct report_t {
     expectations_t expected;
     record_t *records;
     size_t count;
-    unsigned long runs, runs_wanted; // wanted: 0 if that depends on time
-    bool progress;                   // there is a line to be overwritten on the terminal
+    size_t left_out; // runnable tests that the seed did not choose; they have no record
+    unsigned long runs, runs_wanted;
+    bool cut_short; // time was up before all runs were begun
+    bool progress;  // there is a line to be overwritten on the terminal
 } report_t;
 
 // Skips the test before it runs.

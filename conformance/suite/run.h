@@ -32,13 +32,15 @@ typedef struct settings_t {
     void *image;         // owned: what stands there
     size_t image_size;
     unsigned parallel;
-    double seconds;  // no run begins later, and the seed chooses the tests; 0: all of them
-    uint64_t place;  // torture: only this allocation fails, fault: only this call; 0: each in turn
-    char symbol[56]; // with a call given: it counts calls of this function; "": of all
-    fault_t fault;   // with a call given: what becomes of it
-    unsigned each;   // fault: at most so many calls of each function; 0: all of them
-    unsigned runs;   // shuffle: seeds per test
-    bool under_tool; // in this process, and threads and descriptors are not counted
+    double seconds;   // no run begins later; 0: no matter when
+    size_t tests;     // the seed chooses so many; 0: all of them
+    unsigned samples; // torture, fault: it chooses so many failures of a test; 0: all of them
+    uint64_t place;   // torture: only this allocation fails, fault: only this call; 0: each in turn
+    char symbol[56];  // with a call given: it counts calls of this function; "": of all
+    fault_t fault;    // with a call given: what becomes of it
+    unsigned each;    // fault: at most so many calls of each function; 0: all of them
+    unsigned runs;    // shuffle: seeds per test
+    bool under_tool;  // in this process, and threads and descriptors are not counted
     bool json;
     bool verbose;
 } settings_t;

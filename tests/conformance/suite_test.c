@@ -121,9 +121,6 @@ static void test_under_a_tool(void **state)
     expect_words("1 passed, 0 failed, 0 skipped\n");
     assert_int_equal(RUN("--filter=fatal.*"), 0);
     expect_words("2 passed, 0 failed, 0 skipped\n");
-    assert_int_equal(RUN("--filter=g*.*", "--seconds=0.000001"), 0);
-    expect_words("6 tests, from good.");
-    expect_words(" on, were left out when time was up\n0 passed, 0 failed, 0 skipped\n");
 }
 
 static void test_torture(void **state)
@@ -157,6 +154,8 @@ static void test_fault(void **state)
     expect_words("--filter=greedy.crashes_on_errors --seed=1 --call=cuMem");
     assert_int_equal(RUN(device, mode, crashes, "--call=cuEventCreate:1"), 0);
     assert_int_equal(RUN(device, mode, crashes, "--each=none"), 2);
+    assert_int_equal(RUN(device, mode, passes, "--samples=5", "--each=1"), 0);
+    expect_words("6 runs\n");
 #else
     skip();
 #endif
@@ -171,54 +170,81 @@ static void test_shuffle(void **state)
     expect_words("--seed=8 --runs=1");
 }
 
-// The tests of the last run in the order in which they passed for the first time.
-static size_t passed_in_order(char names[][64], size_t room)
+static void test_in_time(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("--filter=g*.*", "--seconds=0.000001"), 0);
+    expect_words("6 tests, from good.");
+    expect_words(" on, were left out when time was up\n0 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--filter=g*.*", "--mode=torture", "--seconds=0.000001"), 0);
+    expect_words("0 runs, then time was up\n6 tests, from good.");
+    assert_int_equal(RUN("--filter=good.passes", "--mode=shuffle", "--seconds=10000"), 0);
+    expect_words("3 runs\n1 passed, 0 failed, 0 skipped\n");
+}
+
+// Puts the tests that passed in the last run there, sorted.
+static size_t passed_names(char names[][64], size_t room)
 {
     size_t count = 0;
     for (const char *at = output; count < room && (at = strstr(at, "passed  ")); at++)
         count += sscanf(at, "passed  %63s", names[count]) == 1;
+    qsort(names, count, sizeof names[0], (int (*)(const void *, const void *))strcmp);
     return count;
 }
 
-// However many of them there was time for.
-static void test_shuffle_in_time(void **state)
+static void run_two_tests(int seed, char names[2][64])
+{
+    char option[32];
+    snprintf(option, sizeof option, "--seed=%d", seed);
+    assert_int_equal(RUN("--filter=g*.*", "--tests=2", option, "-v"), 0);
+    expect_words("4 tests were left to other seeds\n2 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(passed_names(names, 2), 2);
+}
+
+static void test_some_tests(void **state)
 {
     (void)state;
     bool differ = false;
-    char before[64] = "";
-    for (int seed = 1; seed <= 8; seed++) {
-        char option[32], names[6][64];
-        snprintf(option, sizeof option, "--seed=%d", seed);
-        assert_int_equal(
-            RUN("--filter=g*.*", "--mode=shuffle", "--seconds=0.1", option, "-v", "-j", "1"), 0);
-        size_t count = passed_in_order(names, 6);
-        assert_true(count >= 1);
-        for (size_t i = 0; i + 1 < count; i += 2) // one is good, the other greedy
-            assert_int_not_equal(names[i][1], names[i + 1][1]);
-        differ |= before[0] && strcmp(before, names[0]) != 0;
-        snprintf(before, sizeof before, "%s", names[0]);
-        if (count == 6) continue;
-        expect_words(" tests were left out when time was up\n");
+    char first[2][64];
+    run_two_tests(1, first);
+    for (int seed = 2; seed <= 8; seed++) {
+        char names[2][64], again[2][64];
+        run_two_tests(seed, names);
+        run_two_tests(seed, again);
+        assert_memory_equal(names[0], again[0], strlen(names[0]) + 1);
+        assert_memory_equal(names[1], again[1], strlen(names[1]) + 1);
+        assert_memory_equal(names[0], "good.", 5); // one of each area
+        assert_memory_equal(names[1], "greedy.", 7);
+        differ |= strcmp(names[0], first[0]) != 0;
     }
     assert_true(differ);
+    assert_int_equal(RUN("--filter=good.*", "--tests=1000"), 0);
+    assert_string_equal(output, "3 passed, 0 failed, 0 skipped\n");
+    assert_int_equal(RUN("--device=null://", "--filter=[cg]*.*", "--tests=1"), 0);
+    expect_words("1 passed, 0 failed, 1 skipped\n");
+    assert_int_equal(RUN("--tests=none"), 2);
 }
 
-// As long as it takes to find what is to be found.
-static void test_torture_in_time(void **state)
+// The seeds together find what is to be found, and each finds the same again.
+static void test_some_failures(void **state)
 {
     (void)state;
-    int status = 0;
-    for (double seconds = 0.25; !status && seconds < 100; seconds *= 2) {
+    int found = 0;
+    for (int seed = 1; seed <= 200 && !found; seed++) {
         char option[32];
-        snprintf(option, sizeof option, "--seconds=%g", seconds);
-        status = RUN("--filter=greedy.c*", "--mode=torture", option, "-j", "3");
+        snprintf(option, sizeof option, "--seed=%d", seed);
+        found = RUN("--filter=greedy.c*", "--mode=torture", "--samples=2", option);
+        expect_words("3 runs\n");
+        assert_int_equal(
+            RUN("--filter=greedy.c*", "--mode=torture", "--samples=2", option, "-j", "3"), found);
     }
-    assert_int_equal(status, 1);
+    assert_int_equal(found, 1);
     expect_words("signal 9");
-    expect_words("--mode=torture --filter=greedy.crashes_on_errors --seed=1 --allocation=");
-    assert_int_equal(
-        RUN("--device=null://", "--filter=choosy.*", "--mode=torture", "--seconds=100"), 0);
+    expect_words("--mode=torture --filter=greedy.crashes_on_errors --seed=");
+    assert_int_equal(RUN("--device=null://", "--filter=choosy.*", "--mode=torture", "--samples=2"),
+                     0);
     expect_words("0 passed, 0 failed, 2 skipped\n");
+    assert_int_equal(RUN("--samples=0"), 2);
 }
 
 static int run_expecting(const char *device, const char *filter, const char *lines)
@@ -312,8 +338,9 @@ int main(void)
         cmocka_unit_test(test_torture),
         cmocka_unit_test(test_fault),
         cmocka_unit_test(test_shuffle),
-        cmocka_unit_test(test_shuffle_in_time),
-        cmocka_unit_test(test_torture_in_time),
+        cmocka_unit_test(test_in_time),
+        cmocka_unit_test(test_some_tests),
+        cmocka_unit_test(test_some_failures),
         cmocka_unit_test(test_usage),
         cmocka_unit_test(test_expectations),
         cmocka_unit_test(test_expectations_of_options),
