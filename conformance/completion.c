@@ -253,11 +253,10 @@ TEST(completion, wakes_takers)
     taker_t *taker = scratch(sizeof *taker);
     thread_t *threads[THREADS];
     taker->queue = new_completion();
-    for (int i = 0; i < THREADS; i++) threads[i] = thread_start(take_some, taker);
-    for (uint64_t i = 1; i <= THREADS * 50; i++) {
+    for (uint64_t i = 1; i <= THREADS * 50; i++) // one that finds no memory leaves no thread alone
         add(taker->queue, KEEL_POINTS(keel_point(semaphore, i)), KEEL_ALL, i);
-        TRY(keel_semaphore_signal(semaphore, i));
-    }
+    for (int i = 0; i < THREADS; i++) threads[i] = thread_start(take_some, taker);
+    for (uint64_t i = 1; i <= THREADS * 50; i++) TRY(keel_semaphore_signal(semaphore, i));
     for (int i = 0; i < THREADS; i++) thread_join(threads[i]);
     CHECK_EQ(atomic_load(&taker->taken), THREADS * 50);
 }
