@@ -6,7 +6,7 @@
 
 // What all releases share: streams share a few queues of the GPU, a graph is launched node by node,
 // and hipFree and hipHostFree wait for all streams.
-#define QUIRKS .full_shared = true, .graph_unrolls = true, .free_waits = true
+#define QUIRKS .full_shared = true, .waits_shared = true, .graph_unrolls = true, .free_waits = true
 
 #define FILL_5 {.size = 48, .element_size = 8, .height = 16, .value = 32, .width = 40}
 #define FILL_7 {.size = 40, .value = 16, .element_size = 20, .width = 24, .height = 32}

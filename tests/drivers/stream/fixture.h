@@ -32,6 +32,7 @@
         .transfer_room = 3,                                                                        \
         .event_room = 2,                                                                           \
         .full_shared = true,                                                                       \
+        .waits_shared = true,                                                                      \
         .graph_unrolls = true,                                                                     \
     }
 

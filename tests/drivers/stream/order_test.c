@@ -190,6 +190,31 @@ static void sleepers_wake_with_their_points(void **state)
     }
 }
 
+// No stream waits for what hosts sleep for, and so neither does the clock.
+static void sleepers_hold_up_no_clock(void **state)
+{
+    (void)state;
+    enum { SLEEPERS = 3 };
+    static sleeper_t sleepers[SLEEPERS];
+    keel_queue_t *queues[] = {queue, other, third};
+    uint64_t made = vendor_calls(SLOT(event_create)), waits = vendor_calls(SLOT(stream_wait));
+    keel_clock_pair_t now;
+    keel_op_t op = op_plus();
+    if (!kind->quirks.waits_shared) skip();
+    vendor_channels(1);
+    vendor_hold();
+    for (int i = 0; i < SLEEPERS; i++) {
+        sleepers[i] = (sleeper_t){.point = submit(queues[i], KEEL_NO_WAITS, &op, 1)};
+        submit(queues[i], KEEL_NO_WAITS, &op, 1);
+        assert_int_equal(pthread_create(&sleepers[i].thread, NULL, sleep_for, &sleepers[i]), 0);
+    }
+    assert_true(vendor_await(SLOT(event_create), made + SLEEPERS)); // by watchers
+    ok_status(keel_device_clock(device, &now));
+    vendor_go();
+    for (int i = 0; i < SLEEPERS; i++) pthread_join(sleepers[i].thread, NULL);
+    assert_int_equal(vendor_calls(SLOT(stream_wait)), waits);
+}
+
 #define QUEUES(f) cmocka_unit_test_setup_teardown(f, queues_open, queues_close)
 
 int main(void)
@@ -203,6 +228,7 @@ int main(void)
         QUEUES(failures_go_the_same_way),
         QUEUES(a_refused_answer_is_asked_for_again),
         QUEUES(sleepers_wake_with_their_points),
+        QUEUES(sleepers_hold_up_no_clock),
     };
     return run_on_all(tests, COUNT(tests));
 }

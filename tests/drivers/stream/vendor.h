@@ -77,6 +77,10 @@ bool vendor_await_pending(uint32_t queue, uint32_t n); // waits until there are 
 // A stream has room for so many launches that have not run; then calls block. 0: any number. What
 // else takes room is the quirks'. With full_shared a call that blocks is misuse.
 void vendor_room(uint32_t launches);
+// Streams of one priority share so many channels of the device, in turn. Work waits for all that
+// was put on its channel before it. 0: each stream has a channel of its own. A drain that waits for
+// another stream is misuse.
+void vendor_channels(uint32_t count);
 // The host is told of no event of the queue, though streams that wait for them go on.
 void vendor_late(uint32_t queue, bool late);
 

@@ -56,6 +56,7 @@ typedef struct program_t program_t;
 
 typedef struct work_t {
     struct work_t *next;
+    uint64_t order; // over all streams
     work_kind_t kind;
     stream_launch_t launch; // `arguments` are owned
     bound_fill_t fill;

@@ -9,6 +9,8 @@ enum { MOST_STREAMS = 256 };
 
 typedef struct stream_t {
     thing_t thing;
+    int32_t priority;
+    uint32_t index; // among those of its priority
     work_t *first, **last;
     uint32_t pending;         // pieces of work
     uint32_t load, most_load; // room that these and events take
@@ -24,7 +26,9 @@ struct event_t {
 
 static stream_t *streams[MOST_STREAMS], *queues[MOST_STREAMS];
 static uint32_t stream_count, queue_count;
-static uint32_t room; // of a stream, in launches; 0: any number
+static uint32_t room;     // of a stream, in launches; 0: any number
+static uint32_t channels; // of a priority; 0: each stream has its own
+static uint64_t put_count;
 static bool held;
 
 static bool is_piece(const work_t *work)
@@ -94,10 +98,21 @@ void work_run(const work_t *work)
     }
 }
 
+// Whether another stream on the same channel has work that was put there before.
+static bool head_is_behind(const stream_t *s)
+{
+    for (uint32_t i = 0; channels && i < stream_count; i++) {
+        const stream_t *t = streams[i];
+        bool shares = t->priority == s->priority && t->index % channels == s->index % channels;
+        if (shares && t->first && t->first->order < s->first->order) return true;
+    }
+    return false;
+}
+
 static bool head_can_run(const stream_t *s)
 {
     const work_t *work = s->first;
-    if (!work) return false;
+    if (!work || head_is_behind(s)) return false;
     if (work->kind == WORK_WAIT) return work->event->come >= work->record;
     return !held || !s->of_queue || s->let || s->allowed || !is_piece(work);
 }
@@ -143,6 +158,7 @@ void stream_put(stream_h handle, const work_t *work)
     if (!put) abort();
     *put = *work;
     put->next = NULL;
+    put->order = put_count++;
     *s->last = put;
     s->last = &put->next;
     if (is_piece(work)) s->pending++;
@@ -156,7 +172,9 @@ static keel_status_t stream_create(stream_vendor_t *v, int32_t priority, stream_
     if (stream_count == MOST_STREAMS) abort();
     stream_t *s = thing_new(THING_STREAM, sizeof *s);
     s->last = &s->first;
+    s->priority = priority;
     s->of_queue = priority != VENDOR_GREATEST;
+    for (uint32_t i = 0; i < stream_count; i++) s->index += streams[i]->priority == priority;
     streams[stream_count++] = s;
     if (s->of_queue) queues[queue_count++] = s;
     *stream = s;
@@ -175,7 +193,8 @@ static keel_status_t stream_drain(stream_vendor_t *v, stream_h stream)
 {
     BEGIN(stream_drain);
     const stream_t *s = thing_of(stream, THING_STREAM);
-    while (s->first) changed_wait();
+    if (s->first && head_is_behind(s)) misuse("a drain waits for the work of other streams; ");
+    while (s->first && !head_is_behind(s)) changed_wait();
     return done(NULL);
 }
 
@@ -276,7 +295,7 @@ void streams_reset(void)
 {
     for (uint32_t i = 0; i < stream_count; i++)
         while (streams[i]->first) head_drop(streams[i], false);
-    stream_count = queue_count = room = 0;
+    stream_count = queue_count = room = channels = 0;
     held = false;
 }
 
@@ -338,6 +357,13 @@ void vendor_room(uint32_t launches)
 {
     vendor_lock();
     room = launches;
+    done(NULL);
+}
+
+void vendor_channels(uint32_t count)
+{
+    vendor_lock();
+    channels = count;
     done(NULL);
 }
 

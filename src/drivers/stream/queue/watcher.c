@@ -5,12 +5,16 @@
 // time. Most events are never slept on. So the events behind submissions are not of that kind, and
 // when a host sleeps, an event that is of that kind is recorded behind its own: on the queue's
 // stream, if nothing was issued there since, else on a side stream of the watcher's, which waits
-// for the host's event first.
+// for the host's event first. Where such a stream would hold up others (quirk waits_shared), the
+// watcher polls the host's event instead, less often as time goes by.
 //
 // A watcher sleeps for the oldest event that was asked for, then for the next. Nothing wakes it
 // early. When an older event is asked for meanwhile, another watcher sleeps for that one.
+#include "base/clock.h"
 #include "base/status.h"
 #include "drivers/stream/queue/queue.h"
+
+enum { PAUSE_NS = 20000, PAUSE_MOST_NS = 1000000 }; // of a watcher that polls
 
 // Whether nothing was put on the queue's stream since the event.
 static bool event_is_last(stream_queue_t *q, const stream_event_t *event)
@@ -32,17 +36,35 @@ static keel_status_t side_record(stream_watcher_t *w, const stream_device_t *dev
     return api->event_record(device->vendor, w->sleeps, w->side);
 }
 
+// Records what the watcher sleeps on. *recorded is false if it cannot be.
 static keel_status_t sleep_record(stream_watcher_t *w, const stream_device_t *device,
-                                  const stream_event_t *event)
+                                  const stream_event_t *event, bool *recorded)
 {
     const stream_api_t *api = device->api;
+    *recorded = false;
     if (!w->sleeps) KEEL_TRY(api->event_create(device->vendor, STREAM_EVENT_SLEEPS, &w->sleeps));
     if (event_is_last(w->queue, event)) {
         KEEL_TRY(api->event_record(device->vendor, w->sleeps, w->queue->stream));
         // If work slipped in before the event, it is recorded anew, on the side stream.
-        if (event_is_last(w->queue, event)) return NULL;
+        *recorded = event_is_last(w->queue, event);
     }
-    return side_record(w, device, event->handle);
+    if (*recorded || device->limits.quirks.waits_shared) return NULL;
+    KEEL_TRY(side_record(w, device, event->handle));
+    *recorded = true;
+    return NULL;
+}
+
+static keel_status_t event_poll(const stream_device_t *device, stream_event_h event)
+{
+    keel_status_t status = NULL;
+    bool over = false;
+    for (uint64_t pause = PAUSE_NS; !stream_device_is_lost(device);) {
+        STREAM_TWICE(status, device->api->event_query(device->vendor, event, &over));
+        if (status || over) break;
+        clock_sleep(pause);
+        if (pause < PAUSE_MOST_NS) pause *= 2;
+    }
+    return status;
 }
 
 bool stream_is_watched(const stream_queue_t *q, uint64_t number)
@@ -55,11 +77,11 @@ bool stream_is_watched(const stream_queue_t *q, uint64_t number)
 keel_status_t stream_watcher_sleep(stream_watcher_t *w, stream_event_t *event)
 {
     const stream_device_t *device = event->device;
-    keel_status_t status = sleep_record(w, device, event);
-    // On an event of the other kind the vendor may spin, but the wait ends.
-    stream_event_h sleeps = status ? event->handle : w->sleeps;
+    bool recorded;
+    keel_status_t status = sleep_record(w, device, event, &recorded);
     keel_status_release(status);
-    STREAM_TWICE(status, device->api->event_sync(device->vendor, sleeps));
+    if (!recorded) return event_poll(device, event->handle);
+    STREAM_TWICE(status, device->api->event_sync(device->vendor, w->sleeps));
     return status;
 }
 

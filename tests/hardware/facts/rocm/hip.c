@@ -44,6 +44,8 @@ enum {
     F(hipModuleLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
                               unsigned, void *, void **, void **))                                 \
     F(hipStreamCreateWithFlags, (void **, unsigned))                                               \
+    F(hipStreamCreateWithPriority, (void **, unsigned, int))                                       \
+    F(hipDeviceGetStreamPriorityRange, (int *, int *))                                             \
     F(hipStreamDestroy, (void *))                                                                  \
     F(hipStreamQuery, (void *))                                                                    \
     F(hipStreamSynchronize, (void *))                                                              \
@@ -242,6 +244,27 @@ static void events_order(void)
     HIP(hip.hipStreamSynchronize(second));
     RETURNS(0, hip.hipEventQuery(event));
     REQUIRE(log[0] == 2 && log[1] == 1 && log[2] == 2);
+}
+
+// More streams than the GPU's queues for one priority wait for a gate.
+static void other_priority(void)
+{
+    begin();
+    void *stream = stream_new(), *event = event_new(), *waits, *urgent;
+    uint32_t *log = words_new(), *gate = gate_close(stream);
+    int least, greatest;
+    HIP(hip.hipEventRecord(event, stream));
+    for (int i = 0; i < 8; i++) {
+        waits = stream_new();
+        HIP(hip.hipStreamWaitEvent(waits, event, 0));
+        append(waits, log + 64, 1);
+    }
+    HIP(hip.hipDeviceGetStreamPriorityRange(&least, &greatest));
+    HIP(hip.hipStreamCreateWithPriority(&urgent, HIP_NON_BLOCKING, greatest));
+    append(urgent, log, 1);
+    RETURNS(0, hip.hipStreamSynchronize(urgent)); // while the gate is closed
+    gate_open(gate);
+    HIP(hip.hipDeviceSynchronize());
 }
 
 static void never_recorded(void)
@@ -486,6 +509,8 @@ static const fact_t hip_facts[] = {
      "HIP runtime API, hipStreamAddCallback", callbacks, HOLDS, HOLDS, NULL},
     {"event.order", "a stream waits for an event of another", "HIP runtime API, hipStreamWaitEvent",
      events_order, HOLDS, HOLDS, NULL},
+    {"stream.other_priority", "streams that wait hold up none of the greatest priority", SIM,
+     other_priority, HOLDS, HOLDS, NULL},
     {"event.never_recorded", "an event that was never recorded is over", SIM, never_recorded, HOLDS,
      HOLDS, NULL},
     {"graph.changes", "a changed argument is that of the next launch", SIM, graph_changes, HOLDS,
