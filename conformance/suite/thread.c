@@ -245,6 +245,12 @@ keel_op_t op_hold(hold_t *hold)
     return keel_op_host_call(hold_call, hold);
 }
 
+// What is waited for will not come: time is up, or another thread has left the test.
+static bool is_hopeless(uint64_t start)
+{
+    return keel_now_ns() - start > patience() || run_outcome_now() != OUTCOME_PASSED;
+}
+
 void hold_entered(hold_t *hold, keel_point_t done)
 {
     uint64_t start = keel_now_ns();
@@ -253,14 +259,14 @@ void hold_entered(hold_t *hold, keel_point_t done)
             reach(done);
             check_failed(HERE, "the submission ended without its host call");
         }
-        if (keel_now_ns() - start > patience()) check_failed(HERE, "the host call never came");
+        if (is_hopeless(start)) check_failed(HERE, "the host call never came");
     }
 }
 
 void come_to_(const char *file, int line, atomic_int *counter, int value)
 {
     uint64_t start = keel_now_ns();
-    while (atomic_load(counter) != value && keel_now_ns() - start < patience()) sleep_ms(1);
+    while (atomic_load(counter) != value && !is_hopeless(start)) sleep_ms(1);
     if (atomic_load(counter) != value)
         check_failed(file, line, "counted %d, and not %d", atomic_load(counter), value);
 }
