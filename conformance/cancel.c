@@ -58,6 +58,24 @@ TEST(cancel, of_one_that_waits_for_another_queue)
     reach(first);
 }
 
+// Also of those that are cancelled while others are on their way out.
+TEST(cancel, each_for_its_own_reason)
+{
+    enum { N = 4 };
+    keel_points_t waits = KEEL_AFTER(keel_point(new_semaphore(0), 1));
+    keel_point_t done[N], out[N];
+    for (int i = 0; i < N; i++) {
+        out[i] = keel_point(new_semaphore(0), 1);
+        TRY(keel_queue_signal(the_queue(), waits, KEEL_SIGNAL(out[i]), &done[i]));
+    }
+    for (int i = 0; i < N; i++) cancel_in_time(done[i]);
+    for (int i = 0; i < N; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "submission %llu ", (unsigned long long)done[i].value);
+        reach_failure_saying(out[i], KEEL_CANCELLED, text);
+    }
+}
+
 typedef struct calls_t {
     _Atomic(keel_host_call_t *) deferred;
     _Atomic int begun, later, abandoned, code;

@@ -48,8 +48,7 @@ typedef struct native_run_t {
 
 typedef struct native_queue_t {
     keel_queue_t base;
-    _Atomic uint64_t stopped;   // the cause: what waits is to fail
-    _Atomic uint64_t cancelled; // the same for what is cancelled
+    _Atomic uint64_t stopped; // the cause: what waits is to fail
 } native_queue_t;
 
 typedef struct native_device_t {
@@ -160,8 +159,8 @@ static run_state_t run_state(native_device_t *native, native_run_t *run)
         return RUN_FAILED;
     }
     uint64_t stopped = atomic_load(&run->queue->stopped);
-    if (!stopped && atomic_load(&run->base.cancelled))
-        stopped = atomic_load(&run->queue->cancelled);
+    if (state == RUN_WAITS && !stopped && atomic_load(&run->base.cancelled))
+        stopped = cause_add(native, submission_cancelled(&run->base));
     if (state == RUN_WAITS && stopped) {
         run->cause = stopped;
         return RUN_FAILED;
@@ -344,8 +343,8 @@ static void native_queue_cancel(keel_queue_t *queue, keel_status_t cause)
 {
     native_device_t *native = native_of(queue->device);
     native_queue_t *q = (native_queue_t *)(void *)queue;
-    atomic_store(atomic_load(&queue->device->ended) ? &q->stopped : &q->cancelled,
-                 cause_add(native, keel_status_retain(cause)));
+    if (atomic_load(&queue->device->ended))
+        atomic_store(&q->stopped, cause_add(native, keel_status_retain(cause)));
     ring(native);
 }
 

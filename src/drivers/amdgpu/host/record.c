@@ -353,8 +353,7 @@ static void run_unlist(amdgpu_run_t *run)
     if (run->flight.next) run->flight.next->flight.link = run->flight.link;
 }
 
-// Why the record is to end before it begins; 0: it is not. Under the scheduler's lock.
-static uint64_t cancel_number(amdgpu_run_t *run)
+uint64_t amdgpu_cancel_number(amdgpu_run_t *run)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
     // seq_cst, as the lock and who ends the device: one of the two sees the other.
@@ -377,7 +376,7 @@ static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
     bool lost = atomic_load(&device->failed);
     if (!lost) {
         run_list(run);
-        run->record->cancel = cancel_number(run);
+        run->record->cancel = amdgpu_cancel_number(run);
         PROTOCOL_ADD(&control->shared->live, 1, __ATOMIC_RELAXED); // before the GPU counts it down
         record_push(&control->shared->inbox, run->record);
     }

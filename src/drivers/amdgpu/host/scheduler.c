@@ -326,18 +326,19 @@ void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
     amdgpu_device_t *device = amdgpu_device(queue->device);
     amdgpu_scheduler_t *s = device->scheduler;
     amdgpu_control_t *control = amdgpu_control_of(queue);
-    uint64_t number = 0;
-    bool all = atomic_load(&device->base.ended);
+    bool some = false;
     lock_enter(&s->lock);
     for (amdgpu_run_t *run = s->runs; run; run = run->flight.next) {
-        if (run->base.submission.queue != queue ||
-            (!all && !submission_is_cancelled(&run->base.submission)))
-            continue;
-        if (!number) number = amdgpu_cause_note(s, cause);
+        if (run->base.submission.queue != queue) continue;
+        // One that is there stays: the GPU may have read it, and causes are swept by what records
+        // hold.
+        if (PROTOCOL_LOAD(&run->record->cancel, __ATOMIC_RELAXED)) continue;
+        uint64_t number = amdgpu_cancel_number(run);
         PROTOCOL_STORE(&run->record->cancel, number, __ATOMIC_RELAXED);
+        some |= number != 0;
     }
     // release: pairs with the acquire of the tick that looks for them.
-    if (number && !s->closing) PROTOCOL_SWAP(&control->shared->cancels, 1, __ATOMIC_RELEASE);
+    if (some && !s->closing) PROTOCOL_SWAP(&control->shared->cancels, 1, __ATOMIC_RELEASE);
     lock_leave(&s->lock);
-    if (number) amdgpu_scheduler_ask(control);
+    if (some) amdgpu_scheduler_ask(control);
 }

@@ -133,6 +133,9 @@ void amdgpu_cell_unlist(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
 bool amdgpu_record_suits(const keel_submission_t *submission);
 // For submission_wait: makes a record and gives it to the GPU.
 void amdgpu_record_start(keel_submission_t *submission);
+// Why the record is to end before it begins, by the number of the cause; 0: it is not. Under the
+// scheduler's lock.
+uint64_t amdgpu_cancel_number(amdgpu_run_t *run);
 // The GPU has ended it, or never will: `failure` (consumed) then says why.
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
 
