@@ -402,6 +402,7 @@ void pages_unlock(pages_user_t *user, const void *data, uint64_t size)
 void pages_close(pages_user_t *user)
 {
     bool left = false;
+    pthread_once(&pages_once, pages_init); // before a lock that a fork may find taken
     lock_enter(&pages_guard);
     piece_t *piece = piece_next(everything, NULL);
     for (; piece; piece = piece_next(everything, piece)) {

@@ -174,6 +174,7 @@ static void view_detach(view_t *view)
 
 void views_close(keel_device_t *device)
 {
+    pthread_once(&views_once, views_init); // before a lock that a fork may find taken
     for (;;) {
         lock_enter(&views_guard);
         view_t *view = device->views;
