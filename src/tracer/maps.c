@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/maps.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@ maps_found_t maps_find(long pid, maps_fn is, const void *user, char *path, size_
     snprintf(name, sizeof name, "/proc/%ld/maps", pid);
     *path = 0;
     FILE *file = fopen(name, "re");
-    if (!file) return kill((pid_t)pid, 0) == 0 ? MAPS_HIDDEN : MAPS_OVER;
+    if (!file) return kill((pid_t)pid, 0) == 0 || errno == EPERM ? MAPS_HIDDEN : MAPS_OVER;
     maps_found_t found = MAPS_OVER; // nothing is mapped by what has ended
     while (found != MAPS_FOUND && fgets(line, sizeof line, file)) {
         char *from = strchr(line, '/');
