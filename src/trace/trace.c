@@ -55,8 +55,9 @@ static bool file_make(void)
 {
     enum { TRIES = 100 }; // a tool may remove the folder of other processes just then
     int error = ENOENT;
-    for (int i = 0; i < (makes_folder ? TRIES : 1) && error == ENOENT; i++) {
-        if (makes_folder && (mkdir(folder, 0777) == 0 || errno == EEXIST)) control_find();
+    for (int i = 0; i < TRIES && error == ENOENT; i++) {
+        bool made = (makes_folder || i) && (mkdir(folder, 0777) == 0 || errno == EEXIST);
+        if (made) control_find();
         error = trace_file_create(&file, folder, trace_clock_);
     }
     if (error) {

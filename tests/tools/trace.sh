@@ -108,6 +108,23 @@ grep -qE '^ +2 submissions$' out && [ "$(grep -c ^process out)" = 1 ] && grep -q
 [ ! -e first.parts ] || fail "the parts are still there"
 "$keel" trace -f -o first -- "$program" >/dev/null 2>&1
 
+# One that begins to record after the program has ended finds its folder gone, and makes it anew.
+"$keel" trace -f -o first -- sh -c '{ read -r x; exec "$0"; } <in >answers & read -r x <go' \
+    "$lines" 2>err &
+tool=$!
+exec 3>in 4<answers
+echo >go
+wait $tool
+[ ! -e first.parts ] || fail "the folder of a trace without records is still there"
+echo begin >&3
+ask
+exec 3>&-
+cat <&4
+"$keel" trace finish first || fail "what a process records late is lost"
+"$keel" trace info first >out
+grep -qE '^ +1 submissions?$' out || fail "a process that begins late: $(cat out)"
+"$keel" trace -f -o first -- "$program" >/dev/null 2>&1
+
 # What a killed program leaves, and a tool that is killed with it, can be read.
 mkdir killed.parts
 KEEL_TRACE=$folder/killed.parts "$program" >/dev/null

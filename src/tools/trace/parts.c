@@ -51,7 +51,11 @@ void parts_remove_read(const char *folder, const set_t *set)
 {
     for (size_t i = 0; i < set->count; i++) unlink(set->readers[i].path);
     for (size_t i = 0; i < set->empty_count; i++) unlink(set->empty[i]);
-    if (folder_is_bare(folder)) parts_remove(folder);
+    if (!folder_is_bare(folder)) return;
+    char control[4096];
+    snprintf(control, sizeof control, "%s/control", folder);
+    unlink(control);
+    rmdir(folder); // refused if a process has begun its file just then
 }
 
 // Adds the parts to the trace, if there is one, and removes them.
