@@ -35,6 +35,7 @@ static mutant_t mutant;
 #define PROTOCOL_CAS(p, old, v)     (model_step(), model_cas((p), (old), (v)))
 #define PROTOCOL_FENCE()            ((void)(fenced = model.running))
 #define PROTOCOL_RELEASE()          ((void)0)
+#define PROTOCOL_SENT()             ((void)0)
 
 static int fenced; // the thread that had the last fence
 static uint64_t model_load(const void *p, uint64_t value);

@@ -182,6 +182,7 @@ typedef struct scheduler_args_t {
                                        __MEMORY_SCOPE_SYSTEM)
 #define PROTOCOL_FENCE()   __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "")
 #define PROTOCOL_RELEASE() __builtin_amdgcn_fence(__ATOMIC_RELEASE, "")
+#define PROTOCOL_SENT()    ((void)0)
 #else
 #define PROTOCOL_AT(type, address)  ((type *)(uintptr_t)(address))
 #define PROTOCOL_LOAD(p, order)     __atomic_load_n((p), (order))
@@ -192,6 +193,9 @@ typedef struct scheduler_args_t {
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #define PROTOCOL_FENCE()   __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define PROTOCOL_RELEASE() __atomic_thread_fence(__ATOMIC_RELEASE)
+// Where a ring is in a GPU's memory the processor may combine writes, and send a header before the
+// rest: no release keeps it from that.
+#define PROTOCOL_SENT()    __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 
 // Puts a record on a list that others take as a whole.
@@ -249,6 +253,7 @@ static inline void packet_put(const ring_queue_t *queue, const packet_t *packet)
     uint64_t number = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), 1, __ATOMIC_RELAXED);
     packet_t *at = PROTOCOL_AT(packet_t, queue->packets) + (number & queue->mask);
     for (int i = 1; i < 16; i++) at->words[i] = packet->words[i];
+    PROTOCOL_SENT();
     // release: pairs with the packet processor, which reads the rest when the header is valid.
     PROTOCOL_STORE(&at->words[0], packet->words[0], __ATOMIC_RELEASE);
     PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), number, __ATOMIC_RELEASE);
