@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs. HIP has no nodes that run by a condition, and none that the device changes.
-#include <string.h>
-
 #include "base/lock.h"
 #include "drivers/hip/hip.h"
 #include "drivers/hip/releases.h"
@@ -86,42 +84,31 @@ static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, str
                     kernel_init(&kernel, launch));
 }
 
-// A fill as this release of the vendor takes it.
-typedef union fill_node_t {
-    max_align_t alignment;
-    char bytes[HIP_FILL_SIZE];
-} fill_node_t;
-
-static const hipMemsetParams *fill_init(fill_node_t *node, const stream_vendor_t *v,
-                                        const bound_fill_t *f)
+static hipMemsetParams fill_make(const bound_fill_t *f)
 {
-    const hip_fill_layout_t *at = &v->symbols->release->fill;
-    void *target = hip_pointer(f->target);
-    unsigned size = f->size, value = size == 4 ? f->pattern : f->pattern & ((1u << size * 8) - 1);
-    size_t width = f->count, height = 1;
-    memset(node, 0, sizeof *node);
-    memcpy(node->bytes, &target, sizeof target);
-    memcpy(node->bytes + at->element_size, &size, sizeof size);
-    memcpy(node->bytes + at->value, &value, sizeof value);
-    memcpy(node->bytes + at->width, &width, sizeof width);
-    memcpy(node->bytes + at->height, &height, sizeof height);
-    return (const hipMemsetParams *)(const void *)node;
+    unsigned bits = f->size * 8;
+    return (hipMemsetParams){
+        .dst = hip_pointer(f->target),
+        .elementSize = f->size,
+        .value = f->size == 4 ? f->pattern : f->pattern & ((1u << bits) - 1),
+        .width = f->count,
+        .height = 1,
+    };
 }
 
 static keel_status_t graph_fill(stream_vendor_t *v, const stream_place_t *place,
                                 const bound_fill_t *fill, stream_node_h *node)
 {
-    fill_node_t params;
+    const hipMemsetParams params = fill_make(fill);
     return HIP_CALL(v->symbols, hipGraphAddMemsetNode, (hipGraphNode_t *)(void *)node, PLACE(place),
-                    fill_init(&params, v, fill));
+                    &params);
 }
 
 static keel_status_t exec_set_fill(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                    const bound_fill_t *fill)
 {
-    fill_node_t params;
-    return HIP_CALL(v->symbols, hipGraphExecMemsetNodeSetParams, exec, node,
-                    fill_init(&params, v, fill));
+    const hipMemsetParams params = fill_make(fill);
+    return HIP_CALL(v->symbols, hipGraphExecMemsetNodeSetParams, exec, node, &params);
 }
 
 void hip_fill_graph(stream_api_t *api)

@@ -13,18 +13,9 @@ typedef struct hip_properties_t {
     size_t target; // offset of a text of 256 bytes
 } hip_properties_t;
 
-// hipMemsetParams, which changed with HIP 7: where its fields are, in bytes. The address is at 0.
-typedef struct hip_fill_layout_t {
-    size_t size; // of the struct
-    size_t element_size, width, height, value;
-} hip_fill_layout_t;
-
-enum { HIP_FILL_SIZE = 48 }; // of the largest
-
 typedef struct hip_release_t {
     int from; // the first release, as hip_symbols_t.version
     hip_properties_t properties;
-    hip_fill_layout_t fill;
     stream_quirks_t quirks;    // on AMD's GPUs
     uint32_t broken;           // features that it has, and that do not work: STREAM_*
     bool descriptors_by_value; // imports take a file descriptor, else a pointer to it

@@ -141,7 +141,13 @@ typedef struct hipMemAccessDesc {
     hipMemAccessFlags flags;
 } hipMemAccessDesc;
 
-typedef struct hipMemsetParams hipMemsetParams; // hip_fill_layout_t has its layout
+typedef struct hipMemsetParams {
+    void *dst;
+    unsigned int elementSize;
+    size_t height, pitch;
+    unsigned int value;
+    size_t width;
+} hipMemsetParams;
 
 typedef struct hip_release_t hip_release_t;
 

@@ -10,20 +10,12 @@ typedef struct hip_kernel_t { // hipKernelNodeParams
     unsigned shared;
 } hip_kernel_t;
 
-typedef union hip_fill_t { // hipMemsetParams
-    struct {
-        void *target;
-        unsigned element;
-        size_t height, pitch;
-        unsigned value;
-        size_t width;
-    } old;
-    struct {
-        void *target;
-        size_t pitch;
-        unsigned value, element;
-        size_t width, height;
-    } from_7;
+typedef struct hip_fill_t { // hipMemsetParams
+    void *target;
+    unsigned element;
+    size_t height, pitch;
+    unsigned value;
+    size_t width;
 } hip_fill_t;
 
 static cuda_kernel_t kernel_make(const hip_kernel_t *hip, extra_t *extra)
@@ -53,22 +45,13 @@ static cuda_copy_t copy_make(const void *target, const void *source, size_t size
 
 static cuda_fill_t fill_make(const hip_fill_t *hip)
 {
-    if (hip_major() >= 7)
-        return (cuda_fill_t){
-            .target = address_of(hip->from_7.target),
-            .pitch = hip->from_7.pitch,
-            .value = hip->from_7.value,
-            .element = hip->from_7.element,
-            .width = hip->from_7.width,
-            .height = hip->from_7.height,
-        };
     return (cuda_fill_t){
-        .target = address_of(hip->old.target),
-        .pitch = hip->old.pitch,
-        .value = hip->old.value,
-        .element = hip->old.element,
-        .width = hip->old.width,
-        .height = hip->old.height,
+        .target = address_of(hip->target),
+        .pitch = hip->pitch,
+        .value = hip->value,
+        .element = hip->element,
+        .width = hip->width,
+        .height = hip->height,
     };
 }
 
