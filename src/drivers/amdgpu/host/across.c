@@ -29,7 +29,7 @@ static const keel_ref_t *other_ref(const keel_cmd_across_t *c)
 
 // The agents that may use an allocation, and the beginning of it.
 typedef struct users_t {
-    void *memory;
+    KEEL_AMDGPU_DEVICE_PTR void *memory;
     hsa_agent_t *agents; // owned
     uint32_t count;
 } users_t;
@@ -97,7 +97,7 @@ static keel_status_t users_add(const users_t *users, const amdgpu_device_t *devi
     for (uint32_t i = 0; i < device->node_count; i++)
         if (!users_have(users, device->agents[i])) all[count++] = device->agents[i];
     keel_status_t status =
-        HSA_CALL(device->hsa, hsa_amd_agents_allow_access, count, all, NULL, users->memory);
+        HSA_CALL(device->hsa, hsa_amd_agents_allow_access, count, all, NULL, (void *)users->memory);
     mem_free(all);
     return status;
 }

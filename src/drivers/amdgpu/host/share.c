@@ -12,11 +12,12 @@ keel_status_t amdgpu_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t
 {
     amdgpu_device_t *device = amdgpu_device(buffer->device);
     const keel_buffer_t *root = buffer->root;
-    const void *memory = (const void *)(uintptr_t)atomic_load(&root->address);
+    KEEL_AMDGPU_DEVICE_PTR const void *memory =
+        (const void *)(uintptr_t)atomic_load(&root->address);
     uint64_t offset = 0;
     int fd = -1;
     KEEL_TRY(amdgpu_lost_cause(device));
-    KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_portable_export_dmabuf, memory,
+    KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_portable_export_dmabuf, (const void *)memory,
                       root->size ? root->size : 1, &fd, &offset));
     external->handle.fd = fd;
     external->offset += offset;
@@ -33,7 +34,7 @@ keel_status_t amdgpu_import_descriptor(keel_buffer_t *buffer)
     amdgpu_device_t *device = amdgpu_device(buffer->device);
     const keel_external_buffer_t *external = &buffer->external;
     size_t size = 0;
-    void *memory = NULL;
+    KEEL_AMDGPU_DEVICE_PTR void *memory = NULL;
     keel_status_t status =
         HSA_CALL(device->hsa, hsa_amd_interop_map_buffer, device->node_count, device->agents,
                  external->handle.fd, 0, &size, &memory, NULL, NULL);
@@ -44,7 +45,7 @@ keel_status_t amdgpu_import_descriptor(keel_buffer_t *buffer)
         return keel_status_wrap(status, "the GPU cannot use external->handle.fd, %d, as a dma-buf",
                                 external->handle.fd);
     if (external->offset > size || external->size > size - external->offset) {
-        device->hsa->hsa_amd_interop_unmap_buffer(memory);
+        device->hsa->hsa_amd_interop_unmap_buffer((void *)memory);
         return KEEL_ERROR(KEEL_OUT_OF_RANGE,
                           "external->offset is %llu and external->size %llu, but the descriptor "
                           "has %zu bytes",
