@@ -192,7 +192,9 @@ static void test_commands_have_slots(void **state)
     setup_t s;
     packet_t packets[4] = {0};
     ring_queue_t queue = {.packets = (uintptr_t)packets, .mask = 3};
-    record_t record = {.queue = (uintptr_t)&queue, .user = 77, .step = 2};
+    const step_t steps[3] = {0};
+    record_t record = {
+        .queue = (uintptr_t)&queue, .user = 77, .steps = (uintptr_t)steps, .step = 2};
     const program_fill_t none = {.target = {.slot = PLACE_KNOWN}, .pattern_size = 1};
     builtin_fill_t arguments;
     const program_command_t commands[2] = {
