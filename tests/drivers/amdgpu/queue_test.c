@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
@@ -182,6 +183,31 @@ static void test_a_tick_tells_once(void **state)
     keel_device_release(device);
 }
 
+// No tick is left that could end what waits: the host does, and says as much as it would have.
+static void test_what_the_gpu_leaves_says_why(void **state)
+{
+    (void)state;
+    keel_device_t *device = gpu_open("amdgpu://0");
+    hold_t hold = {.device = amdgpu_device(device)};
+    const hsa_symbols_t *hsa = hold.device->hsa;
+    keel_semaphore_t *semaphore = NULL;
+    keel_point_t done;
+    OK(keel_semaphore_create(device, NULL, &semaphore));
+    const keel_point_t never = keel_point(semaphore, 1);
+    const keel_op_t op = keel_op_barrier();
+    control_hold(&hold);
+    OK(keel_queue_submit(keel_device_queue(device, 0), KEEL_POINTS(never), &op, 1, KEEL_NO_SIGNALS,
+                         &done));
+    amdgpu_device_fail(hold.device, KEEL_ERROR(KEEL_INTERNAL, "a test's"));
+    keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
+    assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
+    assert_non_null(strstr(keel_status_message(status), "is lost; waiting: queue"));
+    keel_status_release(status);
+    keel_semaphore_release(semaphore);
+    keel_device_release(device);
+    hsa->hsa_signal_destroy(hold.gate);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -190,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_ends_are_seen_without_handlers),
         cmocka_unit_test(test_the_host_takes_over_without_memory),
         cmocka_unit_test(test_a_tick_tells_once),
+        cmocka_unit_test(test_what_the_gpu_leaves_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

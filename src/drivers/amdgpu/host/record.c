@@ -410,7 +410,7 @@ void amdgpu_record_start(keel_submission_t *submission)
     bool submitted = !status && record_submit(device, run);
     bool no_memory = amdgpu_is_no_memory(status);
     if (submitted) helper_wake(&device->runs.worker);
-    if (!submitted && !status) status = keel_status_retain(atomic_load(&device->failed));
+    if (!submitted && !status) status = amdgpu_lost_cause(device);
     if (!submitted) run_finish(run);
     atomic_fetch_sub(&device->runs.handlers, 1);
     if (no_memory)

@@ -314,7 +314,7 @@ void amdgpu_scheduler_lost(amdgpu_device_t *device)
         amdgpu_run_t *run = s->runs;
         lock_leave(&s->lock);
         if (!run) break;
-        amdgpu_record_end(run, keel_status_retain(atomic_load(&device->failed)));
+        amdgpu_record_end(run, amdgpu_lost_cause(device));
     }
     // Nothing more is to be looked for.
     for (uint32_t i = 0; i < s->control_count; i++)
