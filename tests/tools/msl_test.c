@@ -128,6 +128,17 @@ static void gives_variables_to_kernels(void **state)
            "// keel values: 0b00000016000000000000000000000002", "[[buffer(1)]]");
 }
 
+// LLVM may also make these of wider ones, where it sees that the upper bits are 0.
+static void looks_for_bits_of_short_integers(void **state)
+{
+    EXPECT("KEEL_KERNEL(shorts, KEEL_GROUP(1), KEEL_INOUT(uint16_t, x), KEEL_INOUT(uint8_t, y))\n"
+           "{ KEEL_ONCE { x[0] = __builtin_rotateleft16(x[1], x[2]);\n"
+           "x[3] = __builtin_rotateright16(x[4], x[5]);\n"
+           "y[0] = __builtin_bitreverse8(y[1]); x[6] = __builtin_clzs(x[7]);\n"
+           "x[8] = __builtin_ctzs(x[9]); } }\n",
+           0, "% 16u) >> 16u)", "reverse_bits(uint(", ") >> 24u)", ") - 16u)", " | 65536ul))");
+}
+
 static void computes_doubles_in_software(void **state)
 {
     EXPECT("KEEL_KERNEL(wide, KEEL_GROUP(1), KEEL_INOUT(double, x))\n"
@@ -166,6 +177,7 @@ int main(void)
         cmocka_unit_test(writes_loops_and_conditions),
         cmocka_unit_test(knows_where_pointers_point),
         cmocka_unit_test(gives_variables_to_kernels),
+        cmocka_unit_test(looks_for_bits_of_short_integers),
         cmocka_unit_test(computes_doubles_in_software),
         cmocka_unit_test(refuses_what_metal_has_not),
     };

@@ -98,12 +98,14 @@ static const char *overflow_text(code_t *code, const ir_inst_t *inst, const char
     const ir_type_t *type = inst->operands[1]->type;
     const char *as = type_text(code, type), *made = inst->made->name;
     text_add(&code->variables, "%s v%s_0;\nbool v%s_1;\n", as, made, made);
-    bool with_sign = name[0] == 's' || type->bits < 32;
+    bool with_sign = name[0] == 's' || type->bits < 32 || type_is_odd(type);
     const char *op = strstr(name, "add") ? "+" : strstr(name, "sub") ? "-" : "*";
     const char *a = argument(code, inst, 0), *b = argument(code, inst, 1);
     if (with_sign)
         code_fail(code, KEEL_ERROR(KEEL_UNSUPPORTED,
-                                   "it asks whether a signed or short operation overflows"));
+                                   "it asks whether a signed operation, or one of %u bits, "
+                                   "overflows",
+                                   type->bits));
     text_add(code->out, "v%s_0 = %s %s %s;\n", made, a, op, b);
     const char *test = *op == '+'         ? PRINT(code, "v%s_0 < %s", made, a)
                        : *op == '-'       ? PRINT(code, "%s < %s", a, b)
@@ -120,34 +122,55 @@ static const char *chosen_text(code_t *code, const ir_inst_t *inst, const char *
     const char *type = type_text(code, inst->type);
     if (!strcmp(name, "abs")) {
         const char *s = signed_text(code, inst->operands[1]);
-        return PRINT(code, "%s(%s < 0 ? 0 - %s : %s)", type, s, a, a);
+        return fitted_text(code, inst->type, PRINT(code, "%s < 0 ? 0 - %s : %s", s, a, a));
     }
     if (!strcmp(name, "usub.sat"))
         return PRINT(code, "%s(%s < %s ? 0 : %s - %s)", type, a, b, a, b);
     if (!strcmp(name, "uadd.sat"))
-        return PRINT(code, "%s(%s(%s + %s) < %s ? ~0ul : %s + %s)", type, type, a, b, a, a, b);
+        return fitted_text(code, inst->type,
+                           PRINT(code, "%s < %s ? ~0ul : ulong(%s + %s)",
+                                 fitted_text(code, inst->type, PRINT(code, "%s + %s", a, b)), a, a,
+                                 b));
     bool with_sign = name[0] == 's', most = strstr(name, "max");
     const char *x = with_sign ? signed_text(code, inst->operands[1]) : a;
     const char *y = with_sign ? signed_text(code, inst->operands[2]) : b;
     return PRINT(code, "(%s %c %s ? %s : %s)", x, most ? '>' : '<', y, a, b);
 }
 
-static const char *bits_text(code_t *code, const ir_inst_t *inst, const char *name)
+// Rotations and the like: out of both, one behind the other, in an integer of twice the width.
+static const char *funnel_text(code_t *code, const ir_inst_t *inst, bool left)
 {
     uint32_t bits = inst->type->bits;
-    const char *a = argument(code, inst, 0), *type = type_text(code, inst->type);
-    if (bits < 32 && strcmp(name, "ctpop") != 0 && strcmp(name, "bswap") != 0) {
-        code_fail(code, KEEL_ERROR(KEEL_UNSUPPORTED, "it looks for bits of a short integer"));
+    const char *a = argument(code, inst, 0), *b = argument(code, inst, 1);
+    const char *n = argument(code, inst, 2), *wide = bits <= 16 ? "uint" : "ulong";
+    if (bits == 32 || bits == 64)
+        return PRINT(code, "keel_funnel_%s(%s, %s, %s)", left ? "left" : "right", a, b, n);
+    if (bits > 32) {
+        code_fail(code, KEEL_ERROR(KEEL_UNSUPPORTED, "it rotates an integer of %u bits", bits));
         return "0";
     }
-    if (!strcmp(name, "ctpop")) return PRINT(code, "%s(popcount(ulong(%s)))", type, a);
-    if (!strcmp(name, "ctlz")) return PRINT(code, "clz(%s)", a);
-    if (!strcmp(name, "cttz")) return PRINT(code, "ctz(%s)", a);
-    if (!strcmp(name, "bitreverse")) return PRINT(code, "reverse_bits(%s)", a);
-    if (!strcmp(name, "bswap")) return PRINT(code, "%s(keel_swap(%s) >> %u)", type, a, 64 - bits);
-    bool left = !strcmp(name, "fshl");
-    const char *b = argument(code, inst, 1), *n = argument(code, inst, 2);
-    return PRINT(code, "keel_funnel_%s(%s, %s, %s)", left ? "left" : "right", a, b, n);
+    const char *both = PRINT(code, "(%s(%s) << %uu | %s(%s))", wide, a, bits, wide, b);
+    const char *by = PRINT(code, "(uint(%s) %% %uu)", n, bits);
+    return fitted_text(code, inst->type,
+                       left ? PRINT(code, "%s << %s >> %uu", both, by, bits)
+                            : PRINT(code, "%s >> %s", both, by));
+}
+
+// In an integer of 32 or 64 bits: shorter ones have zeros above them.
+static const char *bits_text(code_t *code, const ir_inst_t *inst, const char *name)
+{
+    uint32_t bits = inst->type->bits, width = bits <= 32 ? 32 : 64;
+    const char *type = type_text(code, inst->type), *wide = width == 32 ? "uint" : "ulong";
+    const char *a = PRINT(code, "%s(%s)", wide, argument(code, inst, 0));
+    if (!strcmp(name, "ctpop")) return PRINT(code, "%s(popcount(%s))", type, a);
+    if (!strcmp(name, "ctlz")) return PRINT(code, "%s(clz(%s) - %uu)", type, a, width - bits);
+    if (!strcmp(name, "cttz") && bits == width) return PRINT(code, "%s(ctz(%s))", type, a);
+    if (!strcmp(name, "cttz")) return PRINT(code, "%s(ctz(%s | %lluul))", type, a, 1ull << bits);
+    if (!strcmp(name, "bitreverse"))
+        return PRINT(code, "%s(reverse_bits(%s) >> %uu)", type, a, width - bits);
+    if (!strcmp(name, "bswap"))
+        return PRINT(code, "%s(keel_swap(%s) >> %u)", type, argument(code, inst, 0), 64 - bits);
+    return funnel_text(code, inst, !strcmp(name, "fshl"));
 }
 
 static const char *float_function(code_t *code, const ir_inst_t *inst, const char *name)

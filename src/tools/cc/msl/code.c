@@ -160,6 +160,19 @@ const char *signed_text(code_t *code, const ir_value_t *value)
     return PRINT(code, "(%s(u%s(%s) << %u) >> %u)", wide, wide, text, unused, unused);
 }
 
+bool type_is_odd(const ir_type_t *type)
+{
+    uint32_t bits = type->bits;
+    return type->kind == IR_INT && bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64;
+}
+
+const char *fitted_text(code_t *code, const ir_type_t *type, const char *text)
+{
+    const char *name = type_text(code, type);
+    if (!type_is_odd(type)) return PRINT(code, "%s(%s)", name, text);
+    return PRINT(code, "%s((%s) & %lluul)", name, text, (1ull << type->bits) - 1);
+}
+
 static const char *variable_text(code_t *code, ir_variable_t *variable)
 {
     variable->used = true;

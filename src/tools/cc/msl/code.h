@@ -44,6 +44,11 @@ const char *pointer_text(code_t *code, const ir_value_t *value);
 const char *pointer_to(code_t *code, const ir_value_t *value, const char *type);
 const char *type_text(code_t *code, const ir_type_t *type);
 place_t place_of(const ir_value_t *value);
+// Integers of a width that MSL has not are in the next larger type, with zeros above their bits.
+// LLVM makes them where it sees that a value has no more bits.
+bool type_is_odd(const ir_type_t *type);
+// An integer of the type, without what lies above its bits.
+const char *fitted_text(code_t *code, const ir_type_t *type, const char *text);
 
 // What an instruction computes, as an expression; NULL: it was written as statements.
 const char *inst_text(code_t *code, const ir_inst_t *inst);

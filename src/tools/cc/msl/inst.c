@@ -4,20 +4,6 @@
 
 #include "tools/cc/msl/code.h"
 
-static bool is_odd(const ir_type_t *type)
-{
-    uint32_t bits = type->bits;
-    return type->kind == IR_INT && bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64;
-}
-
-// An integer of the type, without what lies above its bits.
-static const char *fitted(code_t *code, const ir_type_t *type, const char *text)
-{
-    const char *name = type_text(code, type);
-    if (!is_odd(type)) return PRINT(code, "%s(%s)", name, text);
-    return PRINT(code, "%s((%s) & %lluul)", name, text, (1ull << type->bits) - 1);
-}
-
 static const char *symbol_of(ir_op_t op)
 {
     switch (op) {
@@ -55,7 +41,7 @@ static const char *integer_text(code_t *code, const ir_inst_t *inst)
         if (type->bits < 32 && type->bits != 1) a = PRINT(code, "uint(%s)", a);
         if (type->bits < 32 && type->bits != 1) b = PRINT(code, "uint(%s)", b);
     }
-    return fitted(code, type, PRINT(code, "%s %s %s", a, symbol_of(inst->op), b));
+    return fitted_text(code, type, PRINT(code, "%s %s %s", a, symbol_of(inst->op), b));
 }
 
 static const char *float_text(code_t *code, const ir_inst_t *inst)
@@ -194,8 +180,8 @@ static const char *conversion_text(code_t *code, const ir_inst_t *inst)
     case IR_OP_inttoptr: return PRINT(code, "(device uchar *)(%s)", value_text(code, from));
     case IR_OP_trunc:
         if (inst->type->bits == 1) return PRINT(code, "bool(%s & 1)", value_text(code, from));
-        return fitted(code, inst->type, value_text(code, from));
-    case IR_OP_sext: return fitted(code, inst->type, signed_text(code, from));
+        return fitted_text(code, inst->type, value_text(code, from));
+    case IR_OP_sext: return fitted_text(code, inst->type, signed_text(code, from));
     case IR_OP_sitofp: return PRINT(code, "%s(%s)", type, signed_text(code, from));
     case IR_OP_fptosi:
         return PRINT(code, "%s(%s(%s))", type, inst->type->bits > 32 ? "long" : "int",
@@ -233,7 +219,7 @@ static const char *load_text(code_t *code, const ir_inst_t *inst)
     if (type->kind == IR_PTR) return PRINT(code, "(device uchar *)(%s)", text);
     if (type->kind == IR_HALF || type->kind == IR_FLOAT)
         return PRINT(code, "as_type<%s>(%s)", type_text(code, type), text);
-    return type->kind == IR_INT ? fitted(code, type, text) : text;
+    return type->kind == IR_INT ? fitted_text(code, type, text) : text;
 }
 
 void store_write(code_t *code, const ir_inst_t *inst)
