@@ -86,6 +86,16 @@ static uint64_t select_nth(uint64_t *values, uint32_t count, uint32_t nth)
     return values[nth];
 }
 
+// Of an even number, what is between the two in the middle.
+static uint64_t median(uint64_t *values, uint32_t count)
+{
+    uint64_t upper = select_nth(values, count, count / 2), lower = values[0];
+    if (count % 2) return upper;
+    for (uint32_t i = 1; i < count / 2; i++)
+        if (values[i] > lower) lower = values[i];
+    return lower + (upper - lower) / 2;
+}
+
 table_stats_t table_stats(table_row_t *row)
 {
     table_stats_t stats = {.least = UINT64_MAX};
@@ -99,7 +109,7 @@ table_stats_t table_stats(table_row_t *row)
     }
     stats.mean = row->total_ns / (row->calls ? row->calls : 1);
     stats.deviation = (uint64_t)fmin(sqrt(sum / (double)row->count), 9e18);
-    stats.median = select_nth(row->durations, row->count, row->count / 2);
+    stats.median = median(row->durations, row->count);
     return stats;
 }
 
