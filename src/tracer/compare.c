@@ -82,8 +82,9 @@ static void pairs_print(pairs_t *pairs, const char *title, uint32_t limit, FILE 
 {
     if (!pairs->count) return;
     qsort(pairs->pairs, pairs->count, sizeof *pairs->pairs, pair_compare);
-    fprintf(out, "%s\n  %9s  %9s  %9s  %9s  %9s  %9s  %9s  name\n", title, "calls", "total", "mean",
-            "calls", "total", "mean", "total");
+    fprintf(out, "%s\n  %31s  %31s  %9s\n", title, "before", "after", "change");
+    fprintf(out, "  %9s  %9s  %9s  %9s  %9s  %9s  %9s  name\n", "calls", "total", "mean", "calls",
+            "total", "mean", "of total");
     for (uint32_t i = 0; i < pairs->count && i < limit; i++) pair_print(&pairs->pairs[i], out);
     if (pairs->count > limit)
         fprintf(out, "  and %u more names; -n N shows N\n", pairs->count - limit);

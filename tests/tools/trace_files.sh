@@ -102,6 +102,7 @@ if has sqlite3; then
     is 'names of processes' "$(sqlite3 both 'SELECT count(DISTINCT pid) FROM rocpd_api')" 2
 fi
 "$keel" trace compare one one >out
+grep -qE '^ +before +after +change$' out || fail "it does not say which trace is which"
 is compared "$(grep -c '+0.0 %' out)" $((5 + calls - 2)) # five operations, one or two calls
 if has sqlite3; then
     cp one slow
