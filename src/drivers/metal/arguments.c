@@ -100,15 +100,19 @@ static keel_status_t encoded_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
     return status;
 }
 
+static void sizes_write(const keel_cmd_dispatch_t *c, const uint64_t *lengths, uint32_t *words)
+{
+    for (uint16_t i = 0; i < c->binding_count; i++)
+        words[i] = lengths[i] < UINT32_MAX ? (uint32_t)lengths[i] : UINT32_MAX;
+}
+
 // Words with the lengths of what is bound, which are behind the addresses in the block.
 static keel_status_t sizes_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                const uint64_t *lengths, metal_place_t *place)
 {
     void *data;
     KEEL_TRY(memory_take(run, c->binding_count * sizeof(uint32_t), place, &data));
-    uint32_t *words = data;
-    for (uint16_t i = 0; i < c->binding_count; i++)
-        words[i] = lengths[i] < UINT32_MAX ? (uint32_t)lengths[i] : UINT32_MAX;
+    sizes_write(c, lengths, data);
     mtl_set_buffer(metal_run_device(run)->api, run->encoder, place->buffer, place->offset,
                    METAL_AT_SIZES);
     return NULL;
@@ -136,4 +140,28 @@ keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c
     run->variables = NULL; // constants are in their place
     return metal_bytes_set(run, block + ADDRESSES_AT + 2 * size, c->constant_size,
                            METAL_AT_CONSTANTS);
+}
+
+metal_layout_t metal_arguments_layout(const keel_cmd_dispatch_t *c)
+{
+    metal_layout_t layout;
+    uint32_t pointers = (c->binding_count + 1u) * (uint32_t)sizeof(uint64_t);
+    uint32_t words = c->binding_count * (uint32_t)sizeof(uint32_t);
+    layout.constants = (pointers + ALIGNED - 1) / ALIGNED * ALIGNED;
+    layout.sizes = layout.constants + (c->constant_size + ALIGNED - 1u) / ALIGNED * ALIGNED;
+    layout.bytes = layout.sizes + (words + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return layout;
+}
+
+void metal_arguments_write(const keel_cmd_dispatch_t *c, const unsigned char *block,
+                           unsigned char *data, uint64_t address)
+{
+    const metal_layout_t layout = metal_arguments_layout(c);
+    uint64_t lengths[METAL_BINDINGS], sizes = address + layout.sizes;
+    uint32_t size = c->binding_count * (uint32_t)sizeof *lengths;
+    memcpy(lengths, block + ADDRESSES_AT + size, size);
+    memcpy(data, block + ADDRESSES_AT, size);
+    memcpy(data + size, &sizes, sizeof sizes);
+    memcpy(data + layout.constants, block + ADDRESSES_AT + 2 * size, c->constant_size);
+    sizes_write(c, lengths, (uint32_t *)(void *)(data + layout.sizes));
 }

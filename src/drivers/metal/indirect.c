@@ -5,7 +5,7 @@
 // A stretch of a recording that has nothing but dispatches and barriers is executed so, if each of
 // its dispatches is the same every time: it binds buffers that have their memory for good, and its
 // constants and counts are the recording's own. Indirect commands take no bytes, so blocks of
-// arguments lie in a buffer. A barrier is a flag of the command behind it.
+// arguments, and argument buffers, lie in a buffer. A barrier is a flag of the command behind it.
 //
 // Encoding takes more messages than doing without, so a recording is looked at when it is prepared
 // (keel_recording_prepare), or comes for the third time. Nothing is changed after that: as many
@@ -25,7 +25,7 @@ enum {
     PIPELINES = 64,     // of these
     REPLAYS = 3,        // before a recording is looked at that was not prepared
     ALIGNED = 256,      // what every GPU takes as the offset of constants
-    BOUND = 2,          // buffers of a command: its block and its variables
+    BOUND = 3,          // buffers of a command: what is at the indices of metal.h
     CONCURRENT = 1 << 5 // MTLIndirectCommandTypeConcurrentDispatch
 };
 
@@ -75,11 +75,18 @@ static bool is_fixed(const keel_ref_t *ref)
     return ref->buffer && !ref->buffer->root->pool;
 }
 
+static bool takes_arguments(const keel_cmd_dispatch_t *c)
+{
+    return !c->raw && ((const metal_kernel_t *)c->kernel)->bound;
+}
+
+// Argument buffers that an encoder of Metal's writes would have to be written with each command.
 static bool dispatch_is_fixed(const keel_cmd_dispatch_t *c)
 {
     const metal_kernel_t *kernel = c->kernel;
     const keel_patch_t *patches = command_patches(c);
-    bool fixed = c->counts_kind == KEEL_COUNTS_DIRECT && (c->raw || !kernel->bound);
+    bool encoded = takes_arguments(c) && metal_device(c->executable->device)->encoded;
+    bool fixed = c->counts_kind == KEEL_COUNTS_DIRECT && !encoded;
     for (uint16_t i = 0; fixed && i < c->binding_count; i++) fixed = is_fixed(&c->bindings[i]);
     for (uint16_t i = 0; fixed && i < c->patch_count; i++) fixed = is_fixed(&patches[i].ref);
     return fixed && metal_threads_fit(c, kernel->code->threads);
@@ -93,6 +100,7 @@ static bool is_empty(const keel_cmd_dispatch_t *c)
 static uint64_t bytes_of(const keel_cmd_dispatch_t *c)
 {
     uint64_t most = 16 + 16u * c->binding_count + c->constant_size + 16; // the block's, and ends
+    if (takes_arguments(c)) most = metal_arguments_layout(c).bytes;
     return (most + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
@@ -187,13 +195,36 @@ typedef struct cursor_t {
 static bool block_write(metal_device_t *device, indirect_t *indirect, const keel_cmd_dispatch_t *c,
                         uint64_t offset)
 {
-    char *blocks = mtl_contents(device->api, metal_memory_buffer(indirect->blocks));
+    _Alignas(16) unsigned char block[METAL_BLOCK];
+    unsigned char *data = mtl_contents(device->api, metal_memory_buffer(indirect->blocks));
     uint32_t size = 0;
-    keel_status_t status =
-        metal_block_make(c, NULL, c->groups, (unsigned char *)blocks + offset, &size);
+    keel_status_t status = metal_block_make(c, NULL, c->groups, block, &size);
     bool made = !status;
     keel_status_release(status);
+    if (made && takes_arguments(c))
+        metal_arguments_write(c, block, data + offset,
+                              metal_memory_address(indirect->blocks) + offset);
+    else if (made)
+        memcpy(data + offset, block, size);
     return made;
+}
+
+// What the kernel finds at its indices.
+static void buffers_set(metal_device_t *device, const indirect_t *indirect,
+                        const keel_cmd_dispatch_t *c, unsigned long offset, id command)
+{
+    const metal_api_t *api = device->api;
+    const metal_kernel_t *kernel = c->kernel;
+    const metal_layout_t layout = metal_arguments_layout(c);
+    id blocks = metal_memory_buffer(indirect->blocks);
+    bool arguments = takes_arguments(c);
+    mtl_set_kernel_buffer(api, command, blocks, offset, METAL_AT_BLOCK);
+    if (arguments && c->constant_size)
+        mtl_set_kernel_buffer(api, command, blocks, offset + layout.constants, METAL_AT_CONSTANTS);
+    if (arguments && kernel->code->sizes)
+        mtl_set_kernel_buffer(api, command, blocks, offset + layout.sizes, METAL_AT_SIZES);
+    if (!arguments && kernel->variables)
+        mtl_set_kernel_buffer(api, command, kernel->variables, 0, METAL_AT_VARIABLES);
 }
 
 static bool dispatch_encode(metal_device_t *device, indirect_t *indirect,
@@ -209,10 +240,7 @@ static bool dispatch_encode(metal_device_t *device, indirect_t *indirect,
     id command = mtl_command_at(api, indirect->commands, at->index);
     if (!command) return false;
     mtl_set_pipeline(api, command, state);
-    mtl_set_kernel_buffer(api, command, metal_memory_buffer(indirect->blocks),
-                          (unsigned long)at->offset, METAL_AT_BLOCK);
-    if (kernel->variables)
-        mtl_set_kernel_buffer(api, command, kernel->variables, 0, METAL_AT_VARIABLES);
+    buffers_set(device, indirect, c, (unsigned long)at->offset, command);
     if (at->barrier) mtl_set_barrier(api, command);
     mtl_concurrent_dispatch(api, command, (metal_size_t){c->groups[0], c->groups[1], c->groups[2]},
                             (metal_size_t){c->group_size[0], c->group_size[1], c->group_size[2]});

@@ -397,6 +397,15 @@ keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size
 keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *command,
                                   const keel_cmd_execute_t *execute,
                                   const unsigned char *block) KEEL_MUST_USE;
+// The same in memory, for a GPU of tier 2: the argument buffer, and behind it, from these bytes on,
+// the constants and the lengths of what is bound.
+typedef struct metal_layout_t {
+    uint32_t constants, sizes;
+    uint32_t bytes; // of all
+} metal_layout_t;
+metal_layout_t metal_arguments_layout(const keel_cmd_dispatch_t *command);
+void metal_arguments_write(const keel_cmd_dispatch_t *command, const unsigned char *block,
+                           unsigned char *data, uint64_t address); // of `data`, for the GPU
 
 // executable.c
 typedef struct metal_kernel_t {

@@ -26,6 +26,18 @@ static const char source[] =
     "    y[i] = y[i] * 3 + b.add;\n"
     "}\n";
 
+// The same with an argument buffer.
+static const char bound_source[] =
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct step_arguments { device uint *y [[id(0)]]; };\n"
+    "kernel void step(constant step_arguments &a [[buffer(0)]], constant uint &add [[buffer(1)]],\n"
+    "                 uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    a.y[i] = a.y[i] * 3 + add;\n"
+    "}\n";
+
+static bool is_bound; // which of the two
 static keel_device_t *device;
 static keel_executable_t *executable;
 static keel_buffer_t *y;
@@ -40,10 +52,10 @@ static void rig_open(const char *which)
                                          .constants = sizeof(uint32_t),
                                          .fixed_size = true},
                                 .bindings = &binding,
-                                .abi = KEEL_ABI_DIRECT};
+                                .abi = is_bound ? KEEL_ABI_BOUND : KEEL_ABI_DIRECT};
     keel_status_t status = device_try_open(which, &device);
     if (status) fail_msg("%s", keel_status_message(status));
-    assert_null(load_text(device, source, &entry, 1, &executable));
+    assert_null(load_text(device, is_bound ? bound_source : source, &entry, 1, &executable));
     y = buffer_create(device, COUNT * sizeof(uint32_t));
     assert_null(keel_recording_create(device, NULL, &recording));
     ok(submit(device, KEEL_NO_WAITS, keel_op_fill(keel_whole(y), 0, 1)));
@@ -121,6 +133,25 @@ static void prepared(void)
     assert_int_equal(sim_sent("setComputePipelineState:"), pipelines);
     assert_int_equal(sim_sent(dispatch), 0);
     assert_in_range(replay_counted(), 1, 20);
+    rig_close();
+}
+
+static void arguments(void)
+{
+    is_bound = true;
+    prepared();
+}
+
+// An encoder of Metal's writes argument buffers, each time.
+static void encoded_arguments(void)
+{
+    is_bound = true;
+    rig_open("0");
+    record(KEEL_BIND(y));
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    replay();
+    check(after(1));
+    assert_int_equal(sim_sent(make) + sim_sent(execute), 0);
     rig_close();
 }
 
@@ -240,6 +271,13 @@ static void test_prepared(void **state)
     run_with("seed=3 residency=1", prepared);
 }
 
+static void test_arguments(void **state)
+{
+    (void)state;
+    run_with("hazards=1 seed=4 residency=1", arguments);
+    run_with("tier=1 residency=1", encoded_arguments);
+}
+
 static void test_touched(void **state)
 {
     (void)state;
@@ -286,10 +324,10 @@ static void test_guarded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prepared),  cmocka_unit_test(test_touched),
-        cmocka_unit_test(test_found_out), cmocka_unit_test(test_in_the_middle),
-        cmocka_unit_test(test_not_fixed), cmocka_unit_test(test_without),
-        cmocka_unit_test(test_guarded),
+        cmocka_unit_test(test_arguments),     cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_touched),       cmocka_unit_test(test_found_out),
+        cmocka_unit_test(test_in_the_middle), cmocka_unit_test(test_not_fixed),
+        cmocka_unit_test(test_without),       cmocka_unit_test(test_guarded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,19 +178,46 @@ static void by_encoders(void)
     device_close(device);
 }
 
+// Dispatches of a recording, one behind the other, which become indirect commands on a GPU of
+// tier 2.
+static void replay(keel_device_t *device, keel_op_t op)
+{
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    for (int i = 0; i < 4; i++)
+        assert_null(keel_recording_add(recording, (keel_op_t[]){op, keel_op_barrier()}, 2));
+    assert_null(keel_recording_end(recording));
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    ok(submit(device, KEEL_NO_WAITS, keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    keel_recording_release(recording);
+}
+
+static void lengths_check(keel_buffer_t *c)
+{
+    uint32_t words[30];
+    assert_null(keel_buffer_read(c, 0, words, sizeof words));
+    for (uint32_t i = 0; i < 30; i++) assert_int_equal(words[i], i < 10 ? 7 * i : 10030);
+    memset(words, 0, sizeof words);
+    assert_null(keel_buffer_write(c, 0, words, sizeof words));
+}
+
+static int indirect; // stretches of indirect commands that are expected
+
 static void with_lengths(void)
 {
     keel_device_t *device = device_open();
     keel_executable_t *executable = loaded(device);
     keel_buffer_t *a = buffer_create(device, 40), *c = buffer_create(device, 120);
-    uint32_t words[30];
+    uint32_t words[10];
     for (uint32_t i = 0; i < 10; i++) words[i] = 7 * i;
     assert_null(keel_buffer_write(a, 0, words, 40));
-    ok(submit(device, KEEL_NO_WAITS,
-              keel_op_dispatch(find(executable, "main"), keel_groups(2, 1, 1), NULL, 0,
-                               KEEL_BIND(a, c))));
-    assert_null(keel_buffer_read(c, 0, words, sizeof words));
-    for (uint32_t i = 0; i < 30; i++) assert_int_equal(words[i], i < 10 ? 7 * i : 10030);
+    keel_op_t op =
+        keel_op_dispatch(find(executable, "main"), keel_groups(2, 1, 1), NULL, 0, KEEL_BIND(a, c));
+    ok(submit(device, KEEL_NO_WAITS, op));
+    lengths_check(c);
+    replay(device, op);
+    lengths_check(c);
+    assert_int_equal(sim_sent("executeCommandsInBuffer:withRange:"), indirect);
     keel_buffer_release(a);
     keel_buffer_release(c);
     keel_executable_release(executable);
@@ -347,6 +374,7 @@ static void test_tier_1(void **state)
     shader_compile(shader);
     run_with("tier=1 residency=1", by_encoders);
     shader_compile(lengths);
+    indirect = 0;
     run_with("tier=1 residency=1", with_lengths);
 }
 
@@ -355,7 +383,8 @@ static void test_lengths(void **state)
     (void)state;
     cross_need();
     shader_compile(lengths);
-    run_with("residency=1", with_lengths);
+    indirect = 1;
+    run_with("residency=1 hazards=1", with_lengths);
 }
 
 static void test_families(void **state)
