@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A promise: the word of a device that a point will be reached when something happens over there,
-// an event on one of its streams for example. Work of the same device may wait for that instead of
-// the point, without the host; and a host that waits for the point can ask after it. Only the loss
-// of the device breaks a promise, unless it says that it may fail: then work that took it must find
-// out on the device whether it came true, and do nothing if it did not.
+// an event on one of its streams for example. Work of the same device, or of one that it reaches,
+// may wait for that instead of the point, without the host; and a host that waits for the point can
+// ask after it. Only the loss of the device breaks a promise, unless it says that it may fail: then
+// work that took it must find out on the device whether it came true, and do nothing if it did not.
 //
 // A device whose work ends by itself on threads of the library makes none.
 #ifndef KEEL_SRC_KIT_PROMISE_H_
@@ -21,6 +21,8 @@ typedef struct promise_ops_t {
     uint64_t poll_ns;                    // how long polling is better than sleeping
     // The handle of the vendor's object; false: there is none of the kind. NULL: there are none.
     bool (*native)(promise_t *promise, keel_native_t kind, uint64_t *handle);
+    // Whether queues of another device may wait for it. Locks may be held. NULL: none may.
+    bool (*reaches)(const promise_t *promise, const keel_device_t *device);
 } promise_ops_t;
 
 struct promise_t {
@@ -34,7 +36,8 @@ struct promise_t {
 // Whether a waiter that takes promises of the device `early`, or of none, takes this one.
 static inline bool promise_serves(const promise_t *promise, const keel_device_t *early)
 {
-    return early && promise->device == early;
+    if (!early || promise->device == early) return early;
+    return promise->device && promise->ops->reaches && promise->ops->reaches(promise, early);
 }
 
 static inline promise_t *promise_retain(promise_t *promise)

@@ -242,8 +242,8 @@ static void promise_ask(promise_t *promise)
     remote_ask(remote);
 }
 
-static const promise_ops_t remote_promise_ops = {promise_end, promise_poll, promise_ask, POLL_NS,
-                                                 NULL};
+static const promise_ops_t remote_promise_ops = {
+    .destroy = promise_end, .poll = promise_poll, .ask = promise_ask, .poll_ns = POLL_NS};
 
 void remote_init(remote_t *remote, const remote_ops_t *ops, const keel_device_t *device,
                  uint64_t initial)

@@ -38,7 +38,8 @@ static void fake_ask(promise_t *promise)
     ((fake_t *)(void *)promise)->asks++;
 }
 
-static const promise_ops_t fake_ops = {fake_destroy, fake_poll, fake_ask, 1000, NULL};
+static const promise_ops_t fake_ops = {
+    .destroy = fake_destroy, .poll = fake_poll, .ask = fake_ask, .poll_ns = 1000};
 
 static keel_device_t here, there;
 

@@ -10,7 +10,10 @@
 // its end, by a number in a slot that it writes last. C looks at the slot before anything else: if
 // the number is another, its guard makes the grids of all its dispatches empty, the last of which
 // would write C's own slot. Blits have no grid, so a guarded submission uses kernels in their
-// place.
+// place. guard.c has that.
+//
+// C may be on another GPU: an event reaches that, and the pages of the slots become a buffer of its
+// own there, a view. Views keep what P's device had of Metal's, which may close before C ends.
 //
 // On one queue a fence takes the place of the event. The host still hears of each end by a
 // completed handler, and fails C with P's cause. A slot is used again when P, and all that went
@@ -18,61 +21,140 @@
 //
 // All this costs a few messages, so a submission makes a promise only while the device has lately
 // seen others that came to wait for work in flight.
+#include "drivers/metal/ahead.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/metal/metal.h"
 #include "kit/submission.h"
 
-enum {
-    SLOTS = 1024, // promises of a device at a time; a submission that finds none makes none
-    COUNTS = METAL_TABLE / 12, // of a table
-    CHECKED = 8,               // slots that one guard looks at
-    GUARDS = 32,               // threads of a guard
-    LATELY = 64,               // submissions after one that had to wait
-    NEEDED = 2,                // counts that a command may take between two of metal_guard_need
-};
+enum { LATELY = 64 }; // submissions after one that had to wait
 
-typedef struct metal_slots_t metal_slots_t;
-
-// A promise, and what it has on the GPU. It is used again when the last reference to it is gone.
-typedef struct metal_promise_t {
-    promise_t base;
-    struct metal_promise_t *next; // of those to spare
-    metal_slots_t *slots;
-    metal_device_t *device;     // may be gone when the promise is over
-    const metal_queue_t *queue; // to compare
-    id event;                   // retained; NULL: not needed yet, as the next
-    id fence;                   // retained
-    uint64_t number;            // of its uses: what the event comes to. An event only grows, so
-                                // this must not start again at 0
-    uint32_t slot;              // where the GPU writes the number's low half
-    bool signals;               // the event, by the GPU
-    keel_metal_event_t native;  // the same, for the program
-    // Guarded by the device's lock for promises.
-    bool over;
-    keel_status_t failure; // owned
-    metal_ahead_t *first;  // those that are to be told
-} metal_promise_t;
-
-// All promises of a device. Threads that ask after a point may have one for a moment longer than
-// there is the device: the last one frees them.
-struct metal_slots_t {
-    _Atomic uint32_t refs; // the device's, and those of promises in use
-    lock_t lock;
-    metal_promise_t *spare; // guarded by the lock
-    metal_promise_t all[SLOTS];
-};
+// Waits between devices: which device is to make promises for them is not known beforehand.
+static struct {
+    _Atomic uint32_t devices; // that are open
+    _Atomic uint32_t lately;  // as metal_promises_t.lately
+} between;
 
 static void slots_release(metal_slots_t *slots)
 {
     // acq_rel: all uses by others come before the end.
     if (slots && atomic_fetch_sub_explicit(&slots->refs, 1, memory_order_acq_rel) == 1)
-        mem_free(slots);
+        mem_free_aligned(slots);
 }
 
-static metal_promise_t *promise_of(promise_t *promise)
+// One more that waits for promises of the device. False: it is about to close.
+static bool slots_use(metal_slots_t *slots)
 {
-    return (metal_promise_t *)(void *)promise;
+    lock_enter(&slots->lock);
+    bool open = !slots->closed;
+    slots->users += open;
+    lock_leave(&slots->lock);
+    // relaxed: the caller has a promise, and so a reference.
+    if (open) atomic_fetch_add_explicit(&slots->refs, 1, memory_order_relaxed);
+    return open;
+}
+
+// The last one ends what the promises have of Metal's.
+static void slots_leave(metal_slots_t *slots, bool closes)
+{
+    lock_enter(&slots->lock);
+    slots->closed |= closes;
+    bool last = --slots->users == 0;
+    lock_leave(&slots->lock);
+    for (uint32_t i = 0; last && i < METAL_SLOTS; i++) {
+        mtl_release(slots->api, slots->all[i].event);
+        mtl_release(slots->api, slots->all[i].fence);
+    }
+    if (last) mtl_release(slots->api, slots->words);
+}
+
+static bool slots_are_closed(metal_slots_t *slots)
+{
+    lock_enter(&slots->lock);
+    bool closed = slots->closed;
+    lock_leave(&slots->lock);
+    return closed;
+}
+
+static void view_destroy(metal_view_t *view)
+{
+    if (view->words) mtl_release(view->slots->api, view->words);
+    slots_leave(view->slots, false);
+    slots_release(view->slots);
+    mem_free(view);
+}
+
+static id words_make(metal_device_t *device, metal_slots_t *slots)
+{
+    return mtl_new_wrapped(device->api, device->device, slots->numbers, sizeof slots->numbers,
+                           METAL_SHARED | METAL_UNTRACKED, NULL);
+}
+
+// Of another device, whose slots are in use by it. NULL: Metal does not take the pages.
+static metal_view_t *view_create(metal_device_t *device, metal_slots_t *slots)
+{
+    const metal_api_t *api = device->api;
+    metal_view_t *view = mem_zalloc(sizeof *view);
+    if (!view) return NULL;
+    view->slots = slots;
+    view->words =
+        slots->gpu == device->device ? mtl_retain(api, slots->words) : words_make(device, slots);
+    return view;
+}
+
+// Under the lock: devices that have closed leave views behind.
+static void views_sweep(metal_promises_t *promises)
+{
+    for (metal_view_t **at = &promises->views; *at;) {
+        metal_view_t *view = *at;
+        bool gone = !view->runs && slots_are_closed(view->slots);
+        if (gone)
+            *at = view->next;
+        else
+            at = &view->next;
+        if (gone) view_destroy(view);
+    }
+}
+
+// Under the lock.
+static metal_view_t *view_make(metal_device_t *device, metal_slots_t *slots)
+{
+    metal_promises_t *promises = &device->promises;
+    views_sweep(promises);
+    if (!slots_use(slots)) return NULL;
+    metal_view_t *view = view_create(device, slots);
+    if (!view) {
+        slots_leave(slots, false);
+        slots_release(slots);
+        return NULL;
+    }
+    view->next = promises->views;
+    return promises->views = view;
+}
+
+// How the device sees slots, for a run. NULL: it does not.
+static metal_view_t *view_take(metal_device_t *device, metal_slots_t *slots)
+{
+    metal_promises_t *promises = &device->promises;
+    lock_enter(&promises->lock);
+    metal_view_t *view = promises->views;
+    while (view && view->slots != slots) view = view->next;
+    if (!view) view = view_make(device, slots);
+    if (view) view->runs++;
+    lock_leave(&promises->lock);
+    return view;
+}
+
+static void view_give_back(metal_device_t *device, metal_view_t *view)
+{
+    if (!view) return;
+    lock_enter(&device->promises.lock);
+    view->runs--;
+    lock_leave(&device->promises.lock);
+}
+
+static metal_promise_t *promise_of(const promise_t *promise)
+{
+    return (metal_promise_t *)(uintptr_t)promise;
 }
 
 static void promise_put(metal_promise_t *promise)
@@ -106,14 +188,33 @@ static bool promise_native(promise_t *base, keel_native_t kind, uint64_t *handle
     return kind == KEEL_NATIVE_METAL_EVENT && promise->signals;
 }
 
-static const promise_ops_t promise_ops = {promise_destroy, promise_nothing, promise_nothing, 0,
-                                          promise_native};
+// To other devices of Metal's.
+static bool promise_reaches(const promise_t *base, const keel_device_t *device)
+{
+    const metal_promise_t *promise = promise_of(base);
+    return promise->signals && device->ops->queue_submit == metal_queue_submit &&
+           metal_device(device)->api == promise->slots->api;
+}
+
+static const promise_ops_t promise_ops = {.destroy = promise_destroy,
+                                          .poll = promise_nothing,
+                                          .ask = promise_nothing,
+                                          .native = promise_native,
+                                          .reaches = promise_reaches};
 
 // relaxed, here and in is_lately: nothing but cost hangs on these.
 static void lately_set(metal_device_t *device, uint32_t lately, bool crossing)
 {
     atomic_store_explicit(&device->promises.lately, lately, memory_order_relaxed);
     if (crossing) atomic_store_explicit(&device->promises.crossing, LATELY, memory_order_relaxed);
+}
+
+// A wait for another device, which may be gone.
+static void between_note(void)
+{
+    if (atomic_load_explicit(&between.devices, memory_order_relaxed) < 2) return;
+    bool again = atomic_load_explicit(&between.lately, memory_order_relaxed);
+    atomic_store_explicit(&between.lately, again ? 1 + LATELY : 1, memory_order_relaxed);
 }
 
 void metal_ahead_note(keel_submission_t *submission)
@@ -126,20 +227,21 @@ void metal_ahead_note(keel_submission_t *submission)
         bool again = atomic_load_explicit(&device->promises.lately, memory_order_relaxed);
         bool other = point->semaphore != submission->queue->timeline;
         lately_set(device, again ? 1 + LATELY : 1, again && other);
+        if (other) between_note();
     }
 }
 
 // Under the lock.
 static void promises_make(metal_device_t *device)
 {
-    metal_promises_t *promises = &device->promises;
-    const unsigned long size = SLOTS * sizeof(uint32_t);
-    metal_slots_t *slots = promises->slots = mem_zalloc(sizeof *slots);
+    metal_slots_t *slots = device->promises.slots = mem_zalloc_aligned(sizeof *slots, METAL_PAGE);
     if (!slots) return;
     atomic_init(&slots->refs, 1);
-    promises->words =
-        mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
-    for (uint32_t i = 0; promises->words && i < SLOTS; i++) {
+    slots->users = 1;
+    slots->api = device->api;
+    slots->gpu = device->device;
+    slots->words = words_make(device, slots);
+    for (uint32_t i = 0; slots->words && i < METAL_SLOTS; i++) {
         metal_promise_t *promise = &slots->all[i];
         promise->slots = slots;
         promise->device = device;
@@ -149,14 +251,20 @@ static void promises_make(metal_device_t *device)
     }
 }
 
+void metal_promises_open(void)
+{
+    atomic_fetch_add_explicit(&between.devices, 1, memory_order_relaxed);
+}
+
 void metal_promises_close(metal_device_t *device)
 {
     metal_promises_t *promises = &device->promises;
-    for (uint32_t i = 0; promises->slots && i < SLOTS; i++) {
-        mtl_release(device->api, promises->slots->all[i].event);
-        mtl_release(device->api, promises->slots->all[i].fence);
+    atomic_fetch_sub_explicit(&between.devices, 1, memory_order_relaxed);
+    for (metal_view_t *view; (view = promises->views) != NULL;) {
+        promises->views = view->next;
+        view_destroy(view);
     }
-    mtl_release(device->api, promises->words);
+    if (promises->slots) slots_leave(promises->slots, true);
 }
 
 void metal_promises_free(metal_device_t *device)
@@ -182,7 +290,7 @@ static keel_status_t done_encode(metal_run_t *run, const metal_promise_t *promis
     run->base.barrier = true;
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     metal_pipeline_set(run, device->builtins[METAL_DONE]);
-    mtl_set_buffer(api, run->encoder, device->promises.words, promise->slot * sizeof(uint32_t), 0);
+    mtl_set_buffer(api, run->encoder, promise->slots->words, promise->slot * sizeof(uint32_t), 0);
     mtl_set_bytes(api, run->encoder, &number, sizeof number, 1);
     metal_launch(run, (metal_size_t){1, 1, 1}, (metal_size_t){1, 1, 1});
     mtl_update_fence(api, run->encoder, promise->fence);
@@ -234,9 +342,10 @@ void metal_promise_begin(metal_run_t *run)
     // relaxed: work that was submitted before the program has asked may be without.
     bool native = atomic_load_explicit(&device->promises.native, memory_order_relaxed);
     bool lately = is_lately(&device->promises.lately, 1);
-    if (!lately && !native) return;
+    bool others = is_lately(&between.lately, 1);
+    if (!lately && !others && !native) return;
     bool crosses = is_lately(&device->promises.crossing, 0);
-    metal_promise_t *promise = promise_take(device, crosses || native);
+    metal_promise_t *promise = promise_take(device, crosses || others || native);
     if (!promise) return;
     promise->queue = metal_queue(run->base.submission.queue);
     keel_status_t status = done_encode(run, promise);
@@ -265,19 +374,28 @@ static void event_raise(const metal_api_t *api, const metal_promise_t *promise)
     metal_leave(api, pool);
 }
 
+// Has a run know that a promise is over. Its device may be another, and stays meanwhile.
+static void ahead_end(metal_ahead_t *ahead)
+{
+    runs_t *runs = ahead->run->base.runs;
+    atomic_fetch_add(&runs->handlers, 1);
+    run_ahead_done(&ahead->run->base);
+    atomic_fetch_sub(&runs->handlers, 1);
+}
+
 void metal_promise_kept(promise_t *base, keel_status_t failure)
 {
     metal_promise_t *promise = promise_of(base);
     metal_device_t *device = promise->device;
-    lock_enter(&device->promises.lock);
+    lock_enter(&promise->slots->lock);
     promise->over = true;
     promise->failure = keel_status_retain(failure);
     metal_ahead_t *first = promise->first;
-    lock_leave(&device->promises.lock);
+    lock_leave(&promise->slots->lock);
     if (failure && promise->signals) event_raise(device->api, promise);
     for (metal_ahead_t *next; first; first = next) {
         next = first->next; // its run may go with this
-        run_ahead_done(&first->run->base);
+        ahead_end(first);
     }
     promise_release(base);
 }
@@ -290,15 +408,22 @@ static bool is_own(const metal_run_t *run, const metal_promise_t *promise)
 // One promise that the run went ahead of. False: it is over, with its failure or without.
 static bool ahead_begin(metal_run_t *run, metal_ahead_t *ahead, metal_promise_t *promise)
 {
-    lock_enter(&promise->device->promises.lock);
+    metal_device_t *device = metal_run_device(run);
+    metal_slots_t *slots = promise->slots;
+    bool foreign = slots != device->promises.slots;
+    metal_view_t *view = foreign ? view_take(device, slots) : NULL;
+    lock_enter(&slots->lock);
     bool over = promise->over;
     if (!over) {
-        *ahead = (metal_ahead_t){.promise = promise, .run = run, .next = promise->first};
+        id words = foreign ? (view ? view->words : NULL) : slots->words;
+        *ahead = (metal_ahead_t){promise, run, promise->first, view, words};
         promise->first = ahead;
         run_ahead_begin(&run->base);
+        lately_set(promise->device, 1 + LATELY, !is_own(run, promise)); // it is there still
     }
-    lock_leave(&promise->device->promises.lock);
-    if (!over) lately_set(promise->device, 1 + LATELY, !is_own(run, promise));
+    lock_leave(&slots->lock);
+    if (!over && foreign) between_note();
+    if (over) view_give_back(device, view);
     if (over && promise->failure) run_fail(&run->base, keel_status_retain(promise->failure));
     return !over;
 }
@@ -333,7 +458,7 @@ void metal_ahead_settle(metal_run_t *run)
     for (uint32_t i = 0; i < run->ahead_count; i++) {
         const metal_promise_t *promise = run->aheads[i].promise;
         if (run->guarded)
-            run->stuck |= !promise->signals && !is_own(run, promise);
+            run->stuck |= !run->aheads[i].words || (!promise->signals && !is_own(run, promise));
         else if (promise->failure)
             run_fail(&run->base, keel_status_retain(promise->failure));
     }
@@ -341,6 +466,8 @@ void metal_ahead_settle(metal_run_t *run)
 
 void metal_ahead_finish(metal_run_t *run)
 {
+    for (uint32_t i = 0; i < run->ahead_count; i++)
+        view_give_back(metal_run_device(run), run->aheads[i].view);
     if (run->aheads != run->few) mem_free(run->aheads);
 }
 
@@ -349,7 +476,7 @@ void metal_ahead_events(metal_run_t *run)
     for (uint32_t i = 0; run->guarded && i < run->ahead_count; i++) {
         const metal_promise_t *promise = run->aheads[i].promise;
         if (promise->signals && !is_own(run, promise))
-            mtl_encode_wait(promise->device->api, run->command, promise->event, promise->number);
+            mtl_encode_wait(promise->slots->api, run->command, promise->event, promise->number);
     }
 }
 
@@ -358,96 +485,6 @@ void metal_ahead_fences(metal_run_t *run)
     for (uint32_t i = 0; run->guarded && i < run->ahead_count; i++) {
         const metal_promise_t *promise = run->aheads[i].promise;
         if (is_own(run, promise))
-            mtl_wait_for_fence(promise->device->api, run->encoder, promise->fence);
+            mtl_wait_for_fence(promise->slots->api, run->encoder, promise->fence);
     }
-}
-
-// What keel_guard takes at index 1.
-typedef struct guard_t {
-    uint32_t words, count;
-    uint32_t index[CHECKED], number[CHECKED];
-} guard_t;
-
-// Has the counts of a table vanish if one of `count` promises from `first` on did not come true.
-static void guard_encode(metal_run_t *run, uint32_t first, uint32_t count)
-{
-    metal_device_t *device = metal_run_device(run);
-    guard_t guard = {.words = 3 * COUNTS, .count = count};
-    for (uint32_t i = 0; i < count; i++) {
-        guard.index[i] = run->aheads[first + i].promise->slot;
-        guard.number[i] = (uint32_t)run->aheads[first + i].promise->number;
-    }
-    mtl_set_bytes(device->api, run->encoder, &guard, sizeof guard, 1);
-    mtl_dispatch(device->api, run->encoder, (metal_size_t){1, 1, 1}, (metal_size_t){GUARDS, 1, 1});
-}
-
-// The first one is the run's own; more of them are staged.
-static keel_status_t table_next(metal_run_t *run)
-{
-    const metal_api_t *api = metal_run_device(run)->api;
-    struct metal_memory_t *memory;
-    bool first = !run->table.buffer;
-    if (first) {
-        KEEL_TRY(metal_words_take(run));
-        memory = run->words;
-    } else {
-        KEEL_TRY(metal_stage(run, METAL_TABLE, &memory));
-    }
-    run->table.buffer = metal_memory_buffer(memory);
-    run->table.offset = first ? METAL_WORDS : 0;
-    char *contents = mtl_contents(api, run->table.buffer);
-    run->table.counts = (uint32_t *)(void *)(contents + run->table.offset);
-    run->table.left = COUNTS;
-    return NULL;
-}
-
-keel_status_t metal_guard_need(metal_run_t *run)
-{
-    metal_device_t *device = metal_run_device(run);
-    const metal_api_t *api = device->api;
-    if (!run->guarded || run->table.left >= NEEDED) return NULL;
-    KEEL_TRY(table_next(run));
-    metal_pipeline_set(run, device->builtins[METAL_GUARD]);
-    mtl_set_buffer(api, run->encoder, run->table.buffer, run->table.offset, 0);
-    mtl_set_buffer(api, run->encoder, device->promises.words, 0, 2);
-    run->variables = NULL; // these were there
-    for (uint32_t i = 0; i < run->ahead_count; i += CHECKED) {
-        uint32_t left = run->ahead_count - i;
-        guard_encode(run, i, left < CHECKED ? left : CHECKED);
-    }
-    mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
-    return NULL;
-}
-
-// Three words that the guard may clear. Answers where they are in the table's buffer.
-static unsigned long table_put(metal_run_t *run, uint32_t first, uint32_t second, uint32_t third)
-{
-    uint32_t at = 3 * (COUNTS - run->table.left--);
-    run->table.counts[at] = first;
-    run->table.counts[at + 1] = second;
-    run->table.counts[at + 2] = third;
-    return run->table.offset + at * sizeof(uint32_t);
-}
-
-void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads)
-{
-    const metal_api_t *api = metal_run_device(run)->api;
-    if (!run->guarded) {
-        mtl_dispatch(api, run->encoder, groups, threads);
-        return;
-    }
-    unsigned long at =
-        table_put(run, (uint32_t)groups.width, (uint32_t)groups.height, (uint32_t)groups.depth);
-    mtl_dispatch_indirect(api, run->encoder, run->table.buffer, at, threads);
-}
-
-void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count)
-{
-    const metal_api_t *api = metal_run_device(run)->api;
-    if (!run->guarded) {
-        mtl_execute(api, run->encoder, commands, (metal_range_t){begin, count});
-        return;
-    }
-    unsigned long at = table_put(run, begin, count, 0); // no commands, if that becomes 0
-    mtl_execute_counted(api, run->encoder, commands, run->table.buffer, at);
 }

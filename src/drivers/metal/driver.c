@@ -266,6 +266,7 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
     d->api = api;
     if (options.cross) snprintf(d->cross, sizeof d->cross, "%s", options.cross);
     d->captures = options.capture;
+    metal_promises_open();
     // kDLMetal, and kDLCPU to import from.
     d->places[0] = (keel_dlpack_place_t){8, ordinal, KEEL_EVERY_NODE, KEEL_MEMORY_DEVICE_VISIBLE};
     d->places[1] = (keel_dlpack_place_t){1, 0, KEEL_EVERY_NODE, KEEL_MEMORY_HOST_VISIBLE};

@@ -7,6 +7,7 @@
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
+//     guard.c       and do nothing if what they wait for has failed
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  entry points and variables (variables.c)
 //     module.c      MTLLibrary and pipelines
@@ -82,7 +83,7 @@ typedef struct metal_stamp_t metal_stamp_t;
 typedef struct metal_promises_t {
     lock_t lock;
     struct metal_slots_t *slots; // counted; NULL: none was needed yet
-    id words;                    // a number for each, by the GPU; retained
+    struct metal_view_t *views;  // of the slots of other devices; owned; the lock is for these, too
     _Atomic uint32_t lately;     // submissions that are still to make promises, and one more
     _Atomic uint32_t crossing;   // and to signal events
     _Atomic bool native;         // all are to, for the program has asked for handles
@@ -145,6 +146,8 @@ typedef struct metal_ahead_t {
     struct metal_promise_t *promise; // kept by the submission's wait
     metal_run_t *run;
     struct metal_ahead_t *next; // of the promise
+    struct metal_view_t *view;  // of the slots of another device; NULL: none, or they are ours
+    id words;                   // the slots, for this GPU; NULL: it does not see them
 } metal_ahead_t;
 
 // A submission that was started: its commands are encoded.
@@ -167,7 +170,7 @@ struct metal_run_t {
     metal_ahead_t few[METAL_AHEAD], *aheads; // `few`, or owned; NULL: none
     uint32_t ahead_count;
     bool guarded; // its grids vanish if one does not come true
-    bool stuck;   // one has no event, and is of another queue: the GPU has to wait with the host
+    bool stuck;   // one has no event and is of another queue, or is beyond sight: the host waits
     struct {
         id buffer;
         unsigned long offset;   // in it
@@ -288,18 +291,22 @@ void metal_ahead_settle(metal_run_t *run); // before commands are encoded
 void metal_ahead_finish(metal_run_t *run); // all is over
 void metal_ahead_events(metal_run_t *run); // a command buffer begins
 void metal_ahead_fences(metal_run_t *run); // its first encoder begins
+// Around the life of a device.
+void metal_promises_open(void);
+void metal_promises_close(metal_device_t *device);
+void metal_promises_free(metal_device_t *device);
+// Around the end of the last encoder: promises that the run will end well, if that is worth it.
+void metal_promise_begin(metal_run_t *run);
+void metal_promise_signal(metal_run_t *run);                        // that has one
+void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
+
+// guard.c
 // Has room for the grids of a command; before anything of it is set.
 keel_status_t metal_guard_need(metal_run_t *run) KEEL_MUST_USE;
 // A dispatch, behind the guard if there is one.
 void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads);
 // The same for indirect commands.
 void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count);
-// Around the end of the last encoder: promises that the run will end well, if that is worth it.
-void metal_promise_begin(metal_run_t *run);
-void metal_promise_signal(metal_run_t *run);                        // that has one
-void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
-void metal_promises_close(metal_device_t *device);
-void metal_promises_free(metal_device_t *device);
 
 // encode.c
 // A command that the GPU does.

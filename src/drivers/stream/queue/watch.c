@@ -41,8 +41,11 @@ static bool event_native(promise_t *promise, keel_native_t kind, uint64_t *handl
     return kind == event->device->limits.natives.event;
 }
 
-const promise_ops_t stream_event_ops = {stream_event_forget, event_poll, event_ask, POLL_NS,
-                                        event_native};
+const promise_ops_t stream_event_ops = {.destroy = stream_event_forget,
+                                        .poll = event_poll,
+                                        .ask = event_ask,
+                                        .poll_ns = POLL_NS,
+                                        .native = event_native};
 
 // The oldest event that a thread sleeps for, retained, and the watcher's from now on. NULL: there
 // is none, or it has a watcher.
