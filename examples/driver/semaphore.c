@@ -90,7 +90,8 @@ bool toy_run_waits(toy_run_t *run)
     if (waits && !run->failure)
         run->failure = keel_status_retain(atomic_load(&run->base.queue->device->ended));
     if (waits && !run->failure && atomic_load(&run->base.cancelled))
-        run->failure = KEEL_ERROR(KEEL_CANCELLED, "the submission was cancelled");
+        run->failure = KEEL_ERROR(KEEL_CANCELLED, "submission %llu was cancelled",
+                                  (unsigned long long)run->base.id);
     return waits && !run->failure;
 }
 
