@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, streams, events, kernels.
+#include "base/lock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/hip/hip.h"
+#include "drivers/hip/releases.h"
 #include "kit/gfx.h"
 #include "kit/nvptx.h"
 
@@ -70,13 +72,28 @@ static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool 
     return NULL;
 }
 
+static lock_t alone; // of all devices
+
+void hip_alone_enter(const stream_vendor_t *v)
+{
+    if (v->symbols->release->launches_alone) lock_enter(&alone);
+}
+
+void hip_alone_leave(const stream_vendor_t *v)
+{
+    if (v->symbols->release->launches_alone) lock_leave(&alone);
+}
+
 static keel_status_t launch(stream_vendor_t *v, stream_h stream, const stream_launch_t *l)
 {
     stream_extra_t extra;
     stream_extra_init(&extra, l, hip_marks);
-    return HIP_CALL(v->symbols, hipModuleLaunchKernel, l->function, l->groups[0], l->groups[1],
-                    l->groups[2], l->group_size[0], l->group_size[1], l->group_size[2],
-                    l->local_memory, stream, NULL, extra.list);
+    hip_alone_enter(v);
+    keel_status_t status = HIP_CALL(v->symbols, hipModuleLaunchKernel, l->function, l->groups[0],
+                                    l->groups[1], l->groups[2], l->group_size[0], l->group_size[1],
+                                    l->group_size[2], l->local_memory, stream, NULL, extra.list);
+    hip_alone_leave(v);
+    return status;
 }
 
 // A HIP that forwards to NVIDIA's library has GPUs of NVIDIA's.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs. HIP has no nodes that run by a condition, and none that the device changes.
-#include "base/lock.h"
 #include "drivers/hip/hip.h"
-#include "drivers/hip/releases.h"
 
 HIP_FORWARDS(graph_create, hipGraphCreate, (stream_graph_h * graph), (hipGraph_t *)(void *)graph, 0)
 HIP_RELEASES(graph_destroy, hipGraphDestroy, what)
@@ -16,11 +14,9 @@ HIP_FORWARDS(exec_set_copy, hipGraphExecMemcpyNodeSetParams1D,
 
 static keel_status_t exec_run(stream_vendor_t *v, stream_exec_h exec, stream_h stream)
 {
-    static lock_t alone; // of all devices
-    bool locks = v->symbols->release->launches_alone;
-    if (locks) lock_enter(&alone);
+    hip_alone_enter(v);
     keel_status_t status = HIP_CALL(v->symbols, hipGraphLaunch, exec, stream);
-    if (locks) lock_leave(&alone);
+    hip_alone_leave(v);
     return status;
 }
 
@@ -72,16 +68,23 @@ static keel_status_t graph_launch(stream_vendor_t *v, const stream_place_t *plac
                                   const stream_launch_t *launch, stream_node_h *node)
 {
     kernel_node_t kernel;
-    return HIP_CALL(v->symbols, hipGraphAddKernelNode, (hipGraphNode_t *)(void *)node, PLACE(place),
-                    kernel_init(&kernel, launch));
+    hip_alone_enter(v);
+    keel_status_t status =
+        HIP_CALL(v->symbols, hipGraphAddKernelNode, (hipGraphNode_t *)(void *)node, PLACE(place),
+                 kernel_init(&kernel, launch));
+    hip_alone_leave(v);
+    return status;
 }
 
 static keel_status_t exec_set_launch(stream_vendor_t *v, stream_exec_h exec, stream_node_h node,
                                      const stream_launch_t *launch)
 {
     kernel_node_t kernel;
-    return HIP_CALL(v->symbols, hipGraphExecKernelNodeSetParams, exec, node,
-                    kernel_init(&kernel, launch));
+    hip_alone_enter(v);
+    keel_status_t status = HIP_CALL(v->symbols, hipGraphExecKernelNodeSetParams, exec, node,
+                                    kernel_init(&kernel, launch));
+    hip_alone_leave(v);
+    return status;
 }
 
 static hipMemsetParams fill_make(const bound_fill_t *f)

@@ -20,6 +20,11 @@ void hip_fill_device(stream_api_t *api);
 void hip_fill_memory(stream_api_t *api);
 void hip_fill_graph(stream_api_t *api);
 
+// Around calls that bring arguments of kernels, where those of threads get mixed up
+// (hip_release_t.launches_alone); else nothing.
+void hip_alone_enter(const stream_vendor_t *v);
+void hip_alone_leave(const stream_vendor_t *v);
+
 #define HIP_FORWARDS(...) STREAM_FORWARDS(HIP_CALL, __VA_ARGS__)
 #define HIP_DISCARDS(...) STREAM_DISCARDS(HIP_CALL, __VA_ARGS__)
 #define HIP_RELEASES(...) STREAM_RELEASES(HIP_CALL, __VA_ARGS__)

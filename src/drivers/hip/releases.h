@@ -20,7 +20,7 @@ typedef struct hip_release_t {
     uint32_t broken;           // features that it has, and that do not work: STREAM_*
     bool descriptors_by_value; // imports take a file descriptor, else a pointer to it
     bool refused_stays;        // what more was mapped of memory than there is cannot be unmapped
-    bool launches_alone;       // graphs that threads launch at once run with each other's arguments
+    bool launches_alone;       // graphs and what other threads launch mix up their arguments
 } hip_release_t;
 
 // The row of a release; NULL if it is too old.
