@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/amdgpu/gate.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
 #include "unit.h"
@@ -270,19 +271,6 @@ static void test_a_failure_goes_down_the_chain(void **state)
     failure_check("amdgpu://0,1");
 }
 
-// A packet that waits, in a queue that has a place of the hardware's as long as it may.
-static hsa_signal_t gate_put(keel_queue_t *queue)
-{
-    const hsa_symbols_t *hsa = amdgpu_device(queue->device)->hsa;
-    hsa_queue_t *ring = amdgpu_queue(queue)->queue;
-    hsa_barrier_and_packet_t packet = {0};
-    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
-    assert_int_equal(hsa->hsa_signal_create(1, 0, NULL, &packet.dep_signal[0]), HSA_STATUS_SUCCESS);
-    uint64_t number = amdgpu_packet_write(hsa, ring, &packet, header);
-    hsa->hsa_signal_store_screlease(ring->doorbell_signal, (hsa_signal_value_t)number);
-    return packet.dep_signal[0];
-}
-
 // However few queues the hardware runs at a time (keel sim --queues=1): those that wait keep
 // neither ticks nor other queues from running, and go on in the end.
 static void test_queues_take_turns(void **state)
@@ -300,7 +288,7 @@ static void test_queues_take_turns(void **state)
         const keel_point_t wait = keel_point(i ? ends : s.semaphore, i ? i : CHAIN + 1);
         const keel_point_t signal = keel_point(ends, i + 1);
         OK(keel_queue_create(s.device, NULL, &gated[i]));
-        gates[i] = gate_put(gated[i]);
+        gates[i] = gate_put(hsa, amdgpu_queue(gated[i])->queue);
         OK(keel_queue_submit(gated[i], KEEL_POINTS(wait), NULL, 0, KEEL_POINTS(signal), NULL));
     }
     for (uint32_t i = 1; i <= CHAIN; i++) link_submit(&s, i);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "drivers/amdgpu/gate.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
 #include "unit.h"
@@ -31,19 +32,6 @@ static void setup_open(void)
     s.control_queue = s.control->queue;
     s.real = s.symbols = *s.device->hsa;
     s.device->hsa = &s.symbols;
-}
-
-// A packet that ends when its signal falls; all behind it wait for that.
-static hsa_signal_t gate_put(hsa_queue_t *queue)
-{
-    hsa_signal_t gate;
-    hsa_barrier_and_packet_t packet = {0};
-    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
-    assert_int_equal(s.real.hsa_signal_create(1, 0, NULL, &gate), HSA_STATUS_SUCCESS);
-    packet.dep_signal[0] = gate;
-    uint64_t number = amdgpu_packet_write(&s.real, queue, &packet, header);
-    s.real.hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)number);
-    return gate;
 }
 
 static hsa_status_t inactivate_note(hsa_queue_t *queue)
@@ -100,7 +88,7 @@ static void out_make(void)
     OK(amdgpu_queue_create(s.base, &options, &out.queue));
     out.queue->device = s.base;
     out.queue->object.generation = s.base->object.generation;
-    out.gate = gate_put(amdgpu_queue(out.queue)->queue);
+    out.gate = gate_put(&s.real, amdgpu_queue(out.queue)->queue);
     out.written = out_written();
 }
 
@@ -214,7 +202,7 @@ static void test_who_asks_for_the_clock_learns_of_the_loss(void **state)
     keel_status_t status = NULL;
     setup_open();
     OK(keel_device_clock(s.base, &now));
-    hsa_signal_t gate = gate_put(s.device->side);
+    hsa_signal_t gate = gate_put(&s.real, s.device->side);
     uint64_t written = side_written();
     assert_int_equal(pthread_create(&thread, NULL, clock_ask, &status), 0);
     while (side_written() == written) sched_yield();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/amdgpu/gate.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "ok.h"
 #include "unit.h"
@@ -35,12 +36,7 @@ static void control_hold(hold_t *hold)
 {
     const hsa_symbols_t *hsa = hold->device->hsa;
     hsa_queue_t *control = hold->device->scheduler->controls[0].queue;
-    hsa_barrier_and_packet_t packet = {0};
-    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER;
-    assert_int_equal(hsa->hsa_signal_create(1, 0, NULL, &hold->gate), HSA_STATUS_SUCCESS);
-    packet.dep_signal[0] = hold->gate;
-    uint64_t number = amdgpu_packet_write(hsa, control, &packet, header);
-    hsa->hsa_signal_store_screlease(control->doorbell_signal, (hsa_signal_value_t)number);
+    hold->gate = gate_put(hsa, control);
     hold->written = control_written(hold->device->scheduler);
 }
 
