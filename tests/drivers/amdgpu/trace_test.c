@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "drivers/amdgpu/device/ring.h"
+#include "drivers/amdgpu/gate.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 #include "trace/event.h"
@@ -186,6 +187,45 @@ static void test_what_closes_behind_the_end_of_its_run_is_lost(void **state)
     setup_close(&s);
 }
 
+static bool block_has(const block_t *block, const void *memory)
+{
+    uintptr_t data = (uintptr_t)block->data, at = (uintptr_t)memory;
+    return at >= data && at - data < block->size;
+}
+
+// One whose memory the GPU may still write to is not used again while the device is there. The GPU
+// counts a signal down by one, so a stamp that begins with 2 stays open.
+static void test_the_memory_of_a_late_stamp_is_kept(void **state)
+{
+    (void)state;
+    setup_t s;
+    block_t *next;
+    keel_point_t done;
+    uint64_t before, after;
+    setup_open(&s, "amdgpu://0?scheduler=host", 0);
+    amdgpu_device_t *device = amdgpu_device(s.device);
+    operations("fill", &before);
+    hsa_signal_t gate = gate_put(device->hsa, amdgpu_queue(s.queue)->queue);
+    const keel_op_t op = keel_op_fill(word(&s, 0), 1, 4);
+    OK(keel_queue_submit(s.queue, KEEL_NO_WAITS, &op, 1, KEEL_NO_SIGNALS, &done));
+    ring_slot_t *stamp = (ring_slot_t *)(void *)device->flights->stamps.newest;
+    assert_non_null(stamp);
+    uint64_t size = device->flights->blocks->size;
+    assert_int_equal(stamp->open, 1);
+    stamp->open = 2;
+    device->hsa->hsa_signal_store_screlease(gate, 0);
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_queue_wait_idle(s.queue, KEEL_FOREVER));
+    operations("fill", &after);
+    assert_int_equal(after - before, 1);
+    OK(blocks_acquire(&device->blocks, size, &next));
+    assert_false(block_has(next, stamp));
+    stamp->open = 0; // as the GPU does it
+    blocks_return(&device->blocks, next, true);
+    device->hsa->hsa_signal_destroy(gate);
+    setup_close(&s);
+}
+
 // Of three slots, the one in the middle comes last: the third is no text of its own.
 static void test_a_text_is_recorded_when_it_is_whole(void **state)
 {
@@ -228,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_commands_that_did_not_run_are_none),
         cmocka_unit_test(test_what_is_dropped_is_counted),
         cmocka_unit_test(test_what_closes_behind_the_end_of_its_run_is_lost),
+        cmocka_unit_test(test_the_memory_of_a_late_stamp_is_kept),
         cmocka_unit_test(test_a_text_is_recorded_when_it_is_whole),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -147,10 +147,10 @@ struct amdgpu_device_t {
     amdgpu_run_t *flights;                // whose packets are in a ring
     hsa_signal_t signals[AMDGPU_SIGNALS]; // owned: for the next runs
     uint32_t signal_count;
-    lock_t side_lock;         // for the next
+    block_t *late;            // owned: amdgpu_late_keep
+    lock_t side_lock;         // for what is below
     hsa_queue_t *side;        // for what no submission does; NULL: not yet
-    block_t *late;            // owned: of a packet there that had not ended when the device failed
-    hsa_signal_t late_signal; // owned, likewise
+    hsa_signal_t late_signal; // owned: of a packet there that had not ended when the device failed
 };
 
 typedef struct amdgpu_queue_t {
@@ -281,6 +281,8 @@ bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal);
 // A signal for the run, before its first packet.
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
 void amdgpu_signals_destroy(amdgpu_device_t *device);
+// Keeps a list of blocks that the GPU may still write to, until the device goes. Any thread.
+void amdgpu_late_keep(amdgpu_device_t *device, block_t *list);
 // The run is over: gives back what it has.
 void amdgpu_run_finish(run_t *run);
 // Writes a packet of 64 bytes: `header` is its first four. Returns its number.
@@ -382,8 +384,9 @@ void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
                       const keel_cmd_execute_t *execute);
 // Has a packet tell its times, if it is made for a command and the device is traced.
 void amdgpu_stamp(amdgpu_run_t *run, hsa_kernel_dispatch_packet_t *packet);
-// The packets of the run have ended: puts their times into the trace.
-void amdgpu_stamps_record(amdgpu_run_t *run);
+// The packets of the run have ended: puts their times into the trace. False: the times of some have
+// not come, and the GPU may still write them into the run's blocks.
+bool amdgpu_stamps_record(amdgpu_run_t *run);
 
 // across.c
 // Whether the GPU comes to the memory of another device, which is of this driver.

@@ -86,7 +86,6 @@ void amdgpu_side_close(amdgpu_device_t *device)
 {
     if (device->side) device->hsa->hsa_queue_destroy(device->side);
     if (device->late_signal.handle) device->hsa->hsa_signal_destroy(device->late_signal);
-    if (device->late) blocks_return(&device->blocks, device->late, false);
 }
 
 enum { RESULT = 64 }; // where in a block the clock is, behind the arguments
@@ -124,7 +123,7 @@ static keel_status_t clock_read(amdgpu_device_t *device, block_t **block, hsa_si
     keel_status_t status = clock_launch(device, *block, *signal);
     if (!status && !amdgpu_signal_await(device, *signal)) {
         status = keel_status_retain(atomic_load(&device->failed));
-        device->late = *block;
+        amdgpu_late_keep(device, *block);
         device->late_signal = *signal;
         *block = NULL;
         signal->handle = 0;

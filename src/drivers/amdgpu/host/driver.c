@@ -94,6 +94,7 @@ static void amdgpu_device_destroy(keel_device_t *device)
     amdgpu_device_t *d = amdgpu_device(device);
     runs_free(&d->runs);
     amdgpu_scheduler_free(d);
+    if (d->late && object_is_ours(&device->object)) blocks_return(&d->blocks, d->late, false);
     keel_status_release(atomic_load(&d->failed));
     mem_free(d);
 }

@@ -118,6 +118,18 @@ void amdgpu_signals_destroy(amdgpu_device_t *device)
         device->hsa->hsa_signal_destroy(device->signals[--device->signal_count]);
 }
 
+void amdgpu_late_keep(amdgpu_device_t *device, block_t *list)
+{
+    while (list) {
+        block_t *block = list;
+        list = block->next;
+        lock_enter(&device->lock);
+        block->next = device->late;
+        device->late = block;
+        lock_leave(&device->lock);
+    }
+}
+
 void amdgpu_run_finish(run_t *base)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
@@ -220,6 +232,16 @@ void amdgpu_commit(run_t *base)
     if (atomic_load(&device->failed)) device->hsa->hsa_signal_store_screlease(run->signal, 0);
 }
 
+static void blocks_leave(amdgpu_run_t *run, bool late)
+{
+    amdgpu_device_t *device = amdgpu_run_device(run);
+    if (late)
+        amdgpu_late_keep(device, run->blocks);
+    else if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
+        blocks_trim(&device->blocks);
+    run->blocks = NULL;
+}
+
 void amdgpu_settle(run_t *base)
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)base;
@@ -228,11 +250,8 @@ void amdgpu_settle(run_t *base)
     flight_unlist(run);
     run->flying = false;
     run->packets = 0;
-    amdgpu_stamps_record(run);
     run->base.before = run->base.now = run->base.barrier = false;
-    if (run->blocks && blocks_return(&device->blocks, run->blocks, true))
-        blocks_trim(&device->blocks);
-    run->blocks = NULL;
+    blocks_leave(run, !amdgpu_stamps_record(run));
     keel_status_t failed = amdgpu_lost_cause(device);
     if (failed) run_fail(&run->base, failed);
 }

@@ -308,7 +308,7 @@ static bool stamp_await(const amdgpu_device_t *device, amdgpu_stamp_t *stamp, ui
     return true;
 }
 
-void amdgpu_stamps_record(amdgpu_run_t *run)
+bool amdgpu_stamps_record(amdgpu_run_t *run)
 {
     enum { LATE_NS = 100000000 };
     const amdgpu_device_t *device = amdgpu_run_device(run);
@@ -322,4 +322,5 @@ void amdgpu_stamps_record(amdgpu_run_t *run)
     // Of a lost device they may not have run.
     if (lost && !atomic_load(&device->failed)) trace_lose_many(lost);
     run->stamps.newest = NULL;
+    return !lost;
 }
