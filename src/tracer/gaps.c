@@ -33,7 +33,8 @@ static uint32_t gap_size(uint64_t ns)
 static gap_cause_t gap_cause(const model_t *model, const walk_t *walk, const event_t *next)
 {
     uint64_t ns = next->start_ns - walk->worked_ns;
-    if (walk->copies_ns >= (ns + 1) / 2) return GAP_COPY;
+    uint64_t beyond_ns = walk->copied_ns > next->start_ns ? walk->copied_ns - next->start_ns : 0;
+    if (walk->copies_ns >= beyond_ns + (ns + 1) / 2) return GAP_COPY;
     if (!next->link) return GAP_UNKNOWN;
     return model->events[next->link - 1].start_ns >= walk->worked_ns ? GAP_HOST : GAP_DEPENDENCY;
 }
