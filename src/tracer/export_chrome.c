@@ -158,7 +158,7 @@ static keel_status_t depth_print(void *user, uint64_t ns, int64_t depth)
 keel_status_t export_chrome(const model_t *model, FILE *out)
 {
     chrome_t chrome = {.model = model, .out = out, .first_ns = model_range(model).first_ns};
-    keel_status_t status = lanes_find(&chrome.lanes, model);
+    keel_status_t status = lanes_find(&chrome.lanes, model, true);
     if (!status) {
         fprintf(out,
                 "{\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%llu,\"traceEvents\":[\n"

@@ -281,7 +281,7 @@ static keel_status_t perfetto_begin(perfetto_t *perfetto, const model_t *model, 
     perfetto->named = mem_zalloc(model->strings.count + TRACE_COPIES + 2u);
     perfetto->makes = mem_zalloc(model->event_count + 1u);
     if (!perfetto->named || !perfetto->makes) return status_no_memory();
-    return lanes_find(&perfetto->lanes, model);
+    return lanes_find(&perfetto->lanes, model, true);
 }
 
 keel_status_t export_perfetto(const model_t *model, FILE *out)

@@ -152,7 +152,7 @@ static keel_status_t report_print(report_t *report)
 keel_status_t export_report(const model_t *model, FILE *out)
 {
     report_t report = {.model = model, .out = out, .range = model_range(model)};
-    keel_status_t status = lanes_find(&report.lanes, model);
+    keel_status_t status = lanes_find(&report.lanes, model, false);
     if (!status) {
         report.least_ns = least_find(&report);
         status = report_print(&report);

@@ -43,19 +43,20 @@ static keel_status_t event_place(track_lanes_t *track, const event_t *event, boo
     return NULL;
 }
 
-static keel_status_t events_place(lanes_t *lanes, const model_t *model, track_lanes_t *tracks)
+static keel_status_t events_place(lanes_t *lanes, const model_t *model, track_lanes_t *tracks,
+                                  bool nested)
 {
     for (uint32_t i = 0; i < lanes->order.count; i++) {
         uint32_t index = lanes->order.indices[i];
         const event_t *event = &model->events[index];
-        bool nests = !model->tracks[event->track].is_queue;
+        bool nests = nested && !model->tracks[event->track].is_queue;
         KEEL_TRY(event_place(&tracks[event->track], event, nests, &lanes->lane[index]));
         lanes->count[event->track] = (uint16_t)tracks[event->track].count;
     }
     return NULL;
 }
 
-keel_status_t lanes_find(lanes_t *lanes, const model_t *model)
+keel_status_t lanes_find(lanes_t *lanes, const model_t *model, bool nested)
 {
     *lanes = (lanes_t){.lane = mem_zalloc((model->event_count + 1) * sizeof *lanes->lane),
                        .count = mem_zalloc((model->track_count + 1) * sizeof *lanes->count)};
@@ -64,7 +65,7 @@ keel_status_t lanes_find(lanes_t *lanes, const model_t *model)
     for (uint32_t i = 0; !status && i < model->event_count; i++)
         if (model->events[i].kind <= EVENT_SPAN) status = order_add(&lanes->order, i);
     if (!status) status = order_sort(&lanes->order, model);
-    if (!status) status = events_place(lanes, model, tracks);
+    if (!status) status = events_place(lanes, model, tracks, nested);
     for (uint32_t i = 0; tracks && i < model->track_count; i++) mem_free(tracks[i].lanes);
     mem_free(tracks);
     return status;

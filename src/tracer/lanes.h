@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for a picture of a trace: events that overlap without one enclosing the other are put into
-// different lanes of their track.
+// Rows for a picture of a trace: events that overlap are put into different lanes of their track.
 #ifndef KEEL_SRC_TRACER_LANES_H_
 #define KEEL_SRC_TRACER_LANES_H_
 
@@ -12,9 +11,9 @@ typedef struct lanes_t {
     uint16_t *count; // owned: lanes of each track
 } lanes_t;
 
-// Operations of a queue share no lane at one time; calls and spans of a thread nest. To be
-// finished, also after a failure.
-keel_status_t lanes_find(lanes_t *lanes, const model_t *model) KEEL_MUST_USE;
+// Operations of a queue share no lane at one time. Calls and spans of a thread that enclose each
+// other do if `nested`, for formats whose lanes nest. To be finished, also after a failure.
+keel_status_t lanes_find(lanes_t *lanes, const model_t *model, bool nested) KEEL_MUST_USE;
 void lanes_finish(lanes_t *lanes);
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # trace_files.sh KEEL SAXPY LINES: what keel trace makes of traces (export, report, merge, compare),
 # and start, stop and status of a program that runs. Readers of the formats that are not installed
-# (protoc, python3, sqlite3, chromium) leave out what they would check.
+# (protoc, python3, sqlite3) leave out what they would check.
 keel=$1
 saxpy=$2
 lines=$3
@@ -60,19 +60,6 @@ for track in data["tracks"]:
     assert track["start"] == sorted(track["start"])
 assert "saxpy" in data["names"] and "operations on processors" in data["summary"]
 END
-fi
-if has chromium && has sqlite3; then
-    # Events of a pixel are drawn as one, so that the times are set: far from each other.
-    cp one apart
-    for table in rocpd_api rocpd_op; do
-        sqlite3 apart "UPDATE $table SET start = id * 1000000, end = id * 1000000 + 500000"
-    done
-    sqlite3 apart 'DELETE FROM keel_submission; DELETE FROM rocpd_monitor'
-    "$keel" trace report apart >/dev/null
-    timeout 50 chromium --headless --no-sandbox --disable-gpu --dump-dom \
-        "file://$folder/apart.html" >dom 2>err || fail "the browser does not show the page"
-    grep -q "$((calls + operations)) of $((calls + operations)) events drawn" dom ||
-        fail "the browser did not draw all events: $(grep -o '[^>]*events drawn' dom)"
 fi
 
 # The schema of rocprofiler-sdk. Its views join all tables, and each event is in one of them.
