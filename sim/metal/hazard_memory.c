@@ -9,8 +9,8 @@
 enum { HOST_MOST = 1 << 16 }; // bytes of a buffer in which the host's writes are looked for
 static const unsigned atomic_bit = 1u << 31;
 
-// Who touched a byte last: works, the writer with the bit above if it was atomic, and of the
-// readers since then two that nothing orders.
+// Who touched a byte last: works, with the bit above if they did so atomically: the writer, and of
+// the readers since then two that nothing orders, or a plain one and an atomic one behind it.
 typedef struct cell_t {
     unsigned writer, reader, other;
 } cell_t;
@@ -109,6 +109,7 @@ static const char *const words[] = {"reads", "writes", "reads", "writes"};
 
 static void check(const watched_t *w, size_t at, unsigned other, bool wrote, access_t access)
 {
+    if (other & atomic_bit && access >= READS_ATOMIC) return;
     other &= ~atomic_bit;
     if (!other || work_is_before(other)) return;
     report(w, at, work_current(), words[access], work_name(other),
@@ -119,7 +120,8 @@ static void check(const watched_t *w, size_t at, unsigned other, bool wrote, acc
 static void check_host(const watched_t *w, size_t at)
 {
     const cell_t *cell = &w->cells[at];
-    unsigned touched[] = {cell->writer & ~atomic_bit, cell->reader, cell->other};
+    unsigned touched[] = {cell->writer & ~atomic_bit, cell->reader & ~atomic_bit,
+                          cell->other & ~atomic_bit};
     for (int i = 0; i < 3; i++)
         if (touched[i] && !work_is_seen(touched[i]))
             report(w, at, 0, "has written", work_name(touched[i]),
@@ -167,18 +169,20 @@ static void look(const watched_t *w, size_t at, const snapshot_t *snapshot, acce
 static void touch(const watched_t *w, size_t at, const snapshot_t *snapshot, access_t access)
 {
     cell_t *cell = &w->cells[at];
-    unsigned self = work_current();
+    unsigned self = work_current(), last = cell->reader & ~atomic_bit;
     bool atomic = access >= READS_ATOMIC, writes = access == WRITES || access == WRITES_ATOMIC;
-    if ((cell->writer & ~atomic_bit) == self || (!writes && cell->reader == self)) return;
+    if ((cell->writer & ~atomic_bit) == self) return;
+    if (!writes && last == self && (atomic || last == cell->reader)) return;
     if (w->values) look(w, at, snapshot, access);
-    if (!atomic || !(cell->writer & atomic_bit)) check(w, at, cell->writer, true, access);
+    check(w, at, cell->writer, true, access);
     if (writes) {
         check(w, at, cell->reader, false, access);
         check(w, at, cell->other, false, access);
         *cell = (cell_t){self | (atomic ? atomic_bit : 0), 0, 0};
     } else {
-        if (cell->reader && !work_is_before(cell->reader)) cell->other = cell->reader;
-        cell->reader = self;
+        bool plain = atomic && last == cell->reader;
+        if (last && (plain || !work_is_before(last))) cell->other = cell->reader;
+        cell->reader = self | (atomic ? atomic_bit : 0);
     }
 }
 
@@ -278,18 +282,32 @@ void watch_end(unsigned batch)
     }
 }
 
+// The last atomic operation of a work on this thread: metal_stdlib tells of it, and then clang of
+// the load or the store in it.
+static PER_THREAD struct {
+    const void *at;
+    unsigned work;
+} told;
+
+static void tell(const void *at, size_t size, access_t access)
+{
+    bool again = at == told.at && told.work == work_current();
+    told.at = NULL;
+    if (!again) hazard_touch(at, size, access);
+}
+
 // What kernels call before each load and store: clang has them do it (-fsanitize-coverage), and
 // before atomic operations metal_stdlib.
 #define TELLS(size)                                                                                \
     EXPORT void __sanitizer_cov_load##size(const void *at);                                        \
     void __sanitizer_cov_load##size(const void *at)                                                \
     {                                                                                              \
-        hazard_touch(at, size, READS);                                                             \
+        tell(at, size, READS);                                                                     \
     }                                                                                              \
     EXPORT void __sanitizer_cov_store##size(const void *at);                                       \
     void __sanitizer_cov_store##size(const void *at)                                               \
     {                                                                                              \
-        hazard_touch(at, size, WRITES);                                                            \
+        tell(at, size, WRITES);                                                                    \
     }
 TELLS(1)
 TELLS(2)
@@ -322,5 +340,7 @@ void simMetalCopy(void *to, const void *from, uint64_t size, bool always)
 EXPORT void simMetalAtomic(uint64_t at, uint32_t size, uint32_t writes);
 void simMetalAtomic(uint64_t at, uint32_t size, uint32_t writes)
 {
-    hazard_touch((const void *)(uintptr_t)at, size, writes ? WRITES_ATOMIC : READS_ATOMIC);
+    told.at = (const void *)(uintptr_t)at;
+    told.work = work_current();
+    hazard_touch(told.at, size, writes ? WRITES_ATOMIC : READS_ATOMIC);
 }

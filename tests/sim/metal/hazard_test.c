@@ -156,6 +156,16 @@ static void dies_atomic_and_plain(id device)
     finish(&s);
 }
 
+static void dies_plain_before_atomic(id device)
+{
+    scene_t s = scene_begin(device);
+    begin(&s, s.queue, CONCURRENT);
+    dispatch(&s, "look", s.x, s.y);
+    dispatch(&s, "peek", s.x, s.z);
+    dispatch(&s, "count", s.x, NULL);
+    finish(&s);
+}
+
 static void dies_blits(id device)
 {
     scene_t s = scene_begin(device);
@@ -367,12 +377,14 @@ static void test_own_event(id device)
     scene_end(&s);
 }
 
-// A fill of a word beside a kernel that counts in it.
+// A fill of a word beside a kernel that counts in it, and one that looks at it.
 static void test_word(id device)
 {
     scene_t s = scene_begin(device);
     begin(&s, s.queue, CONCURRENT);
+    dispatch(&s, "peek", s.x, s.y);
     dispatch(&s, "count", s.x, NULL);
+    dispatch(&s, "peek", s.x, s.z);
     id first = commit(&s);
     s.command = m_command(s.other);
     s.encoder = m_blit(s.command);
@@ -455,6 +467,9 @@ static void all(void)
     DIES_WITH(on, "kernel clear writes byte 0", dies_cleared);
     DIES_WITH(on, "kernel bump reads byte 0 of an untracked buffer", dies_counts);
     DIES_WITH(on, "which kernel count writes: nothing orders", dies_atomic_and_plain);
+    DIES_WITH(on,
+              "kernel count writes byte 0 of an untracked buffer of 256 bytes, which kernel look",
+              dies_plain_before_atomic);
     DIES_WITH(on, "a copy reads byte 248 of an untracked buffer of 256 bytes, which a fill writes",
               dies_blits);
     DIES_WITH(on, "which kernel bump writes: nothing orders", dies_no_fence);
