@@ -455,6 +455,7 @@ void metal_ahead_settle(metal_run_t *run)
     run->stuck = false;
     run->table.left = 0;
     run->table.buffer = NULL;
+    run->table.gone = NULL;
     for (uint32_t i = 0; i < run->ahead_count; i++) {
         const metal_promise_t *promise = run->aheads[i].promise;
         if (run->guarded)

@@ -97,6 +97,7 @@ static void metal_device_close(keel_device_t *device)
     metal_residency_release(d);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
+    mtl_release(d->api, d->stops.queue);
     mtl_release(d->api, d->device);
     metal_leave(d->api, pool);
 }
@@ -140,6 +141,7 @@ static const keel_device_ops_t metal_ops = {
     .queue_create = metal_queue_create,
     .queue_destroy = metal_queue_destroy,
     .queue_submit = metal_queue_submit,
+    .queue_cancel = metal_queue_cancel,
     .buffer_alloc = metal_buffer_alloc,
     .buffer_free = metal_buffer_free,
     .buffer_import = metal_buffer_import,

@@ -256,6 +256,7 @@ static void command_completed(metal_block_t *block, id command)
     (void)command;
     metal_run_t *run = block->user;
     metal_device_t *device = metal_run_device(run);
+    metal_stop_end(run);
     run_handed_back(&run->base);
     atomic_fetch_sub(&device->runs.handlers, 1);
 }
@@ -268,6 +269,17 @@ static void command_release(metal_run_t *run)
     run->base.before = run->base.now = run->base.barrier = run->committed = false;
 }
 
+// Whether it is to be committed. What is cancelled from here on is told to stop.
+static bool may_commit(metal_run_t *run)
+{
+    metal_stop_begin(run);
+    if (run->guarded && submission_is_cancelled(&run->base.submission))
+        run_fail(&run->base, submission_cancelled(&run->base.submission));
+    if (!atomic_load(&run->base.failure)) return true;
+    metal_stop_end(run);
+    return false;
+}
+
 void metal_commit(run_t *base)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
@@ -276,7 +288,7 @@ void metal_commit(run_t *base)
     metal_promise_begin(run);
     encoder_end(run);
     if (base->promise) metal_promise_signal(run);
-    if (atomic_load(&base->failure)) {
+    if (!may_commit(run)) {
         command_release(run);
         metal_scope_end(run);
         return;
@@ -341,6 +353,7 @@ void metal_settle(run_t *base)
     metal_run_t *run = (metal_run_t *)(void *)base;
     metal_device_t *device = metal_run_device(run);
     const metal_api_t *api = device->api;
+    bool gone = run->committed && run->table.gone && *run->table.gone;
     metal_ahead_settle(run);
     if (!run->committed) return;
     keel_status_t status = NULL;
@@ -350,6 +363,7 @@ void metal_settle(run_t *base)
         status = KEEL_ERROR(code_of(code), "the GPU gave up: %s (MTLCommandBufferError %ld)",
                             metal_text(api, error), code);
     }
+    if (!status && gone) status = submission_cancelled(&base->submission);
     if (!status) metal_counts_settle(run);
     if (!status) metal_stamps_settle(run);
     command_release(run);

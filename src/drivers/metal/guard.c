@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guards: kernels that look whether promises came true that a run went ahead of (ahead.c), and make
-// the grids of all its dispatches empty if not. These grids lie in a table.
+// the grids of all its dispatches empty if not, or if the run was cancelled (stop.c). These grids
+// lie in a table.
 #include "drivers/metal/ahead.h"
 
 enum {
@@ -16,7 +17,8 @@ typedef struct guard_t {
     uint32_t index[CHECKED], number[CHECKED];
 } guard_t;
 
-// Has the counts of a table vanish if one of the promises did not come true.
+// Has the counts of a table vanish if one of the promises did not come true. Others come behind it,
+// so that they find what it has found.
 static void guard_encode(metal_run_t *run, id words, const guard_t *guard)
 {
     const metal_api_t *api = metal_run_device(run)->api;
@@ -24,6 +26,7 @@ static void guard_encode(metal_run_t *run, id words, const guard_t *guard)
     mtl_set_buffer(api, run->encoder, words, 0, 2);
     mtl_set_bytes(api, run->encoder, guard, sizeof *guard, 1);
     mtl_dispatch(api, run->encoder, (metal_size_t){1, 1, 1}, (metal_size_t){GUARDS, 1, 1});
+    mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
 }
 
 // As many guards as it takes: each looks at some slots of one device.
@@ -44,6 +47,13 @@ static void guards_encode(metal_run_t *run)
     guard_encode(run, words, &guard);
 }
 
+// No one has asked it to stop yet, and it has not.
+static void stop_clear(metal_run_t *run, uint32_t *words)
+{
+    words[0] = words[1] = 0;
+    run->table.gone = &words[1];
+}
+
 // The first one is the run's own; more of them are staged.
 static keel_status_t table_next(metal_run_t *run)
 {
@@ -61,6 +71,7 @@ static keel_status_t table_next(metal_run_t *run)
     char *contents = mtl_contents(api, run->table.buffer);
     run->table.counts = (uint32_t *)(void *)(contents + run->table.offset);
     run->table.left = COUNTS;
+    if (first) stop_clear(run, (uint32_t *)(void *)contents + METAL_STOP);
     return NULL;
 }
 
@@ -73,8 +84,9 @@ keel_status_t metal_guard_need(metal_run_t *run)
     metal_pipeline_set(run, device->builtins[METAL_GUARD]);
     mtl_set_buffer(api, run->encoder, run->table.buffer, run->table.offset, 0);
     run->variables = NULL; // these were there
+    mtl_set_buffer(api, run->encoder, metal_memory_buffer(run->words),
+                   METAL_STOP * sizeof(uint32_t), 3);
     guards_encode(run);
-    mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
 //     guard.c       and do nothing if what they wait for has failed
+//     stop.c        or if they are cancelled
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  entry points and variables (variables.c)
 //     module.c      MTLLibrary and pipelines
@@ -50,7 +51,8 @@ enum {
     METAL_SLICES = 32,    // of each; a run has one
     METAL_SLICE = 128,    // times
     METAL_COUNTED = 32,   // dispatches of a command buffer with counts that the GPU reads
-    METAL_WORDS = (4 * METAL_COUNTED + 4) * 4, // bytes, before the table
+    METAL_STOP = 4 * METAL_COUNTED + 4,        // of the words of a run: two of stop.c
+    METAL_WORDS = (4 * METAL_COUNTED + 8) * 4, // bytes, before the table
     METAL_TYPE_SHARED = 1,                     // of the memory types of a discrete GPU
     METAL_PAGE = 16384, // of memory that Metal takes as it is; a multiple of Intel's
 };
@@ -89,6 +91,23 @@ typedef struct metal_promises_t {
     _Atomic bool native;         // all are to, for the program has asked for handles
 } metal_promises_t;
 
+// A run that went ahead and was committed: it may be cancelled. stop.c.
+typedef struct metal_stop_t {
+    struct metal_stop_t *next, *previous; // of all such
+    struct metal_stop_t *also;            // of those that are told at the same time
+    metal_run_t *run;
+    bool listed, told;
+} metal_stop_t;
+
+// Those of a device.
+typedef struct metal_stops_t {
+    lock_t lock;
+    metal_stop_t *all;
+    metal_stop_t *first; // that are being told; NULL: none
+    id queue;            // for that; retained; NULL: not needed yet; whose `first` is
+    _Atomic bool due;    // there may be more to tell
+} metal_stops_t;
+
 typedef struct metal_device_t {
     keel_device_t base;
     keel_device_ops_t ops;
@@ -107,6 +126,7 @@ typedef struct metal_device_t {
     bool touches;  // the GPU wants pipelines of these to be set in the encoder
     id residency;  // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
+    metal_stops_t stops;
     struct {
         id set;                     // of counters, retained; NULL: the GPU tells no times
         id buffers[METAL_SAMPLED];  // retained
@@ -175,7 +195,9 @@ struct metal_run_t {
         id buffer;
         unsigned long offset;   // in it
         uint32_t *counts, left; // there
+        const uint32_t *gone;   // whether the GPU has found it cancelled; NULL: there is no table
     } table;                    // grids of guarded dispatches
+    metal_stop_t stop;
     // Times of the command buffer at hand; stamp.c.
     id samples; // of the device's; NULL: none yet
     uint16_t slice;
@@ -190,8 +212,8 @@ struct metal_run_t {
     struct metal_memory_t *staging;   // owned
     struct metal_memory_t *arguments; // of these: where argument buffers are cut from; NULL: none
     uint64_t arguments_used;
-    struct metal_memory_t *words; // of the queue's: METAL_COUNTED times four, and four more, and
-                                  // a table
+    struct metal_memory_t *words; // of the queue's: METAL_COUNTED times four, four of peek.c, four
+                                  // from METAL_STOP on, and a table
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
     struct {
         const keel_command_t *command;
@@ -307,6 +329,14 @@ keel_status_t metal_guard_need(metal_run_t *run) KEEL_MUST_USE;
 void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads);
 // The same for indirect commands.
 void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count);
+
+// stop.c
+// Around the life of a guarded command buffer, before it is committed, and when it has ended:
+// between the two the GPU can be told to leave it out.
+void metal_stop_begin(metal_run_t *run);
+void metal_stop_end(metal_run_t *run);
+void metal_queue_cancel(keel_queue_t *queue, keel_status_t cause);
+void metal_stops_go_on(metal_device_t *device); // the device's thread
 
 // encode.c
 // A command that the GPU does.

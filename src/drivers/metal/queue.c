@@ -128,6 +128,7 @@ uint64_t metal_worker(void *device)
     const metal_api_t *api = metal_device(device)->api;
     void *pool = metal_enter(api);
     metal_lose(device);
+    metal_stops_go_on(device);
     runs_work(&metal_device(device)->runs);
     metal_leave(api, pool);
     return KEEL_FOREVER;
