@@ -190,6 +190,7 @@ typedef struct indirect_work_t {
     const buffer_t *counts; // one of what it uses: has the range; NULL: `range` has
     unsigned long at;
     unsigned encoder; // its number
+    bool serial;      // its works follow each other
     bool mixed;       // what no barrier orders runs in any order
     bool ahead;       // counted in the commands'
 } indirect_work_t;
@@ -239,13 +240,20 @@ static unsigned group_perform(indirect_work_t *work, unsigned long first, unsign
     return code;
 }
 
+// By the GPU, when it comes to the commands.
+static range_t range_read(const indirect_work_t *work)
+{
+    const uint32_t *words = (const void *)(work->counts->gpu + work->at);
+    hazard_begin(work->encoder, work->serial, "a range", "of commands");
+    hazard_touch(words, 2 * sizeof *words, READS);
+    range_t range = {words[0], words[1]};
+    hazard_end(work->encoder);
+    return range;
+}
+
 static unsigned range_perform(indirect_work_t *work)
 {
-    range_t range = work->range;
-    if (work->counts) {
-        const uint32_t *words = (const void *)(work->counts->gpu + work->at);
-        range = (range_t){words[0], words[1]};
-    }
+    range_t range = work->counts ? range_read(work) : work->range;
     unsigned long end = range.location + range.length;
     if (end > work->commands->count) {
         complain("%lu indirect commands from %lu: there are %lu", range.length, range.location,
@@ -329,6 +337,7 @@ void indirect_execute(const void *self, sel_t cmd, indirect_t *commands, encoder
     work->counts = execution->counts;
     work->at = execution->at;
     work->encoder = encoder->number;
+    work->serial = !encoder->concurrent;
     work->mixed = settings()->seed && encoder->concurrent;
 }
 

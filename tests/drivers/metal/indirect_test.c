@@ -318,7 +318,7 @@ static void test_without(void **state)
 static void test_guarded(void **state)
 {
     (void)state;
-    run_with("kill=8:3", guarded);
+    run_with("kill=8:3 hazards=1", guarded);
 }
 
 int main(void)

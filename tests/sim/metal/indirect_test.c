@@ -2,7 +2,7 @@
 // Indirect command buffers: commands that run again and again, and what is refused.
 #include "rig.h"
 
-enum { COMMANDS = 8, CONCURRENT_DISPATCH = 1 << 5 };
+enum { COMMANDS = 8, CONCURRENT_DISPATCH = 1 << 5, UNTRACKED = 1 << 8 };
 
 static const char source[] =
     "#include <metal_stdlib>\n"
@@ -151,6 +151,36 @@ static void test_counted(id device)
     CHECK(word_of(&scene) == expected(0, 1, 3));
     m_release(ranges);
     scene_end(&scene);
+}
+
+// A kernel writes the range, and nothing orders the two unless there is a barrier.
+static void range_written(id device, bool barrier)
+{
+    scene_t scene = scene_new(device);
+    id ranges = m_new_buffer(device, 16, UNTRACKED);
+    encode_all(&scene);
+    begin(&scene);
+    name_all(&scene);
+    m_set_pipeline(scene.encoder, scene.pipeline);
+    m_set_buffer(scene.encoder, ranges, 4, 0);
+    m_set_buffer(scene.encoder, scene.adds, 8, 1);
+    m_dispatch(scene.encoder, (extent_t){1, 1, 1}, (extent_t){1, 1, 1});
+    if (barrier) m_barrier(scene.encoder, 1);
+    m_execute_counted(scene.encoder, scene.commands, ranges, 0);
+    run(&scene);
+    CHECK(word_of(&scene) == expected(0, 0, 2));
+    m_release(ranges);
+    scene_end(&scene);
+}
+
+static void test_range_written(id device)
+{
+    range_written(device, true);
+}
+
+static void dies_range_written(id device)
+{
+    range_written(device, false);
 }
 
 // A command that was reset does nothing, and may be encoded again.
@@ -327,6 +357,9 @@ static void all(void)
     RUN("", test_executed);
     RUN("seed=3 residency=1", test_executed);
     RUN("", test_counted);
+    RUN("hazards=1", test_range_written);
+    DIES_WITH("hazards=1", "a range of commands reads byte 4 of an untracked buffer of 16 bytes",
+              dies_range_written);
     RUN("", test_reset);
     RUN("", test_never_encoded);
     DIES("was made without supportIndirectCommandBuffers", dies_plain_pipeline);
