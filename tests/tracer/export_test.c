@@ -72,6 +72,63 @@ static void test_chrome_args(void **state)
     free(text);
 }
 
+// A page of calls of 500 ns, one after the other on two threads, a few of which are longer.
+static char *long_page(uint32_t calls, uint32_t longer)
+{
+    char *text = NULL;
+    size_t size = 0;
+    model_t model = {0};
+    uint32_t index;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_null(model_process(&model, (process_t){.pid = 7, .ended = true}, &index));
+    for (uint64_t i = 0; i < 2; i++)
+        assert_null(model_track(&model, (track_t){.number = i + 7}, &index));
+    for (uint32_t i = 0; i < calls; i++) {
+        uint64_t start = 1000 + i * 2000ull, ns = i % (calls / longer) ? 500 : 1000 + i;
+        event_t event = {.start_ns = start, .end_ns = start + ns, .track = i % 2};
+        assert_null(model_event(&model, event, &index));
+    }
+    assert_null(export_report(&model, out));
+    model_finish(&model);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+// Where the numbers of an array end that has so many, of the track that is named so.
+static const char *array_end(const char *text, const char *track, const char *array, int count)
+{
+    const char *at = strstr(text, track);
+    if (at) at = strstr(at, array);
+    assert_non_null(at);
+    const char *end = strchr(at, ']');
+    assert_non_null(end);
+    for (; at < end; at++) count -= *at == ',';
+    assert_int_equal(count, 1);
+    return end;
+}
+
+// Of too many events the page has the longest ones; of those that are equally long, some from the
+// beginning to the end.
+static void test_page_most(void **state)
+{
+    (void)state;
+    char *text = long_page(1000000, 10);
+    assert_non_null(strstr(text, "\"events\":400000,"));
+    assert_non_null(strstr(text, "\"600000 of 1000000 events are not in the timeline, the shortest:"
+                                 " none takes more than 500 ns.\""));
+    for (int i = 0; i < 10; i++) {
+        char longer[32];
+        snprintf(longer, sizeof longer, ",%d,", 1000 + i * 100000);
+        if (i) assert_non_null(strstr(text, longer));
+    }
+    const char *last = array_end(text, "thread 7 of 7", "\"start\"", 200000);
+    assert_memory_equal(last - 10, "1999988000", 10);
+    last = array_end(text, "thread 8 of 7", "\"start\"", 200000);
+    assert_memory_equal(last - 10, "1999998000", 10);
+    free(text);
+}
+
 // JSON has no number for what is none.
 static void test_chrome_counters(void **state)
 {
@@ -94,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chrome_args),
         cmocka_unit_test(test_chrome_counters),
+        cmocka_unit_test(test_page_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
