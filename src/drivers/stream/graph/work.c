@@ -76,15 +76,40 @@ static uint64_t length_of(const stream_context_t *context, const graph_node_t *n
 static keel_status_t fill_make(const graph_instance_t *instance, const stream_context_t *context,
                                const graph_node_t *node, graph_work_t *work)
 {
+    const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)node->command;
     bool plain;
-    KEEL_TRY(bind_fill(&context->binder, (const keel_cmd_fill_t *)(const void *)node->command,
-                       &work->fill, &plain));
-    plain = plain && stream_fill_is_right(instance->device, &work->fill);
+    KEEL_TRY(bind_fill(&context->binder, c, &work->fill, &plain));
+    plain = plain && stream_fill_is_right(instance->device, &work->fill) &&
+            !stream_ref_is_parted(&context->binder, &c->target);
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
     if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
     work->fill.count =
         length_of(context, node, work->fill.count * work->fill.size) / work->fill.size;
     stream_fill_launch(instance->device, &work->fill, &work->own.fill, &work->launch);
+    work->kind = GRAPH_LAUNCH;
+    return NULL;
+}
+
+static keel_status_t copy_make(const graph_instance_t *instance, const stream_context_t *context,
+                               const graph_node_t *node, graph_work_t *work)
+{
+    const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)node->command;
+    const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)node->command;
+    bool parted;
+    if (node->command->kind == KEEL_CMD_COPY) {
+        KEEL_TRY(bind_copy(&context->binder, c, &work->copy));
+        parted = stream_ref_is_parted(&context->binder, &c->source) ||
+                 stream_ref_is_parted(&context->binder, &c->target);
+    } else {
+        bound_t span;
+        KEEL_TRY(bind_ref(&context->binder, &update->target, &span));
+        work->copy = (bound_copy_t){span.address, node->extra.staging, span.length};
+        parted = stream_ref_is_parted(&context->binder, &update->target);
+    }
+    work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
+    if ((!parted || !work->copy.size) && !is_stubborn(instance, node)) return NULL;
+    work->copy.size = length_of(context, node, work->copy.size);
+    stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);
     work->kind = GRAPH_LAUNCH;
     return NULL;
 }
@@ -97,24 +122,15 @@ static keel_status_t command_make(const graph_instance_t *instance, const stream
     switch ((keel_cmd_t)node->command->kind) {
     case KEEL_CMD_DISPATCH: return dispatch_make(context, c, work);
     case KEEL_CMD_FILL: return fill_make(instance, context, node, work);
-    case KEEL_CMD_COPY: KEEL_TRY(bind_copy(&context->binder, c, &work->copy)); break;
-    case KEEL_CMD_UPDATE:
-        KEEL_TRY(bind_ref(&context->binder, &((const keel_cmd_update_t *)c)->target, &span));
-        work->copy = (bound_copy_t){span.address, node->extra.staging, span.length};
-        break;
+    case KEEL_CMD_COPY:
+    case KEEL_CMD_UPDATE: return copy_make(instance, context, node, work);
     case KEEL_CMD_TIMESTAMP:
         KEEL_TRY(bind_ref(&context->binder, &((const keel_cmd_timestamp_t *)c)->target, &span));
         work->own.timestamp = stream_timestamp_make(instance->device, span.address);
         work_builtin(instance, work, STREAM_TIMESTAMP, sizeof work->own.timestamp);
         return NULL;
-    default: work->copy.size = 0; break;
+    default: return NULL;
     }
-    work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
-    if (!is_stubborn(instance, node)) return NULL;
-    work->copy.size = length_of(context, node, work->copy.size);
-    stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);
-    work->kind = GRAPH_LAUNCH;
-    return NULL;
 }
 
 keel_status_t graph_work_make(const graph_instance_t *instance, const stream_context_t *context,

@@ -26,6 +26,7 @@ typedef struct lent_t {
     keel_external_buffer_t external; // of the buffer, when that goes
     stream_shared_t shared;          // by descriptor; size 0: it is not
     bool locked;                     // its pages are
+    bool parted;                     // and in several pieces
 } lent_t;
 
 static lent_t *lent_of(const keel_buffer_t *buffer)
@@ -226,8 +227,17 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
     if (!status) {
         buffer_attach(buffer, data, address);
         lent_of(buffer)->locked = true;
+        lent_of(buffer)->parted =
+            pages_stretch(&device->pages, data, buffer->external.size) < buffer->external.size;
     }
     return status;
+}
+
+bool stream_buffer_is_parted(const keel_buffer_t *buffer)
+{
+    const keel_buffer_t *root = buffer->root;
+    while (root->lender) root = root->lender; // whose memory it is
+    return root->external.size && lent_of(root)->parted;
 }
 
 static keel_status_t import_fd(stream_device_t *device, keel_buffer_t *buffer)

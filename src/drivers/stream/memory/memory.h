@@ -43,6 +43,13 @@ keel_status_t stream_shared_import(stream_device_t *device, int fd, uint64_t siz
 
 void stream_shared_destroy(stream_device_t *device, const stream_shared_t *shared);
 
+// buffer.c
+
+// Whether it is memory of the application that was page-locked in several pieces, as pages that it
+// shares with another import were locked before. The vendor's calls fill and copy within one piece;
+// a kernel goes across.
+bool stream_buffer_is_parted(const keel_buffer_t *buffer);
+
 // staging.c
 
 // Page-locked memory, and where the device sees it. Given back by `free_host`. Entered.

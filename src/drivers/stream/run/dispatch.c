@@ -111,6 +111,13 @@ bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fil
     return begin == 0 || begin + fill->count * fill->size >= word;
 }
 
+bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref)
+{
+    const keel_buffer_t *buffer = ref->buffer;
+    if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
+    return buffer && stream_buffer_is_parted(buffer);
+}
+
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         builtin_fill_t *arguments, stream_launch_t *launch)
 {
@@ -138,4 +145,17 @@ void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
         .threads = launch->groups[0] * launch->group_size[0],
         .unit = unit,
     };
+}
+
+keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool parted)
+{
+    stream_queue_t *queue = stream_run_queue(run);
+    stream_device_t *device = stream_queue_device(queue);
+    builtin_copy_t arguments;
+    stream_launch_t launch;
+    if (parted) {
+        stream_copy_launch(device, copy, &arguments, &launch);
+        return stream_launch(queue, &launch);
+    }
+    return device->api->copy(device->vendor, stream_queue_onto_copy(queue), copy);
 }

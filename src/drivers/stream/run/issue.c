@@ -146,18 +146,11 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     stream_fill_launch(context->device, &fill, &arguments, &launch);
     bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
                   bind_is_local(&context->binder, &c->target);
-    if (plain && !sooner && stream_fill_is_right(context->device, &fill))
+    if (plain && !sooner && stream_fill_is_right(context->device, &fill) &&
+        !stream_ref_is_parted(&context->binder, &c->target))
         return context->device->api->fill(context->device->vendor, stream_queue_onto_copy(queue),
                                           &fill);
     return stream_launch(queue, &launch);
-}
-
-static keel_status_t issue_copy(stream_run_t *run, const bound_copy_t *copy)
-{
-    stream_queue_t *queue = stream_run_queue(run);
-    stream_device_t *device = stream_queue_device(queue);
-    if (!copy->size) return NULL;
-    return device->api->copy(device->vendor, stream_queue_onto_copy(queue), copy);
 }
 
 static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_t *context,
@@ -169,10 +162,13 @@ static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_
     stream_launch_t launch;
     KEEL_TRY(bind_copy(&context->binder, c, &copy));
     stream_copy_launch(context->device, &copy, &arguments, &launch);
-    bool sooner = copy.size && is_sooner(queue, copy.size, arguments.unit) &&
+    if (!copy.size) return NULL;
+    bool sooner = is_sooner(queue, copy.size, arguments.unit) &&
                   bind_is_local(&context->binder, &c->source) &&
                   bind_is_local(&context->binder, &c->target);
-    return sooner ? stream_launch(queue, &launch) : issue_copy(run, &copy);
+    bool parted = stream_ref_is_parted(&context->binder, &c->source) ||
+                  stream_ref_is_parted(&context->binder, &c->target);
+    return sooner ? stream_launch(queue, &launch) : stream_copy(run, &copy, parted);
 }
 
 static keel_status_t issue_update(stream_run_t *run, const keel_cmd_execute_t *execute,
@@ -182,9 +178,10 @@ static keel_status_t issue_update(stream_run_t *run, const keel_cmd_execute_t *e
     KEEL_TRY(bind_ref(&context->binder, &c->target, &span));
     bound_copy_t copy = {.target = span.address, .size = span.length};
     void *data;
+    if (!span.length) return NULL;
     KEEL_TRY(stream_stage(run, span.length, &data, &copy.source));
     memcpy(data, keel_update_data(c, execute), span.length);
-    return issue_copy(run, &copy);
+    return stream_copy(run, &copy, stream_ref_is_parted(&context->binder, &c->target));
 }
 
 static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *context,

@@ -51,15 +51,13 @@ static keel_status_t peek_make(stream_run_t *run)
 static keel_status_t peek_copy(stream_run_t *run, const keel_cmd_execute_t *execute,
                                const keel_ref_t *ref)
 {
-    stream_queue_t *queue = stream_run_queue(run);
-    stream_device_t *device = stream_queue_device(queue);
+    stream_device_t *device = stream_run_device(run);
     binder_t binder = binder_of(execute);
     bound_t span;
     KEEL_TRY(bind_ref(&binder, ref, &span));
     bound_copy_t copy = {run->peek->address, span.address, span.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
-    return stream_device_note(
-        device, device->api->copy(device->vendor, stream_queue_onto_copy(queue), &copy));
+    return stream_device_note(device, stream_copy(run, &copy, stream_ref_is_parted(&binder, ref)));
 }
 
 keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,
