@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a traced device records of what the GPU schedules. Run on the software GPU (keel sim).
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,50 @@ static void test_what_closes_behind_the_end_of_its_run_is_lost(void **state)
     setup_close(&s);
 }
 
+// Of two runs, the first one ends with a slot that is open, and so is one of the second, which goes
+// on: the first slot is lost, the second one is the second run's.
+static void slots_check(setup_t *s)
+{
+    enum { RUNS = 2 };
+    ring_slot_t *late[RUNS];
+    keel_point_t waits[RUNS], signals[RUNS];
+    uint64_t before, after, users[RUNS];
+    uint32_t count = operations("count_down", &before).count;
+    const keel_op_t op = keel_op_execute(s->recording, (keel_refs_t){0});
+    for (uint32_t i = 0; i < RUNS; i++) {
+        waits[i] = keel_point(s->semaphore, ++s->value);
+        signals[i] = keel_point(s->semaphore, ++s->value);
+        OK(keel_queue_submit(s->queue, KEEL_POINTS(waits[i]), &op, 1, KEEL_POINTS(signals[i]),
+                             NULL));
+        users[i] = (uintptr_t)amdgpu_device(s->device)->scheduler->runs; // the newest
+        late[i] = slot_take(s, (ring_slot_t){.user = users[i], .kind = RING_OPERATION});
+    }
+    OK(keel_semaphore_signal(s->semaphore, waits[0].value));
+    OK(keel_wait(KEEL_POINTS(signals[0]), KEEL_ALL, KEEL_FOREVER));
+    while (__atomic_load_n(&late[0]->user, __ATOMIC_RELAXED)) sched_yield(); // the host is later
+    assert_int_equal(late[1]->user, users[1]);
+    slot_close(late[1]);
+    OK(keel_semaphore_signal(s->semaphore, waits[1].value));
+    OK(keel_wait(KEEL_POINTS(signals[1]), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_queue_wait_idle(s->queue, KEEL_FOREVER));
+    assert_int_equal(operations("count_down", &after).count - count, RUNS + 1);
+    assert_int_equal(after - before, 1);
+    slot_close(late[0]);
+}
+
+// The runs of the second time have the memory of those of the first.
+static void test_slots_of_what_goes_on_are_kept(void **state)
+{
+    (void)state;
+    setup_t s;
+    traced_open(&s, "amdgpu://0");
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    slots_check(&s);
+    slots_check(&s);
+    setup_close(&s);
+}
+
 static bool block_has(const block_t *block, const void *memory)
 {
     uintptr_t data = (uintptr_t)block->data, at = (uintptr_t)memory;
@@ -268,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_commands_that_did_not_run_are_none),
         cmocka_unit_test(test_what_is_dropped_is_counted),
         cmocka_unit_test(test_what_closes_behind_the_end_of_its_run_is_lost),
+        cmocka_unit_test(test_slots_of_what_goes_on_are_kept),
         cmocka_unit_test(test_the_memory_of_a_late_stamp_is_kept),
         cmocka_unit_test(test_a_text_is_recorded_when_it_is_whole),
     };

@@ -175,6 +175,7 @@ struct amdgpu_run_t {
     } flight;                // in amdgpu_device_t.flights, or in the scheduler's runs
     block_t *blocks;         // owned: what packets in the ring read
     struct record_t *record; // what the scheduler on the GPU has; NULL: it is the host's
+    bool over;               // the GPU has ended the record; set where it is traced
     struct late_t *lates;    // of the record
     block_t *staging;        // owned: what is needed until the end
     uint32_t *peek;          // in staging: three words; NULL: none yet

@@ -392,6 +392,7 @@ static void run_finish(amdgpu_run_t *run)
         blocks_trim(&device->blocks);
     run->blocks = NULL;
     run->record = NULL;
+    run->over = false;
 }
 
 // There is no memory for a record: the host does it, which may need less.

@@ -284,12 +284,12 @@ static bool control_work(amdgpu_control_t *control)
     scheduler_t *shared = control->shared;
     if (!shared) return false;
     uint64_t at = records_take(&shared->done);
-    amdgpu_trace_flush(control); // while the runs are there that it tells of
+    amdgpu_trace_flush(control);      // while the runs are there that it tells of
+    amdgpu_trace_forget(control, at); // nothing orders the slots of the rest before `done`
     while (at) {
         const record_t *record = PROTOCOL_AT(record_t, at);
         amdgpu_run_t *run = (amdgpu_run_t *)(uintptr_t)record->user;
         at = record->next;
-        amdgpu_trace_forget(control, run); // nothing orders these slots before `done`
         amdgpu_record_end(run, NULL);
     }
     return PROTOCOL_LOAD(&shared->live, __ATOMIC_RELAXED);

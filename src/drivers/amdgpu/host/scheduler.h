@@ -147,9 +147,10 @@ const keel_cmd_execute_t *amdgpu_record_execute(const amdgpu_run_t *run, uint32_
 void amdgpu_trace_start(amdgpu_control_t *control);
 // Records what is complete, of runs that have not been ended. The device's thread.
 void amdgpu_trace_flush(amdgpu_control_t *control);
-// The run has ended, and is about to go: what the packet processor has not closed of it so far is
-// lost, and refers to it no more. Behind a flush.
-void amdgpu_trace_forget(amdgpu_control_t *control, const amdgpu_run_t *run);
+// The runs of a list of records (record_t) have ended, and are about to go: what the packet
+// processor has not closed of them so far is lost, and refers to them no more. Goes over the ring
+// once. Behind a flush.
+void amdgpu_trace_forget(amdgpu_control_t *control, uint64_t records);
 // A flush for the last time, which says what was dropped; and gives back the memory.
 void amdgpu_trace_stop(amdgpu_control_t *control);
 void amdgpu_trace_clear(amdgpu_control_t *control);

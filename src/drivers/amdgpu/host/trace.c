@@ -234,15 +234,27 @@ void amdgpu_trace_flush(amdgpu_control_t *control)
     dropped_count(control);
 }
 
-void amdgpu_trace_forget(amdgpu_control_t *control, const amdgpu_run_t *run)
+// Whether it is of a run that has ended.
+static bool is_over(const ring_slot_t *slot)
+{
+    if (slot->kind != RING_OPERATION) return false;
+    const amdgpu_run_t *run = (const amdgpu_run_t *)(uintptr_t)slot->user;
+    return run && run->over;
+}
+
+void amdgpu_trace_forget(amdgpu_control_t *control, uint64_t records)
 {
     trace_ring_t *ring = control->ring;
-    if (!ring) return;
+    if (!ring || !records) return;
+    for (const record_t *r; records; records = r->next) {
+        r = PROTOCOL_AT(const record_t, records);
+        ((amdgpu_run_t *)(uintptr_t)r->user)->over = true;
+    }
     uint64_t write = PROTOCOL_LOAD(&ring->write, __ATOMIC_ACQUIRE), lost = 0;
     for (uint64_t n = ring->read; n != write; n++) {
         ring_slot_t *slot = slot_at(control, n);
-        if (slot->kind != RING_OPERATION || slot->user != (uintptr_t)run) continue;
-        slot->user = 0; // the packet processor leaves it alone
+        if (!is_over(slot)) continue;
+        PROTOCOL_STORE(&slot->user, 0, __ATOMIC_RELAXED); // the packet processor leaves it alone
         lost++;
     }
     if (lost && !trace_is_paused()) trace_lose_many(lost);
