@@ -17,6 +17,7 @@ struct selector_t {
     char *name;
     sel_t next;
     atomic_uint_fast64_t sent;
+    void (*_Atomic when)(void); // it is sent next; NULL: nothing
 };
 
 // The dead whose memory is kept, the latest ones.
@@ -118,6 +119,12 @@ void runtime_start(void)
 uint64_t simMetalSent(const char *selector)
 {
     return sel_registerName(selector)->sent;
+}
+
+void simMetalWhen(const char *selector, void (*call)(void))
+{
+    struct selector_t *known = (struct selector_t *)(uintptr_t)sel_registerName(selector);
+    atomic_store(&known->when, call);
 }
 
 uint64_t simMetalMessages(void)
@@ -373,6 +380,8 @@ imp_t runtime_find(object_t *self, sel_t selector, bool by_struct)
     check_registers(self, selector, by_struct);
     struct selector_t *known = (struct selector_t *)(uintptr_t)selector;
     atomic_fetch_add_explicit(&known->sent, 1, memory_order_relaxed);
+    void (*when)(void) = atomic_load(&known->when) ? atomic_exchange(&known->when, NULL) : NULL;
+    if (when) when();
     if (!self && by_struct) die("-[nil %s]: its struct has no value", sel_getName(selector));
     if (!self) return send_nil;
     bool is_class = self->count == 0 && self->holds == 0;

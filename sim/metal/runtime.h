@@ -73,6 +73,8 @@ _Noreturn void misuse(const void *self, sel_t cmd, const char *format, ...)
 // How many messages were sent, and how many objects live. For tests.
 EXPORT uint64_t simMetalMessages(void);
 EXPORT uint64_t simMetalSent(const char *selector); // of that one
+// Calls this once, on the thread that sends this message next, before anything comes of it.
+EXPORT void simMetalWhen(const char *selector, void (*call)(void));
 // Whether instances of the class of that name have the method, or the class itself has.
 EXPORT bool simMetalUnderstands(const char *class, const char *selector);
 EXPORT unsigned simMetalObjects(const char *class); // NULL: of all classes

@@ -79,15 +79,29 @@ static id indirect_make(metal_device_t *device, const metal_pipeline_t *pipeline
     return made;
 }
 
-id metal_pipeline_indirect(metal_device_t *device, metal_pipeline_t *pipeline)
+// Whether it is known what Metal makes of it, and that.
+static bool indirect_is_known(metal_pipeline_t *pipeline, id *state)
 {
     lock_enter(&pipeline->lock);
-    if (!pipeline->indirect && !pipeline->direct_only) {
-        pipeline->indirect = indirect_make(device, pipeline);
-        pipeline->direct_only = !pipeline->indirect;
-    }
-    id state = pipeline->indirect;
+    bool known = pipeline->indirect || pipeline->direct_only;
+    *state = pipeline->indirect;
     lock_leave(&pipeline->lock);
+    return known;
+}
+
+// Compiling may take long: no lock is held meanwhile.
+id metal_pipeline_indirect(metal_device_t *device, metal_pipeline_t *pipeline)
+{
+    id state = NULL;
+    if (indirect_is_known(pipeline, &state)) return state;
+    id made = indirect_make(device, pipeline);
+    lock_enter(&pipeline->lock);
+    bool first = !pipeline->indirect;
+    if (first) pipeline->indirect = made;
+    pipeline->direct_only = !pipeline->indirect;
+    state = pipeline->indirect;
+    lock_leave(&pipeline->lock);
+    if (!first) mtl_release(device->api, made); // another thread was faster
     return state;
 }
 

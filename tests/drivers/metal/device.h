@@ -92,6 +92,14 @@ static inline uint64_t sim_messages(void)
     return sent();
 }
 
+// Calls this once, on the thread that sends this message next, before anything comes of it.
+static inline void sim_when(const char *selector, void (*call)(void))
+{
+    void (*when)(const char *, void (*)(void));
+    *(void **)&when = sim_symbol("simMetalWhen");
+    when(selector, call);
+}
+
 // Closes the device. Metal's own threads drop their references a little later.
 static inline void device_close(keel_device_t *device)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings that are replayed by indirect commands: what they compute, how many messages that
 // takes, and when it is not done.
+#include <pthread.h>
+
 #include "drivers/metal/image.h"
 
 enum { ROUNDS = 50, COUNT = 64, REPLAYS = 3 };
@@ -234,6 +236,40 @@ static void without(void)
     rig_close();
 }
 
+static keel_recording_t *other_recording;
+
+static void *other_prepare(void *unused)
+{
+    (void)unused;
+    assert_null(keel_recording_prepare(other_recording, keel_device_queue(device, 0)));
+    return NULL;
+}
+
+static void other_thread(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, other_prepare, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+// While Metal compiles for one thread, others need not wait for it, also those who need the same.
+static void compiled_by_two(void)
+{
+    rig_open("0");
+    record(KEEL_BIND(y));
+    other_recording = recording;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    record(KEEL_BIND(y));
+    sim_when("newComputePipelineStateWithDescriptor:options:reflection:error:", other_thread);
+    assert_null(keel_recording_prepare(recording, keel_device_queue(device, 0)));
+    replay();
+    ok(submit(device, KEEL_NO_WAITS, keel_op_execute(other_recording, KEEL_NO_BINDINGS)));
+    check(after(2));
+    assert_int_equal(sim_sent(execute), 2);
+    keel_recording_release(other_recording);
+    rig_close();
+}
+
 // A submission that went ahead of one that dies: none of its commands runs.
 static void guarded(void)
 {
@@ -315,6 +351,12 @@ static void test_without(void **state)
     unsetenv("INDIRECT_OFF");
 }
 
+static void test_compiled_by_two(void **state)
+{
+    (void)state;
+    run_with("hazards=1", compiled_by_two);
+}
+
 static void test_guarded(void **state)
 {
     (void)state;
@@ -324,10 +366,11 @@ static void test_guarded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arguments),     cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_touched),       cmocka_unit_test(test_found_out),
-        cmocka_unit_test(test_in_the_middle), cmocka_unit_test(test_not_fixed),
-        cmocka_unit_test(test_without),       cmocka_unit_test(test_guarded),
+        cmocka_unit_test(test_arguments),       cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_touched),         cmocka_unit_test(test_found_out),
+        cmocka_unit_test(test_in_the_middle),   cmocka_unit_test(test_not_fixed),
+        cmocka_unit_test(test_without),         cmocka_unit_test(test_guarded),
+        cmocka_unit_test(test_compiled_by_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
