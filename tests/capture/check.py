@@ -17,6 +17,9 @@ MODULE = {"hipModuleLoad": 1, "hipModuleGetFunction": 1, "hipModuleUnload": 1}
 PLAIN = {**MODULE, "hipModuleGetFunction": 2, "hipMalloc": 1, "hipMemcpy": 2, 
          "hipModuleLaunchKernel": 10, "hipDeviceSynchronize": 1, "hipFree": 1}
 
+EXTENDED = ("_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_"
+            "P11ihipEvent_tS6_j")
+
 # Of each case: the calls; the call that each kernel add_one belongs to, and how many belong to one.
 CASES = {
     "plain": (PLAIN, "hipModuleLaunchKernel", 1),
@@ -36,6 +39,9 @@ CASES = {
              "hipModuleLaunchKernel", 1),
     "compiled": ({"hipMalloc": 1, "hipMemcpy": 2, "hipLaunchKernel": 6, "hipDeviceSynchronize": 1,
                   "hipFree": 1}, "hipLaunchKernel", 1),
+    # By a name of C++.
+    "extended": ({**MODULE, "hipMalloc": 1, "hipMemcpy": 2, EXTENDED: 6, "hipDeviceSynchronize": 1,
+                  "hipFree": 1}, EXTENDED, 1),
     # Bound to HIP's own functions, so that HIP itself must report the calls.
     "private": (PLAIN, "hipModuleLaunchKernel", 1),
     # HIP tells the program of its calls.

@@ -226,6 +226,27 @@ static void run_fork(void)
 }
 
 #ifndef OPENED
+// A function of C++, by the name that compilers make of its types. It takes numbers of work-items.
+#define EXTENDED                                                                                   \
+    (hipFunction_t kernel, uint32_t x, uint32_t y, uint32_t z, uint32_t group_x, uint32_t group_y, \
+     uint32_t group_z, size_t group_bytes, hipStream_t stream, void **arguments, void **extra,     \
+     hipEvent_t begin, hipEvent_t end, uint32_t flags)
+__attribute__((weak)) hipError_t launch_extended EXTENDED __asm__(
+    "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_"
+    "P11ihipEvent_tS6_j");
+
+static void run_extended(void)
+{
+    uint32_t *data = device_make(), count = COUNT;
+    void *arguments[] = {&data, &count};
+    CHECK(launch_extended != NULL);
+    for (int i = 0; i < 6; i++)
+        CHECK(launch_extended(add_one, GROUPS * 64, 1, 1, 64, 1, 1, 0, NULL, arguments, NULL, NULL,
+                              NULL, 0) == hipSuccess);
+    HIP(hipDeviceSynchronize());
+    device_print(data);
+}
+
 // As hipcc compiles k<<<...>>>(): a function of the host stands for the kernel, whose code object
 // is registered with it before main.
 void **__hipRegisterFatBinary(const void *wrapper);
@@ -325,6 +346,9 @@ int main(int argc, char **argv)
     hipRegisterTracerCallback(report);
 #endif
     HIP(hipModuleGetFunction(&add_one, module, "add_one"));
+#ifndef OPENED
+    if (strcmp(argv[2], "extended") == 0) run_extended();
+#endif
     if (strcmp(argv[2], "plain") == 0) run_plain();
     if (strcmp(argv[2], "streams") == 0) run_streams();
     if (strcmp(argv[2], "threads") == 0) run_threads();
