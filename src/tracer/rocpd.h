@@ -13,6 +13,9 @@ static inline int64_t rocpd_pid(const process_t *process)
     return (int64_t)process->node * ROCPD_PID_STRIDE + process->pid;
 }
 
+// The name of rows of rocpd_api that stand for processes without calls.
+#define ROCPD_PROCESS "keel_process"
+
 // What makes the tables, and then the views; rocpd_schema.c.
 extern const char rocpd_tables[], rocpd_views[];
 

@@ -23,8 +23,8 @@ typedef struct importer_t {
     map_t pids;    // processes by what calls name them
     map_t pid_of;  // and the reverse
     map_t works;
-    uint32_t marker; // the text
-    uint32_t first;  // process: that of operations that do not tell theirs
+    uint32_t marker, process; // the texts
+    uint32_t first;           // process: that of operations that do not tell theirs
 } importer_t;
 
 bool rocpd_is(const char *path)
@@ -172,6 +172,7 @@ static keel_status_t api_read(void *user, db_row_t row)
                      .name = name,
                      .domain = known(&in->strings, row_int(row, 6)),
                      .args = known(&in->ustrings, row_int(row, 7))};
+    if (name && name == in->process) return NULL; // it stands for calls that there are not
     if (name && name == in->marker) {
         event.kind = event.start_ns == event.end_ns ? EVENT_MARK : EVENT_SPAN;
         event.name = event.args;
@@ -314,6 +315,7 @@ static keel_status_t read_calls(importer_t *in)
                              : "SELECT id, string FROM rocpd_string",
                       ustring_read, in));
     KEEL_TRY(model_text(in->model, "UserMarker", &in->marker));
+    KEEL_TRY(model_text(in->model, ROCPD_PROCESS, &in->process));
     return db_query(&in->db,
                     is_new ? "SELECT id, pid, tid, start, end, apiName_id, domain_id, args_id FROM "
                              "rocpd_api"

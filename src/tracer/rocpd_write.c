@@ -20,11 +20,12 @@ typedef enum word_t {
     WORD_OTHER,
     WORD_WAIT,
     WORD_MARKER,
+    WORD_PROCESS,
     WORD_COPY, // and one for each trace_copy_t
     WORDS = WORD_COPY + TRACE_COPIES,
 } word_t;
-static const char *const words[WORDS] = {"",     "KernelExecution", "HostCall", "Operation",
-                                         "Wait", "UserMarker"};
+static const char *const words[WORDS] = {"",     "KernelExecution", "HostCall",   "Operation",
+                                         "Wait", "UserMarker",      ROCPD_PROCESS};
 
 // Tables with a row or so for each event, which a tree writes.
 typedef enum large_t {
@@ -124,6 +125,20 @@ static void api_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
     db_int(rows, word_id(writer, WORD_NONE));
     db_int(rows, text_id(writer, event->domain));
     db_int(rows, text_id(writer, is_call ? event->args : event->name));
+}
+
+// Tools for the format want a call. A trace of none has a row for each process.
+static void process_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
+{
+    const process_t *process = &writer->model->processes[index];
+    range_t range = model_range(writer->model);
+    db_int(rows, (int64_t)index + 1);
+    db_int(rows, rocpd_pid(process));
+    db_int(rows, process->pid);
+    db_int(rows, (int64_t)range.first_ns);
+    db_int(rows, (int64_t)range.last_ns);
+    db_int(rows, word_id(writer, WORD_PROCESS));
+    for (int i = 0; i < 3; i++) db_int(rows, word_id(writer, WORD_NONE));
 }
 
 static uint32_t op_word(const event_t *event)
@@ -378,12 +393,17 @@ typedef void (*row_fn)(const writer_t *writer, db_rows_t *rows, uint32_t index);
 static void write_large(writer_t *writer, db_rows_t *rows, large_t large, row_fn row)
 {
     const model_t *model = writer->model;
+    bool none = true;
     large_begin(writer, rows, large);
     for (uint32_t i = 0; i < model->event_count; i++) {
         uint8_t kind = model->events[i].kind;
         bool host = kind == EVENT_CALL || kind == EVENT_SPAN || kind == EVENT_MARK;
-        if (large == LARGE_API ? host : kind == EVENT_OP) row(writer, rows, i);
+        if (large == LARGE_API ? !host : kind != EVENT_OP) continue;
+        row(writer, rows, i);
+        none = false;
     }
+    if (large == LARGE_API && none)
+        for (uint32_t i = 0; i < model->process_count; i++) process_row(writer, rows, i);
     tree_end(&writer->tree);
 }
 

@@ -200,6 +200,16 @@ sql 0 'SELECT (SELECT count(*) FROM rocpd_copyapi) - (SELECT count(*) FROM rocpd
 sql 1 'SELECT count(*) > 0 FROM rocpd_kernelapi'
 sql 1 'SELECT count(*) > 0 FROM rocpd_copyapi'
 
+# Such tools want a call. Where there is none, there is a row for the process, which is no call.
+"$keel" trace -o bare --api-filter '^none$' -- "$program" >/dev/null 2>&1
+rows=$(sqlite3 bare 'SELECT count(*) FROM rocpd_api A JOIN keel_process USING (pid)
+    JOIN rocpd_string N ON N.id = A.apiName_id JOIN rocpd_ustring U ON U.id = A.args_id
+    WHERE N.string = "keel_process" AND U.string = ""
+        AND start <= (SELECT min(start) FROM rocpd_op) AND end >= (SELECT max(end) FROM rocpd_op)')
+is 'rows without calls' "$rows" 1
+"$keel" trace summary bare >out
+! grep -q keel_process out && grep -q saxpy out || fail "a process is told as a call"
+
 # One that an earlier version has written is read as well.
 "$keel" trace summary first >summary
 sqlite3 first 'ALTER TABLE keel_op DROP COLUMN args_id; DROP TABLE keel_wait' 2>/dev/null || exit 0
