@@ -328,6 +328,29 @@ def check_roctx(program):
     assert spans["mark"][0] == spans["mark"][1], spans
 
 
+def processor_time(program, environment):
+    process = subprocess.Popen(program, env={**os.environ, **environment},
+                               stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0, status
+    return usage.ru_utime + usage.ru_stime
+
+
+def check_startup(program):
+    """What tracing adds to a small process, in processor time: the bar is 10 ms. The least of some
+    runs counts, which other processes disturb least."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {name: sys.argv[2] for name in
+                       ("LD_PRELOAD", "HSA_TOOLS_LIB", "CUDA_INJECTION64_PATH")}
+        environment["KEEL_TRACE"] = folder
+        alone = min(processor_time(program, {}) for _ in range(20))
+        with_trace = min(processor_time(program, environment) for _ in range(20))
+        assert os.listdir(folder), "nothing is recorded"
+    print(f"{alone * 1000:.2f} ms alone, {with_trace * 1000:.2f} ms traced")
+    assert with_trace - alone <= 0.010
+
+
 if __name__ == "__main__":
     if sys.argv[4] == "hsa":
         check_hsa(sys.argv[5:])
@@ -339,6 +362,8 @@ if __name__ == "__main__":
         check_registered(sys.argv[5:])
     elif sys.argv[4] == "table":
         check_table(sys.argv[5:])
+    elif sys.argv[4] == "startup":
+        check_startup(sys.argv[5:])
     elif sys.argv[4] == "roctx":
         check_roctx(sys.argv[5:])
     else:
