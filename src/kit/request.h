@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests: allocas that ask a pool for memory, from the first attempt until they are served or
+// fail; and the state of a pool, which its other half (pool.c) shares. All of it under the pool's
+// lock, unless said otherwise.
+#ifndef KEEL_SRC_KIT_REQUEST_H_
+#define KEEL_SRC_KIT_REQUEST_H_
+
+#include "base/lock.h"
+#include "kit/pool.h"
+#include "kit/slab.h"
+#include "kit/word.h"
+
+typedef struct kit_pool_t {
+    keel_pool_t base;
+    const pool_words_t *words_ops; // NULL: its buffers have no words
+    lock_t lock; // for everything below, and for `deallocas`, `kept` and `lender` of its buffers
+    words_t words;
+    slab_t *slabs;
+    uint64_t used, peak, buffers, waiting;
+    uint64_t reserved;                      // by slabs, those being got included
+    uint64_t deallocas;                     // on their way, of buffers that have memory
+    uint32_t making;                        // slabs on their way
+    void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
+    void *driver;
+    keel_pool_piece_t *pieces; // on their way, and to be had in their order, newest first
+    keel_pool_request_t *requests, **requests_last; // allocas that wait, oldest first
+    uint64_t requests_least;                        // what the smallest of them wants, or less
+    uint32_t suspects; // requests that may come to wait for their own submission
+    uint32_t traced;   // its counter in a trace; 0: none so far
+} kit_pool_t;
+
+static inline kit_pool_t *kit_pool(keel_pool_t *pool)
+{
+    return (kit_pool_t *)(void *)pool;
+}
+
+// Under the lock: the buffer got memory, or has it no more. The device is told where it is.
+static inline void pool_word_write(const kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    _Atomic uint64_t *word = pool->words_ops ? words_find(&pool->words, buffer) : NULL;
+    // relaxed: a point orders it with the device's look, as all uses of the memory.
+    if (word)
+        atomic_store_explicit(word, atomic_load_explicit(&buffer->address, memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
+// Under the lock: whether the buffer has memory, or was granted some.
+static inline bool buffer_has(const keel_buffer_t *buffer)
+{
+    return buffer->capacity != 0;
+}
+
+static inline void piece_unlink(keel_pool_piece_t *piece)
+{
+    *piece->link = piece->next;
+    if (piece->next) piece->next->link = piece->link;
+    piece->link = NULL;
+}
+
+// What the submission of a request keeps of the pool until the request is served.
+typedef struct kept_t {
+    uint64_t bytes;     // of buffers that it gave memory before, or takes it from later
+    uint64_t deallocas; // that it runs later
+} kept_t;
+
+// Takes the slab off the list, into another.
+void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs);
+// `used` has changed, and a trace is on.
+void pool_trace(kit_pool_t *pool) KEEL_COLD __attribute__((noinline));
+// Gives a buffer memory that is there. False: there is none for it.
+bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order);
+// Leaves the lock for the while: gets a slab with room for such a buffer. False with the device's
+// error, or without one if the limit is in the way.
+bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *refusal);
+// Deallocas of the request's own stage and before are not kept: they run without it.
+kept_t request_keeps(const kit_pool_t *pool, const keel_pool_request_t *request);
+// Whether memory may come back without the request, or is just being got from the system by another
+// thread.
+bool pool_may_get_more(const kit_pool_t *pool, kept_t kept);
+bool request_is_cancelled(const keel_pool_request_t *request); // its submission; needs no lock
+// Why a request that was not served never will be; NULL: it may be. `refusal` is what the device
+// said to a slab for it, or NULL.
+keel_status_t request_doom(const kit_pool_t *pool, const keel_pool_request_t *request,
+                           keel_status_t refusal);
+// Serves what can be served now, oldest first, and fails what never will be; puts both onto the
+// list `ended`, for pool_tell. `refusal` as above.
+void pool_retry(kit_pool_t *pool, keel_status_t refusal, keel_pool_request_t **ended);
+// May leave the lock for a while: the same, and gets slabs for those that the limit has room for.
+void pool_retry_growing(kit_pool_t *pool, keel_pool_request_t **ended);
+void request_init(keel_pool_request_t *request, keel_buffer_t *buffer);
+// Puts it at the end of the list of those that wait.
+void request_wait(kit_pool_t *pool, keel_pool_request_t *request);
+// Without the lock: tells those that have ended.
+void pool_tell(keel_pool_request_t *ended);
+
+#endif
