@@ -479,6 +479,47 @@ TEST(alloca, dealloca_of_the_memoryless_does_not_help, POOLS)
     CHECK(is_resident(x));
 }
 
+// Nor do those that wait for the alloca themselves, by its point or that of other work behind it.
+TEST(alloca, deallocas_behind_it_do_not_help, POOLS)
+{
+    for (int works = 0; works < 2; works++) {
+        row("work between them: %d", works);
+        keel_pool_t *pool = new_failing_pool(4096, 0);
+        keel_semaphore_t *gate = new_semaphore(0);
+        keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+        reach(submit(keel_op_alloca(x)));
+        keel_point_t ready = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(y));
+        keel_point_t last = ready;
+        if (works) last = submit_after(KEEL_AFTER(ready), keel_op_fill(keel_whole(x), 1, 1));
+        keel_point_t freed = submit_after(KEEL_AFTER(last), keel_op_dealloca(x));
+        TRY(keel_semaphore_signal(gate, 1));
+        reach_failure_saying(ready, KEEL_RESOURCE_EXHAUSTED, "4096");
+        reach_failure(freed, KEEL_RESOURCE_EXHAUSTED);
+        CHECK(is_resident(x));
+        CHECK_EQ(waiting_in(pool), 0);
+    }
+}
+
+// Two pieces of work that each hold half of a pool and ask for the other half.
+TEST(alloca, deallocas_behind_each_other_do_not_help, POOLS)
+{
+    keel_pool_t *pool = new_failing_pool(8192, 4096);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_point_t more[2], freed[2];
+    for (int i = 0; i < 2; i++) {
+        keel_buffer_t *x = new_reserved(pool, 4096);
+        reach(submit(keel_op_alloca(x)));
+        more[i] =
+            submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_alloca(new_reserved(pool, 4096)));
+        freed[i] = submit_after(KEEL_AFTER(more[i]), keel_op_dealloca(x));
+    }
+    TRY(keel_semaphore_signal(gate, 1));
+    for (int i = 0; i < 2; i++) {
+        reach_failure_saying(more[i], KEEL_RESOURCE_EXHAUSTED, "4096");
+        reach_failure(freed[i], KEEL_RESOURCE_EXHAUSTED);
+    }
+}
+
 // A dealloca that fails frees nothing, and those that waited for it are told.
 TEST(alloca, failed_dealloca_does_not_free, POOLS)
 {

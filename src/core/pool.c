@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "core/check.h"
 #include "core/device_ref.h"
+#include "kit/behind.h"
 
 // As below: blocks, the limit, and what happens there.
 static keel_status_t limit_resolve(keel_device_t *device, keel_pool_options_t *options)
@@ -97,6 +98,7 @@ keel_status_t keel_pool_create(keel_device_t *device, const keel_pool_options_t 
     p->device = device;
     device_hold(device);
     live_add(LIVE_POOL, 1);
+    pool_follow(p, behind_find);
     pool_link(p);
     *pool = p;
     return NULL;

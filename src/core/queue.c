@@ -8,6 +8,7 @@
 #include "core/device_ref.h"
 #include "core/recorder.h"
 #include "kit/ledger.h"
+#include "kit/pool.h"
 #include "kit/submission.h"
 
 // False if the device has been closed meanwhile.
@@ -224,6 +225,14 @@ KEEL_HOT static keel_status_t commands_fill(keel_submission_t *submission, const
     return status;
 }
 
+// Allocas may wait for its deallocas, which may now turn out to wait for them.
+__attribute__((noinline)) static void submit_deallocas(keel_submission_t *submission)
+{
+    keel_queue_t *queue = submission->queue; // the caller's
+    queue->device->ops->queue_submit(queue, submission);
+    pools_look(queue->device);
+}
+
 // Never part of its callers, of which there are two: it is to exist once, and be jumped to.
 KEEL_HOT __attribute__((noinline)) static keel_status_t
 queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, size_t count,
@@ -245,7 +254,10 @@ queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, siz
         return status;
     }
     if (done) *done = keel_point(queue->timeline, submission->id);
-    queue->device->ops->queue_submit(queue, submission);
+    if (__builtin_expect(submission->commands.kinds >> KEEL_CMD_DEALLOCA & 1, 0))
+        submit_deallocas(submission);
+    else
+        queue->device->ops->queue_submit(queue, submission);
     return NULL;
 }
 

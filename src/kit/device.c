@@ -29,16 +29,6 @@ static keel_semaphore_t *next_semaphore(keel_device_t *device, keel_semaphore_t 
     return semaphore;
 }
 
-static keel_pool_t *next_pool(keel_device_t *device, keel_pool_t *after)
-{
-    lock_enter(device_lock(device));
-    keel_pool_t *pool = after ? after->link.next : device->all_pools;
-    while (pool && !object_hold(&pool->object)) pool = pool->link.next;
-    lock_leave(device_lock(device));
-    keel_pool_release(after);
-    return pool;
-}
-
 void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_device_t *device))
 {
     keel_status_t earlier = NULL;
@@ -49,7 +39,7 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
     }
     keel_status_retain(cause); // the last of those who are told may release the device
     // First, so that they do not fail for want of deallocas, which end, too.
-    for (keel_pool_t *p = next_pool(device, NULL); p; p = next_pool(device, p))
+    for (keel_pool_t *p = pools_next(device, NULL); p; p = pools_next(device, p))
         pool_cancel(p, cause);
     for (keel_queue_t *q = device_next_queue(device, NULL); q; q = device_next_queue(device, q))
         submission_cancel_all(q, cause);
@@ -64,7 +54,7 @@ void device_end(keel_device_t *device, keel_status_t cause, void (*settle)(keel_
 
 void device_withdraw(keel_device_t *device)
 {
-    for (keel_pool_t *p = next_pool(device, NULL); p; p = next_pool(device, p)) pool_withdraw(p);
+    for (keel_pool_t *p = pools_next(device, NULL); p; p = pools_next(device, p)) pool_withdraw(p);
 }
 
 void device_info_add_pci(keel_device_info_t *info, uint32_t maker)

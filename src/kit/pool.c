@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "kit/label.h"
+#include "kit/object.h"
 #include "kit/request.h"
 #include "trace/event.h"
 
@@ -78,6 +79,11 @@ static void word_give_back(kit_pool_t *pool, const keel_buffer_t *buffer)
     if (word) pool->words_ops->give_back(buffer->device, word);
 }
 
+void pool_follow(keel_pool_t *pool, pool_behind_t *behind)
+{
+    kit_pool(pool)->behind = behind;
+}
+
 void *pool_driver(const keel_pool_t *pool)
 {
     return ((const kit_pool_t *)(const void *)pool)->driver;
@@ -87,6 +93,21 @@ void pool_destroy(keel_pool_t *pool)
 {
     slabs_destroy(kit_pool(pool)->slabs);
     mem_free(pool);
+}
+
+// Under the lock: as pool_is_suspect. The pool is kept then, for an alloca that waits may be served
+// at once, and all be gone.
+static bool pool_keep_suspect(kit_pool_t *pool)
+{
+    bool suspect = pool_is_suspect(pool);
+    if (suspect) object_retain(&pool->base.object);
+    return suspect;
+}
+
+static void pool_look_kept(kit_pool_t *pool)
+{
+    pool_look(&pool->base);
+    keel_pool_release(&pool->base);
 }
 
 // Under the lock, which it leaves: there was nothing for the alloca at once.
@@ -105,9 +126,11 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
         request_wait(pool, request);
         result = POOL_WAITING;
     }
+    bool suspect = pool_keep_suspect(pool);
     lock_leave(&pool->lock);
     keel_status_release(refusal);
     pool_tell(ended);
+    if (suspect) pool_look_kept(pool);
     return result;
 }
 
@@ -228,6 +251,7 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
     *piece = (keel_pool_piece_t){
         .slab = buffer->slab, .handle = buffer->handle, .capacity = buffer->capacity};
     pool->deallocas -= buffer->deallocas;
+    pool->changes++;
     buffer->capacity = 0;
     if (!pool->reclaim) memory_detach(buffer); // else the driver has
     pool_word_write(pool, buffer);
@@ -264,9 +288,11 @@ static void pool_leave(kit_pool_t *pool)
     keel_pool_request_t *told = NULL;
     if (pool->requests) pool_retry_growing(pool, &told);
     slab_t *excess = pool->slabs ? pool_excess(pool) : NULL;
+    bool suspect = pool_is_suspect(pool);
     lock_leave(&pool->lock);
     if (excess) slabs_destroy(excess);
     if (told) pool_tell(told);
+    if (suspect) pool_look(&pool->base); // the caller has a buffer of it
 }
 
 // Ends `ended` deallocas of the buffer; if `put`, its memory goes back. Serves the requests that
@@ -275,6 +301,7 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
 {
     lock_enter(&pool->lock);
     bool has = buffer_has(buffer);
+    pool->changes++;
     buffer->deallocas -= ended;
     if (has) pool->deallocas -= ended;
     if (has && put) {
@@ -291,6 +318,7 @@ void pool_dealloca_submitted(keel_buffer_t *buffer)
     kit_pool_t *pool = kit_pool(buffer->pool);
     lock_enter(&pool->lock);
     buffer->deallocas++;
+    pool->changes++;
     if (buffer_has(buffer)) pool->deallocas++;
     lock_leave(&pool->lock);
 }
@@ -346,6 +374,7 @@ void pool_dealloca_end(keel_buffer_t *buffer, keel_pool_piece_t *piece)
     pool_put(pool, piece);
     *piece = (keel_pool_piece_t){0};
     pool->deallocas--;
+    pool->changes++;
     pool_leave(pool);
 }
 
@@ -370,8 +399,10 @@ bool pool_alloca_again(keel_buffer_t *buffer, keel_pool_request_t *request)
         request_wait(pool, request);
     else if (pool->requests)
         pool_retry(pool, NULL, &told);
+    bool suspect = pool_keep_suspect(pool);
     lock_leave(&pool->lock);
     pool_tell(told);
+    if (suspect) pool_look_kept(pool);
     return waits;
 }
 

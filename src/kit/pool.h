@@ -7,6 +7,8 @@
 
 #include <keel/driver/driver.h>
 
+#include "kit/points.h"
+
 keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *options,
                           keel_pool_t **pool);
 void pool_destroy(keel_pool_t *pool);
@@ -38,6 +40,23 @@ keel_status_t pool_word(const keel_buffer_t *buffer, _Atomic uint64_t **word) KE
 void pool_cancel(keel_pool_t *pool, keel_status_t cause);
 // The same for the requests of submissions that were cancelled.
 void pool_withdraw(keel_pool_t *pool);
+
+// Tells of each submission of the device that waits for what is signalled at `points`, directly or
+// over others that do, and adds what it signals to them. It does not end meanwhile.
+typedef void pool_found_t(void *user, const keel_submission_t *submission);
+typedef void pool_behind_t(keel_device_t *device, points_t *points, pool_found_t *found,
+                           void *user);
+// Lets the pool find out by `behind` whether deallocas wait for the very allocas that wait for
+// them. Before the first alloca.
+void pool_follow(keel_pool_t *pool, pool_behind_t *behind);
+// Looks whether that is so now, and fails the allocas. Calls their `done`, so no lock may be held.
+void pool_look(keel_pool_t *pool);
+// The same for all pools of a device, after a submission with deallocas was made.
+void pools_look(keel_device_t *device);
+
+// The pool behind `after` (NULL: the first) that is not about to be destroyed, retained; `after` is
+// released.
+keel_pool_t *pools_next(keel_device_t *device, keel_pool_t *after);
 
 typedef enum pool_result_t {
     POOL_DONE,    // the buffer has memory, or *status says why not

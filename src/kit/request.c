@@ -4,7 +4,11 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "kit/device.h"
+#include "kit/object.h"
 #include "trace/event.h"
+
+static _Atomic uint32_t waiting; // in all pools
 
 static uint64_t round_up(uint64_t size, uint64_t unit)
 {
@@ -52,10 +56,10 @@ static slab_t *slabs_give_way(kit_pool_t *pool, uint64_t size)
     return idle;
 }
 
-// Under the lock: the size of a new slab for a request of `size` that the limit has room for, which
-// is booked as reserved; 0 if there is too much already. The limit is for what buffers hold: where
-// they lie so that a request fits nowhere, slabs together may have up to twice as much.
-static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
+// Under the lock: the size of a new slab for a request of `size` that the limit has room for; 0 if
+// there is too much already. The limit is for what buffers hold: where they lie so that a request
+// fits nowhere, slabs together may have up to twice as much.
+static uint64_t slab_fit(const kit_pool_t *pool, uint64_t size)
 {
     uint64_t unit = slab_unit(pool), limit = pool_limit(pool);
     uint64_t left = slabs_left(pool), over = left ? 0 : pool->reserved - limit;
@@ -63,7 +67,6 @@ static uint64_t slab_book(kit_pool_t *pool, uint64_t size)
     if (want < size) want = size;
     if (want > left) want = left / unit * unit;
     if (want < size) want = over <= limit && size <= limit - over ? size : 0;
-    pool->reserved += want;
     return want;
 }
 
@@ -91,6 +94,7 @@ static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
     buffer->capacity = size;
     pool->buffers++;
     pool->deallocas += buffer->deallocas;
+    pool->changes++;
     pool->used += size;
     if (pool->used > pool->peak) pool->peak = pool->used;
     if (trace_is_on()) pool_trace(pool);
@@ -148,8 +152,9 @@ bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *ref
     uint64_t size = pool_size_of(pool, buffer), align = buffer->alignment;
     if (pool->reclaim || size > pool_room(pool)) return false;
     slab_t *idle = slabs_give_way(pool, size), *slab = NULL;
-    uint64_t booked = slab_book(pool, size), got = booked;
+    uint64_t booked = slab_fit(pool, size), got = booked;
     if (!booked) return false;
+    pool->reserved += booked;
     pool->making++;
     lock_leave(&pool->lock);
     slabs_destroy(idle);
@@ -233,13 +238,18 @@ bool pool_may_get_more(const kit_pool_t *pool, kept_t kept)
     return pool->making || pool->deallocas > kept.deallocas;
 }
 
-bool request_is_cancelled(const keel_pool_request_t *request)
+// Allocas are in submissions alone, of which their list is a part. NULL: it has none.
+static const keel_submission_t *request_submission(const keel_pool_request_t *request)
 {
     const char *commands = (const char *)request->commands;
-    if (!commands) return false;
-    // Allocas are in submissions alone, of which their list is a part.
-    const void *submission = commands - offsetof(keel_submission_t, commands);
-    return atomic_load(&((const keel_submission_t *)submission)->cancelled);
+    if (!commands) return NULL;
+    return (const void *)(commands - offsetof(keel_submission_t, commands));
+}
+
+bool request_is_cancelled(const keel_pool_request_t *request)
+{
+    const keel_submission_t *submission = request_submission(request);
+    return submission && atomic_load(&submission->cancelled);
 }
 
 static keel_status_t request_cancelled(void)
@@ -290,6 +300,8 @@ static void request_unlink(kit_pool_t *pool, keel_pool_request_t **at, keel_pool
     *ended = request;
     pool->suspects -= request->suspect;
     pool->waiting--;
+    pool->changes++;
+    atomic_fetch_sub(&waiting, 1);
 }
 
 // Not in strict order: a small request behind a large one may be what the dealloca that the large
@@ -381,4 +393,123 @@ void request_wait(kit_pool_t *pool, keel_pool_request_t *request)
     pool->requests_last = &request->next;
     pool->suspects += request->suspect;
     pool->waiting++;
+    pool->changes++;
+    atomic_fetch_add(&waiting, 1); // seq_cst: pairs with pools_look
+}
+
+// Under the lock: whether it fails when no dealloca is left that could help: not if it is the limit
+// that is in its way, and the pool lets it wait.
+static bool request_hopes(const kit_pool_t *pool, const keel_pool_request_t *request)
+{
+    uint64_t size = pool_size_of(pool, request->buffer);
+    if (pool->base.options.full == KEEL_POOL_FAILS) return true;
+    return size <= pool_room(pool) && (pool->reclaim || slab_fit(pool, size));
+}
+
+bool pool_is_suspect(const kit_pool_t *pool)
+{
+    return pool->requests && pool->deallocas && !pool->making && pool->behind;
+}
+
+typedef struct look_t {
+    kit_pool_t *pool;
+    points_t points;    // of submissions whose allocas wait, and of those behind them
+    uint64_t changes;   // in the pool, before
+    uint64_t deallocas; // in them
+} look_t;
+
+// A submission waits for allocas that wait.
+static void look_found(void *user, const keel_submission_t *submission)
+{
+    look_t *look = user;
+    lock_enter(&look->pool->lock);
+    KEEL_EACH_COMMAND (c, &submission->commands) {
+        const keel_cmd_alloca_t *a = alloca_of(c);
+        bool ours = a && c->kind == KEEL_CMD_DEALLOCA && a->buffer->pool == &look->pool->base;
+        look->deallocas += ours && buffer_has(a->buffer);
+    }
+    lock_leave(&look->pool->lock);
+}
+
+// False if there is nothing to look for.
+static bool look_begin(look_t *look)
+{
+    kit_pool_t *pool = look->pool;
+    lock_enter(&pool->lock);
+    look->changes = pool->changes;
+    look->deallocas = 0;
+    for (const keel_pool_request_t *r = pool->requests; r; r = r->next) {
+        const keel_submission_t *submission = request_submission(r);
+        if (!submission || !request_hopes(pool, r) || points_of(&look->points, submission))
+            continue;
+        points_add(&look->points, submission);
+        look->deallocas += request_keeps(pool, r).deallocas;
+    }
+    bool begun = pool_is_suspect(pool) && look->points.count;
+    lock_leave(&pool->lock);
+    return begun;
+}
+
+static keel_status_t request_in_vain(const kit_pool_t *pool, const keel_pool_request_t *request)
+{
+    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
+                      "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and all "
+                      "deallocas on their way wait for this alloca, or for others that wait",
+                      pool->base.name ? pool->base.name : "",
+                      (unsigned long long)request->buffer->size, (unsigned long long)pool->used,
+                      (unsigned long long)pool->base.options.limit);
+}
+
+// False if the pool has changed meanwhile. If all deallocas are in what was found, the requests
+// fail; and without memory to find out.
+static bool look_end(const look_t *look)
+{
+    kit_pool_t *pool = look->pool;
+    keel_pool_request_t *ended = NULL;
+    bool failed = look->points.failed;
+    lock_enter(&pool->lock);
+    bool same = pool->changes == look->changes;
+    bool vain = failed || (same && pool->deallocas <= look->deallocas);
+    for (keel_pool_request_t **at = &pool->requests; vain && *at;) {
+        if (!request_hopes(pool, *at)) {
+            at = &(*at)->next;
+            continue;
+        }
+        (*at)->status = failed ? status_no_memory() : request_in_vain(pool, *at);
+        request_unlink(pool, at, &ended);
+    }
+    lock_leave(&pool->lock);
+    pool_tell(ended);
+    return same || failed;
+}
+
+void pool_look(keel_pool_t *base)
+{
+    look_t look = {.pool = kit_pool(base)};
+    bool over = false;
+    while (!over && look_begin(&look)) {
+        look.pool->behind(base->device, &look.points, look_found, &look);
+        over = look_end(&look);
+        points_clear(&look.points);
+    }
+    points_clear(&look.points);
+}
+
+keel_pool_t *pools_next(keel_device_t *device, keel_pool_t *after)
+{
+    lock_enter(device_lock(device));
+    keel_pool_t *pool = after ? after->link.next : device->all_pools;
+    while (pool && !object_hold(&pool->object)) pool = pool->link.next;
+    lock_leave(device_lock(device));
+    keel_pool_release(after);
+    return pool;
+}
+
+void pools_look(keel_device_t *device)
+{
+    // The waits of the submission were linked before. A look at them comes after that, or it began
+    // when its request was counted, which is then seen here.
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load(&waiting)) return;
+    for (keel_pool_t *p = pools_next(device, NULL); p; p = pools_next(device, p)) pool_look(p);
 }

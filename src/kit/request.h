@@ -19,6 +19,8 @@ typedef struct kit_pool_t {
     uint64_t used, peak, buffers, waiting;
     uint64_t reserved;                      // by slabs, those being got included
     uint64_t deallocas;                     // on their way, of buffers that have memory
+    uint64_t changes;                       // of those, and of the requests, so far
+    pool_behind_t *behind;                  // finds who waits for whom; NULL: nothing does
     uint32_t making;                        // slabs on their way
     void (*reclaim)(keel_buffer_t *buffer); // the books only: takes memory back; NULL: slabs
     void *driver;
@@ -90,6 +92,9 @@ void pool_retry_growing(kit_pool_t *pool, keel_pool_request_t **ended);
 void request_init(keel_pool_request_t *request, keel_buffer_t *buffer);
 // Puts it at the end of the list of those that wait.
 void request_wait(kit_pool_t *pool, keel_pool_request_t *request);
+// Whether requests may wait for deallocas that wait for them: then pool_look is due, without the
+// lock.
+bool pool_is_suspect(const kit_pool_t *pool);
 // Without the lock: tells those that have ended.
 void pool_tell(keel_pool_request_t *ended);
 

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "kit/behind.h"
 #include "kit/ledger.h"
 #include "kit/object.h"
 
@@ -609,6 +610,22 @@ void submission_cancel_all(keel_queue_t *queue, keel_status_t cause)
         if (!submission) return;
         submission_give_up(submission, cause);
     }
+}
+
+keel_submission_t *submission_hold_next(keel_queue_t *queue, uint64_t *id)
+{
+    keel_submission_t *submission;
+    lock_enter(&queue->timeline->lock);
+    do {
+        submission = ledger_next(queue->timeline, id);
+    } while (submission && !submission_pin(submission));
+    lock_leave(&queue->timeline->lock);
+    return submission;
+}
+
+void submission_let_go(keel_submission_t *submission)
+{
+    submission_resolve(submission, 1);
 }
 
 keel_status_t submission_cancelled(const keel_submission_t *submission)
