@@ -136,6 +136,23 @@ static void test_without_a_ring_nothing_is_noted(void **state)
     assert_int_equal(s.ring.dropped, 0);
 }
 
+// Nor is it counted as dropped.
+static void test_while_paused_nothing_is_noted(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_make(&s);
+    s.ring.paused = 1;
+    value_note(&s.scheduler, VALUE_LIVE, 1);
+    assert_int_equal(slots_take(&s.scheduler, SLOTS + 1), RING_NONE);
+    assert_int_equal(s.ring.write, 0);
+    assert_int_equal(s.ring.dropped, 0);
+    assert_int_equal(s.write, 0); // the host is not asked
+    s.ring.paused = 0;
+    value_note(&s.scheduler, VALUE_LIVE, 1);
+    assert_int_equal(s.ring.write, 1);
+}
+
 static void test_a_zone_has_two_times(void **state)
 {
     (void)state;
@@ -278,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_who_is_overtaken_drops_nothing),
         cmocka_unit_test(test_that_a_record_starves_is_noted_once),
         cmocka_unit_test(test_without_a_ring_nothing_is_noted),
+        cmocka_unit_test(test_while_paused_nothing_is_noted),
         cmocka_unit_test(test_a_zone_has_two_times),
         cmocka_unit_test(test_printf),
         cmocka_unit_test(test_commands_have_slots),

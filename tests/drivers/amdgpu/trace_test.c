@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "drivers/amdgpu/device/ring.h"
@@ -188,6 +189,29 @@ static void test_what_closes_behind_the_end_of_its_run_is_lost(void **state)
     setup_close(&s);
 }
 
+// So the ring does not fill up with what is not recorded.
+static void test_while_paused_no_slots_are_taken(void **state)
+{
+    (void)state;
+    setup_t s;
+    trace_control_t *tool = trace_control_open(folder);
+    assert_non_null(tool);
+    atomic_store(&tool->paused, 1);
+    traced_open(&s, "amdgpu://0");
+    const trace_ring_t *ring = amdgpu_device(s.device)->scheduler->controls[0].ring;
+    add(&s, kernel(&s, "count_down", KEEL_BIND(s.buffer)));
+    OK(keel_recording_end(s.recording));
+    uint32_t before = operations("count_down", NULL).count;
+    run(&s);
+    assert_int_equal(PROTOCOL_LOAD(&ring->write, __ATOMIC_RELAXED), 0);
+    atomic_store(&tool->paused, 0);
+    run(&s);
+    assert_true(PROTOCOL_LOAD(&ring->write, __ATOMIC_RELAXED) > 0);
+    assert_int_equal(operations("count_down", NULL).count - before, 1);
+    setup_close(&s);
+    munmap(tool, TRACE_CONTROL_SIZE);
+}
+
 // Of two runs, the first one ends with a slot that is open, and so is one of the second, which goes
 // on: the first slot is lost, the second one is the second run's.
 static void slots_check(setup_t *s)
@@ -313,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_commands_that_did_not_run_are_none),
         cmocka_unit_test(test_what_is_dropped_is_counted),
         cmocka_unit_test(test_what_closes_behind_the_end_of_its_run_is_lost),
+        cmocka_unit_test(test_while_paused_no_slots_are_taken),
         cmocka_unit_test(test_slots_of_what_goes_on_are_kept),
         cmocka_unit_test(test_the_memory_of_a_late_stamp_is_kept),
         cmocka_unit_test(test_a_text_is_recorded_when_it_is_whole),

@@ -76,7 +76,7 @@ typedef struct trace_ring_t {
     uint64_t read;    // the host's: of these, from the first on, those that it has set back
     uint64_t dropped; // slots that were wanted while there was no room
     uint32_t asking;  // the host is to come soon
-    uint32_t unused;
+    uint32_t paused;  // the host's: nothing is to be told
 } trace_ring_t;
 
 _Static_assert(sizeof(trace_ring_t) == PROTOCOL_LINE, "the ring is a cache line");
@@ -87,11 +87,14 @@ static inline void ring_ask(scheduler_t *s, trace_ring_t *ring)
     if (!PROTOCOL_SWAP(&ring->asking, 1, __ATOMIC_ACQ_REL)) host_tell(s);
 }
 
-// So many slots, one after the other: the number of the first; RING_NONE: there is no room.
+// So many slots, one after the other: the number of the first; RING_NONE: there is no room, or the
+// trace is paused.
 static inline uint64_t slots_take(scheduler_t *s, uint32_t count)
 {
     if (!s->trace) return RING_NONE;
     trace_ring_t *ring = PROTOCOL_AT(trace_ring_t, s->trace);
+    // relaxed: the GPU may see the change a little later.
+    if (PROTOCOL_LOAD(&ring->paused, __ATOMIC_RELAXED)) return RING_NONE;
     uint64_t size = ring->mask + 1, used;
     uint64_t first = PROTOCOL_LOAD(&ring->write, __ATOMIC_RELAXED);
     do {

@@ -375,6 +375,7 @@ static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
     lock_enter(&s->lock);
     bool lost = atomic_load(&device->failed);
     if (!lost) {
+        amdgpu_trace_follow(control);
         run_list(run);
         run->record->cancel = amdgpu_cancel_number(run);
         PROTOCOL_ADD(&control->shared->live, 1, __ATOMIC_RELAXED); // before the GPU counts it down

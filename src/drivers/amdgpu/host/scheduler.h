@@ -145,6 +145,9 @@ const keel_cmd_execute_t *amdgpu_record_execute(const amdgpu_run_t *run, uint32_
 // trace.c
 // Gives a scheduler a trace ring, if the device is traced; before it runs.
 void amdgpu_trace_start(amdgpu_control_t *control);
+// Tells the GPU whether the trace is paused. Under the scheduler's lock, so that who looks last at
+// the trace also writes last.
+void amdgpu_trace_follow(amdgpu_control_t *control);
 // Records what is complete, of runs that have not been ended. The device's thread.
 void amdgpu_trace_flush(amdgpu_control_t *control);
 // The runs of a list of records (record_t) have ended, and are about to go: what the packet

@@ -119,7 +119,8 @@ void amdgpu_trace_start(amdgpu_control_t *control)
     ring_slot_t *slots = (ring_slot_t *)(void *)(memory->data + RING_HEAD);
     for (uint64_t i = 0; i < count; i++) slot_reset(&slots[i]);
     control->ring = (trace_ring_t *)(void *)memory->data;
-    *control->ring = (trace_ring_t){.slots = memory->address + RING_HEAD, .mask = count - 1};
+    *control->ring = (trace_ring_t){
+        .slots = memory->address + RING_HEAD, .mask = count - 1, .paused = trace_is_paused()};
     control->shared->trace = memory->address;
 }
 
@@ -219,10 +220,23 @@ static void dropped_count(amdgpu_control_t *control)
     control->dropped += dropped;
 }
 
+void amdgpu_trace_follow(amdgpu_control_t *control)
+{
+    if (!control->ring_memory) return;
+    // Not control->ring, which the loss of the device sets.
+    trace_ring_t *ring = (trace_ring_t *)(void *)control->ring_memory->data;
+    uint32_t paused = trace_is_paused();
+    // relaxed: pairs with who takes slots, who may see it a little later.
+    PROTOCOL_STORE(&ring->paused, paused, __ATOMIC_RELAXED);
+}
+
 void amdgpu_trace_flush(amdgpu_control_t *control)
 {
     trace_ring_t *ring = control->ring;
     if (!ring) return;
+    lock_enter(&control->device->scheduler->lock);
+    amdgpu_trace_follow(control);
+    lock_leave(&control->device->scheduler->lock);
     // acq_rel: pairs with the GPU's. Either it asks again, or this sees what it has written.
     PROTOCOL_SWAP(&ring->asking, 0, __ATOMIC_ACQ_REL);
     uint64_t write = PROTOCOL_LOAD(&ring->write, __ATOMIC_ACQUIRE), read = ring->read;
