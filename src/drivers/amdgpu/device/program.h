@@ -137,6 +137,10 @@ typedef struct issue_args_t {
     uint64_t slots;           // of the trace, for its commands; RING_NONE: there are none
 } issue_args_t;
 
+_Static_assert(((offsetof(record_t, issue_args) + 15) & ~(size_t)15) + sizeof(issue_args_t) <=
+                   offsetof(record_t, issue_args) + sizeof((record_t){0}.issue_args),
+               "arguments of keel_issue, at a boundary of 16 bytes, fit into the record");
+
 typedef struct patch_args_t {
     uint64_t record, command;   // record_t, program_command_t
     uint64_t packet, arguments; // of the dispatch
