@@ -35,6 +35,40 @@ typedef struct fiber_t {
     uint64_t shown[2]; // to its SIMD-group
 } fiber_t;
 
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// All numbers below `count`, each once: every step-th, from any on. Without a seed, 0, 1, 2 ...
+typedef struct order_t {
+    uint64_t count, step, first;
+} order_t;
+
+static order_t order_make(uint64_t count)
+{
+    static _Atomic uint64_t made;
+    order_t order = {.count = count, .step = 1};
+    if (!settings()->seed || count < 2) return order;
+    uint64_t x = (settings()->seed + ++made) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    order.first = x % count;
+    order.step = 1 + (x >> 32) % (count - 1);
+    while (gcd(order.step, count) != 1) order.step++;
+    return order;
+}
+
+static uint64_t order_at(const order_t *order, uint64_t index)
+{
+    return (order->first + (unsigned __int128)index * order->step) % order->count;
+}
+
 typedef struct group_t {
     kernel_fn kernel;
     const thread_t *arguments;
@@ -45,6 +79,8 @@ typedef struct group_t {
     fiber_stack_t *stacks; // of this group's threads
     ucontext_t scheduler;
     void *sanitizer;
+    order_t order; // of the threads, and where in it `current` is
+    unsigned index;
     fiber_t *current;
 } group_t;
 
@@ -122,16 +158,23 @@ static void fiber_run(group_t *group)
     group->current->state = ENDED;
 }
 
-// The thread it was begun for, and after it those that have not begun.
+static fiber_t *fiber_at(const group_t *group, unsigned index)
+{
+    return &group->fibers[order_at(&group->order, index)];
+}
+
+// The thread it was begun for, and after it those that have not begun: a stack each would cost
+// several calls of the system for each.
 static void fiber_main(void)
 {
     group_t *group = running;
     fiber_stack_t *stack = group->current->stack;
-    const fiber_t *end = group->fibers + group->count;
     for (;;) {
         fiber_run(group);
-        if (group->current + 1 == end || group->current[1].state != NEW || settings()->seed) break;
-        group->current++;
+        unsigned next = group->index + 1;
+        if (next == group->count || fiber_at(group, next)->state != NEW) break;
+        group->index = next;
+        group->current = fiber_at(group, next);
         group->current->stack = stack;
     }
     fiber_leave(group, stack);
@@ -182,45 +225,11 @@ static void stacks_give_back(group_t *group)
     }
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-    while (b) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-// All numbers below `count`, each once: every step-th, from any on. Without a seed, 0, 1, 2 ...
-typedef struct order_t {
-    uint64_t count, step, first;
-} order_t;
-
-static order_t order_make(uint64_t count)
-{
-    static _Atomic uint64_t made;
-    order_t order = {.count = count, .step = 1};
-    if (!settings()->seed || count < 2) return order;
-    uint64_t x = (settings()->seed + ++made) * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    order.first = x % count;
-    order.step = 1 + (x >> 32) % (count - 1);
-    while (gcd(order.step, count) != 1) order.step++;
-    return order;
-}
-
-static uint64_t order_at(const order_t *order, uint64_t index)
-{
-    return (order->first + (unsigned __int128)index * order->step) % order->count;
-}
-
 static void fibers_run(group_t *group)
 {
-    order_t order = order_make(group->count);
-    for (unsigned i = 0; i < group->count; i++) {
-        fiber_t *fiber = &group->fibers[order_at(&order, i)];
+    group->order = order_make(group->count);
+    for (group->index = 0; group->index < group->count; group->index++) {
+        fiber_t *fiber = fiber_at(group, group->index);
         if (fiber->state != READY && fiber->state != NEW) continue;
         if (fiber->state == NEW) fiber->stack = stack_take(group);
         group->current = fiber;
