@@ -8,7 +8,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/keel DESTINATION ${CMAKE_INSTALL
 install(TARGETS keel_shared keel_static EXPORT KeelTargets)
 set_target_properties(keel_tool PROPERTIES EXPORT_NAME tool)
 install(TARGETS keel_tool EXPORT KeelTargets)
-if(TARGET keel_trace)
+if(TARGET keel_trace AND NOT KEEL_SANITIZE)
     install(TARGETS keel_trace DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
