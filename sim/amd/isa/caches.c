@@ -6,7 +6,7 @@
 
 #include "amd/base.h"
 
-enum { LINE = 64, L1_LINES = 256, SCALAR_LINES = 256, L2_LINES = 8192, NODES = 64 };
+enum { LINE = 64, UPPER_LINES = 256, L2_LINES = 8192, NODES = 64, WORD = 64 };
 
 typedef struct {
     uint64_t tag;          // address / LINE; 0: nothing is here
@@ -14,8 +14,15 @@ typedef struct {
     uint8_t bytes[LINE] __attribute__((aligned(8)));
 } line_t;
 
+// A cache above the L2. Each packet drops what they have, which is little, and there are many of
+// them: so each knows which of its lines may have something.
 typedef struct {
-    line_t l1[L1_LINES];
+    uint64_t held[UPPER_LINES / WORD]; // by bits; of all other lines the tag is 0
+    line_t lines[UPPER_LINES];
+} upper_t;
+
+typedef struct {
+    upper_t l1;
     access_t *oldest, **end; // operations under way
 } unit_t;
 
@@ -24,11 +31,12 @@ struct caches {
     unsigned node, users;
     bool probed; // the L2 notices writes of others to the GPU's own memory
     uint64_t random;
-    access_t *spare;          // owned
-    span_t span;              // that was used last, good while generation is current
-    uint64_t span_generation; // of the map
+    access_t *spare;                   // owned
+    span_t span;                       // that was used last, good while generation is current
+    uint64_t span_generation;          // of the map
+    uint64_t l2_held[L2_LINES / WORD]; // as upper_t
     line_t l2[L2_LINES];
-    line_t (*scalar)[SCALAR_LINES]; // owned
+    upper_t *scalar; // owned
     unsigned dies, unit_count, scalar_count;
     unit_t units[];
 };
@@ -93,6 +101,26 @@ static line_t *line_at(line_t *lines, unsigned count, uint64_t address)
     return &lines[address / LINE % count];
 }
 
+static void hold(uint64_t *held, unsigned count, uint64_t address)
+{
+    uint64_t n = address / LINE % count;
+    held[n / WORD] |= 1ull << n % WORD;
+}
+
+// The first of the lines from n on that may have something; count: none.
+static unsigned held_next(const uint64_t *held, unsigned count, unsigned n)
+{
+    while (n < count) {
+        uint64_t left = held[n / WORD] >> n % WORD;
+        if (left) return n + (unsigned)__builtin_ctzll(left);
+        n += WORD - n % WORD;
+    }
+    return count;
+}
+
+#define EACH_HELD(n, held, count)                                                                  \
+    for (unsigned n = held_next(held, count, 0); n < (count); n = held_next(held, count, n + 1))
+
 static bool line_is(const line_t *line, uint64_t address)
 {
     return line->tag == address / LINE;
@@ -129,6 +157,7 @@ static line_t *l2_line(caches_t *c, uint64_t address)
     line_t *line = line_at(c->l2, L2_LINES, address);
     if (line_is(line, address)) return line;
     l2_write_back(c, line);
+    hold(c->l2_held, L2_LINES, address);
     line->tag = address / LINE;
     line->valid = 0;
     return line;
@@ -231,10 +260,12 @@ static void upper_fill(caches_t *c, line_t *line, uint64_t address)
 }
 
 // Reads through a cache above the L2; within a line. What was freed meanwhile reads as zero.
-static void upper_read(caches_t *c, line_t *line, uint64_t address, uint8_t *out, size_t size)
+static void upper_read(caches_t *c, upper_t *upper, uint64_t address, uint8_t *out, size_t size)
 {
+    line_t *line = line_at(upper->lines, UPPER_LINES, address);
     if (!line_has(line, address, size)) {
         if (!line_is(line, address)) line->valid = 0;
+        hold(upper->held, UPPER_LINES, address);
         line->tag = address / LINE;
         if (!memory_at(c, address, size)) {
             memset(out, 0, size);
@@ -248,11 +279,11 @@ static void upper_read(caches_t *c, line_t *line, uint64_t address, uint8_t *out
 static void unit_read(caches_t *c, unit_t *unit, const access_t *a, uint64_t address, uint8_t *out,
                       size_t size)
 {
-    line_t *line = line_at(unit->l1, L1_LINES, address);
     if (!a->past_l1) {
-        upper_read(c, line, address, out, size);
+        upper_read(c, &unit->l1, address, out, size);
         return;
     }
+    line_t *line = line_at(unit->l1.lines, UPPER_LINES, address);
     if (line_is(line, address)) line->tag = 0;
     l2_read(c, address, out, size);
 }
@@ -260,7 +291,7 @@ static void unit_read(caches_t *c, unit_t *unit, const access_t *a, uint64_t add
 static void unit_write(caches_t *c, unit_t *unit, uint64_t address, const uint8_t *from,
                        size_t size)
 {
-    line_t *line = line_at(unit->l1, L1_LINES, address);
+    line_t *line = line_at(unit->l1.lines, UPPER_LINES, address);
     l2_write(c, address, from, size);
     if (!line_is(line, address)) return;
     memcpy(line->bytes + address % LINE, from, size);
@@ -270,7 +301,7 @@ static void unit_write(caches_t *c, unit_t *unit, uint64_t address, const uint8_
 static void lane_change(caches_t *c, unit_t *unit, access_t *a, unsigned lane)
 {
     uint64_t address = a->address[lane];
-    line_t *line = line_at(unit->l1, L1_LINES, address);
+    line_t *line = line_at(unit->l1.lines, UPPER_LINES, address);
     if (line_is(line, address)) line->tag = 0;
     uint64_t old = l2_change(c, address, a->size, a->change, a->data[lane]);
     memcpy(a->data[lane], &old, sizeof old);
@@ -292,7 +323,8 @@ static void lane_move(caches_t *c, unit_t *unit, access_t *a, unsigned lane)
 
 static void l2_write_back_all(caches_t *c)
 {
-    for (unsigned k = 0; k < L2_LINES; k++) {
+    EACH_HELD(k, c->l2_held, L2_LINES)
+    {
         if (c->l2[k].dirty) l2_write_back(c, &c->l2[k]);
     }
 }
@@ -357,12 +389,19 @@ static void perform_left(caches_t *c, unit_t *unit, bool all)
     sweep(c, unit);
 }
 
-static void lines_drop(line_t *lines, unsigned count)
+static void lines_drop(line_t *lines, uint64_t *held, unsigned count)
 {
-    for (unsigned k = 0; k < count; k++) {
+    EACH_HELD(k, held, count)
+    {
         lines[k].tag = 0;
         lines[k].valid = 0;
     }
+    memset(held, 0, count / WORD * sizeof *held);
+}
+
+static void upper_drop(upper_t *upper)
+{
+    lines_drop(upper->lines, upper->held, UPPER_LINES);
 }
 
 static void scalar_line_write(caches_t *c, line_t *line)
@@ -381,25 +420,29 @@ static unsigned scalar_of(const caches_t *c, unsigned unit)
 
 static void scalar_write_all(caches_t *c, unsigned number)
 {
-    for (unsigned k = 0; k < SCALAR_LINES; k++) scalar_line_write(c, &c->scalar[number][k]);
+    upper_t *upper = &c->scalar[number];
+    EACH_HELD(k, upper->held, UPPER_LINES)
+    {
+        scalar_line_write(c, &upper->lines[k]);
+    }
 }
 
 static void scalar_drop_all(caches_t *c, unsigned number)
 {
     scalar_write_all(c, number);
-    lines_drop(c->scalar[number], SCALAR_LINES);
+    upper_drop(&c->scalar[number]);
 }
 
 static void l2_drop_all(caches_t *c)
 {
     l2_write_back_all(c);
-    lines_drop(c->l2, L2_LINES);
+    lines_drop(c->l2, c->l2_held, L2_LINES);
 }
 
 static void acquire(caches_t *c, scope_t scope)
 {
     if (scope == SCOPE_NONE) return;
-    for (unsigned k = 0; k < c->unit_count; k++) lines_drop(c->units[k].l1, L1_LINES);
+    for (unsigned k = 0; k < c->unit_count; k++) upper_drop(&c->units[k].l1);
     for (unsigned k = 0; k < c->scalar_count; k++) scalar_drop_all(c, k);
     if (scope == SCOPE_SYSTEM) l2_drop_all(c);
 }
@@ -440,11 +483,11 @@ static void span_leaves(caches_t *c, const span_t *span)
             if (a->low < span->base + span->size && span->base < a->high) perform(c, unit, a);
         }
         sweep(c, unit);
-        lines_leave(unit->l1, L1_LINES, span);
+        lines_leave(unit->l1.lines, UPPER_LINES, span);
     }
     for (unsigned k = 0; k < c->scalar_count; k++) {
         scalar_write_all(c, k);
-        lines_leave(c->scalar[k], SCALAR_LINES, span);
+        lines_leave(c->scalar[k].lines, UPPER_LINES, span);
     }
     for (unsigned k = 0; k < L2_LINES; k++) {
         line_t *line = &c->l2[k];
@@ -629,7 +672,7 @@ bool caches_tick(caches_t *c)
     if (random_below(&c->random, PERFORM_ONCE_IN) == 0) perform_any(c);
     if (random_below(&c->random, FORGET_ONCE_IN) == 0) {
         c->units[random_below(&c->random, c->unit_count)]
-            .l1[random_below(&c->random, L1_LINES)]
+            .l1.lines[random_below(&c->random, UPPER_LINES)]
             .tag = 0;
     }
     bool turn = random_below(&c->random, TURN_ONCE_IN) == 0;
@@ -648,7 +691,7 @@ void caches_settle(caches_t *c, unsigned unit)
 void caches_drop_l1(caches_t *c, unsigned unit)
 {
     pthread_mutex_lock(&c->lock);
-    lines_drop(c->units[unit].l1, L1_LINES);
+    upper_drop(&c->units[unit].l1);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -673,12 +716,13 @@ void caches_write_scalar(caches_t *c, unsigned unit)
     pthread_mutex_unlock(&c->lock);
 }
 
-// The place for a line in the scalar cache of a unit.
-static line_t *scalar_line(caches_t *c, unsigned unit, uint64_t address)
+// The place for a line in a scalar cache.
+static line_t *scalar_line(caches_t *c, upper_t *upper, uint64_t address)
 {
-    line_t *line = line_at(c->scalar[scalar_of(c, unit)], SCALAR_LINES, address);
+    line_t *line = line_at(upper->lines, UPPER_LINES, address);
     if (!line_is(line, address)) {
         scalar_line_write(c, line);
+        hold(upper->held, UPPER_LINES, address);
         line->valid = 0;
         line->tag = address / LINE;
     }
@@ -687,11 +731,12 @@ static line_t *scalar_line(caches_t *c, unsigned unit, uint64_t address)
 
 void caches_scalar_read(caches_t *c, unsigned unit, uint64_t address, void *out, size_t size)
 {
+    upper_t *upper = &c->scalar[scalar_of(c, unit)];
     pthread_mutex_lock(&c->lock);
     for (size_t done = 0, step; done < size; done += step) {
         step = in_line(address + done, size - done);
-        line_t *line = scalar_line(c, unit, address + done);
-        upper_read(c, line, address + done, (uint8_t *)out + done, step);
+        scalar_line(c, upper, address + done);
+        upper_read(c, upper, address + done, (uint8_t *)out + done, step);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -699,10 +744,11 @@ void caches_scalar_read(caches_t *c, unsigned unit, uint64_t address, void *out,
 void caches_scalar_write(caches_t *c, unsigned unit, uint64_t address, const void *from,
                          size_t size)
 {
+    upper_t *upper = &c->scalar[scalar_of(c, unit)];
     pthread_mutex_lock(&c->lock);
     for (size_t done = 0, step; done < size; done += step) {
         step = in_line(address + done, size - done);
-        line_t *line = scalar_line(c, unit, address + done);
+        line_t *line = scalar_line(c, upper, address + done);
         memcpy(line->bytes + (address + done) % LINE, (const uint8_t *)from + done, step);
         line->valid |= mask_of(address + done, step);
         line->dirty |= mask_of(address + done, step);
