@@ -54,6 +54,17 @@ static block_t *blocks_take(blocks_t *blocks, uint64_t *size)
     return block;
 }
 
+// The smallest that is kept and has at least `size` bytes; NULL: there is none.
+static block_t *blocks_take_larger(blocks_t *blocks, uint64_t size)
+{
+    block_t *block = NULL;
+    lock_enter(&blocks->lock);
+    for (uint32_t class = size_class(size); class < BLOCKS_SIZES && !block; class ++)
+        block = blocks_pop(blocks, class);
+    lock_leave(&blocks->lock);
+    return block;
+}
+
 // False if none of that size is kept.
 static bool blocks_keep(blocks_t *blocks, block_t *block, bool *many)
 {
@@ -108,11 +119,16 @@ keel_status_t blocks_acquire(blocks_t *blocks, uint64_t size, block_t **got)
     block->size = size;
     keel_status_t status = blocks->ops->make(blocks->owner, size, &data, &block->address);
     block->data = data;
-    if (status)
-        mem_free(block);
-    else
+    if (!status) {
         *got = block;
-    return status;
+        return NULL;
+    }
+    mem_free(block);
+    if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED)
+        *got = blocks_take_larger(blocks, size); // or one that has come back meanwhile
+    if (!*got) return status;
+    keel_status_release(status);
+    return NULL;
 }
 
 bool blocks_return(blocks_t *blocks, block_t *list, bool keep)

@@ -78,6 +78,29 @@ static void test_kept_blocks_are_taken_by_size(void **state)
     place_close(&place);
 }
 
+// Of those that are large enough, the smallest.
+static void test_a_larger_one_will_do_when_memory_is_short(void **state)
+{
+    (void)state;
+    place_t place;
+    block_t *none = NULL;
+    place_open(&place);
+    block_t *large = acquire(&place, 4 * MIB), *larger = acquire(&place, 8 * MIB);
+    assert_false(blocks_return(&place.blocks, large, true));
+    assert_false(blocks_return(&place.blocks, larger, true));
+    place.refuses = true;
+    assert_ptr_equal(acquire(&place, MIB), large);
+    assert_ptr_equal(acquire(&place, MIB), larger);
+    keel_status_t status = blocks_acquire(&place.blocks, MIB, &none);
+    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+    keel_status_release(status);
+    assert_null(none);
+    assert_int_equal(place.made, 2);
+    large->next = larger;
+    assert_false(blocks_return(&place.blocks, large, true));
+    place_close(&place);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -252,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_blocks_are_taken_by_size),
+        cmocka_unit_test(test_a_larger_one_will_do_when_memory_is_short),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_blocks_are_cut),
         cmocka_unit_test(test_no_size_is_without_end),
