@@ -520,6 +520,20 @@ TEST(alloca, deallocas_behind_each_other_do_not_help, POOLS)
     }
 }
 
+// A pool does not wait for another one.
+TEST(alloca, deallocas_of_other_pools_do_not_help, POOLS)
+{
+    keel_pool_t *full = new_failing_pool(4096, 0), *other = new_failing_pool(4096, 0);
+    keel_semaphore_t *gate = new_semaphore(0);
+    keel_buffer_t *x = new_reserved(full, 4096), *y = new_reserved(other, 4096);
+    reach(SUBMIT(KEEL_NO_WAITS, keel_op_alloca(x), keel_op_alloca(y)));
+    keel_point_t freed = submit_after(KEEL_AFTER(keel_point(gate, 1)), keel_op_dealloca(y));
+    reach_failure_saying(submit(keel_op_alloca(new_reserved(full, 4096))), KEEL_RESOURCE_EXHAUSTED,
+                         "4096");
+    TRY(keel_semaphore_signal(gate, 1));
+    reach(freed);
+}
+
 // A dealloca that fails frees nothing, and those that waited for it are told.
 TEST(alloca, failed_dealloca_does_not_free, POOLS)
 {

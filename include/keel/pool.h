@@ -13,15 +13,15 @@
 // KEEL_RESOURCE_EXHAUSTED as soon as none is left that could help.
 //
 // Allocas that wait can wait for each other, and then for ever: two pieces of work that each hold
-// half of a pool and ask for the other half. Give each piece of work all its memory by one
-// submission, or a pool of its own, or let the pool fail. Keel finds one case by itself: an alloca
-// that needs memory which its own submission holds (it got the memory before, or gives it back
-// behind a barrier) fails with KEEL_RESOURCE_EXHAUSTED. A wait ends with KEEL_CANCELLED when the
-// device is closed, and with the cause when it is lost. keel_pool_stats_t.waiting says how many
-// wait.
+// half of a pool and ask for the other half. Give each all its memory by one submission, or a pool
+// of its own, or let the pool fail. An alloca that needs memory which its own submission holds (it
+// got it before, or gives it back behind a barrier) fails with KEEL_RESOURCE_EXHAUSTED. A wait ends
+// with KEEL_CANCELLED when the device is closed, with the cause when it is lost.
 //
-// When not the limit but the device has no more memory, an alloca waits for deallocas that were
-// submitted, in every pool, and then fails with KEEL_RESOURCE_EXHAUSTED.
+// When not the limit but the device has no more memory, an alloca waits as with KEEL_POOL_FAILS:
+// for deallocas of its own pool (a driver may wait for some of others that run). Either way those
+// that wait fail when all deallocas left wait for them, by points of the device's submissions. Of
+// waits for semaphores, or by way of the host or another device, this may not be known.
 //
 // The message of these failures names the size asked for, the bytes in use and the limit.
 //
