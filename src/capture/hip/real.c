@@ -2,9 +2,11 @@
 #include "capture/hip/real.h"
 
 #include <dlfcn.h>
-#include <link.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "capture/library.h"
+#include "capture/mode.h"
+#include "trace/trace.h"
 
 const char *const hip_names[HIP_COUNT] = {
 #define CALL(name, stream, kernel, parameters, arguments) [HIP_##name] = #name,
@@ -15,42 +17,16 @@ const char *const hip_names[HIP_COUNT] = {
 #undef OTHER
 };
 _Atomic(hip_fn) hip_reals[HIP_COUNT];
-void *(*hip_dlsym)(void *handle, const char *name);
-
-// By a version, because without it our own would be found.
-void hip_dlsym_find(void)
-{
-    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-    for (size_t i = 0; !hip_dlsym && i < sizeof versions / sizeof *versions; i++)
-        hip_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-}
-
-static int object_seen(struct dl_phdr_info *info, size_t size, void *user)
-{
-    hip_library_t *library = user;
-    const char *slash = strrchr(info->dlpi_name, '/');
-    if (strncmp(slash ? slash + 1 : info->dlpi_name, "libamdhip64.so", 14) != 0) return 0;
-    snprintf(library->path, sizeof library->path, "%s", info->dlpi_name);
-    return 1;
-}
-
-// The library may have been opened for one other library alone, as Python does it. Then a search
-// through what all see does not find it.
-bool hip_library(hip_library_t *library)
-{
-    if (!dl_iterate_phdr(object_seen, library)) return false;
-    library->handle = dlopen(library->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    return library->handle != NULL;
-}
 
 hip_fn hip_look(hip_index_t index)
 {
-    hip_dlsym_find();
-    if (!hip_dlsym) return NULL;
-    hip_fn found = (hip_fn)hip_dlsym(RTLD_NEXT, hip_names[index]);
+    dlsym_find();
+    if (!dlsym_real) return NULL;
+    hip_fn found = (hip_fn)dlsym_real(RTLD_NEXT, hip_names[index]);
     if (!found) {
-        hip_library_t library;
-        if (hip_library(&library)) found = (hip_fn)hip_dlsym(library.handle, hip_names[index]);
+        library_t library;
+        if (library_find(HIP_LIBRARY, &library))
+            found = (hip_fn)dlsym_real(library.handle, hip_names[index]);
     }
     hip_fn known = NULL; // meanwhile another thread may have it, or HIP's own table
     if (!found || atomic_compare_exchange_strong(&hip_reals[index], &known, found)) return found;
@@ -67,22 +43,24 @@ hip_index_t hip_index(const char *name)
     return (hip_index_t)index;
 }
 
-// Our function calls it from now on, so that its library must stay.
-static void library_keep(hip_fn function)
-{
-    Dl_info info;
-    if (dladdr((void *)function, &info) && info.dli_fname)
-        (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
-
 hip_fn hip_catch(const char *name, hip_fn real)
 {
     hip_index_t index = hip_index(name);
     hip_fn known = NULL;
     if (index == HIP_COUNT) return real;
     if (atomic_compare_exchange_strong(&hip_reals[index], &known, real))
-        library_keep(real);
+        library_keep(real); // our function calls it from now on
     else if (known != real)
         return real;
     return hip_ours[index];
+}
+
+void *hip_dlsym_choose(void *handle, const char *name)
+{
+    hip_index_t index = hip_index(name);
+    hip_fn found = index == HIP_COUNT ? NULL : (hip_fn)dlsym_real(handle, name);
+    if (!found) return NULL;
+    // Ours is found in the place of HIP's; a HIP that does not have it must seem not to.
+    if (found == hip_ours[index]) return hip_real(index) ? (void *)found : DLSYM_MISSING;
+    return trace_is_on() && capture_mode()->calls ? (void *)hip_catch(name, found) : NULL;
 }

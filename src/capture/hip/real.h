@@ -20,6 +20,7 @@ typedef enum hip_index_t {
 } hip_index_t;
 
 typedef void (*hip_fn)(void);
+#define HIP_LIBRARY "libamdhip64.so"
 
 extern const char *const hip_names[HIP_COUNT];
 extern const hip_fn hip_ours[HIP_COUNT]; // wrap.c
@@ -43,18 +44,10 @@ hip_index_t hip_index(const char *name);
 // that is none of HIP's, or of a second HIP in the process.
 hip_fn hip_catch(const char *name, hip_fn real);
 
-// HIP's library in the process, which stays loaded from then on. False: there is none now.
-typedef struct hip_library_t {
-    void *handle;
-    char path[4096];
-} hip_library_t;
-bool hip_library(hip_library_t *library);
-
 // Whether HIP has handed its table over, so that all calls come to our functions; table.c.
 bool hip_has_table(void);
 
-// dlsym, which this library replaces, as the program had it.
-extern void *(*hip_dlsym)(void *handle, const char *name);
-void hip_dlsym_find(void);
+// What dlsym is to give out for a name; NULL: what the C library's does; or DLSYM_MISSING.
+void *hip_dlsym_choose(void *handle, const char *name);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "capture/call.h"
 #include "capture/hip/real.h"
+#include "capture/library.h"
 #include "capture/mode.h"
 
 enum {
@@ -90,8 +91,10 @@ static bool others_ask(void)
 
 void reports_ask(void)
 {
-    hip_library_t library;
-    if (!capture_mode()->calls || hip_has_table() || others_ask() || !hip_library(&library)) return;
+    library_t library;
+    if (!capture_mode()->calls || hip_has_table() || others_ask() ||
+        !library_find(HIP_LIBRARY, &library))
+        return;
     report_at = place_of(library.path);
     void (*ask)(int (*)(int, uint32_t, void *)) = (void (*)(int (*)(int, uint32_t, void *)))dlsym(
         library.handle, "hipRegisterTracerCallback");

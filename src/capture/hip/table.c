@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "capture/hip/real.h"
+#include "capture/library.h"
 #include "capture/mode.h"
 #include "trace/trace.h"
 
@@ -94,9 +95,9 @@ int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t insta
                               uint64_t count)
 {
     int result = -1;
-    hip_dlsym_find();
+    dlsym_find();
     set_table_fn next =
-        hip_dlsym ? (set_table_fn)hip_dlsym(RTLD_NEXT, "rocprofiler_set_api_table") : NULL;
+        dlsym_real ? (set_table_fn)dlsym_real(RTLD_NEXT, "rocprofiler_set_api_table") : NULL;
     if (next) result = next(name, version, instance, tables, count);
     if (count && table_take(name, version, tables[0])) result = 0;
     return result;

@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our dlsym, for programs that open HIP at run time and look its functions up. Whatever is not
-// HIP's goes on to the C library's dlsym by a jump: what that finds may depend on who calls it,
-// which it tells by the address that it returns to. C has no means to ensure a jump.
+// Our dlsym, for programs that open HIP or CUDA at run time and look their functions up. Whatever
+// is none of those goes on to the C library's dlsym by a jump: what that finds may depend on who
+// calls it, which it tells by the address that it returns to. C has no means to ensure a jump.
 #include <dlfcn.h>
-#include <stdint.h>
+#include <stddef.h>
 
 #include "capture/hip/real.h"
-#include "capture/mode.h"
-#include "trace/trace.h"
+#include "capture/library.h"
 
-// What dlsym is to return; NULL: what the C library's does; MISSING: NULL.
-#define MISSING ((void *)(intptr_t)-1)
-void *hip_dlsym_choose(void *handle, const char *name);
+// What dlsym is to return; NULL: what the C library's does; DLSYM_MISSING: NULL.
+void *dlsym_choose(void *handle, const char *name);
 
-void *hip_dlsym_choose(void *handle, const char *name)
+void *dlsym_choose(void *handle, const char *name)
 {
-    hip_dlsym_find();
-    // The next one after a caller is asked for by libraries that stand before HIP as this one does.
-    if (handle == RTLD_NEXT || !name || !trace_is_on() || !capture_mode()->calls) return NULL;
-    hip_index_t index = hip_index(name);
-    if (index == HIP_COUNT) return NULL;
-    hip_fn found = (hip_fn)hip_dlsym(handle, name);
-    if (!found) return NULL;
-    // Ours is found in the place of HIP's; a HIP that does not have it must seem not to.
-    if (found == hip_ours[index]) return hip_real(index) ? (void *)found : MISSING;
-    return (void *)hip_catch(name, found);
+    dlsym_find();
+    // The next one after a caller is asked for by libraries that stand before a runtime as this one
+    // does.
+    if (handle == RTLD_NEXT || !name) return NULL;
+    return hip_dlsym_choose(handle, name);
 }
 
 #if defined(__x86_64__)
@@ -39,7 +32,7 @@ __asm__(".text\n"
         "    .cfi_adjust_cfa_offset 8\n"
         "    sub $8, %rsp\n"
         "    .cfi_adjust_cfa_offset 8\n"
-        "    call hip_dlsym_choose\n"
+        "    call dlsym_choose\n"
         "    add $8, %rsp\n"
         "    .cfi_adjust_cfa_offset -8\n"
         "    pop %rsi\n"
@@ -48,7 +41,7 @@ __asm__(".text\n"
         "    .cfi_adjust_cfa_offset -8\n"
         "    test %rax, %rax\n"
         "    jnz 1f\n"
-        "    jmp *hip_dlsym(%rip)\n"
+        "    jmp *dlsym_real(%rip)\n"
         "1:  cmp $-1, %rax\n"
         "    jne 2f\n"
         "    xor %eax, %eax\n"
@@ -67,7 +60,7 @@ __asm__(".text\n"
         "    .cfi_offset 30, -24\n"
         "    mov x29, sp\n"
         "    stp x0, x1, [sp, #16]\n"
-        "    bl hip_dlsym_choose\n"
+        "    bl dlsym_choose\n"
         "    mov x2, x0\n"
         "    ldp x0, x1, [sp, #16]\n"
         "    ldp x29, x30, [sp], #32\n"
@@ -75,8 +68,8 @@ __asm__(".text\n"
         "    .cfi_restore 29\n"
         "    .cfi_restore 30\n"
         "    cbnz x2, 1f\n"
-        "    adrp x16, hip_dlsym\n"
-        "    ldr x16, [x16, :lo12:hip_dlsym]\n"
+        "    adrp x16, dlsym_real\n"
+        "    ldr x16, [x16, :lo12:dlsym_real]\n"
         "    br x16\n"
         "1:  cmn x2, #1\n"
         "    csel x0, xzr, x2, eq\n"
