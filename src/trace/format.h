@@ -80,6 +80,8 @@ typedef enum trace_kind_t {
                  // semaphore; a: the semaphore's number, which others may have had, and the value
     TRACE_NODE,  // the GPU operation whose record this thread writes next comes from a graph: id:
                  // its node; submission: the graph
+    TRACE_LAUNCHES, // from start on, this thread has launched a kernel: name; a[0]: so many times,
+                    // which the thread counts on as long as it runs
     TRACE_KINDS,
 } trace_kind_t;
 

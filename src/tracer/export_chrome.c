@@ -127,6 +127,7 @@ static void event_print(const chrome_t *chrome, uint32_t index)
     static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span", "mark", "counter"};
     const event_t *event = &chrome->model->events[index];
     FILE *out = chrome->out;
+    if (event->kind == EVENT_LAUNCHES) return; // they have no place in time
     // JSON has no number for it, and the format no other way to say it.
     if (event->kind == EVENT_COUNT && !isfinite(counter_value(event))) return;
     const char *phase = event->kind == EVENT_MARK ? "i" : event->kind == EVENT_COUNT ? "C" : "X";

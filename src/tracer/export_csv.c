@@ -28,7 +28,8 @@ static void shape_print(const model_t *model, const event_t *event, FILE *out)
 static void value_print(const event_t *event, FILE *out)
 {
     fputc(',', out);
-    if (event->kind == EVENT_OP && event->op == TRACE_OP_COPY && event->value)
+    bool moved = event->kind == EVENT_OP && event->op == TRACE_OP_COPY && event->value;
+    if (moved || event->kind == EVENT_LAUNCHES)
         fprintf(out, "%llu", (unsigned long long)event->value);
     if (event->kind != EVENT_COUNT) return;
     double value;
@@ -38,7 +39,8 @@ static void value_print(const event_t *event, FILE *out)
 
 static void event_print(const model_t *model, uint32_t index, FILE *out)
 {
-    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span", "mark", "counter"};
+    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span",
+                                                   "mark", "counter",   "launches"};
     const event_t *event = &model->events[index];
     const track_t *track = &model->tracks[event->track];
     fprintf(out, "%u,%s,", index + 1, kinds[event->kind]);

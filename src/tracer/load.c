@@ -264,7 +264,7 @@ static keel_status_t add_own(loader_t *loader, const reader_record_t *record, ev
 {
     event_t event = event_of(record, kind);
     uint32_t index;
-    if (kind == EVENT_COUNT) event.value = record->raw->a[0];
+    if (kind == EVENT_COUNT || kind == EVENT_LAUNCHES) event.value = record->raw->a[0];
     if (kind != EVENT_SPAN) event.end_ns = event.start_ns;
     KEEL_TRY(name_find(loader, record->raw->name, &event.name));
     KEEL_TRY(thread_find(loader, record->thread, &event.track));
@@ -322,6 +322,7 @@ static keel_status_t record_add(loader_t *loader, const reader_record_t *record)
     case TRACE_SPAN: return add_own(loader, record, EVENT_SPAN);
     case TRACE_MARK: return add_own(loader, record, EVENT_MARK);
     case TRACE_COUNT: return add_own(loader, record, EVENT_COUNT);
+    case TRACE_LAUNCHES: return add_own(loader, record, EVENT_LAUNCHES);
     case TRACE_NEED: return add_need(loader, record);
     default: return work_learn(loader, record, kind);
     }

@@ -141,7 +141,8 @@ static keel_status_t name_judge(model_t *model, uint32_t name, const char *text,
 static keel_status_t event_judge(model_t *model, const event_t *event, bool *kept)
 {
     *kept = true;
-    bool is_call = event->kind == EVENT_CALL, is_op = event->kind == EVENT_OP;
+    bool is_call = event->kind == EVENT_CALL;
+    bool is_op = event->kind == EVENT_OP || event->kind == EVENT_LAUNCHES;
     if (!(is_op && model->filter.kernels) && !(is_call && model->filter.calls)) return NULL;
     if (!event->name) { // several kinds of operations have none
         *kept = regex_takes(is_call ? model->filter.calls : model->filter.kernels,

@@ -40,17 +40,19 @@ typedef struct track_t {
 } track_t;
 
 typedef enum event_kind_t {
-    EVENT_CALL,  // on a thread
-    EVENT_OP,    // on a queue
-    EVENT_SPAN,  // of the application's, on a thread
-    EVENT_MARK,  // the same, without a duration
-    EVENT_COUNT, // a counter's new value
+    EVENT_CALL,     // on a thread
+    EVENT_OP,       // on a queue
+    EVENT_SPAN,     // of the application's, on a thread
+    EVENT_MARK,     // the same, without a duration
+    EVENT_COUNT,    // a counter's new value
+    EVENT_LAUNCHES, // of a kernel, counted: by a thread, which began to when the event starts
     EVENT_KINDS,
 } event_kind_t;
 
 typedef struct event_t {
     uint64_t start_ns, end_ns; // of CLOCK_MONOTONIC
-    uint64_t value; // of an operation: bytes it moved, or its shape; of a counter: a double's bits
+    uint64_t value; // of an operation: bytes it moved, or its shape; of a counter: a double's bits;
+                    // of launches: how many
     uint32_t name;
     uint32_t args;   // of a call, as text; of an operation: the place in a graph that it is from
     uint32_t domain; // of a call: "hip"; else 0

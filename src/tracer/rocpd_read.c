@@ -236,18 +236,29 @@ static keel_status_t op_read(importer_t *in, ops_t *ops)
     return model_event(in->model, event, &index);
 }
 
-static keel_status_t counter_read(void *user, db_row_t row)
+// The event that a row tells of by its track, its name and its time.
+static keel_status_t counted_read(importer_t *in, db_row_t row, event_t event)
 {
-    importer_t *in = user;
-    event_t event = {.kind = EVENT_COUNT, .start_ns = (uint64_t)row_int(row, 2)};
-    double value = row_real(row, 3);
     uint32_t index;
-    event.end_ns = event.start_ns;
-    memcpy(&event.value, &value, sizeof value);
+    event.start_ns = event.end_ns = (uint64_t)row_int(row, 2);
     KEEL_TRY(model_text(in->model, row_text(row, 1), &event.name));
     event.track = known(&in->tracks, row_int(row, 0));
     if (event.track >= in->model->track_count) return NULL;
     return model_event(in->model, event, &index);
+}
+
+static keel_status_t counter_read(void *user, db_row_t row)
+{
+    event_t event = {.kind = EVENT_COUNT};
+    double value = row_real(row, 3);
+    memcpy(&event.value, &value, sizeof value);
+    return counted_read(user, row, event);
+}
+
+static keel_status_t launches_read(void *user, db_row_t row)
+{
+    return counted_read(user, row,
+                        (event_t){.kind = EVENT_LAUNCHES, .value = (uint64_t)row_int(row, 3)});
 }
 
 static keel_status_t submission_read(void *user, db_row_t row)
@@ -390,6 +401,9 @@ static keel_status_t read_all(importer_t *in)
                       "SELECT track_id, api_id, number, commands, waits, signals, submit, ready, "
                       "begin, end, status, id FROM keel_submission",
                       submission_read, in));
+    if (db_has(&in->db, "keel_launches")) // it came later than the others
+        KEEL_TRY(db_query(&in->db, "SELECT track_id, kernel, first, launches FROM keel_launches",
+                          launches_read, in));
     if (!db_has(&in->db, "keel_wait")) return NULL;
     return db_query(&in->db,
                     "SELECT submission_id, on_id, semaphore, value FROM keel_wait ORDER BY id",

@@ -43,7 +43,9 @@ const char rocpd_tables[] =
     " number INTEGER, commands INTEGER, waits INTEGER, signals INTEGER, submit INTEGER,"
     " ready INTEGER, begin INTEGER, end INTEGER, status INTEGER);"
     "CREATE TABLE keel_wait(id INTEGER PRIMARY KEY, submission_id INTEGER, on_id INTEGER,"
-    " semaphore TEXT, value INTEGER);";
+    " semaphore TEXT, value INTEGER);"
+    "CREATE TABLE keel_launches(id INTEGER PRIMARY KEY, track_id INTEGER, kernel TEXT,"
+    " first INTEGER, launches INTEGER);";
 
 // Busy is the union of the intervals in which operations ran, so that it is never above 1.
 const char rocpd_views[] =

@@ -261,6 +261,23 @@ static keel_status_t write_counters(writer_t *writer, db_rows_t *rows, char (*te
     return db_rows_end(rows);
 }
 
+// `first` is when the thread began to count.
+static keel_status_t write_launches(writer_t *writer, db_rows_t *rows)
+{
+    const model_t *model = writer->model;
+    KEEL_TRY(db_rows_begin(rows, &writer->db, "INTO keel_launches", 5));
+    for (uint32_t i = 0; i < model->event_count; i++) {
+        const event_t *event = &model->events[i];
+        if (event->kind != EVENT_LAUNCHES) continue;
+        db_int(rows, (int64_t)i + 1);
+        db_int(rows, event->track);
+        db_text(rows, model_string(model, event->name));
+        db_int(rows, (int64_t)event->start_ns);
+        db_int(rows, (int64_t)event->value);
+    }
+    return db_rows_end(rows);
+}
+
 static keel_status_t write_processes(writer_t *writer, db_rows_t *rows)
 {
     const model_t *model = writer->model;
@@ -368,6 +385,7 @@ static keel_status_t write_tables(writer_t *writer)
     KEEL_TRY(write_shapes(writer, &rows));
     KEEL_TRY(write_copies(writer, &rows));
     KEEL_TRY(write_counters(writer, &rows, texts));
+    KEEL_TRY(write_launches(writer, &rows));
     KEEL_TRY(write_submissions(writer, &rows));
     KEEL_TRY(write_waits(writer, &rows));
     KEEL_TRY(db_run(&writer->db, rocpd_views));

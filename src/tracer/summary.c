@@ -12,7 +12,7 @@ enum { LATENCIES = 55 }; // below 1 us, 2 us, 4 us ...: as far as 64 bits of ns 
 
 typedef struct summary_t {
     const model_t *model;
-    table_t operations, copies, calls, spans, waiting;
+    table_t operations, copies, calls, spans, launches, waiting;
     uint64_t latencies[LATENCIES];
     uint64_t open; // submissions that have not ended
 } summary_t;
@@ -50,6 +50,7 @@ static keel_status_t event_add(summary_t *summary, const event_t *event)
     switch ((event_kind_t)event->kind) {
     case EVENT_CALL: return table_add(&summary->calls, item);
     case EVENT_SPAN: return table_add(&summary->spans, item);
+    case EVENT_LAUNCHES: item.calls = event->value; return table_add(&summary->launches, item);
     case EVENT_OP:
         latency_add(summary, event);
         if (event->op == TRACE_OP_WAIT)
@@ -201,11 +202,30 @@ static void latency_print(const summary_t *summary, FILE *out)
     }
 }
 
+// Launches that were counted, which have no times.
+static void launches_print(table_t *launches, uint32_t limit, FILE *out)
+{
+    uint64_t total = 0;
+    if (!launches->count) return;
+    table_sort(launches);
+    for (uint32_t i = 0; i < launches->count; i++) total += launches->rows[i].calls;
+    fprintf(out,
+            "\nlaunches of kernels, counted: how long these ran is not known\n  %9s  %7s  name\n",
+            "launches", "share");
+    for (uint32_t i = 0; i < launches->count && i < limit; i++) {
+        const table_row_t *row = &launches->rows[i];
+        fprintf(out, "  %9llu  %5.1f %%  %s\n", (unsigned long long)row->calls,
+                total ? 100 * (double)row->calls / (double)total : 0, row->name);
+    }
+    table_rest(launches, limit, out);
+}
+
 static keel_status_t tables_print(summary_t *summary, uint32_t limit, FILE *out)
 {
     if (summary->open)
         fprintf(out, "%llu submissions had not ended\n", (unsigned long long)summary->open);
     table_print(&summary->operations, "operations on processors", limit, out);
+    launches_print(&summary->launches, limit, out);
     table_print(&summary->copies, "copies", limit, out);
     table_print(&summary->calls, "calls of the host", limit, out);
     table_print(&summary->spans, "spans of the application", limit, out);
@@ -229,6 +249,7 @@ keel_status_t summary_print(const model_t *model, uint32_t limit, FILE *out)
     table_finish(&summary.copies);
     table_finish(&summary.calls);
     table_finish(&summary.spans);
+    table_finish(&summary.launches);
     table_finish(&summary.waiting);
     return status;
 }

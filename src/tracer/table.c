@@ -51,6 +51,7 @@ static int row_compare(const void *a, const void *b)
 {
     const table_row_t *x = a, *y = b;
     if (x->total_ns != y->total_ns) return x->total_ns < y->total_ns ? 1 : -1;
+    if (x->calls != y->calls) return x->calls < y->calls ? 1 : -1;
     return strcmp(x->name, y->name);
 }
 
@@ -142,6 +143,12 @@ static void row_print(table_row_t *row, uint64_t total_ns, FILE *out)
     fputc('\n', out);
 }
 
+void table_rest(const table_t *table, uint32_t limit, FILE *out)
+{
+    if (table->count > limit)
+        fprintf(out, "  and %u more names; -n N shows N\n", table->count - limit);
+}
+
 void table_print(table_t *table, const char *title, uint32_t limit, FILE *out)
 {
     uint64_t total_ns = 0;
@@ -152,8 +159,7 @@ void table_print(table_t *table, const char *title, uint32_t limit, FILE *out)
             "mean", "median", "least", "most", "stddev", "share");
     for (uint32_t i = 0; i < table->count && i < limit; i++)
         row_print(&table->rows[i], total_ns, out);
-    if (table->count > limit)
-        fprintf(out, "  and %u more names; -n N shows N\n", table->count - limit);
+    table_rest(table, limit, out);
 }
 
 void table_finish(table_t *table)

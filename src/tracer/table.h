@@ -41,13 +41,17 @@ typedef struct table_stats_t {
 } table_stats_t;
 table_stats_t table_stats(table_row_t *row);
 
-// Puts the row with the largest total first. Rows are not found by their keys any more.
+// Puts the row with the largest total first, of the same total that with most calls. Rows are not
+// found by their keys any more.
 void table_sort(table_t *table);
 
 // Sorts the rows and prints the first `limit` of them: calls, total, mean of a call, median, least,
 // most and standard deviation of a duration, share of the total; for rows that moved bytes, how
 // many in a second. Nothing for an empty table.
 void table_print(table_t *table, const char *title, uint32_t limit, FILE *out);
+
+// Says how many rows there are beyond the first `limit`, if there are.
+void table_rest(const table_t *table, uint32_t limit, FILE *out);
 
 // Prints a duration with its unit, in 9 columns.
 void table_time(uint64_t ns, FILE *out);

@@ -6,6 +6,7 @@
 
 #include "tracer/load.h"
 #include "tracer/made.h"
+#include "tracer/summary.h"
 #include "unit.h"
 
 static made_t made;
@@ -146,12 +147,42 @@ static void test_chrome_counters(void **state)
     free(text);
 }
 
+static keel_status_t summary_export(const model_t *model, FILE *out)
+{
+    return summary_print(model, 20, out);
+}
+
+// Launches that were counted, in two records, are one row of the summary, which has most of them
+// first; they have no place on a timeline.
+static void test_launches(void **state)
+{
+    (void)state;
+    made_begin(&made);
+    made_name(&made, 3, "seldom");
+    made_name(&made, 4, "often");
+    for (uint32_t i = 0; i < 3; i++) {
+        trace_record_t *record = made_add(&made, TRACE_LAUNCHES, 100 + i, 100 + i);
+        record->name = i ? 4 : 3;
+        record->a[0] = i ? 30 * i : 10;
+    }
+    char *text = export_text(summary_export);
+    assert_non_null(strstr(text, "\n         90   90.0 %  often\n         10   10.0 %  seldom\n"));
+    free(text);
+    text = export_text(export_csv);
+    line_is(text, "launches,\"seldom\"", ",10,,,");
+    free(text);
+    text = export_text(export_chrome);
+    assert_null(strstr(text, "seldom"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chrome_args),
         cmocka_unit_test(test_chrome_counters),
         cmocka_unit_test(test_page_most),
+        cmocka_unit_test(test_launches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static const char usage[] =
     "  -f                  replace a trace of that name\n"
     "  -m MODE             what is recorded besides Keel: auto for GPUs and calls of CUDA and\n"
     "                      HIP, cuda or hip for one of them, standard for GPUs alone, lite for\n"
-    "                      their kernels alone (auto)\n"
+    "                      their kernels alone, of CUDA how often these were launched (auto)\n"
     "  -n N                names that the summary shows of each table (20)\n"
     "  --delay SECONDS     record after that time\n"
     "  --duration SECONDS  record for that time\n"
@@ -67,8 +67,8 @@ int trace_summary(int argc, char **argv)
 
 static void info_print(const model_t *model)
 {
-    static const char *const kinds[EVENT_KINDS] = {"calls", "operations", "spans", "marks",
-                                                   "values of counters"};
+    static const char *const kinds[EVENT_KINDS] = {
+        "calls", "operations", "spans", "marks", "values of counters", "counts of launches"};
     uint64_t counts[EVENT_KINDS] = {0}, linked = 0;
     range_t range = model_range(model);
     for (uint32_t i = 0; i < model->event_count; i++) {
