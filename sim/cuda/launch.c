@@ -7,7 +7,6 @@
 #include "cuda/graph.h"
 #include "cuda/limits.h"
 #include "cuda/module.h"
-#include "cuda/tool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +43,6 @@ typedef struct launch_t {
     visit_t *first, *last; // that can begin
     bool advancing;
     uint32_t correlation; // of the call, for a tool
-    uint64_t start;       // when it began, for a tool
 } launch_t;
 
 static size_t meetings_count(const plan_t *plan)
@@ -206,24 +204,9 @@ static bool visit_end(visit_t *visit)
 
 static bool visit_begin(visit_t *visit);
 
-static void launch_tell(const launch_t *launch)
-{
-    const struct CUctx_st *context = launch->stream->context;
-    if (!tool_get()) return;
-    tool_get()->work(&(sim_work_t){.kind = SIM_GRAPH,
-                                   .start = launch->start,
-                                   .end = clock_ns(),
-                                   .device = (uint32_t)context->device->ordinal,
-                                   .context = (uint32_t)context->id,
-                                   .stream = (uint32_t)launch->stream->id,
-                                   .correlation = launch->correlation,
-                                   .graph = launch->plan->number});
-}
-
 static void launch_over(launch_t *launch)
 {
     CUstream stream = launch->stream;
-    launch_tell(launch);
     stream_pop(stream); // and the launch with it
     stream_pump(stream);
 }
@@ -329,7 +312,6 @@ static void conditions_assign(const plan_t *plan)
 void launch_start(launch_t *launch, CUstream stream)
 {
     launch->stream = stream;
-    launch->start = clock_ns();
     conditions_assign(launch->plan);
     if (launch->plan->count == 0) {
         launch_over(launch);

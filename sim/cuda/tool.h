@@ -14,8 +14,7 @@ typedef struct sim_call_t {
     int result;           // 0 if the function itself found what is wrong
 } sim_call_t;
 
-// A graph is told of when its launch is over, besides what was in it.
-typedef enum sim_work_kind_t { SIM_KERNEL, SIM_COPY, SIM_SET, SIM_GRAPH } sim_work_kind_t;
+typedef enum sim_work_kind_t { SIM_KERNEL, SIM_COPY, SIM_SET } sim_work_kind_t;
 
 typedef struct sim_work_t {
     sim_work_kind_t kind;

@@ -20,7 +20,6 @@ enum {
     KIND_SET = 2,
     KIND_KERNEL = 10,
     KIND_MEMORY = 49,
-    KIND_GRAPH = 51,
     KINDS = 64,
     SUCCESS = 0,
     INVALID_PARAMETER = 1,
@@ -199,26 +198,8 @@ static void set_seen(const sim_work_t *work)
                sizeof(CUpti_ActivityMemset4));
 }
 
-static void graph_seen(const sim_work_t *work)
-{
-    record_add(&(CUpti_ActivityGraphTrace2){.kind = KIND_GRAPH,
-                                            .correlationId = work->correlation,
-                                            .start = work->start + CLOCK_AHEAD,
-                                            .end = work->end + CLOCK_AHEAD,
-                                            .deviceId = work->device,
-                                            .graphId = work->graph,
-                                            .contextId = work->context,
-                                            .streamId = work->stream,
-                                            .endDeviceId = work->device,
-                                            .endContextId = work->context},
-               sizeof(CUpti_ActivityGraphTrace2));
-}
-
-// Of a graph either the whole is told, or what is in it.
 static void work_seen(const sim_work_t *work)
 {
-    if (work->kind == SIM_GRAPH && is_enabled(KIND_GRAPH)) graph_seen(work);
-    if (work->graph && is_enabled(KIND_GRAPH)) return;
     if (work->kind == SIM_KERNEL && is_enabled(KIND_KERNEL)) kernel_seen(work);
     if (work->kind == SIM_COPY && is_enabled(KIND_COPY)) copy_seen(work);
     if (work->kind == SIM_SET && is_enabled(KIND_SET)) set_seen(work);
@@ -320,7 +301,6 @@ static size_t record_size(uint32_t kind)
     case KIND_COPY: return sizeof(CUpti_ActivityMemcpy6);
     case KIND_SET: return sizeof(CUpti_ActivityMemset4);
     case KIND_MEMORY: return sizeof(CUpti_ActivityMemory4);
-    case KIND_GRAPH: return sizeof(CUpti_ActivityGraphTrace2);
     default: return 0;
     }
 }

@@ -61,14 +61,6 @@ typedef struct CUpti_ActivityMemset4 {
     uint8_t isDeviceLaunched, pad2[3];
 } CUpti_ActivityMemset4;
 
-typedef struct CUpti_ActivityGraphTrace2 {
-    uint32_t kind, correlationId;
-    uint64_t start, end;
-    uint32_t deviceId, graphId, contextId, streamId;
-    void *reserved;
-    uint32_t endDeviceId, endContextId;
-} CUpti_ActivityGraphTrace2;
-
 typedef struct CUpti_ActivityMemory4 {
     uint32_t kind, memoryOperationType, memoryKind, correlationId;
     uint64_t address, bytes, timestamp, PC;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+#include "capture/cuda/driver.h"
 #include "capture/hip/real.h"
 #include "capture/library.h"
 
@@ -17,7 +18,8 @@ void *dlsym_choose(void *handle, const char *name)
     // The next one after a caller is asked for by libraries that stand before a runtime as this one
     // does.
     if (handle == RTLD_NEXT || !name) return NULL;
-    return hip_dlsym_choose(handle, name);
+    void *chosen = hip_dlsym_choose(handle, name);
+    return chosen ? chosen : cuda_dlsym_choose(handle, name);
 }
 
 #if defined(__x86_64__)

@@ -19,7 +19,7 @@ static const named_t modes[] = {
     {"standard", {.kernels = true, .copies = true}},
     {"default", {.kernels = true, .copies = true}}, // names of rocm-trace-lite
     {"full", {.kernels = true, .copies = true}},
-    {"lite", {.kernels = true, .graphs = true}},
+    {"lite", {.kernels = true, .launches = true}},
 };
 static capture_mode_t chosen;
 

@@ -7,7 +7,7 @@
 
 typedef struct capture_mode_t {
     bool kernels;   // of GPUs
-    bool graphs;    // of CUDA are recorded as a whole, not their kernels
+    bool launches;  // of CUDA are counted, instead of all else of CUDA: CUPTI is not opened
     bool copies;    // and kernels for which a packet must be added to the application's queue
     bool calls;     // of HIP and CUDA
     bool all_calls; // of CUDA: also those that only tell something

@@ -164,7 +164,7 @@ def check_modes(case, program, alone, kernels, copies):
         return
     for mode in ("standard", "lite"):
         with tempfile.TemporaryDirectory() as folder:
-            check_same(alone, traced(program, folder, mode, preload=False))
+            check_same(alone, traced(program, folder, mode, preload=mode == "lite"))
             trace = Trace(folder)
         trace.check_whole()
         assert not trace.calls, trace.calls

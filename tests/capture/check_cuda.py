@@ -4,8 +4,9 @@
 Runs a program on the software CUDA driver, alone and by `keel trace -m cuda`, with the software
 CUPTI in the folder CUPTI, and compares: it prints and returns the same, and the trace has each call
 and each kernel once, as often as the case says, with links from kernels to calls and times in
-order. DUMP prints the parts of a trace."""
+order. Cases that begin with `lite` are traced by `keel trace -m lite`, and counts compared. DUMP prints the parts of a trace."""
 import collections
+import csv
 import os
 import sqlite3
 import subprocess
@@ -109,13 +110,12 @@ def check_memory(path):
 
 
 def check_modes(folder):
-    """Without calls there are the same kernels and copies; lite has kernels alone."""
-    for mode, copies in (("standard", 3), ("lite", 0)):
-        path, _ = traced(folder, mode)
-        assert complete(path)
-        assert ask(path, "SELECT count(*) FROM rocpd_api") == [(0,)], mode
-        assert ask(path, "SELECT count(*) FROM kernel") == [(10,)], mode
-        assert ask(path, "SELECT count(*) FROM copyop") == [(copies,)], mode
+    """Without calls there are the same kernels and copies."""
+    path, _ = traced(folder, "standard")
+    assert complete(path)
+    assert ask(path, "SELECT count(*) FROM api WHERE apiName <> 'keel_process'") == [(0,)]
+    assert ask(path, "SELECT count(*) FROM kernel") == [(10,)]
+    assert ask(path, "SELECT count(*) FROM copyop") == [(3,)]
 
 
 def check_all_calls(folder):
@@ -138,16 +138,6 @@ def check_nested(folder):
     assert linked == [(10,)], linked
 
 
-def check_whole(folder):
-    """In lite the launches of a graph are operations, and what ran in them is not told."""
-    path, _ = traced(folder, "lite")
-    assert complete(path)
-    assert ask(path, "SELECT count(*) FROM kernel") == [(0,)]
-    launched = ask(path, "SELECT description, start, end FROM op")
-    assert len(launched) == 5 and len({name for name, _, _ in launched}) == 1, launched
-    assert all(name.startswith("graph ") and start < end for name, start, end in launched)
-
-
 def check_late(folder):
     """Recording that starts when CUDA is in use has calls and kernels, from then on."""
     alone = run(PROGRAM)
@@ -160,6 +150,91 @@ def check_late(folder):
     linked = ask(path, """SELECT count(*) FROM kernel K JOIN rocpd_api_ops L ON L.op_id = K.id
         JOIN api A ON A.id = L.api_id WHERE A.apiName = 'cuLaunchKernel'""")[0][0]
     assert linked > 0, seen
+
+
+# Of each case: launches of each kernel by each thread, and launches of graphs.
+LITE = {
+    "lite-plain": ([("scale", 10)], 0),
+    "lite-threads": ([("scale", 10)] * 4, 0),
+    "lite-graph": ([], 5),
+    "lite-fork": ([("scale", 10)], 0),
+    "lite-killed": ([("scale", 10)], 0),
+    "lite-opened": ([("empty", 3), ("empty", 16), ("small", 82)], 0),
+}
+
+
+def launches(path):
+    """By thread."""
+    return sorted(ask(path, "SELECT kernel, sum(launches) FROM keel_launches "
+                            "GROUP BY track_id, kernel"))
+
+
+def check_lite(folder):
+    """Launches are counted, those that went well, without CUPTI; the program does what it does
+    alone. Graphs are recorded."""
+    alone = run(PROGRAM, KEEL_SIM_CUPTI="taken")
+    path, result = traced(folder, "lite", KEEL_SIM_CUPTI="taken")
+    assert "CUDA" not in result.stderr, result.stderr
+    if CASE == "lite-killed":
+        assert result.returncode == 128 + 9 and "INCOMPLETE" in result.stderr, result
+    else:
+        assert alone.returncode == 7, alone
+        check_same(alone, result)
+        assert complete(path), result.stderr
+    counts, graphs = LITE[CASE]
+    assert launches(path) == counts, (launches(path), counts)
+    calls = ask(path, "SELECT apiName, count(*) FROM api WHERE apiName <> 'keel_process' "
+                      "GROUP BY apiName")
+    assert calls == ([("cuGraphLaunch", graphs)] if graphs else []), calls
+    assert ask(path, "SELECT count(*) FROM rocpd_op") == [(0,)]
+    for name in {name for name, _ in counts}:
+        total = sum(count for kernel, count in counts if kernel == name)
+        shown = [line.split() for line in result.stderr.splitlines() if line.endswith("  " + name)]
+        assert [words[0] for words in shown] == [str(total)], (name, total, result.stderr)
+    if CASE == "lite-plain":
+        check_kept(folder, path)
+        check_by_hand(folder)
+
+
+def check_kept(folder, path):
+    """A filter judges launches, and they stay as they are in a trace that is made of others."""
+    whole, merged, table = (os.path.join(folder, name) for name in
+                            ("whole.db", "merged.db", "all.csv"))
+    os.rename(path, whole)
+    filtered, _ = traced(folder, "lite", "--kernel-filter", "^none$")
+    assert launches(filtered) == [], launches(filtered)
+    for command in (["merge", "-o", merged, whole, filtered],
+                    ["export", "-f", "csv", "-o", table, merged]):
+        result = run([KEEL, "trace", *command])
+        assert result.returncode == 0, result
+    assert launches(merged) == launches(whole)
+    with open(table, encoding="utf8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["kind"] == "launches"]
+    assert [(row["name"], int(row["value"])) for row in rows] == launches(whole), rows
+
+
+def check_by_hand(folder):
+    """Launches cannot be counted if CUDA loads the library, which a line says."""
+    library = os.path.join(os.path.dirname(KEEL), "libkeeltrace.so")
+    environment = {**os.environ, "KEEL_TRACE": folder, "KEEL_TRACE_MODE": "lite"}
+    for name, said in (("CUDA_INJECTION64_PATH", 1), ("LD_PRELOAD", 0)):
+        result = subprocess.run(PROGRAM, env={**environment, name: library}, timeout=120,
+                                stderr=subprocess.PIPE, text=True, check=False)
+        assert result.returncode == 7, result
+        assert result.stderr.count("must be in LD_PRELOAD") == said, result.stderr
+
+
+def check_lite_late(folder):
+    """While recording is stopped nothing is counted."""
+    alone = run(PROGRAM)
+    parts = os.path.join(folder, "lite.db.parts")
+    path, result = traced(folder, "lite", "--delay", "3600", START=KEEL, PARTS=parts)
+    check_same(alone, result)
+    (name, count), = launches(path)
+    assert name == "scale" and count >= 11, (name, count)  # one at least that made the file
+    path, result = traced(folder, "lite", "--delay", "3600")
+    check_same(alone, result)
+    assert "has no records" in result.stderr and not os.path.exists(path), result.stderr
 
 
 def check_killed(folder):
@@ -199,7 +274,7 @@ def check_faults(folder):
 
 
 def check_keel(folder):
-    """Keel's own cuda:// device: what the GPU ran is there once, by CUPTI."""
+    """Keel's own cuda:// device: what the GPU ran is there once, by CUPTI, or counted."""
     alone = run(PROGRAM)
     path, result = traced(folder, "cuda")
     check_same(alone, result)
@@ -214,6 +289,10 @@ def check_keel(folder):
     own = ask(path, """SELECT D.name FROM op O JOIN keel_device D ON D.id = O.gpuId
         WHERE O.description = 'saxpy'""")
     assert own == [("cuda://0",)] or own[0][0].startswith("cuda://0"), own
+    path, result = traced(folder, "lite")
+    check_same(alone, result)
+    assert ("saxpy", 1) in launches(path), launches(path)
+    assert ask(path, "SELECT 1 FROM op WHERE description = 'saxpy'") == []
 
 
 def check_nvtx(folder):
@@ -241,6 +320,10 @@ if __name__ == "__main__":
             check_keel(where)
         elif CASE == "faults":
             check_faults(where)
+        elif CASE == "lite-late":
+            check_lite_late(where)
+        elif CASE.startswith("lite-"):
+            check_lite(where)
         else:
             for chosen in ("cuda", "auto"):
                 check_case(where, chosen)
@@ -248,5 +331,3 @@ if __name__ == "__main__":
                 check_modes(where)
                 check_all_calls(where)
                 check_nested(where)
-            if CASE == "graph":
-                check_whole(where)

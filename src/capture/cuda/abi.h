@@ -23,7 +23,6 @@ typedef enum cupti_kind_t {
     CUPTI_KIND_KERNEL = 10, // such that kernels may run beside each other
     CUPTI_KIND_PEER_COPY = 22,
     CUPTI_KIND_MEMORY = 49,
-    CUPTI_KIND_GRAPH = 51, // each launch as a whole: what is in it is not told of then
 } cupti_kind_t;
 
 // The alignment of 8 is what CUPTI packs its records to.
@@ -89,12 +88,6 @@ typedef struct cupti_set_t {
     uint64_t graph_node;
     uint32_t graph;
 } cupti_set_t;
-
-typedef struct cupti_graph_t {
-    uint32_t kind, correlation;
-    uint64_t start, end;
-    uint32_t device, graph, context, stream;
-} cupti_graph_t;
 
 typedef struct cupti_memory_t {
     uint32_t kind;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capture/cuda/records.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "capture/cuda/calls.h"
@@ -94,21 +93,6 @@ static void add_bytes(const work_t *work, uint64_t bytes, trace_copy_t kind)
     trace_put(record, TRACE_GPU);
 }
 
-// What ran in it is not known, so it is no kernel.
-static void add_graph(const cupti_graph_t *graph)
-{
-    char name[32];
-    snprintf(name, sizeof name, "graph %u", graph->graph);
-    work_t work = {.op = TRACE_OP_OTHER,
-                   .name = trace_name(name),
-                   .start = graph->start,
-                   .end = graph->end,
-                   .stream = {graph->device, graph->context, graph->stream},
-                   .correlation = graph->correlation};
-    trace_record_t *record = work_take(&work);
-    if (record) trace_put(record, TRACE_GPU);
-}
-
 static void add_copy(const cupti_copy_t *copy)
 {
     // From host, device and array, in the order of CUPTI's numbers.
@@ -160,7 +144,6 @@ static void record_add(const cupti_record_t *record)
     case CUPTI_KIND_COPY: add_copy(data); break;
     case CUPTI_KIND_PEER_COPY: add_peer_copy(data); break;
     case CUPTI_KIND_SET: add_set(data); break;
-    case CUPTI_KIND_GRAPH: add_graph(data); break;
     case CUPTI_KIND_MEMORY: add_memory(data); break;
     }
 }

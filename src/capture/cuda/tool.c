@@ -2,6 +2,7 @@
 // What the CUDA driver calls, in cuInit, of a library that CUDA_INJECTION64_PATH names.
 #include "capture/cuda/tool.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,10 @@
 #include "capture/cuda/buffers.h"
 #include "capture/cuda/calls.h"
 #include "capture/cuda/cupti.h"
+#include "capture/cuda/driver.h"
 #include "capture/cuda/records.h"
 #include "capture/cuda/streams.h"
+#include "capture/library.h"
 #include "capture/mode.h"
 #include "trace/event.h"
 
@@ -31,7 +34,7 @@ static void *subscriber;
 
 bool cuda_is_recorded(void)
 {
-    return atomic_load(&loaded);
+    return atomic_load(&loaded) || (trace_is_on() && capture_mode()->launches);
 }
 
 // Turns on, or off, what the mode wants. False if CUPTI refuses all of it.
@@ -45,7 +48,6 @@ static bool kinds_set(bool on)
         const char *name;
     } kinds[] = {
         {CUPTI_KIND_KERNEL, mode->kernels, "kernels"},
-        {CUPTI_KIND_GRAPH, mode->graphs, "graphs"},
         {CUPTI_KIND_COPY, mode->copies, "copies"},
         {CUPTI_KIND_PEER_COPY, mode->copies, "copies between devices"},
         {CUPTI_KIND_SET, mode->copies, "sets"},
@@ -168,11 +170,25 @@ static bool tool_start(void)
     return true;
 }
 
+// Launches are counted by functions of ours, which the program must call.
+static void launches_check(void)
+{
+    dlsym_find();
+    void *called = dlsym_real ? dlsym_real(RTLD_DEFAULT, cuda_names[CUDA_cuLaunchKernel]) : NULL;
+    if ((cuda_fn)called != cuda_ours[CUDA_cuLaunchKernel])
+        log_say(KEEL_LOG_WARNING, "CUDA is not traced: in the mode lite libkeeltrace.so must be in "
+                                  "LD_PRELOAD");
+}
+
 // The driver does not care what it returns: 1 is success.
 int InitializeInjection(void)
 {
     static _Atomic bool again;
     if (!trace_is_on() || atomic_exchange(&again, true)) return 1;
+    if (capture_mode()->launches) {
+        launches_check();
+        return 1;
+    }
     if (!cupti_open() || !tool_start()) return 1;
     atexit(finish);
     pthread_atfork(NULL, NULL, forget);

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-// What GPUs run is recorded, as the runtime has loaded this library. Any thread.
+// What GPUs run is recorded, as the runtime has loaded this library; or its launches are counted,
+// which is to cost no more than that. Any thread.
 bool cuda_is_recorded(void);
 
 #endif

@@ -12,16 +12,20 @@ static const char library[] = "/libkeeltrace.so";
 // Which runtimes a mode is for.
 typedef struct known_mode_t {
     const char *name;
-    bool rocm, cuda, calls; // the last: of HIP
+    bool rocm, cuda;
+    bool preload; // for calls of HIP, or launches of CUDA
+    bool alone;   // CUDA does not load the library, so that it may load another
 } known_mode_t;
 
 static const known_mode_t *mode_find(const char *name)
 {
-    static const known_mode_t modes[] = {{"auto", true, true, true},
-                                         {"hip", true, false, true},
-                                         {"cuda", false, true, false},
-                                         {"standard", true, true, false},
-                                         {"lite", true, true, false}};
+    static const known_mode_t modes[] = {
+        {"auto", .rocm = true, .cuda = true, .preload = true},
+        {"hip", .rocm = true, .preload = true},
+        {"cuda", .cuda = true},
+        {"standard", .rocm = true, .cuda = true},
+        {"lite", .rocm = true, .cuda = true, .preload = true, .alone = true},
+    };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(modes[i].name, name) == 0) return &modes[i];
     fprintf(stderr, "keel trace: -m: '%s' is none of auto, hip, cuda, standard, lite\n", name);
@@ -29,21 +33,21 @@ static const known_mode_t *mode_find(const char *name)
 }
 
 // ROCm's runtime has the library as a tool: from version 6 on it leaves such tools out if it knows
-// another, unless it is told not to. Calls of HIP are seen by a library that is preloaded.
-static bool rocm_set(const known_mode_t *mode, const char *folder)
+// another, unless it is told not to.
+static bool rocm_set(const char *folder)
 {
     return setenv("HSA_TOOLS_ROCPROFILER_V1_TOOLS", "1", 0) == 0 &&
-           place_prepend("HSA_TOOLS_LIB", " ", folder, library) &&
-           (!mode->calls || place_prepend("LD_PRELOAD", " ", folder, library));
+           place_prepend("HSA_TOOLS_LIB", " ", folder, library);
 }
 
 // The CUDA driver, and NVTX, take one library each. One that is named already is another profiler.
-static bool cuda_set(const char *folder)
+static bool cuda_set(const known_mode_t *mode, const char *folder)
 {
-    static const char *const names[] = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
+    static const char *const names[] = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH"};
+    size_t count = mode->alone ? 1 : 2;
     char path[4096 + sizeof library];
     snprintf(path, sizeof path, "%s%s", folder, library);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *other = getenv(names[i]);
         if (other && *other && strcmp(other, path) != 0)
             fprintf(stderr, "keel trace: %s names another profiler, %s: it is left out\n", names[i],
@@ -55,8 +59,9 @@ static bool cuda_set(const char *folder)
 
 static bool environment_set(const known_mode_t *mode, const char *folder)
 {
-    if (setenv("KEEL_TRACE_MODE", mode->name, 1) == 0 && (!mode->rocm || rocm_set(mode, folder)) &&
-        (!mode->cuda || cuda_set(folder)))
+    if (setenv("KEEL_TRACE_MODE", mode->name, 1) == 0 && (!mode->rocm || rocm_set(folder)) &&
+        (!mode->cuda || cuda_set(mode, folder)) &&
+        (!mode->preload || place_prepend("LD_PRELOAD", " ", folder, library)))
         return true;
     fprintf(stderr, "keel trace: memory is short\n");
     return false;
