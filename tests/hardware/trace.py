@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """trace.py compare KEEL FOLDER: runs this program with itself as what is traced: by KEEL and under
 torch.profiler; and compares numbers of kernels.
-trace.py turns LIBRARY FOLDER FLOOR: what tracing costs, by the library of `keel trace` and by one
-that asks CUPTI for records and throws them away (trace_floor.c).
+trace.py turns LIBRARY FOLDER FLOOR [VARIANT...]: what tracing costs, by the library of `keel trace`
+and by one that asks CUPTI for records and throws them away (trace_floor.c); of all variants, or of
+those that are named.
 trace.py run [profiler] [NAME...]: the programs. Each has a loop that is run some times; NVTX ranges
 stand around each of them, with the GPU idle before and after."""
 import collections
@@ -14,7 +15,6 @@ import json
 import os
 import random
 import select
-import signal
 import statistics
 import struct
 import subprocess
@@ -23,7 +23,7 @@ import time
 
 REPEATS = 5
 GENERATIONS = 2  # of processes
-TURNS = 30       # of each process
+TURNS = int(os.environ.get("TURNS", "30"))  # of each process
 STARTS = 5
 MOST_S = int(os.environ.get("MOST_S", "130"))  # for all turns
 KINDS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -316,8 +316,9 @@ def variants_of(floor_library, trace_library, folder):
     for mode in ("lite", "standard", "cuda"):
         path = os.path.join(folder, "turns-" + mode)
         os.makedirs(path, exist_ok=True)
-        out["keel " + mode] = asked(trace_library, NVTX_INJECTION64_PATH=trace_library,
-                                    KEEL_TRACE=path, KEEL_TRACE_MODE=mode)
+        loads = "LD_PRELOAD" if mode == "lite" else "CUDA_INJECTION64_PATH"
+        out["keel " + mode] = {loads: trace_library, "NVTX_INJECTION64_PATH": trace_library,
+                               "KEEL_TRACE": path, "KEEL_TRACE_MODE": mode}
     out["torch.profiler"] = {}
     return out
 
@@ -380,8 +381,7 @@ class Player:
         return [b - a for a, b in zip(before, after)]
 
 
-def player_run(name, environment, pipe):
-    os.environ.update(environment)
+def player_run(name, pipe):
     reads, writes = os.fdopen(pipe[0], "r"), os.fdopen(pipe[1], "w")
 
     def say(what):
@@ -401,11 +401,10 @@ def player_run(name, environment, pipe):
 
 def player_start(name, environment):
     to_child, to_parent = os.pipe(), os.pipe()
-    process = os.fork()
-    if not process:
-        os.close(to_child[1]), os.close(to_parent[0])
-        player_run(name, environment, (to_child[0], to_parent[1]))
-    os.close(to_child[0]), os.close(to_parent[1])
+    pipe = to_child[0], to_parent[1]
+    process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "play", name,
+                                *map(str, pipe)], env={**os.environ, **environment}, pass_fds=pipe)
+    os.close(pipe[0]), os.close(pipe[1])
     return {"process": process, "to": os.fdopen(to_child[1], "w"),
             "from": os.fdopen(to_parent[0], "r")}
 
@@ -417,7 +416,7 @@ def player_ask(player, what, limit=40):
             player["to"].write(what + "\n")
             player["to"].flush()
         if not select.select([player["from"]], [], [], limit)[0]:
-            os.kill(player["process"], signal.SIGKILL)
+            player["process"].kill()
             return None
         return json.loads(player["from"].readline())
     except (OSError, ValueError):
@@ -442,7 +441,7 @@ def players_end(players):
         player["to"].write("end\n")
         player["to"].flush()
     for name, player in players.items():
-        _, status = os.waitpid(player["process"], 0)
+        status = player["process"].wait()
         if status:
             print(f"{name}: ended with {status}")
 
@@ -500,11 +499,11 @@ def turns_print(found, names):
                   f"{percent(statistics.median(counted)) if counted else '-'}")
 
 
-def turns(trace_library, folder, floor_library):
-    import torch  # before the processes of the variants: they need not do it again
-    del torch
+def turns(trace_library, folder, floor_library, *names):
     begin = time.perf_counter()
-    variants = variants_of(floor_library, trace_library, folder)
+    variants = {name: environment for name, environment in
+                variants_of(floor_library, trace_library, folder).items()
+                if not names or name in names}
     found = {"decode": [], "replay": []}
     for _ in range(GENERATIONS):
         generation(variants, begin + MOST_S, found)
@@ -512,14 +511,13 @@ def turns(trace_library, folder, floor_library):
     turns_print(found, variants)
     with open(os.path.join(folder, "turns.json"), "w", encoding="utf8") as file:
         json.dump(found, file)
-    starts(trace_library, folder, floor_library)
+    starts(variants)
     return 0
 
 
-def starts(trace_library, folder, floor_library):
+def starts(variants):
     """What a process takes until cuInit, and a context, are there."""
-    variants = {name: environment for name, environment in
-                variants_of(floor_library, trace_library, folder).items()
+    variants = {name: environment for name, environment in variants.items()
                 if name in ("alone", "alone again", "no subscriber", "kernels", "keel lite",
                             "keel cuda")}
     found = collections.defaultdict(list)
@@ -568,5 +566,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["compare"]:
         sys.exit(compare(sys.argv[2], sys.argv[3]))
     if sys.argv[1:2] == ["turns"]:
-        sys.exit(turns(*sys.argv[2:5]))
+        sys.exit(turns(*sys.argv[2:]))
+    if sys.argv[1:2] == ["play"]:
+        player_run(sys.argv[2], [int(number) for number in sys.argv[3:5]])
     run("profiler" in sys.argv, [name for name in sys.argv if name in PROGRAMS])
