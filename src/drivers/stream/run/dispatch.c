@@ -151,7 +151,7 @@ keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool part
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
-    builtin_copy_t arguments;
+    builtin_copy_t arguments = {0}; // gcc sees its address taken before it is written
     stream_launch_t launch;
     if (parted) {
         stream_copy_launch(device, copy, &arguments, &launch);
