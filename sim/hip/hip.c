@@ -32,6 +32,8 @@ static call_site_t *const sites[] = {
 
 enum { SITES = sizeof sites / sizeof *sites };
 
+static void *real_synchronize; // NULL: there is none
+
 static void reals_find(void)
 {
     static const char *const files[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
@@ -42,6 +44,7 @@ static void reals_find(void)
         library = dlopen(files[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) abort();
     for (int i = 0; i < SITES; i++) sites[i]->real = dlsym(library, sites[i]->name);
+    real_synchronize = dlsym(library, "hipDeviceSynchronize");
 }
 
 // Where to go on; NULL: nowhere, and the error is returned.
@@ -50,6 +53,15 @@ typedef struct next_t {
     long error;
 } next_t;
 
+// A device that is lost does nothing any more, while the one below still has work, which writes
+// memory that the program may give back at once: that work comes to its end first.
+static void device_rest(void)
+{
+    int (*synchronize)(void);
+    memcpy(&synchronize, &real_synchronize, sizeof synchronize);
+    if (synchronize) synchronize();
+}
+
 next_t hip_enter(call_site_t *site);
 __attribute__((used, visibility("hidden"))) next_t hip_enter(call_site_t *site)
 {
@@ -57,7 +69,9 @@ __attribute__((used, visibility("hidden"))) next_t hip_enter(call_site_t *site)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, reals_find);
     if (site == &site_hipGetDeviceCount) rules_read(sites, SITES);
-    int error = rules_strike(site);
+    bool loses;
+    int error = rules_strike(site, &loses);
+    if (loses) device_rest();
     if (!error && !site->real) error = NOT_SUPPORTED;
     return (next_t){error ? NULL : site->real, error};
 }

@@ -123,9 +123,10 @@ static bool strikes(const call_site_t *site, uint64_t any)
     return number == rule.number || (rule.onwards && number > rule.number);
 }
 
-int rules_strike(call_site_t *site)
+int rules_strike(call_site_t *site, bool *loses)
 {
     uint64_t any = 0;
+    *loses = false;
     if (site->flags == CALL_QUIET) return 0;
     pthread_mutex_lock(&lock);
     site->count++;
@@ -134,7 +135,8 @@ int rules_strike(call_site_t *site)
     bool struck = strikes(site, any);
     if (struck) __atomic_store_n(&counters->hit, 1, __ATOMIC_RELAXED);
     // After an unknown error a device is of no more use.
-    lost |= struck && (rule.loses || rule.code == ERROR_UNKNOWN);
+    *loses = !lost && struck && (rule.loses || rule.code == ERROR_UNKNOWN);
+    lost |= *loses;
     int error = struck ? rule.code : lost && site->flags != CALL_PLAIN ? ERROR_UNKNOWN : 0;
     pthread_mutex_unlock(&lock);
     return error;

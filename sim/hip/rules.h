@@ -9,6 +9,7 @@
 #ifndef SIM_HIP_RULES_H_
 #define SIM_HIP_RULES_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // How a function takes part.
@@ -33,7 +34,7 @@ const char *rules_library(void);
 // Reads the variable again, and forgets what was counted.
 void rules_read(call_site_t *const *sites, int count);
 
-// Counts a call. The error that it is to return; 0: none.
-int rules_strike(call_site_t *site);
+// Counts a call. The error that it is to return; 0: none. *loses: the device is lost by it.
+int rules_strike(call_site_t *site, bool *loses);
 
 #endif

@@ -87,6 +87,7 @@ int cuThreadExchangeStreamCaptureMode(int *mode);
 
 int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
 int cuStreamDestroy_v2(void *stream);
+int cuCtxSynchronize(void);
 int cuStreamSynchronize(void *stream);
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
 int cuEventCreate(void **event, unsigned flags);

@@ -11,6 +11,11 @@ HIP(hipStreamDestroy, void *stream)
     FORWARD(cuStreamDestroy_v2(stream));
 }
 
+HIP(hipDeviceSynchronize, void)
+{
+    FORWARD_PLAINLY(cuCtxSynchronize());
+}
+
 HIP(hipStreamSynchronize, void *stream)
 {
     FORWARD_PLAINLY(cuStreamSynchronize(stream));
