@@ -39,13 +39,20 @@ keel_status_t bind_value(const binder_t *binder, const keel_ref_t *ref, bound_t 
     return NULL;
 }
 
-bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
+const keel_buffer_t *bind_owner(const binder_t *binder, const keel_ref_t *ref)
 {
     const keel_buffer_t *buffer = ref->buffer;
     if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
-    if (!buffer) return false;
+    if (!buffer) return NULL;
     const keel_buffer_t *root = buffer->root;
-    while (root->lender) root = root->lender; // whose memory it is
+    while (root->lender) root = root->lender;
+    return root;
+}
+
+bool bind_is_local(const binder_t *binder, const keel_ref_t *ref)
+{
+    const keel_buffer_t *root = bind_owner(binder, ref);
+    if (!root) return false;
     if (root->memory & KEEL_MEMORY_HOST_VISIBLE) return false;
     const keel_external_buffer_t *external = &root->external;
     return !external->size && !external->release; // else another owner has it, maybe elsewhere

@@ -103,6 +103,8 @@ static inline binder_t binder_of(const keel_cmd_execute_t *execute)
 keel_status_t bind_ref(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
 // The same of counts and of the value of a block, which may be parameters.
 keel_status_t bind_value(const binder_t *binder, const keel_ref_t *ref, bound_t *bound);
+// The root whose memory that is; NULL: it is not bound yet.
+const keel_buffer_t *bind_owner(const binder_t *binder, const keel_ref_t *ref);
 // Whether that is memory got from the device, which the host does not see.
 bool bind_is_local(const binder_t *binder, const keel_ref_t *ref);
 keel_status_t bind_copy(const binder_t *binder, const keel_cmd_copy_t *c, bound_copy_t *copy);

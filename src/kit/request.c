@@ -187,13 +187,14 @@ keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status)
     return status;
 }
 
-static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer)
+static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t *buffer,
+                                    const char *deallocas)
 {
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                      "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and no "
-                      "dealloca is on its way",
+                      "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and %s",
                       pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
-                      (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
+                      (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit,
+                      deallocas);
 }
 
 static const keel_cmd_alloca_t *alloca_of(const keel_command_t *command)
@@ -279,7 +280,7 @@ keel_status_t request_doom(const kit_pool_t *pool, const keel_pool_request_t *re
     if (refusal && size <= pool_room(pool))
         return pool_refusal(pool, buffer, keel_status_retain(refusal));
     bool waits = pool->base.options.full == KEEL_POOL_WAITS;
-    return waits ? NULL : pool_exhausted(pool, buffer);
+    return waits ? NULL : pool_exhausted(pool, buffer, "no dealloca is on its way");
 }
 
 // Under the lock: whether nothing has changed for those that wait: none fits, and none is doomed.
@@ -452,12 +453,9 @@ static bool look_begin(look_t *look)
 
 static keel_status_t request_in_vain(const kit_pool_t *pool, const keel_pool_request_t *request)
 {
-    return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
-                      "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and all "
-                      "deallocas on their way wait for this alloca, or for others that wait",
-                      pool->base.name ? pool->base.name : "",
-                      (unsigned long long)request->buffer->size, (unsigned long long)pool->used,
-                      (unsigned long long)pool->base.options.limit);
+    return pool_exhausted(pool, request->buffer,
+                          "all deallocas on their way wait for this alloca, or for others that "
+                          "wait");
 }
 
 // False if the pool has changed meanwhile. If all deallocas are in what was found, the requests

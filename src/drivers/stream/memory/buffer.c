@@ -233,10 +233,8 @@ static keel_status_t import_host(stream_device_t *device, keel_buffer_t *buffer)
     return status;
 }
 
-bool stream_buffer_is_parted(const keel_buffer_t *buffer)
+bool stream_buffer_is_parted(const keel_buffer_t *root)
 {
-    const keel_buffer_t *root = buffer->root;
-    while (root->lender) root = root->lender; // whose memory it is
     return root->external.size && lent_of(root)->parted;
 }
 

@@ -45,10 +45,10 @@ void stream_shared_destroy(stream_device_t *device, const stream_shared_t *share
 
 // buffer.c
 
-// Whether it is memory of the application that was page-locked in several pieces, as pages that it
-// shares with another import were locked before. The vendor's calls fill and copy within one piece;
-// a kernel goes across.
-bool stream_buffer_is_parted(const keel_buffer_t *buffer);
+// Whether a root is memory of the application that was page-locked in several pieces, as pages that
+// it shares with another import were locked before. The vendor's calls fill and copy within one
+// piece; a kernel goes across.
+bool stream_buffer_is_parted(const keel_buffer_t *root);
 
 // staging.c
 

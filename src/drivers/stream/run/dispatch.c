@@ -113,9 +113,8 @@ bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fil
 
 bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref)
 {
-    const keel_buffer_t *buffer = ref->buffer;
-    if (!buffer && binder->table) buffer = binder->table[ref->slot].buffer;
-    return buffer && stream_buffer_is_parted(buffer);
+    const keel_buffer_t *owner = bind_owner(binder, ref);
+    return owner && stream_buffer_is_parted(owner);
 }
 
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
