@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -26,6 +27,8 @@ static const char usage[] =
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
     "  --log=LIST    calls, packets, isa, time: what is written to standard error\n"
     "  --break=NAME  run the program in gdb and stop in this kernel\n"
+    "  --cache=DIR   keep there what HIP compiles for itself when it starts, and take it from "
+    "there\n"
     "  --rocm=SUITE  run it with the ROCm that the script sim/rocm fetched, from its /usr\n"
     "  --help        print this\n";
 
@@ -57,6 +60,7 @@ static const setting_t settings[] = {
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},
     {"--log", "KEEL_SIM_LOG", "calls, packets, isa, time", 1, 4, NULL},
     {"--break", "KEEL_SIM_BREAK", NULL, 0, 0, NULL},
+    {"--cache", "KEEL_SIM_CACHE", NULL, 0, 0, NULL},
     {"--rocm", "KEEL_SIM_ROCM", NULL, 0, 0, NULL},
 };
 
@@ -147,6 +151,22 @@ static bool prepare(const char *folder)
     return false;
 }
 
+// The same for a compiler that remembers, if a folder is given for that and the library was built.
+static bool prepare_cache(const char *folder)
+{
+    const char *cache = getenv("KEEL_SIM_CACHE");
+    char library[4200], path[4096];
+    snprintf(library, sizeof library, "%s/comgr/libamd_comgr.so.2", folder);
+    if (!cache || access(library, R_OK) != 0) return true;
+    // The program may go to another folder.
+    if ((mkdir(cache, 0777) && errno != EEXIST) || !realpath(cache, path)) {
+        fprintf(stderr, "keel sim: --cache: %s: %s\n", cache, strerror(errno));
+        return false;
+    }
+    return setenv("KEEL_SIM_CACHE", path, 1) == 0 &&
+           place_prepend("LD_LIBRARY_PATH", ":", folder, "/comgr");
+}
+
 static int run(char **argv)
 {
     execvp(argv[0], argv);
@@ -210,7 +230,7 @@ int command_sim(int argc, char **argv)
     const char *rocm = getenv("KEEL_SIM_ROCM");
     if (!find_gpu(folder, sizeof folder)) return 1;
     if (rocm) return run_rocm(rocm, folder, argv + i);
-    if (!prepare(folder)) return 1;
+    if (!prepare(folder) || !prepare_cache(folder)) return 1;
     return getenv("KEEL_SIM_BREAK") ? run_debugger(folder, argv + i) : run(argv + i);
 }
 

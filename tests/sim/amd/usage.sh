@@ -35,6 +35,7 @@ refuses "a number from 0 to 1, not '2'" --bar=2 -- true
 refuses "not '-1'" --watchdog -1 -- true
 refuses "'everything' is none of calls, packets, isa, time" --log=isa,everything -- true
 refuses "what is --gpu=gfx900?" --gpu=gfx900 -- true
+refuses "--cache wants a value" --cache -- true
 refuses "--rocm wants a value" --rocm -- true
 refuses "--break and --rocm: " --rocm=trixie --break=add_one -- true
 refuses "usage: keel sim" --seed=3
