@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""page.py TO FROM URL: opens the page of trace_page.sh in the browser that reads its commands (of
-the DevTools protocol) from TO and answers to FROM, and uses it as a person does."""
+"""page.py TO FROM URL ROWS: opens the pages of trace_page.sh in the browser that reads its commands
+(of the DevTools protocol) from TO and answers to FROM, and uses them as a person does. ROWS has
+thousands of rows."""
 import json
 import math
 import sys
@@ -180,9 +181,51 @@ for height in range(300, 1200, 100):
     browser.load(sys.argv[3])
     assert browser.value("canvas.width === canvas.clientWidth"), height
 
-# Nothing went wrong, and nothing but the page was fetched.
+# Of thousands of rows those in sight are drawn, and all can be reached.
+browser.resize(1000)
+browser.load(sys.argv[4])
+assert browser.value("rows.length") == 5000
+top, height = browser.value("canvas.getBoundingClientRect().top"), browser.value("canvas.height")
+LEFT = browser.value("width") - LABEL  # beside the scroll bar
+
+
+def seen(first):
+    """The rows from this one on are shown, each with its call."""
+    while browser.value("pane.scrollTop") != first * ROW:  # the browser may scroll step by step
+        browser.value("new Promise(done => requestAnimationFrame(done))")
+    browser.value("draw()")
+    count = (height - TOP) // ROW
+    for row in (0, 1, count - 1):
+        us = (first + row) % 250 * 4 + 2  # the middle of its call
+        x, y = LABEL + round(us / 1000 * LEFT), TOP + row * ROW + ROW // 2
+        alpha = "pen.getImageData(%d, %d, 1, 1).data[3]"
+        assert browser.value(alpha % (x, y)) == 255, (first, row)
+        assert browser.value(alpha % (x + 20, y)) < 255, (first, row)
+        browser.press(x, top + y)
+        browser.release(x, top + y)
+        assert (" %d of " % (first + row)) in about(), (about(), first, row)
+    drawn = int(browser.value("canvas.dataset.drawn"))
+    assert count <= drawn <= count + 2, (drawn, count)
+
+
+assert 500 < height < 1000, height
+seen(0)
+browser.value("pane.scrollTop = 2000 * %d" % ROW)
+seen(2000)
+browser.mouse("mouseWheel", LABEL + 500, top + 100, deltaX=0, deltaY=10 * ROW, modifiers=8)
+seen(2010)
+browser.press(LABEL + 500, top + 400)
+browser.mouse("mouseMoved", LABEL + 500, top + 400 - 5 * ROW, buttons=1)
+browser.release(LABEL + 500, top + 400 - 5 * ROW)
+seen(2015)
+browser.value("pane.scrollTop = 1e9")
+assert browser.value("y_of(5000) <= height && row_at(height) >= 4999")
+assert browser.value("draw() || pen.getImageData(%d, y_of(4999) + 9, 1, 1).data[3]" %
+                     (LABEL + round(998 / 1000 * LEFT))) == 255
+
+# Nothing went wrong, and nothing but the pages was fetched.
 assert not browser.seen("Runtime.exceptionThrown"), browser.seen("Runtime.exceptionThrown")
 fetched = {seen["request"]["url"] for seen in browser.seen("Network.requestWillBeSent")}
-assert fetched == {sys.argv[3]}, fetched
+assert fetched == set(sys.argv[3:]), fetched
 browser.session = None
 browser.ask("Browser.close")

@@ -37,10 +37,27 @@ INSERT INTO rocpd_api_ops VALUES (1, 1, 1), (2, 3, 2), (3, 3, 3);
 END
 "$keel" trace report page >/dev/null
 
+# The same with more rows than a canvas is high: threads, each with a call of 4 us.
+cp page rows
+sqlite3 rows <<'END'
+DELETE FROM rocpd_op; DELETE FROM rocpd_api; DELETE FROM rocpd_api_ops;
+DELETE FROM keel_track;
+INSERT INTO keel_track SELECT value, 0, (SELECT id FROM keel_process), 0, '', value
+    FROM generate_series(0, 4999);
+INSERT INTO rocpd_api SELECT value + 1, (SELECT pid FROM keel_process), value,
+        1000000 + value % 250 * 4000, 1004000 + value % 250 * 4000, 1004,
+        (SELECT id FROM rocpd_string WHERE string = ''),
+        (SELECT id FROM rocpd_string WHERE string = ''),
+        (SELECT id FROM rocpd_ustring WHERE string = '')
+    FROM generate_series(0, 4999);
+END
+"$keel" trace report rows >/dev/null
+
 # The browser takes commands from a pipe and answers to another one. It ends when they are closed.
 mkfifo to from
 trap 'wait; rm -rf "$folder" || :' EXIT # helpers of the browser may still write there
 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --remote-debugging-pipe --user-data-dir="$folder/profile" 3<to 4>from >browser 2>&1 &
-python3 "$here/page.py" to from "file://$folder/page.html" || fail "the page"
+python3 "$here/page.py" to from "file://$folder/page.html" \
+    "file://$folder/rows.html" || fail "the page"
 wait $! || fail "the browser failed: $(cat browser)"
