@@ -42,15 +42,21 @@ static keel_status_t trace_add(pairs_t *pairs, const model_t *model, event_kind_
         pair_t *pair = NULL;
         if (event->kind != kind) continue;
         KEEL_TRY(pair_find(pairs, model_name(model, event), &pair));
-        pair->calls[which] += !event->later;
+        pair->calls[which] += kind == EVENT_LAUNCHES ? event->value : !event->later;
         pair->total_ns[which] += event->end_ns - event->start_ns;
     }
     return NULL;
 }
 
+// What is compared: times, or how often, where there are none.
+static uint64_t weight(const pair_t *pair, int which)
+{
+    return pair->total_ns[0] | pair->total_ns[1] ? pair->total_ns[which] : pair->calls[which];
+}
+
 static uint64_t difference(const pair_t *pair)
 {
-    uint64_t a = pair->total_ns[0], b = pair->total_ns[1];
+    uint64_t a = weight(pair, 0), b = weight(pair, 1);
     return a > b ? a - b : b - a;
 }
 
@@ -61,31 +67,54 @@ static int pair_compare(const void *a, const void *b)
     return strcmp(((const pair_t *)a)->name, ((const pair_t *)b)->name);
 }
 
-static void pair_print(const pair_t *pair, FILE *out)
+static void change_print(const pair_t *pair, FILE *out)
 {
-    for (int i = 0; i < 2; i++) {
-        fprintf(out, "  %9llu  ", (unsigned long long)pair->calls[i]);
-        table_time(pair->total_ns[i], out);
-        fputs("  ", out);
-        table_time(pair->calls[i] ? pair->total_ns[i] / pair->calls[i] : pair->total_ns[i], out);
-    }
-    if (!pair->total_ns[0])
+    if (!weight(pair, 0))
         fprintf(out, "  %9s  %s\n", "new", pair->name);
     else if (!pair->calls[1])
         fprintf(out, "  %9s  %s\n", "gone", pair->name);
     else
         fprintf(out, "  %+7.1f %%  %s\n",
-                100 * ((double)pair->total_ns[1] / (double)pair->total_ns[0] - 1), pair->name);
+                100 * ((double)weight(pair, 1) / (double)weight(pair, 0) - 1), pair->name);
 }
 
-static void pairs_print(pairs_t *pairs, const char *title, uint32_t limit, FILE *out)
+static void pair_print(const pair_t *pair, bool timed, FILE *out)
 {
-    if (!pairs->count) return;
-    qsort(pairs->pairs, pairs->count, sizeof *pairs->pairs, pair_compare);
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, "  %9llu", (unsigned long long)pair->calls[i]);
+        if (!timed) continue;
+        fputs("  ", out);
+        table_time(pair->total_ns[i], out);
+        fputs("  ", out);
+        table_time(pair->calls[i] ? pair->total_ns[i] / pair->calls[i] : pair->total_ns[i], out);
+    }
+    change_print(pair, out);
+}
+
+static void title_print(const char *title, bool timed, FILE *out)
+{
+    if (!timed) {
+        fprintf(out, "%s\n  %9s  %9s  %9s  name\n", title, "before", "after", "change");
+        return;
+    }
     fprintf(out, "%s\n  %31s  %31s  %9s\n", title, "before", "after", "change");
     fprintf(out, "  %9s  %9s  %9s  %9s  %9s  %9s  %9s  name\n", "calls", "total", "mean", "calls",
             "total", "mean", "of total");
-    for (uint32_t i = 0; i < pairs->count && i < limit; i++) pair_print(&pairs->pairs[i], out);
+}
+
+static void pairs_print(pairs_t *pairs, event_kind_t kind, uint32_t limit, FILE *out)
+{
+    static const char *const titles[EVENT_KINDS] = {
+        [EVENT_CALL] = "calls of the host",
+        [EVENT_OP] = "operations",
+        [EVENT_LAUNCHES] = "launches of kernels, counted",
+    };
+    bool timed = kind != EVENT_LAUNCHES;
+    if (!pairs->count) return;
+    qsort(pairs->pairs, pairs->count, sizeof *pairs->pairs, pair_compare);
+    title_print(titles[kind], timed, out);
+    for (uint32_t i = 0; i < pairs->count && i < limit; i++)
+        pair_print(&pairs->pairs[i], timed, out);
     if (pairs->count > limit)
         fprintf(out, "  and %u more names; -n N shows N\n", pairs->count - limit);
     fputc('\n', out);
@@ -97,8 +126,7 @@ static keel_status_t kind_print(const model_t *const models[2], event_kind_t kin
     pairs_t pairs = {0};
     keel_status_t status = NULL;
     for (int i = 0; !status && i < 2; i++) status = trace_add(&pairs, models[i], kind, i);
-    if (!status)
-        pairs_print(&pairs, kind == EVENT_OP ? "operations" : "calls of the host", limit, out);
+    if (!status) pairs_print(&pairs, kind, limit, out);
     strings_finish(&pairs.names);
     mem_free(pairs.pairs);
     return status;
@@ -108,5 +136,6 @@ keel_status_t compare_print(const model_t *before, const model_t *after, uint32_
 {
     const model_t *const models[2] = {before, after};
     KEEL_TRY(kind_print(models, EVENT_OP, limit, out));
+    KEEL_TRY(kind_print(models, EVENT_LAUNCHES, limit, out));
     return kind_print(models, EVENT_CALL, limit, out);
 }

@@ -87,6 +87,8 @@ static void args_print(const chrome_t *chrome, const event_t *event)
     fputs(",\"args\":{", out);
     if (has_shape) shape_print(chrome, event);
     if (has_bytes) fprintf(out, "\"bytes\":%llu", (unsigned long long)event->value);
+    if (event->kind == EVENT_LAUNCHES)
+        fprintf(out, "\"launches\":%llu", (unsigned long long)event->value);
     if (event->args) {
         fputs(has_shape || has_bytes ? ",\"arguments\":" : "\"arguments\":", out);
         json_text(model_string(chrome->model, event->args), out);
@@ -124,19 +126,21 @@ static double counter_value(const event_t *event)
 
 static void event_print(const chrome_t *chrome, uint32_t index)
 {
-    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span", "mark", "counter"};
+    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span",
+                                                   "mark", "counter",   "launches"};
     const event_t *event = &chrome->model->events[index];
     FILE *out = chrome->out;
-    if (event->kind == EVENT_LAUNCHES) return; // they have no place in time
     // JSON has no number for it, and the format no other way to say it.
     if (event->kind == EVENT_COUNT && !isfinite(counter_value(event))) return;
-    const char *phase = event->kind == EVENT_MARK ? "i" : event->kind == EVENT_COUNT ? "C" : "X";
+    // Launches that were counted are a mark, where the first one was.
+    const char *phase = event->kind == EVENT_COUNT ? "C" : event->kind > EVENT_SPAN ? "i" : "X";
     fprintf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"name\":", phase, kinds[event->kind]);
     json_text(model_name(chrome->model, event), out);
     fprintf(out, ",\"pid\":%u,\"tid\":%llu", pid_of(chrome, &chrome->model->tracks[event->track]),
             (unsigned long long)tid_of(chrome, index, event->track));
     time_print(chrome, "ts", event->start_ns - chrome->first_ns);
     if (*phase == 'X') time_print(chrome, "dur", event->end_ns - event->start_ns);
+    if (*phase == 'i') fputs(",\"s\":\"t\"", out);
     if (*phase == 'C') {
         fprintf(out, ",\"args\":{\"value\":%.17g}", counter_value(event));
     } else {

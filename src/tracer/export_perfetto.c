@@ -196,6 +196,8 @@ static void details_put(perfetto_t *perfetto, const event_t *event)
 {
     const model_t *model = perfetto->model;
     if (event->args) annotate(perfetto, "arguments", model_string(model, event->args), 0);
+    // Launches that were counted are a mark, where the first one was.
+    if (event->kind == EVENT_LAUNCHES) annotate(perfetto, "launches", NULL, event->value);
     if (event->kind != EVENT_OP || !event->value) return;
     if (event->op == TRACE_OP_COPY) annotate(perfetto, "bytes", NULL, event->value);
     if (event->op != TRACE_OP_DISPATCH) return;
@@ -221,7 +223,8 @@ static void event_finish(perfetto_t *perfetto, uint64_t ns, uint64_t track, uint
 // them in the order of time between all slices of one number.
 static void slice_write(perfetto_t *perfetto, uint32_t index)
 {
-    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span", "mark", "counter"};
+    static const char *const kinds[EVENT_KINDS] = {"call", "operation", "span",
+                                                   "mark", "counter",   "launches"};
     const event_t *event = &perfetto->model->events[index];
     uint64_t track = uuid_lane(event->track, perfetto->lanes.lane[index]);
     name_put(perfetto, event);
@@ -229,8 +232,9 @@ static void slice_write(perfetto_t *perfetto, uint32_t index)
     details_put(perfetto, event);
     if (perfetto->makes[index]) pb_fixed64(&perfetto->inner, EVENT_FLOW, (uint64_t)index + 1);
     if (event->link) pb_fixed64(&perfetto->inner, EVENT_FLOW, event->link);
-    event_finish(perfetto, event->start_ns, track, event->kind == EVENT_MARK ? INSTANT : BEGIN);
-    if (event->kind != EVENT_MARK) event_finish(perfetto, event->end_ns, track, END);
+    bool lasts = event->kind <= EVENT_SPAN;
+    event_finish(perfetto, event->start_ns, track, lasts ? BEGIN : INSTANT);
+    if (lasts) event_finish(perfetto, event->end_ns, track, END);
 }
 
 static void counter_write(perfetto_t *perfetto, const event_t *event)
@@ -265,8 +269,11 @@ static keel_status_t events_write(perfetto_t *perfetto)
     for (uint32_t i = 0; i < perfetto->lanes.order.count; i++)
         slice_write(perfetto, perfetto->lanes.order.indices[i]);
     for (uint32_t i = 0; i < model->event_count; i++) {
-        if (model->events[i].kind == EVENT_MARK) slice_write(perfetto, i);
-        if (model->events[i].kind == EVENT_COUNT) counter_write(perfetto, &model->events[i]);
+        const event_t *event = &model->events[i];
+        if (event->kind == EVENT_COUNT)
+            counter_write(perfetto, event);
+        else if (event->kind > EVENT_SPAN)
+            slice_write(perfetto, i);
     }
     keel_status_t status = NULL;
     for (; !status && perfetto->device < model->device_count; perfetto->device++)

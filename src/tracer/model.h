@@ -43,7 +43,7 @@ typedef enum event_kind_t {
     EVENT_CALL,     // on a thread
     EVENT_OP,       // on a queue
     EVENT_SPAN,     // of the application's, on a thread
-    EVENT_MARK,     // the same, without a duration
+    EVENT_MARK,     // the same, without a duration, which those after it have not either
     EVENT_COUNT,    // a counter's new value
     EVENT_LAUNCHES, // of a kernel, counted: by a thread, which began to when the event starts
     EVENT_KINDS,

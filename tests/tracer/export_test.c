@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "tracer/compare.h"
 #include "tracer/load.h"
 #include "tracer/made.h"
 #include "tracer/summary.h"
@@ -152,8 +153,14 @@ static keel_status_t summary_export(const model_t *model, FILE *out)
     return summary_print(model, 20, out);
 }
 
+static keel_status_t compare_export(const model_t *model, FILE *out)
+{
+    static const model_t none;
+    return compare_print(&none, model, 20, out);
+}
+
 // Launches that were counted, in two records, are one row of the summary, which has most of them
-// first; they have no place on a timeline.
+// first. On a timeline each record is a mark, where the first of its launches was.
 static void test_launches(void **state)
 {
     (void)state;
@@ -172,17 +179,22 @@ static void test_launches(void **state)
     line_is(text, "launches,\"seldom\"", ",10,,,");
     free(text);
     text = export_text(export_chrome);
-    assert_null(strstr(text, "seldom"));
+    line_is(text, "\"ph\":\"i\",\"cat\":\"launches\",\"name\":\"seldom\"",
+            ",\"ts\":0.000,\"s\":\"t\",\"args\":{\"launches\":10}}");
+    free(text);
+    text = export_text(compare_export);
+    assert_string_equal(text, "launches of kernels, counted\n"
+                              "     before      after     change  name\n"
+                              "          0         90        new  often\n"
+                              "          0         10        new  seldom\n\n");
     free(text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chrome_args),
-        cmocka_unit_test(test_chrome_counters),
-        cmocka_unit_test(test_page_most),
-        cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_chrome_args), cmocka_unit_test(test_chrome_counters),
+        cmocka_unit_test(test_page_most),   cmocka_unit_test(test_launches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
